@@ -1,0 +1,47 @@
+//! DQ.ADD key id|* payload [NX | XX | REPLACE] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
+//! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms]
+
+use super::change_or_create;
+use super::parse::{at_least, natural_u32, positive_millis, priority, Options};
+use crate::queue::add::{Add, Condition};
+use crate::server::clock::with_mint;
+use crate::server::ffi::{Args, Ctx, Refusal};
+
+const CONDITIONS: [&str; 3] = ["NX", "XX", "REPLACE"];
+const INSTANTS: [&str; 2] = ["DELAY", "AT"];
+const WORDS: [&str; 10] = [
+    "DELAY", "AT", "NX", "XX", "REPLACE", "PRIORITY", "TTR", "ATTEMPTS", "BACKOFF", "TTL",
+];
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 4)?;
+    let id = args.get(2).unwrap_or_default();
+    let mut ladder = None;
+    let mut add = Add::new((id != b"*").then_some(id), args.get(3).unwrap_or_default());
+    let mut options = Options::new(args, 4);
+    while let Some(word) = options.word(&WORDS)? {
+        match word {
+            "NX" => add.condition = Condition::New,
+            "XX" => add.condition = Condition::Existing,
+            "REPLACE" => add.condition = Condition::Replace,
+            "PRIORITY" => add.priority = priority(options.value()?)?,
+            "TTR" => add.ttr_ms = Some(positive_millis(options.value()?)?),
+            "ATTEMPTS" => add.max_attempts = Some(natural_u32(options.value()?)?),
+            "BACKOFF" => ladder = Some(options.ladder()?),
+            "TTL" => add.ttl_ms = Some(positive_millis(options.value()?)?),
+            when => add.when = options.when(when)?,
+        }
+    }
+    options.only_one_of(&CONDITIONS)?;
+    options.only_one_of(&INSTANTS)?;
+    add.backoff_ms = ladder.as_deref();
+
+    let added = change_or_create(ctx, args, |queue, now, effects| {
+        with_mint(|mint| queue.add(&add, now, mint, effects))
+    })??;
+    match added {
+        Some(id) => ctx.reply_bytes(&id),
+        None => ctx.reply_null(),
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms] [NOACK]
+
+use super::parse::{out_of_range, positive, positive_millis, syntax_error, wrong_arity};
+use super::{change_named, reply_delivery};
+use crate::queue::clock::Now;
+use crate::queue::deliver::{Delivery, Pop};
+use crate::server::clock::{now, with_mint};
+use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::waiters::{self, Handover, Wish};
+use std::ops::Range;
+
+/// Where keys, timeout and options stand.
+struct Layout {
+    keys: Range<usize>,
+    timeout: usize,
+    wish: Wish,
+}
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    if ctx.is_asked_for_keys() {
+        if let Ok(layout) = layout(args) {
+            layout.keys.for_each(|index| ctx.tell_key_at(index));
+        }
+        return Ok(());
+    }
+    let layout = layout(args)?;
+    let until = end_of_wait(args.get(layout.timeout).unwrap_or_default(), now())?;
+    let may_block = !ctx.flags().denies_blocking();
+    for index in layout.keys.clone() {
+        if pop_at_once(ctx, args, index, layout.wish, may_block)? {
+            return Ok(());
+        }
+    }
+    if !may_block {
+        ctx.reply_null_array();
+        return Ok(());
+    }
+    let keys = &args.raw_all()[layout.keys.clone()];
+    let names: Vec<&[u8]> = layout.keys.filter_map(|index| args.get(index)).collect();
+    waiters::block(ctx, keys, &names, layout.wish, until);
+    for &key in keys {
+        // Now that somebody waits, the timer has to know when there is something to hand over.
+        change_named(ctx, key, |_, _, _| ())?;
+    }
+    Ok(())
+}
+
+/// Read from the end: options while there are any, then the timeout, and all before it are keys.
+fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
+    let mut end = args.len();
+    let mut wish = Wish {
+        count: None,
+        ttr_ms: None,
+        noack: false,
+    };
+    let is_word = |index: usize, word: &str| {
+        let arg = args.get(index);
+        arg.is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    // A key and a timeout stand before every option.
+    loop {
+        if end > 3 && is_word(end - 1, "NOACK") {
+            if wish.noack {
+                return Err(syntax_error());
+            }
+            wish.noack = true;
+            end -= 1;
+        } else if end > 4 && is_word(end - 2, "COUNT") {
+            let count = positive(args.get(end - 1).unwrap_or_default())?;
+            if wish.count.replace(count).is_some() {
+                return Err(syntax_error());
+            }
+            end -= 2;
+        } else if end > 4 && is_word(end - 2, "TTR") {
+            let ttr_ms = positive_millis(args.get(end - 1).unwrap_or_default())?;
+            if wish.ttr_ms.replace(ttr_ms).is_some() {
+                return Err(syntax_error());
+            }
+            end -= 2;
+        } else {
+            break;
+        }
+    }
+    if end < 3 {
+        return Err(wrong_arity(args));
+    }
+    Ok(Layout {
+        keys: 1..end - 1,
+        timeout: end - 1,
+        wish,
+    })
+}
+
+/// The instant at which a wait of so many seconds ends; u64::MAX for 0, which is for ever.
+fn end_of_wait(seconds: &[u8], now: Now) -> Result<u64, Refusal> {
+    const NO_FLOAT: &str = "ERR timeout is not a float or out of range";
+    let text = std::str::from_utf8(seconds).ok();
+    let plain = |text: &&str| !text.is_empty() && !text.starts_with(char::is_whitespace);
+    let seconds: f64 = text
+        .filter(plain)
+        .and_then(|text| text.parse().ok())
+        .filter(|seconds: &f64| seconds.is_finite())
+        .ok_or(Refusal(NO_FLOAT.into()))?;
+    if seconds < 0.0 {
+        return Err(Refusal("ERR timeout is negative".into()));
+    }
+    if seconds == 0.0 {
+        return Ok(u64::MAX);
+    }
+    let us = seconds * 1e6;
+    if us > (i64::MAX / 2) as f64 {
+        return Err(Refusal(NO_FLOAT.into()));
+    }
+    Ok((now.us() + us.ceil() as u64).div_ceil(1000))
+}
+
+/// Pops from one key if it has a ready job, and nobody is in line for it.
+fn pop_at_once(
+    ctx: Ctx<'_>,
+    args: Args<'_>,
+    index: usize,
+    wish: Wish,
+    may_block: bool,
+) -> Result<bool, Refusal> {
+    let (Some(key), Some(name)) = (args.raw(index), args.get(index)) else {
+        return Err(out_of_range());
+    };
+    let in_line = may_block && waiters::any(ctx.selected_db(), name);
+    let pop = Pop {
+        count: if in_line { 0 } else { wish.count.unwrap_or(1) },
+        id: None,
+        ttr_ms: wish.ttr_ms,
+        noack: wish.noack,
+    };
+    let many = wish.count.is_some();
+    let mut delivered = 0;
+    change_named(ctx, key, |queue, now, effects| {
+        with_mint(|mint| {
+            queue.pop(&pop, now, mint, effects, |job| {
+                if delivered == 0 && many {
+                    ctx.reply_array(2);
+                    ctx.reply_bytes(name);
+                    ctx.reply_array_of_unknown_len();
+                }
+                reply_delivery(ctx, (!many).then_some(name), job);
+                delivered += 1;
+            });
+        });
+    })?;
+    if many && delivered > 0 {
+        ctx.set_array_len(delivered);
+    }
+    Ok(delivered > 0)
+}
+
+/// What a client that has waited gets.
+pub fn reply(ctx: Ctx<'_>, handover: &Handover) {
+    if handover.many {
+        ctx.reply_array(2);
+        ctx.reply_bytes(&handover.key);
+        ctx.reply_array(handover.jobs.len());
+    }
+    for job in &handover.jobs {
+        let delivery = Delivery {
+            id: &job.id,
+            payload: &job.payload,
+            attempts: job.attempts,
+            lease: job.lease,
+        };
+        reply_delivery(ctx, (!handover.many).then_some(&handover.key), delivery);
+    }
+}

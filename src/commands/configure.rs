@@ -1,0 +1,117 @@
+//! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ...] [MAXLEN n] [DEADLEN n] [DEDUPE ms]
+//! [MAXRESERVED n] [RATE n ms], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
+
+use super::parse::{
+    at_least, exactly, millis, natural, natural_u32, out_of_range, positive_millis, wrong_arity,
+    Options,
+};
+use super::{change, change_or_create, look};
+use crate::queue::clock::Now;
+use crate::queue::job::RATE_MAX;
+use crate::queue::settings::{Rate, SettingsChange};
+use crate::queue::Queue;
+use crate::server::ffi::{Args, Ctx, Refusal};
+
+const WORDS: [&str; 8] = [
+    "TTR",
+    "ATTEMPTS",
+    "BACKOFF",
+    "MAXLEN",
+    "DEADLEN",
+    "DEDUPE",
+    "MAXRESERVED",
+    "RATE",
+];
+
+pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 2)?;
+    let mut new = SettingsChange::default();
+    let mut options = Options::new(args, 2);
+    while let Some(word) = options.word(&WORDS)? {
+        match word {
+            "TTR" => new.ttr_ms = Some(positive_millis(options.value()?)?),
+            "ATTEMPTS" => new.max_attempts = Some(natural_u32(options.value()?)?),
+            "BACKOFF" => new.backoff_ms = Some(options.ladder()?),
+            "MAXLEN" => new.max_len = Some(natural(options.value()?)?),
+            "DEADLEN" => new.dead_len = Some(natural(options.value()?)?),
+            "DEDUPE" => new.dedupe_ms = Some(millis(options.value()?)?),
+            "MAXRESERVED" => new.max_reserved = Some(natural(options.value()?)?),
+            _ => new.rate = Some(rate(options.value()?, options.value()?)?),
+        }
+    }
+    change_or_create(ctx, args, |queue, now, effects| {
+        queue.configure_with(&new, now, effects)
+    })??;
+    ctx.reply_simple(c"OK");
+    Ok(())
+}
+
+/// Both parts are 0, which is off, or neither is.
+fn rate(count: &[u8], window_ms: &[u8]) -> Result<Option<Rate>, Refusal> {
+    match (natural(count)?, millis(window_ms)?) {
+        (0, 0) => Ok(None),
+        (0, _) | (_, 0) => Err(out_of_range()),
+        (count, _) if count > RATE_MAX => Err(out_of_range()),
+        (count, window_ms) => Ok(Some(Rate {
+            count: count as u32,
+            window_ms,
+        })),
+    }
+}
+
+pub fn get(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    exactly(args, 2)?;
+    look(ctx, args, |queue, now| match queue {
+        Some(queue) => reply(ctx, queue, now),
+        None => ctx.reply_null(),
+    })
+}
+
+fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
+    let settings = queue.settings();
+    let integer = |name: &str, value: i64| {
+        ctx.reply_bytes(name.as_bytes());
+        ctx.reply_integer(value);
+    };
+    ctx.reply_map(9);
+    integer("ttr", settings.ttr_ms as i64);
+    integer("attempts", settings.max_attempts.into());
+    ctx.reply_bytes(b"backoff");
+    ctx.reply_array(settings.backoff_ms.len());
+    for &ms in &settings.backoff_ms {
+        ctx.reply_integer(ms as i64);
+    }
+    integer("maxlen", settings.max_len as i64);
+    integer("deadlen", settings.dead_len as i64);
+    integer("dedupe", settings.dedupe_ms as i64);
+    integer("maxreserved", settings.max_reserved as i64);
+    ctx.reply_bytes(b"rate");
+    ctx.reply_array(2);
+    let rate = settings.rate.unwrap_or(Rate {
+        count: 0,
+        window_ms: 0,
+    });
+    ctx.reply_integer(rate.count.into());
+    ctx.reply_integer(rate.window_ms as i64);
+    integer("paused", queue.paused(now));
+}
+
+pub fn pause(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 2)?;
+    if args.len() > 3 {
+        return Err(wrong_arity(args));
+    }
+    let ms = args.get(2).map(positive_millis).transpose()?;
+    change_or_create(ctx, args, |queue, now, effects| {
+        queue.pause(ms, now, effects)
+    })??;
+    ctx.reply_simple(c"OK");
+    Ok(())
+}
+
+pub fn resume(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    exactly(args, 2)?;
+    change(ctx, args, |queue, now, effects| queue.resume(now, effects))?;
+    ctx.reply_simple(c"OK");
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! DQ.GET key id
+
+use super::parse::exactly;
+use super::{look, reply_token};
+use crate::queue::job::{JobView, State};
+use crate::server::ffi::{Args, Ctx, Refusal};
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    exactly(args, 3)?;
+    let id = args.get(2).unwrap_or_default();
+    look(ctx, args, |queue, now| {
+        match queue.and_then(|queue| queue.get(id, now)) {
+            Some(job) => reply(ctx, &job),
+            None => ctx.reply_null(),
+        }
+    })
+}
+
+fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
+    let integer = |name: &str, value: u64| {
+        ctx.reply_bytes(name.as_bytes());
+        ctx.reply_integer(value as i64);
+    };
+    let integer_or_null = |name: &str, value: Option<u64>| {
+        ctx.reply_bytes(name.as_bytes());
+        value.map_or_else(|| ctx.reply_null(), |value| ctx.reply_integer(value as i64));
+    };
+    ctx.reply_map(12);
+    ctx.reply_bytes(b"id");
+    ctx.reply_bytes(job.id);
+    ctx.reply_bytes(b"payload");
+    ctx.reply_bytes(job.payload);
+    ctx.reply_bytes(b"state");
+    ctx.reply_bytes(job.state.name().as_bytes());
+    ctx.reply_bytes(b"priority");
+    ctx.reply_integer(job.terms.priority.into());
+    integer("due", job.due);
+    integer_or_null(
+        "deadline",
+        (job.state == State::Reserved).then_some(job.life.at),
+    );
+    integer("ttr", job.terms.ttr_ms);
+    integer("attempts", job.life.attempts.into());
+    integer("max-attempts", job.terms.max_attempts.into());
+    ctx.reply_bytes(b"backoff");
+    ctx.reply_array(job.terms.backoff_ms.len());
+    for &ms in job.terms.backoff_ms.iter() {
+        ctx.reply_integer(ms as i64);
+    }
+    integer_or_null(
+        "expires",
+        (job.life.expires != 0).then_some(job.life.expires),
+    );
+    ctx.reply_bytes(b"token");
+    reply_token(ctx, (job.life.token != 0).then_some(job.life.token));
+}

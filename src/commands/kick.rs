@@ -1,0 +1,31 @@
+//! DQ.KICK key COUNT n | IDS n id [id ...]
+
+use super::change;
+use super::parse::{at_least, positive, syntax_error};
+use crate::server::ffi::{Args, Ctx, Refusal};
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 4)?;
+    let word = args.get(2).unwrap_or_default();
+    let count = positive(args.get(3).unwrap_or_default())?;
+    let kicked = if word.eq_ignore_ascii_case(b"COUNT") {
+        if args.len() != 4 {
+            return Err(syntax_error());
+        }
+        change(ctx, args, |queue, now, effects| {
+            queue.kick_oldest(count, now, effects)
+        })?
+    } else if word.eq_ignore_ascii_case(b"IDS") {
+        if count != args.len() as u64 - 4 {
+            return Err(syntax_error());
+        }
+        change(ctx, args, |queue, now, effects| {
+            let ids = (4..args.len()).filter_map(|at| args.get(at));
+            ids.filter(|id| queue.kick(id, now, effects)).count() as u64
+        })?
+    } else {
+        return Err(syntax_error());
+    };
+    ctx.reply_integer(kicked.unwrap_or(0) as i64);
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! One file per command or family: parse, one call on the queue, reply.
+
+pub mod ack;
+pub mod add;
+pub mod apply;
+pub mod bpop;
+pub mod configure;
+pub mod del;
+pub mod get;
+mod glob;
+pub mod kick;
+pub mod len;
+pub mod nack;
+mod parse;
+pub mod peek;
+pub mod pop;
+pub mod purge;
+pub mod reschedule;
+pub mod scan;
+pub mod stats;
+pub mod touch;
+
+use crate::queue::clock::Now;
+use crate::queue::deliver::Delivery;
+use crate::queue::effect::Effects;
+use crate::queue::Queue;
+use crate::server::clock;
+use crate::server::ffi::{Args, Ctx, RawString, Refusal};
+use crate::server::keyspace::OpenKey;
+use crate::server::propagate::with_effects;
+use crate::server::value;
+
+/// Changes the queue under the command's key, which is its first argument; `None` where there is no
+/// such key.
+fn change<T>(
+    ctx: Ctx<'_>,
+    args: Args<'_>,
+    change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
+) -> Result<Option<T>, Refusal> {
+    match args.raw(1) {
+        Some(key) => change_named(ctx, key, change),
+        None => Err(parse::wrong_arity(args)),
+    }
+}
+
+fn change_named<T>(
+    ctx: Ctx<'_>,
+    key: RawString,
+    change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
+) -> Result<Option<T>, Refusal> {
+    let mut open = OpenKey::open(ctx, key)?;
+    let now = clock::now();
+    with_effects(|effects| {
+        let Some(queue) = open.queue() else {
+            return Ok(None);
+        };
+        let result = change(queue, now, effects);
+        open.finish(now, effects);
+        Ok(Some(result))
+    })
+}
+
+/// As [`change`], on a new queue where there is none. It becomes a key only if something happened
+/// to it.
+fn change_or_create<T>(
+    ctx: Ctx<'_>,
+    args: Args<'_>,
+    change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
+) -> Result<T, Refusal> {
+    let Some(key) = args.raw(1) else {
+        return Err(parse::wrong_arity(args));
+    };
+    let mut open = OpenKey::open(ctx, key)?;
+    let now = clock::now();
+    with_effects(|effects| {
+        if let Some(queue) = open.queue() {
+            let result = change(queue, now, effects);
+            open.finish(now, effects);
+            return Ok(result);
+        }
+        let mut queue = value::new_queue();
+        let result = change(&mut queue, now, effects);
+        if !effects.is_empty() {
+            open.create(queue);
+            open.finish(now, effects);
+        }
+        Ok(result)
+    })
+}
+
+/// Shows the queue under the command's key. On a master what is past is carried out first, as the
+/// server itself does with an expired key that is only read; a replica shows what its master said.
+fn look(
+    ctx: Ctx<'_>,
+    args: Args<'_>,
+    show: impl FnOnce(Option<&Queue>, Now),
+) -> Result<(), Refusal> {
+    /// What is past before a look is at most what fell due since the timer fired.
+    const SETTLE_BUDGET: usize = 1000;
+    let Some(key) = args.raw(1) else {
+        return Err(parse::wrong_arity(args));
+    };
+    let mut open = OpenKey::open(ctx, key)?;
+    let now = clock::now();
+    let next_event = open.queue().and_then(|queue| queue.next_event());
+    let is_past = next_event.is_some_and(|instant| instant <= now.ms());
+    if !is_past || !ctx.flags().is_master() || ctx.is_paused() {
+        show(open.queue().map(|queue| &*queue), now);
+        return Ok(());
+    }
+    with_effects(|effects| {
+        if let Some(queue) = open.queue() {
+            queue.settle(now, SETTLE_BUDGET, effects);
+        }
+        let left = open.queue().filter(|queue| !queue.is_disposable());
+        show(left.map(|queue| &*queue), now);
+        open.finish(now, effects);
+    });
+    Ok(())
+}
+
+/// `[id, payload, token, attempts, deadline]`, behind the key where there is one.
+fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, job: Delivery<'_>) {
+    ctx.reply_array(5 + usize::from(key.is_some()));
+    if let Some(key) = key {
+        ctx.reply_bytes(key);
+    }
+    ctx.reply_bytes(job.id);
+    ctx.reply_bytes(job.payload);
+    reply_token(ctx, job.lease.map(|(token, _)| token));
+    ctx.reply_integer(job.attempts.into());
+    match job.lease {
+        Some((_, deadline)) => ctx.reply_integer(deadline as i64),
+        None => ctx.reply_null(),
+    }
+}
+
+/// As decimal digits: it outgrows the integers that some clients have.
+fn reply_token(ctx: Ctx<'_>, token: Option<u64>) {
+    match token {
+        Some(token) => ctx.reply_bytes(token.to_string().as_bytes()),
+        None => ctx.reply_null(),
+    }
+}

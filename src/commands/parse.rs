@@ -1,0 +1,161 @@
+//! Reading a command's arguments.
+
+use crate::queue::add::When;
+use crate::queue::job::{State, INSTANT_MAX, LADDER_MAX};
+use crate::server::ffi::{Args, Refusal};
+
+pub const SYNTAX: &str = "ERR syntax error";
+pub const OUT_OF_RANGE: &str = "ERR value is not an integer or out of range";
+
+pub fn syntax_error() -> Refusal {
+    Refusal(SYNTAX.into())
+}
+
+pub fn out_of_range() -> Refusal {
+    Refusal(OUT_OF_RANGE.into())
+}
+
+pub fn wrong_arity(args: Args<'_>) -> Refusal {
+    let name = args.get(0).unwrap_or_default().to_ascii_lowercase();
+    let name = String::from_utf8_lossy(&name);
+    Refusal(format!("ERR wrong number of arguments for '{name}' command").into())
+}
+
+/// Refuses a command of fewer arguments, its name counted.
+pub fn at_least(args: Args<'_>, len: usize) -> Result<(), Refusal> {
+    if args.len() < len {
+        return Err(wrong_arity(args));
+    }
+    Ok(())
+}
+
+pub fn exactly(args: Args<'_>, len: usize) -> Result<(), Refusal> {
+    if args.len() != len {
+        return Err(wrong_arity(args));
+    }
+    Ok(())
+}
+
+/// A decimal integer as the server itself takes one: no plus sign, no spaces, no leading zeros.
+pub fn integer(bytes: &[u8]) -> Result<i64, Refusal> {
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let canonical = match digits {
+        b"0" => digits.len() == bytes.len(),
+        [b'1'..=b'9', ..] => digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    let text = std::str::from_utf8(bytes).ok().filter(|_| canonical);
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(out_of_range)
+}
+
+/// 0 or more.
+pub fn natural(bytes: &[u8]) -> Result<u64, Refusal> {
+    u64::try_from(integer(bytes)?).map_err(|_| out_of_range())
+}
+
+/// 1 or more.
+pub fn positive(bytes: &[u8]) -> Result<u64, Refusal> {
+    natural(bytes).and_then(|n| if n == 0 { Err(out_of_range()) } else { Ok(n) })
+}
+
+pub fn natural_u32(bytes: &[u8]) -> Result<u32, Refusal> {
+    u32::try_from(natural(bytes)?).map_err(|_| out_of_range())
+}
+
+/// A duration in ms, or an instant.
+pub fn millis(bytes: &[u8]) -> Result<u64, Refusal> {
+    natural(bytes).and_then(|ms| {
+        if ms > INSTANT_MAX {
+            Err(out_of_range())
+        } else {
+            Ok(ms)
+        }
+    })
+}
+
+/// A duration in ms that is not 0.
+pub fn positive_millis(bytes: &[u8]) -> Result<u64, Refusal> {
+    positive(bytes)?;
+    millis(bytes)
+}
+
+pub fn priority(bytes: &[u8]) -> Result<i32, Refusal> {
+    i32::try_from(integer(bytes)?).map_err(|_| out_of_range())
+}
+
+pub fn state(word: &[u8]) -> Option<State> {
+    let named = |state: &State| word.eq_ignore_ascii_case(state.name().as_bytes());
+    State::ALL.into_iter().find(named)
+}
+
+/// Options behind the positional arguments: words with their values, in any order, each at most
+/// once.
+pub struct Options<'a> {
+    args: Args<'a>,
+    next: usize,
+    seen: Vec<&'static str>,
+}
+
+impl<'a> Options<'a> {
+    pub fn new(args: Args<'a>, first: usize) -> Self {
+        Options {
+            args,
+            next: first,
+            seen: Vec::new(),
+        }
+    }
+
+    /// The next option's word, one of these; `None` at the end.
+    pub fn word(&mut self, known: &[&'static str]) -> Result<Option<&'static str>, Refusal> {
+        let Some(word) = self.args.get(self.next) else {
+            return Ok(None);
+        };
+        self.next += 1;
+        let is_it = |known: &&&str| word.eq_ignore_ascii_case(known.as_bytes());
+        let word = *known.iter().find(is_it).ok_or_else(syntax_error)?;
+        if self.seen.contains(&word) {
+            return Err(syntax_error());
+        }
+        self.seen.push(word);
+        Ok(Some(word))
+    }
+
+    /// Refuses a second one of options that exclude each other.
+    pub fn only_one_of(&self, words: &[&'static str]) -> Result<(), Refusal> {
+        if self.seen.iter().filter(|seen| words.contains(seen)).count() > 1 {
+            return Err(syntax_error());
+        }
+        Ok(())
+    }
+
+    pub fn value(&mut self) -> Result<&'a [u8], Refusal> {
+        let value = self.args.get(self.next).ok_or_else(syntax_error)?;
+        self.next += 1;
+        Ok(value)
+    }
+
+    /// `n` and then as many delays, each of 1 ms or more.
+    pub fn ladder(&mut self) -> Result<Vec<u64>, Refusal> {
+        let len = natural(self.value()?)?;
+        if len > LADDER_MAX as u64 {
+            return Err(crate::queue::error::QueueError::LadderLength.into());
+        }
+        (0..len).map(|_| positive_millis(self.value()?)).collect()
+    }
+
+    /// What follows DELAY or AT.
+    pub fn when(&mut self, word: &str) -> Result<When, Refusal> {
+        let ms = millis(self.value()?)?;
+        Ok(if word == "AT" {
+            When::At(ms)
+        } else {
+            When::Delay(ms)
+        })
+    }
+
+    /// Where the next argument stands.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+}

@@ -1,0 +1,41 @@
+//! DQ.PEEK key DELAYED | READY | RESERVED | DEAD [FROM unix-ms] [TO unix-ms] [COUNT n]
+
+use super::look;
+use super::parse::{at_least, millis, positive, state, syntax_error, Options};
+use crate::queue::job::INSTANT_MAX;
+use crate::queue::look::Peek;
+use crate::server::ffi::{Args, Ctx, Refusal};
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 3)?;
+    let mut peek = Peek {
+        state: state(args.get(2).unwrap_or_default()).ok_or_else(syntax_error)?,
+        from: 0,
+        to: INSTANT_MAX,
+        count: 1,
+    };
+    let mut options = Options::new(args, 3);
+    while let Some(word) = options.word(&["FROM", "TO", "COUNT"])? {
+        match word {
+            "FROM" => peek.from = millis(options.value()?)?,
+            "TO" => peek.to = millis(options.value()?)?,
+            _ => peek.count = positive(options.value()?)?,
+        }
+    }
+    look(ctx, args, |queue, now| {
+        let mut shown = 0;
+        ctx.reply_array_of_unknown_len();
+        if let Some(queue) = queue {
+            queue.peek(&peek, now, |job| {
+                ctx.reply_array(5);
+                ctx.reply_bytes(job.id);
+                ctx.reply_bytes(job.payload);
+                ctx.reply_integer(job.at() as i64);
+                ctx.reply_integer(job.life.attempts.into());
+                ctx.reply_integer(job.terms.priority.into());
+                shown += 1;
+            });
+        }
+        ctx.set_array_len(shown);
+    })
+}

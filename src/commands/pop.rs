@@ -1,0 +1,42 @@
+//! DQ.POP key [COUNT n | ID id] [TTR ms] [NOACK]
+
+use super::parse::{at_least, positive, positive_millis, Options};
+use super::{change, reply_delivery};
+use crate::queue::deliver::Pop;
+use crate::server::clock::with_mint;
+use crate::server::ffi::{Args, Ctx, Refusal};
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 2)?;
+    let mut pop = Pop::default();
+    let mut count = None;
+    let mut options = Options::new(args, 2);
+    while let Some(word) = options.word(&["COUNT", "ID", "TTR", "NOACK"])? {
+        match word {
+            "COUNT" => count = Some(positive(options.value()?)?),
+            "ID" => pop.id = Some(options.value()?),
+            "TTR" => pop.ttr_ms = Some(positive_millis(options.value()?)?),
+            _ => pop.noack = true,
+        }
+    }
+    options.only_one_of(&["COUNT", "ID"])?;
+    pop.count = count.unwrap_or(1);
+
+    let mut delivered = 0;
+    if count.is_some() {
+        ctx.reply_array_of_unknown_len();
+    }
+    let popped = change(ctx, args, |queue, now, effects| {
+        with_mint(|mint| {
+            delivered = queue.pop(&pop, now, mint, effects, |job| {
+                reply_delivery(ctx, None, job)
+            })
+        })
+    });
+    if count.is_some() {
+        ctx.set_array_len(delivered as usize);
+    } else if delivered == 0 && popped.is_ok() {
+        ctx.reply_null_array();
+    }
+    popped.map(|_| ())
+}

@@ -1,0 +1,177 @@
+//! DQ.ADD decided.
+
+use super::clock::{Mint, Now};
+use super::effect::{Effect, Effects, Event};
+use super::error::QueueError;
+use super::job::{Place, Terms, ID_MAX, INSTANT_MAX};
+use super::settings::{check_terms, Settings};
+use super::Queue;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// Only where no live job has the id, and it is not remembered.
+    #[default]
+    New,
+    /// Only where a job of that id is there, in any state.
+    Existing,
+    /// In any case.
+    Replace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// That many ms from now.
+    Delay(u64),
+    /// That instant.
+    At(u64),
+}
+
+impl When {
+    pub fn instant(self, now: Now) -> Result<u64, QueueError> {
+        match self {
+            When::Delay(ms) => now.after(ms).ok_or(QueueError::OutOfRange),
+            When::At(instant) if instant <= INSTANT_MAX => Ok(instant),
+            When::At(_) => Err(QueueError::OutOfRange),
+        }
+    }
+}
+
+/// The arguments of DQ.ADD. What is `None` comes from the queue's settings.
+#[derive(Clone, Debug)]
+pub struct Add<'a> {
+    /// `None`: made from the clock.
+    pub id: Option<&'a [u8]>,
+    pub payload: &'a [u8],
+    pub condition: Condition,
+    pub when: When,
+    pub priority: i32,
+    pub ttr_ms: Option<u64>,
+    pub max_attempts: Option<u32>,
+    pub backoff_ms: Option<&'a [u64]>,
+    pub ttl_ms: Option<u64>,
+}
+
+impl<'a> Add<'a> {
+    pub fn new(id: Option<&'a [u8]>, payload: &'a [u8]) -> Self {
+        Add {
+            id,
+            payload,
+            condition: Condition::New,
+            when: When::Delay(0),
+            priority: 0,
+            ttr_ms: None,
+            max_attempts: None,
+            backoff_ms: None,
+            ttl_ms: None,
+        }
+    }
+}
+
+impl Queue {
+    /// The id of the added job, or `None` where the condition refused it.
+    pub fn add<'a>(
+        &mut self,
+        add: &Add<'a>,
+        now: Now,
+        mint: &mut Mint,
+        out: &mut Effects,
+    ) -> Result<Option<Cow<'a, [u8]>>, QueueError> {
+        let (due, expires) = add.instants(now)?;
+        if add.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
+            return Err(QueueError::IdLength);
+        }
+        check_terms(&add.terms(&self.settings))?;
+        let old = add.id.and_then(|id| self.find_settled(id, now, out));
+        let place = old.map(|handle| self.jobs.place(handle));
+        let refused = match add.condition {
+            Condition::New => {
+                place.is_some_and(|place| place != Place::Dead)
+                    || add.id.is_some_and(|id| self.remembers(id, now))
+            }
+            Condition::Existing => place.is_none(),
+            Condition::Replace => false,
+        };
+        if refused {
+            return Ok(None);
+        }
+        let grows = place.is_none_or(|place| place == Place::Dead);
+        let limit = self.settings.max_len;
+        if grows && limit != 0 && self.live_len() as u64 >= limit {
+            return Err(QueueError::Full);
+        }
+        if old.is_none() && !self.jobs.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        let id = match add.id {
+            Some(id) => Cow::Borrowed(id),
+            None => Cow::Owned(self.fresh_id(now, mint, out)),
+        };
+        self.commit_added(&id, add, (due, expires), old.is_some(), out);
+        Ok(Some(id))
+    }
+
+    fn remembers(&self, id: &[u8], now: Now) -> bool {
+        self.memory.until(id).is_some_and(|until| until > now.ms())
+    }
+
+    /// An id that the queue neither holds nor remembers.
+    fn fresh_id(&self, now: Now, mint: &mut Mint, out: &mut Effects) -> Vec<u8> {
+        loop {
+            let id = mint.next_id(now);
+            if self.jobs.find(&id).is_none() && self.memory.until(&id).is_none() {
+                let (ms, seq) = mint.id();
+                out.push(&Effect::Minted { ms, seq });
+                return id;
+            }
+        }
+    }
+
+    fn commit_added(
+        &mut self,
+        id: &[u8],
+        add: &Add<'_>,
+        (due, expires): (u64, u64),
+        replaces: bool,
+        out: &mut Effects,
+    ) {
+        let settings = Arc::clone(&self.settings);
+        let effect = Effect::Added {
+            id,
+            payload: add.payload,
+            due,
+            expires,
+            terms: add.terms(&settings),
+        };
+        self.commit(&effect, out);
+        for totals in [&mut *self.totals, &mut out.totals] {
+            totals.added += 1;
+            totals.deleted += u64::from(replaces);
+        }
+        out.raise(Event::Add);
+    }
+}
+
+impl Add<'_> {
+    /// Its own terms, and the queue's where it has none.
+    fn terms<'s>(&'s self, settings: &'s Settings) -> Terms<'s> {
+        let defaults = settings.terms();
+        Terms {
+            priority: self.priority,
+            ttr_ms: self.ttr_ms.unwrap_or(defaults.ttr_ms),
+            max_attempts: self.max_attempts.unwrap_or(defaults.max_attempts),
+            backoff_ms: self.backoff_ms.map_or(defaults.backoff_ms, Cow::Borrowed),
+        }
+    }
+
+    /// Due and expiry (0: never).
+    fn instants(&self, now: Now) -> Result<(u64, u64), QueueError> {
+        let due = self.when.instant(now)?;
+        let expires = match self.ttl_ms {
+            Some(ms) => now.after(ms).ok_or(QueueError::OutOfRange)?,
+            None => 0,
+        };
+        Ok((due, expires))
+    }
+}

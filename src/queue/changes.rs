@@ -1,0 +1,388 @@
+//! Carrying out effects: the only code that changes a queue.
+//!
+//! [`Queue::apply`] takes effects from anywhere, a forged payload included, and refuses what does not
+//! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
+
+use super::clock::Now;
+use super::effect::{Change, Death, Effect, Effects, Removal, FOREVER};
+use super::error::QueueError;
+use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
+use super::memory::Memory;
+use super::rate::RateWindow;
+use super::schedule::Standing;
+use super::settings::{check_terms, Settings};
+use super::store::NewJob;
+use super::Queue;
+use std::sync::Arc;
+
+const fn malformed(what: &'static str) -> QueueError {
+    QueueError::Malformed(what)
+}
+
+fn check_instant(instant: u64) -> Result<(), QueueError> {
+    if instant > INSTANT_MAX {
+        return Err(malformed("an instant past the last"));
+    }
+    Ok(())
+}
+
+fn check_id(id: &[u8]) -> Result<(), QueueError> {
+    if !(1..=ID_MAX).contains(&id.len()) {
+        return Err(malformed("an id of an impossible length"));
+    }
+    Ok(())
+}
+
+impl Queue {
+    /// Carries out one effect, or changes nothing.
+    pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        match *effect {
+            Effect::Added {
+                id,
+                payload,
+                due,
+                expires,
+                ref terms,
+            } => self.apply_added(id, payload, due, expires, terms)?,
+            Effect::Job { id, change } => {
+                let handle = self.jobs.find(id);
+                let handle = handle.ok_or(malformed("an effect on a job that is not there"))?;
+                self.check_change(handle, change)?;
+                self.change(handle, change);
+            }
+            Effect::Kept => self.kept = true,
+            Effect::Configured(ref settings) => {
+                settings.check()?;
+                self.configure(settings.clone());
+            }
+            Effect::Paused { until } => {
+                if until != FOREVER {
+                    check_instant(until)?;
+                }
+                self.kept = true;
+                self.paused_until = until;
+            }
+            Effect::Resumed => self.paused_until = 0,
+            Effect::Remembered { id, until } => {
+                check_id(id)?;
+                check_instant(until)?;
+                self.remember(id, until)?;
+            }
+            Effect::ForgotId { id } => {
+                self.memory.forget(id);
+            }
+            Effect::Forgot { until } => self.memory.forget_until(until),
+            Effect::Purged { state, cut } => {
+                check_instant(cut)?;
+                self.apply_purge(state, cut);
+            }
+            Effect::Stored { .. } => self.apply_stored(effect)?,
+            Effect::Floors { seq, death, token } => {
+                if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
+                    return Err(malformed("a number that leaves no room to count on"));
+                }
+                self.seq = self.seq.max(seq);
+                self.deaths = self.deaths.max(death);
+                self.token = self.token.max(token);
+            }
+            Effect::Dropped | Effect::Minted { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn apply_added(
+        &mut self,
+        id: &[u8],
+        payload: &[u8],
+        due: u64,
+        expires: u64,
+        terms: &Terms<'_>,
+    ) -> Result<(), QueueError> {
+        check_id(id)?;
+        check_instant(due)?;
+        check_instant(expires)?;
+        check_terms(terms)?;
+        let old = self.jobs.find(id);
+        if old.is_none() && !self.jobs.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        if let Some(old) = old {
+            self.remove(old);
+        }
+        self.seq += 1;
+        self.insert(NewJob {
+            id,
+            payload,
+            seq: self.seq,
+            due,
+            place: Place::Scheduled,
+            terms,
+            life: Life {
+                expires,
+                ..Life::default()
+            },
+        });
+        Ok(())
+    }
+
+    fn apply_stored(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        let Effect::Stored {
+            id,
+            payload,
+            seq,
+            due,
+            place,
+            life,
+            ref terms,
+        } = *effect
+        else {
+            return Ok(());
+        };
+        check_id(id)?;
+        check_terms(terms)?;
+        for instant in [due, life.expires, life.at, life.lease_ms] {
+            check_instant(instant)?;
+        }
+        if seq > SEQ_MAX || life.death > SEQ_MAX || life.token > TOKEN_MAX {
+            return Err(malformed("a number that leaves no room to count on"));
+        }
+        let fits = match place {
+            Place::Scheduled => life.at == 0 && life.death == 0,
+            Place::Reserved => life.token != 0 && life.death == 0,
+            Place::Dead => true,
+        };
+        if !fits || self.jobs.find(id).is_some() {
+            return Err(malformed("a stored job that contradicts itself or another"));
+        }
+        if !self.jobs.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        self.seq = self.seq.max(seq);
+        self.deaths = self.deaths.max(life.death);
+        self.token = self.token.max(life.token);
+        self.insert(NewJob {
+            id,
+            payload,
+            seq,
+            due,
+            place,
+            terms,
+            life,
+        });
+        Ok(())
+    }
+
+    fn insert(&mut self, job: NewJob<'_>) {
+        let place = job.place;
+        let handle = self.jobs.insert(job);
+        self.link(handle, place);
+    }
+
+    /// Whether the change is one that the job's place allows, with numbers within bounds.
+    fn check_change(&self, handle: Handle, change: Change) -> Result<(), QueueError> {
+        let place = self.jobs.place(handle);
+        let fits = match change {
+            Change::Reserved {
+                token,
+                deadline,
+                lease_ms,
+            } => {
+                place == Place::Scheduled
+                    && (1..=TOKEN_MAX).contains(&token)
+                    && deadline.max(lease_ms) <= INSTANT_MAX
+            }
+            Change::Touched { deadline, lease_ms } => {
+                place == Place::Reserved && deadline.max(lease_ms) <= INSTANT_MAX
+            }
+            Change::TimedOut => place == Place::Reserved,
+            Change::Nacked { due, .. } => place != Place::Dead && due <= INSTANT_MAX,
+            Change::Died { at, .. } => place != Place::Dead && at <= INSTANT_MAX,
+            Change::Rescheduled { due } => place == Place::Scheduled && due <= INSTANT_MAX,
+            Change::Kicked { due } => place == Place::Dead && due <= INSTANT_MAX,
+            Change::Removed { remember, .. } => remember <= INSTANT_MAX,
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(malformed("an effect that the job's state does not allow"))
+        }
+    }
+
+    /// Records what was decided about a job, and carries it out.
+    pub(super) fn commit_job(
+        &mut self,
+        handle: Handle,
+        change: Change,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
+        out.push(&Effect::Job {
+            id: self.jobs.id(handle),
+            change,
+        });
+        for totals in [&mut *self.totals, &mut out.totals] {
+            change.count(totals);
+            if matches!(change, Change::Reserved { .. })
+                || matches!(
+                    change,
+                    Change::Removed {
+                        cause: Removal::Popped,
+                        ..
+                    }
+                )
+            {
+                totals.lateness.record(now, self.jobs.due(handle));
+            }
+        }
+        change.events().iter().for_each(|&event| out.raise(event));
+        self.change(handle, change);
+    }
+
+    fn change(&mut self, handle: Handle, change: Change) {
+        if let Change::Removed { remember, .. } = change {
+            if remember != 0 {
+                let id = self.jobs.id(handle).to_vec();
+                let remembered = self.remember(&id, remember);
+                debug_assert!(remembered.is_ok());
+            }
+            return self.remove(handle);
+        }
+        self.unlink(handle);
+        let mut life = self.jobs.life(handle);
+        let mut due = self.jobs.due(handle);
+        let mut priority = self.jobs.terms(handle).priority;
+        let place = match change {
+            Change::Reserved {
+                token,
+                deadline,
+                lease_ms,
+            } => {
+                life.attempts = life.attempts.saturating_add(1);
+                life.token = token;
+                self.token = self.token.max(token);
+                (life.at, life.lease_ms) = (deadline, lease_ms);
+                Place::Reserved
+            }
+            Change::Touched { deadline, lease_ms } => {
+                (life.at, life.lease_ms) = (deadline, lease_ms);
+                Place::Reserved
+            }
+            Change::TimedOut => {
+                life.at = 0;
+                Place::Scheduled
+            }
+            Change::Nacked {
+                due: new_due,
+                priority: new_priority,
+                attempts,
+            } => {
+                (due, priority) = (new_due, new_priority);
+                (life.attempts, life.token, life.at, life.lease_ms) = (attempts, 0, 0, 0);
+                Place::Scheduled
+            }
+            Change::Died { at, cause } => {
+                self.deaths += 1;
+                (life.at, life.death) = (at, self.deaths);
+                if let Death::Nacked {
+                    priority: new_priority,
+                } = cause
+                {
+                    (life.token, life.lease_ms) = (0, 0);
+                    priority = new_priority;
+                }
+                Place::Dead
+            }
+            Change::Rescheduled { due: new_due } => {
+                due = new_due;
+                (life.token, life.lease_ms) = (0, 0);
+                Place::Scheduled
+            }
+            Change::Kicked { due: new_due } => {
+                due = new_due;
+                let expires = life.expires;
+                life = Life {
+                    expires,
+                    ..Life::default()
+                };
+                Place::Scheduled
+            }
+            Change::Removed { .. } => return,
+        };
+        if priority != self.jobs.terms(handle).priority {
+            self.jobs.set_priority(handle, priority);
+        }
+        self.jobs.set_life(handle, life);
+        self.jobs.set_due(handle, due);
+        self.jobs.set_place(handle, place);
+        self.link(handle, place);
+    }
+
+    pub(super) fn remove(&mut self, handle: Handle) {
+        self.unlink(handle);
+        self.jobs.remove(handle);
+    }
+
+    /// Puts a job into the lists that its fields name.
+    fn link(&mut self, handle: Handle, place: Place) {
+        let jobs = &self.jobs;
+        let seq = |handle| jobs.seq(handle);
+        let life = jobs.life(handle);
+        match place {
+            Place::Scheduled => {
+                let at = Standing {
+                    priority: jobs.terms(handle).priority,
+                    due: jobs.due(handle),
+                };
+                self.schedule.insert(at, handle, seq);
+            }
+            Place::Reserved => self.reserved.insert(life.at, handle, seq),
+            Place::Dead => self.dead.insert(life.at, handle, |h| jobs.life(h).death),
+        }
+        if life.expires != 0 && place != Place::Reserved {
+            self.expiring.insert(life.expires, handle, seq);
+        }
+    }
+
+    /// Takes a job out of the lists that its fields name.
+    fn unlink(&mut self, handle: Handle) {
+        let jobs = &self.jobs;
+        let seq = |handle| jobs.seq(handle);
+        let life = jobs.life(handle);
+        let place = jobs.place(handle);
+        let there = match place {
+            Place::Scheduled => {
+                let at = Standing {
+                    priority: jobs.terms(handle).priority,
+                    due: jobs.due(handle),
+                };
+                self.schedule.remove(at, handle, seq)
+            }
+            Place::Reserved => self.reserved.remove(life.at, handle, seq),
+            Place::Dead => self.dead.remove(life.at, handle, |h| jobs.life(h).death),
+        };
+        debug_assert!(there, "job {handle} is not where its fields say");
+        if life.expires != 0 && place != Place::Reserved {
+            self.expiring.remove(life.expires, handle, seq);
+        }
+    }
+
+    fn remember(&mut self, id: &[u8], until: u64) -> Result<(), QueueError> {
+        if !self.memory.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        self.memory.remember(id, until);
+        Ok(())
+    }
+
+    fn configure(&mut self, settings: Settings) {
+        self.kept = true;
+        if settings.dedupe_ms == 0 {
+            self.memory = Memory::new(self.jobs.hasher().clone());
+        }
+        if settings.rate != self.settings.rate {
+            self.rate = settings.rate.map(|rate| Box::new(RateWindow::new(rate)));
+        }
+        self.settings = Arc::new(settings);
+    }
+}

@@ -1,0 +1,132 @@
+//! Time as the queue sees it: always an argument, in microseconds, and rounded so that nothing is
+//! early; and the names and numbers that are drawn from it.
+
+use super::job::INSTANT_MAX;
+
+/// One reading of the server's clock, in microseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now {
+    us: u64,
+}
+
+impl Now {
+    pub fn from_us(us: u64) -> Self {
+        Now {
+            us: us.min(INSTANT_MAX * 1000),
+        }
+    }
+
+    pub fn from_ms(ms: u64) -> Self {
+        Self::from_us(ms.saturating_mul(1000))
+    }
+
+    pub fn us(self) -> u64 {
+        self.us
+    }
+
+    /// The millisecond that has come: what is due at it is due.
+    pub fn ms(self) -> u64 {
+        self.us / 1000
+    }
+
+    /// The instant `ms` from now. A wait counts from the next full millisecond, so that it is never
+    /// shorter than asked; no wait at all is this very millisecond. `None` past the last instant.
+    pub fn after(self, ms: u64) -> Option<u64> {
+        if ms == 0 {
+            return Some(self.ms());
+        }
+        let instant = self.us.div_ceil(1000).checked_add(ms)?;
+        (instant <= INSTANT_MAX).then_some(instant)
+    }
+
+    /// As [`Now::after`], stopping at the last instant.
+    pub fn after_capped(self, ms: u64) -> u64 {
+        self.after(ms).unwrap_or(INSTANT_MAX)
+    }
+}
+
+/// Draws ids `<unix-ms>-<seq>` and tokens that grow over the whole server, also where the clock
+/// steps back: a queue that is deleted and made again must not repeat a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mint {
+    id: (u64, u64),
+    token: u64,
+}
+
+impl Mint {
+    pub const fn new() -> Self {
+        Mint {
+            id: (0, 0),
+            token: 0,
+        }
+    }
+
+    pub fn next_id(&mut self, now: Now) -> Vec<u8> {
+        let (ms, seq) = self.id;
+        self.id = if now.ms() > ms {
+            (now.ms(), 0)
+        } else {
+            (ms, seq + 1)
+        };
+        format!("{}-{}", self.id.0, self.id.1).into_bytes()
+    }
+
+    /// The next token, larger than `floor`, which is the largest that the queue has seen.
+    pub fn next_token(&mut self, now: Now, floor: u64) -> u64 {
+        self.token = (now.ms() << 20).max(floor + 1).max(self.token + 1);
+        self.token
+    }
+
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    pub fn raise_token(&mut self, floor: u64) {
+        self.token = self.token.max(floor);
+    }
+
+    /// The last id drawn, as (unix-ms, seq).
+    pub fn id(&self) -> (u64, u64) {
+        self.id
+    }
+
+    /// Not past the last instant: what lies there was not drawn from a clock.
+    pub fn raise_id(&mut self, (ms, seq): (u64, u64)) {
+        if ms <= INSTANT_MAX && seq < u64::MAX / 2 {
+            self.id = self.id.max((ms, seq));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_never_shorter_than_asked() {
+        let now = Now::from_us(5_000_001);
+        assert_eq!(now.ms(), 5000);
+        assert_eq!(now.after(0), Some(5000));
+        assert_eq!(now.after(1), Some(5002));
+        assert_eq!(Now::from_ms(5000).after(1), Some(5001));
+        assert_eq!(now.after(INSTANT_MAX), None);
+        assert_eq!(now.after(u64::MAX), None);
+        assert_eq!(now.after_capped(u64::MAX), INSTANT_MAX);
+    }
+
+    #[test]
+    fn ids_and_tokens_grow_though_the_clock_steps_back() {
+        let mut mint = Mint::default();
+        let mut last = (0, 0);
+        let mut token = 0;
+        for ms in [5000, 5000, 4000, 5001, 5001, 1, 1] {
+            mint.next_id(Now::from_ms(ms));
+            assert!(mint.id() > last);
+            last = mint.id();
+            let next = mint.next_token(Now::from_ms(ms), 0);
+            assert!(next > token && next >= ms << 20);
+            token = next;
+        }
+        assert!(mint.next_token(Now::from_ms(1), token + 100) > token + 100);
+    }
+}

@@ -1,0 +1,63 @@
+//! CFGSET, PAUSE and RESUME decided.
+
+use super::clock::Now;
+use super::effect::{Effect, Effects, FOREVER};
+use super::error::QueueError;
+use super::settings::SettingsChange;
+use super::Queue;
+
+/// Dead jobs beyond a new DEADLEN that go at once; more is left to the timer.
+const TRIM_BUDGET: usize = 1000;
+
+impl Queue {
+    /// The queue stays from now on.
+    pub fn configure_with(
+        &mut self,
+        change: &SettingsChange,
+        now: Now,
+        out: &mut Effects,
+    ) -> Result<(), QueueError> {
+        let settings = change.applied_to(&self.settings);
+        settings.check()?;
+        let forgets = settings.dedupe_ms == 0 && self.memory.len() > 0;
+        if settings != *self.settings || forgets {
+            self.commit(&Effect::Configured(settings), out);
+            self.trim_dead(now, TRIM_BUDGET, out);
+        } else if !self.kept {
+            self.commit(&Effect::Kept, out);
+        }
+        Ok(())
+    }
+
+    /// For so many ms, or until resumed.
+    pub fn pause(
+        &mut self,
+        ms: Option<u64>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Result<(), QueueError> {
+        let until = match ms {
+            Some(ms) => now.after(ms).ok_or(QueueError::OutOfRange)?,
+            None => FOREVER,
+        };
+        if !self.kept || self.paused_until != until {
+            self.commit(&Effect::Paused { until }, out);
+        }
+        Ok(())
+    }
+
+    pub fn resume(&mut self, now: Now, out: &mut Effects) {
+        if self.is_paused(now) {
+            self.commit(&Effect::Resumed, out);
+        }
+    }
+
+    /// 0 where it is not paused, -1 until resumed, else the instant at which it ends.
+    pub fn paused(&self, now: Now) -> i64 {
+        match self.paused_until {
+            FOREVER => -1,
+            _ if !self.is_paused(now) => 0,
+            until => until as i64,
+        }
+    }
+}

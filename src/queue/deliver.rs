@@ -1,0 +1,269 @@
+//! Deliveries decided: POP, ACK, NACK, TOUCH.
+
+use super::clock::{Mint, Now};
+use super::effect::{Change, Death, Effects, Removal};
+use super::error::QueueError;
+use super::job::{Handle, Place, State};
+use super::Queue;
+
+/// What one delivery settles before it looks for a job: enough for whatever falls due in a
+/// millisecond, little enough not to be felt. More is left to the timer.
+const SETTLE_BUDGET: usize = 1000;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pop<'a> {
+    /// Jobs at most.
+    pub count: u64,
+    /// That very job.
+    pub id: Option<&'a [u8]>,
+    /// Length of the lease, instead of the job's.
+    pub ttr_ms: Option<u64>,
+    /// Removes the job at delivery.
+    pub noack: bool,
+}
+
+/// One job in a consumer's hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery<'a> {
+    pub id: &'a [u8],
+    pub payload: &'a [u8],
+    /// This one included.
+    pub attempts: u32,
+    /// Token and deadline; none where the job went at delivery.
+    pub lease: Option<(u64, u64)>,
+}
+
+/// Which delivery a client speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Whichever is current.
+    Current,
+    Token(u64),
+    /// Something that is no token.
+    Nothing,
+}
+
+impl Claim {
+    /// From what the client sent: decimal digits as we send them, or nothing that fits.
+    pub fn of_token(digits: &[u8]) -> Self {
+        let canonical = digits.first().is_some_and(|&first| first != b'0')
+            && digits.iter().all(u8::is_ascii_digit);
+        let text = std::str::from_utf8(digits).ok().filter(|_| canonical);
+        text.and_then(|text| text.parse().ok())
+            .map_or(Claim::Nothing, Claim::Token)
+    }
+
+    fn fits(self, token: u64) -> bool {
+        match self {
+            Claim::Current => token != 0,
+            Claim::Token(claimed) => token != 0 && claimed == token,
+            Claim::Nothing => false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NackKind {
+    Fail,
+    /// The delivery is not counted.
+    Silent,
+    /// Dead now.
+    Fatal,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Nack<'a> {
+    pub id: &'a [u8],
+    pub claim: Claim,
+    pub delay_ms: Option<u64>,
+    pub priority: Option<i32>,
+    pub kind: NackKind,
+}
+
+impl Queue {
+    /// Delivers up to `count` ready jobs in ready order; returns how many. `deliver` sees each one
+    /// before anything else happens to it.
+    pub fn pop(
+        &mut self,
+        pop: &Pop<'_>,
+        now: Now,
+        mint: &mut Mint,
+        out: &mut Effects,
+        mut deliver: impl FnMut(Delivery<'_>),
+    ) -> u64 {
+        self.settle(now, SETTLE_BUDGET, out);
+        if let Some(id) = pop.id {
+            self.find_settled(id, now, out);
+        }
+        let mut delivered = 0;
+        while delivered < pop.count {
+            let Some(handle) = self.next_deliverable(pop, now) else {
+                break;
+            };
+            if self.expire_overdue(handle, now, out) {
+                continue;
+            }
+            self.deliver(handle, pop, now, mint, out, &mut deliver);
+            delivered += 1;
+        }
+        delivered
+    }
+
+    fn next_deliverable(&self, pop: &Pop<'_>, now: Now) -> Option<Handle> {
+        let held = self.is_paused(now)
+            || (!pop.noack && self.reserved_is_full())
+            || self
+                .rate
+                .as_ref()
+                .is_some_and(|window| !window.is_open(now));
+        if held {
+            return None;
+        }
+        match pop.id {
+            Some(id) => self.jobs.find(id).filter(|&job| self.is_ready(job, now)),
+            None => self.schedule.first_ready(now.ms()),
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        handle: Handle,
+        pop: &Pop<'_>,
+        now: Now,
+        mint: &mut Mint,
+        out: &mut Effects,
+        deliver: &mut impl FnMut(Delivery<'_>),
+    ) {
+        let change = if pop.noack {
+            Change::Removed {
+                cause: Removal::Popped,
+                remember: self.remember_until(now),
+            }
+        } else {
+            let lease_ms = pop.ttr_ms.unwrap_or(self.jobs.terms(handle).ttr_ms);
+            Change::Reserved {
+                token: mint.next_token(now, self.token),
+                deadline: now.after_capped(lease_ms),
+                lease_ms,
+            }
+        };
+        deliver(Delivery {
+            id: self.jobs.id(handle),
+            payload: self.jobs.payload(handle),
+            attempts: self.jobs.life(handle).attempts.saturating_add(1),
+            lease: match change {
+                Change::Reserved {
+                    token, deadline, ..
+                } => Some((token, deadline)),
+                _ => None,
+            },
+        });
+        if let Some(window) = &mut self.rate {
+            window.record(now);
+        }
+        self.commit_job(handle, change, now, out);
+    }
+
+    /// Until when NX refuses an id that is finished now; 0 where it does not.
+    fn remember_until(&self, now: Now) -> u64 {
+        match self.settings.dedupe_ms {
+            0 => 0,
+            window_ms => now.after_capped(window_ms),
+        }
+    }
+
+    /// Removes a finished job; whether the claim reached one.
+    pub fn ack(&mut self, id: &[u8], claim: Claim, now: Now, out: &mut Effects) -> bool {
+        let Some(handle) = self.find_settled(id, now, out) else {
+            return false;
+        };
+        if !claim.fits(self.jobs.life(handle).token) {
+            return false;
+        }
+        let change = Change::Removed {
+            cause: Removal::Acked,
+            remember: self.remember_until(now),
+        };
+        self.commit_job(handle, change, now, out);
+        true
+    }
+
+    /// Gives a job back; its new state, or `None` where the claim reaches none that is alive.
+    pub fn nack(
+        &mut self,
+        nack: &Nack<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Result<Option<State>, QueueError> {
+        let asked = match nack.delay_ms {
+            Some(ms) => Some(now.after(ms).ok_or(QueueError::OutOfRange)?),
+            None => None,
+        };
+        let Some(handle) = self.find_settled(nack.id, now, out) else {
+            return Ok(None);
+        };
+        let life = self.jobs.life(handle);
+        if !nack.claim.fits(life.token) || self.jobs.place(handle) == Place::Dead {
+            return Ok(None);
+        }
+        if life.expires != 0 && life.expires <= now.ms() {
+            let change = Change::Removed {
+                cause: Removal::NackedExpired,
+                remember: 0,
+            };
+            self.commit_job(handle, change, now, out);
+            return Ok(None);
+        }
+        let change = self.nacked(handle, nack, asked, now);
+        self.commit_job(handle, change, now, out);
+        let state = self.state_of(handle, now);
+        self.trim_dead(now, 1, out);
+        Ok(Some(state))
+    }
+
+    fn nacked(&self, handle: Handle, nack: &Nack<'_>, asked: Option<u64>, now: Now) -> Change {
+        let terms = self.jobs.terms(handle);
+        let attempts = self.jobs.life(handle).attempts;
+        let priority = nack.priority.unwrap_or(terms.priority);
+        let died = Change::Died {
+            at: now.ms(),
+            cause: Death::Nacked { priority },
+        };
+        match nack.kind {
+            NackKind::Fatal => died,
+            NackKind::Fail if terms.exhausted_by(attempts) => died,
+            NackKind::Fail => Change::Nacked {
+                due: asked.unwrap_or_else(|| now.after_capped(terms.backoff_after(attempts))),
+                priority,
+                attempts,
+            },
+            NackKind::Silent => Change::Nacked {
+                due: asked.unwrap_or(self.jobs.due(handle)),
+                priority,
+                attempts: attempts.saturating_sub(1),
+            },
+        }
+    }
+
+    /// A fresh lease from now; its end, or `None` where the claim reaches no reserved job.
+    pub fn touch(
+        &mut self,
+        id: &[u8],
+        claim: Claim,
+        ttr_ms: Option<u64>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<u64> {
+        let handle = self.find_settled(id, now, out)?;
+        let life = self.jobs.life(handle);
+        if self.jobs.place(handle) != Place::Reserved || !claim.fits(life.token) {
+            return None;
+        }
+        let lease_ms = ttr_ms.unwrap_or(life.lease_ms);
+        let deadline = now.after_capped(lease_ms);
+        if (deadline, lease_ms) != (life.at, life.lease_ms) {
+            self.commit_job(handle, Change::Touched { deadline, lease_ms }, now, out);
+        }
+        Some(deadline)
+    }
+}

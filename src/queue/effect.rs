@@ -1,0 +1,350 @@
+//! What happened: the facts that a replica, the AOF, snapshots, events and totals are made of.
+//!
+//! Every instant in them is absolute, every id and token explicit. A queue is the fold of its
+//! effects: what decides on a master emits them, and what carries them out is the same code on a
+//! master, on a replica and in a replayed AOF.
+
+use super::error::QueueError;
+use super::job::{Life, Place, State, Terms};
+use super::settings::Settings;
+use super::stats::Totals;
+use serde::{Deserialize, Serialize};
+
+/// The first byte of every encoded sequence of effects. Variants and fields are only ever appended;
+/// what cannot be expressed so gets the next version, and the older ones stay readable.
+pub const EFFECTS_VERSION: u8 = 1;
+
+/// PAUSE without an end.
+pub const FOREVER: u64 = u64::MAX;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Effect<'a> {
+    /// A job came, in place of one of the same id if there was one.
+    Added {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        payload: &'a [u8],
+        due: u64,
+        /// 0 is never.
+        expires: u64,
+        #[serde(borrow)]
+        terms: Terms<'a>,
+    },
+    /// Something happened to one job.
+    Job {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        change: Change,
+    },
+    /// The queue stays until DEL, also without jobs.
+    Kept,
+    /// And stays. A dedupe window of 0 forgets all ids.
+    Configured(Settings),
+    /// Until that instant, or [`FOREVER`]; and stays.
+    Paused {
+        until: u64,
+    },
+    Resumed,
+    /// The id was finished, and NX refuses it until that instant.
+    Remembered {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        until: u64,
+    },
+    ForgotId {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+    },
+    /// All ids remembered until that instant or less.
+    Forgot {
+        until: u64,
+    },
+    /// A job as it stands: snapshots are made of these.
+    Stored {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        payload: &'a [u8],
+        seq: u64,
+        due: u64,
+        place: Place,
+        life: Life,
+        #[serde(borrow)]
+        terms: Terms<'a>,
+    },
+    /// Numbers that go on from there: order of adding, order of dying, tokens.
+    Floors {
+        seq: u64,
+        death: u64,
+        token: u64,
+    },
+    /// The key went with its last job.
+    Dropped,
+    /// All jobs of a state are gone, or all jobs: delayed is what is due after `cut`.
+    Purged {
+        state: Option<State>,
+        cut: u64,
+    },
+    /// An id `<unix-ms>-<seq>` was made by the server.
+    Minted {
+        ms: u64,
+        seq: u64,
+    },
+}
+
+/// What can happen to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    Reserved {
+        token: u64,
+        deadline: u64,
+        lease_ms: u64,
+    },
+    /// A fresh lease.
+    Touched {
+        deadline: u64,
+        lease_ms: u64,
+    },
+    /// The lease ended; the token stays current.
+    TimedOut,
+    Nacked {
+        due: u64,
+        priority: i32,
+        attempts: u32,
+    },
+    /// The instant of death; a job that died of its lease's end keeps its token.
+    Died {
+        at: u64,
+        cause: Death,
+    },
+    Rescheduled {
+        due: u64,
+    },
+    Kicked {
+        due: u64,
+    },
+    /// It is gone; NX refuses the id until that instant (0: does not).
+    Removed {
+        cause: Removal,
+        remember: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Death {
+    TimedOut,
+    Nacked { priority: i32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Removal {
+    Acked,
+    /// At delivery, by NOACK.
+    Popped,
+    /// DEL, PURGE and DEADLEN.
+    Deleted,
+    /// Its TTL is past.
+    Expired,
+    /// Its TTL was past when its lease ended.
+    TimedOutExpired,
+    /// Its TTL was past when it was given back.
+    NackedExpired,
+}
+
+/// Keyspace events, by the order in which one command raises them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Add,
+    Timeout,
+    Nack,
+    Ready,
+    Pop,
+    Ack,
+    Dead,
+    Del,
+    Expired,
+}
+
+impl Event {
+    pub const ALL: [Event; 9] = [
+        Event::Add,
+        Event::Timeout,
+        Event::Nack,
+        Event::Ready,
+        Event::Pop,
+        Event::Ack,
+        Event::Dead,
+        Event::Del,
+        Event::Expired,
+    ];
+}
+
+impl Change {
+    pub(super) fn events(self) -> &'static [Event] {
+        match self {
+            Change::Reserved { .. } => &[Event::Pop],
+            Change::Touched { .. } => &[],
+            Change::TimedOut => &[Event::Timeout],
+            Change::Nacked { .. } => &[Event::Nack],
+            Change::Died { cause, .. } => match cause {
+                Death::TimedOut => &[Event::Timeout, Event::Dead],
+                Death::Nacked { .. } => &[Event::Nack, Event::Dead],
+            },
+            Change::Rescheduled { .. } => &[],
+            Change::Kicked { .. } => &[Event::Ready],
+            Change::Removed { cause, .. } => match cause {
+                Removal::Acked => &[Event::Ack],
+                Removal::Popped => &[Event::Pop],
+                Removal::Deleted => &[Event::Del],
+                Removal::Expired => &[Event::Expired],
+                Removal::TimedOutExpired => &[Event::Timeout, Event::Expired],
+                Removal::NackedExpired => &[Event::Nack, Event::Expired],
+            },
+        }
+    }
+
+    pub(super) fn count(self, totals: &mut Totals) {
+        match self {
+            Change::Reserved { .. } => totals.delivered += 1,
+            Change::Touched { .. } | Change::Rescheduled { .. } | Change::Kicked { .. } => {}
+            Change::TimedOut => totals.timed_out += 1,
+            Change::Nacked { .. } => totals.nacked += 1,
+            Change::Died { cause, .. } => {
+                totals.died += 1;
+                match cause {
+                    Death::TimedOut => totals.timed_out += 1,
+                    Death::Nacked { .. } => totals.nacked += 1,
+                }
+            }
+            Change::Removed { cause, .. } => match cause {
+                Removal::Acked => totals.acked += 1,
+                Removal::Popped => totals.delivered += 1,
+                Removal::Deleted => totals.deleted += 1,
+                Removal::Expired => totals.expired += 1,
+                Removal::TimedOutExpired => {
+                    totals.timed_out += 1;
+                    totals.expired += 1;
+                }
+                Removal::NackedExpired => {
+                    totals.nacked += 1;
+                    totals.expired += 1;
+                }
+            },
+        }
+    }
+}
+
+/// The effects of one command or of one step of the timer, already encoded, with what they raise.
+#[derive(Default)]
+pub struct Effects {
+    bytes: Vec<u8>,
+    events: u16,
+    /// Over all that went through here: never cleared.
+    pub totals: Totals,
+}
+
+/// A buffer that one large payload has grown is not kept.
+const BUFFER_KEPT: usize = 64 * 1024;
+
+impl Effects {
+    pub fn push(&mut self, effect: &Effect<'_>) {
+        if self.bytes.is_empty() {
+            self.bytes.push(EFFECTS_VERSION);
+        }
+        encode(effect, &mut self.bytes);
+    }
+
+    pub fn raise(&mut self, event: Event) {
+        self.events |= 1 << event as u16;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Readable by [`decode`].
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Each event once, however many jobs raised it.
+    pub fn events(&self) -> impl Iterator<Item = Event> {
+        let events = self.events;
+        let raised = move |event: &Event| events & 1 << *event as u16 != 0;
+        Event::ALL.into_iter().filter(raised)
+    }
+
+    pub fn has_events(&self) -> bool {
+        self.events != 0
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(BUFFER_KEPT);
+        self.events = 0;
+    }
+}
+
+/// Appends to a Vec without the detour over an iterator of bytes.
+struct Append<'a>(&'a mut Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Append<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
+/// Appends one effect; the version byte that begins a sequence is the caller's.
+pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
+    let encoded = postcard::serialize_with_flavor(effect, Append(bytes));
+    debug_assert!(encoded.is_ok(), "a Vec takes everything");
+}
+
+/// Reads a sequence of effects from its version byte on. The bytes may be anybody's.
+pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueError>> {
+    let (version, mut rest) = match bytes.split_first() {
+        Some((&version, rest)) => (Some(version), rest),
+        None => (None, bytes),
+    };
+    let mut refused = match version {
+        Some(EFFECTS_VERSION) => None,
+        Some(_) => Some("effects of a version that this module does not know"),
+        None => Some("no effects at all"),
+    };
+    let mut broken = false;
+    std::iter::from_fn(move || {
+        if broken {
+            return None;
+        }
+        if let Some(why) = refused.take() {
+            broken = true;
+            return Some(Err(QueueError::Malformed(why)));
+        }
+        if rest.is_empty() {
+            return None;
+        }
+        match postcard::take_from_bytes::<Effect<'_>>(rest) {
+            Ok((effect, behind)) => {
+                rest = behind;
+                Some(Ok(effect))
+            }
+            Err(_) => {
+                broken = true;
+                Some(Err(QueueError::Malformed("an effect that does not decode")))
+            }
+        }
+    })
+}

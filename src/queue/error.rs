@@ -1,0 +1,41 @@
+//! What a command is refused with. The text is the reply.
+
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueError {
+    /// A number that is negative, too large, or leads past the last instant.
+    OutOfRange,
+    /// The queue holds MAXLEN jobs.
+    Full,
+    IdLength,
+    LadderLength,
+    /// More jobs than a queue can number.
+    TooManyJobs,
+    /// Bytes that no encoder of ours wrote, or effects that do not fit the queue.
+    Malformed(&'static str),
+}
+
+impl QueueError {
+    pub fn text(self) -> &'static str {
+        match self {
+            QueueError::OutOfRange => "ERR value is not an integer or out of range",
+            QueueError::Full => "MAXLEN queue is full",
+            QueueError::IdLength => "ERR id must be 1 to 1024 bytes long",
+            QueueError::LadderLength => "ERR BACKOFF takes at most 1024 delays",
+            QueueError::TooManyJobs => "ERR queue holds as many jobs as it can number",
+            QueueError::Malformed(_) => "ERR malformed or unfitting queue data",
+        }
+    }
+}
+
+impl fmt::Display for QueueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueueError::Malformed(what) => write!(f, "{}: {what}", self.text()),
+            _ => f.write_str(self.text()),
+        }
+    }
+}
+
+impl std::error::Error for QueueError {}

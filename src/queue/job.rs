@@ -1,0 +1,148 @@
+//! What a job is, and the limits on it.
+//!
+//! ```text
+//!                 DELAY / AT in the future
+//!   DQ.ADD ───────────────┬──────────────────► delayed
+//!      │                  │                    │    ▲
+//!      │ no delay         │      its due comes │    │ NACK with a wait, RESCHEDULE
+//!      ▼                  │                    ▼    │
+//!    ready ◄──────────────┴──────────────────── ready
+//!      │  ▲                                      
+//!  POP │  │ lease ends, NACK without a wait      
+//!      ▼  │                                      
+//!   reserved ───── ACK ─────────────────────► gone
+//!      │  attempts used up, NACK FATAL           ▲
+//!      ▼                                         │ DEL, PURGE, TTL, DEADLEN
+//!     dead ── KICK ──► ready                     │ (from every state)
+//! ```
+//!
+//! Delayed and ready are one *place*, [`Place::Scheduled`]: which of the two a job is in follows
+//! from `due <= now` and is never stored.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// Bytes in an id, at most; at least one.
+pub const ID_MAX: usize = 1024;
+/// The last instant, unix-ms: the year 2109.
+pub const INSTANT_MAX: u64 = (1 << 42) - 1;
+/// Delays in a backoff ladder, at most.
+pub const LADDER_MAX: usize = 1024;
+/// Deliveries that a RATE may allow in its window, at most.
+pub const RATE_MAX: u64 = 100_000;
+/// No token drawn from a clock within [`INSTANT_MAX`] is larger. What is larger comes from a forged
+/// payload, and would use up the room that keeps tokens growing.
+pub const TOKEN_MAX: u64 = 1 << 62;
+/// The largest sequence number accepted from outside; a queue counts on from it to 2^48.
+pub const SEQ_MAX: u64 = 1 << 47;
+
+/// Names a job in its queue's memory. Reused once the job is gone.
+pub type Handle = u32;
+
+/// The state a client sees, at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum State {
+    Delayed,
+    Ready,
+    Reserved,
+    Dead,
+}
+
+impl State {
+    pub const ALL: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Delayed => "delayed",
+            State::Ready => "ready",
+            State::Reserved => "reserved",
+            State::Dead => "dead",
+        }
+    }
+}
+
+/// The list a job stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// Delayed or ready, in the order of dues.
+    Scheduled,
+    /// Delivered, in the order of deadlines.
+    Reserved,
+    /// In the order of dying.
+    Dead,
+}
+
+/// What is settled when a job is added, and mostly alike among the jobs of a queue: kept once for
+/// all that share it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Terms<'a> {
+    pub priority: i32,
+    pub ttr_ms: u64,
+    /// Deliveries allowed; 0 is without limit.
+    pub max_attempts: u32,
+    /// Delays before the second, third, ... delivery, in ms.
+    pub backoff_ms: Cow<'a, [u64]>,
+}
+
+impl Terms<'_> {
+    /// The ladder's delay after the `attempts`-th delivery failed; the last step repeats.
+    pub fn backoff_after(&self, attempts: u32) -> u64 {
+        let step = (attempts.max(1) as usize - 1).min(self.backoff_ms.len().saturating_sub(1));
+        self.backoff_ms.get(step).copied().unwrap_or(0)
+    }
+
+    pub fn exhausted_by(&self, attempts: u32) -> bool {
+        self.max_attempts != 0 && attempts >= self.max_attempts
+    }
+
+    pub fn into_owned(self) -> Terms<'static> {
+        Terms {
+            backoff_ms: Cow::Owned(self.backoff_ms.into_owned()),
+            ..self
+        }
+    }
+
+    pub fn borrowed(&self) -> Terms<'_> {
+        Terms {
+            backoff_ms: Cow::Borrowed(&self.backoff_ms),
+            ..*self
+        }
+    }
+}
+
+/// What only some jobs have: everything zero is a job that was never delivered and never expires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Life {
+    /// The instant at which the job vanishes; 0 is never.
+    pub expires: u64,
+    /// Of the latest delivery, while it is current; 0 is none.
+    pub token: u64,
+    /// Reserved: the lease's end. Dead: the instant of death. Otherwise 0.
+    pub at: u64,
+    /// Length of the last lease in ms, for TOUCH.
+    pub lease_ms: u64,
+    /// Dead: the place in the order of dying. Otherwise 0.
+    pub death: u64,
+    pub attempts: u32,
+}
+
+/// All that DQ.GET tells about a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobView<'a> {
+    pub id: &'a [u8],
+    pub payload: &'a [u8],
+    pub state: State,
+    pub due: u64,
+    pub terms: &'a Terms<'static>,
+    pub life: Life,
+}
+
+impl JobView<'_> {
+    /// The instant by which the job's state is ordered: due, deadline or time of death.
+    pub fn at(&self) -> u64 {
+        match self.state {
+            State::Delayed | State::Ready => self.due,
+            State::Reserved | State::Dead => self.life.at,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Looking at a queue, changing nothing.
+
+use super::clock::Now;
+use super::job::{Handle, JobView, Place, State};
+use super::Queue;
+
+/// What DQ.STATS tells beside the totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub delayed: usize,
+    pub ready: usize,
+    pub reserved: usize,
+    pub dead: usize,
+    /// The earliest due that has not come.
+    pub next_due: Option<u64>,
+    /// Age of the ready job with the earliest due.
+    pub oldest_ready_ms: Option<u64>,
+}
+
+/// Which jobs DQ.PEEK shows: instants inclusive, by the state's own order.
+#[derive(Clone, Copy, Debug)]
+pub struct Peek {
+    pub state: State,
+    pub from: u64,
+    pub to: u64,
+    pub count: u64,
+}
+
+impl Queue {
+    pub(super) fn state_of(&self, handle: Handle, now: Now) -> State {
+        match self.jobs.place(handle) {
+            Place::Scheduled if self.jobs.due(handle) <= now.ms() => State::Ready,
+            Place::Scheduled => State::Delayed,
+            Place::Reserved => State::Reserved,
+            Place::Dead => State::Dead,
+        }
+    }
+
+    pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
+        self.jobs.find(id).map(|handle| self.view(handle, now))
+    }
+
+    pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {
+        JobView {
+            id: self.jobs.id(handle),
+            payload: self.jobs.payload(handle),
+            state: self.state_of(handle, now),
+            due: self.jobs.due(handle),
+            terms: self.jobs.terms(handle),
+            life: self.jobs.life(handle),
+        }
+    }
+
+    /// Jobs in a state, or delayed + ready + reserved.
+    pub fn len(&self, state: Option<State>, now: Now) -> usize {
+        match state {
+            None => self.live_len(),
+            Some(State::Delayed) => self.schedule.len() - self.schedule.ready_len(now.ms()),
+            Some(State::Ready) => self.schedule.ready_len(now.ms()),
+            Some(State::Reserved) => self.reserved.len(),
+            Some(State::Dead) => self.dead.len(),
+        }
+    }
+
+    pub fn summary(&self, now: Now) -> Summary {
+        let ready = self.schedule.ready_len(now.ms());
+        let least_due = self.schedule.least_due();
+        Summary {
+            delayed: self.schedule.len() - ready,
+            ready,
+            reserved: self.reserved.len(),
+            dead: self.dead.len(),
+            next_due: self.schedule.next_due(now.ms()),
+            oldest_ready_ms: least_due.and_then(|due| now.ms().checked_sub(due)),
+        }
+    }
+
+    /// Shows jobs of one state in its own order.
+    pub fn peek(&self, peek: &Peek, now: Now, mut show: impl FnMut(JobView<'_>)) {
+        let Peek { from, to, .. } = *peek;
+        let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
+        let show = |handle| show(self.view(handle, now));
+        let until = |&(at, _): &(u64, Handle)| at <= to;
+        let handle = |(_, handle)| handle;
+        match peek.state {
+            State::Delayed => {
+                let from = from.max(now.ms() + 1);
+                let delayed = self.schedule.by_due(from, |h| self.jobs.seq(h));
+                delayed
+                    .take_while(until)
+                    .map(handle)
+                    .take(count)
+                    .for_each(show);
+            }
+            State::Ready => {
+                let within = |&h: &Handle| (from..=to).contains(&self.jobs.due(h));
+                let ready = self.schedule.by_rank(now.ms().min(to));
+                ready.filter(within).take(count).for_each(show);
+            }
+            State::Reserved => {
+                let reserved = self.reserved.iter_from(from);
+                reserved
+                    .take_while(until)
+                    .map(handle)
+                    .take(count)
+                    .for_each(show);
+            }
+            State::Dead => {
+                let dead = self.dead.iter_from(from);
+                dead.take_while(until)
+                    .map(handle)
+                    .take(count)
+                    .for_each(show);
+            }
+        }
+    }
+
+    /// One step of a scan over all jobs: every job that is there throughout is shown at least once
+    /// before the cursor is 0 again.
+    pub fn scan(&self, cursor: u64, now: Now, mut show: impl FnMut(JobView<'_>)) -> u64 {
+        self.jobs
+            .scan(cursor, |handle| show(self.view(handle, now)))
+    }
+}

@@ -1,0 +1,147 @@
+//! The ids that DEDUPE remembers, each until an instant.
+
+use super::skiplist::Skiplist;
+use super::slab::Slab;
+use super::store::allocated;
+use super::table::IdTable;
+use ahash::RandomState;
+
+#[derive(Clone)]
+struct Remembered {
+    until: u64,
+    id: Box<[u8]>,
+}
+
+#[derive(Clone)]
+pub struct Memory {
+    ids: Slab<Remembered>,
+    table: IdTable,
+    /// By the instant of forgetting; equal ones in no order that anybody sees.
+    by_until: Skiplist<u64>,
+    hasher: RandomState,
+    id_bytes: usize,
+}
+
+fn tie(number: u32) -> u64 {
+    u64::from(number)
+}
+
+impl Memory {
+    pub fn new(hasher: RandomState) -> Self {
+        Memory {
+            ids: Slab::new(),
+            table: IdTable::new(),
+            by_until: Skiplist::new(),
+            hasher,
+            id_bytes: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.ids.has_room()
+    }
+
+    fn find(&self, id: &[u8]) -> Option<u32> {
+        let is_it = |number| self.ids.get(number).is_some_and(|entry| *entry.id == *id);
+        self.table.find(self.hasher.hash_one(id), is_it)
+    }
+
+    /// The instant until which the id is remembered.
+    pub fn until(&self, id: &[u8]) -> Option<u64> {
+        Some(self.ids.get(self.find(id)?)?.until)
+    }
+
+    /// The longer memory counts where the id is remembered already.
+    pub fn remember(&mut self, id: &[u8], until: u64) {
+        if self.until(id).is_some_and(|known| known >= until) {
+            return;
+        }
+        self.forget(id);
+        let number = self.ids.insert(Remembered {
+            until,
+            id: id.into(),
+        });
+        self.id_bytes += allocated(id.len());
+        self.table.insert(self.hasher.hash_one(id), number);
+        self.by_until.insert(until, number, tie);
+    }
+
+    pub fn forget(&mut self, id: &[u8]) -> bool {
+        let Some(number) = self.find(id) else {
+            return false;
+        };
+        let Some(entry) = self.ids.remove(number) else {
+            return false;
+        };
+        self.id_bytes -= allocated(entry.id.len());
+        self.table.remove(self.hasher.hash_one(id), number);
+        self.by_until.remove(entry.until, number, tie)
+    }
+
+    /// The earliest instant of forgetting.
+    pub fn next(&self) -> Option<u64> {
+        self.by_until.first().map(|(until, _)| until)
+    }
+
+    /// Forgets what was remembered until then or less.
+    pub fn forget_until(&mut self, until: u64) {
+        while self.next().is_some_and(|first| first <= until) {
+            let Some((_, number)) = self.by_until.pop_first() else {
+                return;
+            };
+            if let Some(entry) = self.ids.remove(number) {
+                self.id_bytes -= allocated(entry.id.len());
+                self.table.remove(self.hasher.hash_one(&*entry.id), number);
+            }
+        }
+    }
+
+    /// The instant by which `count` ids, or a few more of equal instants, are forgotten.
+    pub fn nth_until(&self, count: usize) -> Option<u64> {
+        self.by_until
+            .iter()
+            .take(count)
+            .last()
+            .map(|(until, _)| until)
+    }
+
+    /// (id, until), by the instant.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        let entries = self
+            .by_until
+            .iter()
+            .filter_map(|(_, number)| self.ids.get(number));
+        entries.map(|entry| (&*entry.id, entry.until))
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.id_bytes
+            + self.ids.memory_bytes()
+            + self.table.memory_bytes()
+            + self.by_until.memory_bytes()
+    }
+
+    pub fn check_invariants(&self) -> Result<(), String> {
+        self.by_until.check_invariants(tie)?;
+        let id = |number| self.ids.get(number).map_or(&[][..], |entry| &*entry.id);
+        self.table
+            .check_invariants(|number| self.hasher.hash_one(id(number)))?;
+        if self.table.len() != self.ids.len() || self.by_until.len() != self.ids.len() {
+            return Err("remembered ids, their index and their order differ in number".into());
+        }
+        for (until, number) in self.by_until.iter() {
+            if self
+                .ids
+                .get(number)
+                .is_none_or(|entry| entry.until != until)
+            {
+                return Err("an id remembered at the wrong instant".into());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,300 @@
+//! The queue: what can happen to a job, and nothing of the server it happens in.
+//!
+//! No clock, no randomness, no I/O: `now` is an argument of everything that depends on time. What a
+//! command asks is *decided* from (state, now, arguments) into [`Effect`]s, and effects alone change
+//! the state ([`changes`]). A replica, a replayed AOF and a snapshot carry out the very same effects,
+//! so that a queue is the fold of its effects wherever it stands.
+//!
+//! The way of a job: [`add`] → [`schedule`] → ([`settle`], called by the server's timer) →
+//! [`deliver`] → gone.
+
+pub mod add;
+pub mod changes;
+pub mod clock;
+pub mod configure;
+pub mod deliver;
+pub mod effect;
+pub mod error;
+pub mod job;
+pub mod look;
+mod memory;
+mod rate;
+pub mod remove;
+pub mod reschedule;
+mod schedule;
+pub mod settings;
+pub mod settle;
+pub mod skiplist;
+mod slab;
+pub mod snapshot;
+pub mod stats;
+mod store;
+mod table;
+mod terms;
+
+use ahash::RandomState;
+use clock::Now;
+use effect::{Effect, Effects, FOREVER};
+use job::{Handle, Place};
+use memory::Memory;
+use rate::RateWindow;
+use schedule::{Schedule, Standing};
+use settings::Settings;
+use skiplist::Skiplist;
+use stats::Totals;
+use std::sync::Arc;
+use store::Store;
+
+/// Seeds the hashing of ids, which come from users: a server draws it once, at random.
+#[derive(Clone, Debug)]
+pub struct HashSeed(RandomState);
+
+impl HashSeed {
+    pub fn new(seed: [u64; 4]) -> Self {
+        let [a, b, c, d] = seed;
+        HashSeed(RandomState::with_seeds(a, b, c, d))
+    }
+}
+
+#[derive(Clone)]
+pub struct Queue {
+    jobs: Store,
+    /// Delayed and ready jobs.
+    schedule: Schedule,
+    /// By (deadline, order of adding).
+    reserved: Skiplist<u64>,
+    /// By (instant of death, order of dying).
+    dead: Skiplist<u64>,
+    /// Jobs with a TTL, by the instant at which they vanish; not those that are reserved, which end
+    /// their lease first.
+    expiring: Skiplist<u64>,
+    memory: Memory,
+    settings: Arc<Settings>,
+    rate: Option<Box<RateWindow>>,
+    /// 0, an instant, or FOREVER.
+    paused_until: u64,
+    /// Stays without jobs.
+    kept: bool,
+    /// The last number in the order of adding; of dying; the last token.
+    seq: u64,
+    deaths: u64,
+    token: u64,
+    totals: Box<Totals>,
+}
+
+impl Queue {
+    pub fn new(seed: &HashSeed) -> Self {
+        Queue {
+            jobs: Store::new(seed.0.clone()),
+            schedule: Schedule::default(),
+            reserved: Skiplist::new(),
+            dead: Skiplist::new(),
+            expiring: Skiplist::new(),
+            memory: Memory::new(seed.0.clone()),
+            settings: Arc::default(),
+            rate: None,
+            paused_until: 0,
+            kept: false,
+            seq: 0,
+            deaths: 0,
+            token: 0,
+            totals: Box::default(),
+        }
+    }
+
+    /// As COPY makes it: the same data, counting from 0.
+    pub fn copied(&self) -> Self {
+        Queue {
+            totals: Box::default(),
+            rate: self
+                .settings
+                .rate
+                .map(|rate| Box::new(RateWindow::new(rate))),
+            ..self.clone()
+        }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The largest token that this queue has seen.
+    pub fn token_floor(&self) -> u64 {
+        self.token
+    }
+
+    /// No key is kept for it.
+    pub fn is_disposable(&self) -> bool {
+        !self.kept && self.jobs.len() == 0
+    }
+
+    /// Delayed, ready and reserved jobs: what MAXLEN limits.
+    pub fn live_len(&self) -> usize {
+        self.schedule.len() + self.reserved.len()
+    }
+
+    fn is_paused(&self, now: Now) -> bool {
+        self.paused_until > now.ms()
+    }
+
+    fn standing(&self, handle: Handle) -> Standing {
+        Standing {
+            priority: self.jobs.terms(handle).priority,
+            due: self.jobs.due(handle),
+        }
+    }
+
+    fn is_ready(&self, handle: Handle, now: Now) -> bool {
+        self.jobs.place(handle) == Place::Scheduled && self.jobs.due(handle) <= now.ms()
+    }
+
+    /// What the timer must be called for, though nobody waits: the end of a lease, of a TTL, of a
+    /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::settle`] has work left.
+    pub fn next_event(&self) -> Option<u64> {
+        let first = |list: &Skiplist<u64>| list.first().map(|(instant, _)| instant);
+        let overdue = (self.surplus_dead() > 0).then_some(0);
+        [
+            overdue,
+            first(&self.reserved),
+            first(&self.expiring),
+            self.memory.next(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// The earliest instant at which a delivery may succeed if nothing else happens: what a timer
+    /// must be called for while clients wait. In the past where one would succeed now.
+    pub fn next_delivery(&self, now: Now, noack: bool) -> Option<u64> {
+        if self.paused_until == FOREVER || (!noack && self.reserved_is_full()) {
+            return None;
+        }
+        let due = self.schedule.least_due()?;
+        let pause = if self.is_paused(now) {
+            self.paused_until
+        } else {
+            0
+        };
+        let rate = match &self.rate {
+            Some(window) if !window.is_open(now) => window.opens_ms(now),
+            _ => 0,
+        };
+        Some(due.max(pause).max(rate))
+    }
+
+    /// The next due that has not come yet: what a timer must be called for where somebody listens
+    /// for dq.ready.
+    pub fn next_due(&self, now: Now) -> Option<u64> {
+        self.schedule.next_due(now.ms())
+    }
+
+    /// Whether a due came after `since_ms` and has come by now.
+    pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
+        self.schedule.ready_len(now.ms()) > self.schedule.ready_len(since_ms)
+    }
+
+    fn reserved_is_full(&self) -> bool {
+        let limit = self.settings.max_reserved;
+        limit != 0 && self.reserved.len() as u64 >= limit
+    }
+
+    fn surplus_dead(&self) -> usize {
+        match self.settings.dead_len {
+            0 => 0,
+            kept => (self.dead.len() as u64).saturating_sub(kept) as usize,
+        }
+    }
+
+    /// Records an effect that concerns the queue as a whole, and carries it out.
+    fn commit(&mut self, effect: &Effect<'_>, out: &mut Effects) {
+        out.push(effect);
+        let applied = self.apply(effect);
+        debug_assert!(applied.is_ok(), "decided, yet unfitting: {effect:?}");
+    }
+
+    /// How much there is to free.
+    pub fn free_effort(&self) -> usize {
+        self.jobs.len() + self.memory.len()
+    }
+
+    /// Heap bytes and those of the structure itself.
+    pub fn memory_bytes(&self) -> usize {
+        let lists = [&self.reserved, &self.dead, &self.expiring];
+        let rate = self
+            .rate
+            .as_ref()
+            .map_or(0, |w| w.memory_bytes() + size_of::<RateWindow>());
+        size_of::<Self>()
+            + size_of::<Settings>()
+            + size_of::<Totals>()
+            + self.jobs.memory_bytes()
+            + self.schedule.memory_bytes()
+            + lists.into_iter().map(Skiplist::memory_bytes).sum::<usize>()
+            + self.memory.memory_bytes()
+            + self.settings.memory_bytes()
+            + rate
+    }
+
+    /// For tests: everything that must hold between any two calls.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        let seq = |handle| self.jobs.seq(handle);
+        self.jobs.check_invariants()?;
+        self.memory.check_invariants()?;
+        self.schedule
+            .check_invariants(|handle| self.standing(handle), seq)?;
+        self.reserved.check_invariants(seq)?;
+        self.dead
+            .check_invariants(|handle| self.jobs.life(handle).death)?;
+        self.expiring.check_invariants(seq)?;
+        if self.live_len() + self.dead.len() != self.jobs.len() {
+            return Err(format!(
+                "{} live and {} dead jobs, but {} in all",
+                self.live_len(),
+                self.dead.len(),
+                self.jobs.len()
+            ));
+        }
+        for (list, place) in [(&self.reserved, Place::Reserved), (&self.dead, Place::Dead)] {
+            for (instant, handle) in list.iter() {
+                if self.jobs.place(handle) != place || self.jobs.life(handle).at != instant {
+                    return Err(format!("job {handle} is not {place:?} at {instant}"));
+                }
+            }
+        }
+        self.check_expiring()
+    }
+
+    fn check_expiring(&self) -> Result<(), String> {
+        let mut expected = 0;
+        let reserved = self.reserved.iter().map(|(_, handle)| handle);
+        let scheduled = self.schedule.by_due(0, |handle| self.jobs.seq(handle));
+        let others = scheduled
+            .map(|(_, handle)| handle)
+            .chain(self.dead.iter().map(|(_, h)| h));
+        for handle in others {
+            expected += usize::from(self.jobs.life(handle).expires != 0);
+            if self.jobs.place(handle) == Place::Scheduled && self.jobs.life(handle).at != 0 {
+                return Err(format!("scheduled job {handle} has a deadline"));
+            }
+        }
+        for (expires, handle) in self.expiring.iter() {
+            if self.jobs.life(handle).expires != expires {
+                return Err(format!("job {handle} does not expire at {expires}"));
+            }
+        }
+        for handle in reserved {
+            if self.jobs.life(handle).token == 0 {
+                return Err(format!("reserved job {handle} has no token"));
+            }
+        }
+        if self.expiring.len() != expected {
+            return Err("jobs with a TTL and their list differ".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! RESCHEDULE and KICK decided.
+
+use super::clock::Now;
+use super::effect::{Change, Effects, Event};
+use super::job::Place;
+use super::Queue;
+
+impl Queue {
+    /// Moves a delayed or ready job to another due; whether there was one.
+    pub fn reschedule(&mut self, id: &[u8], due: u64, now: Now, out: &mut Effects) -> bool {
+        let Some(handle) = self.find_settled(id, now, out) else {
+            return false;
+        };
+        if self.jobs.place(handle) != Place::Scheduled {
+            return false;
+        }
+        if self.jobs.due(handle) != due || self.jobs.life(handle).token != 0 {
+            let was_ready = self.is_ready(handle, now);
+            self.commit_job(handle, Change::Rescheduled { due }, now, out);
+            if !was_ready && due <= now.ms() {
+                out.raise(Event::Ready);
+            }
+        }
+        true
+    }
+
+    /// Makes a dead job ready; whether there was one.
+    pub fn kick(&mut self, id: &[u8], now: Now, out: &mut Effects) -> bool {
+        let Some(handle) = self.find_settled(id, now, out) else {
+            return false;
+        };
+        if self.jobs.place(handle) != Place::Dead {
+            return false;
+        }
+        self.commit_job(handle, Change::Kicked { due: now.ms() }, now, out);
+        true
+    }
+
+    /// Makes up to `count` dead jobs ready, the longest dead first; returns how many.
+    pub fn kick_oldest(&mut self, count: u64, now: Now, out: &mut Effects) -> u64 {
+        let mut kicked = 0;
+        while kicked < count {
+            let Some((_, handle)) = self.dead.first() else {
+                break;
+            };
+            if !self.expire_overdue(handle, now, out) {
+                self.commit_job(handle, Change::Kicked { due: now.ms() }, now, out);
+                kicked += 1;
+            }
+        }
+        kicked
+    }
+}

@@ -1,0 +1,186 @@
+//! Delayed and ready jobs: one order by due, and the order in which ready ones are served.
+//!
+//! Jobs of priority 0, which is nearly always all of them, are served in the order of their dues:
+//! one list is both. The others stand in two, by due and by (priority, due); the second keeps the
+//! least due below each of its links, so that the first due job in it is found without looking at
+//! those that are not due. Thus nothing moves when a due comes, however many come at once.
+
+use super::job::Handle;
+use super::skiplist::{ReadyKey, Skiplist};
+use std::iter::Peekable;
+
+#[derive(Clone, Default)]
+pub struct Schedule {
+    plain: Skiplist<u64>,
+    ranked: Option<Box<Ranked>>,
+}
+
+#[derive(Clone, Default)]
+struct Ranked {
+    by_due: Skiplist<u64>,
+    by_rank: Skiplist<ReadyKey>,
+}
+
+/// Where a job stands: its priority and its due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub priority: i32,
+    pub due: u64,
+}
+
+impl Standing {
+    fn key(self) -> ReadyKey {
+        ReadyKey {
+            priority: self.priority,
+            due: self.due,
+        }
+    }
+}
+
+impl Schedule {
+    pub fn len(&self) -> usize {
+        self.plain.len() + self.ranked.as_ref().map_or(0, |ranked| ranked.by_due.len())
+    }
+
+    /// `seq` tells the order of adding, by which equal standings are ordered.
+    pub fn insert(&mut self, at: Standing, handle: Handle, seq: impl Fn(Handle) -> u64) {
+        if at.priority == 0 {
+            return self.plain.insert(at.due, handle, seq);
+        }
+        let ranked = self.ranked.get_or_insert_default();
+        ranked.by_due.insert(at.due, handle, &seq);
+        ranked.by_rank.insert(at.key(), handle, &seq);
+    }
+
+    pub fn remove(&mut self, at: Standing, handle: Handle, seq: impl Fn(Handle) -> u64) -> bool {
+        if at.priority == 0 {
+            return self.plain.remove(at.due, handle, seq);
+        }
+        let Some(ranked) = &mut self.ranked else {
+            return false;
+        };
+        let there = ranked.by_due.remove(at.due, handle, &seq)
+            && ranked.by_rank.remove(at.key(), handle, &seq);
+        if ranked.by_due.len() == 0 {
+            self.ranked = None;
+        }
+        there
+    }
+
+    /// The job to be served first among those that are due.
+    pub fn first_ready(&self, now_ms: u64) -> Option<Handle> {
+        let plain = self.plain.first().filter(|&(due, _)| due <= now_ms);
+        let ranked = self
+            .ranked
+            .as_ref()
+            .and_then(|ranked| ranked.by_rank.first_due(now_ms));
+        match (plain, ranked) {
+            (Some((_, plain)), Some((key, ranked))) => {
+                Some(if key.priority < 0 { ranked } else { plain })
+            }
+            (plain, ranked) => plain.map(|(_, h)| h).or(ranked.map(|(_, h)| h)),
+        }
+    }
+
+    /// The earliest due of all.
+    pub fn least_due(&self) -> Option<u64> {
+        let ranked = self.ranked.as_ref().and_then(|r| r.by_due.first());
+        let plain = self.plain.first();
+        plain.into_iter().chain(ranked).map(|(due, _)| due).min()
+    }
+
+    /// The earliest due after `now_ms`.
+    pub fn next_due(&self, now_ms: u64) -> Option<u64> {
+        let plain = self.plain.iter_from(now_ms + 1).next();
+        let ranked = self.ranked.as_ref();
+        let ranked = ranked.and_then(|r| r.by_due.iter_from(now_ms + 1).next());
+        plain.into_iter().chain(ranked).map(|(due, _)| due).min()
+    }
+
+    pub fn ready_len(&self, now_ms: u64) -> usize {
+        let ranked = self.ranked.as_ref();
+        self.plain.count_below(now_ms, true)
+            + ranked.map_or(0, |r| r.by_due.count_below(now_ms, true))
+    }
+
+    /// In the order of (due, adding), from `from` on.
+    pub fn by_due<'a>(
+        &'a self,
+        from: u64,
+        seq: impl Fn(Handle) -> u64 + 'a,
+    ) -> impl Iterator<Item = (u64, Handle)> + 'a {
+        let ranked = self
+            .ranked
+            .iter()
+            .flat_map(move |r| r.by_due.iter_from(from));
+        merge(self.plain.iter_from(from), ranked, move |a, b| {
+            (a.0, seq(a.1)) <= (b.0, seq(b.1))
+        })
+    }
+
+    /// Those that are due, in the order in which they will be served.
+    pub fn by_rank(&self, now_ms: u64) -> impl Iterator<Item = Handle> + '_ {
+        let plain = self.plain.iter().take_while(move |&(due, _)| due <= now_ms);
+        let plain = plain.map(|(due, handle)| (ReadyKey { priority: 0, due }, handle));
+        let ranked = self
+            .ranked
+            .iter()
+            .flat_map(move |r| r.by_rank.iter_due(now_ms));
+        merge(plain, ranked, |a, b| a.0.priority <= b.0.priority).map(|(_, handle)| handle)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        let ranked = self.ranked.as_ref().map_or(0, |r| {
+            size_of::<Ranked>() + r.by_due.memory_bytes() + r.by_rank.memory_bytes()
+        });
+        self.plain.memory_bytes() + ranked
+    }
+
+    pub fn check_invariants(
+        &self,
+        standing: impl Fn(Handle) -> Standing,
+        seq: impl Fn(Handle) -> u64,
+    ) -> Result<(), String> {
+        self.plain.check_invariants(&seq)?;
+        let plain = self
+            .plain
+            .iter()
+            .map(|(due, h)| (h, Standing { priority: 0, due }));
+        let mut ranked_keys = Vec::new();
+        if let Some(ranked) = &self.ranked {
+            ranked.by_due.check_invariants(&seq)?;
+            ranked.by_rank.check_invariants(&seq)?;
+            ranked_keys.extend(ranked.by_rank.iter().map(|(key, h)| {
+                let ReadyKey { priority, due } = key;
+                (h, Standing { priority, due })
+            }));
+            let mut dues: Vec<(u64, Handle)> =
+                ranked_keys.iter().map(|&(h, at)| (at.due, h)).collect();
+            dues.sort_by_key(|&(due, h)| (due, seq(h)));
+            if !ranked.by_due.iter().eq(dues) || ranked_keys.is_empty() {
+                return Err("the two orders of ranked jobs differ".into());
+            }
+        }
+        for (handle, at) in plain.chain(ranked_keys) {
+            if standing(handle) != at {
+                return Err(format!(
+                    "job {handle} stands at {at:?}, not at its own place"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn merge<T>(
+    a: impl Iterator<Item = T>,
+    b: impl Iterator<Item = T>,
+    a_first: impl Fn(&T, &T) -> bool,
+) -> impl Iterator<Item = T> {
+    let (mut a, mut b): (Peekable<_>, Peekable<_>) = (a.peekable(), b.peekable());
+    std::iter::from_fn(move || match (a.peek(), b.peek()) {
+        (Some(x), Some(y)) if !a_first(x, y) => b.next(),
+        (Some(_), _) => a.next(),
+        (None, _) => b.next(),
+    })
+}

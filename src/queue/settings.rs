@@ -1,0 +1,119 @@
+//! What DQ.CFGSET can change: defaults for jobs added later, and limits on the queue.
+
+use super::error::QueueError;
+use super::job::{Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// A limit of 0 is no limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    pub ttr_ms: u64,
+    pub max_attempts: u32,
+    pub backoff_ms: Vec<u64>,
+    /// Delayed, ready and reserved jobs together.
+    pub max_len: u64,
+    /// Dead jobs kept, the youngest.
+    pub dead_len: u64,
+    /// How long the id of a finished job is refused by NX.
+    pub dedupe_ms: u64,
+    pub max_reserved: u64,
+    pub rate: Option<Rate>,
+}
+
+/// At most `count` deliveries in any `window_ms` milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    pub count: u32,
+    pub window_ms: u64,
+}
+
+pub const TTR_DEFAULT_MS: u64 = 60_000;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            ttr_ms: TTR_DEFAULT_MS,
+            max_attempts: 0,
+            backoff_ms: Vec::new(),
+            max_len: 0,
+            dead_len: 0,
+            dedupe_ms: 0,
+            max_reserved: 0,
+            rate: None,
+        }
+    }
+}
+
+/// The settings that one DQ.CFGSET names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingsChange {
+    pub ttr_ms: Option<u64>,
+    pub max_attempts: Option<u32>,
+    pub backoff_ms: Option<Vec<u64>>,
+    pub max_len: Option<u64>,
+    pub dead_len: Option<u64>,
+    pub dedupe_ms: Option<u64>,
+    pub max_reserved: Option<u64>,
+    /// `Some(None)` turns the rate off.
+    pub rate: Option<Option<Rate>>,
+}
+
+impl SettingsChange {
+    pub fn applied_to(&self, old: &Settings) -> Settings {
+        let new = self.clone();
+        Settings {
+            ttr_ms: new.ttr_ms.unwrap_or(old.ttr_ms),
+            max_attempts: new.max_attempts.unwrap_or(old.max_attempts),
+            backoff_ms: new.backoff_ms.unwrap_or_else(|| old.backoff_ms.clone()),
+            max_len: new.max_len.unwrap_or(old.max_len),
+            dead_len: new.dead_len.unwrap_or(old.dead_len),
+            dedupe_ms: new.dedupe_ms.unwrap_or(old.dedupe_ms),
+            max_reserved: new.max_reserved.unwrap_or(old.max_reserved),
+            rate: new.rate.unwrap_or(old.rate),
+        }
+    }
+}
+
+impl Settings {
+    /// What a job gets that names nothing of its own.
+    pub fn terms(&self) -> Terms<'_> {
+        Terms {
+            priority: 0,
+            ttr_ms: self.ttr_ms,
+            max_attempts: self.max_attempts,
+            backoff_ms: Cow::Borrowed(&self.backoff_ms),
+        }
+    }
+
+    /// Bounds that hold for every queue, wherever its settings came from.
+    pub fn check(&self) -> Result<(), QueueError> {
+        check_terms(&self.terms())?;
+        let rate_fits = self.rate.is_none_or(|rate| {
+            (1..=RATE_MAX).contains(&u64::from(rate.count))
+                && (1..=INSTANT_MAX).contains(&rate.window_ms)
+        });
+        if !rate_fits || self.dedupe_ms > INSTANT_MAX {
+            return Err(QueueError::OutOfRange);
+        }
+        Ok(())
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.backoff_ms.capacity() * size_of::<u64>()
+    }
+}
+
+pub fn check_terms(terms: &Terms<'_>) -> Result<(), QueueError> {
+    if terms.backoff_ms.len() > LADDER_MAX {
+        return Err(QueueError::LadderLength);
+    }
+    let delays_fit = terms
+        .backoff_ms
+        .iter()
+        .all(|ms| (1..=INSTANT_MAX).contains(ms));
+    if !delays_fit || !(1..=INSTANT_MAX).contains(&terms.ttr_ms) {
+        return Err(QueueError::OutOfRange);
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! What time alone does to a queue: the end of leases, of TTLs and of DEDUPE memories.
+//!
+//! Idempotent, in steps as small as wanted, to be called at any time on a master; a replica waits for
+//! the effects. The coming of a due is none of it.
+
+use super::clock::Now;
+use super::effect::{Change, Death, Effect, Effects, Removal};
+use super::job::{Handle, Place};
+use super::Queue;
+
+impl Queue {
+    /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
+    /// budget is left: none left means that there may be more.
+    pub fn settle(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+        let mut left = budget;
+        while left > 0 && self.next_event().is_some_and(|at| at <= now.ms()) {
+            left -= self.settle_next(now, left, out).min(left);
+        }
+        left
+    }
+
+    /// The earliest thing that is past; returns how many jobs or ids it concerned.
+    fn settle_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+        if self.surplus_dead() > 0 {
+            return self.trim_dead(now, budget, out);
+        }
+        let lease = self.reserved.first();
+        let expiry = self.expiring.first();
+        let forgetting = self.memory.next().unwrap_or(u64::MAX);
+        let instant_of = |first: Option<(u64, Handle)>| first.map_or(u64::MAX, |(at, _)| at);
+        if forgetting < instant_of(lease).min(instant_of(expiry)) {
+            let until = self.memory.nth_until(budget).unwrap_or(0).min(now.ms());
+            let before = self.memory.len();
+            self.commit(&Effect::Forgot { until }, out);
+            return before - self.memory.len();
+        }
+        match (lease, expiry) {
+            (Some((_, handle)), _) if instant_of(lease) <= instant_of(expiry) => {
+                self.end_lease(handle, now, out);
+            }
+            (_, Some((_, handle))) => self.expire(handle, now, out),
+            _ => {}
+        }
+        1
+    }
+
+    /// As [`Queue::settle`] for one job, whatever else is past: what a command on an id sees.
+    /// Returns the job, if it is still there.
+    pub(super) fn find_settled(
+        &mut self,
+        id: &[u8],
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<Handle> {
+        let handle = self.jobs.find(id)?;
+        let life = self.jobs.life(handle);
+        if self.jobs.place(handle) == Place::Reserved {
+            if life.at <= now.ms() {
+                self.end_lease(handle, now, out);
+            }
+        } else if life.expires != 0 && life.expires <= now.ms() {
+            self.expire(handle, now, out);
+        }
+        self.jobs.find(id)
+    }
+
+    fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) {
+        let life = self.jobs.life(handle);
+        let change = if life.expires != 0 && life.expires <= now.ms() {
+            Change::Removed {
+                cause: Removal::TimedOutExpired,
+                remember: 0,
+            }
+        } else if self.jobs.terms(handle).exhausted_by(life.attempts) {
+            Change::Died {
+                at: life.at,
+                cause: Death::TimedOut,
+            }
+        } else {
+            Change::TimedOut
+        };
+        self.commit_job(handle, change, now, out);
+        self.trim_dead(now, 1, out);
+    }
+
+    fn expire(&mut self, handle: Handle, now: Now, out: &mut Effects) {
+        let change = Change::Removed {
+            cause: Removal::Expired,
+            remember: 0,
+        };
+        self.commit_job(handle, change, now, out);
+    }
+
+    /// Whether a job's TTL is past, which nobody has carried out yet.
+    pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
+        let expires = self.jobs.life(handle).expires;
+        let overdue = expires != 0 && expires <= now.ms();
+        if overdue {
+            self.expire(handle, now, out);
+        }
+        overdue
+    }
+
+    /// Removes the longest dead beyond DEADLEN, at most `budget`; returns how many.
+    pub(super) fn trim_dead(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+        let surplus = self.surplus_dead().min(budget);
+        for _ in 0..surplus {
+            let Some((_, handle)) = self.dead.first() else {
+                break;
+            };
+            let change = Change::Removed {
+                cause: Removal::Deleted,
+                remember: 0,
+            };
+            self.commit_job(handle, change, now, out);
+        }
+        surplus
+    }
+}

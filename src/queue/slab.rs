@@ -1,0 +1,202 @@
+//! Values by number, in segments: growing never copies more than one segment, and a segment whose
+//! last value goes is given back.
+//!
+//! ```text
+//!   segments: [ seg 0 | seg 1 | seg 2 | ... ]      number = segment * 1024 + index
+//!                 │
+//!                 ▼
+//!             [ full | vacant ─► next vacant | full | ... ]   up to 1024 entries
+//!   open:     the segments that have room, the next to fill last
+//! ```
+
+const SEGMENT_BITS: u32 = 10;
+const SEGMENT_LEN: usize = 1 << SEGMENT_BITS;
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+enum Entry<T> {
+    Full(T),
+    /// The next vacant entry of the segment, or NONE.
+    Vacant(u32),
+}
+
+#[derive(Clone, Debug)]
+struct Segment<T> {
+    entries: Vec<Entry<T>>,
+    vacant: u32,
+    len: u32,
+    open: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Slab<T> {
+    segments: Vec<Segment<T>>,
+    open: Vec<u32>,
+    len: usize,
+}
+
+impl<T> Slab<T> {
+    pub const fn new() -> Self {
+        Slab {
+            segments: Vec::new(),
+            open: Vec::new(),
+            len: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether another value can be numbered.
+    pub fn has_room(&self) -> bool {
+        !self.open.is_empty() || self.segments.len() < (NONE >> SEGMENT_BITS) as usize
+    }
+
+    /// There must be room.
+    pub fn insert(&mut self, value: T) -> u32 {
+        let number = self
+            .open
+            .last()
+            .copied()
+            .unwrap_or_else(|| self.add_segment());
+        let segment = &mut self.segments[number as usize];
+        let index = segment.vacant;
+        let index = if index == NONE {
+            if segment.entries.len() == segment.entries.capacity() {
+                let more = segment.entries.len().clamp(4, SEGMENT_LEN / 2);
+                let first = number == 0;
+                segment
+                    .entries
+                    .reserve_exact(if first { more } else { SEGMENT_LEN });
+            }
+            segment.entries.push(Entry::Full(value));
+            segment.entries.len() as u32 - 1
+        } else {
+            let entry = &mut segment.entries[index as usize];
+            if let Entry::Vacant(next) = *entry {
+                segment.vacant = next;
+            }
+            *entry = Entry::Full(value);
+            index
+        };
+        segment.len += 1;
+        self.len += 1;
+        if segment.len as usize == SEGMENT_LEN {
+            segment.open = false;
+            self.open.pop();
+        }
+        number << SEGMENT_BITS | index
+    }
+
+    fn add_segment(&mut self) -> u32 {
+        let number = self.segments.len() as u32;
+        debug_assert!(self.has_room());
+        self.segments.push(Segment {
+            entries: Vec::new(),
+            vacant: NONE,
+            len: 0,
+            open: true,
+        });
+        self.open.push(number);
+        number
+    }
+
+    pub fn remove(&mut self, number: u32) -> Option<T> {
+        let segment = self.segments.get_mut((number >> SEGMENT_BITS) as usize)?;
+        let index = number & (SEGMENT_LEN as u32 - 1);
+        let entry = segment.entries.get_mut(index as usize)?;
+        if matches!(entry, Entry::Vacant(_)) {
+            return None;
+        }
+        let Entry::Full(value) = std::mem::replace(entry, Entry::Vacant(segment.vacant)) else {
+            return None;
+        };
+        segment.vacant = index;
+        segment.len -= 1;
+        self.len -= 1;
+        if segment.len == 0 {
+            segment.entries = Vec::new();
+            segment.vacant = NONE;
+        }
+        if !segment.open {
+            segment.open = true;
+            self.open.push(number >> SEGMENT_BITS);
+        }
+        if self.len == 0 {
+            *self = Self::new();
+        }
+        Some(value)
+    }
+
+    pub fn get(&self, number: u32) -> Option<&T> {
+        let segment = self.segments.get((number >> SEGMENT_BITS) as usize)?;
+        match segment.entries.get(number as usize & (SEGMENT_LEN - 1))? {
+            Entry::Full(value) => Some(value),
+            Entry::Vacant(_) => None,
+        }
+    }
+
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        let segment = self.segments.get_mut((number >> SEGMENT_BITS) as usize)?;
+        match segment
+            .entries
+            .get_mut(number as usize & (SEGMENT_LEN - 1))?
+        {
+            Entry::Full(value) => Some(value),
+            Entry::Vacant(_) => None,
+        }
+    }
+
+    /// Heap bytes asked for, without what the values own themselves.
+    pub fn memory_bytes(&self) -> usize {
+        let entries: usize = self.segments.iter().map(|s| s.entries.capacity()).sum();
+        entries * size_of::<Entry<T>>()
+            + self.segments.capacity() * size_of::<Segment<T>>()
+            + self.open.capacity() * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn an_entry_of_boxed_bytes_needs_no_tag() {
+        assert_eq!(size_of::<Entry<Box<[u8]>>>(), 16);
+    }
+
+    #[test]
+    fn agrees_with_a_map_under_random_traffic() {
+        let mut slab = Slab::new();
+        let mut twin = HashMap::new();
+        let mut numbers = Vec::new();
+        let mut x = 88172645463325252u64;
+        for step in 0..200_000u64 {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            let growing = (step / 20_000) % 2 == 0;
+            if numbers.is_empty() || x % 10 < if growing { 7 } else { 3 } {
+                let number = slab.insert(step);
+                assert_eq!(twin.insert(number, step), None, "a number given twice");
+                numbers.push(number);
+            } else {
+                let number = numbers.swap_remove(x as usize / 16 % numbers.len());
+                assert_eq!(slab.remove(number), twin.remove(&number));
+                assert_eq!(slab.remove(number), None);
+            }
+            assert_eq!(slab.len(), twin.len());
+        }
+        for (number, value) in &twin {
+            assert_eq!(slab.get(*number), Some(value));
+            *slab.get_mut(*number).unwrap() += 1;
+            assert_eq!(slab.get(*number), Some(&(value + 1)));
+        }
+        for number in numbers {
+            assert!(slab.remove(number).is_some());
+        }
+        assert_eq!(slab.memory_bytes(), 0, "an empty slab holds no memory");
+    }
+}

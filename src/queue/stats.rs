@@ -1,0 +1,127 @@
+//! What was counted since the queue came to this server, or, over all queues, since the module was
+//! loaded. Not data: neither persisted nor replicated nor part of the digest.
+
+use super::clock::Now;
+
+/// Upper bounds of the lateness buckets, in microseconds: one, two, five, ten, ... to an hour.
+pub const LATENESS_BOUNDS_US: [u64; 27] = bounds();
+
+const fn bounds() -> [u64; 27] {
+    let mut bounds = [0; 27];
+    let (mut i, mut decade) = (0, 10);
+    while i < 24 {
+        bounds[i] = decade;
+        bounds[i + 1] = decade * 2;
+        bounds[i + 2] = decade * 5;
+        decade *= 10;
+        i += 3;
+    }
+    bounds[24] = 1_000_000_000;
+    bounds[25] = 2_000_000_000;
+    bounds[26] = 3_600_000_000;
+    bounds
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub added: u64,
+    pub delivered: u64,
+    pub acked: u64,
+    pub nacked: u64,
+    pub timed_out: u64,
+    pub died: u64,
+    pub deleted: u64,
+    pub expired: u64,
+    pub lateness: Lateness,
+}
+
+/// Delivery minus due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    pub count: u64,
+    pub sum_us: u64,
+    pub max_us: u64,
+    /// By the bucket; the last has no bound.
+    counts: [u64; LATENESS_BOUNDS_US.len() + 1],
+}
+
+impl Lateness {
+    pub fn record(&mut self, now: Now, due_ms: u64) {
+        let late_us = now.us().saturating_sub(due_ms * 1000);
+        self.count += 1;
+        self.sum_us = self.sum_us.saturating_add(late_us);
+        self.max_us = self.max_us.max(late_us);
+        self.counts[LATENESS_BOUNDS_US.partition_point(|&bound| bound < late_us)] += 1;
+    }
+
+    /// (upper bound in us, deliveries not later than it); the last without a bound.
+    pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
+        let bounds = LATENESS_BOUNDS_US.iter().copied().map(Some).chain([None]);
+        let mut sum = 0;
+        bounds.zip(self.counts).map(move |(bound, count)| {
+            sum += count;
+            (bound, sum)
+        })
+    }
+
+    fn add(&mut self, other: &Lateness) {
+        self.count += other.count;
+        self.sum_us = self.sum_us.saturating_add(other.sum_us);
+        self.max_us = self.max_us.max(other.max_us);
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
+            *mine += theirs;
+        }
+    }
+}
+
+impl Totals {
+    pub fn add(&mut self, other: &Totals) {
+        self.added += other.added;
+        self.delivered += other.delivered;
+        self.acked += other.acked;
+        self.nacked += other.nacked;
+        self.timed_out += other.timed_out;
+        self.died += other.died;
+        self.deleted += other.deleted;
+        self.expired += other.expired;
+        self.lateness.add(&other.lateness);
+    }
+
+    /// By the names that DQ.STATS and INFO give them.
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("added", self.added),
+            ("delivered", self.delivered),
+            ("acked", self.acked),
+            ("nacked", self.nacked),
+            ("timed-out", self.timed_out),
+            ("died", self.died),
+            ("deleted", self.deleted),
+            ("expired", self.expired),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_cover_everything_once() {
+        assert!(LATENESS_BOUNDS_US.is_sorted());
+        let mut lateness = Lateness::default();
+        for late_us in [0, 10, 11, 999, 1_000_000, u64::from(u32::MAX)] {
+            lateness.record(Now::from_us(1_000_000 + late_us), 1000);
+        }
+        lateness.record(Now::from_us(5), 1000);
+        let buckets: Vec<_> = lateness.buckets().collect();
+        assert_eq!(
+            buckets[0],
+            (Some(10), 3),
+            "at the bound counts as below; early as 0"
+        );
+        assert_eq!(buckets[1], (Some(20), 4));
+        assert_eq!(*buckets.last().unwrap(), (None, 7));
+        assert_eq!((lateness.count, lateness.max_us), (7, u64::from(u32::MAX)));
+    }
+}

@@ -1,0 +1,440 @@
+//! Jobs in memory, found by id or by handle.
+//!
+//! ```text
+//!   id ──hash──► IdTable ──► handle ──► slots[handle] ──► one allocation per job:
+//!
+//!      byte 0        8        16         16 + id length
+//!        ├─────┬─────┼────────┼──────────┼───────────────┐
+//!        │  word 0   │ word 1 │    id    │    payload    │
+//!        └───────────┴────────┴──────────┴───────────────┘
+//!   word 0: bits 0-41 due, or the number of the job's rare part; 42-51 id length - 1;
+//!           52-53 place; 54 there is a rare part; 55 the rare part holds the terms
+//!   word 1: bits 0-47 sequence (the order of adding); 48-63 terms
+//!
+//!   rares[number]: due, Life, and terms of its own where the pool is full
+//! ```
+//!
+//! Most jobs are never in need of a rare part until they are delivered: 16 bytes beside id and
+//! payload say all about them.
+
+use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
+use super::slab::Slab;
+use super::table::IdTable;
+use super::terms::TermsPool;
+use ahash::RandomState;
+
+const HEADER: usize = 16;
+const DUE_BITS: u64 = INSTANT_MAX;
+const ID_LEN_SHIFT: u32 = 42;
+const PLACE_SHIFT: u32 = 52;
+const HAS_RARE: u64 = 1 << 54;
+const OWN_TERMS: u64 = 1 << 55;
+const SEQ_BITS: u64 = (1 << 48) - 1;
+const TERMS_SHIFT: u32 = 48;
+
+#[derive(Clone, Debug)]
+struct Rare {
+    due: u64,
+    life: Life,
+    terms: Option<Box<Terms<'static>>>,
+}
+
+/// A job about to be stored. Its id must not be there.
+pub struct NewJob<'a> {
+    pub id: &'a [u8],
+    pub payload: &'a [u8],
+    pub seq: u64,
+    pub due: u64,
+    pub place: Place,
+    pub terms: &'a Terms<'a>,
+    pub life: Life,
+}
+
+#[derive(Clone)]
+pub struct Store {
+    slots: Slab<Box<[u8]>>,
+    rares: Slab<Rare>,
+    table: IdTable,
+    terms: TermsPool,
+    hasher: RandomState,
+    /// What the allocator gives for the jobs' own allocations.
+    job_bytes: usize,
+}
+
+impl Store {
+    pub fn new(hasher: RandomState) -> Self {
+        Store {
+            slots: Slab::new(),
+            rares: Slab::new(),
+            table: IdTable::new(),
+            terms: TermsPool::new(),
+            hasher,
+            job_bytes: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn hasher(&self) -> &RandomState {
+        &self.hasher
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.slots.has_room() && self.rares.has_room()
+    }
+
+    pub fn find(&self, id: &[u8]) -> Option<Handle> {
+        self.table
+            .find(self.hasher.hash_one(id), |handle| self.id(handle) == id)
+    }
+
+    /// The caller has made sure of room, of the id's length and that it is not there.
+    pub fn insert(&mut self, job: NewJob<'_>) -> Handle {
+        debug_assert!((1..=ID_MAX).contains(&job.id.len()));
+        debug_assert!(job.due <= INSTANT_MAX && job.seq <= SEQ_BITS);
+        let shared = self.terms.acquire(job.terms, &self.hasher);
+        let mut word0 =
+            job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
+        let word1 = job.seq | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
+        if shared.is_none() || job.life != Life::default() {
+            let rare = self.rares.insert(Rare {
+                due: job.due,
+                life: job.life,
+                terms: shared
+                    .is_none()
+                    .then(|| Box::new(job.terms.clone().into_owned())),
+            });
+            let own = if shared.is_none() { OWN_TERMS } else { 0 };
+            word0 = word0 & !DUE_BITS | u64::from(rare) | HAS_RARE | own;
+        }
+        let mut bytes = Vec::with_capacity(HEADER + job.id.len() + job.payload.len());
+        bytes.extend_from_slice(&word0.to_le_bytes());
+        bytes.extend_from_slice(&word1.to_le_bytes());
+        bytes.extend_from_slice(job.id);
+        bytes.extend_from_slice(job.payload);
+        self.job_bytes += allocated(bytes.len());
+        let handle = self.slots.insert(bytes.into_boxed_slice());
+        self.table.insert(self.hasher.hash_one(job.id), handle);
+        handle
+    }
+
+    pub fn remove(&mut self, handle: Handle) {
+        let Some(bytes) = self.slots.get(handle) else {
+            debug_assert!(false, "a handle without a job");
+            return;
+        };
+        let word0 = word(bytes, 0);
+        let shared = (word(bytes, 8) >> TERMS_SHIFT) as u16;
+        self.job_bytes -= allocated(bytes.len());
+        let hash = self.hasher.hash_one(id_of(bytes));
+        let indexed = self.table.remove(hash, handle);
+        debug_assert!(indexed);
+        if word0 & HAS_RARE != 0 {
+            self.rares.remove((word0 & DUE_BITS) as u32);
+        }
+        if word0 & OWN_TERMS == 0 {
+            self.terms.release(shared);
+        }
+        self.slots.remove(handle);
+    }
+
+    fn bytes(&self, handle: Handle) -> &[u8] {
+        self.slots.get(handle).map_or(&[], |bytes| bytes)
+    }
+
+    pub fn contains(&self, handle: Handle) -> bool {
+        self.slots.get(handle).is_some()
+    }
+
+    pub fn id(&self, handle: Handle) -> &[u8] {
+        id_of(self.bytes(handle))
+    }
+
+    pub fn payload(&self, handle: Handle) -> &[u8] {
+        let bytes = self.bytes(handle);
+        &bytes[HEADER + id_len(bytes)..]
+    }
+
+    pub fn seq(&self, handle: Handle) -> u64 {
+        word(self.bytes(handle), 8) & SEQ_BITS
+    }
+
+    pub fn place(&self, handle: Handle) -> Place {
+        match word(self.bytes(handle), 0) >> PLACE_SHIFT & 3 {
+            0 => Place::Scheduled,
+            1 => Place::Reserved,
+            _ => Place::Dead,
+        }
+    }
+
+    pub fn set_place(&mut self, handle: Handle, place: Place) {
+        self.edit_word0(handle, |word0| {
+            word0 & !(3 << PLACE_SHIFT) | (place as u64) << PLACE_SHIFT
+        });
+    }
+
+    fn rare(&self, handle: Handle) -> Option<&Rare> {
+        let word0 = word(self.bytes(handle), 0);
+        (word0 & HAS_RARE != 0)
+            .then(|| self.rares.get((word0 & DUE_BITS) as u32))
+            .flatten()
+    }
+
+    fn rare_mut(&mut self, handle: Handle) -> Option<&mut Rare> {
+        let word0 = word(self.bytes(handle), 0);
+        (word0 & HAS_RARE != 0)
+            .then(|| self.rares.get_mut((word0 & DUE_BITS) as u32))
+            .flatten()
+    }
+
+    pub fn due(&self, handle: Handle) -> u64 {
+        match self.rare(handle) {
+            Some(rare) => rare.due,
+            None => word(self.bytes(handle), 0) & DUE_BITS,
+        }
+    }
+
+    pub fn set_due(&mut self, handle: Handle, due: u64) {
+        debug_assert!(due <= INSTANT_MAX);
+        match self.rare_mut(handle) {
+            Some(rare) => rare.due = due,
+            None => self.edit_word0(handle, |word0| word0 & !DUE_BITS | due),
+        }
+    }
+
+    pub fn life(&self, handle: Handle) -> Life {
+        self.rare(handle).map_or(Life::default(), |rare| rare.life)
+    }
+
+    /// Keeps a rare part exactly where there is something to keep in it.
+    pub fn set_life(&mut self, handle: Handle, life: Life) {
+        let word0 = word(self.bytes(handle), 0);
+        if word0 & HAS_RARE == 0 {
+            if life != Life::default() {
+                let due = word0 & DUE_BITS;
+                let rare = self.rares.insert(Rare {
+                    due,
+                    life,
+                    terms: None,
+                });
+                self.edit_word0(handle, |w| w & !DUE_BITS | u64::from(rare) | HAS_RARE);
+            }
+        } else if life == Life::default() && word0 & OWN_TERMS == 0 {
+            let number = (word0 & DUE_BITS) as u32;
+            let due = self.rares.remove(number).map_or(0, |rare| rare.due);
+            self.edit_word0(handle, |w| w & !(DUE_BITS | HAS_RARE) | due);
+        } else if let Some(rare) = self.rare_mut(handle) {
+            rare.life = life;
+        }
+    }
+
+    pub fn terms(&self, handle: Handle) -> &Terms<'static> {
+        if let Some(Rare {
+            terms: Some(own), ..
+        }) = self.rare(handle)
+        {
+            return own;
+        }
+        self.terms
+            .get((word(self.bytes(handle), 8) >> TERMS_SHIFT) as u16)
+    }
+
+    pub fn set_priority(&mut self, handle: Handle, priority: i32) {
+        if let Some(Rare {
+            terms: Some(own), ..
+        }) = self.rare_mut(handle)
+        {
+            own.priority = priority;
+            return;
+        }
+        let old = (word(self.bytes(handle), 8) >> TERMS_SHIFT) as u16;
+        let terms = Terms {
+            priority,
+            ..self.terms.get(old).clone()
+        };
+        match self.terms.acquire(&terms, &self.hasher) {
+            Some(new) => self.edit(handle, 8, |w| w & SEQ_BITS | u64::from(new) << TERMS_SHIFT),
+            None => self.own_terms(handle, terms),
+        }
+        self.terms.release(old);
+    }
+
+    fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {
+        if self.rare(handle).is_none() {
+            let due = self.due(handle);
+            let rare = self.rares.insert(Rare {
+                due,
+                life: Life::default(),
+                terms: None,
+            });
+            self.edit_word0(handle, |w| w & !DUE_BITS | u64::from(rare) | HAS_RARE);
+        }
+        if let Some(rare) = self.rare_mut(handle) {
+            rare.terms = Some(Box::new(terms));
+        }
+        self.edit_word0(handle, |w| w | OWN_TERMS);
+    }
+
+    fn edit_word0(&mut self, handle: Handle, change: impl FnOnce(u64) -> u64) {
+        self.edit(handle, 0, change);
+    }
+
+    fn edit(&mut self, handle: Handle, at: usize, change: impl FnOnce(u64) -> u64) {
+        if let Some(bytes) = self.slots.get_mut(handle) {
+            let changed = change(word(bytes, at));
+            bytes[at..at + 8].copy_from_slice(&changed.to_le_bytes());
+        }
+    }
+
+    /// One step of a scan over all jobs: see [`IdTable::scan`].
+    pub fn scan(&self, cursor: u64, visit: impl FnMut(Handle)) -> u64 {
+        self.table.scan(cursor, visit)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.job_bytes
+            + self.slots.memory_bytes()
+            + self.rares.memory_bytes()
+            + self.table.memory_bytes()
+            + self.terms.memory_bytes()
+    }
+
+    pub fn check_invariants(&self) -> Result<(), String> {
+        self.table
+            .check_invariants(|handle| self.hasher.hash_one(self.id(handle)))?;
+        if self.table.len() != self.slots.len() {
+            return Err(format!(
+                "{} ids for {} jobs",
+                self.table.len(),
+                self.slots.len()
+            ));
+        }
+        if self.slots.len() == 0 && (self.job_bytes != 0 || self.rares.len() != 0) {
+            return Err("an empty store that counts memory".into());
+        }
+        Ok(())
+    }
+}
+
+/// What a usual size-class allocator spends on `len` bytes: steps of an eighth of the power of two
+/// below, at least 16 bytes (jemalloc's classes; glibc's differ by a few bytes).
+pub fn allocated(len: usize) -> usize {
+    match len {
+        0 => 0,
+        1..=8 => 8,
+        9..=128 => len.next_multiple_of(16),
+        _ => {
+            let step = (len - 1).next_power_of_two() >> 3;
+            len.next_multiple_of(step.max(16))
+        }
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes
+        .get(at..at + 8)
+        .and_then(|word| word.try_into().ok())
+        .map_or(0, u64::from_le_bytes)
+}
+
+fn id_len(bytes: &[u8]) -> usize {
+    ((word(bytes, 0) >> ID_LEN_SHIFT) as usize & (ID_MAX - 1)) + 1
+}
+
+fn id_of(bytes: &[u8]) -> &[u8] {
+    bytes.get(HEADER..HEADER + id_len(bytes)).unwrap_or(&[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    fn terms(priority: i32) -> Terms<'static> {
+        Terms {
+            priority,
+            ttr_ms: 60_000,
+            max_attempts: 3,
+            backoff_ms: Cow::Borrowed(&[10, 20]),
+        }
+    }
+
+    fn store() -> Store {
+        Store::new(RandomState::with_seeds(1, 2, 3, 4))
+    }
+
+    fn add(store: &mut Store, id: &[u8], payload: &[u8], seq: u64, terms: &Terms<'_>) -> Handle {
+        store.insert(NewJob {
+            id,
+            payload,
+            seq,
+            due: 7,
+            place: Place::Scheduled,
+            terms,
+            life: Life::default(),
+        })
+    }
+
+    #[test]
+    fn every_field_keeps_to_itself() {
+        let mut store = store();
+        let longest = vec![0xff; ID_MAX];
+        let job = add(&mut store, &longest, b"\0payload\xff", SEQ_BITS, &terms(-5));
+        let life = Life {
+            expires: INSTANT_MAX,
+            token: u64::MAX,
+            at: 1,
+            lease_ms: 2,
+            death: 3,
+            attempts: u32::MAX,
+        };
+        for (due, place, life) in [
+            (INSTANT_MAX, Place::Dead, life),
+            (0, Place::Scheduled, Life::default()),
+            (5, Place::Reserved, life),
+        ] {
+            store.set_due(job, due);
+            store.set_life(job, life);
+            store.set_place(job, place);
+            store.set_priority(job, due as i32);
+            assert_eq!(store.find(&longest), Some(job));
+            assert_eq!(store.payload(job), b"\0payload\xff");
+            assert_eq!((store.due(job), store.place(job)), (due, place));
+            assert_eq!((store.life(job), store.seq(job)), (life, SEQ_BITS));
+            assert_eq!(*store.terms(job), terms(due as i32));
+        }
+        store.check_invariants().unwrap();
+        store.remove(job);
+        assert_eq!(store.find(&longest), None);
+        store.check_invariants().unwrap();
+    }
+
+    #[test]
+    fn more_distinct_terms_than_the_pool_keeps() {
+        let mut store = store();
+        let jobs: Vec<Handle> = (0..10_000)
+            .map(|n| {
+                add(
+                    &mut store,
+                    n.to_string().as_bytes(),
+                    b"",
+                    n,
+                    &terms(n as i32),
+                )
+            })
+            .collect();
+        for (n, &job) in jobs.iter().enumerate() {
+            assert_eq!(*store.terms(job), terms(n as i32));
+            store.set_priority(job, -(n as i32));
+        }
+        for (n, &job) in jobs.iter().enumerate() {
+            assert_eq!(*store.terms(job), terms(-(n as i32)));
+            assert_eq!((store.due(job), store.life(job)), (7, Life::default()));
+            store.remove(job);
+        }
+        assert_eq!(store.terms.users(), 0);
+        store.check_invariants().unwrap();
+    }
+}

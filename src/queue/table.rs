@@ -1,0 +1,767 @@
+//! The id index: finds the handle of a job by the hash of its id.
+//!
+//! All entries stand in one line, by *rank*: 32 bits computed from the hash. The line is halved
+//! again and again into intervals, the leaves of a binary tree. Each leaf has one shard, a small
+//! sorted array. A lookup computes the leaf, then interpolates the place in the shard (ranks are
+//! evenly spread), and asks the caller only where all 32 bits of the rank agree.
+//!
+//! ```text
+//!                            1                      a node: 1, then the leading bits of its ranks
+//!               2                         3
+//!         4           5             6           7   a table of 5 shards has the leaves 5 to 9
+//!      8     9
+//!   |  0  |  4  |     2     |       1     |     3     |      the indices of their shards
+//!   rank 0                                         2^32
+//!
+//!   pages  [ page 0 | page 1 | .. ]      a page: up to 1024 shards; only the last one is not full
+//!              |
+//!          [ shard 0 | shard 1 | .. ]    a shard: pointer, capacity, length: 24 bytes
+//!              |
+//!          [ rank : handle | rank : handle | .. | spare ]     8 bytes each, ascending
+//! ```
+//!
+//! **Growth** is linear hashing (Litwin 1980) by leading bits: `n` shards are the leaves `n` to
+//! `2 n - 1`. Leaf `n` is split next, into `2 n` and `2 n + 1`: as the slots are sorted, one cut.
+//! A merge undoes it: one concatenation. An insert splits at most once, a removal merges at most
+//! once.
+//!
+//! The rank is not uniform: its density falls from 3/2 to 3/4, about as 1 / (1 + rank / 2^32)
+//! (spiral storage, Martin 1979). So a leaf yet to be split is not twice as full as one just
+//! split: fullness falls smoothly from leaf `n` to leaf `2 n - 1`, the same at every `n`. Thus time
+//! and memory per entry do not depend on the size; and at any time there are shards of all sizes,
+//! so that an array given up by one that has outgrown it is just what another one needs. With
+//! uniform ranks all shards outgrow the same size at about the same time, and jemalloc held half
+//! as much memory again in slabs that were nearly empty.
+//!
+//! **Bounds.** A shard holds 0.7 to 1.5 times the mean, which is at most `SPLIT_ABOVE`, give or
+//! take a few: an operation moves about 1 KiB. A page that grows copies up to 24 KiB, the list of
+//! pages up to 64 KiB below 10^8 entries (then in proportion, 1.5 MiB at 2^32). Only equal ranks
+//! are never parted: ids that collide in 32 bits share a shard, whose length is then their number;
+//! all stays right, but they are moved as a whole, so the caller's hash must be seeded. 2^32
+//! handles need 2^26 shards; splitting would end, and shards only lengthen, at 2^31.
+//!
+//! **Scan.** The cursor is the rank to go on from. Neither growth nor shrinking nor `replace`
+//! changes the rank of an entry, and a call visits all entries from its cursor up to, not
+//! including, the cursor that it returns. So the calls from 0 to 0 cover all ranks, and an entry
+//! that stays throughout is visited by the one call whose interval has its rank. A cursor holds
+//! under the same seed. Every number is safe as a cursor; it strictly rises, so every scan ends.
+#![forbid(unsafe_code)]
+
+use std::hint::select_unpredictable;
+
+/// Shards of a page: decides how much is copied when a page or the list of pages grows.
+const PAGE: usize = 1024;
+/// Mean entries of a shard above which one is split, and below which two are merged. They are apart
+/// so that an insert and a removal in turn do not split and merge each time.
+const SPLIT_ABOVE: usize = 64;
+const MERGE_BELOW: usize = 40;
+const MAX_SHARDS: usize = 1 << 31;
+/// Slots compared at once around the interpolated place: two cache lines.
+const WINDOW: usize = 16;
+/// Entries of one step of a scan, unless more have equal ranks.
+const SCAN_STEP: usize = 8;
+
+type Shard = Vec<u64>;
+
+#[derive(Clone, Default)]
+pub struct IdTable {
+    pages: Vec<Vec<Shard>>,
+    /// Shards in all pages: none before the first insert, then at least one.
+    shards: usize,
+    len: usize,
+    /// Sum of the capacities of the shards, in slots.
+    capacity: usize,
+}
+
+/// A node of the tree, and how many leading bits its ranks have in common.
+#[derive(Clone, Copy)]
+struct Node {
+    number: u64,
+    bits: u32,
+}
+
+impl Node {
+    /// A left half keeps the index of the node that was split; a right half, `2 n + 1`, comes about
+    /// when there are `n` shards, as the next. So the directory has no holes.
+    fn index(self) -> usize {
+        (self.number >> self.number.trailing_zeros() >> 1) as usize
+    }
+
+    /// Its ranks: from the first up to, not including, the second, which may be 2^32.
+    fn ranks(self) -> (u64, u64) {
+        let width = 1 << (32 - self.bits);
+        let first = self.number * width - (1 << 32);
+        (first, first + width)
+    }
+}
+
+impl IdTable {
+    /// Allocates nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The handle with this hash that `is_it` accepts; asked only if all 32 stored bits agree.
+    pub fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let rank = rank_of(hash);
+        let leaf = self.leaf(rank);
+        let slots = self.shard(leaf.index())?;
+        let at = lower_bound(slots, slot(rank, 0), leaf.bits);
+        slots[at..]
+            .iter()
+            .take_while(|&&s| (s >> 32) as u32 == rank)
+            .map(|&s| s as u32)
+            .find(|&handle| is_it(handle))
+    }
+
+    /// The caller has made sure that the id is not there.
+    pub fn insert(&mut self, hash: u64, handle: u32) {
+        if self.shards == 0 {
+            self.push_shard(Shard::new());
+        }
+        let rank = rank_of(hash);
+        let leaf = self.leaf(rank);
+        let Some(slots) = shard_mut(&mut self.pages, leaf.index()) else {
+            return;
+        };
+        let at = lower_bound(slots, slot(rank, handle), leaf.bits);
+        if slots.len() == slots.capacity() {
+            let before = slots.capacity();
+            grow(slots, 1);
+            self.capacity += slots.capacity() - before;
+        }
+        slots.insert(at, slot(rank, handle));
+        self.len += 1;
+        if self.len > self.shards * SPLIT_ABOVE && self.shards < MAX_SHARDS {
+            self.split();
+        }
+    }
+
+    /// False if this handle is not there under this hash.
+    pub fn remove(&mut self, hash: u64, handle: u32) -> bool {
+        let key = slot(rank_of(hash), handle);
+        let leaf = self.leaf(rank_of(hash));
+        let Some(slots) = shard_mut(&mut self.pages, leaf.index()) else {
+            return false;
+        };
+        let at = lower_bound(slots, key, leaf.bits);
+        if slots.get(at) != Some(&key) {
+            return false;
+        }
+        slots.remove(at);
+        let before = slots.capacity();
+        trim(slots);
+        self.capacity -= before - slots.capacity();
+        self.len -= 1;
+        if self.len < (self.shards - 1) * MERGE_BELOW {
+            self.merge();
+        }
+        true
+    }
+
+    /// Puts `new` in the place of `old`. False, and no change, if `old` is not there.
+    pub fn replace(&mut self, hash: u64, old: u32, new: u32) -> bool {
+        let rank = rank_of(hash);
+        let leaf = self.leaf(rank);
+        let Some(slots) = shard_mut(&mut self.pages, leaf.index()) else {
+            return false;
+        };
+        let at = lower_bound(slots, slot(rank, old), leaf.bits);
+        if slots.get(at) != Some(&slot(rank, old)) {
+            return false;
+        }
+        slots.remove(at);
+        let at = lower_bound(slots, slot(rank, new), leaf.bits);
+        slots.insert(at, slot(rank, new));
+        true
+    }
+
+    /// Visits the next few entries and returns the cursor of the next call, 0 at the end.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(u32)) -> u64 {
+        let Ok(rank) = u32::try_from(cursor) else {
+            return 0;
+        };
+        let leaf = self.leaf(rank);
+        let Some(slots) = self.shard(leaf.index()) else {
+            return 0;
+        };
+        let rest = &slots[lower_bound(slots, slot(rank, 0), leaf.bits)..];
+        let mut last = rank;
+        for (i, &s) in rest.iter().enumerate() {
+            let rank = (s >> 32) as u32;
+            if i >= SCAN_STEP && rank != last {
+                return u64::from(rank);
+            }
+            visit(s as u32);
+            last = rank;
+        }
+        let (_, end) = leaf.ranks();
+        if end > u64::from(u32::MAX) {
+            0
+        } else {
+            end
+        }
+    }
+
+    /// All handles, in no order.
+    pub fn handles(&self) -> impl Iterator<Item = u32> + '_ {
+        self.pages.iter().flatten().flatten().map(|&s| s as u32)
+    }
+
+    /// Gives all memory back: one call of the allocator per shard, 16,000 for a million entries.
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// Bytes on the heap.
+    pub fn memory_bytes(&self) -> usize {
+        let shards: usize = self.pages.iter().map(Vec::capacity).sum();
+        self.pages.capacity() * size_of::<Vec<Shard>>()
+            + shards * size_of::<Shard>()
+            + self.capacity * size_of::<u64>()
+    }
+
+    /// The leaf that owns the rank: 1 and as many leading bits as make it `shards` or more.
+    fn leaf(&self, rank: u32) -> Node {
+        let first = self.shards.max(1) as u64;
+        let level = first.ilog2();
+        let path = 1 << 32 | u64::from(rank);
+        let bits = level + u32::from(path >> (32 - level) < first);
+        Node {
+            number: path >> (32 - bits),
+            bits,
+        }
+    }
+
+    /// The leaf to be split next.
+    fn first_leaf(&self) -> Node {
+        let number = self.shards.max(1) as u64;
+        Node {
+            number,
+            bits: number.ilog2(),
+        }
+    }
+
+    fn shard(&self, index: usize) -> Option<&Shard> {
+        self.pages.get(index / PAGE)?.get(index % PAGE)
+    }
+
+    /// Cuts the shard that is next in turn; its upper half becomes the last shard.
+    fn split(&mut self) {
+        let leaf = self.first_leaf();
+        let (first, end) = leaf.ranks();
+        let Some(lower) = shard_mut(&mut self.pages, leaf.index()) else {
+            return;
+        };
+        let cut = lower.partition_point(|&s| s >> 32 < (first + end) / 2);
+        let before = lower.capacity();
+        let mut upper = Shard::new();
+        grow(&mut upper, lower.len() - cut);
+        upper.extend_from_slice(&lower[cut..]);
+        lower.truncate(cut);
+        trim(lower);
+        self.capacity = self.capacity - before + lower.capacity() + upper.capacity();
+        self.push_shard(upper);
+    }
+
+    /// Undoes the last split.
+    fn merge(&mut self) {
+        let Some(mut upper) = self.pop_shard() else {
+            return;
+        };
+        let leaf = self.first_leaf();
+        let Some(lower) = shard_mut(&mut self.pages, leaf.index()) else {
+            return;
+        };
+        let before = lower.capacity() + upper.capacity();
+        if lower.len() + upper.len() > lower.capacity() {
+            grow(lower, upper.len());
+        }
+        lower.append(&mut upper);
+        trim(lower);
+        self.capacity = self.capacity - before + lower.capacity();
+    }
+
+    fn push_shard(&mut self, shard: Shard) {
+        if self.shards % PAGE == 0 {
+            if self.pages.len() == self.pages.capacity() {
+                grow(&mut self.pages, 1);
+            }
+            self.pages.push(Vec::new());
+        }
+        let Some(page) = self.pages.last_mut() else {
+            return;
+        };
+        if page.len() == page.capacity() {
+            grow(page, 1);
+        }
+        page.push(shard);
+        self.shards += 1;
+    }
+
+    fn pop_shard(&mut self) -> Option<Shard> {
+        let page = self.pages.last_mut()?;
+        let shard = page.pop()?;
+        trim(page);
+        if page.is_empty() {
+            self.pages.pop();
+            trim(&mut self.pages);
+        }
+        self.shards -= 1;
+        Some(shard)
+    }
+
+    /// All that must hold; `hash_of` gives the hash of the id of a handle.
+    pub fn check_invariants(&self, hash_of: impl Fn(u32) -> u64) -> Result<(), String> {
+        let shards: usize = self.pages.iter().map(Vec::len).sum();
+        ensure(shards == self.shards, || {
+            format!("{shards} shards, counted {}", self.shards)
+        })?;
+        ensure(self.pages.len() == shards.div_ceil(PAGE), || {
+            format!("{} pages of {shards} shards", self.pages.len())
+        })?;
+        ensure(self.pages.iter().all(|p| p.len() <= PAGE), || {
+            "a page is too long".into()
+        })?;
+        let (mut len, mut capacity) = (0, 0);
+        for number in shards as u64..2 * shards as u64 {
+            let leaf = Node {
+                number,
+                bits: number.ilog2(),
+            };
+            let slots = self
+                .shard(leaf.index())
+                .ok_or_else(|| format!("no shard for leaf {number}"))?;
+            check_shard(leaf, slots, &hash_of)?;
+            len += slots.len();
+            capacity += slots.capacity();
+        }
+        ensure(len == self.len, || {
+            format!("{len} entries, counted {}", self.len)
+        })?;
+        ensure(len == self.handles().count(), || {
+            format!("{len} entries to find, others beside them")
+        })?;
+        ensure(capacity == self.capacity, || {
+            format!("capacity {capacity}, counted {}", self.capacity)
+        })?;
+        ensure(len <= shards * SPLIT_ABOVE, || {
+            format!("{len} entries in only {shards} shards")
+        })?;
+        ensure(len >= shards.saturating_sub(1) * MERGE_BELOW, || {
+            format!("only {len} entries in {shards} shards")
+        })
+    }
+}
+
+fn check_shard(leaf: Node, slots: &Shard, hash_of: impl Fn(u32) -> u64) -> Result<(), String> {
+    let Node { number, .. } = leaf;
+    ensure(slots.capacity() <= roomy(slots.len()), || {
+        format!(
+            "leaf {number}: {} of {} slots",
+            slots.len(),
+            slots.capacity()
+        )
+    })?;
+    ensure(slots.is_sorted_by(|a, b| a < b), || {
+        format!("leaf {number} is out of order")
+    })?;
+    let (first, end) = leaf.ranks();
+    for &s in slots {
+        ensure((first..end).contains(&(s >> 32)), || {
+            format!("rank {} in leaf {number}", s >> 32)
+        })?;
+        ensure(s == slot(rank_of(hash_of(s as u32)), s as u32), || {
+            format!("handle {} under a wrong rank", s as u32)
+        })?;
+    }
+    Ok(())
+}
+
+fn ensure(holds: bool, or: impl FnOnce() -> String) -> Result<(), String> {
+    if holds {
+        Ok(())
+    } else {
+        Err(or())
+    }
+}
+
+/// Ascending in `x`, the upper half of the hash; as fractions `(2 x + x^2) / 3`. Its slope doubles,
+/// from 2/3 to 4/3: just so leaf `n`, the fullest, is twice as full as `2 n - 1`, the emptiest.
+/// (The sums stay below 2^64: 2^63 + 2^62.)
+fn rank_of(hash: u64) -> u32 {
+    let x = hash >> 32;
+    (((x << 31) + (x * x >> 2)) / 3 >> 30) as u32
+}
+
+fn slot(rank: u32, handle: u32) -> u64 {
+    u64::from(rank) << 32 | u64::from(handle)
+}
+
+/// Not a method: the borrow must leave the counters of the table free.
+fn shard_mut(pages: &mut [Vec<Shard>], index: usize) -> Option<&mut Shard> {
+    pages.get_mut(index / PAGE)?.get_mut(index % PAGE)
+}
+
+/// The first slot not less than `key`; the ranks of the shard agree in `bits` leading bits.
+///
+/// The window around the interpolated place decides in 19 of 20 cases, without a branch on data:
+/// a wrong guess of the processor costs as much as the whole search. `select_unpredictable` keeps
+/// the compiler from making branches, at twice the time. Where the window does not decide,
+/// the rest of its side is searched by halves, so that no distribution of ranks makes it slow.
+fn lower_bound(slots: &[u64], key: u64, bits: u32) -> usize {
+    let within = (key >> 32 << bits) & 0xffff_ffff;
+    let guess = (within * slots.len() as u64 >> 32) as usize;
+    let from = guess
+        .saturating_sub(WINDOW / 2)
+        .min(slots.len().saturating_sub(WINDOW));
+    let Some(window) = slots[from..].first_chunk::<WINDOW>() else {
+        return slots.partition_point(|&s| s < key);
+    };
+    let mut less = 0;
+    for step in [8, 4, 2, 1] {
+        less = select_unpredictable(window[less + step - 1] < key, less + step, less);
+    }
+    less += usize::from(window[less] < key);
+    match less {
+        0 => slots[..from].partition_point(|&s| s < key),
+        WINDOW => from + WINDOW + slots[from + WINDOW..].partition_point(|&s| s < key),
+        _ => from + less,
+    }
+}
+
+/// The capacities in use, those for which jemalloc has a size: 1, even to 16, then four per doubling.
+fn class(len: usize) -> usize {
+    match len.saturating_sub(1).checked_ilog2() {
+        None => 1,
+        Some(log) => len.next_multiple_of(((1 << log) / 4).max(2)),
+    }
+}
+
+/// The largest capacity that may stand for `len` elements. The eighth above keeps an insert and a
+/// removal in turn from copying each time.
+fn roomy(len: usize) -> usize {
+    class(len + len / 8 + 1)
+}
+
+fn grow<T>(vec: &mut Vec<T>, more: usize) {
+    vec.reserve_exact(class(vec.len() + more) - vec.len());
+}
+
+fn trim<T>(vec: &mut Vec<T>) {
+    let most = roomy(vec.len());
+    if vec.capacity() > most {
+        vec.shrink_to(most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// SplitMix64.
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            mix(self.0)
+        }
+
+        fn below(&mut self, n: u64) -> u64 {
+            self.next() % n
+        }
+    }
+
+    fn mix(mut x: u64) -> u64 {
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    /// Handle to hash, from the best to the worst of hashes.
+    const HASHES: [fn(u32) -> u64; 5] = [
+        |h| mix(u64::from(h) + 1),
+        |h| mix(u64::from(h) % 97),
+        |h| mix(u64::from(h)) >> 20,
+        |h| {
+            if h % 2 == 0 {
+                u64::MAX
+            } else {
+                u64::from(h) << 32
+            }
+        },
+        |_| 0x8000_0000_1234_5678,
+    ];
+
+    fn filled(handles: std::ops::Range<u32>, hash_of: fn(u32) -> u64) -> IdTable {
+        let mut table = IdTable::new();
+        handles.for_each(|h| table.insert(hash_of(h), h));
+        table
+    }
+
+    #[test]
+    fn agrees_with_a_hash_map() {
+        for (seed, hash_of) in HASHES.into_iter().enumerate() {
+            let mut random = Random(seed as u64);
+            let mut table = IdTable::new();
+            let mut twin: HashMap<u32, u64> = HashMap::new();
+            for step in 0..6000 {
+                // few handles, then many, then few: removals catch up with inserts and fall behind
+                let handles = if step / 1500 % 2 == 0 { 2000 } else { 100 };
+                let h = (mix(step) % handles) as u32;
+                let hash = hash_of(h);
+                let found = twin.get(&h).map(|_| h);
+                assert_eq!(table.find(hash, |x| x == h), found);
+                if found.is_none() && random.below(3) > 0 {
+                    table.insert(hash, h);
+                    twin.insert(h, hash);
+                } else {
+                    assert_eq!(table.remove(hash, h), twin.remove(&h).is_some());
+                }
+                if handles == 100 {
+                    let h = random.below(2000) as u32;
+                    assert_eq!(table.remove(hash_of(h), h), twin.remove(&h).is_some());
+                }
+                assert_eq!(table.len(), twin.len());
+                if step % 8 == 0 || table.len() < 100 {
+                    table.check_invariants(|h| twin[&h]).unwrap();
+                }
+            }
+            let mut all: Vec<u32> = table.handles().collect();
+            all.sort_unstable();
+            let mut expected: Vec<u32> = twin.keys().copied().collect();
+            expected.sort_unstable();
+            assert_eq!(all, expected);
+        }
+    }
+
+    #[test]
+    fn large_growth_and_shrinking() {
+        let hash_of = HASHES[0];
+        let mut table = filled(0..200_000, hash_of);
+        table.check_invariants(hash_of).unwrap();
+        let longest = table.pages.iter().flatten().map(Vec::len).max();
+        assert!(longest < Some(3 * SPLIT_ABOVE), "{longest:?}");
+        assert!((0..200_000).all(|h| table.find(hash_of(h), |x| x == h) == Some(h)));
+        assert!((200_000..400_000).all(|h| table.find(hash_of(h), |x| x == h).is_none()));
+        for h in 0..200_000 {
+            assert!(table.remove(hash_of(h), h));
+            if h % 9973 == 0 {
+                table.check_invariants(hash_of).unwrap();
+            }
+        }
+        table.check_invariants(hash_of).unwrap();
+        assert_eq!(
+            (table.len(), table.shards, table.scan(0, |_| panic!())),
+            (0, 1, 0)
+        );
+    }
+
+    #[test]
+    fn many_equal_hashes_stay_right() {
+        let hash_of = HASHES[4];
+        let mut table = filled(0..5000, hash_of);
+        table.check_invariants(hash_of).unwrap();
+        assert_eq!(table.find(hash_of(0), |x| x == 4999), Some(4999));
+        for h in (0..5000).rev() {
+            assert!(table.remove(hash_of(h), h));
+        }
+        assert!(table.is_empty());
+        table.check_invariants(hash_of).unwrap();
+    }
+
+    #[test]
+    fn asks_only_about_equal_ranks() {
+        let table = filled(0..100_000, HASHES[0]);
+        let mut asked = 0;
+        for h in 0..100_000 {
+            table.find(HASHES[0](h), |x| {
+                asked += 1;
+                x == h
+            });
+            table.find(HASHES[0](h + 100_000), |_| {
+                asked += 1;
+                false
+            });
+        }
+        assert!((100_000..100_020).contains(&asked), "{asked}");
+    }
+
+    #[test]
+    fn replaces() {
+        for hash_of in HASHES {
+            let mut table = filled(0..300, hash_of);
+            for h in 0..300 {
+                assert!(table.replace(hash_of(h), h, h + 1000));
+                assert!(!table.replace(hash_of(h), h, h + 2000));
+                assert_eq!(table.find(hash_of(h), |x| x == h + 1000), Some(h + 1000));
+            }
+            let old = |h: u32| if h >= 1000 { h - 1000 } else { h };
+            table.check_invariants(|h| hash_of(old(h))).unwrap();
+            assert_eq!(table.len(), 300);
+        }
+    }
+
+    /// While a scan runs, all but the first 500 handles come and go, up to `most` at a time.
+    fn scan_through(hash_of: fn(u32) -> u64, most: u32, seed: u64) {
+        let mut random = Random(seed);
+        let mut table = filled(0..500, hash_of);
+        let mut guests: Vec<u32> = Vec::new();
+        let mut next = 500;
+        for _ in 0..random.below(u64::from(most)) {
+            table.insert(hash_of(next), next);
+            guests.push(next);
+            next += 1;
+        }
+        let mut seen = HashMap::new();
+        let mut cursor = 0;
+        loop {
+            let after = table.scan(cursor, |h| *seen.entry(h).or_insert(0) += 1);
+            assert!(after == 0 || after > cursor);
+            cursor = after;
+            if cursor == 0 {
+                break;
+            }
+            let target = random.below(u64::from(most)) as usize;
+            for _ in 0..random.below(400) {
+                if guests.len() < target {
+                    table.insert(hash_of(next), next);
+                    guests.push(next);
+                    next += 1;
+                } else if !guests.is_empty() {
+                    let h = guests.swap_remove(random.below(guests.len() as u64) as usize);
+                    assert!(table.remove(hash_of(h), h));
+                }
+            }
+        }
+        table.check_invariants(hash_of).unwrap();
+        assert!(
+            (0..500).all(|h| seen.get(&h) == Some(&1)),
+            "a handle was missed or came twice"
+        );
+    }
+
+    #[test]
+    fn scan_keeps_its_promise_in_growth_and_shrinking() {
+        for hash_of in HASHES {
+            for seed in 0..5 {
+                scan_through(hash_of, 3000, seed);
+            }
+        }
+    }
+
+    #[test]
+    fn scan_steps_are_small() {
+        let table = filled(0..50_000, HASHES[0]);
+        let (mut cursor, mut calls) = (0, 0);
+        loop {
+            let mut visited = 0;
+            cursor = table.scan(cursor, |_| visited += 1);
+            calls += 1;
+            assert!(visited <= SCAN_STEP + 2);
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert!(calls < 50_000 / 4, "{calls}");
+    }
+
+    #[test]
+    fn any_cursor_is_safe() {
+        let mut random = Random(7);
+        for size in [0, 1, 7, 100, 5000] {
+            let table = filled(0..size, HASHES[0]);
+            let mut starts = vec![1, u64::MAX, 1 << 63, 1 << 32, (1 << 32) - 1, 1 << 31];
+            starts.extend((0..50).map(|_| random.next()));
+            starts.extend((0..20).map(|_| random.next() >> 32));
+            for mut cursor in starts {
+                let mut calls = 0;
+                while cursor != 0 {
+                    cursor = table.scan(cursor, |h| assert!(h < size));
+                    calls += 1;
+                    assert!(calls < 5000);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_compact_at_every_size() {
+        let hash_of = HASHES[0];
+        let mut table = IdTable::new();
+        assert!(table.memory_bytes() == 0 && size_of::<IdTable>() <= 64);
+        table.insert(hash_of(0), 0);
+        assert!(table.memory_bytes() <= 100, "{}", table.memory_bytes());
+        let fits = |t: &IdTable| t.len() < 10_000 || t.memory_bytes() <= t.len() * 11;
+        for h in 1..150_000 {
+            table.insert(hash_of(h), h);
+            assert!(
+                fits(&table),
+                "{} bytes for {}",
+                table.memory_bytes(),
+                table.len()
+            );
+        }
+        for h in 0..150_000 {
+            table.remove(hash_of(h), h);
+            assert!(
+                fits(&table),
+                "{} bytes for {}",
+                table.memory_bytes(),
+                table.len()
+            );
+        }
+        table.clear();
+        assert_eq!(table.memory_bytes(), 0);
+    }
+
+    #[test]
+    fn ranks_ascend_and_reach_both_ends() {
+        assert_eq!((rank_of(0), rank_of(u64::MAX)), (0, u32::MAX - 1));
+        let ranks: Vec<u32> = (0..1 << 16).map(|x| rank_of(x << 48)).collect();
+        assert!(ranks.is_sorted_by(|a, b| a < b));
+    }
+
+    /// Each of these harms must be found, or the checks above prove nothing.
+    #[test]
+    fn check_invariants_can_fail() {
+        let harms: [fn(&mut IdTable); 9] = [
+            |t| t.len += 1,
+            |t| t.capacity -= 1,
+            |t| t.shards -= 1,
+            |t| t.pages[0][3].swap(0, 1),
+            |t| t.pages[0][3][0] ^= 1,
+            |t| t.pages[0].swap(0, 1),
+            |t| drop(t.pages[0][3].pop()),
+            |t| t.pages.push(Vec::new()),
+            |t| {
+                t.pages[0][3].reserve_exact(1000);
+                t.capacity = t.pages.iter().flatten().map(Vec::capacity).sum();
+            },
+        ];
+        for (i, harm) in harms.into_iter().enumerate() {
+            let mut table = filled(0..1000, HASHES[0]);
+            table.check_invariants(HASHES[0]).unwrap();
+            harm(&mut table);
+            assert!(
+                table.check_invariants(HASHES[0]).is_err(),
+                "harm {i} went unseen"
+            );
+        }
+        let table = filled(0..1000, HASHES[0]);
+        assert!(
+            table.check_invariants(HASHES[1]).is_err(),
+            "wrong hashes went unseen"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! What the timer does when it fires: ends waits, settles what is past in the queues that need it,
+//! and hands ready jobs to those who wait. In bounded steps; what is left is done a millisecond on.
+
+use super::ffi::{Ctx, OwnString};
+use super::keyspace::{OpenKey, Value};
+use super::waiters::{Handover, OwnDelivery, Taken};
+use super::{clock, deadlines, propagate, timer, waiters};
+use crate::queue::clock::Now;
+use crate::queue::deliver::Pop;
+use crate::queue::effect::{Effects, Event};
+use std::cell::Cell;
+use std::ffi::c_int;
+
+/// Steps of one firing, each of them one job or one client: about a millisecond's work.
+const STEPS: usize = 1000;
+/// While clients are paused nothing may be propagated.
+const PAUSED_RETRY_MS: u64 = 10;
+/// A key in a slot that is not ours, or not ours yet.
+const FOREIGN_RETRY_MS: u64 = 100;
+
+thread_local! {
+    /// On a replica queues wait for their master: only waits end.
+    static IS_MASTER: Cell<bool> = const { Cell::new(true) };
+}
+
+/// At load, after a load, and when the role has changed.
+pub fn role_is(master: bool) {
+    IS_MASTER.set(master);
+    rearm();
+}
+
+/// A queue needs attention at that instant.
+pub fn arm(instant: u64) {
+    if IS_MASTER.get() {
+        timer::arm(instant);
+    }
+}
+
+/// Something may have to be done for the key, as soon as the running command is over.
+pub fn want(db: c_int, name: &[u8]) {
+    deadlines::set(db, name, 0);
+    arm(0);
+}
+
+/// The timer's work.
+pub fn look(ctx: Ctx<'_>) {
+    let flags = ctx.flags();
+    if flags.is_loading() {
+        // The end of loading arms the timer again.
+        return;
+    }
+    let mut steps = end_waits(STEPS);
+    if flags.is_master() {
+        if ctx.is_paused() {
+            return timer::look_again_in(PAUSED_RETRY_MS);
+        }
+        while steps > 0 {
+            let now = clock::now();
+            let Some((db, name)) = deadlines::take_due(now.ms()) else {
+                break;
+            };
+            steps = attend(ctx, db, &name, now, steps);
+        }
+    }
+    rearm();
+}
+
+/// Arms the timer for what comes next.
+fn rearm() {
+    let deadline = IS_MASTER.get().then(deadlines::next).flatten();
+    if let Some(instant) = deadline.into_iter().chain(waiters::next_until()).min() {
+        if instant <= clock::now().ms() {
+            timer::look_again_in(1);
+        } else {
+            timer::arm(instant);
+        }
+    }
+}
+
+fn end_waits(mut steps: usize) -> usize {
+    while steps > 0 {
+        let Some(taken) = waiters::take_expired(clock::now().ms()) else {
+            break;
+        };
+        taken.hand(None);
+        steps -= 1;
+    }
+    steps
+}
+
+/// Looks after one key with at most so many steps; returns how many are left.
+fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, steps: usize) -> usize {
+    if !ctx.select_db(db) {
+        return steps - 1;
+    }
+    let raw_name = OwnString::new(name);
+    if ctx.flags().is_cluster() && !ctx.owns_slot_of(raw_name.raw()) {
+        deadlines::set(db, name, now.ms() + FOREIGN_RETRY_MS);
+        return steps - 1;
+    }
+    let Ok(mut open) = OpenKey::open(ctx, raw_name.raw()) else {
+        return steps - 1;
+    };
+    propagate::with_effects(|effects| {
+        let Some(value) = open.value() else {
+            return steps - 1;
+        };
+        value.armed_for = u64::MAX;
+        let mut left = value.queue.settle(now, steps, effects);
+        announce(value, now, effects);
+        let served = serve(value, db, name, now, &mut left, effects);
+        open.finish(now, effects);
+        for (client, handover) in served {
+            client.hand(Some(handover));
+        }
+        left.min(steps - 1)
+    })
+}
+
+/// Tells those who listen that dues have come.
+fn announce(value: &mut Value, now: Now, effects: &mut Effects) {
+    if propagate::events_are_wanted() && value.queue.became_ready(value.announced_ms, now) {
+        effects.raise(Event::Ready);
+    }
+    value.announced_ms = value.announced_ms.max(now.ms());
+}
+
+/// Takes jobs for the clients in line, while there are both.
+fn serve(
+    value: &mut Value,
+    db: c_int,
+    name: &[u8],
+    now: Now,
+    steps: &mut usize,
+    effects: &mut Effects,
+) -> Vec<(Taken, Handover)> {
+    let mut served = Vec::new();
+    while *steps > 0 {
+        let only_noack = value.queue.next_delivery(now, false).is_none();
+        let Some((ticket, wish)) = waiters::first_in_line(db, name, only_noack) else {
+            break;
+        };
+        let pop = Pop {
+            count: wish.count.unwrap_or(1),
+            id: None,
+            ttr_ms: wish.ttr_ms,
+            noack: wish.noack,
+        };
+        let mut jobs = Vec::new();
+        clock::with_mint(|mint| {
+            value.queue.pop(&pop, now, mint, effects, |delivery| {
+                jobs.push(OwnDelivery {
+                    id: delivery.id.to_vec(),
+                    payload: delivery.payload.to_vec(),
+                    attempts: delivery.attempts,
+                    lease: delivery.lease,
+                });
+            })
+        });
+        if jobs.is_empty() {
+            break;
+        }
+        *steps = steps.saturating_sub(jobs.len());
+        let handover = Handover {
+            key: name.to_vec(),
+            many: wish.count.is_some(),
+            jobs,
+        };
+        served.extend(waiters::take(ticket, Some(name)).map(|client| (client, handover)));
+    }
+    served
+}

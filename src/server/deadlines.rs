@@ -1,0 +1,128 @@
+//! Which key needs attention next: (database, key name) -> instant.
+//!
+//! Entries are hints. A key that has gone, or has nothing to do, is looked at once too often and no
+//! more; what must hold is the other way: no key without an entry at or before the instant at which
+//! it needs attention. A name stands at most once in a database.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::c_int;
+use std::sync::Arc;
+
+type Name = Arc<[u8]>;
+
+#[derive(Default)]
+struct Database {
+    by_name: BTreeMap<Name, u64>,
+    by_instant: BTreeSet<(u64, Name)>,
+}
+
+#[derive(Default)]
+struct Deadlines {
+    /// Only databases that have entries.
+    databases: BTreeMap<c_int, Database>,
+}
+
+thread_local! {
+    static DEADLINES: RefCell<Deadlines> = const { RefCell::new(Deadlines::new()) };
+}
+
+impl Database {
+    fn set(&mut self, name: &[u8], instant: u64) {
+        let name = match self.by_name.get_key_value(name) {
+            Some((_, &old)) if old == instant => return,
+            Some((name, &old)) => {
+                let name = Arc::clone(name);
+                self.by_instant.remove(&(old, Arc::clone(&name)));
+                name
+            }
+            None => Arc::from(name),
+        };
+        self.by_name.insert(Arc::clone(&name), instant);
+        self.by_instant.insert((instant, name));
+    }
+
+    fn remove(&mut self, name: &[u8]) {
+        if let Some((name, instant)) = self.by_name.remove_entry(name) {
+            self.by_instant.remove(&(instant, name));
+        }
+    }
+}
+
+impl Deadlines {
+    const fn new() -> Self {
+        Deadlines {
+            databases: BTreeMap::new(),
+        }
+    }
+
+    fn set(&mut self, db: c_int, name: &[u8], instant: u64) {
+        self.databases.entry(db).or_default().set(name, instant);
+    }
+
+    fn remove(&mut self, db: c_int, name: &[u8]) {
+        if let Some(database) = self.databases.get_mut(&db) {
+            database.remove(name);
+            if database.by_name.is_empty() {
+                self.databases.remove(&db);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<(u64, c_int, &Name)> {
+        let firsts = self.databases.iter().filter_map(|(&db, database)| {
+            let (instant, name) = database.by_instant.first()?;
+            Some((*instant, db, name))
+        });
+        firsts.min_by_key(|&(instant, db, _)| (instant, db))
+    }
+
+    fn take_due(&mut self, now_ms: u64) -> Option<(c_int, Name)> {
+        let (_, db, name) = self.next().filter(|&(instant, ..)| instant <= now_ms)?;
+        let name = Arc::clone(name);
+        self.remove(db, &name);
+        Some((db, name))
+    }
+
+    fn swap(&mut self, a: c_int, b: c_int) {
+        let of_a = self.databases.remove(&a);
+        let of_b = self.databases.remove(&b);
+        self.databases.extend(of_a.map(|database| (b, database)));
+        self.databases.extend(of_b.map(|database| (a, database)));
+    }
+}
+
+/// The key is to be looked at then, and not before.
+pub fn set(db: c_int, name: &[u8], instant: u64) {
+    DEADLINES.with_borrow_mut(|d| d.set(db, name, instant));
+}
+
+/// The name holds no queue any more.
+pub fn remove(db: c_int, name: &[u8]) {
+    DEADLINES.with_borrow_mut(|d| d.remove(db, name));
+}
+
+/// The earliest instant of all.
+pub fn next() -> Option<u64> {
+    DEADLINES.with_borrow(|d| d.next().map(|(instant, ..)| instant))
+}
+
+/// Takes out the key that has waited longest for attention.
+pub fn take_due(now_ms: u64) -> Option<(c_int, Arc<[u8]>)> {
+    DEADLINES.with_borrow_mut(|d| d.take_due(now_ms))
+}
+
+/// The database is empty, or all are.
+pub fn clear(db: Option<c_int>) {
+    DEADLINES.with_borrow_mut(|d| match db {
+        Some(db) => {
+            d.databases.remove(&db);
+        }
+        None => d.databases.clear(),
+    });
+}
+
+/// The databases have changed places.
+pub fn swap(a: c_int, b: c_int) {
+    DEADLINES.with_borrow_mut(|d| d.swap(a, b));
+}

@@ -1,0 +1,130 @@
+//! What happens to keys without a command of ours: loading, flushing, swapping, renaming, a change
+//! of role. Nothing is changed here; keys are noted down for the timer to look at.
+
+use super::ffi::{api, bytes_of, guarded, Ctx, RawString, OK};
+use super::keyspace::OpenKey;
+use super::{attention, deadlines, waiters};
+use redis_module::raw;
+use std::ffi::{c_char, c_int, c_void, CStr};
+
+/// Keyspace events after which a name holds a queue that was not there before.
+const ARRIVALS: [&CStr; 4] = [c"rename_to", c"move_to", c"copy_to", c"restore"];
+
+/// Subscribes to all of it; false where the server refuses.
+pub fn subscribe(ctx: Ctx<'_>) -> bool {
+    // SAFETY: live context of the load; the callbacks are static.
+    let keyspace = unsafe {
+        api!(
+            RedisModule_SubscribeToKeyspaceEvents,
+            ctx.raw(),
+            raw::REDISMODULE_NOTIFY_GENERIC as c_int,
+            Some(on_keyspace_event)
+        )
+    };
+    let events: [(u64, raw::RedisModuleEventCallback); 4] = [
+        (raw::REDISMODULE_EVENT_LOADING, Some(on_loading)),
+        (raw::REDISMODULE_EVENT_FLUSHDB, Some(on_flush)),
+        (raw::REDISMODULE_EVENT_SWAPDB, Some(on_swap)),
+        (
+            raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
+            Some(on_role_change),
+        ),
+    ];
+    keyspace == OK
+        && events.into_iter().all(|(id, callback)| {
+            let event = raw::RedisModuleEvent { id, dataver: 1 };
+            // SAFETY: as above.
+            let subscribed = unsafe {
+                api!(
+                    RedisModule_SubscribeToServerEvent,
+                    ctx.raw(),
+                    event,
+                    callback
+                )
+            };
+            subscribed == OK
+        })
+}
+
+unsafe extern "C" fn on_keyspace_event(
+    ctx: *mut raw::RedisModuleCtx,
+    _kind: c_int,
+    event: *const c_char,
+    key: RawString,
+) -> c_int {
+    guarded("a keyspace event", OK, || {
+        // SAFETY: the server passes a live context, an event's name and a key's.
+        let (ctx, event, name) = unsafe { (Ctx::new(ctx), CStr::from_ptr(event), bytes_of(key)) };
+        if ARRIVALS.contains(&event) && OpenKey::holds_queue(ctx, key) {
+            attention::want(ctx.selected_db(), name);
+        }
+        OK
+    })
+}
+
+/// All queues are new after a load, and each is noted down on the way.
+unsafe extern "C" fn on_loading(
+    ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    sub: u64,
+    _data: *mut c_void,
+) {
+    guarded("the loading event", (), || {
+        let ended = [
+            raw::REDISMODULE_SUBEVENT_LOADING_ENDED,
+            raw::REDISMODULE_SUBEVENT_LOADING_FAILED,
+        ];
+        if ended.contains(&sub) {
+            // SAFETY: the server passes a live context.
+            let ctx = unsafe { Ctx::new(ctx) };
+            attention::role_is(ctx.flags().is_master());
+        } else {
+            deadlines::clear(None);
+        }
+    });
+}
+
+unsafe extern "C" fn on_flush(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    _sub: u64,
+    data: *mut c_void,
+) {
+    guarded("the flush event", (), || {
+        // SAFETY: the server passes what belongs to the event.
+        let info = unsafe { &*data.cast::<raw::RedisModuleFlushInfo>() };
+        deadlines::clear((info.dbnum >= 0).then_some(info.dbnum));
+    });
+}
+
+unsafe extern "C" fn on_swap(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    _sub: u64,
+    data: *mut c_void,
+) {
+    guarded("the swap event", (), || {
+        // SAFETY: the server passes what belongs to the event.
+        let info = unsafe { &*data.cast::<raw::RedisModuleSwapDbInfo>() };
+        let (first, second) = (info.dbnum_first, info.dbnum_second);
+        deadlines::swap(first, second);
+        // Clients wait on in their database, whose keys are others now.
+        for db in [first, second] {
+            for name in waiters::keys_of(db) {
+                attention::want(db, &name);
+            }
+        }
+    });
+}
+
+unsafe extern "C" fn on_role_change(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    sub: u64,
+    _data: *mut c_void,
+) {
+    guarded("the role event", (), || {
+        let now_master = sub == u64::from(raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER);
+        attention::role_is(now_master);
+    });
+}

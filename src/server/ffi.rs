@@ -1,0 +1,436 @@
+//! The wrappers over the server's raw module API.
+//!
+//! What must hold everywhere: pointers that the server hands out live as long as the callback they
+//! came with, and all of it happens on the server's main thread. [`Ctx`] and what is made from it are
+//! neither `Send` nor kept beyond the callback.
+
+use redis_module::raw;
+use std::ffi::{c_char, c_int, CStr};
+use std::marker::PhantomData;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// Calls a function of the module API, all of which the load has checked to be there.
+macro_rules! api {
+    ($name:ident $(, $arg:expr)* $(,)?) => {{
+        #[allow(static_mut_refs)]
+        let function = redis_module::raw::$name;
+        match function {
+            Some(function) => function($($arg),*),
+            None => $crate::server::ffi::missing(stringify!($name)),
+        }
+    }};
+}
+pub(crate) use api;
+
+pub fn missing(name: &str) -> ! {
+    unreachable!("the load has checked that the server has {name}")
+}
+
+pub type RawString = *mut raw::RedisModuleString;
+
+pub const OK: c_int = raw::REDISMODULE_OK as c_int;
+pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
+
+/// Runs a callback's body so that a panic, which is a bug, ends it and not the server.
+pub fn guarded<T>(what: &str, otherwise: T, body: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(value) => value,
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or(panic.downcast_ref::<&str>().copied())
+                .unwrap_or("no text");
+            log(c"warning", &format!("bug in {what}, please report: {text}"));
+            otherwise
+        }
+    }
+}
+
+/// Writes to the server's log; the text may hold anything.
+pub fn log(level: &CStr, text: &str) {
+    let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).chain([0]).collect();
+    // SAFETY: a null context is allowed; level, format and text end in NUL, and `%s` takes one.
+    unsafe {
+        api!(
+            RedisModule_Log,
+            std::ptr::null_mut(),
+            level.as_ptr(),
+            c"%s".as_ptr(),
+            text.as_ptr().cast::<c_char>(),
+        );
+    }
+}
+
+/// The context of the callback that is running.
+#[derive(Clone, Copy)]
+pub struct Ctx<'a> {
+    raw: *mut raw::RedisModuleCtx,
+    callback: PhantomData<&'a ()>,
+}
+
+/// What RM_GetContextFlags says.
+#[derive(Clone, Copy)]
+pub struct Flags(c_int);
+
+impl Flags {
+    fn has(self, flag: u32) -> bool {
+        self.0 & flag as c_int != 0
+    }
+    pub fn is_master(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_MASTER)
+    }
+    pub fn is_loading(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
+    }
+    /// The command comes from the master, or from the file being loaded: it is obeyed as it stands.
+    pub fn is_obeyed(self) -> bool {
+        self.is_loading() || self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED)
+    }
+    pub fn denies_blocking(self) -> bool {
+        self.has(
+            raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
+                | raw::REDISMODULE_CTX_FLAGS_MULTI
+                | raw::REDISMODULE_CTX_FLAGS_LUA,
+        )
+    }
+    pub fn is_cluster(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_CLUSTER)
+    }
+}
+
+impl<'a> Ctx<'a> {
+    /// # Safety
+    /// `raw` is the context that the server passed to the callback that runs now, and `'a` ends
+    /// with it.
+    pub unsafe fn new(raw: *mut raw::RedisModuleCtx) -> Self {
+        Ctx {
+            raw,
+            callback: PhantomData,
+        }
+    }
+
+    pub fn raw(self) -> *mut raw::RedisModuleCtx {
+        self.raw
+    }
+
+    /// At load: errors while reading a dump are ours to answer, and a key counts as modified when we
+    /// say so.
+    pub fn set_module_options(self) {
+        let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+            | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;
+        // SAFETY: live context.
+        unsafe { api!(RedisModule_SetModuleOptions, self.raw, options as c_int) };
+    }
+
+    /// At load. The key is the first argument; a command that asks for `getkeys-api` tells more.
+    pub fn create_command(self, name: &CStr, entry: Entry, flags: &CStr) -> bool {
+        // SAFETY: live context; the server copies name and flags.
+        let created = unsafe {
+            api!(
+                RedisModule_CreateCommand,
+                self.raw,
+                name.as_ptr(),
+                Some(entry),
+                flags.as_ptr(),
+                1,
+                1,
+                1
+            )
+        };
+        created == OK
+    }
+
+    pub fn flags(self) -> Flags {
+        // SAFETY: the context is live, as `Ctx` promises; so below.
+        Flags(unsafe { api!(RedisModule_GetContextFlags, self.raw) })
+    }
+
+    pub fn selected_db(self) -> c_int {
+        // SAFETY: live context.
+        unsafe { api!(RedisModule_GetSelectedDb, self.raw) }
+    }
+
+    /// Whether the database exists.
+    pub fn select_db(self, db: c_int) -> bool {
+        // SAFETY: live context; the server checks the number.
+        unsafe { api!(RedisModule_SelectDb, self.raw, db) == OK }
+    }
+
+    /// Whether nothing may be sent to replicas just now (CLIENT PAUSE, FAILOVER).
+    pub fn is_paused(self) -> bool {
+        // SAFETY: takes no arguments.
+        unsafe { api!(RedisModule_AvoidReplicaTraffic) != 0 }
+    }
+
+    pub fn reply_array(self, len: usize) {
+        // SAFETY: live context; so in all replies below.
+        unsafe { api!(RedisModule_ReplyWithArray, self.raw, len as _) };
+    }
+
+    /// An array whose length is told by [`Ctx::set_array_len`] once its elements are there.
+    pub fn reply_array_of_unknown_len(self) {
+        unsafe {
+            api!(
+                RedisModule_ReplyWithArray,
+                self.raw,
+                raw::REDISMODULE_POSTPONED_LEN as _
+            )
+        };
+    }
+
+    pub fn set_array_len(self, len: usize) {
+        unsafe { api!(RedisModule_ReplySetArrayLength, self.raw, len as _) };
+    }
+
+    /// In RESP2 the server makes it a flat array.
+    pub fn reply_map(self, len: usize) {
+        unsafe { api!(RedisModule_ReplyWithMap, self.raw, len as _) };
+    }
+
+    pub fn reply_bytes(self, bytes: &[u8]) {
+        unsafe {
+            api!(
+                RedisModule_ReplyWithStringBuffer,
+                self.raw,
+                bytes.as_ptr().cast(),
+                bytes.len()
+            )
+        };
+    }
+
+    pub fn reply_integer(self, integer: i64) {
+        unsafe { api!(RedisModule_ReplyWithLongLong, self.raw, integer) };
+    }
+
+    pub fn reply_simple(self, text: &CStr) {
+        unsafe { api!(RedisModule_ReplyWithSimpleString, self.raw, text.as_ptr()) };
+    }
+
+    pub fn reply_null(self) {
+        unsafe { api!(RedisModule_ReplyWithNull, self.raw) };
+    }
+
+    pub fn reply_null_array(self) {
+        unsafe { api!(RedisModule_ReplyWithNullArray, self.raw) };
+    }
+
+    /// The text is the whole error, its code included.
+    pub fn reply_error(self, text: &str) {
+        let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).chain([0]).collect();
+        unsafe { api!(RedisModule_ReplyWithError, self.raw, text.as_ptr().cast()) };
+    }
+
+    pub fn signal_modified(self, key: RawString) {
+        // SAFETY: `key` is a string of the running command, or one that its owner still holds.
+        unsafe { api!(RedisModule_SignalModifiedKey, self.raw, key) };
+    }
+
+    pub fn notify(self, event: &CStr, key: RawString) {
+        // SAFETY: as above; the event's name is static.
+        unsafe {
+            api!(
+                RedisModule_NotifyKeyspaceEvent,
+                self.raw,
+                raw::REDISMODULE_NOTIFY_MODULE as c_int,
+                event.as_ptr(),
+                key
+            )
+        };
+    }
+
+    /// As a built-in command reports what it did to a key.
+    pub fn notify_generic(self, event: &CStr, key: RawString) {
+        // SAFETY: as above.
+        unsafe {
+            api!(
+                RedisModule_NotifyKeyspaceEvent,
+                self.raw,
+                raw::REDISMODULE_NOTIFY_GENERIC as c_int,
+                event.as_ptr(),
+                key
+            )
+        };
+    }
+
+    /// Sends `command key bytes` to replicas and AOF, in the running transaction.
+    pub fn replicate(self, command: &CStr, key: RawString, bytes: &[u8]) {
+        // SAFETY: the format names what follows: a module string, and a buffer with its length.
+        unsafe {
+            api!(
+                RedisModule_Replicate,
+                self.raw,
+                command.as_ptr(),
+                c"sb".as_ptr(),
+                key,
+                bytes.as_ptr().cast::<c_char>(),
+                bytes.len()
+            )
+        };
+    }
+
+    pub fn replicate_verbatim(self) {
+        // SAFETY: live context of a command.
+        unsafe { api!(RedisModule_ReplicateVerbatim, self.raw) };
+    }
+
+    /// Whether the caller wants to know where the command's keys stand, not to have it run.
+    pub fn is_asked_for_keys(self) -> bool {
+        // SAFETY: live context of a command.
+        unsafe { api!(RedisModule_IsKeysPositionRequest, self.raw) != 0 }
+    }
+
+    pub fn tell_key_at(self, index: usize) {
+        // SAFETY: the call asked for keys.
+        unsafe { api!(RedisModule_KeyAtPos, self.raw, index as c_int) };
+    }
+
+    /// Whether this node serves the key's slot, in a cluster: a keyed call is refused where not.
+    pub fn owns_slot_of(self, key: RawString) -> bool {
+        // SAFETY: the format names one module string; the reply is freed here.
+        unsafe {
+            let reply = api!(
+                RedisModule_Call,
+                self.raw,
+                c"EXISTS".as_ptr(),
+                c"s".as_ptr(),
+                key
+            );
+            if reply.is_null() {
+                return false;
+            }
+            api!(RedisModule_FreeCallReply, reply);
+        }
+        true
+    }
+}
+
+/// The arguments of the running command, its name first.
+#[derive(Clone, Copy)]
+pub struct Args<'a> {
+    strings: &'a [RawString],
+}
+
+impl<'a> Args<'a> {
+    /// # Safety
+    /// `argv` and `argc` are those that the server passed to the callback that runs now, and `'a`
+    /// ends with it.
+    pub unsafe fn new(argv: *mut RawString, argc: c_int) -> Self {
+        let strings: &'a [RawString] = if argv.is_null() || argc <= 0 {
+            &[]
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { std::slice::from_raw_parts(argv, argc as usize) }
+        };
+        Args { strings }
+    }
+
+    pub fn len(self) -> usize {
+        self.strings.len()
+    }
+
+    pub fn get(self, index: usize) -> Option<&'a [u8]> {
+        // SAFETY: the string lives as long as the command, which is `'a`.
+        self.strings.get(index).map(|&s| unsafe { bytes_of(s) })
+    }
+
+    pub fn raw(self, index: usize) -> Option<RawString> {
+        self.strings.get(index).copied()
+    }
+
+    pub fn raw_all(self) -> &'a [RawString] {
+        self.strings
+    }
+}
+
+/// # Safety
+/// `string` is a live module string for as long as `'a`, and nobody appends to it meanwhile.
+pub unsafe fn bytes_of<'a>(string: RawString) -> &'a [u8] {
+    let mut len = 0;
+    // SAFETY: the caller's promise; the server tells where the bytes lie and how many.
+    unsafe {
+        let start = api!(RedisModule_StringPtrLen, string, &mut len);
+        if start.is_null() {
+            return &[];
+        }
+        std::slice::from_raw_parts(start.cast(), len)
+    }
+}
+
+/// A module string of our own making, freed with it. Main thread only.
+pub struct OwnString(RawString);
+
+impl OwnString {
+    pub fn new(bytes: &[u8]) -> Self {
+        // SAFETY: without a context the string belongs to us alone.
+        OwnString(unsafe {
+            api!(
+                RedisModule_CreateString,
+                std::ptr::null_mut(),
+                bytes.as_ptr().cast(),
+                bytes.len()
+            )
+        })
+    }
+
+    pub fn raw(&self) -> RawString {
+        self.0
+    }
+}
+
+impl Drop for OwnString {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, freed once.
+        unsafe { api!(RedisModule_FreeString, std::ptr::null_mut(), self.0) };
+    }
+}
+
+/// A command's body: replies itself, or is refused with a text that becomes the reply.
+pub type Body = fn(Ctx<'_>, Args<'_>) -> Result<(), Refusal>;
+
+/// Why a command is refused: the whole reply, its code included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub std::borrow::Cow<'static, str>);
+
+impl From<crate::queue::error::QueueError> for Refusal {
+    fn from(error: crate::queue::error::QueueError) -> Self {
+        Refusal(error.text().into())
+    }
+}
+
+/// What every command's entry does.
+///
+/// # Safety
+/// To be called with what the server passed to a command's callback.
+pub unsafe fn enter(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut RawString,
+    argc: c_int,
+    body: Body,
+) -> c_int {
+    // SAFETY: the caller's promise; both end with this call.
+    let (ctx, args) = unsafe { (Ctx::new(ctx), Args::new(argv, argc)) };
+    let bug = Err(Refusal("ERR internal error, see the server's log".into()));
+    if let Err(refusal) = guarded("a command", bug, || body(ctx, args)) {
+        ctx.reply_error(&refusal.0);
+    }
+    OK
+}
+
+/// The entry of one command: a function of the server's kind around a [`Body`].
+macro_rules! entry {
+    ($body:path) => {{
+        unsafe extern "C" fn entry(
+            ctx: *mut redis_module::raw::RedisModuleCtx,
+            argv: *mut *mut redis_module::raw::RedisModuleString,
+            argc: std::ffi::c_int,
+        ) -> std::ffi::c_int {
+            // SAFETY: called by the server, with its arguments.
+            unsafe { $crate::server::ffi::enter(ctx, argv, argc, $body) }
+        }
+        entry as $crate::server::ffi::Entry
+    }};
+}
+pub(crate) use entry;
+
+pub type Entry = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut RawString, c_int) -> c_int;

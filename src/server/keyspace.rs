@@ -1,0 +1,183 @@
+//! A queue's key: open, create, finish, drop.
+
+use super::ffi::{api, bytes_of, Ctx, RawString, Refusal, OK};
+use super::{attention, clock, deadlines, propagate, value, waiters};
+use crate::queue::clock::Now;
+use crate::queue::effect::{Effect, Effects};
+use crate::queue::Queue;
+use redis_module::raw;
+use std::ffi::c_int;
+use std::ptr::NonNull;
+
+/// The value of a queue's key.
+pub struct Value {
+    pub queue: Queue,
+    /// The instant at which the key stands in `deadlines`, or u64::MAX.
+    pub armed_for: u64,
+    /// Dues up to then have been told to those who listen.
+    pub announced_ms: u64,
+}
+
+impl Value {
+    pub fn new(queue: Queue) -> Self {
+        Value {
+            queue,
+            armed_for: u64::MAX,
+            announced_ms: clock::now().ms(),
+        }
+    }
+}
+
+pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// A key opened for writing, which holds a queue or nothing. Closed when dropped.
+pub struct OpenKey<'a> {
+    ctx: Ctx<'a>,
+    name: RawString,
+    key: *mut raw::RedisModuleKey,
+    value: Option<NonNull<Value>>,
+}
+
+impl<'a> OpenKey<'a> {
+    pub fn open(ctx: Ctx<'a>, name: RawString) -> Result<Self, Refusal> {
+        let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
+        Self::open_as(ctx, name, mode)
+    }
+
+    /// For a look at what a name holds, leaving no trace.
+    pub fn holds_queue(ctx: Ctx<'a>, name: RawString) -> bool {
+        let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH) as c_int;
+        Self::open_as(ctx, name, mode).is_ok_and(|open| open.value.is_some())
+    }
+
+    fn open_as(ctx: Ctx<'a>, name: RawString, mode: c_int) -> Result<Self, Refusal> {
+        // SAFETY: `name` is a live string; the key is closed by `drop`.
+        let key = unsafe { api!(RedisModule_OpenKey, ctx.raw(), name, mode) };
+        let mut open = OpenKey {
+            ctx,
+            name,
+            key,
+            value: None,
+        };
+        // SAFETY: an open key; the server answers for a null one as for an empty one.
+        let kind = unsafe { api!(RedisModule_KeyType, open.key) };
+        if kind == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
+            return Ok(open);
+        }
+        // SAFETY: as above; a value of our type is a `Value` that `value` has made.
+        unsafe {
+            if api!(RedisModule_ModuleTypeGetType, open.key) != value::data_type() {
+                return Err(Refusal(WRONG_TYPE.into()));
+            }
+            open.value = NonNull::new(api!(RedisModule_ModuleTypeGetValue, open.key).cast());
+        }
+        Ok(open)
+    }
+
+    pub fn name(&self) -> &'a [u8] {
+        // SAFETY: the name outlives the opened key.
+        unsafe { bytes_of(self.name) }
+    }
+
+    pub fn db(&self) -> c_int {
+        self.ctx.selected_db()
+    }
+
+    pub fn value(&mut self) -> Option<&mut Value> {
+        // SAFETY: the value belongs to the key, which is open and borrowed here; it is the only
+        // reference, since keys are opened one at a time.
+        self.value.map(|mut value| unsafe { value.as_mut() })
+    }
+
+    pub fn queue(&mut self) -> Option<&mut Queue> {
+        self.value().map(|value| &mut value.queue)
+    }
+
+    /// Makes the key with this queue. It must be empty. From here on the queue is in the server.
+    pub fn create(&mut self, queue: Queue) -> &mut Value {
+        let made = Box::into_raw(Box::new(Value::new(queue)));
+        // SAFETY: the key is empty and open for writing; the value is the server's from now on,
+        // which gives it back to `free`.
+        let set = unsafe {
+            api!(
+                RedisModule_ModuleTypeSetValue,
+                self.key,
+                value::data_type(),
+                made.cast()
+            )
+        };
+        debug_assert_eq!(set, OK);
+        // SAFETY: just made, and in the server's hands, not freed before the key goes.
+        let made = unsafe { &mut *made };
+        self.value = Some(NonNull::from(&mut *made));
+        made
+    }
+
+    pub fn delete(&mut self) {
+        self.value = None;
+        // SAFETY: open for writing; the value is freed by the server.
+        unsafe { api!(RedisModule_DeleteKey, self.key) };
+    }
+
+    fn is_disposable(&mut self, db: c_int) -> bool {
+        let name = self.name();
+        self.queue().is_some_and(|queue| queue.is_disposable()) && !waiters::any(db, name)
+    }
+
+    /// After everything that may have changed the queue: drops an empty one, tells the others, and
+    /// sees to it that the timer looks at it in time.
+    pub fn finish(mut self, now: Now, effects: &mut Effects) {
+        let (ctx, name, db) = (self.ctx, self.name, self.ctx.selected_db());
+        let dropped = self.is_disposable(db);
+        if dropped {
+            effects.push(&Effect::Dropped);
+            self.delete();
+        } else {
+            self.arm(db, now);
+        }
+        drop(self);
+        propagate::publish(ctx, name, effects);
+        if dropped {
+            ctx.notify_generic(c"del", name);
+        }
+    }
+
+    /// Enters the key into `deadlines` if it needs attention before anybody would look.
+    pub fn arm(&mut self, db: c_int, now: Now) {
+        let name = self.name();
+        let Some(value) = self.value() else {
+            return;
+        };
+        let at = attention_at(value, db, name, now);
+        if at < value.armed_for {
+            value.armed_for = at;
+            deadlines::set(db, name, at);
+            attention::arm(at);
+        }
+    }
+}
+
+/// The instant at which the timer must look at the queue.
+fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
+    let queue = &value.queue;
+    let waiting = waiters::kinds(db, name);
+    if queue.is_disposable() && !waiting.any() {
+        return 0;
+    }
+    let delivery = waiting
+        .any()
+        .then(|| queue.next_delivery(now, waiting.noack))
+        .flatten();
+    let announcement = propagate::events_are_wanted()
+        .then(|| queue.next_due(Now::from_ms(value.announced_ms)))
+        .flatten();
+    let instants = [queue.next_event(), delivery, announcement];
+    instants.into_iter().flatten().min().unwrap_or(u64::MAX)
+}
+
+impl Drop for OpenKey<'_> {
+    fn drop(&mut self) {
+        // SAFETY: opened in `open_as`, closed once.
+        unsafe { api!(RedisModule_CloseKey, self.key) };
+    }
+}

@@ -1,0 +1,15 @@
+//! Everything that knows the host: the only part with unsafe code and global state.
+//!
+//! Rules that hold throughout: all of it runs on the server's main thread, `value::free` excepted; no
+//! borrow of a thread-local is held over a call into the server; no panic crosses the border.
+
+pub mod attention;
+pub mod clock;
+pub mod deadlines;
+pub mod events;
+pub mod ffi;
+pub mod keyspace;
+pub mod propagate;
+pub mod timer;
+pub mod value;
+pub mod waiters;

@@ -1,0 +1,205 @@
+//! The one timer of the module, at the earliest instant over all queues and all waits.
+//!
+//! A timerfd in the server's event loop tells the moment, to the microsecond; what has to be done is
+//! done in a module timer of 0 ms that it starts, because only that has a context in which effects
+//! can be propagated. Where there is no timerfd, a module timer alone does both, a millisecond late.
+//!
+//! Nothing is ever due by the timer: it asks the clock, and firing too often or too early does
+//! nothing.
+
+use super::ffi::{self, api, guarded};
+use super::{attention, clock};
+use redis_module::raw;
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+/// Servers up to 7.0 reckon a timer's period in 32-bit microseconds: above 2,147,483 ms one spins.
+const LONGEST_PERIOD_MS: u64 = 60_000;
+
+struct Timer {
+    /// A context of the module's own, to create timers with and nothing else.
+    ctx: Cell<*mut raw::RedisModuleCtx>,
+    fd: Cell<c_int>,
+    /// The instant that the timerfd is set to, or u64::MAX.
+    armed_for: Cell<u64>,
+    /// A module timer is under way that will look at everything when it fires.
+    looking: Cell<bool>,
+    fires: Cell<u64>,
+    late_us_max: Cell<u64>,
+}
+
+thread_local! {
+    static TIMER: Timer = const {
+        Timer {
+            ctx: Cell::new(null_mut()),
+            fd: Cell::new(-1),
+            armed_for: Cell::new(u64::MAX),
+            looking: Cell::new(false),
+            fires: Cell::new(0),
+            late_us_max: Cell::new(0),
+        }
+    };
+}
+
+/// Once, at load.
+pub fn start(ctx: ffi::Ctx<'_>) {
+    // SAFETY: live context; the detached one lives as long as the module, which is never unloaded.
+    let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext, ctx.raw()) };
+    TIMER.with(|timer| {
+        timer.ctx.set(detached);
+        timer.fd.set(wakeup::open(on_readable));
+    });
+}
+
+/// Something needs attention at that instant.
+pub fn arm(instant: u64) {
+    TIMER.with(|timer| {
+        if timer.looking.get() || instant >= timer.armed_for.get() {
+            return;
+        }
+        let now = clock::now();
+        if instant <= now.ms() {
+            return look_in(timer, 0);
+        }
+        timer.armed_for.set(instant);
+        if timer.fd.get() >= 0 {
+            wakeup::set(timer.fd.get(), instant);
+        } else {
+            look_in(timer, instant - now.ms());
+        }
+    });
+}
+
+/// Looks at everything in that many ms, or earlier.
+pub fn look_again_in(ms: u64) {
+    TIMER.with(|timer| {
+        if !timer.looking.get() {
+            look_in(timer, ms);
+        }
+    });
+}
+
+fn look_in(timer: &Timer, ms: u64) {
+    // Without a timerfd a timer under way for later must not keep one for now from being started.
+    timer.looking.set(ms <= 1 || timer.fd.get() >= 0);
+    let period = ms.min(LONGEST_PERIOD_MS) as i64;
+    // SAFETY: the context was made at load; the callback takes no data.
+    unsafe {
+        api!(
+            RedisModule_CreateTimer,
+            timer.ctx.get(),
+            period,
+            Some(on_timer),
+            null_mut()
+        )
+    };
+}
+
+/// How often the timer did its work, and how much later than it was set to, at most.
+pub fn figures() -> (u64, u64) {
+    TIMER.with(|timer| (timer.fires.get(), timer.late_us_max.get()))
+}
+
+/// Called by the event loop: without a context, so nothing is done but to ask for one.
+unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
+    guarded("the event loop's callback", (), || {
+        wakeup::drain(fd);
+        TIMER.with(|timer| {
+            if !timer.looking.get() {
+                look_in(timer, 0);
+            }
+        });
+    });
+}
+
+unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void) {
+    guarded("the timer", (), || {
+        let armed_for = TIMER.with(|timer| {
+            timer.looking.set(false);
+            timer.fires.set(timer.fires.get() + 1);
+            timer.armed_for.replace(u64::MAX)
+        });
+        if armed_for != u64::MAX {
+            let late_us = clock::now().us().saturating_sub(armed_for * 1000);
+            TIMER.with(|timer| timer.late_us_max.set(timer.late_us_max.get().max(late_us)));
+        }
+        // SAFETY: the server passed the context to this callback.
+        attention::look(unsafe { ffi::Ctx::new(ctx) });
+    });
+}
+
+#[cfg(target_os = "linux")]
+mod wakeup {
+    use super::ffi::{api, OK};
+    use redis_module::raw;
+    use std::ffi::{c_int, c_void};
+    use std::ptr::null_mut;
+
+    pub type OnReadable = unsafe extern "C" fn(c_int, *mut c_void, c_int);
+
+    /// A timerfd in the server's event loop, or -1.
+    pub fn open(on_readable: OnReadable) -> c_int {
+        // SAFETY: plain system calls; the event loop keeps the callback, which is static.
+        unsafe {
+            if raw::RedisModule_EventLoopAdd.is_none() {
+                return -1;
+            }
+            let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+            let fd = libc::timerfd_create(libc::CLOCK_REALTIME, flags);
+            if fd < 0 {
+                return -1;
+            }
+            let readable = raw::REDISMODULE_EVENTLOOP_READABLE as c_int;
+            let added = api!(
+                RedisModule_EventLoopAdd,
+                fd,
+                readable,
+                Some(on_readable),
+                null_mut()
+            );
+            if added != OK {
+                libc::close(fd);
+                return -1;
+            }
+            fd
+        }
+    }
+
+    /// At that unix-ms; the clock being set later on is the kernel's business.
+    pub fn set(fd: c_int, instant: u64) {
+        let at = libc::itimerspec {
+            it_interval: libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: libc::timespec {
+                tv_sec: (instant / 1000) as libc::time_t,
+                tv_nsec: (instant % 1000 * 1_000_000) as libc::c_long,
+            },
+        };
+        // SAFETY: the descriptor is ours, the struct is complete.
+        unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &at, null_mut()) };
+    }
+
+    pub fn drain(fd: c_int) {
+        let mut count = 0u64;
+        // SAFETY: reads eight bytes into eight bytes, without blocking.
+        unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod wakeup {
+    use std::ffi::{c_int, c_void};
+
+    pub type OnReadable = unsafe extern "C" fn(c_int, *mut c_void, c_int);
+
+    pub fn open(_on_readable: OnReadable) -> c_int {
+        -1
+    }
+
+    pub fn set(_fd: c_int, _instant: u64) {}
+
+    pub fn drain(_fd: c_int) {}
+}

@@ -1,0 +1,233 @@
+//! The data type `dq-queue1`: what the server asks of a queue's value.
+
+use super::ffi::{api, bytes_of, guarded, log, RawString};
+use super::keyspace::Value;
+use super::{attention, clock, deadlines, propagate};
+use crate::queue::effect::{encode, Effect, EFFECTS_VERSION};
+use crate::queue::{HashSeed, Queue};
+use lazy_static::lazy_static;
+use redis_module::native_types::RedisType;
+use redis_module::raw;
+use std::ffi::{c_char, c_int, c_void};
+use std::hash::{BuildHasher, RandomState};
+use std::ptr::null_mut;
+
+/// What every dump begins with; dumps of older versions stay readable.
+const ENCODING_VERSION: c_int = 1;
+
+pub static DQ_QUEUE: RedisType = RedisType::new("dq-queue1", ENCODING_VERSION, METHODS);
+
+const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
+    // The last version that 7.0 knows.
+    version: 4,
+    rdb_load: Some(rdb_load),
+    rdb_save: Some(rdb_save),
+    aof_rewrite: Some(aof_rewrite),
+    mem_usage: None,
+    digest: Some(digest),
+    free: Some(free),
+    aux_load: None,
+    aux_save: None,
+    aux_save_triggers: 0,
+    free_effort: None,
+    unlink: None,
+    copy: None,
+    defrag: None,
+    mem_usage2: Some(mem_usage),
+    free_effort2: Some(free_effort),
+    unlink2: Some(unlink),
+    copy2: Some(copy),
+    aux_save2: None,
+};
+
+lazy_static! {
+    /// Drawn at load: ids come from users.
+    static ref SEED: HashSeed = {
+        let random = RandomState::new();
+        HashSeed::new([0, 1, 2, 3].map(|n: u64| random.hash_one(n)))
+    };
+}
+
+pub fn new_queue() -> Queue {
+    Queue::new(&SEED)
+}
+
+pub fn data_type() -> *mut raw::RedisModuleType {
+    *DQ_QUEUE.raw_type.borrow()
+}
+
+/// # Safety
+/// `value` is one that [`super::keyspace::OpenKey::create`] or a callback here has made.
+unsafe fn value_of<'a>(value: *const c_void) -> &'a Value {
+    // SAFETY: the caller's promise.
+    unsafe { &*value.cast() }
+}
+
+unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
+    guarded("rdb_save", (), || {
+        // SAFETY: the server passes a value of our type; the buffer is copied before it returns.
+        let save = |bytes: &[u8]| unsafe {
+            api!(
+                RedisModule_SaveStringBuffer,
+                io,
+                bytes.as_ptr().cast::<c_char>(),
+                bytes.len()
+            );
+        };
+        // SAFETY: as above.
+        let value = unsafe { value_of(value) };
+        value.queue.snapshot(&mut |chunk| save(chunk));
+        save(&minted());
+        save(&[]);
+    });
+}
+
+/// The last id drawn, so that ids grow on although the clock may step back before the next start.
+fn minted() -> Vec<u8> {
+    let (ms, seq) = clock::with_mint(|mint| mint.id());
+    let mut bytes = vec![EFFECTS_VERSION];
+    encode(&Effect::Minted { ms, seq }, &mut bytes);
+    bytes
+}
+
+unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
+    guarded("rdb_load", null_mut(), || {
+        if version > ENCODING_VERSION {
+            log(
+                c"warning",
+                "a queue written by a newer version of the module",
+            );
+            return null_mut();
+        }
+        let mut queue = new_queue();
+        loop {
+            let mut len = 0;
+            // SAFETY: `io` is live; what is returned is ours to free.
+            let chunk = unsafe { api!(RedisModule_LoadStringBuffer, io, &mut len) };
+            if chunk.is_null() {
+                return null_mut();
+            }
+            // SAFETY: the server says that `len` bytes lie there.
+            let bytes = unsafe { std::slice::from_raw_parts(chunk.cast(), len) };
+            let applied = (len > 0).then(|| propagate::apply(&mut queue, bytes));
+            // SAFETY: loaded above, not used below.
+            unsafe { api!(RedisModule_Free, chunk.cast()) };
+            match applied {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    log(c"warning", &format!("a queue that cannot be read: {error}"));
+                    return null_mut();
+                }
+                None => {
+                    note_arrival(io);
+                    return Box::into_raw(Box::new(Value::new(queue))).cast();
+                }
+            }
+        }
+    })
+}
+
+/// A queue is about to stand under that name: the timer must look at it.
+fn note_arrival(io: *mut raw::RedisModuleIO) {
+    // SAFETY: `io` is live, and the name in it as long.
+    unsafe {
+        let name = api!(RedisModule_GetKeyNameFromIO, io);
+        if !name.is_null() {
+            let db = api!(RedisModule_GetDbIdFromIO, io);
+            attention::want(db, bytes_of(name.cast_mut()));
+        }
+    }
+}
+
+unsafe extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: RawString, value: *mut c_void) {
+    guarded("aof_rewrite", (), || {
+        // SAFETY: the format names what follows: a module string, and a buffer with its length.
+        let emit = |bytes: &[u8]| unsafe {
+            api!(
+                RedisModule_EmitAOF,
+                io,
+                propagate::APPLY.as_ptr(),
+                c"sb".as_ptr(),
+                key,
+                bytes.as_ptr().cast::<c_char>(),
+                bytes.len()
+            );
+        };
+        // SAFETY: the server passes a value of our type.
+        let value = unsafe { value_of(value) };
+        value.queue.snapshot(&mut |chunk| emit(chunk));
+        emit(&minted());
+    });
+}
+
+unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
+    guarded("digest", (), || {
+        // SAFETY: a live digest and a value of our type; the bytes are read before it returns.
+        unsafe {
+            value_of(value).queue.digest(&mut |bytes| {
+                api!(
+                    RedisModule_DigestAddStringBuffer,
+                    digest,
+                    bytes.as_ptr().cast::<c_char>(),
+                    bytes.len()
+                );
+                api!(RedisModule_DigestEndSequence, digest);
+            });
+        }
+    });
+}
+
+/// May run on a background thread: drops plain memory and touches nothing else.
+unsafe extern "C" fn free(value: *mut c_void) {
+    guarded("free", (), || {
+        // SAFETY: made by `Box::into_raw`, and given back by the server once.
+        drop(unsafe { Box::from_raw(value.cast::<Value>()) });
+    });
+}
+
+unsafe extern "C" fn mem_usage(
+    _ctx: *mut raw::RedisModuleKeyOptCtx,
+    value: *const c_void,
+    _samples: usize,
+) -> usize {
+    guarded("mem_usage", 0, || {
+        // SAFETY: the server passes a value of our type.
+        let value = unsafe { value_of(value) };
+        value.queue.memory_bytes() + size_of::<Value>() - size_of::<Queue>()
+    })
+}
+
+/// Above 64 the server frees on a background thread, where it may.
+unsafe extern "C" fn free_effort(
+    _ctx: *mut raw::RedisModuleKeyOptCtx,
+    value: *const c_void,
+) -> usize {
+    guarded("free_effort", 1, || {
+        // SAFETY: the server passes a value of our type.
+        unsafe { value_of(value) }.queue.free_effort().max(1)
+    })
+}
+
+unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, _value: *const c_void) {
+    guarded("unlink", (), || {
+        // SAFETY: a live context; the name in it lives as long.
+        unsafe {
+            let name = api!(RedisModule_GetKeyNameFromOptCtx, ctx);
+            if !name.is_null() {
+                let db = api!(RedisModule_GetDbIdFromOptCtx, ctx);
+                deadlines::remove(db, bytes_of(name.cast_mut()));
+            }
+        }
+    });
+}
+
+unsafe extern "C" fn copy(
+    _ctx: *mut raw::RedisModuleKeyOptCtx,
+    value: *const c_void,
+) -> *mut c_void {
+    guarded("copy", null_mut(), || {
+        // SAFETY: the server passes a value of our type.
+        let queue = unsafe { value_of(value) }.queue.copied();
+        Box::into_raw(Box::new(Value::new(queue))).cast()
+    })
+}

@@ -1,0 +1,358 @@
+//! Clients that wait for jobs, first come first served.
+//!
+//! The server blocks a waiting client on its keys, which keeps cluster redirection, CLIENT UNBLOCK
+//! and demotion right; but who is served, and when a wait ends, is decided here. A signal from the
+//! server would call every client that waits on a key, and its timeouts come with its 10 Hz cron; so
+//! its calls are answered with "not yet", and the timer hands the job, or nil, to the one client.
+//!
+//! ```text
+//!   BPOP ─► Waiter in the registry ──────────────► taken by the timer ─► hand over ─► free_privdata
+//!             │   (ticket, keys, until)                (job or nil)       (reply)
+//!             └─ disconnect, UNBLOCK, demotion ───────────────────────────────────► free_privdata
+//! ```
+
+use super::ffi::{api, guarded, Ctx, RawString, ERR, OK};
+use super::timer;
+use redis_module::raw;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+/// What BPOP asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    pub count: Option<u64>,
+    pub ttr_ms: Option<u64>,
+    pub noack: bool,
+}
+
+/// One delivered job, out of the queue's memory: the reply is written after it.
+#[derive(Clone, Debug)]
+pub struct OwnDelivery {
+    pub id: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub attempts: u32,
+    pub lease: Option<(u64, u64)>,
+}
+
+/// What a client's wait ended with.
+pub struct Handover {
+    pub key: Vec<u8>,
+    /// An array of jobs, not one job.
+    pub many: bool,
+    pub jobs: Vec<OwnDelivery>,
+}
+
+/// Belongs to the server from the blocking on, as the client's private data, until it calls
+/// `free_privdata`.
+struct Parcel {
+    ticket: u64,
+    handover: Option<Handover>,
+}
+
+/// A blocked client that was taken out of the registry, to be handed something in this same call of
+/// the timer.
+pub struct Taken {
+    client: *mut raw::RedisModuleBlockedClient,
+    parcel: *mut Parcel,
+    pub wish: Wish,
+}
+
+struct Waiter {
+    client: *mut raw::RedisModuleBlockedClient,
+    parcel: *mut Parcel,
+    wish: Wish,
+    db: c_int,
+    keys: Vec<Arc<[u8]>>,
+    /// unix-ms at which the wait ends, or u64::MAX.
+    until: u64,
+}
+
+/// Tickets of those who wait on one key, by what MAXRESERVED means to them.
+#[derive(Default)]
+struct Line {
+    leasing: BTreeSet<u64>,
+    noack: BTreeSet<u64>,
+}
+
+#[derive(Default)]
+struct Registry {
+    last_ticket: u64,
+    waiters: BTreeMap<u64, Waiter>,
+    lines: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Line>>,
+    by_until: BTreeSet<(u64, u64)>,
+}
+
+/// Which kinds of clients wait on a key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kinds {
+    pub leasing: bool,
+    pub noack: bool,
+}
+
+impl Kinds {
+    pub fn any(self) -> bool {
+        self.leasing || self.noack
+    }
+}
+
+thread_local! {
+    static REGISTRY: RefCell<Registry> = RefCell::default();
+}
+
+impl Line {
+    fn of(&mut self, wish: Wish) -> &mut BTreeSet<u64> {
+        if wish.noack {
+            &mut self.noack
+        } else {
+            &mut self.leasing
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.leasing.len() + self.noack.len()
+    }
+}
+
+impl Registry {
+    fn line(&self, db: c_int, key: &[u8]) -> Option<&Line> {
+        self.lines.get(&db)?.get(key)
+    }
+
+    fn add(&mut self, ticket: u64, waiter: Waiter) {
+        let lines = self.lines.entry(waiter.db).or_default();
+        for key in &waiter.keys {
+            let line = lines.entry(Arc::clone(key)).or_default();
+            line.of(waiter.wish).insert(ticket);
+        }
+        if waiter.until != u64::MAX {
+            self.by_until.insert((waiter.until, ticket));
+        }
+        self.waiters.insert(ticket, waiter);
+    }
+
+    /// Takes a waiter out everywhere; the keys on which nobody waits any more are returned with it.
+    fn remove(&mut self, ticket: u64) -> Option<(Waiter, Vec<Arc<[u8]>>)> {
+        let waiter = self.waiters.remove(&ticket)?;
+        self.by_until.remove(&(waiter.until, ticket));
+        let mut left = Vec::new();
+        if let Some(lines) = self.lines.get_mut(&waiter.db) {
+            for key in &waiter.keys {
+                let Some(line) = lines.get_mut(key) else {
+                    continue;
+                };
+                line.of(waiter.wish).remove(&ticket);
+                if line.len() == 0 {
+                    lines.remove(key);
+                    left.push(Arc::clone(key));
+                }
+            }
+            if lines.is_empty() {
+                self.lines.remove(&waiter.db);
+            }
+        }
+        Some((waiter, left))
+    }
+}
+
+/// Takes a waiter out, and has the keys it leaves alone looked at, but for one that is being looked
+/// at: a key that was only kept for it goes now.
+fn withdraw(ticket: u64, looked_at: Option<&[u8]>) -> Option<Waiter> {
+    let (waiter, left) = REGISTRY.with_borrow_mut(|registry| registry.remove(ticket))?;
+    for key in left.iter().filter(|&key| Some(&**key) != looked_at) {
+        super::attention::want(waiter.db, key);
+    }
+    Some(waiter)
+}
+
+pub fn any(db: c_int, key: &[u8]) -> bool {
+    kinds(db, key).any()
+}
+
+pub fn kinds(db: c_int, key: &[u8]) -> Kinds {
+    REGISTRY.with_borrow(|registry| {
+        if registry.waiters.is_empty() {
+            return Kinds::default();
+        }
+        registry
+            .line(db, key)
+            .map_or(Kinds::default(), |line| Kinds {
+                leasing: !line.leasing.is_empty(),
+                noack: !line.noack.is_empty(),
+            })
+    })
+}
+
+/// Clients that wait on a key.
+pub fn count(db: c_int, key: &[u8]) -> usize {
+    REGISTRY.with_borrow(|registry| registry.line(db, key).map_or(0, Line::len))
+}
+
+/// Clients that wait at all.
+pub fn count_all() -> usize {
+    REGISTRY.with_borrow(|registry| registry.waiters.len())
+}
+
+/// The names in a database on which somebody waits.
+pub fn keys_of(db: c_int) -> Vec<Arc<[u8]>> {
+    REGISTRY.with_borrow(|registry| {
+        let lines = registry.lines.get(&db);
+        lines.map_or(Vec::new(), |lines| lines.keys().cloned().collect())
+    })
+}
+
+/// The earliest end of a wait.
+pub fn next_until() -> Option<u64> {
+    REGISTRY.with_borrow(|registry| registry.by_until.first().map(|&(until, _)| until))
+}
+
+/// Blocks the client that runs the command, on all these keys.
+pub fn block(ctx: Ctx<'_>, keys: &[RawString], names: &[&[u8]], wish: Wish, until: u64) {
+    let db = ctx.selected_db();
+    let ticket = REGISTRY.with_borrow_mut(|registry| {
+        registry.last_ticket += 1;
+        registry.last_ticket
+    });
+    let parcel = Box::into_raw(Box::new(Parcel {
+        ticket,
+        handover: None,
+    }));
+    let mut raw_keys = keys.to_vec();
+    // SAFETY: the keys are arguments of the running command; the server keeps the parcel and gives
+    // it back to `free_parcel`. A timeout of 0 is none: waits are ended by our timer.
+    let client = unsafe {
+        let client = api!(
+            RedisModule_BlockClientOnKeys,
+            ctx.raw(),
+            Some(not_yet),
+            Some(hand_over),
+            Some(free_parcel),
+            0,
+            raw_keys.as_mut_ptr(),
+            raw_keys.len() as c_int,
+            parcel.cast()
+        );
+        api!(
+            RedisModule_SetDisconnectCallback,
+            client,
+            Some(disconnected)
+        );
+        client
+    };
+    let mut keys: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let waiter = Waiter {
+        client,
+        parcel,
+        wish,
+        db,
+        keys,
+        until,
+    };
+    REGISTRY.with_borrow_mut(|registry| registry.add(ticket, waiter));
+    if until != u64::MAX {
+        timer::arm(until);
+    }
+}
+
+/// The wish of the client that is first in line on a key, among those that it can be fulfilled for:
+/// a full MAXRESERVED holds back all that do not pop with NOACK.
+pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, Wish)> {
+    REGISTRY.with_borrow(|registry| {
+        let line = registry.line(db, key)?;
+        let leasing = line.leasing.first().filter(|_| !only_noack);
+        let ticket = *leasing.into_iter().chain(line.noack.first()).min()?;
+        Some((ticket, registry.waiters.get(&ticket)?.wish))
+    })
+}
+
+/// Takes a client out of all lines. It must be handed something at once.
+pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<Taken> {
+    withdraw(ticket, served_on).map(|waiter| Taken {
+        client: waiter.client,
+        parcel: waiter.parcel,
+        wish: waiter.wish,
+    })
+}
+
+/// A client whose wait has ended.
+pub fn take_expired(now_ms: u64) -> Option<Taken> {
+    let ticket = REGISTRY.with_borrow(|registry| {
+        let first = registry.by_until.first();
+        first
+            .filter(|(until, _)| *until <= now_ms)
+            .map(|&(_, ticket)| ticket)
+    })?;
+    take(ticket, None)
+}
+
+impl Taken {
+    /// Ends the wait with these jobs, or with nil. Only from the timer: elsewhere the context in
+    /// which the server has the client replied to is not flushed.
+    pub fn hand(self, handover: Option<Handover>) {
+        // SAFETY: the client was in the registry, which it leaves when it is gone or freed: it is
+        // still blocked. The server calls `hand_over` from within, and frees the parcel later.
+        unsafe {
+            (*self.parcel).handover = handover;
+            api!(RedisModule_UnblockClient, self.client, self.parcel.cast());
+        }
+    }
+}
+
+/// The server's own signal that a key may have something: who is served is the timer's to decide.
+unsafe extern "C" fn not_yet(
+    _ctx: *mut raw::RedisModuleCtx,
+    _argv: *mut RawString,
+    _argc: c_int,
+) -> c_int {
+    ERR
+}
+
+/// The server's timeout callback, called when a client is unblocked: by [`Taken::hand`], or by CLIENT
+/// UNBLOCK.
+unsafe extern "C" fn hand_over(
+    ctx: *mut raw::RedisModuleCtx,
+    _argv: *mut RawString,
+    _argc: c_int,
+) -> c_int {
+    guarded("the end of a wait", OK, || {
+        // SAFETY: the server passed the context, and the parcel that it was blocked with is not
+        // freed yet.
+        unsafe {
+            let parcel = api!(RedisModule_GetBlockedClientPrivateData, ctx).cast::<Parcel>();
+            withdraw((*parcel).ticket, None);
+            let ctx = Ctx::new(ctx);
+            match (*parcel).handover.take() {
+                Some(handover) => crate::commands::bpop::reply(ctx, &handover),
+                None => ctx.reply_null_array(),
+            }
+        }
+        OK
+    })
+}
+
+/// The client is gone, or was unblocked by a demotion, a redirection or CLIENT UNBLOCK ERROR.
+unsafe extern "C" fn disconnected(
+    ctx: *mut raw::RedisModuleCtx,
+    _client: *mut raw::RedisModuleBlockedClient,
+) {
+    guarded("a waiting client's disconnection", (), || {
+        // SAFETY: as in `hand_over`.
+        unsafe {
+            let parcel = api!(RedisModule_GetBlockedClientPrivateData, ctx).cast::<Parcel>();
+            if !parcel.is_null() {
+                withdraw((*parcel).ticket, None);
+            }
+        }
+    });
+}
+
+unsafe extern "C" fn free_parcel(_ctx: *mut raw::RedisModuleCtx, parcel: *mut c_void) {
+    guarded("the end of a blocked client", (), || {
+        // SAFETY: made in `block`; the server calls this once, and nothing refers to it afterwards.
+        let parcel = unsafe { Box::from_raw(parcel.cast::<Parcel>()) };
+        withdraw(parcel.ticket, None);
+    });
+}
