@@ -1,0 +1,61 @@
+# `make run` and `make test` are all that a fresh machine with cargo needs: what is missing is
+# installed through the package manager (tools/setup.sh).
+
+# Also where a shell that is not a login shell does not have it in its PATH.
+CARGO ?= $(shell command -v cargo || echo $(HOME)/.cargo/bin/cargo)
+PORT ?= 6379
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+MODULE := $(TARGET)/release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
+
+# The server's allocator, which the module installs, does not exist in a test: so they are built
+# without the module; those that need a server start one that loads $(MODULE).
+TEST = DQ_MODULE='$(MODULE)' $(CARGO) test --no-default-features
+
+export CARGO
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+	@echo "Settings: PORT=6380 (run), DQ_SERVER=path/to/redis-server (run, test), SERVERS='paths' (test-all)"
+
+run: ## a server with the module on port 6379, in the foreground, data in ./data
+	@tools/port.sh $(PORT)
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@exec tools/run.sh $(PORT) '$(MODULE)'
+
+test: ## all tests; those that need a server run against DQ_SERVER, or the system's
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
+	DQ_SERVER=$$server $(TEST)
+
+build: ## the module, target/release/libdq.so
+	@tools/setup.sh cargo cc libclang
+	@$(CARGO) build --release
+
+lint: ## formatting and clippy; a warning is an error
+	@tools/setup.sh cargo cc libclang lint
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --all-targets --no-default-features -- -D warnings
+
+servers: ## Redis 8.0, Valkey 8.0 and 9.1 under target/servers, for test-all
+	@tools/setup.sh fetch
+	@tools/servers.sh
+
+test-all: ## the tests that need a server, against each one found
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@failed=; \
+	for server in $(or $(SERVERS),$$(tools/server.sh all)); do \
+		echo "Tests against $$("$$server" --version)"; \
+		DQ_SERVER=$$server $(TEST) --test integration || failed="$$failed $$server"; \
+	done; \
+	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
+
+clean: ## all that was built or fetched; ./data stays
+	$(CARGO) clean
+	rm -rf target/servers
+
+.PHONY: help run test build lint servers test-all clean

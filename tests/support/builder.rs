@@ -1,0 +1,137 @@
+//! How a server is to be started.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Server, PATIENCE};
+
+/// How to start a server: the module is loaded, nothing is saved, DEBUG and MODULE are allowed,
+/// replicas are served at once. Whatever is configured later in the chain counts.
+#[derive(Clone)]
+pub struct Builder {
+    pub(super) binary: Option<PathBuf>,
+    pub(super) module: Option<PathBuf>,
+    pub(super) module_arguments: String,
+    pub(super) lines: Vec<String>,
+    pub(super) unix_socket: bool,
+    pub(super) files: Option<PathBuf>,
+    pub(super) patience: Duration,
+}
+
+impl Builder {
+    pub(super) fn plain() -> Builder {
+        Builder {
+            binary: None,
+            module: None,
+            module_arguments: String::new(),
+            lines: Vec::new(),
+            unix_socket: false,
+            files: None,
+            patience: PATIENCE,
+        }
+    }
+
+    pub(super) fn with_module(path: PathBuf) -> Builder {
+        Builder {
+            module: Some(path),
+            ..Builder::plain()
+        }
+    }
+
+    /// One directive of the server's configuration file: `.config("appendonly", "yes")`.
+    pub fn config(mut self, name: &str, value: impl Display) -> Builder {
+        let value = value.to_string();
+        self.lines.push(format!(
+            "{name} {}",
+            if value.is_empty() { "\"\"" } else { &value }
+        ));
+        self
+    }
+
+    /// Loads this module instead of the project's.
+    pub fn module(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.module = Some(path.into());
+        self
+    }
+
+    /// What follows the module's path in `loadmodule`.
+    pub fn module_arguments(mut self, arguments: &str) -> Builder {
+        self.module_arguments = arguments.to_owned();
+        self
+    }
+
+    /// Append only file, written to disk with every command.
+    pub fn aof(self) -> Builder {
+        self.config("appendonly", "yes")
+            .config("appendfsync", "always")
+    }
+
+    /// No port: clients come through a socket file in the folder.
+    pub fn unix_socket(mut self) -> Builder {
+        self.unix_socket = true;
+        self
+    }
+
+    pub fn cluster(self) -> Builder {
+        self.config("cluster-enabled", "yes")
+    }
+
+    /// Another server than `DQ_SERVER`, as for what one version wrote and another one reads.
+    pub fn binary(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.binary = Some(path.into());
+        self
+    }
+
+    /// Starts on a copy of the files in this folder (an old dump, somebody's AOF).
+    pub fn with_files_of(mut self, folder: impl Into<PathBuf>) -> Builder {
+        self.files = Some(folder.into());
+        self
+    }
+
+    /// How long starting, loading included, may take.
+    pub fn patience(mut self, patience: Duration) -> Builder {
+        self.patience = patience;
+        self
+    }
+
+    #[track_caller]
+    pub fn start(self) -> Server {
+        match self.try_start() {
+            Ok(server) => server,
+            Err(log) => panic!("the server does not start:\n{log}"),
+        }
+    }
+
+    /// The log is the error, where the server ends instead of serving (as with bad module arguments).
+    pub fn try_start(self) -> Result<Server, String> {
+        Server::of(self)
+    }
+
+    pub(super) fn configuration(&self, port: u16) -> String {
+        let mut lines: Vec<String> = [
+            "bind 127.0.0.1",
+            "logfile \"\"",
+            "save \"\"",
+            "enable-debug-command yes",
+            "enable-module-command yes",
+            "enable-protected-configs yes",
+            "repl-diskless-sync-delay 0",
+        ]
+        .map(str::to_owned)
+        .into();
+        lines.push(format!("port {port}"));
+        if self.unix_socket {
+            lines.push("unixsocket server.sock".to_owned());
+        }
+        lines.extend_from_slice(&self.lines);
+        if let Some(module) = &self.module {
+            lines.push(format!(
+                "loadmodule \"{}\" {}",
+                module.display(),
+                self.module_arguments
+            ));
+        }
+        lines.join("\n") + "\n"
+    }
+}

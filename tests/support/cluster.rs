@@ -1,0 +1,192 @@
+//! A cluster of masters on this machine, all slots given out.
+
+use std::collections::HashMap;
+
+use redis::Value;
+
+use super::{wait_until, Builder, Client, Server, PATIENCE};
+use crate::cmd;
+
+const SLOTS: usize = 16384;
+
+pub struct Cluster {
+    pub nodes: Vec<Server>,
+}
+
+impl Cluster {
+    /// `count` masters with the module; slots in equal parts, in the nodes' order.
+    #[track_caller]
+    pub fn start(count: usize) -> Cluster {
+        Cluster::start_with(count, Server::builder())
+    }
+
+    #[track_caller]
+    pub fn start_with(count: usize, builder: Builder) -> Cluster {
+        let builder = builder.cluster().config("cluster-node-timeout", 5000);
+        let nodes: Vec<Server> = (0..count).map(|_| builder.clone().start()).collect();
+        for (index, node) in nodes.iter().enumerate() {
+            let (first, last) = (index * SLOTS / count, (index + 1) * SLOTS / count - 1);
+            let mut client = node.connect();
+            // Distinct epochs from the start: no collision to be settled by gossip later.
+            cmd!(client, "CLUSTER", "SET-CONFIG-EPOCH", index + 1);
+            cmd!(client, "CLUSTER", "ADDSLOTSRANGE", first, last);
+        }
+        let cluster = Cluster { nodes };
+        cluster.meet_all();
+        cluster.wait_until_ok();
+        cluster
+    }
+
+    fn meet_all(&self) {
+        let mut client = self.nodes[0].connect();
+        for node in &self.nodes[1..] {
+            cmd!(client, "CLUSTER", "MEET", "127.0.0.1", node.port());
+        }
+    }
+
+    /// Every node knows all others, sees all slots served, and serves.
+    #[track_caller]
+    pub fn wait_until_ok(&self) {
+        let count = self.nodes.len().to_string();
+        for node in &self.nodes {
+            let mut client = node.connect();
+            wait_until("the cluster serves", PATIENCE, || {
+                let state = cluster_info(&mut client);
+                let is = |field: &str, value: &str| state.get(field).is_some_and(|it| it == value);
+                is("cluster_state", "ok")
+                    && is("cluster_slots_ok", "16384")
+                    && is("cluster_known_nodes", &count)
+            });
+        }
+    }
+
+    /// Adds a replica of node `master`; it becomes the last one of `nodes`.
+    #[track_caller]
+    pub fn add_replica(&mut self, master: usize, builder: Builder) -> usize {
+        let replica = builder
+            .cluster()
+            .config("cluster-node-timeout", 5000)
+            .start();
+        self.nodes.push(replica);
+        let added = self.nodes.len() - 1;
+        cmd!(
+            self.nodes[0].connect(),
+            "CLUSTER",
+            "MEET",
+            "127.0.0.1",
+            self.nodes[added].port()
+        );
+        self.wait_until_ok();
+        let id = self.id(master);
+        cmd!(self.nodes[added].connect(), "CLUSTER", "REPLICATE", id);
+        self.nodes[added].wait_for_link();
+        self.nodes[added].wait_for_offset_of(&self.nodes[master]);
+        added
+    }
+
+    #[track_caller]
+    pub fn id(&self, node: usize) -> String {
+        text(cmd!(self.nodes[node].connect(), "CLUSTER", "MYID"))
+    }
+
+    #[track_caller]
+    pub fn slot_of(&self, key: impl redis::ToRedisArgs) -> u16 {
+        redis::from_redis_value(cmd!(self.nodes[0].connect(), "CLUSTER", "KEYSLOT", key))
+            .expect("a slot is a number")
+    }
+
+    /// The index of the node that serves this key, by its own word.
+    #[track_caller]
+    pub fn node_of(&self, key: impl redis::ToRedisArgs) -> usize {
+        let slot = self.slot_of(key);
+        let serves = |node: &Server| {
+            let nodes = text(cmd!(node.connect(), "CLUSTER", "NODES"));
+            nodes
+                .lines()
+                .find(|line| line.contains("myself,master"))
+                .is_some_and(|line| line.split(' ').skip(8).any(|range| holds(range, slot)))
+        };
+        self.nodes
+            .iter()
+            .position(serves)
+            .expect("a node serves the slot")
+    }
+
+    /// Marks a slot as under way from one node to another; MIGRATE and `finish_move` are up to the test.
+    #[track_caller]
+    pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
+        let (source, target) = (self.id(from), self.id(to));
+        cmd!(
+            self.nodes[to].connect(),
+            "CLUSTER",
+            "SETSLOT",
+            slot,
+            "IMPORTING",
+            source
+        );
+        cmd!(
+            self.nodes[from].connect(),
+            "CLUSTER",
+            "SETSLOT",
+            slot,
+            "MIGRATING",
+            target
+        );
+    }
+
+    /// Hands the slot over, target first.
+    #[track_caller]
+    pub fn finish_move(&self, slot: u16, from: usize, to: usize) {
+        let target = self.id(to);
+        for node in [to, from] {
+            cmd!(
+                self.nodes[node].connect(),
+                "CLUSTER",
+                "SETSLOT",
+                slot,
+                "NODE",
+                &target
+            );
+        }
+    }
+
+    /// Moves a slot with all its keys, as `redis-cli --cluster reshard` does.
+    #[track_caller]
+    pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
+        self.begin_move(slot, from, to);
+        let mut source = self.nodes[from].connect();
+        let port = self.nodes[to].port();
+        loop {
+            let keys: Vec<Vec<u8>> =
+                redis::from_redis_value(cmd!(source, "CLUSTER", "GETKEYSINSLOT", slot, 100))
+                    .expect("keys are strings");
+            if keys.is_empty() {
+                break;
+            }
+            let (host, nothing) = ("127.0.0.1", "");
+            cmd!(source, "MIGRATE", host, port, nothing, 0, 10_000, "KEYS", keys);
+        }
+        self.finish_move(slot, from, to);
+    }
+}
+
+/// A field of CLUSTER NODES after the eighth: `5461-10922`, `7000`, or `[93-<-...` (under way).
+fn holds(range: &str, slot: u16) -> bool {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    match (first.parse::<u16>(), last.parse::<u16>()) {
+        (Ok(first), Ok(last)) => (first..=last).contains(&slot),
+        _ => false,
+    }
+}
+
+fn cluster_info(client: &mut Client) -> HashMap<String, String> {
+    text(cmd!(client, "CLUSTER", "INFO"))
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(field, value)| (field.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn text(value: Value) -> String {
+    redis::from_redis_value(value).expect("text")
+}

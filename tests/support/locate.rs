@@ -1,0 +1,106 @@
+//! Which server, which module, which version.
+
+use std::env;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What `--version` says: `Redis server v=7.0.15 ...`, `Valkey server v=8.0.1 ...`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// `redis` or `valkey`.
+    pub name: String,
+    pub number: (u32, u32, u32),
+}
+
+impl Version {
+    pub fn of(binary: &Path) -> Version {
+        let output = Command::new(binary)
+            .arg("--version")
+            .output()
+            .unwrap_or_else(|error| panic!("cannot run {}: {error}", binary.display()));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Version::parse(&text)
+            .unwrap_or_else(|| panic!("{} --version says {text:?}", binary.display()))
+    }
+
+    fn parse(text: &str) -> Option<Version> {
+        let text = text.to_lowercase();
+        let dotted = text.split("v=").nth(1)?.split_whitespace().next()?;
+        let mut parts = dotted.split('.').map(|part| part.parse().ok());
+        let number = (parts.next()??, parts.next()??, parts.next()??);
+        // Valkey 7.2 calls itself just "Server", or "Valkey server": only Redis says "Redis".
+        let name = if text.contains("redis") {
+            "redis"
+        } else {
+            "valkey"
+        };
+        Some(Version {
+            name: name.to_owned(),
+            number,
+        })
+    }
+
+    pub fn is_redis(&self) -> bool {
+        self.name == "redis"
+    }
+
+    pub fn is_valkey(&self) -> bool {
+        self.name == "valkey"
+    }
+
+    /// Compares numbers only: ask for the name too where the two families differ.
+    pub fn at_least(&self, major: u32, minor: u32) -> bool {
+        (self.number.0, self.number.1) >= (major, minor)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (major, minor, patch) = self.number;
+        write!(f, "{} {major}.{minor}.{patch}", self.name)
+    }
+}
+
+pub fn server_binary() -> PathBuf {
+    if let Some(path) = env::var_os("DQ_SERVER").filter(|path| !path.is_empty()) {
+        // The tests run in the package's root, but say it anyway: servers run in folders of their own.
+        return Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/servers/system/redis-server");
+    in_path("redis-server")
+        .or_else(|| in_path("valkey-server"))
+        .or_else(|| here.exists().then_some(here))
+        .expect("no server found: install redis-server, or set DQ_SERVER, or run `make test`")
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+pub fn module_path() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = match env::var_os("DQ_MODULE").filter(|path| !path.is_empty()) {
+        Some(path) => root.join(path),
+        None => {
+            let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+            let file = format!(
+                "libdq.{}",
+                if cfg!(target_os = "macos") {
+                    "dylib"
+                } else {
+                    "so"
+                }
+            );
+            root.join(target).join("release").join(file)
+        }
+    };
+    assert!(
+        path.is_file(),
+        "no module at {}: build it first (`make build`)",
+        path.display()
+    );
+    path
+}

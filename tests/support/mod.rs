@@ -1,0 +1,81 @@
+//! Real servers for the tests: start, connect, kill, restart, replicate, compare.
+//!
+//! ```text
+//! let server = Server::start();                         // with the module, on a free port
+//! let mut client = server.connect();
+//! let id = cmd!(client, "DQ.ADD", "q", "*", b"\0\xff"); // panics on an error reply
+//! let error = try_cmd!(client, "DQ.ADD", "q").unwrap_err();
+//! ```
+//!
+//! Nothing here sleeps for a fixed time: whoever waits says for what, and polls (`wait_until`).
+//!
+//! | environment | meaning | default |
+//! |---|---|---|
+//! | `DQ_SERVER` | the server's binary | `redis-server`, then `valkey-server` in PATH, then `target/servers/system` |
+//! | `DQ_MODULE` | the module | `target/release/libdq.so` |
+//! | `DQ_KEEP` | keep the servers' folders (those of failed tests stay anyway) | unset |
+#![allow(dead_code)] // every test binary uses its own part of this
+
+mod builder;
+pub mod client;
+pub mod cluster;
+pub mod locate;
+mod place;
+pub mod raw;
+pub mod server;
+
+use std::fmt::Display;
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use builder::Builder;
+pub use client::Client;
+pub use locate::Version;
+pub use raw::{Raw, Reply};
+pub use server::Server;
+
+/// How long a test waits for what must come: long enough for a busy machine, finite all the same.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Polls until `condition` holds; panics with `what` when `deadline` has passed.
+#[track_caller]
+pub fn wait_until(what: impl Display, deadline: Duration, mut condition: impl FnMut() -> bool) {
+    wait_for(what, deadline, || condition().then_some(()));
+}
+
+/// Polls until `attempt` gives something; panics with `what` when `deadline` has passed.
+#[track_caller]
+pub fn wait_for<T>(
+    what: impl Display,
+    deadline: Duration,
+    attempt: impl FnMut() -> Option<T>,
+) -> T {
+    match poll(deadline, attempt) {
+        Some(found) => found,
+        None => panic!("waited {deadline:?} in vain: {what}"),
+    }
+}
+
+/// Polls until `attempt` gives something, or `deadline` has passed. The only sleep of all tests.
+pub fn poll<T>(deadline: Duration, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    let mut pause = Duration::from_micros(500);
+    loop {
+        if let Some(found) = attempt() {
+            return Some(found);
+        }
+        if start.elapsed() >= deadline {
+            return None;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+}
+
+/// Says that the running test skips something that this server lacks. Seen even without `--nocapture`.
+pub fn skipped(reason: impl Display) {
+    let name = thread::current().name().unwrap_or("?").to_owned();
+    // Straight to the stream: the test harness swallows only what goes through the print macros.
+    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {reason}");
+}

@@ -1,0 +1,62 @@
+//! A free port and a folder of its own for every server.
+
+use std::env;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::thread;
+
+/// A port that nobody listens on. Below the range from which systems take the ports of outgoing
+/// connections, so that only another server could take it before ours does; then `try_start` goes on
+/// to the next. The cluster's bus, 10000 above, is in a range of its own.
+pub fn free_port() -> u16 {
+    const FIRST: u16 = 11_000;
+    const COUNT: u16 = 10_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Test binaries that run side by side begin at different ports.
+    let start = process::id().wrapping_mul(137);
+    (0..COUNT)
+        .map(|_| {
+            let step = NEXT.fetch_add(1, Ordering::Relaxed);
+            FIRST + (start.wrapping_add(step.into()) % u32::from(COUNT)) as u16
+        })
+        .find(|&port| is_free(port) && is_free(port + COUNT))
+        .expect("a free port")
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind(("127.0.0.1", port)).is_ok()
+}
+
+/// A new folder, named after the running test.
+pub fn new_folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let test: String = thread::current()
+        .name()
+        .and_then(|name| name.rsplit("::").next())
+        .unwrap_or("test")
+        .chars()
+        .take(30) // a socket's path is 107 bytes at most
+        .collect();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = env::temp_dir().join(format!("dq-{}-{count}-{test}", process::id()));
+    fs::create_dir_all(&folder).expect("a folder for temporary files");
+    folder
+}
+
+pub fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a new folder");
+    for entry in fs::read_dir(from).expect("a folder to copy") {
+        let entry = entry.expect("an entry of the folder");
+        let target = to.join(entry.file_name());
+        match entry.file_type().expect("a file's type") {
+            kind if kind.is_dir() => copy_folder(&entry.path(), &target),
+            kind if kind.is_file() => {
+                fs::copy(entry.path(), target).expect("a file to copy");
+            }
+            _ => {} // sockets
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A bare socket: pipelines, halves of packets, and replies exactly as they stand on the wire.
+//!
+//! Where `redis::Value` says `Nil`, this tells the null array from the null bulk.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use super::PATIENCE;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Simple(String),
+    /// The whole line: `ERR syntax error`.
+    Error(String),
+    Integer(i64),
+    Bulk(Vec<u8>),
+    /// `$-1`
+    NullBulk,
+    /// `*-1`
+    NullArray,
+    Array(Vec<Reply>),
+    /// RESP3's `_`
+    Null,
+    Boolean(bool),
+    Double(String),
+    Number(String),
+    Verbatim(Vec<u8>),
+    Map(Vec<(Reply, Reply)>),
+    Set(Vec<Reply>),
+    Push(Vec<Reply>),
+}
+
+impl Reply {
+    pub fn bulk(text: impl AsRef<[u8]>) -> Reply {
+        Reply::Bulk(text.as_ref().to_vec())
+    }
+
+    /// The first reply in `bytes` and its length; None if it is not complete. Panics at what is no RESP.
+    pub fn parse(bytes: &[u8]) -> Option<(Reply, usize)> {
+        let mut parser = Parser { bytes, at: 0 };
+        let reply = parser.reply()?;
+        Some((reply, parser.at))
+    }
+}
+
+struct Parser<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn reply(&mut self) -> Option<Reply> {
+        let line = self.line()?;
+        let (kind, rest) = line.split_at_checked(1).expect("a type byte");
+        let text = || String::from_utf8_lossy(rest).into_owned();
+        let number = || text().parse::<i64>().expect("a number");
+        Some(match kind {
+            b"+" => Reply::Simple(text()),
+            b"-" => Reply::Error(text()),
+            b":" => Reply::Integer(number()),
+            b"," => Reply::Double(text()),
+            b"(" => Reply::Number(text()),
+            b"#" => Reply::Boolean(rest == b"t"),
+            b"_" => Reply::Null,
+            b"$" if number() < 0 => Reply::NullBulk,
+            b"$" => Reply::Bulk(self.bulk(number() as usize)?),
+            b"!" => Reply::Error(String::from_utf8_lossy(&self.bulk(number() as usize)?).into()),
+            b"=" => Reply::Verbatim(self.bulk(number() as usize)?),
+            b"*" if number() < 0 => Reply::NullArray,
+            b"*" => Reply::Array(self.replies(number())?),
+            b"~" => Reply::Set(self.replies(number())?),
+            b">" => Reply::Push(self.replies(number())?),
+            b"%" => Reply::Map(self.pairs(number())?),
+            _ => panic!("no reply: {}", line.escape_ascii()),
+        })
+    }
+
+    fn line(&mut self) -> Option<&'a [u8]> {
+        let rest = &self.bytes[self.at..];
+        let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
+        self.at += end + 2;
+        Some(&rest[..end])
+    }
+
+    fn bulk(&mut self, length: usize) -> Option<Vec<u8>> {
+        let bytes = self.bytes[self.at..].get(..length + 2)?;
+        assert!(
+            bytes.ends_with(b"\r\n"),
+            "a bulk string ends with a line break"
+        );
+        self.at += length + 2;
+        Some(bytes[..length].to_vec())
+    }
+
+    fn replies(&mut self, count: i64) -> Option<Vec<Reply>> {
+        (0..count).map(|_| self.reply()).collect()
+    }
+
+    fn pairs(&mut self, count: i64) -> Option<Vec<(Reply, Reply)>> {
+        (0..count)
+            .map(|_| Some((self.reply()?, self.reply()?)))
+            .collect()
+    }
+}
+
+/// A command in RESP, to be sent whole, in pieces, or many at once.
+pub fn encode(arguments: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
+    for argument in arguments {
+        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+        bytes.extend_from_slice(argument);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+pub struct Raw {
+    stream: Stream,
+    received: Vec<u8>,
+}
+
+impl Raw {
+    pub fn tcp(stream: TcpStream) -> Raw {
+        stream
+            .set_nodelay(true)
+            .expect("a TCP socket takes nodelay");
+        Raw {
+            stream: Stream::Tcp(stream),
+            received: Vec::new(),
+        }
+    }
+
+    pub fn unix(stream: UnixStream) -> Raw {
+        Raw {
+            stream: Stream::Unix(stream),
+            received: Vec::new(),
+        }
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) {
+        let sent = match &mut self.stream {
+            Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Unix(stream) => stream.write_all(bytes),
+        };
+        sent.expect("the server takes the bytes");
+    }
+
+    /// Sends one command and reads one reply.
+    #[track_caller]
+    pub fn call(&mut self, arguments: &[&[u8]]) -> Reply {
+        self.send(&encode(arguments));
+        self.read()
+    }
+
+    #[track_caller]
+    pub fn read(&mut self) -> Reply {
+        match self.try_read(PATIENCE) {
+            Some(reply) => reply,
+            None => panic!(
+                "no reply within {PATIENCE:?}; so far {}",
+                self.received.escape_ascii()
+            ),
+        }
+    }
+
+    /// None when no whole reply has come within `patience`. Panics when the server hangs up.
+    #[track_caller]
+    pub fn try_read(&mut self, patience: Duration) -> Option<Reply> {
+        let start = Instant::now();
+        loop {
+            if let Some((reply, length)) = Reply::parse(&self.received) {
+                self.received.drain(..length);
+                return Some(reply);
+            }
+            let left = patience
+                .checked_sub(start.elapsed())
+                .filter(|left| !left.is_zero())?;
+            match self.receive(left) {
+                Some(0) => panic!("the server hung up"),
+                Some(_) => {}
+                None => return None,
+            }
+        }
+    }
+
+    /// Waits until the server hangs up, and returns what it still said.
+    #[track_caller]
+    pub fn read_to_end(&mut self) -> Vec<u8> {
+        loop {
+            match self.receive(PATIENCE) {
+                Some(0) => return std::mem::take(&mut self.received),
+                Some(_) => {}
+                None => panic!("the server has not hung up within {PATIENCE:?}"),
+            }
+        }
+    }
+
+    /// How many bytes came (0: the end), None after `patience`.
+    fn receive(&mut self, patience: Duration) -> Option<usize> {
+        let mut chunk = [0; 65536];
+        let count = match &mut self.stream {
+            Stream::Tcp(stream) => {
+                stream
+                    .set_read_timeout(Some(patience))
+                    .expect("a socket takes a timeout");
+                stream.read(&mut chunk)
+            }
+            Stream::Unix(stream) => {
+                stream
+                    .set_read_timeout(Some(patience))
+                    .expect("a socket takes a timeout");
+                stream.read(&mut chunk)
+            }
+        };
+        match count {
+            Ok(count) => {
+                self.received.extend_from_slice(&chunk[..count]);
+                Some(count)
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => None,
+                ErrorKind::Interrupted => None,
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Some(0),
+                _ => panic!("reading from the server: {error}"),
+            },
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! One server process, in a folder of its own.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, Value};
+
+use super::{locate, place, poll, wait_until, Builder, Client, Raw, Version, PATIENCE};
+use crate::cmd;
+
+/// What a server's log must never hold. A Rust panic is one of them: it is a bug even where it was caught.
+const CRASHES: [&str; 7] = [
+    "BUG REPORT START",
+    "ASSERTION FAILED",
+    "Guru Meditation",
+    "Sanitizer",
+    "runtime error:",
+    "panicked at",
+    "crashed by signal",
+];
+
+/// A running server; stopped, and its folder removed, when dropped. A test in which a server died by
+/// itself, or logged a crash, fails there.
+pub struct Server {
+    builder: Builder,
+    binary: PathBuf,
+    version: Version,
+    folder: PathBuf,
+    port: u16,
+    /// None while killed or stopped by the test.
+    process: Option<Child>,
+}
+
+impl Server {
+    #[track_caller]
+    pub fn start() -> Server {
+        Server::builder().start()
+    }
+
+    pub fn builder() -> Builder {
+        Builder::with_module(locate::module_path())
+    }
+
+    /// Without the module: for the launcher's own tests, and to compare with.
+    pub fn plain() -> Builder {
+        Builder::plain()
+    }
+
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    #[track_caller]
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the server runs").id()
+    }
+}
+
+/// Life and death.
+impl Server {
+    pub(super) fn of(builder: Builder) -> Result<Server, String> {
+        const PORTS_TO_TRY: usize = 20;
+        let folder = place::new_folder();
+        if let Some(source) = &builder.files {
+            place::copy_folder(source, &folder);
+        }
+        let binary = builder.binary.clone().unwrap_or_else(locate::server_binary);
+        let mut server = Server {
+            version: Version::of(&binary),
+            binary,
+            folder,
+            port: 0,
+            builder,
+            process: None,
+        };
+        for _ in 0..PORTS_TO_TRY {
+            server.choose_port();
+            match server.launch() {
+                Ok(()) => return Ok(server),
+                Err(log) if port_was_taken(&log) => continue,
+                Err(log) => return Err(log),
+            }
+        }
+        Err(format!("{PORTS_TO_TRY} ports were taken"))
+    }
+
+    fn choose_port(&mut self) {
+        if !self.builder.unix_socket {
+            self.port = place::free_port();
+        }
+        fs::write(
+            self.folder.join("server.conf"),
+            self.builder.configuration(self.port),
+        )
+        .expect("the folder takes a file");
+    }
+
+    /// Starts the process and waits until it answers; the log since then where it ends instead.
+    fn launch(&mut self) -> Result<(), String> {
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .expect("the folder takes a file");
+        let start_of_log = log.metadata().map_or(0, |data| data.len()) as usize;
+        let child = Command::new(&self.binary)
+            .arg("server.conf")
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(duplicate(&log))
+            .stderr(duplicate(&log))
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.binary.display()));
+        self.process = Some(child);
+        let began = poll(self.builder.patience, || self.began().transpose());
+        match began {
+            Some(Ok(())) => Ok(()),
+            Some(Err(status)) => {
+                self.process = None;
+                let log = self.log();
+                Err(format!("{status}\n{}", &log[start_of_log..]))
+            }
+            None => panic!(
+                "no answer within {:?}:\n{}",
+                self.builder.patience,
+                self.log()
+            ),
+        }
+    }
+
+    /// Some when it answers and has loaded its data, None while not yet, `Err` when it ended.
+    fn began(&mut self) -> Result<Option<()>, ExitStatus> {
+        let process = self.process.as_mut().expect("just started");
+        if let Ok(Some(status)) = process.try_wait() {
+            return Err(status);
+        }
+        let own = format!("process_id:{}\r", process.id());
+        let Ok(mut connection) = self.try_connect(ProtocolVersion::RESP2) else {
+            return Ok(None);
+        };
+        let _ = connection.set_read_timeout(Some(Duration::from_secs(1)));
+        // Whoever answers on this port must be this very process, and must have loaded its data.
+        let info = redis::cmd("INFO").query::<String>(&mut connection);
+        let ready = match info {
+            Ok(text) => text.contains(&own) && text.contains("\nloading:0"),
+            Err(error) => matches!(error.code(), Some("NOAUTH" | "NOPERM")),
+        };
+        Ok(ready.then_some(()))
+    }
+
+    /// kill -9: nothing is said, nothing is written.
+    #[track_caller]
+    pub fn kill(&mut self) {
+        let mut process = self.process.take().expect("the server runs");
+        self.fail_if_dead(&mut process);
+        process.kill().expect("a process of our own");
+        process.wait().expect("a child of our own");
+    }
+
+    /// Stops it in good order (SIGTERM), as an operator would.
+    #[track_caller]
+    pub fn stop(&mut self) {
+        self.signal("TERM");
+        self.wait_for_end();
+    }
+
+    /// Writes an RDB file and stops.
+    #[track_caller]
+    pub fn save_and_stop(&mut self) {
+        let _ = self.connect().call_raw(redis::cmd("SHUTDOWN").arg("SAVE"));
+        self.wait_for_end();
+    }
+
+    /// Has it not ended, by the test's hand or by its own?
+    pub fn is_running(&mut self) -> bool {
+        match &mut self.process {
+            Some(process) => matches!(process.try_wait(), Ok(None)),
+            None => false,
+        }
+    }
+
+    /// Waits for an end that the test has brought about.
+    #[track_caller]
+    pub fn wait_for_end(&mut self) -> ExitStatus {
+        let mut process = self.process.take().expect("the server runs");
+        let mut status = None;
+        wait_until("the server ends", PATIENCE, || {
+            status = process.try_wait().expect("a child of our own");
+            status.is_some()
+        });
+        status.expect("just waited for")
+    }
+
+    /// `STOP` and `CONT` make it hang and go on, `TERM` ends it.
+    #[track_caller]
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("sh")
+            .args([
+                "-c",
+                "kill -s \"$1\" \"$2\"",
+                "kill",
+                name,
+                &self.pid().to_string(),
+            ])
+            .status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "kill -s {name} works"
+        );
+    }
+
+    /// Starts it again on its folder: same files, same port. Stops it first where it still runs.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        if self.process.is_some() {
+            self.stop();
+        }
+        if let Err(log) = self.launch() {
+            panic!("the server does not start again:\n{log}");
+        }
+    }
+
+    #[track_caller]
+    fn fail_if_dead(&self, process: &mut Child) {
+        if let Ok(Some(status)) = process.try_wait() {
+            panic!(
+                "the server died by itself ({status}):\n{}",
+                self.end_of_log()
+            );
+        }
+    }
+}
+
+/// Talking to it.
+impl Server {
+    #[track_caller]
+    pub fn connect(&self) -> Client {
+        self.connect_with(ProtocolVersion::RESP2)
+    }
+
+    #[track_caller]
+    pub fn connect_resp3(&self) -> Client {
+        self.connect_with(ProtocolVersion::RESP3)
+    }
+
+    #[track_caller]
+    fn connect_with(&self, protocol: ProtocolVersion) -> Client {
+        match self.try_connect(protocol) {
+            Ok(connection) => Client::new(connection),
+            Err(error) => panic!("cannot connect: {error}\n{}", self.end_of_log()),
+        }
+    }
+
+    fn try_connect(&self, protocol: ProtocolVersion) -> redis::RedisResult<redis::Connection> {
+        let address = match self.builder.unix_socket {
+            true => ConnectionAddr::Unix(self.socket_path()),
+            false => ConnectionAddr::Tcp("127.0.0.1".to_owned(), self.port),
+        };
+        let info: ConnectionInfo = address.into_connection_info()?;
+        let settings = info.redis_settings().clone();
+        let settings = settings.set_protocol(protocol).set_skip_set_lib_name();
+        redis::Client::open(info.set_redis_settings(settings))?
+            .get_connection_with_timeout(Duration::from_secs(5))
+    }
+
+    #[track_caller]
+    pub fn raw(&self) -> Raw {
+        match self.builder.unix_socket {
+            true => Raw::unix(UnixStream::connect(self.socket_path()).expect("the server listens")),
+            false => {
+                Raw::tcp(TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens"))
+            }
+        }
+    }
+
+    fn socket_path(&self) -> PathBuf {
+        self.folder.join("server.sock")
+    }
+
+    /// A field of INFO; panics where there is none.
+    #[track_caller]
+    pub fn info(&self, section: &str, field: &str) -> String {
+        match self.connect().info(section, field) {
+            Some(value) => value,
+            None => panic!("INFO {section} has no {field}"),
+        }
+    }
+
+    /// DEBUG DIGEST: equal digests, equal data.
+    #[track_caller]
+    pub fn digest(&self) -> String {
+        match cmd!(self.connect(), "DEBUG", "DIGEST") {
+            Value::SimpleString(digest) => digest,
+            other => panic!("DEBUG DIGEST -> {other:?}"),
+        }
+    }
+}
+
+/// Replication.
+impl Server {
+    /// Follows `master`, and waits until the link is up and all of its data is here.
+    #[track_caller]
+    pub fn replica_of(&self, master: &Server) {
+        self.follow(master);
+        self.wait_for_link();
+        self.wait_for_offset_of(master);
+    }
+
+    /// Follows `master` without waiting.
+    #[track_caller]
+    pub fn follow(&self, master: &Server) {
+        cmd!(self.connect(), "REPLICAOF", "127.0.0.1", master.port);
+    }
+
+    #[track_caller]
+    pub fn promote(&self) {
+        cmd!(self.connect(), "REPLICAOF", "NO", "ONE");
+    }
+
+    #[track_caller]
+    pub fn wait_for_link(&self) {
+        let mut client = self.connect();
+        wait_until("the link to the master is up", PATIENCE, || {
+            client.info("replication", "master_link_status").as_deref() == Some("up")
+        });
+    }
+
+    /// Waits until this replica has carried out all that `master` has written up to now.
+    #[track_caller]
+    pub fn wait_for_offset_of(&self, master: &Server) {
+        let (mut here, mut there) = (self.connect(), master.connect());
+        wait_until("the replica has caught up", PATIENCE, || {
+            let written = there.info("replication", "master_repl_offset");
+            written.is_some() && here.info("replication", "slave_repl_offset") == written
+        });
+    }
+
+    /// Master and replica hold the same data, once the replica has caught up.
+    #[track_caller]
+    pub fn assert_same_data_as(&self, master: &Server) {
+        self.wait_for_offset_of(master);
+        assert_eq!(
+            self.digest(),
+            master.digest(),
+            "digests of replica and master"
+        );
+    }
+}
+
+/// The log, and the end.
+impl Server {
+    fn log_path(&self) -> PathBuf {
+        self.folder.join("server.log")
+    }
+
+    /// All that the server has said since its first start.
+    pub fn log(&self) -> String {
+        let bytes = fs::read(self.log_path()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn end_of_log(&self) -> String {
+        const LINES: usize = 120;
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
+    }
+
+    /// The first line of the log that tells of a crash, a failed assertion, a panic, a sanitizer's find.
+    pub fn crash(&self) -> Option<String> {
+        let log = self.log();
+        log.lines()
+            .find(|line| CRASHES.iter().any(|crash| line.contains(crash)))
+            .map(str::to_owned)
+    }
+
+    #[track_caller]
+    pub fn assert_no_crash(&self) {
+        if let Some(line) = self.crash() {
+            panic!("the server crashed: {line}\n{}", self.end_of_log());
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let ended = match &mut self.process {
+            Some(process) => process.try_wait().ok().flatten(),
+            None => None,
+        };
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        let failure = match (ended, self.crash()) {
+            (Some(status), _) => Some(format!("the server died by itself ({status})")),
+            (None, Some(line)) => Some(format!("the server crashed: {line}")),
+            (None, None) => None,
+        };
+        let folder = self.folder.display();
+        if failure.is_none() && !thread::panicking() && env::var_os("DQ_KEEP").is_none() {
+            let _ = fs::remove_dir_all(&self.folder);
+            return;
+        }
+        match failure {
+            Some(failure) if thread::panicking() => {
+                eprintln!("{failure}; its folder: {folder}\n{}", self.end_of_log());
+            }
+            Some(failure) => panic!("{failure}; its folder: {folder}\n{}", self.end_of_log()),
+            None => eprintln!("{} stays in {folder}", self.version),
+        }
+    }
+}
+
+fn duplicate(file: &File) -> Stdio {
+    file.try_clone()
+        .expect("a file handle can be duplicated")
+        .into()
+}
+
+fn port_was_taken(log: &str) -> bool {
+    log.contains("Address already in use") || log.contains("Failed listening on port")
+}

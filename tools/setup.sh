@@ -1,0 +1,142 @@
+#!/bin/sh
+# Gets what is missing on this machine through its package manager; does nothing when nothing is.
+#   tools/setup.sh need...     needs: cargo cc libclang server fetch lint
+set -eu
+cd "$(dirname "$0")/.."
+CARGO=${CARGO:-cargo}
+
+# --- what is there
+
+any() { # one of these files exists
+    for file; do [ ! -e "$file" ] || return 0; done
+    return 1
+}
+
+has_cargo() { command -v "$CARGO" >/dev/null; }
+
+has_cc() { # with the C library's headers, and able to link
+    printf '#include <stdio.h>\nint main(void) { return 0; }\n' |
+        cc -x c - -o /dev/null 2>/dev/null
+}
+
+has_libclang() { # bindgen loads the library, and that needs its own headers
+    [ -z "${LIBCLANG_PATH:-}" ] || return 0
+    [ "$(uname)" != Darwin ] || { xcode-select -p >/dev/null 2>&1; return; }
+    any /usr/lib*/libclang.so* /usr/lib*/*/libclang.so* /usr/lib*/*/*/libclang.so* \
+        /usr/lib*/*/libclang-[0-9]*.so* /usr/lib*/*/*/libclang-[0-9]*.so* \
+        /usr/local/lib*/libclang.so* /usr/local/llvm*/lib*/libclang.so* || return 1
+    any /usr/lib*/clang/*/include/stddef.h /usr/lib*/llvm*/lib*/clang/*/include/stddef.h \
+        /usr/local/lib*/clang/*/include/stddef.h /usr/local/llvm*/lib*/clang/*/include/stddef.h
+}
+
+has_server() { tools/server.sh >/dev/null 2>&1; }
+
+has_fetch() {
+    command -v curl >/dev/null && { command -v unzip >/dev/null || command -v python3 >/dev/null; }
+}
+
+has_lint() { "$CARGO" clippy --version >/dev/null 2>&1 && "$CARGO" fmt --version >/dev/null 2>&1; }
+
+# --- how to get it
+
+manager() {
+    for name in apt-get dnf pacman brew; do
+        command -v $name >/dev/null && echo $name && return 0
+    done
+    echo none
+}
+
+# The server on Debian and Ubuntu: redis-tools holds its program too (see server.sh). The package
+# redis-server would only add a system service, started at once on port 6379, where `make run` wants
+# to be, and again at every boot. Nobody asked for that.
+packages() { # need -> packages
+    case $manager:$1 in
+        apt-get:cc) echo gcc libc6-dev ;;
+        apt-get:libclang) echo libclang-dev ;;
+        apt-get:server) echo redis-tools ;;
+        apt-get:fetch) echo curl ca-certificates unzip ;;
+        dnf:cc) echo gcc glibc-devel ;;
+        dnf:libclang) echo clang-devel ;;
+        dnf:server) if dnf -q info valkey >/dev/null 2>&1; then echo valkey; else echo redis; fi ;;
+        pacman:cc) echo gcc ;;
+        pacman:libclang) echo clang ;;
+        pacman:server) echo valkey ;;
+        brew:server) echo redis ;;
+        dnf:fetch | pacman:fetch) echo curl unzip ;;
+    esac
+}
+
+by_hand() { # need -> what to get where no package manager helps
+    case $1 in
+        cargo) echo "cargo: see https://rustup.rs" ;;
+        cc) echo "a C compiler, with the C library's headers (macOS: xcode-select --install)" ;;
+        libclang) echo "libclang, with its headers (macOS: xcode-select --install)" ;;
+        server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
+        fetch) echo "curl, and unzip or python3" ;;
+        lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
+    esac
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif [ -t 0 ]; then
+        sudo "$@"
+    else # nobody is there to type a password
+        sudo -n "$@"
+    fi
+}
+
+install() { # packages...
+    if [ "$manager" != brew ] && [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+        echo "Neither root nor sudo. As root: $manager install $*" >&2
+        return 1
+    fi
+    case $manager in
+        apt-get)
+            # A package source that fails is no matter as long as the others have what is needed.
+            as_root apt-get -qq -o DPkg::Lock::Timeout=300 update || true
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+                -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 install "$@" >/dev/null
+            ;;
+        dnf) as_root dnf -q -y install "$@" ;;
+        pacman) as_root pacman -S --noconfirm --needed "$@" ;;
+        brew) brew install "$@" ;;
+    esac
+}
+
+missing() { # of the needs given
+    for need; do "has_$need" || echo "$need"; done
+}
+
+fail() { # need...
+    echo "This is missing; please install it by hand, then try again:" >&2
+    for need; do echo "  - $(by_hand "$need")" >&2; done
+    exit 1
+}
+
+lacking=$(missing "$@" | tr '\n' ' ')
+lacking=${lacking% }
+[ -n "$lacking" ] || exit 0
+
+manager=$(manager)
+wanted=$(for need in $lacking; do packages "$need"; done | tr '\n' ' ')
+if [ -n "${wanted% }" ]; then
+    echo "Missing: $lacking. Installing with $manager: $wanted"
+    # shellcheck disable=SC2086 # a list of words
+    install $wanted </dev/null || echo "$manager could not install all of it." >&2
+fi
+for need in $lacking; do
+    if [ "$need" = lint ] && command -v rustup >/dev/null; then
+        rustup component add clippy rustfmt || true
+    fi
+    # What the system offers may be too old (Redis 6 on Ubuntu 22.04), or nothing at all.
+    if [ "$need" = server ] && ! has_server; then
+        if has_fetch || tools/setup.sh fetch >/dev/null 2>&1; then
+            tools/servers.sh valkey-9.1 || true
+        fi
+    fi
+done
+lacking=$(missing "$@")
+# shellcheck disable=SC2086 # a list of words
+[ -z "$lacking" ] || fail $lacking
