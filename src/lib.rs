@@ -16,7 +16,8 @@ mod module {
     };
     use crate::server::ffi::{entry, Ctx, Entry};
     use crate::server::value::DQ_QUEUE;
-    use crate::server::{attention, events, ffi, timer};
+    use crate::server::{attention, config, events, ffi, info, timer};
+    use redis_module::configuration::ConfigurationFlags;
     use redis_module::{redis_module, Context, RedisString, Status};
     use std::ffi::CStr;
 
@@ -48,7 +49,10 @@ mod module {
         (c"dq.apply", entry!(apply::run), c"write admin"),
     ];
 
-    fn load(context: &Context, _args: &[RedisString]) -> Status {
+    fn load(context: &Context, args: &[RedisString]) -> Status {
+        if !config::are_arguments_sound(args) {
+            return Status::Err;
+        }
         // SAFETY: the context that the server passed to the load, which is running.
         let ctx = unsafe { Ctx::new(context.ctx) };
         ctx.set_module_options();
@@ -59,6 +63,7 @@ mod module {
             ffi::log(c"warning", "the server refuses what the module needs");
             return Status::Err;
         }
+        info::register(ctx);
         timer::start(ctx);
         attention::role_is(ctx.flags().is_master());
         Status::Ok
@@ -71,5 +76,17 @@ mod module {
         data_types: [DQ_QUEUE],
         init: load,
         commands: [],
+        configurations: [
+            i64: [
+                ["timer-steps", &*config::TIMER_STEPS_SETTING, config::TIMER_STEPS.0,
+                    config::TIMER_STEPS.1, config::TIMER_STEPS.2, ConfigurationFlags::DEFAULT, None],
+                ["default-ttr", &*config::DEFAULT_TTR_SETTING, config::DEFAULT_TTR.0,
+                    config::DEFAULT_TTR.1, config::DEFAULT_TTR.2, ConfigurationFlags::DEFAULT, None],
+            ],
+            string: [],
+            bool: [],
+            enum: [],
+            module_args_as_configuration: true,
+        ]
     }
 }

@@ -5,6 +5,7 @@ use super::change_or_create;
 use super::parse::{at_least, natural_u32, positive_millis, priority, Options};
 use crate::queue::add::{Add, Condition};
 use crate::server::clock::with_mint;
+use crate::server::config;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 const CONDITIONS: [&str; 3] = ["NX", "XX", "REPLACE"];
@@ -18,6 +19,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let id = args.get(2).unwrap_or_default();
     let mut ladder = None;
     let mut add = Add::new((id != b"*").then_some(id), args.get(3).unwrap_or_default());
+    add.server_ttr_ms = config::default_ttr_ms();
     let mut options = Options::new(args, 4);
     while let Some(word) = options.word(&WORDS)? {
         match word {

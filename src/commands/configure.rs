@@ -10,6 +10,7 @@ use crate::queue::clock::Now;
 use crate::queue::job::RATE_MAX;
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::Queue;
+use crate::server::config;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 const WORDS: [&str; 8] = [
@@ -74,7 +75,8 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
         ctx.reply_integer(value);
     };
     ctx.reply_map(9);
-    integer("ttr", settings.ttr_ms as i64);
+    let ttr_ms = settings.ttr_ms.unwrap_or(config::default_ttr_ms());
+    integer("ttr", ttr_ms as i64);
     integer("attempts", settings.max_attempts.into());
     ctx.reply_bytes(b"backoff");
     ctx.reply_array(settings.backoff_ms.len());

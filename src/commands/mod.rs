@@ -7,7 +7,7 @@ pub mod bpop;
 pub mod configure;
 pub mod del;
 pub mod get;
-mod glob;
+
 pub mod kick;
 pub mod len;
 pub mod nack;

@@ -153,9 +153,4 @@ impl<'a> Options<'a> {
             When::Delay(ms)
         })
     }
-
-    /// Where the next argument stands.
-    pub fn position(&self) -> usize {
-        self.next
-    }
 }

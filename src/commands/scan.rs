@@ -1,8 +1,8 @@
 //! DQ.SCAN key cursor [STATE s] [MATCH pattern] [COUNT n]
 
-use super::glob::matches;
 use super::look;
 use super::parse::{at_least, positive, state, syntax_error, Options};
+use crate::queue::glob::matches;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 const COUNT_DEFAULT: u64 = 10;

@@ -4,7 +4,7 @@ use super::clock::{Mint, Now};
 use super::effect::{Effect, Effects, Event};
 use super::error::QueueError;
 use super::job::{Place, Terms, ID_MAX, INSTANT_MAX};
-use super::settings::{check_terms, Settings};
+use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::Queue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub struct Add<'a> {
     pub when: When,
     pub priority: i32,
     pub ttr_ms: Option<u64>,
+    /// For a job that names no TTR in a queue that names none.
+    pub server_ttr_ms: u64,
     pub max_attempts: Option<u32>,
     pub backoff_ms: Option<&'a [u64]>,
     pub ttl_ms: Option<u64>,
@@ -62,6 +64,7 @@ impl<'a> Add<'a> {
             when: When::Delay(0),
             priority: 0,
             ttr_ms: None,
+            server_ttr_ms: TTR_DEFAULT_MS,
             max_attempts: None,
             backoff_ms: None,
             ttl_ms: None,
@@ -156,7 +159,7 @@ impl Queue {
 impl Add<'_> {
     /// Its own terms, and the queue's where it has none.
     fn terms<'s>(&'s self, settings: &'s Settings) -> Terms<'s> {
-        let defaults = settings.terms();
+        let defaults = settings.terms(self.server_ttr_ms);
         Terms {
             priority: self.priority,
             ttr_ms: self.ttr_ms.unwrap_or(defaults.ttr_ms),

@@ -15,6 +15,7 @@ pub mod configure;
 pub mod deliver;
 pub mod effect;
 pub mod error;
+pub mod glob;
 pub mod job;
 pub mod look;
 mod memory;

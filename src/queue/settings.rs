@@ -8,7 +8,8 @@ use std::borrow::Cow;
 /// A limit of 0 is no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    pub ttr_ms: u64,
+    /// `None`: what the server has as its default at the time of a job's adding.
+    pub ttr_ms: Option<u64>,
     pub max_attempts: u32,
     pub backoff_ms: Vec<u64>,
     /// Delayed, ready and reserved jobs together.
@@ -28,12 +29,13 @@ pub struct Rate {
     pub window_ms: u64,
 }
 
+/// The server's default lease, unless it is set to another.
 pub const TTR_DEFAULT_MS: u64 = 60_000;
 
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            ttr_ms: TTR_DEFAULT_MS,
+            ttr_ms: None,
             max_attempts: 0,
             backoff_ms: Vec::new(),
             max_len: 0,
@@ -63,7 +65,7 @@ impl SettingsChange {
     pub fn applied_to(&self, old: &Settings) -> Settings {
         let new = self.clone();
         Settings {
-            ttr_ms: new.ttr_ms.unwrap_or(old.ttr_ms),
+            ttr_ms: new.ttr_ms.or(old.ttr_ms),
             max_attempts: new.max_attempts.unwrap_or(old.max_attempts),
             backoff_ms: new.backoff_ms.unwrap_or_else(|| old.backoff_ms.clone()),
             max_len: new.max_len.unwrap_or(old.max_len),
@@ -77,10 +79,10 @@ impl SettingsChange {
 
 impl Settings {
     /// What a job gets that names nothing of its own.
-    pub fn terms(&self) -> Terms<'_> {
+    pub fn terms(&self, server_ttr_ms: u64) -> Terms<'_> {
         Terms {
             priority: 0,
-            ttr_ms: self.ttr_ms,
+            ttr_ms: self.ttr_ms.unwrap_or(server_ttr_ms),
             max_attempts: self.max_attempts,
             backoff_ms: Cow::Borrowed(&self.backoff_ms),
         }
@@ -88,7 +90,7 @@ impl Settings {
 
     /// Bounds that hold for every queue, wherever its settings came from.
     pub fn check(&self) -> Result<(), QueueError> {
-        check_terms(&self.terms())?;
+        check_terms(&self.terms(TTR_DEFAULT_MS))?;
         let rate_fits = self.rate.is_none_or(|rate| {
             (1..=RATE_MAX).contains(&u64::from(rate.count))
                 && (1..=INSTANT_MAX).contains(&rate.window_ms)

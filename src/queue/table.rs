@@ -105,10 +105,6 @@ impl IdTable {
         self.len
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The handle with this hash that `is_it` accepts; asked only if all 32 stored bits agree.
     pub fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let rank = rank_of(hash);
@@ -167,23 +163,6 @@ impl IdTable {
         true
     }
 
-    /// Puts `new` in the place of `old`. False, and no change, if `old` is not there.
-    pub fn replace(&mut self, hash: u64, old: u32, new: u32) -> bool {
-        let rank = rank_of(hash);
-        let leaf = self.leaf(rank);
-        let Some(slots) = shard_mut(&mut self.pages, leaf.index()) else {
-            return false;
-        };
-        let at = lower_bound(slots, slot(rank, old), leaf.bits);
-        if slots.get(at) != Some(&slot(rank, old)) {
-            return false;
-        }
-        slots.remove(at);
-        let at = lower_bound(slots, slot(rank, new), leaf.bits);
-        slots.insert(at, slot(rank, new));
-        true
-    }
-
     /// Visits the next few entries and returns the cursor of the next call, 0 at the end.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(u32)) -> u64 {
         let Ok(rank) = u32::try_from(cursor) else {
@@ -214,11 +193,6 @@ impl IdTable {
     /// All handles, in no order.
     pub fn handles(&self) -> impl Iterator<Item = u32> + '_ {
         self.pages.iter().flatten().flatten().map(|&s| s as u32)
-    }
-
-    /// Gives all memory back: one call of the allocator per shard, 16,000 for a million entries.
-    pub fn clear(&mut self) {
-        *self = Self::new();
     }
 
     /// Bytes on the heap.
@@ -576,7 +550,7 @@ mod tests {
         for h in (0..5000).rev() {
             assert!(table.remove(hash_of(h), h));
         }
-        assert!(table.is_empty());
+        assert_eq!(table.len(), 0);
         table.check_invariants(hash_of).unwrap();
     }
 
@@ -595,21 +569,6 @@ mod tests {
             });
         }
         assert!((100_000..100_020).contains(&asked), "{asked}");
-    }
-
-    #[test]
-    fn replaces() {
-        for hash_of in HASHES {
-            let mut table = filled(0..300, hash_of);
-            for h in 0..300 {
-                assert!(table.replace(hash_of(h), h, h + 1000));
-                assert!(!table.replace(hash_of(h), h, h + 2000));
-                assert_eq!(table.find(hash_of(h), |x| x == h + 1000), Some(h + 1000));
-            }
-            let old = |h: u32| if h >= 1000 { h - 1000 } else { h };
-            table.check_invariants(|h| hash_of(old(h))).unwrap();
-            assert_eq!(table.len(), 300);
-        }
     }
 
     /// While a scan runs, all but the first 500 handles come and go, up to `most` at a time.
@@ -752,7 +711,7 @@ mod tests {
                 table.len()
             );
         }
-        table.clear();
+        table = IdTable::new();
         assert_eq!(table.memory_bytes(), 0);
     }
 

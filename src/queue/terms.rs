@@ -111,6 +111,7 @@ impl TermsPool {
         &self.entries[number as usize].terms
     }
 
+    #[cfg(test)]
     pub fn users(&self) -> u64 {
         self.entries
             .iter()

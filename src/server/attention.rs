@@ -4,15 +4,13 @@
 use super::ffi::{Ctx, OwnString};
 use super::keyspace::{OpenKey, Value};
 use super::waiters::{Handover, OwnDelivery, Taken};
-use super::{clock, deadlines, propagate, timer, waiters};
+use super::{clock, config, deadlines, propagate, timer, waiters};
 use crate::queue::clock::Now;
 use crate::queue::deliver::Pop;
 use crate::queue::effect::{Effects, Event};
 use std::cell::Cell;
 use std::ffi::c_int;
 
-/// Steps of one firing, each of them one job or one client: about a millisecond's work.
-const STEPS: usize = 1000;
 /// While clients are paused nothing may be propagated.
 const PAUSED_RETRY_MS: u64 = 10;
 /// A key in a slot that is not ours, or not ours yet.
@@ -49,7 +47,7 @@ pub fn look(ctx: Ctx<'_>) {
         // The end of loading arms the timer again.
         return;
     }
-    let mut steps = end_waits(STEPS);
+    let mut steps = end_waits(config::timer_steps());
     if flags.is_master() {
         if ctx.is_paused() {
             return timer::look_again_in(PAUSED_RETRY_MS);

@@ -1,4 +1,5 @@
-//! Which key needs attention next: (database, key name) -> instant.
+//! Which key needs attention next: (database, key name) -> instant. Every queue stands here, those
+//! that need none at [`IDLE`], so that INFO finds them all.
 //!
 //! Entries are hints. A key that has gone, or has nothing to do, is looked at once too often and no
 //! more; what must hold is the other way: no key without an entry at or before the instant at which
@@ -7,9 +8,13 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
+use std::ops::Bound;
 use std::sync::Arc;
 
 type Name = Arc<[u8]>;
+
+/// Later than any instant: nothing to do until something happens.
+pub const IDLE: u64 = u64::MAX - 1;
 
 #[derive(Default)]
 struct Database {
@@ -104,7 +109,33 @@ pub fn remove(db: c_int, name: &[u8]) {
 
 /// The earliest instant of all.
 pub fn next() -> Option<u64> {
-    DEADLINES.with_borrow(|d| d.next().map(|(instant, ..)| instant))
+    DEADLINES.with_borrow(|d| {
+        d.next()
+            .map(|(instant, ..)| instant)
+            .filter(|&at| at < IDLE)
+    })
+}
+
+/// How many names stand here.
+pub fn len() -> usize {
+    DEADLINES.with_borrow(|d| d.databases.values().map(|db| db.by_name.len()).sum())
+}
+
+/// Up to `count` names behind the given one, over all databases in turn.
+pub fn names_after(after: Option<&(c_int, Arc<[u8]>)>, count: usize) -> Vec<(c_int, Arc<[u8]>)> {
+    DEADLINES.with_borrow(|d| {
+        let first_db = after.map_or(c_int::MIN, |&(db, _)| db);
+        let databases = d.databases.range(first_db..);
+        let names = databases.flat_map(|(&db, database)| {
+            let behind = match after {
+                Some((of, name)) if *of == db => Bound::Excluded(Arc::clone(name)),
+                _ => Bound::Unbounded,
+            };
+            let names = database.by_name.range((behind, Bound::Unbounded));
+            names.map(move |(name, _)| (db, Arc::clone(name)))
+        });
+        names.take(count).collect()
+    })
 }
 
 /// Takes out the key that has waited longest for attention.

@@ -12,7 +12,6 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 /// Calls a function of the module API, all of which the load has checked to be there.
 macro_rules! api {
     ($name:ident $(, $arg:expr)* $(,)?) => {{
-        #[allow(static_mut_refs)]
         let function = redis_module::raw::$name;
         match function {
             Some(function) => function($($arg),*),

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 /// The value of a queue's key.
 pub struct Value {
     pub queue: Queue,
-    /// The instant at which the key stands in `deadlines`, or u64::MAX.
+    /// The instant at which the key stands in `deadlines`, or u64::MAX where it does not.
     pub armed_for: u64,
     /// Dues up to then have been told to those who listen.
     pub announced_ms: u64,
@@ -45,9 +45,13 @@ impl<'a> OpenKey<'a> {
     }
 
     /// For a look at what a name holds, leaving no trace.
+    pub fn peek(ctx: Ctx<'a>, name: RawString) -> Result<Self, Refusal> {
+        let mode = raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH;
+        Self::open_as(ctx, name, mode as c_int)
+    }
+
     pub fn holds_queue(ctx: Ctx<'a>, name: RawString) -> bool {
-        let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH) as c_int;
-        Self::open_as(ctx, name, mode).is_ok_and(|open| open.value.is_some())
+        Self::peek(ctx, name).is_ok_and(|open| open.value.is_some())
     }
 
     fn open_as(ctx: Ctx<'a>, name: RawString, mode: c_int) -> Result<Self, Refusal> {
@@ -172,7 +176,11 @@ fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
         .then(|| queue.next_due(Now::from_ms(value.announced_ms)))
         .flatten();
     let instants = [queue.next_event(), delivery, announcement];
-    instants.into_iter().flatten().min().unwrap_or(u64::MAX)
+    instants
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(deadlines::IDLE)
 }
 
 impl Drop for OpenKey<'_> {

@@ -5,9 +5,11 @@
 
 pub mod attention;
 pub mod clock;
+pub mod config;
 pub mod deadlines;
 pub mod events;
 pub mod ffi;
+pub mod info;
 pub mod keyspace;
 pub mod propagate;
 pub mod timer;

@@ -52,6 +52,13 @@ pub fn start(ctx: ffi::Ctx<'_>) {
     });
 }
 
+/// The module's own context, for a look at keys where the server passes none. Nothing is written
+/// with it: what it propagates is not flushed.
+pub fn with_own_context<T>(look: impl FnOnce(ffi::Ctx<'_>) -> T) -> T {
+    // SAFETY: made at load, and never freed.
+    look(unsafe { ffi::Ctx::new(TIMER.with(|timer| timer.ctx.get())) })
+}
+
 /// Something needs attention at that instant.
 pub fn arm(instant: u64) {
     TIMER.with(|timer| {
@@ -142,7 +149,8 @@ mod wakeup {
     pub fn open(on_readable: OnReadable) -> c_int {
         // SAFETY: plain system calls; the event loop keeps the callback, which is static.
         unsafe {
-            if raw::RedisModule_EventLoopAdd.is_none() {
+            let add = raw::RedisModule_EventLoopAdd;
+            if add.is_none() {
                 return -1;
             }
             let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;

@@ -56,7 +56,6 @@ struct Parcel {
 pub struct Taken {
     client: *mut raw::RedisModuleBlockedClient,
     parcel: *mut Parcel,
-    pub wish: Wish,
 }
 
 struct Waiter {
@@ -273,7 +272,6 @@ pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<Taken> {
     withdraw(ticket, served_on).map(|waiter| Taken {
         client: waiter.client,
         parcel: waiter.parcel,
-        wish: waiter.wish,
     })
 }
 
