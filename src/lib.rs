@@ -11,12 +11,12 @@ mod server;
 #[cfg(feature = "module")]
 mod module {
     use crate::commands::{
-        ack, add, apply, bpop, configure, del, get, kick, len, nack, peek, pop, purge, reschedule,
-        scan, stats, touch,
+        ack, add, apply, bpop, configure, del, docs, get, kick, len, nack, peek, pop, purge,
+        reschedule, scan, stats, touch,
     };
     use crate::server::ffi::{entry, Ctx, Entry};
     use crate::server::value::DQ_QUEUE;
-    use crate::server::{attention, config, events, ffi, info, timer};
+    use crate::server::{attention, command_info, config, events, ffi, graveyard, info, timer};
     use redis_module::configuration::ConfigurationFlags;
     use redis_module::{redis_module, Context, RedisString, Status};
     use std::ffi::CStr;
@@ -63,8 +63,10 @@ mod module {
             ffi::log(c"warning", "the server refuses what the module needs");
             return Status::Err;
         }
+        command_info::describe_all(ctx, &docs::COMMANDS);
         info::register(ctx);
         timer::start(ctx);
+        graveyard::start();
         attention::role_is(ctx.flags().is_master());
         Status::Ok
     }

@@ -52,7 +52,7 @@ fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
 /// From anybody but a master or a file: all of it, or nothing.
 fn apply_whole(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
     let mut trial: Queue = match open.queue() {
-        Some(queue) => queue.clone(),
+        Some(queue) => queue.copied(),
         None => value::new_queue(),
     };
     propagate::apply(&mut trial, bytes)?;

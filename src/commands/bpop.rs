@@ -5,9 +5,13 @@ use super::{change_named, reply_delivery};
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
 use crate::server::clock::{now, with_mint};
+use crate::server::command_info::{tell_key_at, Access};
 use crate::server::ffi::{Args, Ctx, Refusal};
 use crate::server::waiters::{self, Handover, Wish};
 use std::ops::Range;
+
+/// What is done to each key.
+pub const ACCESS: Access = Access::ReadUpdate;
 
 /// Where keys, timeout and options stand.
 struct Layout {
@@ -19,7 +23,9 @@ struct Layout {
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     if ctx.is_asked_for_keys() {
         if let Ok(layout) = layout(args) {
-            layout.keys.for_each(|index| ctx.tell_key_at(index));
+            layout
+                .keys
+                .for_each(|index| tell_key_at(ctx, index, ACCESS));
         }
         return Ok(());
     }

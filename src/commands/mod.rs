@@ -6,6 +6,7 @@ pub mod apply;
 pub mod bpop;
 pub mod configure;
 pub mod del;
+pub mod docs;
 pub mod get;
 
 pub mod kick;

@@ -23,20 +23,23 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     pop.count = count.unwrap_or(1);
 
     let mut delivered = 0;
-    if count.is_some() {
-        ctx.reply_array_of_unknown_len();
-    }
     let popped = change(ctx, args, |queue, now, effects| {
+        if count.is_some() {
+            ctx.reply_array_of_unknown_len();
+        }
         with_mint(|mint| {
             delivered = queue.pop(&pop, now, mint, effects, |job| {
                 reply_delivery(ctx, None, job)
             })
-        })
-    });
-    if count.is_some() {
-        ctx.set_array_len(delivered as usize);
-    } else if delivered == 0 && popped.is_ok() {
-        ctx.reply_null_array();
+        });
+        if count.is_some() {
+            ctx.set_array_len(delivered as usize);
+        }
+    })?;
+    match popped {
+        None if count.is_some() => ctx.reply_array(0),
+        _ if count.is_none() && delivered == 0 => ctx.reply_null_array(),
+        _ => {}
     }
-    popped.map(|_| ())
+    Ok(())
 }

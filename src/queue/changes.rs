@@ -7,7 +7,6 @@ use super::clock::Now;
 use super::effect::{Change, Death, Effect, Effects, Removal, FOREVER};
 use super::error::QueueError;
 use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
-use super::memory::Memory;
 use super::rate::RateWindow;
 use super::schedule::Standing;
 use super::settings::{check_terms, Settings};
@@ -172,7 +171,7 @@ impl Queue {
         Ok(())
     }
 
-    fn insert(&mut self, job: NewJob<'_>) {
+    pub(super) fn insert(&mut self, job: NewJob<'_>) {
         let place = job.place;
         let handle = self.jobs.insert(job);
         self.link(handle, place);
@@ -377,8 +376,8 @@ impl Queue {
 
     fn configure(&mut self, settings: Settings) {
         self.kept = true;
-        if settings.dedupe_ms == 0 {
-            self.memory = Memory::new(self.jobs.hasher().clone());
+        if settings.dedupe_ms == 0 && self.memory.len() > 0 {
+            self.set_memory_aside();
         }
         if settings.rate != self.settings.rate {
             self.rate = settings.rate.map(|rate| Box::new(RateWindow::new(rate)));

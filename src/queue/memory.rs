@@ -118,6 +118,11 @@ impl Memory {
         entries.map(|entry| (&*entry.id, entry.until))
     }
 
+    /// Frees about `count` ids of a memory that is not used any more; false at the end.
+    pub fn shed(&mut self, count: usize) -> bool {
+        self.ids.shed(count) || self.table.shed(count) || self.by_until.shed(count)
+    }
+
     pub fn memory_bytes(&self) -> usize {
         self.id_bytes
             + self.ids.memory_bytes()

@@ -20,6 +20,7 @@ pub mod job;
 pub mod look;
 mod memory;
 mod rate;
+pub mod remains;
 pub mod remove;
 pub mod reschedule;
 mod schedule;
@@ -39,6 +40,7 @@ use effect::{Effect, Effects, FOREVER};
 use job::{Handle, Place};
 use memory::Memory;
 use rate::RateWindow;
+use remains::Remains;
 use schedule::{Schedule, Standing};
 use settings::Settings;
 use skiplist::Skiplist;
@@ -57,7 +59,6 @@ impl HashSeed {
     }
 }
 
-#[derive(Clone)]
 pub struct Queue {
     jobs: Store,
     /// Delayed and ready jobs.
@@ -81,6 +82,7 @@ pub struct Queue {
     deaths: u64,
     token: u64,
     totals: Box<Totals>,
+    remains: Vec<Remains>,
 }
 
 impl Queue {
@@ -100,18 +102,31 @@ impl Queue {
             deaths: 0,
             token: 0,
             totals: Box::default(),
+            remains: Vec::new(),
         }
     }
 
     /// As COPY makes it: the same data, counting from 0.
     pub fn copied(&self) -> Self {
         Queue {
-            totals: Box::default(),
+            jobs: self.jobs.clone(),
+            schedule: self.schedule.clone(),
+            reserved: self.reserved.clone(),
+            dead: self.dead.clone(),
+            expiring: self.expiring.clone(),
+            memory: self.memory.clone(),
+            settings: Arc::clone(&self.settings),
             rate: self
                 .settings
                 .rate
                 .map(|rate| Box::new(RateWindow::new(rate))),
-            ..self.clone()
+            paused_until: self.paused_until,
+            kept: self.kept,
+            seq: self.seq,
+            deaths: self.deaths,
+            token: self.token,
+            totals: Box::default(),
+            remains: Vec::new(),
         }
     }
 

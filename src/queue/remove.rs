@@ -45,28 +45,53 @@ impl Queue {
     }
 
     /// Carries out a purge: delayed is what is due after `cut`, ready the rest of the schedule.
+    ///
+    /// The fewer of those that go and those that stay are moved: the larger part is never touched
+    /// one by one.
     pub(super) fn apply_purge(&mut self, state: Option<State>, cut: u64) {
-        let Some(state) = state else {
-            let hasher = self.jobs.hasher().clone();
-            self.jobs = super::Store::new(hasher);
-            self.schedule = Default::default();
-            self.reserved = Default::default();
-            self.dead = Default::default();
-            self.expiring = Default::default();
+        let going = self.len(state, Now::from_ms(cut));
+        if state.is_none() || going == self.jobs.len() {
+            return self.set_jobs_aside();
+        }
+        if going <= self.jobs.len() / 2 {
+            let handles: Vec<Handle> = self.of_state_at_cut(state, cut).collect();
+            return handles.into_iter().for_each(|handle| self.remove(handle));
+        }
+        let others = State::ALL.into_iter().filter(|&other| state != Some(other));
+        let staying: Vec<Handle> = others
+            .flat_map(|other| self.of_state_at_cut(Some(other), cut).collect::<Vec<_>>())
+            .collect();
+        self.keep_only(&staying);
+    }
+
+    fn of_state_at_cut(
+        &self,
+        state: Option<State>,
+        cut: u64,
+    ) -> Box<dyn Iterator<Item = Handle> + '_> {
+        let seq = |handle| self.jobs.seq(handle);
+        let handle = |(_, handle)| handle;
+        match state {
+            Some(State::Delayed) => Box::new(self.schedule.by_due(cut + 1, seq).map(handle)),
+            Some(State::Ready) => {
+                let due = move |&(due, _): &(u64, Handle)| due <= cut;
+                Box::new(self.schedule.by_due(0, seq).take_while(due).map(handle))
+            }
+            Some(State::Reserved) => Box::new(self.reserved.iter().map(handle)),
+            Some(State::Dead) => Box::new(self.dead.iter().map(handle)),
+            None => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// Moves these jobs into a store of their own, and sets the others aside with the old one.
+    fn keep_only(&mut self, staying: &[Handle]) {
+        self.set_jobs_aside();
+        let Some(aside) = self.remains.pop() else {
             return;
         };
-        let seq = |handle| self.jobs.seq(handle);
-        let handles: Vec<Handle> = match state {
-            State::Delayed => self.schedule.by_due(cut + 1, seq).map(|(_, h)| h).collect(),
-            State::Ready => self
-                .schedule
-                .by_due(0, seq)
-                .take_while(|&(due, _)| due <= cut)
-                .map(|(_, h)| h)
-                .collect(),
-            State::Reserved => self.reserved.iter().map(|(_, h)| h).collect(),
-            State::Dead => self.dead.iter().map(|(_, h)| h).collect(),
-        };
-        handles.into_iter().for_each(|handle| self.remove(handle));
+        for &handle in staying {
+            self.insert(aside.job(handle));
+        }
+        self.remains.push(aside);
     }
 }

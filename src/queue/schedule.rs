@@ -129,6 +129,15 @@ impl Schedule {
         merge(plain, ranked, |a, b| a.0.priority <= b.0.priority).map(|(_, handle)| handle)
     }
 
+    /// Frees about `count` entries of a schedule that is not used any more; false at the end.
+    pub fn shed(&mut self, count: usize) -> bool {
+        let ranked = &mut self.ranked;
+        self.plain.shed(count)
+            || ranked
+                .as_mut()
+                .is_some_and(|ranked| ranked.by_due.shed(count) || ranked.by_rank.shed(count))
+    }
+
     pub fn memory_bytes(&self) -> usize {
         let ranked = self.ranked.as_ref().map_or(0, |r| {
             size_of::<Ranked>() + r.by_due.memory_bytes() + r.by_rank.memory_bytes()

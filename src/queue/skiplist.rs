@@ -276,6 +276,12 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// The bytes of heap asked for. Visits every node.
+    /// Frees about `count` entries of a list that is not used any more; false at the end.
+    pub fn shed(&mut self, count: usize) -> bool {
+        let nodes = count.div_ceil(NODE);
+        self.bottom.shed(nodes) || self.uppers.iter_mut().any(|level| level.shed(nodes))
+    }
+
     pub fn memory_bytes(&self) -> usize {
         let uppers: usize = self.uppers.iter().map(Level::memory_bytes).sum();
         self.bottom.memory_bytes()
@@ -807,6 +813,21 @@ impl<K, V> Index<u32> for Level<K, V> {
 impl<K, V> IndexMut<u32> for Level<K, V> {
     fn index_mut(&mut self, id: u32) -> &mut Node<K, V> {
         &mut self.segments[id as usize / SEGMENT].nodes[id as usize % SEGMENT]
+    }
+}
+
+impl<K, V> Level<K, V> {
+    /// Frees up to `count` nodes; false where there are none.
+    fn shed(&mut self, count: usize) -> bool {
+        let Some(segment) = self.segments.last_mut() else {
+            return false;
+        };
+        let kept = segment.nodes.len().saturating_sub(count.max(1));
+        segment.nodes.truncate(kept);
+        if segment.nodes.is_empty() {
+            self.segments.pop();
+        }
+        true
     }
 }
 

@@ -148,6 +148,19 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Frees about `count` values of a slab that is not used any more; false at the end.
+    pub fn shed(&mut self, count: usize) -> bool {
+        let Some(segment) = self.segments.last_mut() else {
+            return false;
+        };
+        let kept = segment.entries.len().saturating_sub(count.max(1));
+        segment.entries.truncate(kept);
+        if segment.entries.is_empty() {
+            self.segments.pop();
+        }
+        true
+    }
+
     /// Heap bytes asked for, without what the values own themselves.
     pub fn memory_bytes(&self) -> usize {
         let entries: usize = self.segments.iter().map(|s| s.entries.capacity()).sum();

@@ -284,6 +284,11 @@ impl Store {
         }
     }
 
+    /// Frees about `count` jobs of a store that is not used any more; false at the end.
+    pub fn shed(&mut self, count: usize) -> bool {
+        self.slots.shed(count) || self.rares.shed(count) || self.table.shed(count)
+    }
+
     /// One step of a scan over all jobs: see [`IdTable::scan`].
     pub fn scan(&self, cursor: u64, visit: impl FnMut(Handle)) -> u64 {
         self.table.scan(cursor, visit)

@@ -40,7 +40,7 @@
 //! all stays right, but they are moved as a whole, so the caller's hash must be seeded. 2^32
 //! handles need 2^26 shards; splitting would end, and shards only lengthen, at 2^31.
 //!
-//! **Scan.** The cursor is the rank to go on from. Neither growth nor shrinking nor `replace`
+//! **Scan.** The cursor is the rank to go on from. Neither growth nor shrinking
 //! changes the rank of an entry, and a call visits all entries from its cursor up to, not
 //! including, the cursor that it returns. So the calls from 0 to 0 cover all ranks, and an entry
 //! that stays throughout is visited by the one call whose interval has its rank. A cursor holds
@@ -193,6 +193,19 @@ impl IdTable {
     /// All handles, in no order.
     pub fn handles(&self) -> impl Iterator<Item = u32> + '_ {
         self.pages.iter().flatten().flatten().map(|&s| s as u32)
+    }
+
+    /// Frees about `count` entries of a table that is not used any more; false at the end.
+    pub fn shed(&mut self, count: usize) -> bool {
+        for _ in 0..count.div_ceil(SPLIT_ABOVE) {
+            let Some(page) = self.pages.last_mut() else {
+                return false;
+            };
+            if page.pop().is_none() {
+                self.pages.pop();
+            }
+        }
+        true
     }
 
     /// Bytes on the heap.

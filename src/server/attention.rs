@@ -4,7 +4,7 @@
 use super::ffi::{Ctx, OwnString};
 use super::keyspace::{OpenKey, Value};
 use super::waiters::{Handover, OwnDelivery, Taken};
-use super::{clock, config, deadlines, propagate, timer, waiters};
+use super::{clock, config, deadlines, graveyard, propagate, timer, waiters};
 use crate::queue::clock::Now;
 use crate::queue::deliver::Pop;
 use crate::queue::effect::{Effects, Event};
@@ -47,7 +47,7 @@ pub fn look(ctx: Ctx<'_>) {
         // The end of loading arms the timer again.
         return;
     }
-    let mut steps = end_waits(config::timer_steps());
+    let mut steps = graveyard::shed(end_waits(config::timer_steps()));
     if flags.is_master() {
         if ctx.is_paused() {
             return timer::look_again_in(PAUSED_RETRY_MS);
@@ -66,6 +66,9 @@ pub fn look(ctx: Ctx<'_>) {
 /// Arms the timer for what comes next.
 fn rearm() {
     let deadline = IS_MASTER.get().then(deadlines::next).flatten();
+    if !graveyard::is_empty() {
+        timer::look_again_in(1);
+    }
     if let Some(instant) = deadline.into_iter().chain(waiters::next_until()).min() {
         if instant <= clock::now().ms() {
             timer::look_again_in(1);

@@ -279,11 +279,6 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_IsKeysPositionRequest, self.raw) != 0 }
     }
 
-    pub fn tell_key_at(self, index: usize) {
-        // SAFETY: the call asked for keys.
-        unsafe { api!(RedisModule_KeyAtPos, self.raw, index as c_int) };
-    }
-
     /// Whether this node serves the key's slot, in a cluster: a keyed call is refused where not.
     pub fn owns_slot_of(self, key: RawString) -> bool {
         // SAFETY: the format names one module string; the reply is freed here.

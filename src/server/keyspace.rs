@@ -1,7 +1,7 @@
 //! A queue's key: open, create, finish, drop.
 
 use super::ffi::{api, bytes_of, Ctx, RawString, Refusal, OK};
-use super::{attention, clock, deadlines, propagate, value, waiters};
+use super::{attention, clock, deadlines, graveyard, propagate, value, waiters};
 use crate::queue::clock::Now;
 use crate::queue::effect::{Effect, Effects};
 use crate::queue::Queue;
@@ -133,6 +133,9 @@ impl<'a> OpenKey<'a> {
     pub fn finish(mut self, now: Now, effects: &mut Effects) {
         let (ctx, name, db) = (self.ctx, self.name, self.ctx.selected_db());
         let dropped = self.is_disposable(db);
+        if let Some(queue) = self.queue() {
+            graveyard::lay(queue.take_remains());
+        }
         if dropped {
             effects.push(&Effect::Dropped);
             self.delete();

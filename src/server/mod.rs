@@ -5,10 +5,12 @@
 
 pub mod attention;
 pub mod clock;
+pub mod command_info;
 pub mod config;
 pub mod deadlines;
 pub mod events;
 pub mod ffi;
+pub mod graveyard;
 pub mod info;
 pub mod keyspace;
 pub mod propagate;

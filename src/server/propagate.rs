@@ -1,7 +1,7 @@
 //! Effects to replication, AOF, WATCH and keyspace events; and from there back into a queue.
 
-use super::clock;
 use super::ffi::{api, log, Ctx, RawString};
+use super::{clock, graveyard};
 use crate::queue::effect::{decode, Effect, Effects, Event};
 use crate::queue::error::QueueError;
 use crate::queue::stats::Totals;
@@ -80,6 +80,7 @@ pub fn apply(queue: &mut Queue, bytes: &[u8]) -> Result<bool, QueueError> {
         }
     }
     clock::with_mint(|mint| mint.raise_token(queue.token_floor()));
+    graveyard::lay(queue.take_remains());
     Ok(dropped)
 }
 

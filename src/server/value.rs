@@ -2,7 +2,7 @@
 
 use super::ffi::{api, bytes_of, guarded, log, RawString};
 use super::keyspace::Value;
-use super::{attention, clock, deadlines, propagate};
+use super::{attention, clock, deadlines, graveyard, propagate};
 use crate::queue::effect::{encode, Effect, EFFECTS_VERSION};
 use crate::queue::{HashSeed, Queue};
 use lazy_static::lazy_static;
@@ -177,11 +177,12 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
     });
 }
 
-/// May run on a background thread: drops plain memory and touches nothing else.
+/// May run on a background thread, where it drops plain memory and touches nothing else.
 unsafe extern "C" fn free(value: *mut c_void) {
     guarded("free", (), || {
         // SAFETY: made by `Box::into_raw`, and given back by the server once.
-        drop(unsafe { Box::from_raw(value.cast::<Value>()) });
+        let value = unsafe { Box::from_raw(value.cast::<Value>()) };
+        graveyard::bury(value.queue);
     });
 }
 

@@ -1,0 +1,356 @@
+//! What the server can tell about the commands, as it does about its own: the text of COMMAND DOCS,
+//! which redis-cli completes and hints from, arity, keys, ACL categories.
+//!
+//! docs/commands.md is the long form.
+
+use super::bpop;
+use crate::server::command_info::{About, Access, Arg, Keys};
+
+const KEY: Arg = Arg::key(c"key");
+const ID: Arg = Arg::string(c"id");
+const IDS: Arg = ID.multiple();
+const TTR: Arg = Arg::integer(c"ttr").shown(c"ms").after(c"TTR").optional();
+const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
+const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
+const TOKEN: Arg = Arg::string(c"token").after(c"TOKEN").optional();
+const PRIORITY: Arg = Arg::integer(c"priority").after(c"PRIORITY").optional();
+const ATTEMPTS: Arg = Arg::integer(c"attempts")
+    .shown(c"count")
+    .after(c"ATTEMPTS")
+    .optional();
+const DELAY: Arg = Arg::integer(c"delay").shown(c"ms").after(c"DELAY");
+const AT: Arg = Arg::unix_time(c"at")
+    .shown(c"unix-time-milliseconds")
+    .after(c"AT");
+const BACKOFF: Arg = Arg::block(
+    c"backoff",
+    &[
+        Arg::integer(c"steps").shown(c"count"),
+        Arg::integer(c"step").shown(c"ms").optional().multiple(),
+    ],
+)
+.after(c"BACKOFF")
+.optional();
+const STATES: [Arg; 4] = [
+    Arg::word(c"delayed", c"DELAYED"),
+    Arg::word(c"ready", c"READY"),
+    Arg::word(c"reserved", c"RESERVED"),
+    Arg::word(c"dead", c"DEAD"),
+];
+const STATE: Arg = Arg::one_of(c"state", &STATES);
+
+const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
+
+pub static COMMANDS: [About; 20] = [
+    About {
+        name: c"dq.add",
+        summary: c"Adds a job to a queue. Creates the queue if it is not there.",
+        complexity: c"O(log N) with N jobs in the queue",
+        tips: TIME_MATTERS,
+        arity: -4,
+        keys: Keys::First(Access::Update),
+        categories: c"write fast",
+        args: &[
+            KEY,
+            Arg::one_of(c"id-selector", &[Arg::word(c"auto-id", c"*"), ID]),
+            Arg::string(c"payload"),
+            Arg::one_of(
+                c"condition",
+                &[
+                    Arg::word(c"nx", c"NX"),
+                    Arg::word(c"xx", c"XX"),
+                    Arg::word(c"replace", c"REPLACE"),
+                ],
+            )
+            .optional(),
+            Arg::one_of(c"due", &[DELAY, AT]).optional(),
+            PRIORITY,
+            TTR,
+            ATTEMPTS,
+            BACKOFF,
+            Arg::integer(c"ttl").shown(c"ms").after(c"TTL").optional(),
+        ],
+    },
+    About {
+        name: c"dq.pop",
+        summary: c"Reserves ready jobs of a queue, or removes them at delivery.",
+        complexity: c"O(M log N) with N jobs in the queue, M of them delivered",
+        tips: TIME_MATTERS,
+        arity: -2,
+        keys: Keys::First(Access::ReadUpdate),
+        categories: c"write fast",
+        args: &[
+            KEY,
+            Arg::one_of(c"which", &[COUNT, ID.after(c"ID")]).optional(),
+            TTR,
+            NOACK,
+        ],
+    },
+    About {
+        name: c"dq.bpop",
+        summary: c"Reserves ready jobs of the first of several queues that has any. Blocks until one has otherwise.",
+        complexity: c"O(K + M log N) with K keys and N jobs in the queue, M of them delivered",
+        tips: TIME_MATTERS,
+        arity: -3,
+        keys: Keys::Told(bpop::ACCESS),
+        categories: c"write slow blocking",
+        args: &[
+            KEY.multiple(),
+            Arg::double(c"timeout").shown(c"seconds"),
+            COUNT.optional(),
+            TTR,
+            NOACK,
+        ],
+    },
+    About {
+        name: c"dq.ack",
+        summary: c"Removes delivered jobs that are finished.",
+        complexity: c"O(M log N) with N jobs in the queue and M ids",
+        tips: c"",
+        arity: -3,
+        keys: Keys::First(Access::Delete),
+        categories: c"write fast",
+        args: &[
+            KEY,
+            Arg::one_of(
+                c"jobs",
+                &[
+                    IDS,
+                    Arg::block(c"delivery", &[ID, Arg::string(c"token")])
+                        .after(c"WITHTOKENS")
+                        .multiple(),
+                ],
+            ),
+        ],
+    },
+    About {
+        name: c"dq.del",
+        summary: c"Removes jobs in any state.",
+        complexity: c"O(M log N) with N jobs in the queue and M ids",
+        tips: c"",
+        arity: -3,
+        keys: Keys::First(Access::Delete),
+        categories: c"write fast",
+        args: &[
+            KEY,
+            Arg::word(c"unreserved", c"UNRESERVED").optional(),
+            IDS,
+        ],
+    },
+    About {
+        name: c"dq.nack",
+        summary: c"Gives a delivered job back, to be delivered again or to be dead.",
+        complexity: c"O(log N) with N jobs in the queue",
+        tips: TIME_MATTERS,
+        arity: -3,
+        keys: Keys::First(Access::Update),
+        categories: c"write fast",
+        args: &[
+            KEY,
+            ID,
+            TOKEN,
+            DELAY.optional(),
+            PRIORITY,
+            Arg::one_of(
+                c"outcome",
+                &[
+                    Arg::word(c"silent", c"SILENT"),
+                    Arg::word(c"fail", c"FAIL"),
+                    Arg::word(c"fatal", c"FATAL"),
+                ],
+            )
+            .optional(),
+        ],
+    },
+    About {
+        name: c"dq.touch",
+        summary: c"Begins the lease of a reserved job anew.",
+        complexity: c"O(log N) with N jobs in the queue",
+        tips: TIME_MATTERS,
+        arity: -3,
+        keys: Keys::First(Access::Update),
+        categories: c"write fast",
+        args: &[KEY, ID, TOKEN, TTR],
+    },
+    About {
+        name: c"dq.reschedule",
+        summary: c"Moves delayed and ready jobs to another due.",
+        complexity: c"O(M log N) with N jobs in the queue and M ids",
+        tips: c"",
+        arity: -5,
+        keys: Keys::First(Access::Update),
+        categories: c"write fast",
+        args: &[KEY, Arg::one_of(c"due", &[DELAY, AT]), IDS],
+    },
+    About {
+        name: c"dq.kick",
+        summary: c"Makes dead jobs ready again.",
+        complexity: c"O(M log N) with N jobs in the queue, M of them made ready or named",
+        tips: c"",
+        arity: -4,
+        keys: Keys::First(Access::Update),
+        categories: c"write slow",
+        args: &[
+            KEY,
+            Arg::one_of(
+                c"which",
+                &[
+                    COUNT,
+                    Arg::block(c"ids", &[Arg::integer(c"numids"), IDS]).after(c"IDS"),
+                ],
+            ),
+        ],
+    },
+    About {
+        name: c"dq.purge",
+        summary: c"Removes all jobs of one state, or of all.",
+        complexity: c"O(M log N) with N jobs in the queue, M of them removed",
+        tips: c"",
+        arity: 3,
+        keys: Keys::First(Access::Delete),
+        categories: c"write slow",
+        args: &[
+            KEY,
+            Arg::one_of(
+                c"state",
+                &[
+                    STATES[0],
+                    STATES[1],
+                    STATES[2],
+                    STATES[3],
+                    Arg::word(c"all", c"ALL"),
+                ],
+            ),
+        ],
+    },
+    About {
+        name: c"dq.get",
+        summary: c"Shows a job with all its fields.",
+        complexity: c"O(1)",
+        tips: TIME_MATTERS,
+        arity: 3,
+        keys: Keys::First(Access::Read),
+        categories: c"read fast",
+        args: &[KEY, ID],
+    },
+    About {
+        name: c"dq.peek",
+        summary: c"Shows the first jobs of a state, in its own order.",
+        complexity: c"O(log N + M) with N jobs in the queue, M of them shown; with FROM or TO also those ready jobs that are passed over",
+        tips: TIME_MATTERS,
+        arity: -3,
+        keys: Keys::First(Access::Read),
+        categories: c"read slow",
+        args: &[
+            KEY,
+            STATE,
+            Arg::unix_time(c"from").shown(c"unix-time-milliseconds").after(c"FROM").optional(),
+            Arg::unix_time(c"to").shown(c"unix-time-milliseconds").after(c"TO").optional(),
+            COUNT.optional(),
+        ],
+    },
+    About {
+        name: c"dq.scan",
+        summary: c"Iterates over the ids of a queue's jobs.",
+        complexity: c"O(1) for every call. O(N) for a complete iteration, with N jobs in the queue",
+        tips: TIME_MATTERS,
+        arity: -3,
+        keys: Keys::First(Access::Read),
+        categories: c"read slow",
+        args: &[
+            KEY,
+            Arg::integer(c"cursor"),
+            STATE.after(c"STATE").optional(),
+            Arg::pattern(c"pattern").after(c"MATCH").optional(),
+            COUNT.optional(),
+        ],
+    },
+    About {
+        name: c"dq.len",
+        summary: c"Counts the jobs of one state, or those that are not dead.",
+        complexity: c"O(log N) with N jobs in the queue",
+        tips: TIME_MATTERS,
+        arity: -2,
+        keys: Keys::First(Access::Measure),
+        categories: c"read fast",
+        args: &[KEY, STATE.optional()],
+    },
+    About {
+        name: c"dq.stats",
+        summary: c"Shows how many jobs a queue holds and what happened to them so far.",
+        complexity: c"O(log N) with N jobs in the queue",
+        tips: TIME_MATTERS,
+        arity: 2,
+        keys: Keys::First(Access::Read),
+        categories: c"read fast",
+        args: &[KEY],
+    },
+    About {
+        name: c"dq.cfgset",
+        summary: c"Changes settings of a queue. Creates the queue if it is not there.",
+        complexity: c"O(1), or O(M log N) where a new DEADLEN removes M of N jobs",
+        tips: c"",
+        arity: -2,
+        keys: Keys::First(Access::Update),
+        categories: c"write fast",
+        args: &[
+            KEY,
+            TTR,
+            ATTEMPTS,
+            BACKOFF,
+            Arg::integer(c"maxlen").shown(c"count").after(c"MAXLEN").optional(),
+            Arg::integer(c"deadlen").shown(c"count").after(c"DEADLEN").optional(),
+            Arg::integer(c"dedupe").shown(c"ms").after(c"DEDUPE").optional(),
+            Arg::integer(c"maxreserved").shown(c"count").after(c"MAXRESERVED").optional(),
+            Arg::block(
+                c"rate",
+                &[
+                    Arg::integer(c"deliveries").shown(c"count"),
+                    Arg::integer(c"window").shown(c"ms"),
+                ],
+            )
+            .after(c"RATE")
+            .optional(),
+        ],
+    },
+    About {
+        name: c"dq.cfgget",
+        summary: c"Shows the settings of a queue.",
+        complexity: c"O(1)",
+        tips: TIME_MATTERS,
+        arity: 2,
+        keys: Keys::First(Access::Read),
+        categories: c"read fast",
+        args: &[KEY],
+    },
+    About {
+        name: c"dq.pause",
+        summary: c"Stops deliveries from a queue. Creates the queue if it is not there.",
+        complexity: c"O(1)",
+        tips: c"",
+        arity: -2,
+        keys: Keys::First(Access::Update),
+        categories: c"write fast",
+        args: &[KEY, Arg::integer(c"ms").optional()],
+    },
+    About {
+        name: c"dq.resume",
+        summary: c"Ends the pause of a queue.",
+        complexity: c"O(1)",
+        tips: c"",
+        arity: 2,
+        keys: Keys::First(Access::Update),
+        categories: c"write fast",
+        args: &[KEY],
+    },
+    About {
+        name: c"dq.apply",
+        summary: c"An internal command for replication and the AOF. Not for users.",
+        complexity: c"O(M log N) with N jobs in the queue and M effects",
+        tips: c"",
+        arity: 3,
+        keys: Keys::First(Access::Update),
+        categories: c"write slow admin dangerous",
+        args: &[KEY, Arg::string(c"effects")],
+    },
+];

@@ -1,0 +1,91 @@
+//! What is left of a queue, or of the part of it that was purged: freed in small steps, because a
+//! million jobs at once would hold up the server for a tenth of a second.
+
+use super::job::Handle;
+use super::memory::Memory;
+use super::schedule::Schedule;
+use super::skiplist::Skiplist;
+use super::store::{NewJob, Store};
+use super::Queue;
+
+/// Nothing refers to it any more.
+pub struct Remains {
+    jobs: Store,
+    schedule: Schedule,
+    lists: [Skiplist<u64>; 3],
+    memory: Memory,
+    /// Of queues that this one had purged itself.
+    older: Vec<Remains>,
+}
+
+impl Remains {
+    /// A job as it stood.
+    pub(super) fn job(&self, handle: Handle) -> NewJob<'_> {
+        NewJob {
+            id: self.jobs.id(handle),
+            payload: self.jobs.payload(handle),
+            seq: self.jobs.seq(handle),
+            due: self.jobs.due(handle),
+            place: self.jobs.place(handle),
+            terms: self.jobs.terms(handle),
+            life: self.jobs.life(handle),
+        }
+    }
+
+    /// Frees about `count` things; false once nothing is left.
+    pub fn shed(&mut self, count: usize) -> bool {
+        if let Some(older) = self.older.last_mut() {
+            if !older.shed(count) {
+                self.older.pop();
+            }
+            return true;
+        }
+        self.jobs.shed(count)
+            || self.schedule.shed(count)
+            || self.lists.iter_mut().any(|list| list.shed(count))
+            || self.memory.shed(count)
+    }
+}
+
+impl From<Queue> for Remains {
+    fn from(queue: Queue) -> Self {
+        Remains {
+            jobs: queue.jobs,
+            schedule: queue.schedule,
+            lists: [queue.reserved, queue.dead, queue.expiring],
+            memory: queue.memory,
+            older: queue.remains,
+        }
+    }
+}
+
+impl Queue {
+    /// What was purged since the last call, to be freed step by step.
+    pub fn take_remains(&mut self) -> Vec<Remains> {
+        std::mem::take(&mut self.remains)
+    }
+
+    /// Sets all jobs aside, as if there had never been any.
+    pub(super) fn set_jobs_aside(&mut self) {
+        let hasher = self.jobs.hasher().clone();
+        self.remains.push(Remains {
+            jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),
+            schedule: std::mem::take(&mut self.schedule),
+            lists: [&mut self.reserved, &mut self.dead, &mut self.expiring].map(std::mem::take),
+            memory: Memory::new(hasher),
+            older: Vec::new(),
+        });
+    }
+
+    /// Forgets all ids that DEDUPE remembers.
+    pub(super) fn set_memory_aside(&mut self) {
+        let hasher = self.jobs.hasher().clone();
+        self.remains.push(Remains {
+            memory: std::mem::replace(&mut self.memory, Memory::new(hasher.clone())),
+            jobs: Store::new(hasher),
+            schedule: Schedule::default(),
+            lists: Default::default(),
+            older: Vec::new(),
+        });
+    }
+}

@@ -1,0 +1,396 @@
+//! What the server can tell about a command: COMMAND INFO, COMMAND DOCS, COMMAND GETKEYS, ACL CAT.
+//!
+//! A command is described by plain data, [`About`]. Of it the server's own structs are made for the
+//! length of one call, in which the server copies all that they point to. A server that lacks the
+//! API, or refuses a description, serves the command without it.
+
+use super::ffi::{api, log, Ctx, OK};
+use redis_module::raw;
+use std::ffi::{c_char, c_int, CStr, CString};
+use std::ptr::{null, null_mut};
+
+/// The module's own ACL category, beside the server's.
+const CATEGORY: &CStr = c"dq";
+/// The version of the module that had all of these commands first.
+const SINCE: &CStr = c"0.1.0";
+
+/// A command, as the server tells about it.
+pub struct About {
+    pub name: &'static CStr,
+    pub summary: &'static CStr,
+    pub complexity: &'static CStr,
+    /// Hints to clients and proxies, separated by spaces.
+    pub tips: &'static CStr,
+    /// Arguments, the name counted; -n is n or more.
+    pub arity: c_int,
+    pub keys: Keys,
+    /// ACL categories of the server's own, separated by spaces.
+    pub categories: &'static CStr,
+    pub args: &'static [Arg],
+}
+
+/// Where the keys stand, and what is done to them.
+#[derive(Clone, Copy)]
+pub enum Keys {
+    /// The first argument.
+    First(Access),
+    /// The first argument and some that follow: the command tells, by `getkeys-api`.
+    Told(Access),
+}
+
+/// What a command does to a key: the ACL lets it only who may read what is read, write what is written.
+#[derive(Clone, Copy)]
+pub enum Access {
+    /// Shows data.
+    Read,
+    /// Shows no more than how much there is.
+    Measure,
+    /// Changes what is there.
+    Update,
+    /// Takes away what is there.
+    Delete,
+    /// Changes what is there, and shows it.
+    ReadUpdate,
+}
+
+impl Access {
+    const fn flags(self) -> u32 {
+        match self {
+            Access::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
+            Access::Measure => raw::REDISMODULE_CMD_KEY_RO,
+            Access::Update => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE,
+            Access::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
+            Access::ReadUpdate => {
+                raw::REDISMODULE_CMD_KEY_RW
+                    | raw::REDISMODULE_CMD_KEY_ACCESS
+                    | raw::REDISMODULE_CMD_KEY_UPDATE
+            }
+        }
+    }
+}
+
+/// One argument, or several that belong together.
+#[derive(Clone, Copy)]
+pub struct Arg {
+    name: &'static CStr,
+    kind: Kind,
+    /// The word before the value, or the word that is the whole argument.
+    token: Option<&'static CStr>,
+    /// What a hint shows in place of the name.
+    shown: Option<&'static CStr>,
+    flags: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Key,
+    String,
+    Integer,
+    Double,
+    Pattern,
+    UnixTime,
+    Word,
+    OneOf(&'static [Arg]),
+    Block(&'static [Arg]),
+}
+
+impl Arg {
+    const fn new(name: &'static CStr, kind: Kind) -> Self {
+        Arg {
+            name,
+            kind,
+            token: None,
+            shown: None,
+            flags: raw::REDISMODULE_CMD_ARG_NONE,
+        }
+    }
+    /// A key, found by the command's key specification.
+    pub const fn key(name: &'static CStr) -> Self {
+        Arg::new(name, Kind::Key)
+    }
+    pub const fn string(name: &'static CStr) -> Self {
+        Arg::new(name, Kind::String)
+    }
+    pub const fn integer(name: &'static CStr) -> Self {
+        Arg::new(name, Kind::Integer)
+    }
+    pub const fn double(name: &'static CStr) -> Self {
+        Arg::new(name, Kind::Double)
+    }
+    pub const fn pattern(name: &'static CStr) -> Self {
+        Arg::new(name, Kind::Pattern)
+    }
+    pub const fn unix_time(name: &'static CStr) -> Self {
+        Arg::new(name, Kind::UnixTime)
+    }
+    /// A word that stands for itself.
+    pub const fn word(name: &'static CStr, token: &'static CStr) -> Self {
+        Arg::new(name, Kind::Word).after(token)
+    }
+    pub const fn one_of(name: &'static CStr, args: &'static [Arg]) -> Self {
+        Arg::new(name, Kind::OneOf(args))
+    }
+    pub const fn block(name: &'static CStr, args: &'static [Arg]) -> Self {
+        Arg::new(name, Kind::Block(args))
+    }
+
+    /// Stands behind that word.
+    pub const fn after(self, token: &'static CStr) -> Self {
+        Arg {
+            token: Some(token),
+            ..self
+        }
+    }
+    pub const fn shown(self, text: &'static CStr) -> Self {
+        Arg {
+            shown: Some(text),
+            ..self
+        }
+    }
+    pub const fn optional(self) -> Self {
+        Arg {
+            flags: self.flags | raw::REDISMODULE_CMD_ARG_OPTIONAL,
+            ..self
+        }
+    }
+    pub const fn multiple(self) -> Self {
+        Arg {
+            flags: self.flags | raw::REDISMODULE_CMD_ARG_MULTIPLE,
+            ..self
+        }
+    }
+}
+
+/// At load: tells the server about commands, which are registered.
+pub fn describe_all(ctx: Ctx<'_>, commands: &[About]) {
+    let own_category = add_category(ctx);
+    for about in commands {
+        describe(ctx, about, own_category);
+    }
+}
+
+fn describe(ctx: Ctx<'_>, about: &About, own_category: bool) {
+    let Some(command) = find(ctx, about.name) else {
+        return complain(about, "the server does not find it");
+    };
+    if !set_info(command, about) {
+        complain(about, "the server refuses its description");
+    }
+    if !set_categories(command, about, own_category) {
+        complain(about, "the server refuses its ACL categories");
+    }
+}
+
+fn complain(about: &About, what: &str) {
+    let name = about.name.to_string_lossy();
+    log(c"warning", &format!("command {name}: {what}"));
+}
+
+/// `None` also where the server has no such API.
+fn find(ctx: Ctx<'_>, name: &CStr) -> Option<*mut raw::RedisModuleCommand> {
+    // SAFETY: the pointer was set, or left empty, before the load ran.
+    unsafe { raw::RedisModule_GetCommand }?;
+    // SAFETY: live context; the name ends in NUL and is only read.
+    let command = unsafe { api!(RedisModule_GetCommand, ctx.raw(), name.as_ptr()) };
+    (!command.is_null()).then_some(command)
+}
+
+/// Whether the category is there, and ours. Redis 7.4 and Valkey 8.0 are the first to have the API.
+fn add_category(ctx: Ctx<'_>) -> bool {
+    // SAFETY: as in `find`.
+    if unsafe { raw::RedisModule_AddACLCategory }.is_none() {
+        return false;
+    }
+    // SAFETY: live context of the load; the server copies the name.
+    unsafe { api!(RedisModule_AddACLCategory, ctx.raw(), CATEGORY.as_ptr()) == OK }
+}
+
+/// True where the server has no such API, which is before 7.2.
+fn set_categories(
+    command: *mut raw::RedisModuleCommand,
+    about: &About,
+    own_category: bool,
+) -> bool {
+    // SAFETY: as in `find`.
+    if unsafe { raw::RedisModule_SetCommandACLCategories }.is_none() {
+        return true;
+    }
+    let own = if own_category { CATEGORY } else { c"" };
+    let parts = [about.categories.to_bytes(), own.to_bytes()];
+    let names = parts.join(&b' ');
+    let Ok(names) = CString::new(names.trim_ascii_end()) else {
+        return false;
+    };
+    // SAFETY: `command` comes from `find` in this very load; the names end in NUL, live through the
+    // call, and are only read.
+    unsafe { api!(RedisModule_SetCommandACLCategories, command, names.as_ptr()) == OK }
+}
+
+/// Strides by which the server walks our arrays, whatever the size of its own structs.
+static VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
+    version: 1,
+    sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
+    sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
+    sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
+};
+
+/// True where the server has no such API.
+fn set_info(command: *mut raw::RedisModuleCommand, about: &About) -> bool {
+    // SAFETY: as in `find`.
+    if unsafe { raw::RedisModule_SetCommandInfo }.is_none() {
+        return true;
+    }
+    let mut key_specs = [key_spec(about.keys), END_OF_KEY_SPECS];
+    let mut args = RawArgs::of(about.args);
+    let info = raw::RedisModuleCommandInfo {
+        version: &raw const VERSION,
+        summary: about.summary.as_ptr(),
+        complexity: about.complexity.as_ptr(),
+        since: SINCE.as_ptr(),
+        history: null_mut(),
+        tips: non_empty(about.tips),
+        arity: about.arity,
+        key_specs: key_specs.as_mut_ptr(),
+        args: args.list.as_mut_ptr(),
+    };
+    // SAFETY: `command` comes from `find`. All that `info` points to lives through the call, in which
+    // the server copies what it keeps and writes nothing: static strings that end in NUL, key
+    // specifications that end with a zeroed one, arguments that end with a nameless one, at every
+    // depth (`RawArgs`).
+    unsafe { api!(RedisModule_SetCommandInfo, command, &info) == OK }
+}
+
+fn non_empty(text: &'static CStr) -> *const c_char {
+    if text.is_empty() {
+        null()
+    } else {
+        text.as_ptr()
+    }
+}
+
+/// Begins nowhere, which ends the array.
+const END_OF_KEY_SPECS: raw::RedisModuleCommandKeySpec = one_key_at(
+    0,
+    raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,
+);
+
+fn key_spec(keys: Keys) -> raw::RedisModuleCommandKeySpec {
+    let first = one_key_at(
+        1,
+        raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+    );
+    match keys {
+        Keys::First(access) => raw::RedisModuleCommandKeySpec {
+            flags: access.flags().into(),
+            ..first
+        },
+        // The server, told that this is not all, asks the command.
+        Keys::Told(access) => raw::RedisModuleCommandKeySpec {
+            notes: c"All arguments before the timeout, behind which there may be options".as_ptr(),
+            flags: (access.flags() | raw::REDISMODULE_CMD_KEY_INCOMPLETE).into(),
+            ..first
+        },
+    }
+}
+
+const fn one_key_at(
+    pos: c_int,
+    begin_search_type: raw::RedisModuleKeySpecBeginSearchType,
+) -> raw::RedisModuleCommandKeySpec {
+    raw::RedisModuleCommandKeySpec {
+        notes: null(),
+        flags: 0,
+        begin_search_type,
+        bs: raw::RedisModuleCommandKeySpec__bindgen_ty_1 {
+            index: raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos },
+        },
+        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
+        fk: raw::RedisModuleCommandKeySpec__bindgen_ty_2 {
+            range: raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 {
+                lastkey: 0,
+                keystep: 1,
+                limit: 0,
+            },
+        },
+    }
+}
+
+/// The server's form of an argument list: a nameless entry ends it, and entries point into the lists
+/// nested in them. Those are on the heap, so that the whole may move.
+struct RawArgs {
+    list: Vec<raw::RedisModuleCommandArg>,
+    _nested: Vec<RawArgs>,
+}
+
+impl RawArgs {
+    fn of(args: &[Arg]) -> Self {
+        let mut nested = Vec::new();
+        let mut list: Vec<_> = args.iter().map(|arg| raw_arg(arg, &mut nested)).collect();
+        list.push(NO_ARG);
+        RawArgs {
+            list,
+            _nested: nested,
+        }
+    }
+}
+
+const NO_ARG: raw::RedisModuleCommandArg = raw::RedisModuleCommandArg {
+    name: null(),
+    type_: raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+    key_spec_index: -1,
+    token: null(),
+    summary: null(),
+    since: null(),
+    flags: 0,
+    deprecated_since: null(),
+    subargs: null_mut(),
+    display_text: null(),
+};
+
+fn raw_arg(arg: &Arg, nested: &mut Vec<RawArgs>) -> raw::RedisModuleCommandArg {
+    let subargs = match arg.kind {
+        Kind::OneOf(args) | Kind::Block(args) => {
+            let mut subargs = RawArgs::of(args);
+            let list = subargs.list.as_mut_ptr();
+            nested.push(subargs);
+            list
+        }
+        _ => null_mut(),
+    };
+    raw::RedisModuleCommandArg {
+        name: arg.name.as_ptr(),
+        type_: raw_type(arg.kind),
+        key_spec_index: if matches!(arg.kind, Kind::Key) { 0 } else { -1 },
+        token: arg.token.map_or(null(), CStr::as_ptr),
+        flags: arg.flags as c_int,
+        subargs,
+        display_text: arg.shown.map_or(null(), CStr::as_ptr),
+        ..NO_ARG
+    }
+}
+
+fn raw_type(kind: Kind) -> raw::RedisModuleCommandArgType {
+    match kind {
+        Kind::Key => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
+        Kind::String => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+        Kind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
+        Kind::Double => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+        Kind::Pattern => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PATTERN,
+        Kind::UnixTime => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
+        Kind::Word => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
+        Kind::OneOf(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
+        Kind::Block(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
+    }
+}
+
+/// For a command that was asked for its keys ([`Ctx::is_asked_for_keys`]): there is one.
+pub fn tell_key_at(ctx: Ctx<'_>, index: usize, access: Access) {
+    let (index, flags) = (index as c_int, access.flags() as c_int);
+    // SAFETY: live context of a command that was asked for its keys, here and below; the first line as
+    // in `find`.
+    if unsafe { raw::RedisModule_KeyAtPosWithFlags }.is_some() {
+        unsafe { api!(RedisModule_KeyAtPosWithFlags, ctx.raw(), index, flags) };
+    } else {
+        unsafe { api!(RedisModule_KeyAtPos, ctx.raw(), index) };
+    }
+}
