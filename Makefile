@@ -16,7 +16,7 @@ export CARGO
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
-	@echo "Settings: PORT=6380 (run), DQ_SERVER=path/to/redis-server (run, test), SERVERS='paths' (test-all)"
+	@echo "Settings: PORT=6380 (run), DQ_SERVER=path/to/redis-server (run, test, demo), SERVERS='paths' (test-all)"
 
 run: ## a server with the module on port 6379, in the foreground, data in ./data
 	@tools/port.sh $(PORT)
@@ -29,6 +29,12 @@ test: ## all tests; those that need a server run against DQ_SERVER, or the syste
 	@$(CARGO) build --release
 	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
 	DQ_SERVER=$$server $(TEST)
+
+demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server die on the way
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && \
+	DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" examples/order_timeout.py
 
 build: ## the module, target/release/libdq.so
 	@tools/setup.sh cargo cc libclang
@@ -58,4 +64,4 @@ clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test build lint servers test-all clean
+.PHONY: help run test demo build lint servers test-all clean

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
-#   tools/setup.sh need...     needs: cargo cc libclang server fetch lint
+#   tools/setup.sh need...     needs: cargo cc libclang server fetch lint python
 set -eu
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
@@ -37,6 +37,12 @@ has_fetch() {
 
 has_lint() { "$CARGO" clippy --version >/dev/null 2>&1 && "$CARGO" fmt --version >/dev/null 2>&1; }
 
+has_python() { # with redis-py, or able to get it (see python.sh)
+    command -v python3 >/dev/null || return 1
+    python3 -c 'import redis' 2>/dev/null || [ -x target/venv/bin/python ] ||
+        python3 -c 'import ensurepip, venv' 2>/dev/null
+}
+
 # --- how to get it
 
 manager() {
@@ -55,6 +61,7 @@ packages() { # need -> packages
         apt-get:libclang) echo libclang-dev ;;
         apt-get:server) echo redis-tools ;;
         apt-get:fetch) echo curl ca-certificates unzip ;;
+        apt-get:python) echo python3 python3-venv ;;
         dnf:cc) echo gcc glibc-devel ;;
         dnf:libclang) echo clang-devel ;;
         dnf:server) if dnf -q info valkey >/dev/null 2>&1; then echo valkey; else echo redis; fi ;;
@@ -62,6 +69,8 @@ packages() { # need -> packages
         pacman:libclang) echo clang ;;
         pacman:server) echo valkey ;;
         brew:server) echo redis ;;
+        dnf:python | brew:python) echo python3 ;;
+        pacman:python) echo python ;;
         dnf:fetch | pacman:fetch) echo curl unzip ;;
     esac
 }
@@ -73,6 +82,7 @@ by_hand() { # need -> what to get where no package manager helps
         libclang) echo "libclang, with its headers (macOS: xcode-select --install)" ;;
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
         fetch) echo "curl, and unzip or python3" ;;
+        python) echo "python3 with its venv module, or with redis-py" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
     esac
 }

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+"""Orders that are closed when they are not paid in time: the main job of a delay queue.
+
+100,000 orders are placed. Each is to be closed after its own delay of a few seconds; a fifth are paid
+first, which cancels that. Four workers close what becomes due. On the way one worker dies with orders
+in hand, and the server is killed and started again on its append-only file. At the end every order is
+accounted for from what the shops and the workers themselves have noted down.
+
+    make demo        or: DQ_MODULE=libdq.so DQ_SERVER=redis-server python3 examples/order_timeout.py
+
+The three functions to learn from are shop(), ask() and worker().
+"""
+
+import argparse, heapq, json, os, random, signal, subprocess, sys, tempfile, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import Event, Process
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+QUEUE = "orders"
+LEASE_MS = 3_000    # a worker that says nothing for so long has lost its orders to another one
+GRACE_MS = 500      # a payment may come so much too late, if no worker has the order yet
+BATCH = 100         # commands or jobs per round trip
+
+# Takes an order out of the queue because it was paid, unless a worker has it, had it, or may have had
+# it: a lease is longer than the grace, so what is there within the grace and not reserved was never
+# delivered. Who paid is noted in the same atomic step, so to ask again, where the answer was lost with
+# the connection, gives the same answer.
+PAY = """
+local time = redis.call('TIME')
+local late_ms = time[1] * 1000 + time[2] / 1000 - tonumber(ARGV[2])
+if late_ms < tonumber(ARGV[3]) and redis.call('DQ.DEL', KEYS[1], 'UNRESERVED', ARGV[1]) == 1 then
+    redis.call('SADD', KEYS[2], ARGV[1])
+end
+return redis.call('SISMEMBER', KEYS[2], ARGV[1])
+"""
+
+
+def now_ms():
+    return time.time() * 1000
+
+
+def connect(address):
+    # Without retries of redis-py's own: ask() and worker() decide what may be sent again.
+    return redis.Redis(unix_socket_path=address, socket_timeout=30, retry=Retry(NoBackoff(), 0))
+
+
+def ask(db, commands):
+    """Sends commands in one round trip, again until the server has answered, or was away for a minute.
+    It may have carried them out without our hearing of it, so each must be safe to send twice."""
+    give_up = time.monotonic() + 60
+    while True:
+        pipe = db.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        try:
+            return pipe.execute()
+        except (redis.ConnectionError, redis.TimeoutError):     # also: it is still loading its data
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.05)
+
+
+def shop(address, name, orders, placing_s, start, seed):
+    """Places orders at an even pace and takes payments. Returns {order: due} and {order: was it in time}."""
+    db, rng = connect(address), random.Random(f"{seed} {name}")
+    agenda = [((start + placing_s * n / orders) * 1000, f"{name}-{n}", "place") for n in range(orders)]
+    heapq.heapify(agenda)
+    due, paid = {}, {}
+    while agenda:
+        time.sleep(max(0, agenda[0][0] - now_ms()) / 1000)
+        batch = []
+        while agenda and agenda[0][0] <= now_ms() and len(batch) < BATCH:
+            batch.append(heapq.heappop(agenda)[1:])
+        commands = []
+        for order, step in batch:
+            if step == "place":
+                # With an instant of our own (AT, not DELAY) and NX, which is the default, the same
+                # order can be sent twice and is there once. DEDUPE keeps that true after it was acked.
+                due[order] = int(now_ms()) + rng.randrange(2_000, 8_000)
+                commands.append(("DQ.ADD", QUEUE, order, due[order], "AT", due[order]))
+            else:
+                commands.append(("EVAL", PAY, 2, QUEUE, "paid", order, due[order], GRACE_MS))
+        for (order, step), answer in zip(batch, ask(db, commands)):
+            if step == "pay":
+                paid[order] = answer == 1
+            elif rng.random() < 0.2:
+                # Most customers pay well before the order is due, some in the very last moment: who is
+                # first then, payment or worker, only the queue can say.
+                at = due[order] if rng.random() < 0.05 else rng.uniform(now_ms(), due[order])
+                heapq.heappush(agenda, (at, order, "pay"))
+    return due, paid
+
+
+def worker(address, journal_path, done, crash_at_ms):
+    """Closes what is due until told that all is done; dies with orders in hand at crash_at_ms."""
+    db = connect(address)
+    journal = open(journal_path, "a", buffering=1)     # a line is in the file at once: it outlives us
+    note = lambda **facts: journal.write(json.dumps(facts) + "\n")
+    while not done.is_set():
+        try:
+            answer = db.execute_command("DQ.BPOP", QUEUE, 1, "COUNT", BATCH, "TTR", LEASE_MS)
+        except (redis.ConnectionError, redis.TimeoutError):
+            time.sleep(0.05)
+            continue
+        if answer is None:
+            continue
+        at, jobs = now_ms(), answer[1]
+        note(got=[(id.decode(), int(due), attempts, deadline) for id, due, _, attempts, deadline in jobs], at=at)
+        if crash_at_ms and at >= crash_at_ms:
+            # The end: it closes only some of its orders and acks none, then it is gone.
+            note(closed=[job[0].decode() for job in jobs if random.random() < 0.5])
+            if at >= crash_at_ms + 100:
+                os.kill(os.getpid(), signal.SIGKILL)
+            continue
+        note(closed=[job[0].decode() for job in jobs])   # here an order would be closed in the database
+        # With the tokens: should a lease have ended meanwhile, the job may be somebody else's by now,
+        # and an ack with our token leaves it to him.
+        ids_and_tokens = [part for id, _, token, _, _ in jobs for part in (id, token)]
+        ask(db, [("DQ.ACK", QUEUE, "WITHTOKENS", *ids_and_tokens)])
+
+
+class Server:
+    """A server of our own, in a temporary folder, on a unix socket.
+
+    With `appendfsync always` an answer is sent after what it answers was written and synced: what was
+    answered survives. `everysec` would not do for this check, not even though only the process is
+    killed and the system lives on: while a sync takes long, the server answers first and writes up to
+    two seconds later.
+    """
+
+    def __init__(self, folder):
+        self.folder, self.address = folder, os.path.join(folder, "socket")
+        self.log = os.path.join(folder, "server.log")
+        self.start()
+
+    def start(self):
+        here = os.path.dirname(os.path.abspath(__file__))
+        module = os.environ.get("DQ_MODULE") or os.path.join(here, "../target/release/libdq.so")
+        self.process = subprocess.Popen(
+            [os.environ.get("DQ_SERVER") or "redis-server", "--port", "0", "--unixsocket", self.address,
+             "--dir", self.folder, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+             "--loadmodule", os.path.abspath(module)],
+            stdin=subprocess.DEVNULL, stdout=open(self.log, "a"), stderr=subprocess.STDOUT,
+            start_new_session=True)     # Ctrl-C is for us, not for it
+        while True:
+            try:
+                connect(self.address).ping()
+                return
+            except redis.ConnectionError:
+                if self.process.poll() is not None:
+                    sys.exit(f"the server does not start:\n{open(self.log).read()[-2000:]}")
+                time.sleep(0.02)
+
+    def kill(self):
+        process, self.process = self.process, None
+        if process and process.poll() is not None:
+            sys.exit(f"the server died of itself:\n{open(self.log).read()[-5000:]}")
+        if process:
+            process.kill()
+            process.wait()
+
+
+def run(options, folder):
+    """Lets it all happen. Returns what the check needs."""
+    server = Server(folder)
+    workers = []
+    try:
+        db = connect(server.address)
+        db.execute_command("DQ.CFGSET", QUEUE, "DEDUPE", 3_600_000)
+        start, done = time.time() + 0.5, Event()
+        print(f"{options.orders} orders are placed in {options.placing:.0f} s, due 2 to 8 s later. A worker dies "
+              f"at {options.crash:.1f} s, the server at {options.kill:.1f} s.")
+        journals = [os.path.join(folder, f"worker-{n}.json") for n in range(4)]
+        for n, journal in enumerate(journals):
+            crash_at_ms = (start + options.crash) * 1000 if n == 0 else None
+            workers.append(Process(target=worker, args=(server.address, journal, done, crash_at_ms)))
+            workers[-1].start()
+        with ProcessPoolExecutor(2) as pool:
+            shops = [pool.submit(shop, server.address, name, options.orders // 2, options.placing, start, options.seed)
+                     for name in ("north", "south")]
+            time.sleep(max(0, start + options.kill - time.time()))
+            states = ("DELAYED", "READY", "RESERVED")
+            counts = ask(db, [("DQ.LEN", QUEUE, state) for state in states])
+            killed = now_ms()
+            server.kill()
+            time.sleep(0.3)
+            server.start()
+            back = now_ms()
+            held = ", ".join(f"{count} {state.lower()}" for count, state in zip(counts, states))
+            print(f"The server was killed with {held} orders, and was back after {back - killed:.0f} ms.")
+            results = [shop.result() for shop in shops]
+        give_up = time.time() + 60
+        while (left := ask(db, [("DQ.LEN", QUEUE)])[0]) and time.time() < give_up:
+            time.sleep(0.1)
+        left += ask(db, [("DQ.LEN", QUEUE, "DEAD")])[0]
+        done.set()
+        for process in workers:
+            process.join(10)
+        as_planned = [process.exitcode for process in workers] == [-signal.SIGKILL, 0, 0, 0]
+    finally:
+        for process in workers:
+            process.kill()
+        server.kill()
+    due = {order: at for result in results for order, at in result[0].items()}
+    paid = {order: in_time for result in results for order, in_time in result[1].items()}
+    notes = [(n, json.loads(line)) for n, journal in enumerate(journals) for line in open(journal)]
+    return due, paid, notes, killed, back, left, as_planned
+
+
+def check(due, paid, notes, killed, back, left, as_planned):
+    """Accounts for every order. Returns what is wrong."""
+    closed = {order for _, note in notes for order in note.get("closed", ())}
+    deliveries = {}                         # (order, attempts) -> worker, when it got it, end of its lease
+    early = two_at_once = 0
+    for n, note in notes:
+        for order, at, attempts, deadline in note.get("got", ()):
+            early += note["at"] < max(at, due[order])
+            two_at_once += (order, attempts) in deliveries
+            deliveries[order, attempts] = n, note["at"], deadline
+    again = {"by the end of the dead worker's lease": 0,
+             "the server died before the worker had the first delivery": 0,
+             "the server was away when the worker wanted to ack": 0,
+             "a worker took longer than its lease": 0}
+    dead_workers, from_restart, slow, at_once = again
+    unexplained = 0
+    for (order, attempts), (_, at, _) in deliveries.items():
+        if attempts > 1:
+            first = deliveries.get((order, attempts - 1))
+            two_at_once += first is not None and at < first[2]
+            if first is None:
+                again[from_restart] += at > killed
+                unexplained += at <= killed
+            elif first[0] == 0:
+                again[dead_workers] += 1
+            elif first[1] < back and first[2] > killed:
+                again[slow] += 1
+            else:
+                again[at_once] += 1
+
+    paid_in_time = {order for order, in_time in paid.items() if in_time}
+    to_close = due.keys() - paid_in_time
+    print(f"\n{len(due)} orders placed, {len(paid)} customers paid: {len(paid_in_time)} in time, "
+          f"{len(paid) - len(paid_in_time)} too late.")
+    print(f"{len(closed)} orders closed, {len(to_close)} not paid in time.")
+    doubles = len({order for order, attempts in deliveries if attempts > 1})
+    print(f"{doubles} orders delivered more than once:")
+    for reason, count in again.items():
+        print(f"  {count:7}  {reason}")
+
+    print("Lateness in ms (first deliveries)    orders       p50       p99       max")
+    late = {"due before the server died": [], "due or waiting while it was away": [], "due after it came back": []}
+    before, while_away, after = late.values()
+    for (order, attempts), (_, at, _) in deliveries.items():
+        if attempts == 1:
+            row = before if at < killed else while_away if due[order] < back else after
+            row.append(at - due[order])
+    for row, values in late.items():
+        values.sort()
+        p50, p99, most = (values[int((len(values) - 1) * part)] for part in (0.5, 0.99, 1)) if values else (0, 0, 0)
+        print(f"  {row:33} {len(values):7} {p50:9.2f} {p99:9.2f} {most:9.2f}")
+
+    wrong = {
+        "lost: not paid, not closed": len(to_close - closed),
+        "closed though paid in time": len(closed & paid_in_time),
+        "closed, but nobody had placed it": len(closed - due.keys()),
+        "closed early": early,
+        "with two workers at once": two_at_once,
+        "delivered twice for no known reason": unexplained,
+        "still in the queue": left,
+        "workers that did not end as planned": 0 if as_planned and again[dead_workers] else 1,
+    }
+    print()
+    for what, count in wrong.items():
+        print(f"  {count:7}  {what}" + ("   WRONG" if count else ""))
+    return any(wrong.values())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--orders", type=int, default=100_000)
+    parser.add_argument("--placing", type=float, default=12, metavar="S", help="seconds in which they are placed")
+    parser.add_argument("--crash", type=float, metavar="S", help="when a worker dies (default: some time from 3 to 8)")
+    parser.add_argument("--kill", type=float, metavar="S", help="when the server is killed (default: from 5 to 11)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    crash, kill = rng.uniform(3, 8), rng.uniform(5, 11)
+    options.crash = crash if options.crash is None else options.crash
+    options.kill = kill if options.kill is None else options.kill
+    with tempfile.TemporaryDirectory(prefix="dq-demo-") as folder:
+        wrong = check(*run(options, folder))
+    print("\nWRONG" if wrong else "\nEverything is accounted for.", f"(--seed {options.seed})")
+    sys.exit(1 if wrong else 0)
