@@ -6,6 +6,7 @@ use crate::queue::Queue;
 use crate::server::clock::now;
 use crate::server::ffi::{Args, Ctx, Refusal};
 use crate::server::keyspace::OpenKey;
+use crate::server::propagate::Origin;
 use crate::server::{propagate, value};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
@@ -15,7 +16,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     };
     let mut open = OpenKey::open(ctx, key)?;
     let applied = if ctx.flags().is_obeyed() {
-        apply(&mut open, bytes)
+        apply(&mut open, bytes, Origin::Obeyed)
     } else {
         apply_whole(&mut open, bytes)
     };
@@ -32,16 +33,16 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
+fn apply(open: &mut OpenKey<'_>, bytes: &[u8], origin: Origin) -> Result<(), QueueError> {
     match open.queue() {
         Some(queue) => {
-            if propagate::apply(queue, bytes)? {
+            if propagate::apply(queue, bytes, origin)? {
                 open.delete();
             }
         }
         None => {
             let mut queue = value::new_queue();
-            if !propagate::apply(&mut queue, bytes)? {
+            if !propagate::apply(&mut queue, bytes, origin)? {
                 open.create(queue);
             }
         }
@@ -55,6 +56,6 @@ fn apply_whole(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
         Some(queue) => queue.copied(),
         None => value::new_queue(),
     };
-    propagate::apply(&mut trial, bytes)?;
-    apply(open, bytes)
+    propagate::apply(&mut trial, bytes, Origin::Client)?;
+    apply(open, bytes, Origin::Client)
 }

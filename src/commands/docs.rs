@@ -204,7 +204,7 @@ pub static COMMANDS: [About; 20] = [
     About {
         name: c"dq.purge",
         summary: c"Removes all jobs of one state, or of all.",
-        complexity: c"O(M log N) with N jobs in the queue, M of them removed",
+        complexity: c"O(1) with ALL, otherwise O(M log N) with N jobs in the queue, M the fewer of those that go and those that stay",
         tips: c"",
         arity: 3,
         keys: Keys::First(Access::Delete),

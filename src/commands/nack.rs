@@ -2,7 +2,9 @@
 
 use super::change;
 use super::parse::{at_least, millis, priority, Options};
+use crate::queue::add::When;
 use crate::queue::deliver::{Claim, Nack, NackKind};
+use crate::server::clock::now;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 const KINDS: [&str; 3] = ["SILENT", "FAIL", "FATAL"];
@@ -29,6 +31,10 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         }
     }
     options.only_one_of(&KINDS)?;
+    if let Some(ms) = nack.delay_ms {
+        // Refused whether or not there is such a job.
+        When::Delay(ms).instant(now())?;
+    }
     let state = change(ctx, args, |queue, now, effects| {
         queue.nack(&nack, now, effects)
     })?;

@@ -138,6 +138,9 @@ impl<'a> Options<'a> {
     /// `n` and then as many delays, each of 1 ms or more.
     pub fn ladder(&mut self) -> Result<Vec<u64>, Refusal> {
         let len = natural(self.value()?)?;
+        if len > (self.args.len() - self.next) as u64 {
+            return Err(syntax_error());
+        }
         if len > LADDER_MAX as u64 {
             return Err(crate::queue::error::QueueError::LadderLength.into());
         }

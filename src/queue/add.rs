@@ -5,6 +5,7 @@ use super::effect::{Effect, Effects, Event};
 use super::error::QueueError;
 use super::job::{Place, Terms, ID_MAX, INSTANT_MAX};
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
+use super::settle::SETTLE_BUDGET;
 use super::Queue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -86,6 +87,9 @@ impl Queue {
             return Err(QueueError::IdLength);
         }
         check_terms(&add.terms(&self.settings))?;
+        if self.settings.max_len != 0 {
+            self.settle(now, SETTLE_BUDGET, out);
+        }
         let old = add.id.and_then(|id| self.find_settled(id, now, out));
         let place = old.map(|handle| self.jobs.place(handle));
         let refused = match add.condition {

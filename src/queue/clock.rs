@@ -1,7 +1,7 @@
 //! Time as the queue sees it: always an argument, in microseconds, and rounded so that nothing is
 //! early; and the names and numbers that are drawn from it.
 
-use super::job::INSTANT_MAX;
+use super::job::{INSTANT_MAX, TOKEN_MS_SHIFT};
 
 /// One reading of the server's clock, in microseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,7 @@ impl Mint {
 
     /// The next token, larger than `floor`, which is the largest that the queue has seen.
     pub fn next_token(&mut self, now: Now, floor: u64) -> u64 {
-        self.token = (now.ms() << 20).max(floor + 1).max(self.token + 1);
+        self.token = (now.ms() << TOKEN_MS_SHIFT).max(floor + 1).max(self.token + 1);
         self.token
     }
 

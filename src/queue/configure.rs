@@ -4,6 +4,7 @@ use super::clock::Now;
 use super::effect::{Effect, Effects, FOREVER};
 use super::error::QueueError;
 use super::settings::SettingsChange;
+use super::settle::SETTLE_BUDGET;
 use super::Queue;
 
 /// Dead jobs beyond a new DEADLEN that go at once; more is left to the timer.
@@ -19,6 +20,7 @@ impl Queue {
     ) -> Result<(), QueueError> {
         let settings = change.applied_to(&self.settings);
         settings.check()?;
+        self.settle(now, SETTLE_BUDGET, out);
         let forgets = settings.dedupe_ms == 0 && self.memory.len() > 0;
         if settings != *self.settings || forgets {
             self.commit(&Effect::Configured(settings), out);

@@ -4,11 +4,8 @@ use super::clock::{Mint, Now};
 use super::effect::{Change, Death, Effects, Removal};
 use super::error::QueueError;
 use super::job::{Handle, Place, State};
+use super::settle::SETTLE_BUDGET;
 use super::Queue;
-
-/// What one delivery settles before it looks for a job: enough for whatever falls due in a
-/// millisecond, little enough not to be felt. More is left to the timer.
-const SETTLE_BUDGET: usize = 1000;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pop<'a> {
@@ -199,6 +196,7 @@ impl Queue {
             Some(ms) => Some(now.after(ms).ok_or(QueueError::OutOfRange)?),
             None => None,
         };
+        self.settle(now, SETTLE_BUDGET, out);
         let Some(handle) = self.find_settled(nack.id, now, out) else {
             return Ok(None);
         };

@@ -30,6 +30,8 @@ pub const INSTANT_MAX: u64 = (1 << 42) - 1;
 pub const LADDER_MAX: usize = 1024;
 /// Deliveries that a RATE may allow in its window, at most.
 pub const RATE_MAX: u64 = 100_000;
+/// A token is drawn from a clock's ms, shifted by so many bits.
+pub const TOKEN_MS_SHIFT: u32 = 20;
 /// No token drawn from a clock within [`INSTANT_MAX`] is larger. What is larger comes from a forged
 /// payload, and would use up the room that keeps tokens growing.
 pub const TOKEN_MAX: u64 = 1 << 62;

@@ -143,6 +143,11 @@ impl Queue {
         self.token
     }
 
+    /// The largest number in the orders of adding and of dying.
+    pub fn order_floor(&self) -> u64 {
+        self.seq.max(self.deaths)
+    }
+
     /// No key is kept for it.
     pub fn is_disposable(&self) -> bool {
         !self.kept && self.jobs.len() == 0

@@ -3,6 +3,7 @@
 use super::clock::Now;
 use super::effect::{Change, Effects, Event};
 use super::job::Place;
+use super::settle::SETTLE_BUDGET;
 use super::Queue;
 
 impl Queue {
@@ -38,6 +39,7 @@ impl Queue {
 
     /// Makes up to `count` dead jobs ready, the longest dead first; returns how many.
     pub fn kick_oldest(&mut self, count: u64, now: Now, out: &mut Effects) -> u64 {
+        self.settle(now, SETTLE_BUDGET, out);
         let mut kicked = 0;
         while kicked < count {
             let Some((_, handle)) = self.dead.first() else {

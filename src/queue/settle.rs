@@ -8,6 +8,12 @@ use super::effect::{Change, Death, Effect, Effects, Removal};
 use super::job::{Handle, Place};
 use super::Queue;
 
+/// What one command settles before it looks: enough for whatever falls due in a millisecond, little
+/// enough not to be felt. More is left to the timer.
+pub(super) const SETTLE_BUDGET: usize = 1000;
+/// The same for each id of a command, which may name many.
+const SETTLE_BUDGET_OF_ID: usize = 100;
+
 impl Queue {
     /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
     /// budget is left: none left means that there may be more.
@@ -52,21 +58,37 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<Handle> {
-        let handle = self.jobs.find(id)?;
-        let life = self.jobs.life(handle);
-        if self.jobs.place(handle) == Place::Reserved {
-            if life.at <= now.ms() {
-                self.end_lease(handle, now, out);
-            }
-        } else if life.expires != 0 && life.expires <= now.ms() {
-            self.expire(handle, now, out);
+        let mut handle = self.jobs.find(id)?;
+        if self.depends_on_deaths(handle, now) {
+            self.settle(now, SETTLE_BUDGET_OF_ID, out);
+            handle = self.jobs.find(id)?;
         }
-        self.jobs.find(id)
+        if self.jobs.place(handle) == Place::Reserved && self.jobs.life(handle).at <= now.ms() {
+            self.end_lease(handle, now, out);
+            handle = self.jobs.find(id)?;
+        }
+        let reserved = self.jobs.place(handle) == Place::Reserved;
+        let gone = !reserved && self.expire_overdue(handle, now, out);
+        (!gone).then_some(handle)
+    }
+
+    /// Whether other jobs' deaths that are past matter to this one: by the order of dying, if its
+    /// lease's end would be its death, or by DEADLEN, if it is dead.
+    fn depends_on_deaths(&self, handle: Handle, now: Now) -> bool {
+        match self.jobs.place(handle) {
+            Place::Scheduled => false,
+            Place::Reserved => {
+                let life = self.jobs.life(handle);
+                life.at <= now.ms() && self.jobs.terms(handle).exhausted_by(life.attempts)
+            }
+            Place::Dead => self.settings.dead_len != 0,
+        }
     }
 
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) {
         let life = self.jobs.life(handle);
-        let change = if life.expires != 0 && life.expires <= now.ms() {
+        // By its own end, however late it is noticed.
+        let change = if life.expires != 0 && life.expires <= life.at {
             Change::Removed {
                 cause: Removal::TimedOutExpired,
                 remember: 0,

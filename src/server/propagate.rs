@@ -4,6 +4,7 @@ use super::ffi::{api, log, Ctx, RawString};
 use super::{clock, graveyard};
 use crate::queue::effect::{decode, Effect, Effects, Event};
 use crate::queue::error::QueueError;
+use crate::queue::job::{INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
 use crate::queue::stats::Totals;
 use crate::queue::Queue;
 use redis_module::raw;
@@ -67,21 +68,61 @@ fn c_name(event: Event) -> &'static CStr {
     }
 }
 
+/// Who says that something happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A master, or a file of this server's own: obeyed.
+    Obeyed,
+    /// A client, by RESTORE (so by MIGRATE), or by hand: it may be forged.
+    Client,
+}
+
 /// Carries out what another server, or this one in an earlier life, has decided. True where the
 /// queue is dropped with it.
-pub fn apply(queue: &mut Queue, bytes: &[u8]) -> Result<bool, QueueError> {
+pub fn apply(queue: &mut Queue, bytes: &[u8], origin: Origin) -> Result<bool, QueueError> {
     let mut dropped = false;
+    let mut minted = (0, 0);
     for effect in decode(bytes) {
         let effect = effect?;
         match effect {
             Effect::Dropped => dropped = true,
-            Effect::Minted { ms, seq } => clock::with_mint(|mint| mint.raise_id((ms, seq))),
+            Effect::Minted { ms, seq } => minted = minted.max((ms, seq)),
             _ => queue.apply(&effect)?,
         }
     }
-    clock::with_mint(|mint| mint.raise_token(queue.token_floor()));
+    if origin == Origin::Client {
+        check_reach(queue)?;
+        if minted.0 > latest_ms() {
+            minted = (0, 0);
+        }
+    }
+    clock::with_mint(|mint| {
+        mint.raise_id(minted);
+        mint.raise_token(queue.token_floor());
+    });
     graveyard::lay(queue.take_remains());
     Ok(dropped)
+}
+
+/// The numbers that a client brings along must leave room to count on from them. What counts on is
+/// refused neither by a replica nor by a later load, whose limits, the queue's own, lie further out;
+/// and the bound on tokens moves faster than they grow, so that the queue can be dumped again.
+fn check_reach(queue: &Queue) -> Result<(), QueueError> {
+    if queue.token_floor() >> TOKEN_MS_SHIFT > latest_ms() || queue.order_floor() > SEQ_MAX / 2 {
+        return Err(QueueError::Malformed(
+            "a number that leaves no room to count on",
+        ));
+    }
+    Ok(())
+}
+
+/// The latest unix-ms from which another server may have drawn ids and tokens: its clock may be 34
+/// years ahead, and ours may stand in 1970.
+fn latest_ms() -> u64 {
+    const AHEAD_MS: u64 = 1 << 40;
+    const YEAR_2039: u64 = 1 << 41;
+    let ahead = clock::now().ms() + AHEAD_MS;
+    ahead.clamp(YEAR_2039, INSTANT_MAX)
 }
 
 pub fn log_refused(key: &[u8], error: QueueError) {

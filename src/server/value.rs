@@ -1,6 +1,6 @@
 //! The data type `dq-queue1`: what the server asks of a queue's value.
 
-use super::ffi::{api, bytes_of, guarded, log, RawString};
+use super::ffi::{api, bytes_of, guarded, log, Ctx, RawString};
 use super::keyspace::Value;
 use super::{attention, clock, deadlines, graveyard, propagate};
 use crate::queue::effect::{encode, Effect, EFFECTS_VERSION};
@@ -99,6 +99,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             );
             return null_mut();
         }
+        let origin = origin_of_load();
         let mut queue = new_queue();
         loop {
             let mut len = 0;
@@ -109,7 +110,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             }
             // SAFETY: the server says that `len` bytes lie there.
             let bytes = unsafe { std::slice::from_raw_parts(chunk.cast(), len) };
-            let applied = (len > 0).then(|| propagate::apply(&mut queue, bytes));
+            let applied = (len > 0).then(|| propagate::apply(&mut queue, bytes, origin));
             // SAFETY: loaded above, not used below.
             unsafe { api!(RedisModule_Free, chunk.cast()) };
             match applied {
@@ -125,6 +126,17 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             }
         }
     })
+}
+
+/// Outside a load, a payload comes from a client by RESTORE; but a replica does as its master did.
+fn origin_of_load() -> propagate::Origin {
+    // SAFETY: the server allows a null context, of which it tells only about itself.
+    let flags = unsafe { Ctx::new(null_mut()) }.flags();
+    if flags.is_master() && !flags.is_loading() {
+        propagate::Origin::Client
+    } else {
+        propagate::Origin::Obeyed
+    }
 }
 
 /// A queue is about to stand under that name: the timer must look at it.

@@ -1,0 +1,147 @@
+//! What must hold whatever the model thinks, also where the clock runs wild: promises that can be
+//! seen in the history of operations and replies alone.
+
+use crate::op::{Delivered, Id, Op, Reply};
+use std::collections::HashMap;
+
+#[derive(Default)]
+pub struct Audit {
+    last_token: u64,
+    /// Live leases by their ends.
+    leases: HashMap<Id, u64>,
+    latest_us: u64,
+}
+
+/// Dues and expiries of all jobs before a POP; a reserved one first ends its lease.
+pub type Dues = HashMap<Id, (u64, u64)>;
+
+impl Audit {
+    /// Once per operation, before its reply. Where the clock steps back, leases that have ended
+    /// stay so.
+    pub fn time(&mut self, now_us: u64) {
+        let latest = self.latest_us.max(now_us) / 1000;
+        if now_us < self.latest_us {
+            self.leases.retain(|_, end| *end > latest);
+        }
+        self.latest_us = now_us;
+    }
+
+    pub fn see(&mut self, op: &Op, reply: &Reply, dues: &Dues, now_us: u64) -> Result<(), String> {
+        match (op, reply) {
+            (Op::Pop(pop), Reply::Jobs(jobs)) => {
+                for job in jobs {
+                    self.delivery(job, pop.ttr, dues, now_us)?;
+                }
+                if jobs.len() as u64 > pop.count {
+                    return Err("more jobs than asked for".into());
+                }
+            }
+            (Op::Touch { id, ttr, .. }, Reply::Deadline(deadline)) => {
+                check_lease(ttr.unwrap_or(0), *deadline, now_us)?;
+                self.leases.insert(id.clone(), *deadline);
+            }
+            (Op::Purge(_), _) => self.leases.clear(),
+            (Op::Nack(nack), Reply::State(_) | Reply::Nil) => {
+                self.leases.remove(&nack.id);
+            }
+            (Op::Ack { id, .. } | Op::Del { id, .. }, Reply::Count(1)) => {
+                self.leases.remove(id);
+            }
+            (_, Reply::Added(id)) => {
+                self.leases.remove(id);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// "A job is never delivered before its due", "at most one live lease per job", tokens strictly
+    /// grow and are at least unix-ms << 20.
+    fn delivery(
+        &mut self,
+        job: &Delivered,
+        ttr: Option<u64>,
+        dues: &Dues,
+        now_us: u64,
+    ) -> Result<(), String> {
+        let (due, expires) = dues.get(&job.id).copied().unwrap_or((u64::MAX, 0));
+        if now_us / 1000 < due {
+            return Err(format!("delivered before its due {due}: {job:?}"));
+        }
+        if expires <= now_us / 1000 {
+            return Err(format!("delivered past its TTL {expires}: {job:?}"));
+        }
+        let Some((token, deadline)) = job.lease else {
+            self.leases.remove(&job.id);
+            return Ok(());
+        };
+        if token <= self.last_token || token < (now_us / 1000) << 20 {
+            return Err(format!(
+                "a token that did not grow from {}: {job:?}",
+                self.last_token
+            ));
+        }
+        self.last_token = token;
+        check_lease(ttr.unwrap_or(1), deadline, now_us)?;
+        let live = self.leases.insert(job.id.clone(), deadline);
+        if live.is_some_and(|end| end * 1000 > now_us) {
+            return Err(format!(
+                "a second live lease beside one until {live:?}: {job:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    pub fn forget_leases(&mut self) {
+        self.leases.clear();
+    }
+}
+
+/// "no delay or lease is shorter than asked", but for the last instant.
+fn check_lease(asked_ms: u64, deadline: u64, now_us: u64) -> Result<(), String> {
+    let least_us = asked_ms.saturating_mul(1000).saturating_add(now_us);
+    if deadline * 1000 < least_us.min(crate::model::LAST * 1000) {
+        return Err(format!("a lease of {asked_ms} ms that ends at {deadline}"));
+    }
+    Ok(())
+}
+
+/// A SCAN that goes on while the queue changes: who is there throughout must be shown.
+#[derive(Default)]
+pub struct LongScan {
+    cursor: u64,
+    there: Vec<Id>,
+    shown: Vec<Id>,
+}
+
+impl LongScan {
+    /// One step; `exists` tells which ids are there.
+    pub fn step(
+        &mut self,
+        scan: impl FnOnce(u64, &mut Vec<Id>) -> u64,
+        all: impl FnOnce() -> Vec<Id>,
+    ) -> Result<(), String> {
+        if self.cursor == 0 {
+            self.there = all();
+            self.shown.clear();
+        }
+        self.cursor = scan(self.cursor, &mut self.shown);
+        if self.cursor != 0 {
+            return Ok(());
+        }
+        let missed = self.there.iter().find(|id| !self.shown.contains(id));
+        missed.map_or(Ok(()), |id| {
+            Err(format!("SCAN never showed {id:?}, which was there"))
+        })
+    }
+
+    pub fn went(&mut self, exists: impl Fn(&Id) -> bool) {
+        if self.cursor != 0 {
+            self.there.retain(|id| exists(id));
+        }
+    }
+
+    pub fn restart(&mut self) {
+        self.cursor = 0;
+    }
+}

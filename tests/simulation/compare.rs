@@ -1,0 +1,360 @@
+//! Everything visible of the queue against the model.
+
+use crate::follow::digest;
+use crate::model::{Job, Model, Phase, LAST};
+use crate::op::Reply;
+use crate::rng::Rng;
+use dq::queue::clock::Now;
+use dq::queue::effect::{decode, Effects};
+use dq::queue::job::{JobView, State};
+use dq::queue::look::Peek;
+use dq::queue::stats::Totals;
+use dq::queue::Queue;
+use std::fmt::Debug;
+
+/// Fails where both are not the same.
+pub fn equal<T: PartialEq + Debug>(what: &str, queue: T, model: T) -> Result<(), String> {
+    if queue == model {
+        return Ok(());
+    }
+    Err(format!("{what}\n  queue: {queue:?}\n  model: {model:?}"))
+}
+
+struct Comparison<'a> {
+    queue: &'a Queue,
+    model: &'a Model,
+    now: Now,
+    /// What the queue counted, time's share included.
+    totals: Totals,
+}
+
+/// Compares all; what the queue has not settled yet is settled in a copy first, as it must not
+/// matter when that happens.
+pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<(), String> {
+    let mut totals = *queue.totals();
+    if queue.next_event().is_none_or(|at| at > now.ms()) {
+        let comparison = Comparison {
+            queue,
+            model,
+            now,
+            totals,
+        };
+        comparison.next_delivery(rng.one_in(2))?;
+        return comparison.all(rng);
+    }
+    let mut settled = queue.copied();
+    settled.settle(now, usize::MAX, &mut Effects::default());
+    totals.add(settled.totals());
+    let comparison = Comparison {
+        queue: &settled,
+        model,
+        now,
+        totals,
+    };
+    comparison.all(rng)
+}
+
+impl Comparison<'_> {
+    fn all(&self, rng: &mut Rng) -> Result<(), String> {
+        self.summary()?;
+        for state in State::ALL {
+            self.state(state)?;
+        }
+        self.peek(rng)?;
+        self.totals()?;
+        self.settings()?;
+        self.next(rng)?;
+        if rng.one_in(64) {
+            self.scan()?;
+            self.memory()?;
+        }
+        if rng.one_in(1024) {
+            self.lateness()?;
+        }
+        Ok(())
+    }
+
+    fn summary(&self) -> Result<(), String> {
+        let now = self.now.us();
+        let summary = self.queue.summary(self.now);
+        let counts = [
+            summary.delayed,
+            summary.ready,
+            summary.reserved,
+            summary.dead,
+        ];
+        let expected = State::ALL.map(|state| self.model.count(state, now));
+        equal("STATS: delayed, ready, reserved, dead", counts, expected)?;
+        let lens = State::ALL.map(|state| self.queue.len(Some(state), self.now));
+        equal("LEN by state", lens, expected)?;
+        equal("LEN", self.queue.len(None, self.now), self.model.live())?;
+        let times = (summary.next_due, summary.oldest_ready_ms);
+        let expected = (self.model.next_due(now), self.model.oldest_ready(now));
+        equal("STATS: next due, oldest ready", times, expected)
+    }
+
+    /// All jobs of a state: their order and every field, by PEEK and by GET.
+    fn state(&self, state: State) -> Result<(), String> {
+        let expected = self.model.ordered(state, self.now.us());
+        let mut expected = expected.into_iter();
+        let mut result = Ok(());
+        let all = Peek {
+            state,
+            from: 0,
+            to: LAST,
+            count: u64::MAX,
+        };
+        self.queue.peek(&all, self.now, |view| {
+            if result.is_ok() {
+                result = self.job(state, &view, expected.next());
+            }
+        });
+        result?;
+        equal("PEEK: jobs missing", 0, expected.count())
+    }
+
+    fn job(&self, state: State, view: &JobView<'_>, job: Option<&Job>) -> Result<(), String> {
+        let differs = |what| Err(format!("{what}\n  queue: {view:?}\n  model: {job:?}"));
+        let Some(job) = job else {
+            return differs("PEEK: a job too many");
+        };
+        if view.state != state || view.id != job.id {
+            return differs("PEEK: the order of jobs");
+        }
+        if !same_fields(view, job, self.now) {
+            return differs("PEEK: a job's fields");
+        }
+        let got = self.queue.get(view.id, self.now);
+        if got.as_ref() != Some(view) {
+            return Err(format!("GET and PEEK differ\n  {got:?}\n  {view:?}"));
+        }
+        Ok(())
+    }
+
+    /// A part of a state: FROM, TO and COUNT.
+    fn peek(&self, rng: &mut Rng) -> Result<(), String> {
+        let around = self.now.ms().saturating_sub(10);
+        let peek = Peek {
+            state: *rng.pick(&State::ALL),
+            from: if rng.one_in(4) {
+                0
+            } else {
+                around + rng.below(20)
+            },
+            to: if rng.one_in(4) {
+                LAST
+            } else {
+                around + rng.below(30)
+            },
+            count: if rng.one_in(4) {
+                u64::MAX
+            } else {
+                rng.within(1, 4)
+            },
+        };
+        let mut shown = Vec::new();
+        self.queue
+            .peek(&peek, self.now, |view| shown.push(view.id.to_vec()));
+        let within = |job: &&Job| (peek.from..=peek.to).contains(&job.at());
+        let expected = self.model.ordered(peek.state, self.now.us());
+        let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
+        let expected = expected.into_iter().filter(within).take(count);
+        equal(
+            &format!("PEEK {peek:?}"),
+            shown,
+            expected.map(|job| job.id.clone()).collect(),
+        )
+    }
+
+    fn totals(&self) -> Result<(), String> {
+        let (queue, model) = (&self.totals, &self.model.totals);
+        let expected = [
+            model.added,
+            model.delivered,
+            model.acked,
+            model.nacked,
+            model.timed_out,
+            model.died,
+            model.deleted,
+            model.expired,
+        ];
+        let names = queue.named().map(|(name, _)| name);
+        equal(
+            &format!("totals {names:?}"),
+            queue.named().map(|(_, n)| n),
+            expected,
+        )?;
+        let lateness = &queue.lateness;
+        equal(
+            "lateness: count, sum, max",
+            (lateness.count, lateness.sum_us, lateness.max_us),
+            (model.late_count, model.late_sum, model.late_max),
+        )
+    }
+
+    fn lateness(&self) -> Result<(), String> {
+        let values = &self.model.totals.lateness;
+        for (bound, count) in self.totals.lateness.buckets() {
+            let below = |late: &&u64| bound.is_none_or(|bound| **late <= bound);
+            let expected = values.iter().filter(below).count() as u64;
+            equal(&format!("lateness up to {bound:?} us"), count, expected)?;
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> Result<(), String> {
+        equal("CFGGET", self.queue.settings(), &self.model.settings)?;
+        let paused = self.model.paused(self.now.us());
+        equal("paused", self.queue.paused(self.now), paused)?;
+        let disposable = self.model.is_disposable();
+        equal("no key is kept", self.queue.is_disposable(), disposable)
+    }
+
+    /// Each job is shown by one whole scan, once.
+    fn scan(&self) -> Result<(), String> {
+        let (mut cursor, mut shown) = (0, Vec::new());
+        loop {
+            cursor = self
+                .queue
+                .scan(cursor, self.now, |view| shown.push(view.id.to_vec()));
+            if cursor == 0 {
+                break;
+            }
+        }
+        let mut expected: Vec<_> = self.model.jobs.iter().map(|job| job.id.clone()).collect();
+        shown.sort_unstable();
+        expected.sort_unstable();
+        equal("SCAN", shown, expected)
+    }
+
+    /// MEMORY USAGE counts at least what the clients gave.
+    fn memory(&self) -> Result<(), String> {
+        let jobs = self.model.jobs.iter();
+        let given: usize = jobs.map(|job| job.id.len() + job.payload.len()).sum();
+        let remembered: usize = self.model.memory.keys().map(Vec::len).sum();
+        let counted = self.queue.memory_bytes();
+        if counted < given + remembered {
+            return Err(format!(
+                "{counted} bytes for {given} of jobs, {remembered} remembered"
+            ));
+        }
+        let effort = self.model.jobs.len() + self.model.memory.len();
+        equal("the effort of freeing", self.queue.free_effort(), effort)
+    }
+
+    /// When the timer is needed.
+    fn next(&self, rng: &mut Rng) -> Result<(), String> {
+        equal(
+            "next event",
+            self.queue.next_event(),
+            self.model.next_event(),
+        )?;
+        let now = self.now.us();
+        equal(
+            "next due",
+            self.queue.next_due(self.now),
+            self.model.next_due(now),
+        )?;
+        let since = (self.now.ms() + 2).saturating_sub(rng.below(12));
+        let came =
+            |job: &Job| job.phase == Phase::Waiting && since < job.due && job.due <= self.now.ms();
+        equal(
+            "became ready",
+            self.queue.became_ready(since, self.now),
+            self.model.jobs.iter().any(came),
+        )
+    }
+
+    /// It succeeds at that instant and not before, if nothing else happens.
+    fn next_delivery(&self, noack: bool) -> Result<(), String> {
+        let next = self.queue.next_delivery(self.now, noack);
+        let would = |us: u64| self.model.would_deliver(us, noack);
+        let what = format!("a delivery succeeds now; next delivery {next:?}, noack {noack}");
+        let now_ms = self.now.ms();
+        equal(
+            &what,
+            next.is_some_and(|at| at <= now_ms),
+            would(self.now.us()),
+        )?;
+        let Some(next) = next.filter(|at| *at > now_ms) else {
+            let never = next.is_none() && would(LAST * 1000);
+            return equal(
+                "a delivery succeeds later, but is not expected",
+                never,
+                false,
+            );
+        };
+        if next > LAST {
+            return equal(
+                "a delivery past the last instant",
+                would(LAST * 1000),
+                false,
+            );
+        }
+        // A rate window may open within the millisecond before.
+        let before = (next * 1000 - 1000).max(self.now.us());
+        equal(&format!("a delivery before {next}"), would(before), false)?;
+        let ahead = self.model.deliveries.iter().any(|at| *at > self.now.us());
+        equal(
+            &format!("no delivery at {next}"),
+            ahead || would(next * 1000),
+            true,
+        )
+    }
+}
+
+fn same_fields(view: &JobView<'_>, job: &Job, now: Now) -> bool {
+    let life = &view.life;
+    let token = (life.token != 0).then_some(life.token);
+    let expires = (life.expires != 0).then_some(life.expires);
+    let deadline = match job.phase {
+        Phase::Reserved { deadline, .. } => Some(deadline),
+        _ => None,
+    };
+    let shown = (view.state == State::Reserved).then_some(life.at);
+    view.payload == job.payload
+        && view.state == job.state(now.us())
+        && (view.due, view.at()) == (job.due, job.at())
+        && (token, expires, shown) == (job.token, job.expires, deadline)
+        && (view.terms.priority, view.terms.ttr_ms) == (job.priority, job.ttr)
+        && (life.attempts, view.terms.max_attempts) == (job.attempts, job.max_attempts)
+        && *view.terms.backoff_ms == *job.backoff
+}
+
+/// A digest before and after, for what must change nothing.
+pub struct Before {
+    digest: u64,
+    nothing_past: bool,
+}
+
+impl Before {
+    pub fn of(queue: &Queue, now: Now) -> Self {
+        Before {
+            digest: digest(queue),
+            nothing_past: queue.next_event().is_none_or(|at| at > now.ms()),
+        }
+    }
+
+    /// "a command that changes nothing touches no WATCH, raises no event, propagates nothing"; "a
+    /// refused command has changed nothing". What time did is a change. A job may be replaced by its
+    /// like, which leaves everything as it was.
+    pub fn check(&self, queue: &Queue, out: &Effects, reply: &Reply) -> Result<(), String> {
+        let changed = digest(queue) != self.digest;
+        let replaced = matches!(reply, Reply::Added(_));
+        let refused = matches!(reply, Reply::Error(_));
+        if changed && out.is_empty() {
+            return Err("changed, but no effects".into());
+        }
+        if !changed && !out.is_empty() && !replaced {
+            let effects: Vec<_> = decode(out.bytes()).collect();
+            return Err(format!("effects, but nothing changed: {effects:?}"));
+        }
+        if refused && self.nothing_past && !out.is_empty() {
+            return Err("effects of a refused command".into());
+        }
+        if out.has_events() && out.is_empty() {
+            return Err("events, but no effects".into());
+        }
+        Ok(())
+    }
+}

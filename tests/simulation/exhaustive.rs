@@ -1,0 +1,185 @@
+//! All small histories: every sequence of a few operations and clock steps on two ids, from a few
+//! beginnings, each compared as a whole at its end.
+
+use crate::compare::{compare, equal};
+use crate::follow::{new_queue, same, Follower};
+use crate::from_env;
+use crate::master::Call;
+use crate::model::{Fault, Model};
+use crate::op::{AddOp, NackOp, Op, PopOp};
+use crate::rng::Rng;
+use dq::queue::add::{Condition, When};
+use dq::queue::clock::{Mint, Now};
+use dq::queue::deliver::NackKind;
+use dq::queue::effect::Effects;
+use dq::queue::settings::{Rate, SettingsChange};
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    Do(Op),
+    /// So many microseconds pass.
+    Wait(u64),
+}
+
+const START_US: u64 = 1_000_000_300;
+
+fn add(id: &[u8], condition: Condition, delay: Option<u64>, ttl: Option<u64>) -> Op {
+    Op::Add(AddOp {
+        id: Some(id.to_vec()),
+        payload: b"p".to_vec(),
+        condition,
+        when: delay.map(When::Delay),
+        priority: 0,
+        ttr: Some(2),
+        server_ttr: 60_000,
+        attempts: Some(2),
+        backoff: Some(vec![1, 2]),
+        ttl,
+    })
+}
+
+fn pop(id: Option<&[u8]>, noack: bool) -> Op {
+    Op::Pop(PopOp {
+        count: 1,
+        id: id.map(<[u8]>::to_vec),
+        ttr: None,
+        noack,
+    })
+}
+
+fn nack(id: &[u8], kind: NackKind, delay: Option<u64>) -> Op {
+    Op::Nack(NackOp {
+        id: id.to_vec(),
+        token: None,
+        delay,
+        priority: None,
+        kind,
+    })
+}
+
+fn touch(id: &[u8]) -> Op {
+    Op::Touch {
+        id: id.to_vec(),
+        token: None,
+        ttr: Some(3),
+    }
+}
+
+pub fn alphabet() -> Vec<Step> {
+    let (a, b) = (b"a".as_slice(), b"b".as_slice());
+    let ack = |id: &[u8]| Op::Ack {
+        id: id.to_vec(),
+        token: None,
+    };
+    let operations = [
+        add(a, Condition::New, None, None),
+        add(b, Condition::New, Some(1), Some(3)),
+        add(a, Condition::Replace, Some(2), None),
+        pop(None, false),
+        pop(None, true),
+        pop(Some(b), false),
+        ack(a),
+        nack(a, NackKind::Fail, None),
+        nack(a, NackKind::Silent, Some(1)),
+        nack(b, NackKind::Fatal, None),
+        touch(a),
+        Op::Reschedule {
+            id: b.to_vec(),
+            when: When::Delay(0),
+        },
+        Op::KickOldest(1),
+        Op::Del {
+            id: a.to_vec(),
+            unreserved: true,
+        },
+    ];
+    let waits = [1000, 2400].map(Step::Wait);
+    operations.map(Step::Do).into_iter().chain(waits).collect()
+}
+
+fn settings(change: impl FnOnce(&mut SettingsChange)) -> Step {
+    let mut settings = SettingsChange::default();
+    change(&mut settings);
+    Step::Do(Op::Configure(settings))
+}
+
+/// What a sequence begins with.
+fn beginnings() -> [Vec<Step>; 4] {
+    let add_a = Step::Do(add(b"a", Condition::New, None, None));
+    let add_b = Step::Do(add(b"b", Condition::New, None, Some(4)));
+    let pop = || Step::Do(pop(None, false));
+    let limits = settings(|new| {
+        (new.dead_len, new.max_len) = (Some(1), Some(1));
+        new.max_reserved = Some(1);
+    });
+    let memory = settings(|new| {
+        new.dedupe_ms = Some(2);
+        let (count, window_ms) = (2, 2);
+        new.rate = Some(Some(Rate { count, window_ms }));
+    });
+    [
+        vec![],
+        vec![add_a.clone(), add_b.clone(), pop(), pop()],
+        vec![limits, add_a.clone(), pop()],
+        vec![memory, add_a, add_b],
+    ]
+}
+
+/// One history; compared wholly at its end, by replies on the way.
+pub fn play(steps: &[&Step], fault: Fault) -> Result<(), String> {
+    let (mut queue, mut model) = (new_queue(1), Model::new(fault));
+    let (mut mint, mut out) = (Mint::new(), Effects::default());
+    let mut now_us = START_US;
+    let mut replica = Follower::new(2);
+    for step in steps {
+        let op = match step {
+            Step::Wait(us) => {
+                now_us += us;
+                continue;
+            }
+            Step::Do(op) => op,
+        };
+        out.clear();
+        let call = Call {
+            queue: &mut queue,
+            now: Now::from_us(now_us),
+            mint: &mut mint,
+            out: &mut out,
+        };
+        let reply = call.execute(op);
+        model.advance(now_us);
+        let expected = model.execute(op, now_us, &reply);
+        equal(&format!("the reply to {op:?}"), &reply, &expected)?;
+        replica.tell(out.bytes());
+    }
+    model.advance(now_us);
+    queue.check_invariants()?;
+    compare(&queue, &model, Now::from_us(now_us), &mut Rng::new(now_us))?;
+    replica.catch_up()?;
+    same("replica", &queue, &replica.queue)
+}
+
+/// Plays every sequence of that many letters behind a beginning; returns how many there were.
+fn all_of(beginning: &[Step], depth: u32) -> u64 {
+    let alphabet = alphabet();
+    let letters = alphabet.len() as u64;
+    for number in 0..letters.pow(depth) {
+        let letter = |place| &alphabet[(number / letters.pow(place) % letters) as usize];
+        let steps: Vec<&Step> = beginning.iter().chain((0..depth).map(letter)).collect();
+        if let Err(mismatch) = play(&steps, Fault::None) {
+            panic!("{mismatch}\nafter {steps:#?}");
+        }
+    }
+    letters.pow(depth)
+}
+
+#[test]
+fn all_small_histories() {
+    let depth = from_env("DQ_SIM_DEPTH").unwrap_or(4) as u32;
+    let [nothing, others @ ..] = beginnings();
+    let mut played = all_of(&nothing, depth + 1);
+    for beginning in others {
+        played += all_of(&beginning, depth);
+    }
+    println!("{played} histories");
+}

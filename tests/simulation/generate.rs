@@ -1,0 +1,358 @@
+//! Random operations and a random clock: few ids and small times, so that dues, leases, TTLs,
+//! memories and rate windows meet in the same few milliseconds.
+
+use crate::model::LAST;
+use crate::op::{AddOp, Id, NackOp, Op, PopOp, Reply};
+use crate::rng::Rng;
+use dq::queue::add::{Condition, When};
+use dq::queue::deliver::NackKind;
+use dq::queue::job::State;
+use dq::queue::settings::{Rate, SettingsChange};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub name: &'static str,
+    pub ids: u64,
+    /// How many priorities: 1 is only 0, u64::MAX is any of 32 bits.
+    pub priorities: u64,
+    /// Times are mostly up to so many ms.
+    pub span_ms: u64,
+    /// One CFGSET or PAUSE in so many operations, roughly; 0 is none.
+    pub settings_every: u64,
+    /// One DEL, PURGE or other removal of many in so many operations.
+    pub purge_every: u64,
+    pub start_ms: u64,
+    /// One step backward in so many operations; 0 is never.
+    pub backward_every: u64,
+    /// The model is asked.
+    pub modelled: bool,
+    /// Operations between two comparisons of everything.
+    pub compare_every: u64,
+    /// Of 100 operations, those that add.
+    pub adds: u64,
+}
+
+/// The deliveries and ids that clients remember.
+#[derive(Default)]
+pub struct Recent {
+    deliveries: Vec<(Id, u64)>,
+    next: usize,
+}
+
+impl Recent {
+    const KEPT: usize = 24;
+
+    pub fn note(&mut self, reply: &Reply) {
+        match reply {
+            Reply::Added(id) => self.keep(id.clone(), 0),
+            Reply::Jobs(jobs) => jobs
+                .iter()
+                .for_each(|job| self.keep(job.id.clone(), job.lease.map_or(0, |lease| lease.0))),
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, id: Id, token: u64) {
+        if self.deliveries.len() < Self::KEPT {
+            self.deliveries.push((id, token));
+        } else {
+            self.deliveries[self.next % Self::KEPT] = (id, token);
+            self.next += 1;
+        }
+    }
+}
+
+pub struct Generator {
+    pub rng: Rng,
+    shape: Shape,
+    pub now_us: u64,
+    pub recent: Recent,
+}
+
+impl Generator {
+    pub fn new(seed: u64, shape: Shape) -> Self {
+        Generator {
+            rng: Rng::new(seed),
+            shape,
+            now_us: shape.start_ms * 1000,
+            recent: Recent::default(),
+        }
+    }
+
+    /// Whether the clock is to step back now, to be followed by [`Generator::step_back`].
+    pub fn wants_back(&mut self) -> bool {
+        self.shape.backward_every != 0 && self.rng.one_in(self.shape.backward_every)
+    }
+
+    pub fn step_back(&mut self) {
+        let span = self.shape.span_ms * 1000;
+        let far = if self.rng.one_in(4) { 40 } else { 2 };
+        let back = self.rng.below(span * far + 1);
+        self.now_us = self.now_us.saturating_sub(back);
+    }
+
+    pub fn step_clock(&mut self) {
+        let span_us = self.shape.span_ms * 1000;
+        let step = match self.rng.below(100) {
+            0..55 => 0,
+            55..70 => self.rng.within(1, 400),
+            70..82 => self.rng.within(1, 1500),
+            82..90 => 1000 - self.now_us % 1000,
+            90..97 => self.rng.below(span_us / 2 + 1),
+            97..99 => self.rng.below(span_us * 3 + 1),
+            _ if self.rng.one_in(4) => self.rng.below(200_000_000),
+            _ => self.rng.below(span_us * 20 + 1),
+        };
+        self.now_us = (self.now_us + step).min(LAST * 1000);
+    }
+
+    pub fn operation(&mut self) -> Op {
+        let shape = self.shape;
+        if shape.settings_every != 0 && self.rng.one_in(shape.settings_every) {
+            return self.settings();
+        }
+        if self.rng.one_in(shape.purge_every) {
+            let states = [State::Delayed, State::Ready, State::Reserved, State::Dead];
+            let state = self.rng.maybe(2, |rng| *rng.pick(&states));
+            return Op::Purge(state);
+        }
+        let adds = shape.adds;
+        match self.rng.below(100) {
+            roll if roll < adds => self.add(),
+            roll => match (roll - adds) * 100 / (100 - adds) {
+                0..33 => self.pop(),
+                33..48 => {
+                    let (id, token) = self.claim();
+                    Op::Ack { id, token }
+                }
+                48..62 => self.nack(),
+                62..68 => {
+                    let (id, token) = self.claim();
+                    let ttr = self
+                        .rng
+                        .maybe(2, |_| ())
+                        .map(|()| self.span().clamp(1, LAST));
+                    Op::Touch { id, token, ttr }
+                }
+                68..75 => Op::Reschedule {
+                    id: self.id(),
+                    when: self.when(),
+                },
+                75..79 => Op::Kick(self.id()),
+                79..82 => Op::KickOldest(self.rng.within(1, 3)),
+                82..90 => Op::Del {
+                    id: self.id(),
+                    unreserved: self.rng.one_in(2),
+                },
+                _ => Op::Settle(*self.rng.pick(&[0, 1, 1, 2, 3, 1000])),
+            },
+        }
+    }
+
+    fn id(&mut self) -> Id {
+        let recent = self.recent.deliveries.len() as u64;
+        match self.rng.below(100) {
+            0..20 if recent > 0 => self.rng.pick(&self.recent.deliveries).0.clone(),
+            20..21 => vec![self.rng.pick(&[0u8, 0xff, b'*']).to_owned()],
+            21..22 => b"\0bin\xff\xfe\r\n".to_vec(),
+            22..23 => vec![b'L'; 1024 - self.rng.below(2) as usize],
+            23 if self.rng.one_in(10) => vec![b'x'; 1025 * self.rng.below(2) as usize],
+            24 if self.rng.one_in(2) => {
+                let ms = self.now_us / 1000 + self.rng.below(2);
+                format!("{ms}-{}", self.rng.below(2)).into_bytes()
+            }
+            _ => format!("{}", self.rng.below(self.shape.ids)).into_bytes(),
+        }
+    }
+
+    /// A duration: small, now and then none, rarely an absurd one.
+    fn span(&mut self) -> u64 {
+        match self.rng.below(1000) {
+            0..150 => 0,
+            150..180 => 1,
+            180..984 => self.rng.within(1, self.shape.span_ms),
+            984..993 => self.rng.within(1, self.shape.span_ms * 100),
+            993..996 => LAST.saturating_sub(self.now_us / 1000) + self.rng.below(3),
+            996..998 => self.rng.within(LAST - 2, LAST + 1),
+            998 => u64::MAX - self.rng.below(2),
+            _ => LAST / 2,
+        }
+    }
+
+    /// An instant around now.
+    fn instant(&mut self) -> u64 {
+        if self.rng.one_in(100) {
+            return *self.rng.pick(&[0, 1, LAST, LAST + 1, u64::MAX]);
+        }
+        let from = (self.now_us / 1000).saturating_sub(self.shape.span_ms);
+        from + self.rng.below(self.shape.span_ms * 2)
+    }
+
+    fn when(&mut self) -> When {
+        if self.rng.one_in(3) {
+            When::At(self.instant())
+        } else {
+            When::Delay(self.span())
+        }
+    }
+
+    fn priority(&mut self) -> i32 {
+        match self.shape.priorities {
+            1 => 0,
+            u64::MAX => self.rng.next() as i32,
+            few if self.rng.one_in(2) => self.rng.below(few) as i32 - few as i32 / 2,
+            _ => *self.rng.pick(&[0, 0, 0, i32::MIN, i32::MAX]),
+        }
+    }
+
+    fn ladder(&mut self) -> Vec<u64> {
+        if self.rng.one_in(300) {
+            let len = self.rng.within(1024, 1025);
+            return (1..=len).collect();
+        }
+        let zero = self.rng.one_in(100);
+        let least = u64::from(!zero);
+        let len = self.rng.below(4);
+        (0..len).map(|_| self.span().max(least)).collect()
+    }
+
+    fn attempts(&mut self) -> u32 {
+        *self.rng.pick(&[0, 1, 1, 2, 2, 3, u32::MAX])
+    }
+
+    fn add(&mut self) -> Op {
+        let conditions = [Condition::New, Condition::Existing, Condition::Replace];
+        let plain = self.rng.one_in(2);
+        let payload_len = if self.rng.one_in(200) {
+            3000
+        } else {
+            self.rng.below(12)
+        };
+        let byte = self.rng.next() as u8;
+        let ttr = match self.rng.below(100) {
+            0 => Some(self.span()),
+            1..80 => Some(self.span().clamp(1, LAST)),
+            _ => None,
+        };
+        Op::Add(AddOp {
+            id: if self.rng.one_in(40) {
+                None
+            } else {
+                Some(self.id())
+            },
+            payload: vec![byte; payload_len as usize],
+            condition: if plain {
+                Condition::New
+            } else {
+                *self.rng.pick(&conditions)
+            },
+            when: self.rng.maybe(2, |_| ()).map(|()| self.when()),
+            priority: if self.rng.one_in(2) {
+                0
+            } else {
+                self.priority()
+            },
+            ttr,
+            server_ttr: if self.rng.one_in(4) { 7 } else { 60_000 },
+            attempts: self.rng.maybe(2, |_| ()).map(|()| self.attempts()),
+            backoff: self.rng.maybe(3, |_| ()).map(|()| self.ladder()),
+            ttl: self.rng.maybe(5, |_| ()).map(|()| self.span().max(1)),
+        })
+    }
+
+    fn pop(&mut self) -> Op {
+        let id = self.rng.maybe(5, |_| ()).map(|()| self.id());
+        let count = match id {
+            None if self.rng.one_in(4) => *self.rng.pick(&[2, 3, 10, u64::MAX]),
+            _ => 1,
+        };
+        Op::Pop(PopOp {
+            count,
+            id,
+            ttr: self
+                .rng
+                .maybe(4, |_| ())
+                .map(|()| self.span().clamp(1, LAST)),
+            noack: self.rng.one_in(7),
+        })
+    }
+
+    /// An id, and perhaps a token: one that was handed out for it, for another, or none at all.
+    fn claim(&mut self) -> (Id, Option<Vec<u8>>) {
+        let digits = |token: u64| token.to_string().into_bytes();
+        if self.recent.deliveries.is_empty() || self.rng.one_in(5) {
+            return (self.id(), None);
+        }
+        let (id, token) = self.rng.pick(&self.recent.deliveries).clone();
+        let token = match self.rng.below(20) {
+            0 => Some(self.rng.pick(&self.recent.deliveries).1),
+            1 => Some(token + 1),
+            2 => {
+                let texts: [&[u8]; 6] = [b"", b"0", b"-1", b"x", b"\xff", b"99999999999999999999"];
+                return (id, Some(self.rng.pick(&texts).to_vec()));
+            }
+            3 => return (id, Some(format!("0{token}").into_bytes())),
+            4..9 => None,
+            _ => Some(token),
+        };
+        (id, token.map(digits))
+    }
+
+    fn nack(&mut self) -> Op {
+        let (id, token) = self.claim();
+        let kinds = [
+            NackKind::Fail,
+            NackKind::Fail,
+            NackKind::Silent,
+            NackKind::Fatal,
+        ];
+        Op::Nack(NackOp {
+            id,
+            token,
+            delay: self.rng.maybe(3, |_| ()).map(|()| self.span()),
+            priority: self.rng.maybe(4, |_| ()).map(|()| self.priority()),
+            kind: *self.rng.pick(&kinds),
+        })
+    }
+
+    fn settings(&mut self) -> Op {
+        match self.rng.below(10) {
+            0 => return Op::Pause(self.rng.maybe(4, |_| ()).map(|()| self.span().max(1))),
+            1 => return Op::Pause(Some(self.span().max(1))),
+            2..5 => return Op::Resume,
+            _ => {}
+        }
+        let mut change = SettingsChange::default();
+        let most = if self.shape.ids > 100 { 20_000 } else { 8 };
+        match self.rng.below(9) {
+            0 => change.ttr_ms = Some(self.span().min(LAST)),
+            1 => change.max_attempts = Some(self.attempts()),
+            2 => change.backoff_ms = Some(self.ladder()),
+            3 => change.max_len = Some(self.limit(most)),
+            4 => change.dead_len = Some(self.limit(4)),
+            5 => change.dedupe_ms = Some(self.span().min(LAST) * self.rng.below(3).min(1)),
+            6 => change.max_reserved = Some(self.limit(if most > 8 { 300 } else { 3 })),
+            7 => change.rate = Some(self.rate()),
+            _ => {}
+        }
+        Op::Configure(change)
+    }
+
+    fn limit(&mut self, most: u64) -> u64 {
+        if self.rng.one_in(3) {
+            0
+        } else {
+            self.rng.within(1, most)
+        }
+    }
+
+    fn rate(&mut self) -> Option<Rate> {
+        if self.rng.one_in(2) {
+            return None;
+        }
+        Some(Rate {
+            count: self.rng.within(1, 4) as u32,
+            window_ms: self.span().clamp(1, LAST),
+        })
+    }
+}

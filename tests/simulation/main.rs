@@ -1,0 +1,78 @@
+//! The pure queue against an oracle written from the command contract alone: random histories from
+//! a seed, all small histories, followers that are told nothing but effects. No server, no clock.
+//!
+//! `DQ_SEED=n` replays one seed, `DQ_SIM_STEPS=n` sets the operations of each run, `DQ_SIM_SEEDS=n`
+//! how many seeds of each shape run, `DQ_SIM_DEPTH=n` the length of the small histories.
+
+mod audit;
+mod canaries;
+mod compare;
+mod exhaustive;
+mod follow;
+mod generate;
+mod master;
+mod model;
+mod op;
+mod rng;
+mod run;
+mod shapes;
+
+use generate::Shape;
+use run::{Run, Sabotage};
+
+pub fn from_env(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Runs a shape over its seeds; on a mismatch the test fails with the seed that shows it again.
+fn simulate(shape: Shape, seeds: u64, steps: u64) {
+    let steps = from_env("DQ_SIM_STEPS").unwrap_or(steps);
+    let seeds = match from_env("DQ_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 1..1 + from_env("DQ_SIM_SEEDS").unwrap_or(seeds),
+    };
+    for seed in seeds {
+        if let Err(mismatch) = Run::new(seed, shape, Sabotage::Nothing).steps(steps) {
+            panic!("{mismatch}");
+        }
+    }
+}
+
+#[test]
+fn few_ids() {
+    simulate(shapes::FEW_IDS, 8, 100_000);
+}
+
+#[test]
+fn two_ids() {
+    simulate(shapes::TWO_IDS, 4, 100_000);
+}
+
+#[test]
+fn settings_and_limits() {
+    simulate(shapes::LIMITS, 5, 100_000);
+}
+
+#[test]
+fn priorities() {
+    simulate(shapes::PRIORITIES, 2, 60_000);
+    simulate(shapes::ANY_PRIORITY, 2, 30_000);
+}
+
+#[test]
+fn clock_that_steps_back() {
+    simulate(shapes::STEPS_BACK, 2, 80_000);
+    simulate(shapes::WILD_CLOCK, 2, 80_000);
+}
+
+#[test]
+fn at_the_first_and_last_instants() {
+    simulate(shapes::FIRST_INSTANTS, 10, 2_000);
+    simulate(shapes::LAST_INSTANTS, 40, 1_000);
+}
+
+#[test]
+fn many_jobs() {
+    simulate(shapes::MANY_JOBS, 1, 60_000);
+    simulate(shapes::BACKLOG, 1, 20_000);
+}

@@ -1,0 +1,490 @@
+//! The commands, each from its paragraph of the contract.
+
+use super::{after, Fault, Job, Model, Pause, Phase, LAST};
+use crate::op::{AddOp, Delivered, Id, NackOp, Op, PopOp, Reply};
+use dq::queue::add::{Condition, When};
+use dq::queue::deliver::NackKind;
+use dq::queue::job::State;
+use dq::queue::settings::SettingsChange;
+
+const OUT_OF_RANGE: Reply = Reply::Error("ERR value is not an integer or out of range");
+
+impl Model {
+    /// The reply that the contract wants. Made ids and tokens it takes from the actual one, where
+    /// they are such as they must be.
+    pub fn execute(&mut self, op: &Op, now: u64, actual: &Reply) -> Reply {
+        match op {
+            Op::Add(add) => self.add(add, now, actual),
+            Op::Pop(pop) => self.pop(pop, now, actual),
+            Op::Ack { id, token } => self.ack(id, token.as_deref(), now),
+            Op::Nack(nack) => self.nack(nack, now),
+            Op::Touch { id, token, ttr } => self.touch(id, token.as_deref(), *ttr, now),
+            Op::Reschedule { id, when } => self.reschedule(id, *when, now),
+            Op::Kick(id) => Reply::Count(self.kick(self.find(id), now)),
+            Op::KickOldest(count) => self.kick_oldest(*count, now),
+            Op::Del { id, unreserved } => self.del(id, *unreserved),
+            Op::Purge(state) => self.purge(*state, now),
+            Op::Pause(ms) => self.pause(*ms, now),
+            Op::Resume => {
+                if self.is_paused(now) {
+                    self.pause = Pause::Off;
+                }
+                Reply::Ok
+            }
+            Op::Configure(change) => self.configure(change),
+            Op::Settle(_) => Reply::Ok,
+        }
+    }
+
+    fn add(&mut self, add: &AddOp, now: u64, actual: &Reply) -> Reply {
+        let instants = match add_instants(add, now) {
+            Ok(instants) => instants,
+            Err(error) => return error,
+        };
+        let there = add.id.as_deref().and_then(|id| self.find(id));
+        let live = there.is_some_and(|at| !matches!(self.jobs[at].phase, Phase::Dead { .. }));
+        let full = self.is_full(live);
+        if full && self.has(Fault::MaxLenBeforeCondition) {
+            return Reply::Error("MAXLEN queue is full");
+        }
+        if self.refuses(add, there.is_some(), live, now) {
+            return Reply::Nil;
+        }
+        if full {
+            return Reply::Error("MAXLEN queue is full");
+        }
+        let id = match &add.id {
+            Some(id) => id.clone(),
+            None => match self.check_made_id(actual, now) {
+                Some(id) => id,
+                None => return Reply::Nil,
+            },
+        };
+        self.put(add, id.clone(), there, instants, now);
+        Reply::Added(id)
+    }
+
+    fn is_full(&self, replaces_live: bool) -> bool {
+        let limit = self.settings.max_len as usize;
+        let counted = if self.has(Fault::MaxLenCountsDead) {
+            self.jobs.len()
+        } else {
+            self.live()
+        };
+        limit != 0 && !replaces_live && counted >= limit
+    }
+
+    fn refuses(&self, add: &AddOp, there: bool, live: bool, now: u64) -> bool {
+        if self.has(Fault::PauseHoldsAdding) && self.is_paused(now) {
+            return true;
+        }
+        let remembered = || {
+            let id = add.id.as_deref();
+            let until = id.and_then(|id| self.memory.get(id));
+            until.is_some_and(|until| now / 1000 < *until)
+        };
+        match add.condition {
+            Condition::New if self.has(Fault::AddTakesExistingId) => remembered(),
+            Condition::New => live || remembered(),
+            Condition::Existing if self.has(Fault::XxOnlyLive) => !live,
+            Condition::Existing => !there,
+            Condition::Replace => false,
+        }
+    }
+
+    /// `<unix-ms>-<seq>`, growing, not there and not remembered.
+    fn check_made_id(&mut self, actual: &Reply, now: u64) -> Option<Id> {
+        let Reply::Added(id) = actual else {
+            return None;
+        };
+        let text = std::str::from_utf8(id).ok()?;
+        let (ms, seq) = text.split_once('-')?;
+        let parts = (ms.parse().ok()?, seq.parse().ok()?);
+        let fits = parts > self.last_made_id
+            && parts.0 >= now / 1000
+            && format!("{}-{}", parts.0, parts.1) == text
+            && self.find(id).is_none()
+            && !self.memory.contains_key(id);
+        self.last_made_id = self.last_made_id.max(parts);
+        fits.then(|| id.clone())
+    }
+
+    fn put(
+        &mut self,
+        add: &AddOp,
+        id: Id,
+        there: Option<usize>,
+        (due, expires): (u64, Option<u64>),
+        now: u64,
+    ) {
+        let lost_us = self.has(Fault::DelayRoundedDown) && !now.is_multiple_of(1000);
+        let delayed = matches!(add.when, Some(When::Delay(1..)));
+        let backoff = add.backoff.as_ref().unwrap_or(&self.settings.backoff_ms);
+        let mut job = Job {
+            id,
+            payload: add.payload.clone(),
+            priority: add.priority,
+            due: due - u64::from(lost_us && delayed),
+            ttr: add.ttr.or(self.settings.ttr_ms).unwrap_or(add.server_ttr),
+            attempts: 0,
+            max_attempts: add.attempts.unwrap_or(self.settings.max_attempts),
+            backoff: backoff.clone(),
+            expires,
+            token: None,
+            phase: Phase::Waiting,
+        };
+        self.totals.added += 1;
+        self.totals.deleted += u64::from(there.is_some());
+        if let Some(at) = there {
+            if self.has(Fault::AttemptsNotReset) {
+                job.attempts = self.jobs[at].attempts;
+            }
+            if self.has(Fault::ReplaceKeepsPlace) {
+                self.jobs[at] = job;
+                return;
+            }
+            self.jobs.remove(at);
+        }
+        self.jobs.push(job);
+    }
+
+    fn pop(&mut self, pop: &PopOp, now: u64, actual: &Reply) -> Reply {
+        let mut tokens = match actual {
+            Reply::Jobs(jobs) => jobs
+                .iter()
+                .map(|job| job.lease.map(|lease| lease.0))
+                .collect(),
+            _ => Vec::new(),
+        }
+        .into_iter();
+        let mut jobs = Vec::new();
+        while (jobs.len() as u64) < pop.count && !self.is_held(now, pop.noack) {
+            let early = self.has(Fault::EarlyByOneMs);
+            let seen = if early { now + 1000 } else { now };
+            let ready = self.ordered(State::Ready, seen);
+            let wanted = |job: &&&Job| pop.id.as_ref().is_none_or(|id| *id == job.id);
+            let Some(id) = ready.iter().find(wanted).map(|job| job.id.clone()) else {
+                break;
+            };
+            let index = self.find(&id).expect("it is there");
+            jobs.push(self.deliver(index, pop, now, tokens.next().flatten()));
+        }
+        Reply::Jobs(jobs)
+    }
+
+    fn deliver(&mut self, index: usize, pop: &PopOp, now: u64, token: Option<u64>) -> Delivered {
+        let late = now.saturating_sub(self.jobs[index].due * 1000);
+        self.count_delivery(late);
+        if self.settings.rate.is_some() {
+            // What seems to lie ahead, because the clock stepped back, was now at the latest.
+            self.deliveries
+                .iter_mut()
+                .for_each(|at| *at = (*at).min(now));
+            self.deliveries.push(now);
+            let kept = self.settings.rate.map_or(0, |rate| rate.count as usize);
+            let surplus = self.deliveries.len().saturating_sub(kept);
+            self.deliveries.drain(..surplus);
+        }
+        if pop.noack {
+            let job = self.jobs.remove(index);
+            self.remember(&job.id, now);
+            return Delivered {
+                id: job.id,
+                payload: job.payload,
+                attempts: job.attempts.saturating_add(1),
+                lease: None,
+            };
+        }
+        let token = self.check_token(token, now);
+        let lost_us = self.has(Fault::LeaseRoundedDown) && !now.is_multiple_of(1000);
+        let job = &mut self.jobs[index];
+        let lease = pop.ttr.unwrap_or(job.ttr);
+        let deadline = after(now, lease).unwrap_or(LAST) - u64::from(lost_us);
+        job.attempts = job.attempts.saturating_add(1);
+        job.token = Some(token);
+        job.phase = Phase::Reserved { deadline, lease };
+        Delivered {
+            id: job.id.clone(),
+            payload: job.payload.clone(),
+            attempts: job.attempts,
+            lease: Some((token, deadline)),
+        }
+    }
+
+    fn count_delivery(&mut self, mut late_us: u64) {
+        if self.has(Fault::LatenessInMs) {
+            late_us -= late_us % 1000;
+        }
+        let totals = &mut self.totals;
+        totals.delivered += 1;
+        totals.late_count += 1;
+        totals.late_sum += late_us;
+        totals.late_max = totals.late_max.max(late_us);
+        totals.lateness.push(late_us);
+    }
+
+    /// "Strictly growing in a queue, never reused; at least unix-ms shifted left by 20 bits". A token
+    /// that is not is answered with the least that would be, which differs.
+    fn check_token(&mut self, token: Option<u64>, now: u64) -> u64 {
+        let least = ((now / 1000) << 20).max(self.last_token + 1);
+        self.last_token = token.unwrap_or(0).max(least);
+        self.last_token
+    }
+
+    /// "an id that was acked (or popped with NOACK) is refused by NX for that long, counted from the
+    /// ACK with the window of that moment"
+    fn remember(&mut self, id: &[u8], now: u64) {
+        if self.settings.dedupe_ms == 0 || self.has(Fault::DedupeOff) {
+            return;
+        }
+        let until = after(now, self.settings.dedupe_ms).unwrap_or(LAST);
+        let known = self.memory.entry(id.to_vec()).or_insert(0);
+        let shortens = self.fault == Fault::DedupeShortens;
+        *known = if shortens { until } else { until.max(*known) };
+    }
+
+    /// The job whose current delivery a client speaks of: any, or the one of that token.
+    fn claimed(&self, id: &[u8], token: Option<&[u8]>) -> Option<usize> {
+        let index = self.find(id)?;
+        let current = self.jobs[index].token?.to_string();
+        let fits = token.is_none_or(|token| token == current.as_bytes());
+        fits.then_some(index)
+    }
+
+    fn ack(&mut self, id: &[u8], token: Option<&[u8]>, now: u64) -> Reply {
+        let token = token.filter(|_| !self.has(Fault::AckIgnoresToken));
+        let Some(index) = self.claimed(id, token) else {
+            return Reply::Count(0);
+        };
+        let reserved = matches!(self.jobs[index].phase, Phase::Reserved { .. });
+        if self.has(Fault::ReservedRefusesLateAck) && !reserved {
+            return Reply::Count(0);
+        }
+        let job = self.jobs.remove(index);
+        self.remember(&job.id, now);
+        self.totals.acked += 1;
+        Reply::Count(1)
+    }
+
+    fn nack(&mut self, nack: &NackOp, now: u64) -> Reply {
+        let asked = nack.delay.map(|ms| after(now, ms));
+        if asked == Some(None) {
+            return OUT_OF_RANGE;
+        }
+        let Some(index) = self.claimed(&nack.id, nack.token.as_deref()) else {
+            return Reply::Nil;
+        };
+        let dead = matches!(self.jobs[index].phase, Phase::Dead { .. });
+        if dead && !self.has(Fault::NackReachesDead) {
+            return Reply::Nil;
+        }
+        self.totals.nacked += 1;
+        if self.jobs[index].expires.is_some_and(|at| at <= now / 1000) {
+            self.jobs.remove(index);
+            self.totals.expired += u64::from(!self.has(Fault::ExpiryUncounted));
+            return Reply::Nil;
+        }
+        let state = self.give_back(index, nack, asked.flatten(), now);
+        Reply::State(state)
+    }
+
+    fn give_back(&mut self, index: usize, nack: &NackOp, asked: Option<u64>, now: u64) -> State {
+        let fault = self.fault;
+        let job = &mut self.jobs[index];
+        job.priority = nack.priority.unwrap_or(job.priority);
+        if fault != Fault::NackKeepsToken {
+            job.token = None;
+        }
+        let used_up = job.max_attempts != 0 && job.attempts >= job.max_attempts;
+        let fatal = nack.kind == NackKind::Fatal && fault != Fault::FatalOnlyFails;
+        if fatal || nack.kind != NackKind::Silent && used_up {
+            self.dies(index, now / 1000);
+            return State::Dead;
+        }
+        job.phase = Phase::Waiting;
+        if nack.kind == NackKind::Silent {
+            job.attempts -= u32::from(fault != Fault::SilentCounts);
+            if fault == Fault::SilentMoves {
+                job.due = now / 1000;
+            }
+            job.due = asked.unwrap_or(job.due);
+        } else {
+            let wait = ladder_step(&job.backoff, job.attempts, fault);
+            job.due = asked.or(after(now, wait)).unwrap_or(LAST);
+        }
+        job.state(now)
+    }
+
+    fn touch(&mut self, id: &[u8], token: Option<&[u8]>, ttr: Option<u64>, now: u64) -> Reply {
+        let Some(index) = self.claimed(id, token) else {
+            return Reply::Nil;
+        };
+        let fault = self.fault;
+        let job = &mut self.jobs[index];
+        let Phase::Reserved { deadline, lease } = &mut job.phase else {
+            return Reply::Nil;
+        };
+        if fault == Fault::TouchByJobsTtr {
+            *lease = job.ttr;
+        }
+        *lease = ttr.unwrap_or(*lease);
+        if fault != Fault::TouchKeepsDeadline {
+            *deadline = after(now, *lease).unwrap_or(LAST);
+        }
+        Reply::Deadline(*deadline)
+    }
+
+    fn reschedule(&mut self, id: &[u8], when: When, now: u64) -> Reply {
+        let Some(due) = instant(when, now) else {
+            return OUT_OF_RANGE;
+        };
+        let keeps = self.has(Fault::RescheduleKeepsToken);
+        let Some(index) = self.find(id) else {
+            return Reply::Count(0);
+        };
+        let job = &mut self.jobs[index];
+        if job.phase != Phase::Waiting {
+            return Reply::Count(0);
+        }
+        job.due = due;
+        job.token = job.token.filter(|_| keeps);
+        Reply::Count(1)
+    }
+
+    fn kick(&mut self, index: Option<usize>, now: u64) -> u64 {
+        let dead = |at: &usize| matches!(self.jobs[*at].phase, Phase::Dead { .. });
+        let Some(index) = index.filter(dead) else {
+            return 0;
+        };
+        let job = &mut self.jobs[index];
+        job.phase = Phase::Waiting;
+        job.attempts = 0;
+        job.token = None;
+        job.due = now / 1000;
+        1
+    }
+
+    fn kick_oldest(&mut self, count: u64, now: u64) -> Reply {
+        let mut dead = self.in_death_order();
+        if self.has(Fault::KickTakesYoungest) {
+            dead.reverse();
+        }
+        let count = dead.len().min(count.try_into().unwrap_or(usize::MAX));
+        let kicked = dead[..count].iter().map(|&at| self.kick(Some(at), now));
+        Reply::Count(kicked.sum())
+    }
+
+    fn del(&mut self, id: &[u8], unreserved: bool) -> Reply {
+        let there = self.find(id);
+        let reserved = |at: usize| matches!(self.jobs[at].phase, Phase::Reserved { .. });
+        let spares = unreserved && !self.has(Fault::UnreservedTakesAll);
+        if spares && there.is_some_and(reserved) {
+            return Reply::Count(0);
+        }
+        if !self.has(Fault::DedupeOutlivesDel) {
+            self.memory.remove(id);
+        }
+        if let Some(at) = there {
+            self.jobs.remove(at);
+            self.totals.deleted += 1;
+        }
+        Reply::Count(u64::from(there.is_some()))
+    }
+
+    fn purge(&mut self, state: Option<State>, now: u64) -> Reply {
+        let before = self.jobs.len();
+        self.jobs
+            .retain(|job| state.is_some_and(|state| job.state(now) != state));
+        let purged = (before - self.jobs.len()) as u64;
+        if self.has(Fault::PurgeForgets) && purged > 0 {
+            self.memory.clear();
+        }
+        self.totals.deleted += purged;
+        Reply::Count(purged)
+    }
+
+    fn pause(&mut self, ms: Option<u64>, now: u64) -> Reply {
+        let until = ms.map(|ms| after(now, ms));
+        if until == Some(None) {
+            return OUT_OF_RANGE;
+        }
+        self.kept = true;
+        if self.has(Fault::PauseSecondIgnored) && self.is_paused(now) {
+            return Reply::Ok;
+        }
+        self.pause = until.flatten().map_or(Pause::Forever, Pause::Until);
+        Reply::Ok
+    }
+
+    fn configure(&mut self, change: &SettingsChange) -> Reply {
+        let terms = check_terms(change.ttr_ms, change.backoff_ms.as_deref());
+        if let Err(error) = terms {
+            return error;
+        }
+        let old_rate = self.settings.rate;
+        let settings = &mut self.settings;
+        settings.ttr_ms = change.ttr_ms.or(settings.ttr_ms);
+        settings.max_attempts = change.max_attempts.unwrap_or(settings.max_attempts);
+        if let Some(backoff) = &change.backoff_ms {
+            settings.backoff_ms.clone_from(backoff);
+        }
+        settings.max_len = change.max_len.unwrap_or(settings.max_len);
+        settings.dead_len = change.dead_len.unwrap_or(settings.dead_len);
+        settings.dedupe_ms = change.dedupe_ms.unwrap_or(settings.dedupe_ms);
+        settings.max_reserved = change.max_reserved.unwrap_or(settings.max_reserved);
+        settings.rate = change.rate.unwrap_or(settings.rate);
+        self.kept = true;
+        if self.settings.dedupe_ms == 0 && !self.has(Fault::DedupeOutlivesSetting) {
+            self.memory.clear();
+        }
+        if self.settings.rate != old_rate {
+            self.deliveries.clear();
+        }
+        self.trim_dead();
+        Reply::Ok
+    }
+}
+
+/// "BACKOFF: delays before the 2nd, 3rd, ... delivery; the last one repeats; default none = 0"
+fn ladder_step(ladder: &[u64], attempts: u32, fault: Fault) -> u64 {
+    let failed = attempts as usize - usize::from(fault != Fault::LadderOneStepOff);
+    match ladder.get(failed) {
+        Some(&ms) => ms,
+        None if fault == Fault::LadderRepeats => ladder.first().copied().unwrap_or(0),
+        None => ladder.last().copied().unwrap_or(0),
+    }
+}
+
+fn instant(when: When, now: u64) -> Option<u64> {
+    match when {
+        When::Delay(ms) => after(now, ms),
+        When::At(instant) => (instant <= LAST).then_some(instant),
+    }
+}
+
+/// Due and expiry, where all arguments are such as the contract wants them.
+fn add_instants(add: &AddOp, now: u64) -> Result<(u64, Option<u64>), Reply> {
+    let due = instant(add.when.unwrap_or(When::Delay(0)), now).ok_or(OUT_OF_RANGE)?;
+    let expires = match add.ttl {
+        Some(ms) => Some(after(now, ms).ok_or(OUT_OF_RANGE)?),
+        None => None,
+    };
+    let id_len = add.id.as_ref().map_or(1, Vec::len);
+    if id_len == 0 || id_len > 1024 {
+        return Err(Reply::Error("ERR id must be 1 to 1024 bytes long"));
+    }
+    check_terms(add.ttr, add.backoff.as_deref())?;
+    Ok((due, expires))
+}
+
+fn check_terms(ttr: Option<u64>, backoff: Option<&[u64]>) -> Result<(), Reply> {
+    let backoff = backoff.unwrap_or(&[]);
+    if backoff.len() > 1024 {
+        return Err(Reply::Error("ERR BACKOFF takes at most 1024 delays"));
+    }
+    let fits = |ms: &u64| (1..=LAST).contains(ms);
+    if !backoff.iter().all(fits) || !ttr.iter().all(fits) {
+        return Err(OUT_OF_RANGE);
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Rules that the model can be told to get wrong. A run against such a model must report a
+//! mismatch: so each rule is known to be reached by the operations and seen by the comparisons.
+
+macro_rules! faults {
+    ($($name:ident),* $(,)?) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Fault {
+            None,
+            $($name),*
+        }
+
+        impl Fault {
+            pub const ALL: &'static [Fault] = &[$(Fault::$name),*];
+        }
+    };
+}
+
+faults! {
+    AckIgnoresToken,
+    AddTakesExistingId,
+    AttemptsNotReset,
+    DeadLenKeepsOldest,
+    DeadOutliveTtl,
+    DeathsUncounted,
+    DedupeOff,
+    DedupeOutlivesDel,
+    DedupeOutlivesSetting,
+    DedupeShortens,
+    DelayRoundedDown,
+    EarlyByOneMs,
+    ExpiryUncounted,
+    FatalOnlyFails,
+    KickTakesYoungest,
+    LadderOneStepOff,
+    LadderRepeats,
+    LatenessInMs,
+    LeaseRoundedDown,
+    MaxLenBeforeCondition,
+    MaxLenCountsDead,
+    MaxReservedHoldsNoack,
+    MaxReservedOff,
+    NackKeepsToken,
+    NackReachesDead,
+    NewestFirst,
+    PauseHoldsAdding,
+    PauseIgnored,
+    PauseSecondIgnored,
+    PriorityIgnored,
+    PurgeForgets,
+    RateExemptsNoack,
+    RateOff,
+    RateOneUsShort,
+    ReplaceKeepsPlace,
+    RescheduleKeepsToken,
+    ReservedRefusesLateAck,
+    SilentCounts,
+    SilentMoves,
+    TimeoutEndsToken,
+    TimeoutNeverKills,
+    TouchByJobsTtr,
+    TouchKeepsDeadline,
+    TtlEndsLease,
+    UnreservedTakesAll,
+    XxOnlyLive,
+}

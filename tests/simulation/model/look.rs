@@ -1,0 +1,126 @@
+//! What a client sees of the model.
+
+use super::{Fault, Job, Model, Pause, Phase};
+use dq::queue::job::State;
+
+impl Job {
+    pub fn state(&self, now_us: u64) -> State {
+        match self.phase {
+            Phase::Reserved { .. } => State::Reserved,
+            Phase::Dead { .. } => State::Dead,
+            Phase::Waiting if self.due <= now_us / 1000 => State::Ready,
+            Phase::Waiting => State::Delayed,
+        }
+    }
+
+    /// "due, due, deadline, time of death"
+    pub fn at(&self) -> u64 {
+        match self.phase {
+            Phase::Waiting => self.due,
+            Phase::Reserved { deadline, .. } => deadline,
+            Phase::Dead { since, .. } => since,
+        }
+    }
+}
+
+impl Model {
+    /// Jobs of a state in "the state's own order (due; ready order; deadline; time of death)".
+    pub fn ordered(&self, state: State, now_us: u64) -> Vec<&Job> {
+        let of_state = |job: &&Job| job.state(now_us) == state;
+        let mut jobs: Vec<&Job> = self.jobs.iter().filter(of_state).collect();
+        match state {
+            State::Ready => {
+                if self.has(Fault::NewestFirst) {
+                    jobs.reverse();
+                }
+                let ranked = !self.has(Fault::PriorityIgnored);
+                jobs.sort_by_key(|job| (if ranked { job.priority } else { 0 }, job.due));
+            }
+            State::Dead => jobs.sort_by_key(|job| match job.phase {
+                Phase::Dead { since, order } => (since, order),
+                _ => (0, 0),
+            }),
+            State::Delayed | State::Reserved => jobs.sort_by_key(|job| job.at()),
+        }
+        jobs
+    }
+
+    pub fn count(&self, state: State, now_us: u64) -> usize {
+        let of_state = |job: &&Job| job.state(now_us) == state;
+        self.jobs.iter().filter(of_state).count()
+    }
+
+    /// "delayed + ready + reserved"
+    pub fn live(&self) -> usize {
+        let dead = |job: &&Job| matches!(job.phase, Phase::Dead { .. });
+        self.jobs.len() - self.jobs.iter().filter(dead).count()
+    }
+
+    pub fn next_due(&self, now_us: u64) -> Option<u64> {
+        let delayed = |job: &&Job| job.state(now_us) == State::Delayed;
+        self.jobs.iter().filter(delayed).map(|job| job.due).min()
+    }
+
+    pub fn oldest_ready(&self, now_us: u64) -> Option<u64> {
+        let ready = |job: &&Job| job.state(now_us) == State::Ready;
+        let least = self.jobs.iter().filter(ready).map(|job| job.due).min()?;
+        Some(now_us / 1000 - least)
+    }
+
+    /// When time alone changes something next.
+    pub fn next_event(&self) -> Option<u64> {
+        let job = self.first_event().map(|(at, _, _)| at);
+        job.into_iter().chain(self.memory.values().copied()).min()
+    }
+
+    pub fn is_paused(&self, now_us: u64) -> bool {
+        match self.pause {
+            Pause::Off => false,
+            Pause::Until(until) => now_us / 1000 < until,
+            Pause::Forever => true,
+        }
+    }
+
+    /// As STATS shows it.
+    pub fn paused(&self, now_us: u64) -> i64 {
+        match self.pause {
+            Pause::Until(until) if self.is_paused(now_us) => until as i64,
+            Pause::Forever => -1,
+            _ => 0,
+        }
+    }
+
+    /// "at most n deliveries in any ms milliseconds"
+    fn rate_allows(&self, now_us: u64) -> bool {
+        let Some(rate) = self.settings.rate else {
+            return true;
+        };
+        let short = u64::from(self.has(Fault::RateOneUsShort));
+        let window_us = rate.window_ms.saturating_mul(1000) - short;
+        let recent = |at: &&u64| now_us.saturating_sub(**at) < window_us;
+        let recent = self.deliveries.iter().filter(recent).count();
+        recent < rate.count as usize || self.has(Fault::RateOff)
+    }
+
+    /// What holds deliveries back, whatever is ready.
+    pub fn is_held(&self, now_us: u64, noack: bool) -> bool {
+        let limit = self.settings.max_reserved as usize;
+        let exempt = noack && !self.has(Fault::MaxReservedHoldsNoack);
+        let full = limit != 0 && !exempt && self.count(State::Reserved, now_us) >= limit;
+        let paused = self.is_paused(now_us) && !self.has(Fault::PauseIgnored);
+        let rate_exempt = noack && self.has(Fault::RateExemptsNoack);
+        paused
+            || full && !self.has(Fault::MaxReservedOff)
+            || !rate_exempt && !self.rate_allows(now_us)
+    }
+
+    /// Whether a POP would deliver something.
+    pub fn would_deliver(&self, now_us: u64, noack: bool) -> bool {
+        !self.is_held(now_us, noack) && self.count(State::Ready, now_us) > 0
+    }
+
+    /// No key is kept for it.
+    pub fn is_disposable(&self) -> bool {
+        !self.kept && self.jobs.is_empty()
+    }
+}

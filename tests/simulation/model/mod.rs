@@ -1,0 +1,241 @@
+//! The oracle: the command contract word by word, without any thought of speed.
+//!
+//! Jobs stand in the order of adding, so that stable sorts break ties as the contract does. Time
+//! runs through [`Model::advance`], which plays what is past at the instants at which it happened.
+
+mod acts;
+mod fault;
+mod look;
+
+pub use fault::Fault;
+
+use crate::op::Id;
+use dq::queue::settings::Settings;
+use std::collections::HashMap;
+
+/// 2^42 - 1, the last instant.
+pub const LAST: u64 = 4_398_046_511_103;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Delayed or ready: its due tells.
+    Waiting,
+    Reserved {
+        deadline: u64,
+        lease: u64,
+    },
+    Dead {
+        since: u64,
+        order: u64,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub id: Id,
+    pub payload: Vec<u8>,
+    pub priority: i32,
+    pub due: u64,
+    pub ttr: u64,
+    pub attempts: u32,
+    pub max_attempts: u32,
+    pub backoff: Vec<u64>,
+    pub expires: Option<u64>,
+    pub token: Option<u64>,
+    pub phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    Off,
+    Until(u64),
+    Forever,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub added: u64,
+    pub delivered: u64,
+    pub acked: u64,
+    pub nacked: u64,
+    pub timed_out: u64,
+    pub died: u64,
+    pub deleted: u64,
+    pub expired: u64,
+    pub late_count: u64,
+    pub late_sum: u64,
+    pub late_max: u64,
+    /// Each delivery's, in microseconds; not beyond some thousands.
+    pub lateness: Vec<u64>,
+}
+
+#[derive(Clone)]
+pub struct Model {
+    pub jobs: Vec<Job>,
+    /// Until when NX refuses an id.
+    pub memory: HashMap<Id, u64>,
+    pub settings: Settings,
+    /// In microseconds, for RATE.
+    pub deliveries: Vec<u64>,
+    pub pause: Pause,
+    pub kept: bool,
+    pub deaths: u64,
+    pub last_token: u64,
+    pub last_made_id: (u64, u64),
+    pub totals: Totals,
+    pub fault: Fault,
+}
+
+impl Model {
+    pub fn new(fault: Fault) -> Self {
+        Model {
+            jobs: Vec::new(),
+            memory: HashMap::new(),
+            settings: Settings::default(),
+            deliveries: Vec::new(),
+            pause: Pause::Off,
+            kept: false,
+            deaths: 0,
+            last_token: 0,
+            last_made_id: (0, 0),
+            totals: Totals::default(),
+            fault,
+        }
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    /// The key went, and a new queue of that name comes; tokens and ids go on.
+    pub fn drop_key(&mut self) {
+        *self = Model {
+            last_token: self.last_token,
+            last_made_id: self.last_made_id,
+            ..Model::new(self.fault)
+        };
+    }
+
+    /// It came to another server: totals and the rate window stay behind.
+    pub fn moved_house(&mut self) {
+        self.totals = Totals::default();
+        self.deliveries.clear();
+    }
+
+    pub fn find(&self, id: &[u8]) -> Option<usize> {
+        self.jobs.iter().position(|job| job.id == id)
+    }
+
+    /// Plays all that happened up to now; returns how much it was.
+    pub fn advance(&mut self, now_us: u64) -> usize {
+        let now = now_us / 1000;
+        let mut happened = 0;
+        while let Some((at, leased, index)) = self.first_event().filter(|event| event.0 <= now) {
+            happened += 1;
+            if leased {
+                self.lease_ends(index, at);
+            } else {
+                self.jobs.remove(index);
+                self.totals.expired += 1;
+            }
+        }
+        let before = self.memory.len();
+        self.memory.retain(|_, until| *until > now);
+        happened + before - self.memory.len()
+    }
+
+    /// The earliest end of a lease or TTL: instant, whether it is a lease, job. A lease ends before
+    /// a TTL of that instant; the rest goes by the order of adding.
+    fn first_event(&self) -> Option<(u64, bool, usize)> {
+        let mut first: Option<(u64, bool, usize)> = None;
+        for (index, job) in self.jobs.iter().enumerate() {
+            let event = match (&job.phase, job.expires) {
+                (Phase::Reserved { deadline, .. }, Some(expires))
+                    if self.has(Fault::TtlEndsLease) && expires < *deadline =>
+                {
+                    (expires, false, index)
+                }
+                (Phase::Reserved { deadline, .. }, _) => (*deadline, true, index),
+                (Phase::Dead { .. }, _) if self.has(Fault::DeadOutliveTtl) => continue,
+                (_, Some(expires)) => (expires, false, index),
+                _ => continue,
+            };
+            let earlier = |(at, leased, _): (u64, bool, usize)| (event.0, !event.1) < (at, !leased);
+            if first.is_none_or(earlier) {
+                first = Some(event);
+            }
+        }
+        first
+    }
+
+    /// "ready again at once; dead (since the deadline) if its attempts are used up; gone if its TTL
+    /// is past"
+    fn lease_ends(&mut self, index: usize, at: u64) {
+        self.totals.timed_out += 1;
+        let job = &mut self.jobs[index];
+        if job.expires.is_some_and(|expires| expires <= at) {
+            self.jobs.remove(index);
+            self.totals.expired += 1;
+            return;
+        }
+        let used_up = job.max_attempts != 0 && job.attempts >= job.max_attempts;
+        if self.fault == Fault::TimeoutEndsToken {
+            job.token = None;
+        }
+        if used_up && self.fault != Fault::TimeoutNeverKills {
+            self.dies(index, at);
+        } else {
+            job.phase = Phase::Waiting;
+        }
+    }
+
+    fn dies(&mut self, index: usize, since: u64) {
+        self.deaths += 1;
+        self.totals.died += u64::from(!self.has(Fault::DeathsUncounted));
+        self.jobs[index].phase = Phase::Dead {
+            since,
+            order: self.deaths,
+        };
+        self.trim_dead();
+    }
+
+    /// "DEADLEN keeps only the n youngest dead."
+    fn trim_dead(&mut self) {
+        let kept = self.settings.dead_len as usize;
+        let dead = self.in_death_order();
+        if kept == 0 || dead.len() <= kept {
+            return;
+        }
+        let mut surplus = dead[..dead.len() - kept].to_vec();
+        if self.has(Fault::DeadLenKeepsOldest) {
+            surplus = dead[kept..].to_vec();
+        }
+        self.totals.deleted += surplus.len() as u64;
+        surplus.sort_unstable();
+        for index in surplus.into_iter().rev() {
+            self.jobs.remove(index);
+        }
+    }
+
+    fn in_death_order(&self) -> Vec<usize> {
+        let death = |index: &usize| match self.jobs[*index].phase {
+            Phase::Dead { since, order } => Some((since, order)),
+            _ => None,
+        };
+        let mut dead: Vec<usize> = (0..self.jobs.len())
+            .filter(|i| death(i).is_some())
+            .collect();
+        dead.sort_by_key(|index| death(index));
+        dead
+    }
+}
+
+/// "where an instant is counted from now, now is rounded up to the millisecond"; no wait at all is
+/// this millisecond. `None` past the last instant.
+pub fn after(now_us: u64, ms: u64) -> Option<u64> {
+    if ms == 0 {
+        return Some(now_us / 1000);
+    }
+    let instant = now_us.div_ceil(1000).checked_add(ms)?;
+    (instant <= LAST).then_some(instant)
+}

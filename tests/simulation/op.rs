@@ -1,0 +1,95 @@
+//! What a client or the timer may ask, and what may come back.
+
+use dq::queue::add::{Condition, When};
+use dq::queue::deliver::NackKind;
+use dq::queue::job::State;
+use dq::queue::settings::SettingsChange;
+
+pub type Id = Vec<u8>;
+
+/// As a client would send it: tokens are text.
+#[derive(Clone, Debug)]
+pub enum Op {
+    Add(AddOp),
+    Pop(PopOp),
+    Ack {
+        id: Id,
+        token: Option<Vec<u8>>,
+    },
+    Nack(NackOp),
+    Touch {
+        id: Id,
+        token: Option<Vec<u8>>,
+        ttr: Option<u64>,
+    },
+    /// Where the instant is out of range, nothing is asked of any job.
+    Reschedule {
+        id: Id,
+        when: When,
+    },
+    Kick(Id),
+    KickOldest(u64),
+    Del {
+        id: Id,
+        unreserved: bool,
+    },
+    Purge(Option<State>),
+    Pause(Option<u64>),
+    Resume,
+    Configure(SettingsChange),
+    /// The timer with that budget.
+    Settle(usize),
+}
+
+#[derive(Clone, Debug)]
+pub struct AddOp {
+    pub id: Option<Id>,
+    pub payload: Vec<u8>,
+    pub condition: Condition,
+    pub when: Option<When>,
+    pub priority: i32,
+    pub ttr: Option<u64>,
+    /// The server's own default at that moment.
+    pub server_ttr: u64,
+    pub attempts: Option<u32>,
+    pub backoff: Option<Vec<u64>>,
+    pub ttl: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct PopOp {
+    pub count: u64,
+    pub id: Option<Id>,
+    pub ttr: Option<u64>,
+    pub noack: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct NackOp {
+    pub id: Id,
+    pub token: Option<Vec<u8>>,
+    pub delay: Option<u64>,
+    pub priority: Option<i32>,
+    pub kind: NackKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    pub id: Id,
+    pub payload: Vec<u8>,
+    pub attempts: u32,
+    /// Token and deadline.
+    pub lease: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Ok,
+    Nil,
+    Added(Id),
+    Jobs(Vec<Delivered>),
+    Count(u64),
+    State(State),
+    Deadline(u64),
+    Error(&'static str),
+}

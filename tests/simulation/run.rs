@@ -1,0 +1,360 @@
+//! One simulated run: a master, a model, a replica, a log; all from one seed.
+
+use crate::audit::{Audit, Dues, LongScan};
+use crate::compare::{compare, equal, Before};
+use crate::follow::{new_queue, same, snapshot, Follower, Log};
+use crate::generate::{Generator, Shape};
+use crate::master::Call;
+use crate::model::{Fault, Model};
+use crate::op::{Id, Op, Reply};
+use dq::queue::clock::{Mint, Now};
+use dq::queue::effect::{Effect, Effects, Event};
+use dq::queue::job::State;
+use dq::queue::stats::Totals;
+use dq::queue::Queue;
+
+/// What the queue settles by itself before a command, at least; more than that is the timer's.
+const SETTLED_AT_ONCE: usize = 100;
+
+/// What a run is to get wrong, to prove that it is noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sabotage {
+    #[default]
+    Nothing,
+    /// The model, by that rule.
+    Model(Fault),
+    /// The replica misses one message.
+    ReplicaMisses,
+    /// The log misses one message.
+    LogMisses,
+    /// The queue's clock runs ahead, and no model is asked.
+    ClockAhead,
+    /// One delivery carries the token of an earlier one, and no model is asked.
+    TokenAgain,
+    /// A command that did nothing emits an effect.
+    IdleEffect,
+    /// A change is not emitted.
+    HiddenChange,
+}
+
+pub struct Run {
+    seed: u64,
+    shape: Shape,
+    sabotage: Sabotage,
+    /// No model is asked: where the clock may step back at any time, or more is past than a command
+    /// settles, nothing is certain but the promises.
+    wild: bool,
+    generator: Generator,
+    queue: Queue,
+    mint: Mint,
+    out: Effects,
+    /// Totals of queues that went, against those that `out` has seen.
+    retired: Totals,
+    model: Model,
+    /// What happened since the queue was last settled, at most.
+    past: usize,
+    replica: Follower,
+    log: Log,
+    audit: Audit,
+    scan: LongScan,
+}
+
+impl Run {
+    pub fn new(seed: u64, shape: Shape, sabotage: Sabotage) -> Self {
+        let fault = match sabotage {
+            Sabotage::Model(fault) => fault,
+            _ => Fault::None,
+        };
+        let unmodelled = matches!(sabotage, Sabotage::ClockAhead | Sabotage::TokenAgain);
+        Run {
+            seed,
+            shape,
+            sabotage,
+            wild: !shape.modelled || unmodelled,
+            generator: Generator::new(seed, shape),
+            queue: new_queue(seed),
+            mint: Mint::new(),
+            out: Effects::default(),
+            retired: Totals::default(),
+            model: Model::new(fault),
+            past: 0,
+            replica: Follower::new(seed + 1),
+            log: Log::default(),
+            audit: Audit::default(),
+            scan: LongScan::default(),
+        }
+    }
+
+    /// So many operations; the first mismatch, told with all that is needed to see it again.
+    pub fn steps(&mut self, steps: u64) -> Result<(), String> {
+        (0..steps).try_for_each(|step| {
+            let (name, seed) = (self.shape.name, self.seed);
+            self.step(step).map_err(|what| {
+                let now_us = self.generator.now_us;
+                format!("{name} | DQ_SEED={seed} step {step} at {now_us} us\n{what}")
+            })
+        })
+    }
+
+    fn step(&mut self, step: u64) -> Result<(), String> {
+        self.clock()?;
+        if self.generator.rng.one_in(400) {
+            self.incident()?;
+        }
+        let op = self.generator.operation();
+        let dense = step.is_multiple_of(self.shape.compare_every);
+        self.operation(&op, dense)
+            .map_err(|what| format!("{op:?}\n{what}"))?;
+        self.drop_if_empty()
+    }
+
+    fn now(&self) -> Now {
+        Now::from_us(self.generator.now_us)
+    }
+
+    fn clock(&mut self) -> Result<(), String> {
+        if !self.generator.wants_back() {
+            self.generator.step_clock();
+            return Ok(());
+        }
+        if !self.wild {
+            // What has happened by the later time has happened: the rest is well defined.
+            self.settle_all()?;
+        }
+        self.generator.step_back();
+        Ok(())
+    }
+
+    fn settle_all(&mut self) -> Result<(), String> {
+        self.operation(&Op::Settle(usize::MAX), true)
+    }
+
+    fn operation(&mut self, op: &Op, dense: bool) -> Result<(), String> {
+        let now = self.now();
+        self.past += self.model.advance(now.us());
+        if self.past > SETTLED_AT_ONCE && !self.wild && !matches!(op, Op::Settle(_)) {
+            self.settle_all()?;
+        }
+        self.audit.time(now.us());
+        let before = dense.then(|| Before::of(&self.queue, now));
+        let totals = *self.queue.totals();
+        let dues = self.dues(op);
+        self.out.clear();
+        let mut reply = self.execute(op, now);
+        self.tamper(&mut reply);
+        self.audit.see(op, &reply, &dues, now.us())?;
+        self.generator.recent.note(&reply);
+        if !self.wild {
+            let expected = self.model.execute(op, now.us(), &reply);
+            equal("the reply", &reply, &expected)?;
+            // At the last instant even a lease ends as it begins.
+            self.past += self.model.advance(now.us());
+        }
+        self.check_events(&totals)?;
+        if let Some(before) = before {
+            before.check(&self.queue, &self.out, &reply)?;
+            self.queue.check_invariants()?;
+        }
+        let mut remains = self.queue.take_remains();
+        remains.retain_mut(|remains| remains.shed(1000));
+        if self.queue.next_event().is_none_or(|at| at > now.ms()) {
+            self.past = 0;
+        }
+        self.tell_followers()?;
+        if dense {
+            self.compare(now)?;
+        }
+        self.scan_on(now)
+    }
+
+    fn execute(&mut self, op: &Op, now: Now) -> Reply {
+        let ahead = u64::from(self.sabotage == Sabotage::ClockAhead) * 700;
+        let call = Call {
+            queue: &mut self.queue,
+            now: Now::from_us(now.us() + ahead),
+            mint: &mut self.mint,
+            out: &mut self.out,
+        };
+        call.execute(op)
+    }
+
+    fn tamper(&mut self, reply: &mut Reply) {
+        let rng = &mut self.generator.rng;
+        match (self.sabotage, reply) {
+            (Sabotage::TokenAgain, Reply::Jobs(jobs)) if rng.one_in(20) => {
+                if let Some((token, _)) = jobs.last_mut().and_then(|job| job.lease.as_mut()) {
+                    *token -= 1;
+                }
+            }
+            (Sabotage::IdleEffect, Reply::Nil) => {
+                self.out.push(&Effect::Floors {
+                    seq: 0,
+                    death: 0,
+                    token: 0,
+                });
+            }
+            (Sabotage::HiddenChange, Reply::Ok) if !self.out.has_events() => self.out.clear(),
+            _ => {}
+        }
+    }
+
+    fn dues(&self, op: &Op) -> Dues {
+        let mut dues = Dues::new();
+        let Op::Pop(_) = op else {
+            return dues;
+        };
+        let mut cursor = 0;
+        loop {
+            cursor = self.queue.scan(cursor, self.now(), |view| {
+                let reserved = view.state == State::Reserved;
+                let expires = Some(view.life.expires).filter(|at| *at != 0 && !reserved);
+                dues.insert(view.id.to_vec(), (view.due, expires.unwrap_or(u64::MAX)));
+            });
+            if cursor == 0 {
+                return dues;
+            }
+        }
+    }
+
+    /// Events and totals tell of the same: what the server counts is what the queues count.
+    fn check_events(&mut self, before: &Totals) -> Result<(), String> {
+        let (now, old) = (self.queue.totals(), before);
+        let counted = [
+            (Event::Add, now.added - old.added),
+            (Event::Pop, now.delivered - old.delivered),
+            (Event::Ack, now.acked - old.acked),
+            (Event::Nack, now.nacked - old.nacked),
+            (Event::Timeout, now.timed_out - old.timed_out),
+            (Event::Dead, now.died - old.died),
+            (Event::Expired, now.expired - old.expired),
+        ];
+        for (event, count) in counted {
+            let raised = self.out.events().any(|raised| raised == event);
+            equal(&format!("{event:?} raised, and counted"), raised, count > 0)?;
+        }
+        let mut all = self.retired;
+        all.add(now);
+        equal("INFO's totals and the queues'", &self.out.totals, &all)
+    }
+
+    fn tell_followers(&mut self) -> Result<(), String> {
+        let bytes = self.out.bytes();
+        let rng = &mut self.generator.rng;
+        if self.sabotage != Sabotage::ReplicaMisses || !rng.one_in(200) {
+            self.replica.tell(bytes);
+        }
+        if self.sabotage != Sabotage::LogMisses || !rng.one_in(200) {
+            self.log.write(bytes);
+        }
+        if self.shape.compare_every == 1 && rng.one_in(4) || rng.one_in(64) {
+            self.replica.follow(rng)?;
+            if !self.replica.is_behind() {
+                same("replica", &self.queue, &self.replica.queue)?;
+                self.replica.queue.check_invariants()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, now: Now) -> Result<(), String> {
+        if self.wild {
+            return Ok(());
+        }
+        compare(&self.queue, &self.model, now, &mut self.generator.rng)
+    }
+
+    fn scan_on(&mut self, now: Now) -> Result<(), String> {
+        if self.shape.ids > 1000 {
+            return Ok(());
+        }
+        let queue = &self.queue;
+        self.scan.went(|id| queue.get(id, now).is_some());
+        if !self.generator.rng.one_in(8) {
+            return Ok(());
+        }
+        let scan = |cursor, shown: &mut Vec<Id>| {
+            queue.scan(cursor, now, |view| shown.push(view.id.to_vec()))
+        };
+        let all = || {
+            let (mut ids, mut cursor) = (Vec::new(), 0);
+            loop {
+                cursor = queue.scan(cursor, now, |view| ids.push(view.id.to_vec()));
+                if cursor == 0 {
+                    return ids;
+                }
+            }
+        };
+        self.scan.step(scan, all)
+    }
+
+    /// An unconfigured queue goes with its last job; or stays a while, as where clients wait.
+    fn drop_if_empty(&mut self) -> Result<(), String> {
+        if !self.queue.is_disposable() || self.generator.rng.one_in(2) {
+            return Ok(());
+        }
+        self.out.clear();
+        self.out.push(&Effect::Dropped);
+        self.retired.add(self.queue.totals());
+        self.queue = new_queue(self.seed);
+        self.model.drop_key();
+        self.audit.forget_leases();
+        self.scan.restart();
+        self.tell_followers()
+    }
+
+    /// A restart, a failover, a copy, a new replica, a rewritten log.
+    fn incident(&mut self) -> Result<(), String> {
+        match self.generator.rng.below(6) {
+            0 => self.restart(),
+            1 => self.fail_over(),
+            2 => self.copy(),
+            3 => {
+                self.replica =
+                    Follower::of_snapshot(self.seed + 2, self.mint, &snapshot(&self.queue))?;
+                same("a new replica", &self.queue, &self.replica.queue)
+            }
+            4 => {
+                self.log.rewrite(&self.queue);
+                Ok(())
+            }
+            _ => {
+                let replayed = self.log.replay(self.seed + 3)?;
+                same("the replayed log", &self.queue, &replayed)
+            }
+        }
+    }
+
+    fn becomes(&mut self, queue: Queue) -> Result<(), String> {
+        same("who takes over", &self.queue, &queue)?;
+        self.retired.add(self.queue.totals());
+        self.queue = queue;
+        self.model.moved_house();
+        self.scan.restart();
+        self.compare(self.now())
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        self.settle_all()?;
+        let restarted = Follower::of_snapshot(self.seed, Mint::new(), &snapshot(&self.queue))?;
+        // Ids are drawn on from what the server saved beside the queues.
+        self.mint = restarted.mint;
+        self.mint.raise_id(self.model.last_made_id);
+        self.mint.raise_token(self.model.last_token);
+        self.becomes(restarted.queue)
+    }
+
+    /// The replica becomes the master; the old one, made new, its replica.
+    fn fail_over(&mut self) -> Result<(), String> {
+        self.settle_all()?;
+        self.replica.catch_up()?;
+        let demoted = Follower::of_snapshot(self.seed + 4, self.mint, &snapshot(&self.queue))?;
+        let promoted = std::mem::replace(&mut self.replica, demoted);
+        self.mint = promoted.mint;
+        self.becomes(promoted.queue)
+    }
+
+    fn copy(&mut self) -> Result<(), String> {
+        self.settle_all()?;
+        same("a copy", &self.queue, &self.queue.copied())
+    }
+}

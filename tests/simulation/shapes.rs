@@ -1,0 +1,105 @@
+//! The kinds of runs.
+
+use crate::generate::Shape;
+use crate::model::LAST;
+
+const START: u64 = 1_700_000_000_000;
+
+pub const FEW_IDS: Shape = Shape {
+    name: "few ids",
+    ids: 6,
+    priorities: 3,
+    span_ms: 12,
+    settings_every: 60,
+    purge_every: 150,
+    start_ms: START,
+    backward_every: 0,
+    modelled: true,
+    compare_every: 1,
+    adds: 28,
+};
+
+pub const TWO_IDS: Shape = Shape {
+    name: "two ids",
+    ids: 2,
+    priorities: 1,
+    span_ms: 5,
+    settings_every: 200,
+    ..FEW_IDS
+};
+
+pub const LIMITS: Shape = Shape {
+    name: "settings and limits",
+    ids: 10,
+    settings_every: 10,
+    ..FEW_IDS
+};
+
+pub const PRIORITIES: Shape = Shape {
+    name: "few priorities",
+    ids: 60,
+    priorities: 5,
+    purge_every: 1000,
+    compare_every: 4,
+    adds: 40,
+    ..FEW_IDS
+};
+
+pub const ANY_PRIORITY: Shape = Shape {
+    name: "any priority",
+    ids: 300,
+    priorities: u64::MAX,
+    span_ms: 100,
+    compare_every: 16,
+    ..PRIORITIES
+};
+
+pub const STEPS_BACK: Shape = Shape {
+    name: "clock that steps back",
+    backward_every: 40,
+    settings_every: 20,
+    ..FEW_IDS
+};
+
+pub const WILD_CLOCK: Shape = Shape {
+    name: "wild clock",
+    backward_every: 10,
+    modelled: false,
+    settings_every: 20,
+    ..FEW_IDS
+};
+
+pub const FIRST_INSTANTS: Shape = Shape {
+    name: "first instants",
+    start_ms: 0,
+    ..STEPS_BACK
+};
+
+pub const LAST_INSTANTS: Shape = Shape {
+    name: "last instants",
+    start_ms: LAST - 300,
+    ..STEPS_BACK
+};
+
+/// Ten thousand and more jobs at a time; the times are such that leases and TTLs end in bulk.
+pub const MANY_JOBS: Shape = Shape {
+    name: "many jobs",
+    ids: 30_000,
+    priorities: u64::MAX,
+    span_ms: 20_000,
+    settings_every: 300,
+    purge_every: 20_000,
+    compare_every: 1500,
+    adds: 70,
+    ..FEW_IDS
+};
+
+/// More leases and TTLs end at once than one command settles.
+pub const BACKLOG: Shape = Shape {
+    name: "backlog",
+    span_ms: 400,
+    purge_every: 2000,
+    compare_every: 400,
+    modelled: false,
+    ..MANY_JOBS
+};
