@@ -16,8 +16,8 @@ $("$server" --version | cut -d ' ' -f 1-3) with dq on port $port; Ctrl-C ends it
 
   $client DQ.ADD mails welcome 'Hello, Ann!' DELAY 3000
   $client DQ.BPOP mails 10
-  $client DQ.ACK mails welcome
   $client DQ.STATS mails
+  $client DQ.ACK mails welcome
 
 END
 # Only this machine can connect: the server that is tried out here has no password.

@@ -29,6 +29,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     drop(open);
     ctx.replicate_verbatim();
     ctx.signal_modified(key);
+    propagate::announce(ctx, key, bytes);
     ctx.reply_simple(c"OK");
     Ok(())
 }

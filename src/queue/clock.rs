@@ -73,7 +73,9 @@ impl Mint {
 
     /// The next token, larger than `floor`, which is the largest that the queue has seen.
     pub fn next_token(&mut self, now: Now, floor: u64) -> u64 {
-        self.token = (now.ms() << TOKEN_MS_SHIFT).max(floor + 1).max(self.token + 1);
+        self.token = (now.ms() << TOKEN_MS_SHIFT)
+            .max(floor + 1)
+            .max(self.token + 1);
         self.token
     }
 

@@ -180,6 +180,18 @@ impl Event {
     ];
 }
 
+impl Effect<'_> {
+    /// What it raises wherever it is carried out.
+    pub fn events(&self) -> &'static [Event] {
+        match self {
+            Effect::Added { .. } => &[Event::Add],
+            Effect::Job { change, .. } => change.events(),
+            Effect::Purged { .. } => &[Event::Del],
+            _ => &[],
+        }
+    }
+}
+
 impl Change {
     pub(super) fn events(self) -> &'static [Event] {
         match self {

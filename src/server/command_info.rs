@@ -386,11 +386,13 @@ fn raw_type(kind: Kind) -> raw::RedisModuleCommandArgType {
 /// For a command that was asked for its keys ([`Ctx::is_asked_for_keys`]): there is one.
 pub fn tell_key_at(ctx: Ctx<'_>, index: usize, access: Access) {
     let (index, flags) = (index as c_int, access.flags() as c_int);
-    // SAFETY: live context of a command that was asked for its keys, here and below; the first line as
-    // in `find`.
-    if unsafe { raw::RedisModule_KeyAtPosWithFlags }.is_some() {
+    // SAFETY: as in `find`.
+    let takes_flags = unsafe { raw::RedisModule_KeyAtPosWithFlags }.is_some();
+    if takes_flags {
+        // SAFETY: live context of a command that was asked for its keys.
         unsafe { api!(RedisModule_KeyAtPosWithFlags, ctx.raw(), index, flags) };
     } else {
+        // SAFETY: as above.
         unsafe { api!(RedisModule_KeyAtPos, ctx.raw(), index) };
     }
 }

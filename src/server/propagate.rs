@@ -54,6 +54,22 @@ pub fn publish(ctx: Ctx<'_>, key: RawString, effects: &Effects) {
     }
 }
 
+/// Raises the events of effects that were carried out for somebody else, as a replica does for the
+/// commands of its master.
+pub fn announce(ctx: Ctx<'_>, key: RawString, bytes: &[u8]) {
+    if !events_are_wanted() {
+        return;
+    }
+    let effects: Vec<_> = decode(bytes).map_while(Result::ok).collect();
+    let raised = |event: &Event| effects.iter().any(|effect| effect.events().contains(event));
+    for event in Event::ALL.into_iter().filter(raised) {
+        ctx.notify(c_name(event), key);
+    }
+    if effects.contains(&Effect::Dropped) {
+        ctx.notify_generic(c"del", key);
+    }
+}
+
 fn c_name(event: Event) -> &'static CStr {
     match event {
         Event::Add => c"dq.add",
