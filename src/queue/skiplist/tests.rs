@@ -1,0 +1,298 @@
+use super::*;
+use std::cell::Cell;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+/// Handles are reused and say nothing of the order; ties only grow.
+struct Twin<K: Key> {
+    list: Skiplist<K>,
+    sorted: Vec<(K, u64, u32)>,
+    ties: Vec<u64>,
+    free: Vec<u32>,
+    next_tie: u64,
+}
+
+impl<K: Key + std::fmt::Debug> Twin<K> {
+    fn new() -> Self {
+        Twin {
+            list: Skiplist::new(),
+            sorted: vec![],
+            ties: vec![],
+            free: vec![],
+            next_tie: 0,
+        }
+    }
+
+    /// Mostly the newest tie, at times one that was left out before.
+    fn insert(&mut self, key: K, late: bool) {
+        let handle = self.free.pop().unwrap_or_else(|| {
+            self.ties.push(0);
+            self.ties.len() as u32 - 1
+        });
+        self.next_tie += 2;
+        let mut tie = self.next_tie;
+        if late {
+            tie = (tie / 2) | 1;
+            while self.sorted.iter().any(|e| e.1 == tie) {
+                tie += 2;
+            }
+        }
+        self.ties[handle as usize] = tie;
+        self.list.insert(key, handle, |h| self.ties[h as usize]);
+        let at = self.sorted.partition_point(|e| (e.0, e.1) < (key, tie));
+        self.sorted.insert(at, (key, tie, handle));
+    }
+
+    fn remove(&mut self, at: usize) {
+        let (key, _, handle) = self.sorted.remove(at);
+        assert!(self.list.remove(key, handle, |h| self.ties[h as usize]));
+        assert!(!self.list.remove(key, handle, |h| self.ties[h as usize]));
+        self.free.push(handle);
+    }
+
+    fn pop(&mut self) {
+        let expected = (!self.sorted.is_empty()).then(|| self.sorted.remove(0));
+        assert_eq!(self.list.pop_first(), expected.map(|e| (e.0, e.2)));
+        self.free.extend(expected.map(|e| e.2));
+    }
+
+    fn check(&self, probe: K) {
+        self.list
+            .check_invariants(|h| self.ties[h as usize])
+            .unwrap();
+        let entries = || self.sorted.iter().map(|e| (e.0, e.2));
+        assert!(self.list.iter().eq(entries()));
+        assert_eq!(
+            (self.list.first(), self.list.last()),
+            (entries().next(), entries().next_back())
+        );
+        assert_eq!(
+            self.list.count_below(probe, false),
+            entries().filter(|e| e.0 < probe).count()
+        );
+        assert_eq!(
+            self.list.count_below(probe, true),
+            entries().filter(|e| e.0 <= probe).count()
+        );
+        assert!(self
+            .list
+            .iter_from(probe)
+            .eq(entries().filter(|e| e.0 >= probe)));
+    }
+}
+
+fn play<K: Key + std::fmt::Debug>(
+    seed: u64,
+    steps: u64,
+    every: u64,
+    target: u64,
+    key: impl Fn(&mut Dice) -> K,
+    also: impl Fn(&Twin<K>, K),
+) {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut twin = Twin::new();
+    let mut growing = true;
+    for step in 0..steps {
+        let len = twin.sorted.len() as u64;
+        growing = if len == 0 {
+            true
+        } else if len >= target {
+            false
+        } else {
+            growing
+        };
+        let k = key(&mut dice);
+        match dice.below(100) {
+            n if n < 20 => twin.pop(),
+            n if len > 0 && (n < 45 || (!growing && n < 85)) => {
+                twin.remove(dice.below(len) as usize)
+            }
+            n => (0..1 + n % 3).for_each(|i| twin.insert(k, i == 2)),
+        }
+        if step % every == 0 {
+            twin.check(k);
+            also(&twin, k);
+        }
+    }
+    while !twin.sorted.is_empty() {
+        twin.pop();
+    }
+    twin.check(key(&mut dice));
+    assert_eq!(twin.list.memory_bytes(), 0);
+}
+
+#[test]
+fn agrees_with_a_sorted_vec() {
+    for seed in 1..=20 {
+        play(seed, 2_000, 1, 20 * seed, |d| d.below(40 * seed), |_, _| ());
+        play(seed, 2_000, 1, 20 * seed, |d| d.below(3), |_, _| ());
+    }
+    for (seed, keys) in [(21, 1), (22, 50), (23, 1 << 40)] {
+        play(seed, 60_000, 500, 9_000, |d| d.below(keys), |_, _| ());
+    }
+}
+
+#[test]
+fn finds_what_is_due() {
+    fn due(twin: &Twin<ReadyKey>, probe: ReadyKey) {
+        let due = || {
+            twin.sorted
+                .iter()
+                .filter(|e| e.0.due <= probe.due)
+                .map(|e| (e.0, e.2))
+        };
+        assert!(twin.list.iter_due(probe.due).eq(due()));
+        assert_eq!(twin.list.first_due(probe.due), due().next());
+    }
+    for seed in 1..=10 {
+        let (priorities, dues) = (1 + seed % 4 * 3, 1 + seed * seed * 5);
+        let key = |d: &mut Dice| ReadyKey {
+            priority: d.below(priorities) as i32 - 3,
+            due: d.below(dues),
+        };
+        play(seed, 2_000, 1, 40 * seed, key, due);
+        play(seed, 40_000, 500, 6_000, key, due);
+    }
+}
+
+#[test]
+fn asks_for_ties_only_where_keys_are_equal() {
+    let mut dice = Dice(7);
+    let mut list = Skiplist::new();
+    let mut keys: Vec<u64> = (0..20_000).map(|n| n << 20 | dice.below(1 << 20)).collect();
+    for n in (1..keys.len()).rev() {
+        keys.swap(n, dice.below(n as u64 + 1) as usize);
+    }
+    let never = |_| panic!("asked for a tie");
+    keys.iter()
+        .zip(0..)
+        .for_each(|(k, h)| list.insert(*k, h, never));
+    list.check_invariants(|h| h as u64).unwrap();
+    assert!(keys.iter().zip(0..).all(|(k, h)| list.remove(*k, h, never)));
+    assert_eq!(list.memory_bytes(), 0);
+}
+
+#[test]
+fn asks_for_few_ties_where_all_keys_are_equal() {
+    let asked = Cell::new(0);
+    let most = Cell::new(0);
+    let tie = |h: u32| {
+        asked.set(asked.get() + 1);
+        h as u64
+    };
+    let count = || most.set(most.get().max(asked.replace(0)));
+    let mut list = Skiplist::new();
+    let mut dice = Dice(5);
+    let mut handles: Vec<u32> = (0..50_000).collect();
+    for round in 0..2 {
+        for h in &handles {
+            list.insert(1u64, *h, tie);
+            count();
+        }
+        list.check_invariants(|h| h as u64).unwrap();
+        for n in (1..handles.len()).rev() {
+            handles.swap(n, dice.below(n as u64 + 1) as usize);
+        }
+        for h in &handles {
+            assert!(list.remove(1, *h, tie));
+            count();
+        }
+        assert!(most.get() <= [25, 32][round], "asked {} times", most.get());
+    }
+}
+
+#[test]
+fn memory_follows_the_number_of_entries() {
+    let tie = |h: u32| h as u64;
+    let mut list = Skiplist::new();
+    assert!(mem::size_of::<Skiplist<u64>>() <= 72 && list.memory_bytes() == 0);
+    (0..8).for_each(|n| list.insert(n as u64, n, tie));
+    assert!(
+        list.memory_bytes() < 200,
+        "{} bytes for 8 entries",
+        list.memory_bytes()
+    );
+    (8..100_000).for_each(|n| list.insert(n as u64, n, tie));
+    assert!(list.memory_bytes() < 100_000 * 14);
+    // The worst that removals can do: a sixteenth remains, spread over all nodes.
+    (0..100_000)
+        .filter(|n| n % 16 != 0)
+        .for_each(|n| assert!(list.remove(n as u64, n, tie)));
+    assert!(
+        list.memory_bytes() < 6_250 * 12 * 2 + 100_000,
+        "{} bytes",
+        list.memory_bytes()
+    );
+    list.check_invariants(tie).unwrap();
+    while list.len() > 4 {
+        list.pop_first();
+    }
+    assert!(
+        list.memory_bytes() < 2 * SEGMENT * 64,
+        "{} bytes for 4 entries",
+        list.memory_bytes()
+    );
+    let mut list = Skiplist::new();
+    (0..64).for_each(|n| list.insert(n as u64, n, tie));
+    (0..60).for_each(|n| assert_eq!(list.pop_first(), Some((n as u64, n))));
+    assert!(
+        list.memory_bytes() < 200,
+        "{} bytes for 4 entries",
+        list.memory_bytes()
+    );
+}
+
+#[test]
+fn a_corrupted_list_is_found_out() {
+    type Corruption = fn(&mut Skiplist<ReadyKey>);
+    let corruptions: [Corruption; 10] = [
+        |l| l.len += 1,
+        |l| l.bottom[3].keys.swap(1, 10),
+        |l| l.bottom[3].values.swap(4, 5),
+        |l| l.bottom[2].next = 4,
+        |l| l.bottom[2].prev = 0,
+        |l| l.bottom.segments[0].live -= 1,
+        |l| l.uppers[0][0].values[1].span += 1,
+        |l| l.uppers[0][0].values[1].floor -= 1,
+        |l| l.uppers[0][0].values[2].tie.0 += 1000,
+        |l| l.uppers[0][0].values.swap(1, 2),
+    ];
+    for (number, corrupt) in corruptions.into_iter().enumerate() {
+        let mut list = Skiplist::new();
+        let key = |h| ReadyKey {
+            priority: 0,
+            due: 5 + h as u64 / 100,
+        };
+        (0..1000).for_each(|h| list.insert(key(h), h, |h| h as u64));
+        list.check_invariants(|h| h as u64).unwrap();
+        corrupt(&mut list);
+        assert!(
+            list.check_invariants(|h| h as u64).is_err(),
+            "corruption {number} passed"
+        );
+    }
+}
+
+#[test]
+fn equal_ties_do_not_make_two_entries_one() {
+    let mut list = Skiplist::new();
+    let handles: Vec<u32> = (0..1000).map(|n| n * 7919 % 1000).collect();
+    for &handle in &handles {
+        list.insert(5u64, handle, |_| 1);
+    }
+    list.check_invariants(|_| 1).unwrap();
+    for &handle in handles.iter().rev() {
+        assert!(list.remove(5, handle, |_| 1), "{handle}");
+        assert!(!list.remove(5, handle, |_| 1), "{handle} again");
+    }
+    assert_eq!(list.len(), 0);
+}
