@@ -11,7 +11,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let with_tokens = first.eq_ignore_ascii_case(b"WITHTOKENS");
     let claims: Vec<(&[u8], Claim)> = if with_tokens {
         at_least(args, 5)?;
-        if args.len() % 2 == 0 {
+        if args.len().is_multiple_of(2) {
             return Err(syntax_error());
         }
         let pairs = (3..args.len()).step_by(2);

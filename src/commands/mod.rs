@@ -52,10 +52,11 @@ fn change_named<T>(
     let mut open = OpenKey::open(ctx, key)?;
     let now = clock::now();
     with_effects(|effects| {
-        let Some(queue) = open.queue() else {
+        let Some(value) = open.value() else {
             return Ok(None);
         };
-        let result = change(queue, now, effects);
+        value.announce(now, effects);
+        let result = change(&mut value.queue, now, effects);
         open.finish(now, effects);
         Ok(Some(result))
     })
@@ -74,8 +75,9 @@ fn change_or_create<T>(
     let mut open = OpenKey::open(ctx, key)?;
     let now = clock::now();
     with_effects(|effects| {
-        if let Some(queue) = open.queue() {
-            let result = change(queue, now, effects);
+        if let Some(value) = open.value() {
+            value.announce(now, effects);
+            let result = change(&mut value.queue, now, effects);
             open.finish(now, effects);
             return Ok(result);
         }

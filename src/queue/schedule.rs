@@ -61,7 +61,7 @@ impl Schedule {
         };
         let there = ranked.by_due.remove(at.due, handle, &seq)
             && ranked.by_rank.remove(at.key(), handle, &seq);
-        if ranked.by_due.len() == 0 {
+        if ranked.by_due.is_empty() {
             self.ranked = None;
         }
         there

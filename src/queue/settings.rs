@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// A limit of 0 is no limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// `None`: what the server has as its default at the time of a job's adding.
     pub ttr_ms: Option<u64>,
@@ -31,21 +31,6 @@ pub struct Rate {
 
 /// The server's default lease, unless it is set to another.
 pub const TTR_DEFAULT_MS: u64 = 60_000;
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            ttr_ms: None,
-            max_attempts: 0,
-            backoff_ms: Vec::new(),
-            max_len: 0,
-            dead_len: 0,
-            dedupe_ms: 0,
-            max_reserved: 0,
-            rate: None,
-        }
-    }
-}
 
 /// The settings that one DQ.CFGSET names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::waiters::{Handover, OwnDelivery, Taken};
 use super::{clock, config, deadlines, graveyard, propagate, timer, waiters};
 use crate::queue::clock::Now;
 use crate::queue::deliver::Pop;
-use crate::queue::effect::{Effects, Event};
+use crate::queue::effect::Effects;
 use std::cell::Cell;
 use std::ffi::c_int;
 
@@ -107,8 +107,8 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, steps: usize) -> usize
             return steps - 1;
         };
         value.armed_for = u64::MAX;
+        value.announce(now, effects);
         let mut left = value.queue.settle(now, steps, effects);
-        announce(value, now, effects);
         let served = serve(value, db, name, now, &mut left, effects);
         open.finish(now, effects);
         for (client, handover) in served {
@@ -116,14 +116,6 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, steps: usize) -> usize
         }
         left.min(steps - 1)
     })
-}
-
-/// Tells those who listen that dues have come.
-fn announce(value: &mut Value, now: Now, effects: &mut Effects) {
-    if propagate::events_are_wanted() && value.queue.became_ready(value.announced_ms, now) {
-        effects.raise(Event::Ready);
-    }
-    value.announced_ms = value.announced_ms.max(now.ms());
 }
 
 /// Takes jobs for the clients in line, while there are both.

@@ -124,7 +124,7 @@ unsafe extern "C" fn on_role_change(
     _data: *mut c_void,
 ) {
     guarded("the role event", (), || {
-        let now_master = sub == u64::from(raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER);
+        let now_master = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
         attention::role_is(now_master);
     });
 }

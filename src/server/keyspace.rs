@@ -3,7 +3,7 @@
 use super::ffi::{api, bytes_of, Ctx, RawString, Refusal, OK};
 use super::{attention, clock, deadlines, graveyard, propagate, value, waiters};
 use crate::queue::clock::Now;
-use crate::queue::effect::{Effect, Effects};
+use crate::queue::effect::{Effect, Effects, Event};
 use crate::queue::Queue;
 use redis_module::raw;
 use std::ffi::c_int;
@@ -25,6 +25,15 @@ impl Value {
             armed_for: u64::MAX,
             announced_ms: clock::now().ms(),
         }
+    }
+
+    /// Tells those who listen that dues have come since the last time; before anything else happens
+    /// to the queue, so that what a command makes ready is not told twice.
+    pub fn announce(&mut self, now: Now, effects: &mut Effects) {
+        if propagate::events_are_wanted() && self.queue.became_ready(self.announced_ms, now) {
+            effects.raise(Event::Ready);
+        }
+        self.announced_ms = self.announced_ms.max(now.ms());
     }
 }
 

@@ -1,0 +1,245 @@
+//! What the server tells about the commands, and that the reference says the same.
+
+use redis::Value;
+
+use crate::support::{skipped, Client, Server};
+use crate::{cmd, try_cmd};
+
+fn words(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) | Value::Set(items) => items.iter().map(word).collect(),
+        other => panic!("no array: {other:?}"),
+    }
+}
+
+fn word(value: &Value) -> String {
+    redis::from_redis_value(value.clone()).unwrap_or_else(|_| panic!("no text: {value:?}"))
+}
+
+fn commands(client: &mut Client) -> Vec<String> {
+    let mut names = words(&cmd!(client, "COMMAND", "LIST", "FILTERBY", "MODULE", "dq"));
+    names.sort();
+    names
+}
+
+/// The fields of one entry of COMMAND DOCS.
+fn docs(client: &mut Client, name: &str) -> Vec<(String, Value)> {
+    let Value::Array(entry) = cmd!(client, "COMMAND", "DOCS", name) else {
+        panic!("COMMAND DOCS {name}");
+    };
+    let Value::Array(fields) = &entry[1] else {
+        panic!("COMMAND DOCS {name} -> {entry:?}");
+    };
+    let pairs = fields.chunks(2);
+    pairs
+        .map(|pair| (word(&pair[0]), pair[1].clone()))
+        .collect()
+}
+
+fn field<'a>(docs: &'a [(String, Value)], name: &str) -> &'a Value {
+    let found = docs.iter().find(|(field, _)| field == name);
+    &found.unwrap_or_else(|| panic!("no {name}: {docs:?}")).1
+}
+
+/// The reference's section on a command.
+fn section<'a>(text: &'a str, command: &str) -> Option<&'a str> {
+    let heading = format!("\n## {}\n", command.to_uppercase());
+    let rest = &text[text.find(&heading)? + heading.len()..];
+    Some(rest.split("\n## ").next().unwrap_or(rest))
+}
+
+/// What stands behind a bold title in a section.
+fn titled<'a>(section: &'a str, title: &str) -> &'a str {
+    let line = section
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("- **{title}:** ")));
+    line.unwrap_or_else(|| panic!("no {title} in {section}"))
+}
+
+#[test]
+fn the_reference_has_every_command_and_no_other() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let text = crate::text();
+    let names = commands(&mut client);
+    assert!(names.len() >= 20);
+    for name in &names {
+        let section = section(&text, name).unwrap_or_else(|| panic!("no section {name}"));
+        let docs = docs(&mut client, name);
+        let complexity = word(field(&docs, "complexity"));
+        assert_eq!(
+            titled(section, "Time complexity"),
+            complexity + ".",
+            "{name}"
+        );
+        let since = word(field(&docs, "since"));
+        assert_eq!(titled(section, "Available since"), since, "{name}");
+        assert!(!word(field(&docs, "summary")).is_empty(), "{name}");
+        assert!(matches!(field(&docs, "arguments"), Value::Array(list) if !list.is_empty()));
+    }
+    let headings = text.lines().filter_map(|line| line.strip_prefix("## DQ."));
+    let mut documented: Vec<_> = headings
+        .map(|name| format!("dq.{}", name.to_lowercase()))
+        .collect();
+    documented.sort();
+    assert_eq!(documented, names);
+}
+
+#[test]
+fn acl_categories() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let text = crate::text();
+    if !server.version().at_least(7, 2) {
+        return skipped("commands of modules have ACL categories from Redis 7.2 on");
+    }
+    let own = server.version().is_valkey() || server.version().at_least(7, 4);
+    for name in commands(&mut client) {
+        let Value::Array(info) = cmd!(client, "COMMAND", "INFO", &name) else {
+            panic!("COMMAND INFO {name}");
+        };
+        let Value::Array(info) = &info[0] else {
+            panic!("COMMAND INFO {name} -> {info:?}");
+        };
+        let mut told = words(&info[6]);
+        told.sort();
+        let section = section(&text, &name).unwrap_or_else(|| panic!("no section {name}"));
+        let written = titled(section, "ACL categories")
+            .trim_end_matches('.')
+            .split(", ");
+        let mut written: Vec<_> = written
+            .map(|word| word.trim_matches('`').to_owned())
+            .collect();
+        written.retain(|category| own || category != "@dq");
+        written.sort();
+        assert_eq!(told, written, "{name}");
+    }
+    if own {
+        cmd!(
+            client,
+            "ACL",
+            "SETUSER",
+            "worker",
+            "on",
+            "nopass",
+            "~*",
+            "+@dq",
+            "-@dangerous"
+        );
+        let mut may =
+            |command: &[&str]| cmd!(client, "ACL", "DRYRUN", "worker", command) == Value::Okay;
+        assert!(may(&["DQ.POP", "q"]) && may(&["DQ.BPOP", "q", "0"]));
+        assert!(!may(&["DQ.APPLY", "q", ""]) && !may(&["GET", "q"]));
+    }
+}
+
+#[test]
+fn every_key_of_bpop_is_seen_and_nothing_else() {
+    let server = Server::start();
+    let mut client = server.connect();
+    for (arguments, keys) in [
+        ("a 0", "a"),
+        ("a b c 0.5", "a b c"),
+        ("a b 0 COUNT 2", "a b"),
+        ("a b 0 count 2 Ttr 7 noack", "a b"),
+        ("a 0 NOACK TTR 7 COUNT 2", "a"),
+        ("a NOACK 0 NOACK", "a NOACK"),
+        ("COUNT 2 0", "COUNT 2"),
+        ("TTR 7 0 TTR 7", "TTR 7"),
+    ] {
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        let found = cmd!(client, "COMMAND", "GETKEYS", "DQ.BPOP", &arguments);
+        assert_eq!(words(&found).join(" "), keys, "{arguments:?}");
+    }
+    let error = try_cmd!(client, "COMMAND", "GETKEYS", "DQ.BPOP", "a", "0", "COUNT", "x");
+    assert_eq!(
+        error.unwrap_err(),
+        "ERR Invalid arguments specified for command"
+    );
+}
+
+#[test]
+fn acl_key_permissions() {
+    let server = Server::start();
+    let mut client = server.connect();
+    for (user, pattern) in [("all", "~a*"), ("write", "%W~a*"), ("read", "%R~a*")] {
+        cmd!(client, "ACL", "SETUSER", user, "on", "nopass", "+@all", pattern);
+    }
+    let mut allowed = |command: &str| {
+        let command: Vec<_> = command.split(' ').collect();
+        ["all", "write", "read"]
+            .map(|user| matches!(cmd!(client, "ACL", "DRYRUN", user, &command), Value::Okay))
+    };
+    for command in ["DQ.POP a1", "DQ.BPOP a1 a2 0", "DQ.BPOP a1 0 COUNT 2 NOACK"] {
+        assert_eq!(allowed(command), [true, false, false], "{command}");
+    }
+    for command in [
+        "DQ.ADD a1 j p",
+        "DQ.ACK a1 j",
+        "DQ.DEL a1 j",
+        "DQ.CFGSET a1",
+        "DQ.NACK a1 j",
+    ] {
+        assert_eq!(allowed(command), [true, true, false], "{command}");
+    }
+    for command in [
+        "DQ.GET a1 j",
+        "DQ.PEEK a1 READY",
+        "DQ.SCAN a1 0",
+        "DQ.STATS a1",
+    ] {
+        assert_eq!(allowed(command), [true, false, true], "{command}");
+    }
+    assert_eq!(allowed("DQ.LEN a1"), [true; 3], "as LLEN");
+    for command in [
+        "DQ.POP b",
+        "DQ.BPOP a1 b 0",
+        "DQ.BPOP b a1 0",
+        "DQ.BPOP a1 b 0 TTR 5 NOACK",
+    ] {
+        assert_eq!(allowed(command), [false; 3], "{command}");
+    }
+}
+
+#[test]
+fn wrong_numbers_of_arguments() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let text = |name: &str| format!("ERR wrong number of arguments for '{name}' command");
+    for name in commands(&mut client) {
+        assert_eq!(try_cmd!(client, &name).unwrap_err(), text(&name));
+        let upper = name.to_uppercase();
+        assert_eq!(try_cmd!(client, &upper).unwrap_err(), text(&name));
+    }
+    for (name, too_many) in [
+        ("dq.get", 3),
+        ("dq.purge", 3),
+        ("dq.stats", 2),
+        ("dq.cfgget", 2),
+        ("dq.resume", 2),
+        ("dq.len", 3),
+        ("dq.pause", 3),
+        ("dq.apply", 3),
+    ] {
+        let error = try_cmd!(client, name, &vec!["x"; too_many]);
+        assert_eq!(error.unwrap_err(), text(name));
+    }
+}
+
+#[test]
+fn fields_of_info() {
+    let server = Server::start();
+    let text = crate::text();
+    let section = &text[text.find("\n## INFO dq\n").expect("a section")..];
+    let section = section[4..].split("\n## ").next().unwrap_or_default();
+    let mut written: Vec<_> = section
+        .split('`')
+        .filter(|word| word.starts_with("dq_"))
+        .collect();
+    let info = word(&cmd!(server.connect(), "INFO", "dq"));
+    let fields = info.lines().filter_map(|line| line.split_once(':'));
+    let mut told: Vec<_> = fields.map(|(name, _)| name).collect();
+    written.sort();
+    told.sort();
+    assert_eq!(told, written);
+}
