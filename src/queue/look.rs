@@ -58,7 +58,7 @@ impl Queue {
             Some(State::Delayed) => self.schedule.len() - self.schedule.ready_len(now.ms()),
             Some(State::Ready) => self.schedule.ready_len(now.ms()),
             Some(State::Reserved) => self.reserved.len(),
-            Some(State::Dead) => self.dead.len(),
+            Some(State::Dead) => self.dead.len() - self.surplus_dead(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Queue {
             delayed: self.schedule.len() - ready,
             ready,
             reserved: self.reserved.len(),
-            dead: self.dead.len(),
+            dead: self.dead.len() - self.surplus_dead(),
             next_due: self.schedule.next_due(now.ms()),
             oldest_ready_ms: least_due.and_then(|due| now.ms().checked_sub(due)),
         }
@@ -106,7 +106,10 @@ impl Queue {
                     .for_each(show);
             }
             State::Dead => {
-                let dead = self.dead.iter_from(from);
+                // The oldest ones, beyond DEADLEN, are as good as gone.
+                let before = self.dead.count_below(from, false);
+                let gone = self.surplus_dead().saturating_sub(before);
+                let dead = self.dead.iter_from(from).skip(gone);
                 dead.take_while(until)
                     .map(handle)
                     .take(count)

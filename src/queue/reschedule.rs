@@ -40,6 +40,7 @@ impl Queue {
     /// Makes up to `count` dead jobs ready, the longest dead first; returns how many.
     pub fn kick_oldest(&mut self, count: u64, now: Now, out: &mut Effects) -> u64 {
         self.settle(now, SETTLE_BUDGET, out);
+        self.trim_dead(now, usize::MAX, out);
         let mut kicked = 0;
         while kicked < count {
             let Some((_, handle)) = self.dead.first() else {

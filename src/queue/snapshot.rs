@@ -107,14 +107,20 @@ impl Queue {
         if self.kept {
             effect(&Effect::Kept);
         }
-        let scheduled = self.schedule.by_due(0, |handle| self.jobs.seq(handle));
-        let lists = scheduled
-            .chain(self.reserved.iter())
-            .chain(self.dead.iter());
-        for (_, handle) in lists {
+        let lists = || {
+            let scheduled = self.schedule.by_due(0, |handle| self.jobs.seq(handle));
+            scheduled
+                .chain(self.reserved.iter())
+                .chain(self.dead.iter())
+        };
+        // The order of adding decides across the lists, too, once their jobs meet in one.
+        let mut seqs: Vec<u64> = lists().map(|(_, h)| self.jobs.seq(h)).collect();
+        seqs.sort_unstable();
+        for (_, handle) in lists() {
             let mut stored = self.stored(handle);
             if let Effect::Stored { seq, life, .. } = &mut stored {
-                (*seq, life.death) = (0, 0);
+                let rank = seqs.partition_point(|other| *other < *seq);
+                (*seq, life.death) = (rank as u64, 0);
             }
             effect(&stored);
         }

@@ -55,8 +55,10 @@ unsafe extern "C" fn on_keyspace_event(
     guarded("a keyspace event", OK, || {
         // SAFETY: the server passes a live context, an event's name and a key's.
         let (ctx, event, name) = unsafe { (Ctx::new(ctx), CStr::from_ptr(event), bytes_of(key)) };
-        if ARRIVALS.contains(&event) && OpenKey::holds_queue(ctx, key) {
-            attention::want(ctx.selected_db(), name);
+        if ARRIVALS.contains(&event) {
+            if let Some(db) = OpenKey::db_of_queue(ctx, key) {
+                attention::want(db, name);
+            }
         }
         OK
     })

@@ -59,8 +59,10 @@ impl<'a> OpenKey<'a> {
         Self::open_as(ctx, name, mode as c_int)
     }
 
-    pub fn holds_queue(ctx: Ctx<'a>, name: RawString) -> bool {
-        Self::peek(ctx, name).is_ok_and(|open| open.value.is_some())
+    /// The database, if the name holds a queue.
+    pub fn db_of_queue(ctx: Ctx<'a>, name: RawString) -> Option<c_int> {
+        let open = Self::peek(ctx, name).ok()?;
+        open.value.map(|_| open.db())
     }
 
     fn open_as(ctx: Ctx<'a>, name: RawString, mode: c_int) -> Result<Self, Refusal> {
@@ -92,8 +94,15 @@ impl<'a> OpenKey<'a> {
         unsafe { bytes_of(self.name) }
     }
 
+    /// The key's own: on Valkey 9.1 the selected one is another, where MOVE or COPY in a transaction
+    /// tells of a key that came to the other database.
     pub fn db(&self) -> c_int {
-        self.ctx.selected_db()
+        // SAFETY: a key opened in `open_as`; the server answers for a null one too, with -1.
+        let db = unsafe { api!(RedisModule_GetDbIdFromModuleKey, self.key) };
+        if db < 0 {
+            return self.ctx.selected_db();
+        }
+        db
     }
 
     pub fn value(&mut self) -> Option<&mut Value> {
@@ -140,7 +149,7 @@ impl<'a> OpenKey<'a> {
     /// After everything that may have changed the queue: drops an empty one, tells the others, and
     /// sees to it that the timer looks at it in time.
     pub fn finish(mut self, now: Now, effects: &mut Effects) {
-        let (ctx, name, db) = (self.ctx, self.name, self.ctx.selected_db());
+        let (ctx, name, db) = (self.ctx, self.name, self.db());
         let dropped = self.is_disposable(db);
         if let Some(queue) = self.queue() {
             graveyard::lay(queue.take_remains());

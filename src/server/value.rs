@@ -183,8 +183,9 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
                     bytes.as_ptr().cast::<c_char>(),
                     bytes.len()
                 );
-                api!(RedisModule_DigestEndSequence, digest);
             });
+            // One sequence: between two of them the order would not count.
+            api!(RedisModule_DigestEndSequence, digest);
         }
     });
 }
