@@ -127,9 +127,9 @@ impl Queue {
     fn fresh_id(&self, now: Now, mint: &mut Mint, out: &mut Effects) -> Vec<u8> {
         loop {
             let id = mint.next_id(now);
-            if self.jobs.find(&id).is_none() && self.memory.until(&id).is_none() {
+            if self.find(&id).is_none() && self.memory.until(&id).is_none() {
                 let (ms, seq) = mint.id();
-                out.push(&Effect::Minted { ms, seq });
+                out.push(&Effect::Minted { ms, seq, token: 0 });
                 return id;
             }
         }

@@ -32,9 +32,14 @@ fn check_id(id: &[u8]) -> Result<(), QueueError> {
     Ok(())
 }
 
+/// Ghosts that one effect takes along.
+const BURIED_AT_ONCE: usize = 16;
+
 impl Queue {
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        // A replica has no timer for it.
+        self.bury(BURIED_AT_ONCE);
         match *effect {
             Effect::Added {
                 id,
@@ -44,7 +49,7 @@ impl Queue {
                 ref terms,
             } => self.apply_added(id, payload, due, expires, terms)?,
             Effect::Job { id, change } => {
-                let handle = self.jobs.find(id);
+                let handle = self.find(id);
                 let handle = handle.ok_or(malformed("an effect on a job that is not there"))?;
                 self.check_change(handle, change)?;
                 self.change(handle, change);
@@ -101,7 +106,7 @@ impl Queue {
         check_instant(due)?;
         check_instant(expires)?;
         check_terms(terms)?;
-        let old = self.jobs.find(id);
+        let old = self.find(id);
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
@@ -150,7 +155,7 @@ impl Queue {
             Place::Reserved => life.token != 0 && life.death == 0,
             Place::Dead => true,
         };
-        if !fits || self.jobs.find(id).is_some() {
+        if !fits || self.find(id).is_some() {
             return Err(malformed("a stored job that contradicts itself or another"));
         }
         if !self.jobs.has_room() {
@@ -173,6 +178,7 @@ impl Queue {
 
     pub(super) fn insert(&mut self, job: NewJob<'_>) {
         let place = job.place;
+        self.bury_namesake(job.id);
         let handle = self.jobs.insert(job);
         self.link(handle, place);
     }
@@ -319,11 +325,17 @@ impl Queue {
 
     pub(super) fn remove(&mut self, handle: Handle) {
         self.unlink(handle);
+        for ghosts in &mut self.ghosts {
+            ghosts.freed(handle);
+        }
         self.jobs.remove(handle);
     }
 
     /// Puts a job into the lists that its fields name.
     fn link(&mut self, handle: Handle, place: Place) {
+        for ghosts in &mut self.ghosts {
+            ghosts.linked(handle);
+        }
         let jobs = &self.jobs;
         let seq = |handle| jobs.seq(handle);
         let life = jobs.life(handle);

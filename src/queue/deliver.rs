@@ -117,7 +117,7 @@ impl Queue {
             return None;
         }
         match pop.id {
-            Some(id) => self.jobs.find(id).filter(|&job| self.is_ready(job, now)),
+            Some(id) => self.find(id).filter(|&job| self.is_ready(job, now)),
             None => self.schedule.first_ready(now.ms()),
         }
     }

@@ -86,10 +86,11 @@ pub enum Effect<'a> {
         state: Option<State>,
         cut: u64,
     },
-    /// An id `<unix-ms>-<seq>` was made by the server.
+    /// An id `<unix-ms>-<seq>` was made by the server, whose last token was that (0: not told).
     Minted {
         ms: u64,
         seq: u64,
+        token: u64,
     },
 }
 

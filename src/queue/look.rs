@@ -37,7 +37,7 @@ impl Queue {
     }
 
     pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
-        self.jobs.find(id).map(|handle| self.view(handle, now))
+        self.find(id).map(|handle| self.view(handle, now))
     }
 
     pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {
@@ -121,7 +121,10 @@ impl Queue {
     /// One step of a scan over all jobs: every job that is there throughout is shown at least once
     /// before the cursor is 0 again.
     pub fn scan(&self, cursor: u64, now: Now, mut show: impl FnMut(JobView<'_>)) -> u64 {
-        self.jobs
-            .scan(cursor, |handle| show(self.view(handle, now)))
+        self.jobs.scan(cursor, |handle| {
+            if !self.is_ghost(handle) {
+                show(self.view(handle, now));
+            }
+        })
     }
 }

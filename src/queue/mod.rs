@@ -15,6 +15,7 @@ pub mod configure;
 pub mod deliver;
 pub mod effect;
 pub mod error;
+mod ghosts;
 pub mod glob;
 pub mod job;
 pub mod look;
@@ -37,6 +38,7 @@ mod terms;
 use ahash::RandomState;
 use clock::Now;
 use effect::{Effect, Effects, FOREVER};
+use ghosts::Ghosts;
 use job::{Handle, Place};
 use memory::Memory;
 use rate::RateWindow;
@@ -82,6 +84,9 @@ pub struct Queue {
     deaths: u64,
     token: u64,
     totals: Box<Totals>,
+    /// Purged, and not yet buried.
+    ghosts: Vec<Ghosts>,
+    /// Set aside, to be freed by the owner of the queue.
     remains: Vec<Remains>,
 }
 
@@ -102,6 +107,7 @@ impl Queue {
             deaths: 0,
             token: 0,
             totals: Box::default(),
+            ghosts: Vec::new(),
             remains: Vec::new(),
         }
     }
@@ -126,6 +132,7 @@ impl Queue {
             deaths: self.deaths,
             token: self.token,
             totals: Box::default(),
+            ghosts: self.ghosts.clone(),
             remains: Vec::new(),
         }
     }
@@ -150,7 +157,7 @@ impl Queue {
 
     /// No key is kept for it.
     pub fn is_disposable(&self) -> bool {
-        !self.kept && self.jobs.len() == 0
+        !self.kept && self.live_len() + self.dead.len() == 0
     }
 
     /// Delayed, ready and reserved jobs: what MAXLEN limits.
@@ -257,6 +264,7 @@ impl Queue {
             + self.schedule.memory_bytes()
             + lists.into_iter().map(Skiplist::memory_bytes).sum::<usize>()
             + self.memory.memory_bytes()
+            + self.ghosts.iter().map(Ghosts::memory_bytes).sum::<usize>()
             + self.settings.memory_bytes()
             + rate
     }
@@ -272,7 +280,7 @@ impl Queue {
         self.dead
             .check_invariants(|handle| self.jobs.life(handle).death)?;
         self.expiring.check_invariants(seq)?;
-        if self.live_len() + self.dead.len() != self.jobs.len() {
+        if self.live_len() + self.dead.len() + self.count_ghosts() != self.jobs.len() {
             return Err(format!(
                 "{} live and {} dead jobs, but {} in all",
                 self.live_len(),
@@ -313,7 +321,8 @@ impl Queue {
                 return Err(format!("reserved job {handle} has no token"));
             }
         }
-        if self.expiring.len() != expected {
+        let living = |&(_, handle): &(u64, Handle)| !self.is_ghost(handle);
+        if self.expiring.iter().filter(living).count() != expected {
             return Err("jobs with a TTL and their list differ".into());
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! What is left of a queue, or of the part of it that was purged: freed in small steps, because a
 //! million jobs at once would hold up the server for a tenth of a second.
 
-use super::job::Handle;
+use super::ghosts::Ghosts;
 use super::memory::Memory;
 use super::schedule::Schedule;
 use super::skiplist::Skiplist;
-use super::store::{NewJob, Store};
+use super::store::Store;
 use super::Queue;
 
 /// Nothing refers to it any more.
@@ -14,24 +14,12 @@ pub struct Remains {
     schedule: Schedule,
     lists: [Skiplist<u64>; 3],
     memory: Memory,
+    ghosts: Vec<Ghosts>,
     /// Of queues that this one had purged itself.
     older: Vec<Remains>,
 }
 
 impl Remains {
-    /// A job as it stood.
-    pub(super) fn job(&self, handle: Handle) -> NewJob<'_> {
-        NewJob {
-            id: self.jobs.id(handle),
-            payload: self.jobs.payload(handle),
-            seq: self.jobs.seq(handle),
-            due: self.jobs.due(handle),
-            place: self.jobs.place(handle),
-            terms: self.jobs.terms(handle),
-            life: self.jobs.life(handle),
-        }
-    }
-
     /// Frees about `count` things; false once nothing is left.
     pub fn shed(&mut self, count: usize) -> bool {
         if let Some(older) = self.older.last_mut() {
@@ -44,6 +32,7 @@ impl Remains {
             || self.schedule.shed(count)
             || self.lists.iter_mut().any(|list| list.shed(count))
             || self.memory.shed(count)
+            || self.ghosts.iter_mut().any(|ghosts| ghosts.shed(count))
     }
 }
 
@@ -54,6 +43,7 @@ impl From<Queue> for Remains {
             schedule: queue.schedule,
             lists: [queue.reserved, queue.dead, queue.expiring],
             memory: queue.memory,
+            ghosts: queue.ghosts,
             older: queue.remains,
         }
     }
@@ -73,6 +63,7 @@ impl Queue {
             schedule: std::mem::take(&mut self.schedule),
             lists: [&mut self.reserved, &mut self.dead, &mut self.expiring].map(std::mem::take),
             memory: Memory::new(hasher),
+            ghosts: std::mem::take(&mut self.ghosts),
             older: Vec::new(),
         });
     }
@@ -85,6 +76,7 @@ impl Queue {
             jobs: Store::new(hasher),
             schedule: Schedule::default(),
             lists: Default::default(),
+            ghosts: Vec::new(),
             older: Vec::new(),
         });
     }

@@ -2,6 +2,7 @@
 
 use super::clock::Now;
 use super::effect::{Change, Effect, Effects, Event, Removal};
+use super::ghosts::{Ghosts, MANY, PURGES};
 use super::job::{Handle, Place, State};
 use super::settle::SETTLE_BUDGET;
 use super::Queue;
@@ -47,53 +48,57 @@ impl Queue {
     }
 
     /// Carries out a purge: delayed is what is due after `cut`, ready the rest of the schedule.
-    ///
-    /// The fewer of those that go and those that stay are moved: the larger part is never touched
-    /// one by one.
     pub(super) fn apply_purge(&mut self, state: Option<State>, cut: u64) {
-        let going = self.len(state, Now::from_ms(cut));
-        if state.is_none() || going == self.jobs.len() {
-            return self.set_jobs_aside();
+        let at_cut = Now::from_ms(cut);
+        match state {
+            None => self.set_jobs_aside(),
+            Some(of) => match self.len(state, at_cut) {
+                going if going == self.live_len() + self.dead.len() => self.set_jobs_aside(),
+                going if going <= MANY || self.ghosts.len() == PURGES => {
+                    let handles = self.handles_of(of, cut);
+                    handles.into_iter().for_each(|handle| self.remove(handle));
+                }
+                _ => self.make_ghosts(of, cut),
+            },
         }
-        if going <= self.jobs.len() / 2 {
-            let handles: Vec<Handle> = self.of_state_at_cut(state, cut).collect();
-            return handles.into_iter().for_each(|handle| self.remove(handle));
-        }
-        let others = State::ALL.into_iter().filter(|&other| state != Some(other));
-        let staying: Vec<Handle> = others
-            .flat_map(|other| self.of_state_at_cut(Some(other), cut).collect::<Vec<_>>())
-            .collect();
-        self.keep_only(&staying);
     }
 
-    fn of_state_at_cut(
-        &self,
-        state: Option<State>,
-        cut: u64,
-    ) -> Box<dyn Iterator<Item = Handle> + '_> {
+    fn handles_of(&self, state: State, cut: u64) -> Vec<Handle> {
         let seq = |handle| self.jobs.seq(handle);
         let handle = |(_, handle)| handle;
         match state {
-            Some(State::Delayed) => Box::new(self.schedule.by_due(cut + 1, seq).map(handle)),
-            Some(State::Ready) => {
+            State::Delayed => self.schedule.by_due(cut + 1, seq).map(handle).collect(),
+            State::Ready => {
                 let due = move |&(due, _): &(u64, Handle)| due <= cut;
-                Box::new(self.schedule.by_due(0, seq).take_while(due).map(handle))
+                let ready = self.schedule.by_due(0, seq).take_while(due);
+                ready.map(handle).collect()
             }
-            Some(State::Reserved) => Box::new(self.reserved.iter().map(handle)),
-            Some(State::Dead) => Box::new(self.dead.iter().map(handle)),
-            None => Box::new(std::iter::empty()),
+            State::Reserved => self.reserved.iter().map(handle).collect(),
+            State::Dead => self.dead.iter().map(handle).collect(),
         }
     }
 
-    /// Moves these jobs into a store of their own, and sets the others aside with the old one.
-    fn keep_only(&mut self, staying: &[Handle]) {
-        self.set_jobs_aside();
-        let Some(aside) = self.remains.pop() else {
-            return;
+    fn make_ghosts(&mut self, state: State, cut: u64) {
+        let (place, dues) = match state {
+            State::Delayed => (Place::Scheduled, cut + 1..=u64::MAX),
+            State::Ready => (Place::Scheduled, 0..=cut),
+            State::Reserved => (Place::Reserved, 0..=u64::MAX),
+            State::Dead => (Place::Dead, 0..=u64::MAX),
         };
-        for &handle in staying {
-            self.insert(aside.job(handle));
+        let (mut schedule, mut list) = Default::default();
+        match place {
+            Place::Scheduled => {
+                for handle in self.schedule.ranked_in(dues.clone()) {
+                    self.remove(handle);
+                }
+                let jobs = &self.jobs;
+                schedule = self
+                    .schedule
+                    .split(cut, state == State::Ready, |h| jobs.seq(h));
+            }
+            Place::Reserved => list = std::mem::take(&mut self.reserved),
+            Place::Dead => list = std::mem::take(&mut self.dead),
         }
-        self.remains.push(aside);
+        self.ghosts.push(Ghosts::new(place, dues, schedule, list));
     }
 }

@@ -8,6 +8,7 @@
 use super::job::Handle;
 use super::skiplist::{ReadyKey, Skiplist};
 use std::iter::Peekable;
+use std::ops::RangeInclusive;
 
 #[derive(Clone, Default)]
 pub struct Schedule {
@@ -127,6 +128,45 @@ impl Schedule {
             .iter()
             .flat_map(move |r| r.by_rank.iter_due(now_ms));
         merge(plain, ranked, |a, b| a.0.priority <= b.0.priority).map(|(_, handle)| handle)
+    }
+
+    /// Those of priority other than 0 that a split at `cut` could not take as a whole.
+    pub fn ranked_in(&self, dues: RangeInclusive<u64>) -> Vec<Handle> {
+        let Some(ranked) = &self.ranked else {
+            return Vec::new();
+        };
+        let within = ranked.by_due.iter_from(*dues.start());
+        let within = within.take_while(|(due, _)| dues.contains(due));
+        let handles: Vec<Handle> = within.map(|(_, handle)| handle).collect();
+        if handles.len() == ranked.by_due.len() {
+            return Vec::new();
+        }
+        handles
+    }
+
+    /// Takes out all jobs whose due is up to `cut`, or all others. Of those of priority other than 0
+    /// all must be among them, or none.
+    pub fn split(&mut self, cut: u64, up_to_cut: bool, seq: impl Fn(Handle) -> u64) -> Self {
+        let mut plain = self.plain.split_off_below(cut, true, seq);
+        if !up_to_cut {
+            std::mem::swap(&mut plain, &mut self.plain);
+        }
+        let goes = |ranked: &mut Box<Ranked>| {
+            let first = ranked.by_due.first();
+            first.is_some_and(|(due, _)| (due <= cut) == up_to_cut)
+        };
+        Schedule {
+            plain,
+            ranked: self.ranked.take_if(goes),
+        }
+    }
+
+    /// Takes out any job of a schedule that nobody asks for an order any more.
+    pub fn pop_any(&mut self) -> Option<Handle> {
+        let ranked = self.ranked.as_mut();
+        let popped = self.plain.pop_first();
+        let popped = popped.or_else(|| ranked.and_then(|ranked| ranked.by_due.pop_first()));
+        popped.map(|(_, handle)| handle)
     }
 
     /// Frees about `count` entries of a schedule that is not used any more; false at the end.

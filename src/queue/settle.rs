@@ -44,6 +44,7 @@ impl Queue {
             (Some((_, handle)), _) if instant_of(lease) <= instant_of(expiry) => {
                 self.end_lease(handle, now, out);
             }
+            (_, Some((_, handle))) if self.is_ghost(handle) => self.free_ghost(handle),
             (_, Some((_, handle))) => self.expire(handle, now, out),
             _ => {}
         }
@@ -58,14 +59,14 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<Handle> {
-        let mut handle = self.jobs.find(id)?;
+        let mut handle = self.find(id)?;
         if self.depends_on_deaths(handle, now) {
             self.settle(now, SETTLE_BUDGET_OF_ID, out);
-            handle = self.jobs.find(id)?;
+            handle = self.find(id)?;
         }
         if self.jobs.place(handle) == Place::Reserved && self.jobs.life(handle).at <= now.ms() {
             self.end_lease(handle, now, out);
-            handle = self.jobs.find(id)?;
+            handle = self.find(id)?;
         }
         let reserved = self.jobs.place(handle) == Place::Reserved;
         let gone = !reserved && self.expire_overdue(handle, now, out);

@@ -260,6 +260,28 @@ impl<K: Key> Skiplist<K> {
             .skip(skipped)
     }
 
+    /// Detaches all entries below the bound as a list of their own; whole nodes move, not entries.
+    pub fn split_off_below(&mut self, bound: K, inclusive: bool, tie: impl Fn(u32) -> u64) -> Self {
+        let is_below = |k: &K| *k < bound || (inclusive && *k == bound);
+        let mut detached = Self::new();
+        let mut rest = 0;
+        while let Some(node) = self.bottom.get_mut(self.bottom.first) {
+            rest = rank(node.keys(), is_below);
+            if rest < node.len() {
+                break;
+            }
+            let node = node.split_off(0);
+            let (count, floor) = (node.len(), node.floor());
+            self.settle(&self.path_to_start(), self.bottom.first, count, floor);
+            detached.push_node(node, &tie);
+        }
+        for (key, handle) in iter::repeat_with(|| self.pop_first()).take(rest).flatten() {
+            detached.insert(key, handle, &tie);
+        }
+        detached
+    }
+
+    /// The bytes of heap asked for. Visits every node.
     /// Frees about `count` entries of a list that is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
         let nodes = count.div_ceil(NODE);
@@ -501,6 +523,20 @@ impl<K: Key> Skiplist<K> {
         parent.remove_link(left + 1);
         let link = &mut parent.values_mut()[left];
         (link.span, link.floor) = (into.span + from.span, into.floor.min(from.floor));
+    }
+
+    /// Adds a node whose entries all come behind those of the list.
+    fn push_node(&mut self, node: Node<K, u32>, tie: impl Fn(u32) -> u64) {
+        let (count, floor) = (node.len(), node.floor());
+        if self.is_empty() {
+            self.bottom.add_after(NIL, node);
+            self.len = count;
+            return;
+        }
+        let (path, leaf) = self.path_to_end();
+        let right = self.bottom.add_after(leaf, node);
+        self.lengthen(&path, count, floor);
+        self.add_links(&path, leaf, right, tie);
     }
 }
 

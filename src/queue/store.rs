@@ -144,6 +144,10 @@ impl Store {
         self.slots.get(handle).map_or(&[], |bytes| bytes)
     }
 
+    pub fn contains(&self, handle: Handle) -> bool {
+        self.slots.get(handle).is_some()
+    }
+
     pub fn id(&self, handle: Handle) -> &[u8] {
         id_of(self.bytes(handle))
     }

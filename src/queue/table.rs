@@ -63,7 +63,7 @@ const SCAN_STEP: usize = 8;
 
 type Shard = Vec<u64>;
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct IdTable {
     pages: Vec<Vec<Shard>>,
     /// Shards in all pages: none before the first insert, then at least one.
@@ -71,6 +71,19 @@ pub struct IdTable {
     len: usize,
     /// Sum of the capacities of the shards, in slots.
     capacity: usize,
+}
+
+/// Copied arrays have no spare slots.
+impl Clone for IdTable {
+    fn clone(&self) -> Self {
+        let pages = self.pages.clone();
+        let capacity = pages.iter().flatten().map(Vec::capacity).sum();
+        IdTable {
+            pages,
+            capacity,
+            ..*self
+        }
+    }
 }
 
 /// A node of the tree, and how many leading bits its ranks have in common.

@@ -109,6 +109,7 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, steps: usize) -> usize
         value.armed_for = u64::MAX;
         value.announce(now, effects);
         let mut left = value.queue.settle(now, steps, effects);
+        left = value.queue.bury(left);
         let served = serve(value, db, name, now, &mut left, effects);
         open.finish(now, effects);
         for (client, handover) in served {

@@ -186,7 +186,7 @@ impl<'a> OpenKey<'a> {
 fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
     let queue = &value.queue;
     let waiting = waiters::kinds(db, name);
-    if queue.is_disposable() && !waiting.any() {
+    if queue.is_haunted() || (queue.is_disposable() && !waiting.any()) {
         return 0;
     }
     let delivery = waiting

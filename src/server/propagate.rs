@@ -4,7 +4,7 @@ use super::ffi::{api, log, Ctx, RawString};
 use super::{clock, graveyard};
 use crate::queue::effect::{decode, Effect, Effects, Event};
 use crate::queue::error::QueueError;
-use crate::queue::job::{INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
+use crate::queue::job::{INSTANT_MAX, SEQ_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};
 use crate::queue::stats::Totals;
 use crate::queue::Queue;
 use redis_module::raw;
@@ -97,12 +97,19 @@ pub enum Origin {
 /// queue is dropped with it.
 pub fn apply(queue: &mut Queue, bytes: &[u8], origin: Origin) -> Result<bool, QueueError> {
     let mut dropped = false;
-    let mut minted = (0, 0);
+    let (mut minted, mut token) = ((0, 0), 0);
     for effect in decode(bytes) {
         let effect = effect?;
         match effect {
             Effect::Dropped => dropped = true,
-            Effect::Minted { ms, seq } => minted = minted.max((ms, seq)),
+            Effect::Minted {
+                ms,
+                seq,
+                token: last,
+            } => {
+                minted = minted.max((ms, seq));
+                token = token.max(last);
+            }
             _ => queue.apply(&effect)?,
         }
     }
@@ -111,10 +118,13 @@ pub fn apply(queue: &mut Queue, bytes: &[u8], origin: Origin) -> Result<bool, Qu
         if minted.0 > latest_ms() {
             minted = (0, 0);
         }
+        if token >> TOKEN_MS_SHIFT > latest_ms() {
+            token = 0;
+        }
     }
     clock::with_mint(|mint| {
         mint.raise_id(minted);
-        mint.raise_token(queue.token_floor());
+        mint.raise_token(queue.token_floor().max(token.min(TOKEN_MAX)));
     });
     graveyard::lay(queue.take_remains());
     Ok(dropped)

@@ -82,11 +82,12 @@ unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     });
 }
 
-/// The last id drawn, so that ids grow on although the clock may step back before the next start.
+/// The last id and token drawn, so that both grow on although the clock may step back before the next
+/// start.
 fn minted() -> Vec<u8> {
-    let (ms, seq) = clock::with_mint(|mint| mint.id());
+    let ((ms, seq), token) = clock::with_mint(|mint| (mint.id(), mint.token()));
     let mut bytes = vec![EFFECTS_VERSION];
-    encode(&Effect::Minted { ms, seq }, &mut bytes);
+    encode(&Effect::Minted { ms, seq, token }, &mut bytes);
     bytes
 }
 

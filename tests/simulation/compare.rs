@@ -239,16 +239,19 @@ impl Comparison<'_> {
             ));
         }
         let effort = self.model.jobs.len() + self.model.memory.len();
-        equal("the effort of freeing", self.queue.free_effort(), effort)
+        let ghosts = self.queue.free_effort().checked_sub(effort);
+        let accounted = ghosts.is_some_and(|ghosts| ghosts == 0 || self.queue.is_haunted());
+        equal("the effort of freeing is accounted for", accounted, true)
     }
 
     /// When the timer is needed.
     fn next(&self, rng: &mut Rng) -> Result<(), String> {
-        equal(
-            "next event",
-            self.queue.next_event(),
-            self.model.next_event(),
-        )?;
+        let (event, expected) = (self.queue.next_event(), self.model.next_event());
+        // What is left of a purge may have the timer look too early.
+        let late = event.unwrap_or(u64::MAX) > expected.unwrap_or(u64::MAX);
+        if late || !self.queue.is_haunted() {
+            equal("next event", event, expected)?;
+        }
         let now = self.now.us();
         equal(
             "next due",

@@ -92,7 +92,7 @@ impl Follower {
             let effect = effect.map_err(|error| error.to_string())?;
             match &effect {
                 Effect::Dropped => self.queue = new_queue(self.seed),
-                Effect::Minted { ms, seq } => self.mint.raise_id((*ms, *seq)),
+                Effect::Minted { ms, seq, .. } => self.mint.raise_id((*ms, *seq)),
                 _ => {}
             }
             let applied = self.queue.apply(&effect);

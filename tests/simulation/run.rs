@@ -336,10 +336,10 @@ impl Run {
     fn restart(&mut self) -> Result<(), String> {
         self.settle_all()?;
         let restarted = Follower::of_snapshot(self.seed, Mint::new(), &snapshot(&self.queue))?;
-        // Ids are drawn on from what the server saved beside the queues.
-        self.mint = restarted.mint;
-        self.mint.raise_id(self.model.last_made_id);
-        self.mint.raise_token(self.model.last_token);
+        // Ids and tokens are drawn on from what the server saved beside the queues.
+        let saved = std::mem::replace(&mut self.mint, restarted.mint);
+        self.mint.raise_id(saved.id());
+        self.mint.raise_token(saved.token());
         self.becomes(restarted.queue)
     }
 
@@ -355,6 +355,6 @@ impl Run {
 
     fn copy(&mut self) -> Result<(), String> {
         self.settle_all()?;
-        same("a copy", &self.queue, &self.queue.copied())
+        self.becomes(self.queue.copied())
     }
 }

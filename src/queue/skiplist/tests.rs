@@ -65,6 +65,18 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
         self.free.extend(expected.map(|e| e.2));
     }
 
+    fn split(&mut self, bound: K, inclusive: bool) {
+        let at = self
+            .sorted
+            .partition_point(|e| e.0 < bound || (inclusive && e.0 == bound));
+        let below = self
+            .list
+            .split_off_below(bound, inclusive, |h| self.ties[h as usize]);
+        below.check_invariants(|h| self.ties[h as usize]).unwrap();
+        assert!(below.iter().eq(self.sorted.drain(..at).map(|e| (e.0, e.2))));
+        self.free.extend(below.iter().map(|e| e.1));
+    }
+
     fn check(&self, probe: K) {
         self.list
             .check_invariants(|h| self.ties[h as usize])
@@ -112,6 +124,7 @@ fn play<K: Key + std::fmt::Debug>(
         };
         let k = key(&mut dice);
         match dice.below(100) {
+            0 if dice.below(every) == 0 => twin.split(k, step % 2 == 0),
             n if n < 20 => twin.pop(),
             n if len > 0 && (n < 45 || (!growing && n < 85)) => {
                 twin.remove(dice.below(len) as usize)
