@@ -4,3 +4,31 @@
 mod support;
 
 mod launcher;
+mod probe;
+
+mod ack;
+mod add;
+mod atomic;
+mod bpop_contract;
+mod del_purge;
+mod errors;
+mod events;
+mod leaving;
+mod look;
+mod nack_touch;
+mod order;
+mod pop;
+mod reschedule_kick;
+mod resp;
+mod settings;
+mod totals;
+mod traces;
+
+mod keyspace;
+mod persistence;
+mod replication;
+mod safety;
+mod scene;
+mod timer;
+mod traffic;
+mod waiting;

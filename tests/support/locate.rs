@@ -15,6 +15,7 @@ pub struct Version {
 
 impl Version {
     pub fn of(binary: &Path) -> Version {
+        let _lock = super::one_process_at_a_time();
         let output = Command::new(binary)
             .arg("--version")
             .output()

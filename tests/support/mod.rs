@@ -26,6 +26,7 @@ pub mod server;
 
 use std::fmt::Display;
 use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,13 @@ pub fn poll<T>(deadline: Duration, mut attempt: impl FnMut() -> Option<T>) -> Op
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
     }
+}
+
+/// Held while a process is started or ended. The thread that starts one blocks all signals meanwhile;
+/// a SIGCHLD that comes just then is kept instead of ignored, and ends reads of other threads (EINTR).
+fn one_process_at_a_time() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Says that the running test skips something that this server lacks. Seen even without `--nocapture`.

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, Value};
 
-use super::{locate, place, poll, wait_until, Builder, Client, Raw, Version, PATIENCE};
+use super::{
+    locate, one_process_at_a_time, place, poll, wait_until, Builder, Client, Raw, Version, PATIENCE,
+};
 use crate::cmd;
 
 /// What a server's log must never hold. A Rust panic is one of them: it is a bug even where it was caught.
@@ -117,6 +119,7 @@ impl Server {
             .open(self.log_path())
             .expect("the folder takes a file");
         let start_of_log = log.metadata().map_or(0, |data| data.len()) as usize;
+        let lock = one_process_at_a_time();
         let child = Command::new(&self.binary)
             .arg("server.conf")
             .current_dir(&self.folder)
@@ -125,6 +128,7 @@ impl Server {
             .stderr(duplicate(&log))
             .spawn()
             .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.binary.display()));
+        drop(lock);
         self.process = Some(child);
         let began = poll(self.builder.patience, || self.began().transpose());
         match began {
@@ -167,6 +171,7 @@ impl Server {
     pub fn kill(&mut self) {
         let mut process = self.process.take().expect("the server runs");
         self.fail_if_dead(&mut process);
+        let _lock = one_process_at_a_time();
         process.kill().expect("a process of our own");
         process.wait().expect("a child of our own");
     }
@@ -208,6 +213,7 @@ impl Server {
     /// `STOP` and `CONT` make it hang and go on, `TERM` ends it.
     #[track_caller]
     pub fn signal(&self, name: &str) {
+        let lock = one_process_at_a_time();
         let status = Command::new("sh")
             .args([
                 "-c",
@@ -217,6 +223,7 @@ impl Server {
                 &self.pid().to_string(),
             ])
             .status();
+        drop(lock);
         assert!(
             status.is_ok_and(|status| status.success()),
             "kill -s {name} works"
@@ -403,6 +410,7 @@ impl Drop for Server {
             None => None,
         };
         if let Some(mut process) = self.process.take() {
+            let _lock = one_process_at_a_time();
             let _ = process.kill();
             let _ = process.wait();
         }

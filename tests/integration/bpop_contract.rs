@@ -1,0 +1,306 @@
+//! DQ.BPOP: its words and its replies. How clients wait is told elsewhere.
+
+use std::time::Duration;
+
+use crate::probe::{packed, show, Probe};
+use crate::support::{wait_until, Raw, Reply, PATIENCE};
+
+/// Sends DQ.BPOP from a client of its own, and waits until it is blocked.
+fn wait_for(p: &mut Probe, line: &str) -> Raw {
+    let waiting = |p: &mut Probe| {
+        p.server
+            .info("clients", "blocked_clients")
+            .parse::<u32>()
+            .expect("a number")
+    };
+    let before = waiting(p);
+    let mut raw = p.server.raw();
+    raw.send(&packed(line));
+    wait_until("the client waits", PATIENCE, || waiting(p) == before + 1);
+    raw
+}
+
+#[test]
+fn as_pop_where_one_is_ready() {
+    let mut p = Probe::start();
+    for id in ["a", "b", "c", "d", "e"] {
+        p.run(&format!("DQ.ADD q {id} x"));
+    }
+    p.talk(
+        "> DQ.BPOP q 0
+        [ 'q' 'a' 'x' ? 1 ? ]
+        > DQ.BPOP q 1.5 COUNT 2
+        [ 'q' [ [ 'b' 'x' ? 1 ? ] [ 'c' 'x' ? 1 ? ] ] ]
+        3> DQ.BPOP q 1e1 NOACK
+        [ 'q' 'd' 'x' nil 1 nil ]
+        > DQ.BPOP q 0.001 noack ttr 5 count 9
+        [ 'q' [ [ 'e' 'x' nil$ 1 nil$ ] ] ]",
+    );
+    p.run("DQ.ADD q a y REPLACE");
+    let before = p.time_us();
+    let deadline: u64 = p.words("DQ.BPOP q 0 TTR 700000")[5]
+        .parse()
+        .expect("a deadline");
+    assert!(deadline * 1000 >= before + 700_000_000);
+}
+
+#[test]
+fn the_first_key_that_has_one() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD two a x");
+    p.run("DQ.ADD three b x PRIORITY -9");
+    p.run("DQ.ADD one c x DELAY 1000000");
+    p.says("DQ.BPOP one two three 0", "[ 'two' 'a' 'x' ? 1 ? ]");
+    p.says("DQ.BPOP one two three 0", "[ 'three' 'b' 'x' ? 1 ? ]");
+    // The same key twice is no harm.
+    p.run("DQ.ADD two d x");
+    p.says("DQ.BPOP one one two two 0", "[ 'two' 'd' 'x' ? 1 ? ]");
+}
+
+#[test]
+fn nil_when_the_timeout_ends() {
+    let mut p = Probe::start();
+    for (line, ms) in [
+        ("DQ.BPOP q 0.05", 50),
+        ("DQ.BPOP a b c 0.02 COUNT 5 NOACK", 20),
+        ("DQ.BPOP q 0.001", 1),
+    ] {
+        let before = p.time_us();
+        p.says(line, "nil*");
+        assert!(p.time_us() >= before + ms * 1000, "{line}");
+    }
+    p.says3("DQ.BPOP q 0.01", "nil");
+    p.says3("DQ.BPOP q 0.01 COUNT 3", "nil");
+    p.says("EXISTS q", "0");
+    p.run("DQ.ADD q a x DELAY 100000");
+    p.unseen("DQ.BPOP q none 0.01", "nil*");
+    p.unseen("DQ.BPOP q none 0.01 COUNT 5 NOACK", "nil*");
+}
+
+#[test]
+fn waits_for_a_due() {
+    let mut p = Probe::start();
+    let mut raw = wait_for(&mut p, "DQ.BPOP q 0 COUNT 2 TTR 4000000");
+    p.run("DQ.ADD q a x DELAY 60");
+    let due = p.field_int("DQ.GET q a", "due") as u64;
+    let reply = raw.read();
+    assert!(p.time_ms() >= due);
+    assert!(
+        crate::probe::fits(&show(&reply), "[ 'q' [ [ 'a' 'x' ? 1 ? ] ] ]"),
+        "{reply:?}"
+    );
+}
+
+#[test]
+fn waiting_in_resp3() {
+    let mut p = Probe::start();
+    let mut raw = p.server.raw();
+    raw.call(&[b"HELLO", b"3"]);
+    raw.send(&packed("DQ.BPOP q 0 NOACK"));
+    wait_until("it waits", PATIENCE, || {
+        p.server.info("clients", "blocked_clients") == "1"
+    });
+    p.run("DQ.ADD q a x");
+    assert_eq!(show(&raw.read()), "[ 'q' 'a' 'x' nil 1 nil ]");
+    p.until("EXISTS q", "0");
+}
+
+#[test]
+fn its_options_are_read_from_the_end() {
+    let mut p = Probe::start();
+    // Keys may read like options.
+    for key in ["COUNT", "NOACK", "TTR", "5"] {
+        p.run(&format!("DQ.ADD {key} a x"));
+    }
+    p.talk(
+        "> DQ.BPOP NOACK 0 NOACK
+        [ 'NOACK' 'a' 'x' nil$ 1 nil$ ]
+        > DQ.BPOP COUNT 5 0
+        [ 'COUNT' 'a' 'x' ? 1 ? ]
+        > DQ.BPOP TTR 0
+        [ 'TTR' 'a' 'x' ? 1 ? ]
+        > DQ.BPOP q 5 0 COUNT 1
+        [ '5' [ [ 'a' 'x' ? 1 ? ] ] ]",
+    );
+}
+
+#[test]
+fn getkeys() {
+    let mut p = Probe::start();
+    p.talk(
+        "> COMMAND GETKEYS DQ.BPOP a 0
+        [ 'a' ]
+        > COMMAND GETKEYS DQ.BPOP a b c 0 COUNT 5 NOACK TTR 7
+        [ 'a' 'b' 'c' ]
+        > COMMAND GETKEYS DQ.BPOP COUNT 5 0
+        [ 'COUNT' '5' ]
+        > COMMAND GETKEYS DQ.BPOP a 0 count 5
+        [ 'a' ]
+        > COMMAND GETKEYS DQ.ADD q a x
+        [ 'q' ]
+        > COMMAND GETKEYS DQ.STATS q
+        [ 'q' ]",
+    );
+}
+
+#[test]
+fn refuses() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x");
+    let range = "-ERR value is not an integer or out of range";
+    for value in ["0", "-1", "x", "9223372036854775808"] {
+        p.unseen(&format!("DQ.BPOP q 1 COUNT {value}"), range);
+        p.unseen(&format!("DQ.BPOP q 1 TTR {value}"), range);
+    }
+    p.unseen("DQ.BPOP q 1 TTR 4398046511104", range);
+    for options in ["NOACK NOACK", "COUNT 1 COUNT 1", "TTR 5 NOACK TTR 5"] {
+        p.unseen(&format!("DQ.BPOP q 1 {options}"), "-ERR syntax error");
+    }
+    let no_float = "-ERR timeout is not a float or out of range";
+    for timeout in [
+        "x", "\"\"", "inf", "nan", "-inf", "1e400", "1e300", "1x", "\\x201", "1,5",
+    ] {
+        p.unseen(&format!("DQ.BPOP q {timeout}"), no_float);
+        p.unseen(&format!("DQ.BPOP none {timeout}"), no_float);
+    }
+    for timeout in ["-1", "-0.001", "-1e3"] {
+        p.unseen(&format!("DQ.BPOP q {timeout}"), "-ERR timeout is negative");
+    }
+    for line in ["DQ.BPOP", "DQ.BPOP q"] {
+        p.unseen(line, "-ERR wrong number of arguments for 'dq.bpop' command");
+    }
+    // Not an option's word, so it is the timeout.
+    p.unseen("DQ.BPOP q 1 NONSENSE", no_float);
+    p.unseen("DQ.BPOP q 1 COUNT", no_float);
+}
+
+#[test]
+fn wrong_types_in_the_order_of_keys() {
+    let mut p = Probe::start();
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    p.run("SET s v");
+    p.run("DQ.ADD q a x");
+    p.unseen("DQ.BPOP s q 0", wrong);
+    p.unseen("DQ.BPOP none s q 0", wrong);
+    p.says("DQ.BPOP q s 0", "[ 'q' 'a' 'x' ? 1 ? ]");
+    p.unseen("DQ.BPOP q s 0", wrong);
+    p.unseen("DQ.BPOP s 0 COUNT 5", wrong);
+}
+
+#[test]
+fn does_not_block_in_multi_or_scripts() {
+    let mut p = Probe::start();
+    p.talk(
+        "> MULTI
+        +OK
+        > DQ.BPOP q 0
+        +QUEUED
+        > DQ.BPOP q 0 COUNT 5
+        +QUEUED
+        > DQ.ADD q a x
+        +QUEUED
+        > DQ.BPOP q 0
+        +QUEUED
+        > EXEC
+        [ nil* nil* 'a' [ 'q' 'a' 'x' ? 1 ? ] ]",
+    );
+    let mut raw = p.server.raw();
+    let script = b"return redis.call('DQ.BPOP','q','0')";
+    assert_eq!(show(&raw.call(&[b"EVAL", script, b"1", b"q"])), "nil$");
+    let script =
+        b"redis.call('DQ.ADD','q','b','x') return redis.call('DQ.BPOP','none','q','0','NOACK')";
+    let reply = show(&raw.call(&[b"EVAL", script, b"1", b"q"]));
+    assert_eq!(reply, "[ 'q' 'b' 'x' nil$ 1 nil$ ]");
+}
+
+#[test]
+fn first_come_first_served() {
+    let mut p = Probe::start();
+    let mut clients: Vec<Raw> = (0..5).map(|_| wait_for(&mut p, "DQ.BPOP q 0")).collect();
+    for (i, raw) in clients.iter_mut().enumerate() {
+        p.run(&format!("DQ.ADD q {i} x"));
+        let reply = show(&raw.read());
+        assert!(reply.starts_with(&format!("[ 'q' '{i}' ")), "{reply}");
+    }
+}
+
+#[test]
+fn waiting_clients_are_counted() {
+    let mut p = Probe::start();
+    p.run("DQ.CFGSET q");
+    assert_eq!(p.field_int("DQ.STATS q", "waiting-clients"), 0);
+    let one = wait_for(&mut p, "DQ.BPOP q other q 0");
+    let _two = wait_for(&mut p, "DQ.BPOP q 0");
+    assert_eq!(p.field_int("DQ.STATS q", "waiting-clients"), 2);
+    drop(one);
+    wait_until("one has left", PATIENCE, || {
+        p.field_int("DQ.STATS q", "waiting-clients") == 1
+    });
+}
+
+#[test]
+fn the_key_of_an_emptied_queue_stays_while_clients_wait() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x DELAY 100000");
+    let one = wait_for(&mut p, "DQ.BPOP q 0");
+    let two = wait_for(&mut p, "DQ.BPOP q 0");
+    p.says("DQ.DEL q a", "1");
+    drop(one);
+    wait_until("one has left", PATIENCE, || {
+        p.server.info("clients", "blocked_clients") == "1"
+    });
+    drop(two);
+    p.until("EXISTS q", "0");
+}
+
+#[test]
+fn unblock() {
+    let mut p = Probe::start();
+    for (how, expected) in [
+        ("TIMEOUT", "nil*"),
+        ("ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+    ] {
+        let mut raw = p.server.raw();
+        let Reply::Integer(id) = raw.call(&[b"CLIENT", b"ID"]) else {
+            panic!()
+        };
+        raw.send(&packed("DQ.BPOP q 0"));
+        p.until(&format!("CLIENT UNBLOCK {id} {how}"), "1");
+        assert_eq!(show(&raw.read()), expected);
+        // It does not stand in line any more.
+        p.run("DQ.ADD q a x");
+        p.says("DQ.POP q NOACK", "[ 'a' 'x' nil$ 1 nil$ ]");
+        assert_eq!(raw.try_read(Duration::from_millis(5)), None);
+    }
+}
+
+#[test]
+fn noack_takes_nothing_for_a_client_that_is_gone() {
+    let mut p = Probe::start();
+    let gone = wait_for(&mut p, "DQ.BPOP q 0 NOACK");
+    drop(gone);
+    wait_until("it has left", PATIENCE, || {
+        p.server.info("clients", "blocked_clients") == "0"
+    });
+    p.run("DQ.ADD q a x");
+    p.says("DQ.POP q", "[ 'a' 'x' ? 1 ? ]");
+}
+
+#[test]
+fn deletion_leaves_waiters_waiting() {
+    let mut p = Probe::start();
+    p.run("DQ.CFGSET q TTR 5000");
+    let mut raw = wait_for(&mut p, "DQ.BPOP q 0");
+    for gone in ["DEL q", "FLUSHALL"] {
+        p.run(gone);
+        p.says("EXISTS q", "0");
+        assert_eq!(raw.try_read(Duration::from_millis(5)), None);
+        p.run("DQ.CFGSET q TTR 5000");
+    }
+    p.run("DEL q");
+    p.run("SET q string");
+    assert_eq!(raw.try_read(Duration::from_millis(5)), None);
+    p.run("DEL q");
+    p.run("DQ.ADD q a x");
+    assert!(show(&raw.read()).starts_with("[ 'q' 'a' "));
+}

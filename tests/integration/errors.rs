@@ -1,0 +1,294 @@
+//! What is refused, in which words; and that what is refused has changed nothing.
+
+use crate::probe::{pairs, Probe};
+use crate::support::Server;
+
+const WRONGTYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// Every command, as it may be written.
+const COMMANDS: [&str; 19] = [
+    "DQ.ADD q a x",
+    "DQ.DEL q a",
+    "DQ.POP q",
+    "DQ.BPOP q 0.01",
+    "DQ.ACK q a",
+    "DQ.NACK q a",
+    "DQ.TOUCH q a",
+    "DQ.RESCHEDULE q DELAY 5 a",
+    "DQ.KICK q COUNT 1",
+    "DQ.GET q a",
+    "DQ.PEEK q READY",
+    "DQ.SCAN q 0",
+    "DQ.LEN q",
+    "DQ.STATS q",
+    "DQ.CFGSET q TTR 5",
+    "DQ.CFGGET q",
+    "DQ.PAUSE q",
+    "DQ.RESUME q",
+    "DQ.PURGE q ALL",
+];
+
+/// How many words each needs, and how many it takes at most (0: any number).
+const ARITY: [(&str, usize, usize); 19] = [
+    ("DQ.ADD", 4, 0),
+    ("DQ.DEL", 3, 0),
+    ("DQ.POP", 2, 0),
+    ("DQ.BPOP", 3, 0),
+    ("DQ.ACK", 3, 0),
+    ("DQ.NACK", 3, 0),
+    ("DQ.TOUCH", 3, 0),
+    ("DQ.RESCHEDULE", 5, 0),
+    ("DQ.KICK", 4, 0),
+    ("DQ.GET", 3, 3),
+    ("DQ.PEEK", 3, 0),
+    ("DQ.SCAN", 3, 0),
+    ("DQ.LEN", 2, 3),
+    ("DQ.STATS", 2, 2),
+    ("DQ.CFGSET", 2, 0),
+    ("DQ.CFGGET", 2, 2),
+    ("DQ.PAUSE", 2, 3),
+    ("DQ.RESUME", 2, 2),
+    ("DQ.PURGE", 3, 3),
+];
+
+#[test]
+fn wrong_numbers_of_arguments() {
+    let mut p = Probe::start();
+    for (name, least, most) in ARITY {
+        for written in [
+            name.to_owned(),
+            name.to_lowercase(),
+            name.replace("DQ", "Dq"),
+        ] {
+            let error = format!(
+                "-ERR wrong number of arguments for '{}' command",
+                name.to_lowercase()
+            );
+            for words in 1..least {
+                p.says(&format!("{written}{}", " q".repeat(words - 1)), &error);
+            }
+            if most > 0 {
+                p.says(&format!("{written}{}", " q".repeat(most)), &error);
+            }
+        }
+    }
+    p.says("EXISTS q", "0");
+}
+
+#[test]
+fn wrong_types() {
+    let mut p = Probe::start();
+    let others = [
+        "SET q v",
+        "LPUSH q v",
+        "SADD q v",
+        "ZADD q 1 v",
+        "HSET q f v",
+        "XADD q * f v",
+    ];
+    for other in others {
+        p.run(other);
+        for line in COMMANDS {
+            p.unseen(line, WRONGTYPE);
+            p.says3(line, WRONGTYPE);
+        }
+        let more = [
+            "DQ.ADD q * x XX",
+            "DQ.POP q COUNT 5",
+            "DQ.POP q ID a NOACK",
+            "DQ.BPOP q 0 COUNT 5",
+            "DQ.ACK q WITHTOKENS a 1",
+            "DQ.KICK q IDS 1 a",
+            "DQ.DEL q UNRESERVED a",
+            "DQ.LEN q DEAD",
+            "DQ.CFGSET q",
+            "DQ.PAUSE q 5",
+        ];
+        for line in more {
+            p.unseen(line, WRONGTYPE);
+        }
+        p.run("DEL q");
+    }
+    // And ours is of no other type.
+    p.run("DQ.ADD q a x");
+    for line in [
+        "GET q",
+        "LPUSH q v",
+        "SADD q v",
+        "ZADD q 1 v",
+        "HSET q f v",
+        "XADD q * f v",
+        "APPEND q v",
+    ] {
+        p.unseen(line, WRONGTYPE);
+    }
+}
+
+#[test]
+fn empty_and_not_there_are_never_errors() {
+    let lines = "
+        DQ.DEL q a -> 0
+        DQ.POP q -> nil*
+        DQ.POP q COUNT 5 -> [ ]
+        DQ.BPOP q 0.01 -> nil*
+        DQ.BPOP q 0.01 COUNT 5 -> nil*
+        DQ.ACK q a -> 0
+        DQ.ACK q WITHTOKENS a 5 -> 0
+        DQ.NACK q a -> nil$
+        DQ.TOUCH q a -> nil$
+        DQ.RESCHEDULE q DELAY 5 a -> 0
+        DQ.KICK q COUNT 1 -> 0
+        DQ.KICK q IDS 1 a -> 0
+        DQ.GET q a -> nil$
+        DQ.PEEK q READY -> [ ]
+        DQ.SCAN q 0 -> [ '0' [ ] ]
+        DQ.LEN q -> 0
+        DQ.LEN q DEAD -> 0
+        DQ.RESUME q -> +OK
+        DQ.PURGE q ALL -> 0
+        DQ.ADD q a x XX -> nil$";
+    let mut p = Probe::start();
+    p.all_unseen(lines);
+    p.all_unseen("DQ.STATS q -> nil$\nDQ.CFGGET q -> nil$\nEXISTS q -> 0");
+    // So on an empty queue that stays.
+    p.run("DQ.CFGSET q");
+    p.all_unseen(lines);
+    let resp3 = pairs(lines)
+        .map(|(line, reply)| (line, reply.replace("nil*", "nil").replace("nil$", "nil")));
+    for (line, reply) in resp3.collect::<Vec<_>>() {
+        p.says3(line, &reply);
+    }
+}
+
+#[test]
+fn within_a_transaction_too() {
+    let mut p = Probe::start();
+    p.run("SET s v");
+    p.talk(&format!(
+        "> MULTI
+        +OK
+        > DQ.ADD q a x
+        +QUEUED
+        > DQ.POP s COUNT 5
+        +QUEUED
+        > DQ.ADD q b x TTR 0
+        +QUEUED
+        > DQ.LEN q
+        +QUEUED
+        > EXEC
+        [ 'a' {WRONGTYPE} -ERR value is not an integer or out of range 1 ]"
+    ));
+}
+
+#[test]
+fn readonly() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x");
+    p.run("DQ.POP q");
+    let replica = Server::start();
+    replica.replica_of(&p.server);
+    let mut raw = replica.raw();
+    let mut ask = |line: &str| {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        crate::probe::show(&raw.call(&words))
+    };
+    let looking = ["GET", "PEEK", "SCAN", "LEN", "STATS", "CFGGET"];
+    for line in COMMANDS {
+        let looks = looking
+            .iter()
+            .any(|name| line.starts_with(&format!("DQ.{name}")));
+        let reply = ask(line);
+        assert_eq!(!reply.starts_with("-READONLY "), looks, "{line} -> {reply}");
+    }
+}
+
+#[test]
+fn noperm() {
+    let mut p = Probe::start();
+    p.says("ACL SETUSER u on nopass allcommands ~mine*", "+OK");
+    p.run("DQ.ADD q a x");
+    p.run("DQ.ADD mine a x");
+    let mut raw = p.server.raw();
+    let mut ask = |line: &str| {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        crate::probe::show(&raw.call(&words))
+    };
+    ask("AUTH u x");
+    for line in COMMANDS {
+        let reply = ask(line);
+        assert!(reply.starts_with("-NOPERM"), "{line} -> {reply}");
+    }
+    for line in [
+        "DQ.BPOP mine q 0",
+        "DQ.BPOP q mine 0 COUNT 5",
+        "DQ.BPOP mine COUNT 5 0",
+        "DQ.BPOP mine mine2 q 0 NOACK",
+    ] {
+        let reply = ask(line);
+        assert!(reply.starts_with("-NOPERM"), "{line} -> {reply}");
+    }
+    assert!(ask("DQ.BPOP mine mine2 0 COUNT 5 NOACK").starts_with("[ 'mine' "));
+    assert_eq!(ask("DQ.ADD mine b x"), "'b'");
+}
+
+#[test]
+fn oom_stops_what_adds_and_nothing_else() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x");
+    p.run("DQ.ADD q b x");
+    p.run("CONFIG SET maxmemory 1");
+    for line in ["DQ.ADD q c x", "DQ.ADD none c x", "DQ.CFGSET none"] {
+        let reply = p.ask(line);
+        assert!(reply.starts_with("-OOM "), "{line} -> {reply}");
+    }
+    p.talk(
+        "> DQ.POP q
+        [ 'a' 'x' ? 1 ? ]
+        > DQ.ACK q a
+        1
+        > DQ.POP q
+        [ 'b' 'x' ? 1 ? ]
+        > DQ.NACK q b
+        'ready'
+        > DQ.DEL q b
+        1",
+    );
+}
+
+#[test]
+fn arguments_of_any_bytes() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD \\x00key\\xff \\x00 \\x00");
+    let words = [
+        "\\x00",
+        "\"\"",
+        "\\xff\\xfe",
+        "%s%n",
+        "-9223372036854775808",
+        "18446744073709551616",
+        "\\x0d\\x0a+OK",
+    ];
+    let mut raw = p.server.raw();
+    for (name, least, _) in ARITY {
+        for key in ["q", "\\x00key\\xff", "\"\""] {
+            for word in words {
+                for more in 0..4 {
+                    if name == "DQ.BPOP" {
+                        continue;
+                    }
+                    let line = format!(
+                        "{name} {key}{}",
+                        format!(" {word}").repeat(least + more - 2)
+                    );
+                    raw.send(&crate::probe::packed(&line));
+                    raw.read();
+                }
+            }
+        }
+        // Each was answered once, and the connection is in step.
+        assert_eq!(
+            raw.call(&[b"ECHO", name.as_bytes()]),
+            crate::support::Reply::bulk(name)
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! An unconfigured queue's key goes with its last job, whatever took that job.
+
+use crate::probe::Probe;
+
+/// Lines that fill the queue, and the one that takes its last job.
+const BY_COMMANDS: [(&str, &str); 11] = [
+    ("DQ.ADD q a x; DQ.POP q", "DQ.ACK q a"),
+    (
+        "DQ.ADD q a x; DQ.POP q; DQ.NACK q a FATAL; DQ.ADD q b x",
+        "DQ.DEL q a b",
+    ),
+    ("DQ.ADD q a x", "DQ.DEL q a"),
+    ("DQ.ADD q a x", "DQ.DEL q UNRESERVED a"),
+    ("DQ.ADD q a x", "DQ.POP q NOACK"),
+    ("DQ.ADD q a x; DQ.ADD q b x", "DQ.POP q COUNT 5 NOACK"),
+    ("DQ.ADD q a x", "DQ.BPOP q 0 NOACK"),
+    ("DQ.ADD q a x DELAY 100000", "DQ.PURGE q DELAYED"),
+    ("DQ.ADD q a x", "DQ.PURGE q READY"),
+    ("DQ.ADD q a x; DQ.POP q", "DQ.PURGE q RESERVED"),
+    (
+        "DQ.ADD q a x; DQ.POP q; DQ.NACK q a FATAL",
+        "DQ.PURGE q DEAD",
+    ),
+];
+
+#[test]
+fn by_commands() {
+    let mut p = Probe::start();
+    for (fill, take) in BY_COMMANDS {
+        for line in fill.split("; ") {
+            p.run(line);
+        }
+        p.says("EXISTS q", "1");
+        p.events();
+        p.run(take);
+        p.says("EXISTS q", "0");
+        assert_eq!(
+            p.events().last().map(String::as_str),
+            Some("del:q"),
+            "{take}"
+        );
+    }
+}
+
+#[test]
+fn not_if_configured_or_paused() {
+    let mut p = Probe::start();
+    for keep in ["DQ.CFGSET q", "DQ.PAUSE q", "DQ.PAUSE q 1"] {
+        for (fill, take) in BY_COMMANDS {
+            for line in fill.split("; ") {
+                p.run(line);
+            }
+            p.run(keep);
+            p.run("DQ.RESUME q");
+            p.run(take);
+            p.says(
+                "DQ.STATS q",
+                "[ 'delayed' 0 'ready' 0 'reserved' 0 'dead' 0 ...",
+            );
+            p.says("DEL q", "1");
+            p.says("EXISTS q", "0");
+        }
+    }
+}
+
+/// Nobody asks for anything but EXISTS, which looks into no queue.
+#[test]
+fn by_time() {
+    let fills = [
+        "DQ.ADD q a x TTL 20 DELAY 100000",
+        "DQ.ADD q a x TTL 20",
+        "DQ.ADD q a x TTL 10 TTR 20; DQ.POP q",
+        "DQ.ADD q a x TTL 20; DQ.POP q; DQ.NACK q a FATAL",
+        "DQ.ADD q a x TTL 10 TTR 20 ATTEMPTS 1; DQ.POP q",
+        "DQ.ADD q a x TTL 40 TTR 10 ATTEMPTS 1; DQ.POP q",
+    ];
+    let mut p = Probe::start();
+    for fill in fills {
+        for line in fill.split("; ") {
+            p.run(line);
+        }
+        p.says("EXISTS q", "1");
+        p.until("EXISTS q", "0");
+        p.until_events_end_with("del:q");
+    }
+}
+
+#[test]
+fn past_its_ttl_at_a_nack() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x TTL 10 TTR 100000");
+    let expires = p.field_int("DQ.GET q a", "expires") as u64;
+    p.run("DQ.POP q");
+    p.wait_until_ms(expires);
+    p.says("DQ.NACK q a SILENT", "nil$");
+    p.says("EXISTS q", "0");
+}
+
+#[test]
+fn dead_jobs_keep_it() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x");
+    p.run("DQ.POP q");
+    p.run("DQ.NACK q a FATAL");
+    p.talk(
+        "> EXISTS q
+        1
+        > DQ.LEN q
+        0
+        > DQ.KICK q COUNT 1
+        1
+        > DQ.POP q NOACK
+        [ 'a' 'x' nil$ 1 nil$ ]
+        > EXISTS q
+        0",
+    );
+}
+
+#[test]
+fn after_del_it_is_unconfigured() {
+    let mut p = Probe::start();
+    p.run("DQ.CFGSET q TTR 5 MAXLEN 1");
+    p.run("DQ.PAUSE q");
+    p.run("DEL q");
+    p.run("DQ.ADD q a x");
+    p.says("DQ.ADD q b x", "'b'");
+    p.says(
+        "DQ.POP q COUNT 5",
+        "[ [ 'a' 'x' ? 1 ? ] [ 'b' 'x' ? 1 ? ] ]",
+    );
+    p.says("DQ.ACK q a b", "2");
+    p.says("EXISTS q", "0");
+}
+
+#[test]
+fn the_replica_hears_of_it() {
+    let p = &mut Probe::start();
+    let replica = crate::support::Server::start();
+    replica.replica_of(&p.server);
+    for (fill, take) in BY_COMMANDS {
+        for line in fill.split("; ").chain([take]) {
+            p.run(line);
+        }
+        replica.assert_same_data_as(&p.server);
+        assert_eq!(replica.digest(), "0".repeat(40), "{take}");
+    }
+    p.run("DQ.ADD q a x TTL 10");
+    p.until("EXISTS q", "0");
+    replica.assert_same_data_as(&p.server);
+}

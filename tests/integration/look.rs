@@ -1,0 +1,545 @@
+//! DQ.GET, DQ.PEEK, DQ.SCAN, DQ.LEN, DQ.STATS.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::probe::{plain, Probe};
+use crate::support::{Reply, Server};
+
+/// Reserved `v`, dead `x`, ready `r`, delayed `d`.
+fn one_in_each_state(p: &mut Probe) {
+    p.talk(
+        "> DQ.ADD q v pv
+        'v'
+        > DQ.POP q TTR 1000000
+        [ 'v' 'pv' ? 1 ? ]
+        > DQ.ADD q x px PRIORITY 7
+        'x'
+        > DQ.POP q
+        [ 'x' 'px' ? 1 ? ]
+        > DQ.NACK q x FATAL
+        'dead'
+        > DQ.ADD q r pr AT 5000
+        'r'
+        > DQ.ADD q d pd AT 4000000000000 TTL 1000000
+        'd'",
+    );
+}
+
+#[test]
+fn get() {
+    let mut p = Probe::start();
+    one_in_each_state(&mut p);
+    let rest = "'attempts' ? 'max-attempts' 0 'backoff' [ ] 'expires' ? 'token'";
+    p.talk(&format!(
+        "> DQ.GET q nobody
+        nil$
+        3> DQ.GET q nobody
+        nil
+        > DQ.GET none a
+        nil$
+        3> DQ.GET none a
+        nil
+        > DQ.GET q d
+        [ 'id' 'd' 'payload' 'pd' 'state' 'delayed' 'priority' 0 'due' 4000000000000 'deadline' nil$ 'ttr' 60000 {rest} nil$ ]
+        3> DQ.GET q d
+        {{ 'id' 'd' 'payload' 'pd' 'state' 'delayed' 'priority' 0 'due' 4000000000000 'deadline' nil 'ttr' 60000 {rest} nil }}
+        3> DQ.GET q r
+        {{ 'id' 'r' 'payload' 'pr' 'state' 'ready' 'priority' 0 'due' 5000 'deadline' nil 'ttr' 60000 {rest} nil }}
+        3> DQ.GET q v
+        {{ 'id' 'v' 'payload' 'pv' 'state' 'reserved' 'priority' 0 'due' ? 'deadline' ? 'ttr' 60000 {rest} ? }}
+        3> DQ.GET q x
+        {{ 'id' 'x' 'payload' 'px' 'state' 'dead' 'priority' 7 'due' ? 'deadline' nil 'ttr' 60000 {rest} nil }}"
+    ));
+    assert!(matches!(
+        p.field("DQ.GET q v", "deadline"),
+        Reply::Integer(_)
+    ));
+    assert!(matches!(p.field("DQ.GET q v", "token"), Reply::Bulk(_)));
+    assert!(matches!(
+        p.field("DQ.GET q d", "expires"),
+        Reply::Integer(_)
+    ));
+    p.run("DQ.ADD q b x BACKOFF 2 5 6");
+    assert_eq!(p.field_text("DQ.GET q b", "backoff"), "[ 5 6 ]");
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let mut p = Probe::start();
+    one_in_each_state(&mut p);
+    p.all_unseen(
+        "DQ.GET q nobody -> nil$
+        DQ.PEEK q READY -> [ [ 'r' 'pr' 5000 0 0 ] ]
+        DQ.PEEK q DEAD COUNT 5 -> [ [ 'x' 'px' ? 1 7 ] ]
+        DQ.SCAN q 0 STATE READY COUNT 100 -> [ '0' [ 'r' ] ]
+        DQ.LEN q -> 3
+        DQ.LEN none -> 0
+        DQ.STATS none -> nil$
+        DQ.CFGGET none -> nil$
+        EXISTS none -> 0",
+    );
+    p.unseen("DQ.GET q v", "[ 'id' 'v' ...");
+    p.unseen("DQ.STATS q", "[ 'delayed' 1 ...");
+}
+
+#[test]
+fn peek_in_each_states_own_order() {
+    let mut p = Probe::start();
+    let lines = "
+        d3 AT 4000000000003 PRIORITY -9
+        d1 AT 4000000000001 PRIORITY 9
+        d2a AT 4000000000002
+        d2b AT 4000000000002
+        r2 AT 5000 PRIORITY 1
+        r1 AT 9000 PRIORITY -1
+        r3a AT 6000 PRIORITY 1
+        r3b AT 6000 PRIORITY 1";
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (id, options) = line.split_once(' ').expect("id options");
+        p.run(&format!("DQ.ADD q {id} p {options}"));
+    }
+    let orders = [("DELAYED", "d1 d2a d2b d3"), ("READY", "r1 r2 r3a r3b")];
+    for (state, order) in orders {
+        assert_eq!(ids(&p.run(&format!("DQ.PEEK q {state} COUNT 9"))), order);
+        let first = order.split(' ').next().expect("one");
+        assert_eq!(
+            ids(&p.run(&format!("DQ.PEEK q {state}"))),
+            first,
+            "COUNT is 1 by default"
+        );
+    }
+    for (id, ms) in [("r2", 300_000), ("r1", 100_000), ("r3b", 200_000)] {
+        p.run(&format!("DQ.POP q ID {id} TTR {ms}"));
+    }
+    assert_eq!(ids(&p.run("DQ.PEEK q RESERVED COUNT 9")), "r1 r3b r2");
+    for id in ["r3b", "r2", "r1"] {
+        p.run(&format!("DQ.NACK q {id} FATAL"));
+    }
+    assert_eq!(ids(&p.run("DQ.PEEK q DEAD COUNT 9")), "r3b r2 r1");
+    p.says("DQ.PEEK q RESERVED COUNT 9", "[ ]");
+    p.says("DQ.PEEK none READY", "[ ]");
+    p.says3("DQ.PEEK none READY", "[ ]");
+}
+
+fn ids(reply: &Reply) -> String {
+    let Reply::Array(jobs) = reply else {
+        panic!("{reply:?}")
+    };
+    let id = |job: &Reply| match job {
+        Reply::Array(job) => plain(&job[0]),
+        other => panic!("{other:?}"),
+    };
+    jobs.iter().map(id).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn peek_from_to() {
+    let mut p = Probe::start();
+    for at in [4_000_000_000_001_u64, 4_000_000_000_002, 4_000_000_000_003] {
+        p.run(&format!("DQ.ADD q d{} p AT {at}", at % 10));
+        p.run(&format!("DQ.ADD q r{} p AT {}", at % 10, at % 10 * 1000));
+    }
+    let cases = [
+        ("DELAYED FROM 4000000000002", "d2 d3"),
+        ("DELAYED TO 4000000000002", "d1 d2"),
+        ("DELAYED from 4000000000002 to 4000000000002", "d2"),
+        ("DELAYED TO 4000000000003 FROM 4000000000001", "d1 d2 d3"),
+        ("DELAYED FROM 4000000000003 TO 4000000000001", ""),
+        ("DELAYED FROM 0 TO 4398046511103", "d1 d2 d3"),
+        ("READY FROM 2000", "r2 r3"),
+        ("READY TO 1999", "r1"),
+        ("READY FROM 2000 TO 2000", "r2"),
+        ("READY FROM 4000000000000", ""),
+        ("DELAYED TO 5000", ""),
+    ];
+    for (range, expected) in cases {
+        assert_eq!(
+            ids(&p.run(&format!("DQ.PEEK q {range} COUNT 9"))),
+            expected,
+            "{range}"
+        );
+    }
+    // Deadlines and instants of death.
+    for id in ["r1", "r2"] {
+        p.run(&format!("DQ.POP q ID {id} TTR 4398046511103"));
+    }
+    assert_eq!(
+        ids(&p.run("DQ.PEEK q RESERVED FROM 4398046511103 COUNT 9")),
+        "r1 r2"
+    );
+    assert_eq!(
+        ids(&p.run("DQ.PEEK q RESERVED TO 4398046511102 COUNT 9")),
+        ""
+    );
+    let before = p.time_ms();
+    p.run("DQ.NACK q r1 FATAL");
+    let after = p.time_ms();
+    let dead = |p: &mut Probe, range: String| ids(&p.run(&format!("DQ.PEEK q DEAD {range}")));
+    assert_eq!(dead(&mut p, format!("FROM {before} TO {after}")), "r1");
+    assert_eq!(dead(&mut p, format!("TO {}", before - 1)), "");
+    assert_eq!(dead(&mut p, format!("FROM {}", after + 1)), "");
+}
+
+#[test]
+fn peek_refuses() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x");
+    let syntax = "-ERR syntax error";
+    for rest in [
+        "ALL",
+        "\"\"",
+        "READY FROM",
+        "READY COUNT",
+        "READY TO",
+        "READY 5",
+        "READY FROM 1 FROM 1",
+        "READY COUNT 1 COUNT 1",
+        "READY TO 1 TO 1",
+        "READY DEAD",
+    ] {
+        p.says(&format!("DQ.PEEK q {rest}"), syntax);
+        p.says(&format!("DQ.PEEK none {rest}"), syntax);
+    }
+    let range = "-ERR value is not an integer or out of range";
+    for rest in [
+        "FROM -1",
+        "TO -1",
+        "FROM 4398046511104",
+        "TO 4398046511104",
+        "FROM x",
+        "COUNT 0",
+        "COUNT -1",
+        "COUNT x",
+        "COUNT 9223372036854775808",
+    ] {
+        p.says(&format!("DQ.PEEK q READY {rest}"), range);
+        p.says(&format!("DQ.PEEK none READY {rest}"), range);
+    }
+    p.says(
+        "DQ.PEEK q READY COUNT 9223372036854775807",
+        "[ [ 'a' 'x' ? 0 0 ] ]",
+    );
+}
+
+#[test]
+fn len() {
+    let mut p = Probe::start();
+    p.says("DQ.LEN q", "0");
+    p.says("DQ.LEN q DEAD", "0");
+    one_in_each_state(&mut p);
+    p.run("DQ.ADD q r2 x");
+    p.talk(
+        "> DQ.LEN q
+        4
+        > DQ.LEN q delayed
+        1
+        > DQ.LEN q Ready
+        2
+        > DQ.LEN q RESERVED
+        1
+        > DQ.LEN q DEAD
+        1
+        > DQ.LEN q ALL
+        -ERR syntax error
+        > DQ.LEN none ALL
+        -ERR syntax error
+        > DQ.LEN q DEAD DEAD
+        -ERR wrong number of arguments for 'dq.len' command",
+    );
+}
+
+const STATS: [&str; 20] = [
+    "delayed",
+    "ready",
+    "reserved",
+    "dead",
+    "next-due",
+    "oldest-ready-ms",
+    "waiting-clients",
+    "paused",
+    "added",
+    "delivered",
+    "acked",
+    "nacked",
+    "timed-out",
+    "died",
+    "deleted",
+    "expired",
+    "lateness-count",
+    "lateness-sum",
+    "lateness-max",
+    "lateness-buckets",
+];
+
+#[test]
+fn stats_by_name_and_order() {
+    let mut p = Probe::start();
+    p.says("DQ.STATS q", "nil$");
+    p.says3("DQ.STATS q", "nil");
+    one_in_each_state(&mut p);
+    let Reply::Map(fields) = p.run3("DQ.STATS q") else {
+        panic!("a map")
+    };
+    let names: Vec<String> = fields.iter().map(|(name, _)| plain(name)).collect();
+    assert_eq!(names, STATS);
+    let Reply::Array(flat) = p.run("DQ.STATS q") else {
+        panic!("an array")
+    };
+    assert_eq!(flat.len(), 2 * STATS.len());
+    assert_eq!(flat.iter().step_by(2).map(plain).collect::<Vec<_>>(), STATS);
+    let expected = [
+        ("delayed", 1),
+        ("ready", 1),
+        ("reserved", 1),
+        ("dead", 1),
+        ("next-due", 4_000_000_000_000),
+        ("waiting-clients", 0),
+        ("paused", 0),
+        ("added", 4),
+        ("delivered", 2),
+        ("acked", 0),
+        ("nacked", 1),
+        ("timed-out", 0),
+        ("died", 1),
+        ("deleted", 0),
+        ("expired", 0),
+        ("lateness-count", 2),
+    ];
+    for (name, value) in expected {
+        assert_eq!(p.field_int("DQ.STATS q", name), value, "{name}");
+    }
+    p.run("DQ.PURGE q READY");
+    p.run("DQ.PURGE q DELAYED");
+    assert_eq!(p.field_text("DQ.STATS q", "next-due"), "nil");
+    assert_eq!(p.field_text("DQ.STATS q", "oldest-ready-ms"), "nil");
+    let Reply::Array(flat) = p.run("DQ.STATS q") else {
+        panic!("an array")
+    };
+    assert_eq!((&flat[9], &flat[11]), (&Reply::NullBulk, &Reply::NullBulk));
+}
+
+#[test]
+fn oldest_ready_is_an_age() {
+    let mut p = Probe::start();
+    let now = p.time_ms();
+    p.run(&format!("DQ.ADD q a x AT {} PRIORITY 9", now - 5000));
+    p.run("DQ.ADD q b x PRIORITY 1");
+    let before = p.time_ms();
+    let age = p.field_int("DQ.STATS q", "oldest-ready-ms") as u64;
+    let after = p.time_ms();
+    assert!((before - (now - 5000)..=after - (now - 5000)).contains(&age));
+}
+
+#[test]
+fn lateness_buckets() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x");
+    p.run("DQ.ADD q b x AT 1000");
+    p.run("DQ.POP q COUNT 2");
+    let Reply::Array(buckets) = p.field("DQ.STATS q", "lateness-buckets") else {
+        panic!()
+    };
+    let mut last = (0, 0);
+    for (i, bucket) in buckets.iter().enumerate() {
+        let Reply::Array(pair) = bucket else {
+            panic!("{bucket:?}")
+        };
+        let [bound, Reply::Integer(count)] = pair.as_slice() else {
+            panic!("{pair:?}")
+        };
+        assert!(*count >= last.1, "cumulative");
+        if i + 1 == buckets.len() {
+            assert_eq!((bound, *count), (&Reply::Null, 2));
+        } else {
+            let Reply::Integer(bound) = *bound else {
+                panic!("{bound:?}")
+            };
+            assert!(bound > last.0, "ascending");
+            last = (bound, *count);
+        }
+    }
+}
+
+fn scan_all(p: &mut Probe, options: &str) -> Vec<String> {
+    let mut cursor = "0".to_owned();
+    let mut found = Vec::new();
+    loop {
+        let Reply::Array(reply) = p.run(&format!("DQ.SCAN q {cursor} {options}")) else {
+            panic!("an array")
+        };
+        let [Reply::Bulk(next), Reply::Array(ids)] = reply.as_slice() else {
+            panic!("{reply:?}")
+        };
+        found.extend(ids.iter().map(plain));
+        cursor = String::from_utf8(next.clone()).expect("digits");
+        if cursor == "0" {
+            return found;
+        }
+    }
+}
+
+#[test]
+fn scan_shows_every_id() {
+    let mut p = Probe::start();
+    p.says("DQ.SCAN q 0", "[ '0' [ ] ]");
+    p.says3("DQ.SCAN q 0", "[ '0' [ ] ]");
+    p.says("DQ.SCAN q 12345", "[ '0' [ ] ]");
+    let fill = "for i=1,3000 do redis.call('DQ.ADD','q','id'..i,'x','DELAY',(i%2)*1000000) end";
+    p.server.raw().call(&[b"EVAL", fill.as_bytes(), b"0"]);
+    for options in ["", "COUNT 1", "COUNT 7", "COUNT 9223372036854775807"] {
+        let found: BTreeSet<String> = scan_all(&mut p, options).into_iter().collect();
+        assert_eq!(found.len(), 3000, "{options}");
+    }
+    let ready = scan_all(&mut p, "STATE ready COUNT 100");
+    assert_eq!(ready.len(), 1500);
+    let matched: BTreeSet<String> = scan_all(&mut p, "MATCH id*[37]5? count 50")
+        .into_iter()
+        .collect();
+    let expected = (1..=3000).map(|i| format!("id{i}")).filter(|id| {
+        let bytes = id.as_bytes();
+        bytes.len() >= 5
+            && bytes[bytes.len() - 2] == b'5'
+            && b"37".contains(&bytes[bytes.len() - 3])
+    });
+    assert_eq!(matched, expected.collect());
+    assert_eq!(scan_all(&mut p, "MATCH nothing STATE dead").len(), 0);
+}
+
+#[test]
+fn scan_keeps_its_guarantee_while_jobs_come_and_go() {
+    let mut p = Probe::start();
+    for i in 0..500 {
+        p.run(&format!("DQ.ADD q stays{i} x"));
+    }
+    let mut cursor = "0".to_owned();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut round = 0;
+    loop {
+        let Reply::Array(reply) = p.run(&format!("DQ.SCAN q {cursor} COUNT 5")) else {
+            panic!("an array")
+        };
+        let Reply::Array(ids) = &reply[1] else {
+            panic!()
+        };
+        for id in ids {
+            *seen.entry(plain(id)).or_default() += 1;
+        }
+        cursor = plain(&reply[0]);
+        if cursor == "0" {
+            break;
+        }
+        // The table grows tenfold meanwhile, and shrinks again.
+        for i in 0..50 {
+            p.run(&format!("DQ.ADD q new{round}-{i} x"));
+        }
+        if round % 3 == 2 {
+            p.run(&format!("DQ.DEL q new{round}-0 new{round}-1 new{round}-2"));
+        }
+        round += 1;
+    }
+    let kept = (0..500)
+        .filter(|i| seen.contains_key(&format!("stays{i}")))
+        .count();
+    assert_eq!(kept, 500);
+}
+
+#[test]
+fn scan_refuses() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x");
+    for cursor in ["x", "-1", "1.5", "99999999999999999999999"] {
+        p.says(&format!("DQ.SCAN q {cursor}"), "-ERR invalid cursor");
+        p.says(&format!("DQ.SCAN none {cursor}"), "-ERR invalid cursor");
+    }
+    for rest in [
+        "STATE",
+        "STATE all",
+        "MATCH",
+        "COUNT",
+        "COUNT 1 COUNT 1",
+        "MATCH * MATCH *",
+        "STATE dead STATE dead",
+        "TYPE x",
+        "5",
+    ] {
+        p.says(&format!("DQ.SCAN q 0 {rest}"), "-ERR syntax error");
+    }
+    for count in ["0", "-1", "x", "9223372036854775808"] {
+        p.says(
+            &format!("DQ.SCAN q 0 COUNT {count}"),
+            "-ERR value is not an integer or out of range",
+        );
+    }
+}
+
+#[test]
+fn patterns_as_the_servers_own_scan_takes_them() {
+    let mut p = Probe::start();
+    let ids = [
+        "a", "abc", "a*c", "a?c", "[x]", "A", "a\\x5cb", "ab\\xff", "a-c", "\\x00z", "^",
+    ];
+    for id in ids {
+        p.run(&format!("DQ.ADD q {id} x"));
+        p.run(&format!("SADD s {id}"));
+    }
+    let patterns = [
+        "*",
+        "a*",
+        "a?c",
+        "a\\x5c*c",
+        "a\\x5c?c",
+        "[a-b]*",
+        "[^a]*",
+        "[a^]",
+        "\\x5c[x\\x5c]",
+        "a[*?]c",
+        "**c",
+        "?",
+        "",
+        "A",
+        "[a",
+        "[]",
+        "[^]",
+        "[z-a]*",
+        "*\\xff",
+        "\\x00*",
+        "a[\\x5c-]c",
+        "a\\x5c",
+        "*[",
+        "[a-",
+    ];
+    for pattern in patterns {
+        let pattern = if pattern.is_empty() { "\"\"" } else { pattern };
+        let sorted = |reply: Reply| {
+            let Reply::Array(reply) = reply else {
+                panic!("{reply:?}")
+            };
+            let Reply::Array(ids) = &reply[1] else {
+                panic!("{reply:?}")
+            };
+            ids.iter().map(plain).collect::<BTreeSet<_>>()
+        };
+        let ours = sorted(p.run(&format!("DQ.SCAN q 0 COUNT 1000 MATCH {pattern}")));
+        let theirs = sorted(p.run(&format!("SSCAN s 0 COUNT 1000 MATCH {pattern}")));
+        assert_eq!(ours, theirs, "{pattern}");
+    }
+}
+
+#[test]
+fn a_replica_shows_the_same() {
+    let mut p = Probe::start();
+    one_in_each_state(&mut p);
+    let replica = Server::start();
+    replica.replica_of(&p.server);
+    let mut raw = replica.raw();
+    for line in [
+        "DQ.GET q v",
+        "DQ.PEEK q READY COUNT 9",
+        "DQ.PEEK q DEAD",
+        "DQ.LEN q",
+        "DQ.CFGGET q",
+    ] {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        assert_eq!(raw.call(&words), p.run(line), "{line}");
+    }
+}

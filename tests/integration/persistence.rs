@@ -1,0 +1,548 @@
+//! What is on disk is what was there: RDB, AOF in all its forms, DUMP; and what goes on from it.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use dq::queue::effect::{encode, Effect, EFFECTS_VERSION};
+
+use crate::probe::show;
+use crate::scene::{now_ms, Lines};
+use crate::support::{poll, skipped, wait_until, Builder, Raw, Reply, Server, Version, PATIENCE};
+use crate::traffic::Traffic;
+
+/// The files of this folder, in a server that does nothing by itself: a replica whose master is not there.
+#[track_caller]
+fn frozen(folder: &Path, builder: Builder) -> Server {
+    builder
+        .config("replicaof", "127.0.0.1 1")
+        .with_files_of(folder)
+        .start()
+}
+
+/// A queue that has something of everything, with times far enough not to change while it is looked at.
+fn fill(client: &mut Raw) {
+    for line in [
+        "DQ.CFGSET full TTR 5000 ATTEMPTS 3 BACKOFF 2 10 20 MAXLEN 1000 DEADLEN 9 DEDUPE 600000 MAXRESERVED 50 RATE 1000 1000",
+        "DQ.ADD full delayed payload DELAY 600000 PRIORITY -3 TTL 900000 BACKOFF 3 1 2 3 ATTEMPTS 7 TTR 77777",
+        "DQ.ADD full ready \\x00\\xff\\x0d\\x0a",
+        "DQ.ADD full \\x00\\xfe x",
+        "DQ.ADD full again x PRIORITY -10",
+        "DQ.POP full",
+        "DQ.NACK full again DELAY 500000 PRIORITY -10",
+        "DQ.ADD full leased x PRIORITY -9",
+        "DQ.ADD full acked x PRIORITY -8",
+        "DQ.ADD full dead x PRIORITY -7",
+        "DQ.ADD full dead2 x PRIORITY -6",
+        "DQ.POP full COUNT 4 TTR 600000",
+        "DQ.ACK full acked",
+        "DQ.NACK full dead2 FATAL",
+        "DQ.NACK full dead FATAL",
+        "DQ.ADD full expired-lease x PRIORITY -20 ATTEMPTS 5",
+        "DQ.POP full TTR 1",
+        "DQ.PAUSE full 600000",
+        "DQ.CFGSET empty",
+        "DQ.PAUSE paused",
+        "DQ.ADD plain * x DELAY 600000",
+        "PEXPIRE plain 600000",
+        "SELECT 9",
+        "DQ.ADD ninth a x",
+        "DQ.POP ninth TTR 600000",
+        "SELECT 0",
+    ] {
+        let reply = client.ask(line);
+        assert!(!reply.starts_with('-'), "{line} -> {reply}");
+    }
+    wait_until("the short lease has ended", PATIENCE, || {
+        client.ask("DQ.LEN full RESERVED") == "1"
+    });
+}
+
+/// Large enough for several chunks.
+fn fill_more(client: &mut Raw) {
+    let payload = vec![0xfd; 3000];
+    for number in 0..200u32 {
+        let id = number.to_be_bytes();
+        client.call(&[b"DQ.ADD", b"large", &id, &payload, b"DELAY", b"600000"]);
+    }
+    client.call(&[b"DQ.ADD", b"large", b"huge", &vec![7; 1 << 20]]);
+    client.run("DQ.POP large TTR 600000");
+}
+
+#[track_caller]
+fn stop_writing(server: &Server) -> String {
+    server.raw().says("CLIENT PAUSE 60000 WRITE", "+OK");
+    server.digest()
+}
+
+#[test]
+fn rdb() {
+    let server = Server::start();
+    let mut client = server.raw();
+    fill(&mut client);
+    fill_more(&mut client);
+    let mut traffic = Traffic::new(&server, 21);
+    traffic.run(3000);
+    traffic.persist();
+    let digest = stop_writing(&server);
+    client.says("SAVE", "+OK");
+    assert_eq!(frozen(server.folder(), Server::builder()).digest(), digest);
+    // From the fork, too.
+    fs::remove_file(server.folder().join("dump.rdb")).expect("a dump");
+    assert!(client.ask("BGSAVE").starts_with('+'));
+    wait_until("the dump is written", PATIENCE, || {
+        server.info("persistence", "rdb_bgsave_in_progress") == "0"
+    });
+    assert_eq!(server.info("persistence", "rdb_last_bgsave_status"), "ok");
+    assert_eq!(frozen(server.folder(), Server::builder()).digest(), digest);
+}
+
+#[test]
+fn aof() {
+    for preamble in ["yes", "no"] {
+        let builder = Server::builder().aof().config("appendfsync", "everysec");
+        let builder = builder.config("aof-use-rdb-preamble", preamble);
+        let server = builder.clone().start();
+        let mut client = server.raw();
+        fill(&mut client);
+        fill_more(&mut client);
+        let mut traffic = Traffic::new(&server, 22);
+        traffic.run(2000);
+        traffic.persist();
+        let digest = stop_writing(&server);
+        client.says("CONFIG SET appendfsync always", "+OK");
+        let as_written = frozen(server.folder(), builder.clone());
+        assert_eq!(
+            as_written.digest(),
+            digest,
+            "preamble {preamble}, as written"
+        );
+        client.says("CLIENT UNPAUSE", "+OK");
+        // Rewritten while the traffic goes on.
+        assert!(client.ask("BGREWRITEAOF").starts_with('+'));
+        traffic.run(1500);
+        wait_until("the AOF is rewritten", PATIENCE, || {
+            server.info("persistence", "aof_rewrite_in_progress") == "0"
+                && server.info("persistence", "aof_rewrite_scheduled") == "0"
+        });
+        assert_eq!(
+            server.info("persistence", "aof_last_bgrewrite_status"),
+            "ok"
+        );
+        let digest = stop_writing(&server);
+        let rewritten = frozen(server.folder(), builder);
+        assert_eq!(rewritten.digest(), digest, "preamble {preamble}, rewritten");
+        assert!(!rewritten.log().contains("refused"), "{}", rewritten.log());
+    }
+}
+
+/// What was answered before SIGKILL is there after it, and goes on: leases end, waits are served.
+#[test]
+fn killed_and_started_again() {
+    for preamble in ["yes", "no"] {
+        let mut server = Server::builder()
+            .aof()
+            .config("aof-use-rdb-preamble", preamble)
+            .start();
+        let mut client = server.raw();
+        fill(&mut client);
+        client.says("DQ.ADD q leased x ATTEMPTS 2", "'leased'");
+        client.begin("DQ.POP q TTR 700");
+        let lease = client.delivery();
+        client.says("DQ.ADD q comes x DELAY 700", "'comes'");
+        client.says("DQ.ADD q vanishes x DELAY 60000 TTL 700", "'vanishes'");
+        if preamble == "no" {
+            assert!(client.ask("BGREWRITEAOF").starts_with('+'));
+            wait_until("the AOF is rewritten", PATIENCE, || {
+                server.info("persistence", "aof_rewrite_in_progress") == "0"
+                    && server.info("persistence", "aof_base_size") != "0"
+            });
+        }
+        let digest_full = client.ask("DEBUG DIGEST-VALUE full empty paused");
+        let last = client.ask("DQ.ADD full * x");
+        client.says("DQ.DEL full none", "0");
+        let id = last.trim_matches('\'').to_owned();
+        client.says(&format!("DQ.DEL full {id}"), "1");
+        server.kill();
+        server.restart();
+        let mut client = server.raw();
+        assert_eq!(
+            client.ask("DEBUG DIGEST-VALUE full empty paused"),
+            digest_full
+        );
+        let mut one = server.raw();
+        let mut two = server.raw();
+        one.begin("DQ.BPOP q 0");
+        two.begin("DQ.BPOP q 0");
+        let mut got = [one.delivery(), two.delivery()];
+        assert!(now_ms() >= lease.deadline);
+        got.sort_by(|a, b| a.id.cmp(&b.id));
+        assert_eq!(
+            (got[0].id.as_str(), got[1].id.as_str()),
+            ("comes", "leased")
+        );
+        assert_eq!(got[1].attempts, 2);
+        let number = |token: &str| token.parse::<u64>().expect("a token");
+        assert!(number(&got[1].token) > number(&lease.token));
+        client.says(&format!("DQ.ACK q WITHTOKENS leased {}", lease.token), "0");
+        wait_until("a TTL is past", PATIENCE, || {
+            client.ask("DQ.GET q vanishes") == "nil$"
+        });
+        // Empty queues that nobody keeps are gone, the others are there.
+        client.says("EXISTS full empty paused", "3");
+        client.says("DQ.ACK q leased comes", "2");
+        client.says("EXISTS q", "0");
+    }
+}
+
+/// A server killed at any moment: what a client was told of is there.
+#[test]
+fn killed_in_the_midst() {
+    let mut server = Server::builder().aof().start();
+    for round in 0..3 {
+        let mut client = server.raw();
+        let mut told = Vec::new();
+        let mut consumer = server.raw();
+        consumer.begin("DQ.BPOP q 0 TTR 20");
+        for number in 0..150 {
+            client.says(
+                &format!("DQ.ADD q {round}-{number} x DELAY {}", number % 30),
+                &format!("'{round}-{number}'"),
+            );
+            told.push(format!("{round}-{number}"));
+            if consumer
+                .try_read(std::time::Duration::from_micros(10))
+                .is_some()
+            {
+                consumer.begin("DQ.BPOP q 0 TTR 20");
+            }
+        }
+        server.kill();
+        server.restart();
+        let mut client = server.raw();
+        let mut left: std::collections::HashSet<String> = told.into_iter().collect();
+        while !left.is_empty() {
+            client.begin("DQ.BPOP q 5");
+            let job = client.delivery();
+            assert!(left.remove(&job.id), "{} twice, or never added", job.id);
+            client.says(
+                &format!("DQ.ACK q WITHTOKENS {} {}", job.id, job.token),
+                "1",
+            );
+        }
+        client.says("DQ.LEN q", "0");
+    }
+}
+
+fn last_aof(folder: &Path) -> PathBuf {
+    let files = fs::read_dir(folder.join("appendonlydir")).expect("the folder of the AOF");
+    let mut files: Vec<PathBuf> = files
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.to_string_lossy().contains(".incr."))
+        .collect();
+    files.sort();
+    files.pop().expect("a file of increments")
+}
+
+/// A crash may leave half a command, or half a transaction, at the end.
+#[test]
+fn a_truncated_tail() {
+    let mut server = Server::builder().aof().start();
+    let mut client = server.raw();
+    for number in 0..20 {
+        client.run(&format!("DQ.ADD q {number} x"));
+    }
+    client.run("DQ.BPOP q none 0 COUNT 3 TTR 600000");
+    client.begin("MULTI");
+    client.begin("DQ.ADD q in-multi x");
+    client.begin("DQ.POP q COUNT 5 TTR 600000");
+    client.begin("EXEC");
+    (0..4).for_each(|_| drop(client.read()));
+    server.kill();
+    let length = fs::metadata(last_aof(server.folder()))
+        .expect("a file")
+        .len();
+    for cut in [1, 2, 7, 30, 60, 100, 150, 200, 300, 400, 600] {
+        let copy = Server::builder().aof().config("replicaof", "127.0.0.1 1");
+        let folder = server.folder().join("cut");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("appendonlydir")).expect("a folder");
+        for file in fs::read_dir(server.folder().join("appendonlydir")).expect("a folder") {
+            let file = file.expect("a file").path();
+            let name = file.file_name().expect("a name").to_owned();
+            fs::copy(&file, folder.join("appendonlydir").join(name)).expect("a copy");
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .open(last_aof(&folder))
+            .expect("a file");
+        file.set_len(length - cut).expect("cut");
+        drop(file);
+        let copy = copy.with_files_of(&folder).start();
+        let mut client = copy.raw();
+        let length = client.int("DQ.LEN q");
+        assert!(
+            (1..=21).contains(&length),
+            "{length} jobs after a cut of {cut}"
+        );
+        let in_multi = client.ask("DQ.GET q in-multi") != "nil$";
+        let reserved = client.int("DQ.LEN q RESERVED");
+        assert!(
+            in_multi || reserved <= 3,
+            "half a transaction after a cut of {cut}"
+        );
+        copy.promote();
+        client.says("DQ.ADD q after x REPLACE", "'after'");
+        copy.assert_no_crash();
+    }
+    server.restart();
+    server.raw().says("DQ.LEN q RESERVED", "8");
+}
+
+#[test]
+fn dump_restore_and_copy_are_equal() {
+    let server = Server::start();
+    let mut client = server.raw();
+    fill(&mut client);
+    fill_more(&mut client);
+    let mut traffic = Traffic::new(&server, 23);
+    traffic.rough = false;
+    traffic.run(2000);
+    // Restored where nothing goes on by itself.
+    let still = Server::builder()
+        .config("replicaof", "127.0.0.1 1")
+        .config("replica-read-only", "no")
+        .start();
+    let mut there = still.raw();
+    client.says("CLIENT PAUSE 60000 WRITE", "+OK");
+    let Reply::Array(keys) = client.run("KEYS *") else {
+        panic!("no keys");
+    };
+    assert!(keys.len() > 3);
+    for key in &keys {
+        let Reply::Bulk(key) = key else {
+            panic!("no key")
+        };
+        let Reply::Bulk(payload) = client.call(&[b"DUMP", key]) else {
+            panic!("no dump");
+        };
+        let digest = client.call(&[b"DEBUG", b"DIGEST-VALUE", key]);
+        // The server's digest of a value tells, too, whether its key expires.
+        let Reply::Integer(ttl) = client.call(&[b"PTTL", key]) else {
+            panic!("no TTL");
+        };
+        let ttl = ttl.max(0).to_string();
+        assert_eq!(
+            there.call(&[b"RESTORE", key, ttl.as_bytes(), &payload]),
+            Reply::Simple("OK".into())
+        );
+        let name = String::from_utf8_lossy(key);
+        assert_eq!(
+            there.call(&[b"DEBUG", b"DIGEST-VALUE", key]),
+            digest,
+            "restored {name}"
+        );
+        assert_eq!(
+            there.call(&[b"COPY", key, b"copy", b"REPLACE"]),
+            Reply::Integer(1)
+        );
+        assert_eq!(
+            there.call(&[b"DEBUG", b"DIGEST-VALUE", b"copy"]),
+            digest,
+            "copied {name}"
+        );
+        // And dumped again from there.
+        let Reply::Bulk(again) = there.call(&[b"DUMP", b"copy"]) else {
+            panic!("no dump");
+        };
+        there.call(&[b"RESTORE", b"again", ttl.as_bytes(), &again, b"REPLACE"]);
+        assert_eq!(
+            there.call(&[b"DEBUG", b"DIGEST-VALUE", b"again"]),
+            digest,
+            "{name} again"
+        );
+        there.says("DEL copy again", "2");
+    }
+    // Two queues that differ in one thing have two digests.
+    client.says("CLIENT UNPAUSE", "+OK");
+    client.says("SELECT 5", "+OK");
+    let pairs = [
+        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 6"),
+        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 PRIORITY 1"),
+        ("DQ.ADD k a x AT 5", "DQ.ADD k a y AT 5"),
+        ("DQ.ADD k a x AT 5", "DQ.ADD k b x AT 5"),
+        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 TTR 1"),
+        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 ATTEMPTS 1"),
+        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 BACKOFF 1 1"),
+        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 TTL 100000"),
+        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5|DQ.CFGSET k"),
+        ("DQ.CFGSET k", "DQ.CFGSET k MAXLEN 1"),
+        ("DQ.CFGSET k", "DQ.PAUSE k"),
+        (
+            "DQ.ADD k a x AT 5|DQ.ADD k b x AT 5",
+            "DQ.ADD k b x AT 5|DQ.ADD k a x AT 5",
+        ),
+        // Tokens differ.
+        ("DQ.ADD k a x AT 5|DQ.POP k", "DQ.ADD k a x AT 5|DQ.POP k"),
+        (
+            "DQ.CFGSET k DEDUPE 900000",
+            "DQ.CFGSET k DEDUPE 900000|DQ.ADD k a x|DQ.POP k NOACK",
+        ),
+    ];
+    for (one, other) in pairs {
+        let mut digest = |lines: &str| {
+            client.run("DEL k");
+            lines.split('|').for_each(|line| drop(client.run(line)));
+            client.ask("DEBUG DIGEST-VALUE k")
+        };
+        assert_ne!(digest(one), digest(other), "{one} and {other}");
+    }
+}
+
+/// Servers beside the one under test, for what one writes and another reads.
+fn all_servers() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = ["/usr/bin/redis-server", "/usr/bin/valkey-server"]
+        .map(PathBuf::from)
+        .into();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/servers");
+    for name in [
+        "redis-8.0/redis-server",
+        "valkey-8.0/valkey-server",
+        "valkey-9.1/valkey-server",
+    ] {
+        found.push(folder.join(name));
+    }
+    found.retain(|path| path.is_file());
+    found
+}
+
+/// The module's payload is the same on all servers; whether one reads another's RDB version is theirs.
+#[test]
+fn between_servers() {
+    let source = Server::start();
+    let mut client = source.raw();
+    fill(&mut client);
+    let digest = source.digest();
+    client.says("SAVE", "+OK");
+    let Reply::Bulk(payload) = client.run("DUMP full") else {
+        panic!("no dump");
+    };
+    let of_full = client.ask("DEBUG DIGEST-VALUE full");
+    let mut read = 0;
+    for binary in all_servers() {
+        let version = Version::of(&binary);
+        if version == *source.version() {
+            continue;
+        }
+        let builder = Server::builder()
+            .binary(&binary)
+            .config("replicaof", "127.0.0.1 1");
+        let target = builder.clone().config("replica-read-only", "no").start();
+        let mut there = target.raw();
+        match there.call(&[b"RESTORE", b"full", b"0", &payload]) {
+            Reply::Simple(_) => {
+                assert_eq!(there.ask("DEBUG DIGEST-VALUE full"), of_full, "{version}");
+                read += 1;
+            }
+            Reply::Error(text) if text.contains("version or checksum") => {
+                skipped(format!(
+                    "{version} does not read a dump of {}",
+                    source.version()
+                ));
+                continue;
+            }
+            other => panic!("{version}: {}", show(&other)),
+        }
+        let loaded = builder.with_files_of(source.folder()).start();
+        assert_eq!(
+            loaded.digest(),
+            digest,
+            "the RDB of {} in {version}",
+            source.version()
+        );
+    }
+    let is_old = source.version().is_redis() && !source.version().at_least(7, 2);
+    if is_old && all_servers().len() > 1 {
+        assert!(read > 0, "everybody reads what 7.0 wrote");
+    } else if all_servers().len() < 2 {
+        skipped("no other server: `make servers` gets some");
+    }
+}
+
+/// Ids grow over restarts though the clock steps back: here an id was drawn from a clock an hour ahead.
+#[test]
+fn ids_and_tokens_go_on_growing() {
+    let hour_ahead = now_ms() + 3_600_000;
+    for way in [
+        "rdb",
+        "aof",
+        "rewritten",
+        "rewritten with preamble",
+        "replica",
+    ] {
+        let builder = match way {
+            "rdb" => Server::builder(),
+            "rewritten with preamble" => Server::builder().aof(),
+            _ => Server::builder().aof().config("aof-use-rdb-preamble", "no"),
+        };
+        let mut server = builder.start();
+        let mut client = server.raw();
+        let mut bytes = vec![EFFECTS_VERSION];
+        encode(
+            &Effect::Minted {
+                ms: hour_ahead,
+                seq: 5,
+                token: 0,
+            },
+            &mut bytes,
+        );
+        encode(
+            &Effect::Floors {
+                seq: 0,
+                death: 0,
+                token: hour_ahead << 20,
+            },
+            &mut bytes,
+        );
+        encode(&Effect::Kept, &mut bytes);
+        assert_eq!(
+            client.call(&[b"DQ.APPLY", b"q", &bytes]),
+            Reply::Simple("OK".into())
+        );
+        client.says("DQ.ADD other * x", &format!("'{hour_ahead}-6'"));
+        client.begin("DQ.POP other");
+        let before: u64 = client.delivery().token.parse().expect("a token");
+        assert!(before > hour_ahead << 20);
+        let other = match way {
+            "rdb" => {
+                server.save_and_stop();
+                server.restart();
+                None
+            }
+            "replica" => {
+                let replica = Server::start();
+                replica.replica_of(&server);
+                replica.promote();
+                Some(replica)
+            }
+            _ => {
+                if way != "aof" {
+                    assert!(client.ask("BGREWRITEAOF").starts_with('+'));
+                    let done = poll(PATIENCE, || {
+                        let idle = server.info("persistence", "aof_rewrite_in_progress") == "0";
+                        let file = last_aof(server.folder());
+                        (idle && file.to_string_lossy().contains(".2.incr.")).then_some(())
+                    });
+                    assert!(done.is_some(), "the AOF is rewritten");
+                }
+                server.kill();
+                server.restart();
+                None
+            }
+        };
+        let mut client = other.as_ref().unwrap_or(&server).raw();
+        client.says("DQ.ADD third * x", &format!("'{hour_ahead}-7'"));
+        client.begin("DQ.POP third");
+        let after: u64 = client.delivery().token.parse().expect("a token");
+        assert!(after > before, "{way}: {after} after {before}");
+    }
+}

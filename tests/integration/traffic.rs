@@ -1,0 +1,198 @@
+//! Random traffic over a few queues: every command, every option, short times, keys that are renamed,
+//! copied, moved and flushed, clients that wait; all of it from one seed.
+
+use std::time::Duration;
+
+use crate::scene::{Dice, Lines};
+use crate::support::{wait_until, Raw, Server, PATIENCE};
+
+const KEYS: [&str; 4] = ["q", "r", "p", "s"];
+
+pub struct Traffic {
+    dice: Dice,
+    client: Raw,
+    waiting: Vec<Raw>,
+    /// Also what flushes, swaps and expires keys.
+    pub rough: bool,
+}
+
+impl Traffic {
+    pub fn new(server: &Server, seed: u64) -> Traffic {
+        Traffic {
+            dice: Dice::new(seed),
+            client: server.raw(),
+            waiting: (0..4)
+                .map(|_| {
+                    let mut waiting = server.raw();
+                    waiting.begin("DQ.BPOP q r 0.01");
+                    waiting
+                })
+                .collect(),
+            rough: true,
+        }
+    }
+
+    /// So many commands, some of them in transactions; none may find the server broken.
+    #[track_caller]
+    pub fn run(&mut self, commands: usize) {
+        let mut sent = Vec::new();
+        for number in 0..commands {
+            let line = match number % 10 {
+                6 => "MULTI".into(),
+                9 => "EXEC".into(),
+                _ => self.line(),
+            };
+            self.client.begin(&line);
+            sent.push(line);
+            if sent.len() == 20 {
+                self.read(&mut sent);
+                self.wait_again();
+            }
+        }
+        if commands % 10 > 6 {
+            self.client.begin("EXEC");
+            sent.push("EXEC".into());
+        }
+        self.read(&mut sent);
+        self.wait_again();
+    }
+
+    /// No key expires any more: a load leaves out what has, while a pause keeps it.
+    #[track_caller]
+    pub fn persist(&mut self) {
+        for db in [1, 0] {
+            self.client.says(&format!("SELECT {db}"), "+OK");
+            for key in KEYS {
+                self.client.int(&format!("PERSIST {key}"));
+            }
+        }
+    }
+
+    /// No lease outlives its end, no job its TTL, wherever their queues have gone: seen on a replica,
+    /// which shows what its master said and does nothing by asking.
+    #[track_caller]
+    pub fn settles(&mut self, replica: &Server) {
+        let mut client = replica.raw();
+        wait_until("all leases have ended", PATIENCE, || {
+            (0..=1).all(|db| {
+                client.says(&format!("SELECT {db}"), "+OK");
+                let mut reserved = |key| client.int(&format!("DQ.LEN {key} RESERVED"));
+                KEYS.iter().all(|key| reserved(key) == 0)
+            })
+        });
+    }
+
+    #[track_caller]
+    fn read(&mut self, sent: &mut Vec<String>) {
+        for line in sent.drain(..) {
+            let reply = self.client.reply();
+            let sound = !reply.starts_with('-')
+                || reply.starts_with("-MAXLEN ")
+                || reply.starts_with("-ERR no such key");
+            let sound = sound && (!reply.starts_with('[') || !reply.contains("-ERR internal"));
+            assert!(sound, "{line} -> {reply}");
+        }
+    }
+
+    fn wait_again(&mut self) {
+        for number in 0..self.waiting.len() {
+            if self.waiting[number]
+                .try_read(Duration::from_micros(50))
+                .is_some()
+            {
+                let keys = self.dice.pick(&["q", "q r", "p q", "r s p", "none q"]);
+                let options = self.dice.pick(&["", "COUNT 2", "TTR 15", "NOACK"]);
+                let timeout = self.dice.pick(&["0.005", "0.05", "0.5"]);
+                self.waiting[number].begin(&format!("DQ.BPOP {keys} {timeout} {options}"));
+            }
+        }
+    }
+
+    fn id(&mut self) -> String {
+        format!("j{}", self.dice.below(30))
+    }
+
+    fn option(&mut self, word: &str, bound: u64) -> String {
+        match self.dice.below(3) {
+            0 => format!(" {word} {}", 1 + self.dice.below(bound)),
+            _ => String::new(),
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let key = self.dice.pick(&KEYS);
+        let id = self.id();
+        let ms = self.dice.below(60);
+        match self.dice.below(if self.rough { 46 } else { 40 }) {
+            0..=12 => {
+                let id = if ms < 5 { "*".into() } else { id };
+                let condition = self.dice.pick(&["", "", " NX", " XX", " REPLACE"]);
+                let delay = self.option("DELAY", 60);
+                let priority = self.option("PRIORITY", 3);
+                let ttr = format!(" TTR {}", 1 + ms);
+                let attempts = self.option("ATTEMPTS", 3);
+                let ladder = self.dice.pick(&["", "", " BACKOFF 2 5 20", " BACKOFF 0"]);
+                let ttl = match ms {
+                    0..=9 => format!(" TTL {}", 1 + 3 * ms),
+                    _ => String::new(),
+                };
+                format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}")
+            }
+            13..=17 => {
+                let (count, ttr) = (self.option("COUNT", 4), self.option("TTR", 50));
+                let noack = self.dice.pick(&["", "", "", " NOACK"]);
+                format!("DQ.POP {key}{count}{ttr}{noack}")
+            }
+            18 => format!("DQ.POP {key} ID {id}"),
+            19 => format!("DQ.BPOP {key} q 0.001"),
+            20..=22 => format!("DQ.ACK {key} {id} {} {}", self.id(), self.id()),
+            23..=25 => {
+                let kind = self.dice.pick(&["", " SILENT", " FAIL", " FATAL"]);
+                let (delay, priority) = (self.option("DELAY", 40), self.option("PRIORITY", 4));
+                format!("DQ.NACK {key} {id}{kind}{delay}{priority}")
+            }
+            26 => {
+                let ttr = self.option("TTR", 60);
+                format!("DQ.TOUCH {key} {id}{ttr}")
+            }
+            27 => format!("DQ.DEL {key} {id} {}", self.id()),
+            28 => format!("DQ.DEL {key} UNRESERVED {id} {}", self.id()),
+            29 => format!("DQ.RESCHEDULE {key} DELAY {ms} {id} {}", self.id()),
+            30 => format!("DQ.KICK {key} COUNT 2"),
+            31 => format!("DQ.KICK {key} IDS 1 {id}"),
+            32 if ms < 20 => {
+                let state = self
+                    .dice
+                    .pick(&["DELAYED", "READY", "RESERVED", "DEAD", "ALL"]);
+                format!("DQ.PURGE {key} {state}")
+            }
+            33 => {
+                let (dedupe, dead) = (self.option("DEDUPE", 80), self.option("DEADLEN", 3));
+                let (reserved, ttr) = (self.option("MAXRESERVED", 6), self.option("TTR", 50));
+                let rate = self.dice.pick(&["", " RATE 20 5", " RATE 0 0"]);
+                let off = self.dice.pick(&["", " MAXLEN 25", " MAXLEN 0 ATTEMPTS 2"]);
+                format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}")
+            }
+            34 => format!("DQ.CFGSET {key} DEDUPE 0 MAXRESERVED 0 DEADLEN 0"),
+            35 => format!("DQ.PAUSE {key} {}", 1 + ms / 4),
+            36 => format!("DQ.RESUME {key}"),
+            37 => {
+                let look = self.dice.pick(&["LEN", "STATS", "CFGGET"]);
+                format!("DQ.{look} {key}")
+            }
+            38 => format!("DQ.SCAN {key} 0"),
+            39 => format!("DQ.GET {key} {id}"),
+            40 => format!("RENAME {key} {}", self.dice.pick(&KEYS)),
+            41 => {
+                // Another name: onto itself is an error.
+                let target = if key == "q" { "r" } else { "q" };
+                format!("COPY {key} {target} REPLACE")
+            }
+            42 => format!("MOVE {key} 1"),
+            43 if ms < 15 => "SWAPDB 0 1".into(),
+            44 if ms < 20 => format!("DEL {key}"),
+            45 if ms < 20 => format!("PEXPIRE {key} {}", 5 + ms),
+            _ => format!("DQ.ADD {key} {id} again REPLACE DELAY {ms} TTR 20"),
+        }
+    }
+}

@@ -1,0 +1,841 @@
+//! Clients that wait in DQ.BPOP.
+
+use std::time::Duration;
+
+use crate::probe::show;
+use crate::scene::{let_pass, now_ms, pair, Delivery, Lines, Scene};
+use crate::support::cluster::Cluster;
+use crate::support::{raw, skipped, wait_until, Raw, Reply, Server, PATIENCE};
+
+fn nil(reply: &Reply) -> bool {
+    *reply == Reply::NullArray
+}
+
+#[test]
+fn first_come_first_served() {
+    let server = Server::start();
+    let mut line: Vec<Raw> = (0..20).map(|_| server.waiting("DQ.BPOP q 0")).collect();
+    let mut client = server.raw();
+    // Half of them at once, from one transaction; in any case in the order of coming.
+    client.begin("MULTI");
+    (0..10).for_each(|number| client.begin(&format!("DQ.ADD q j{number} x")));
+    client.begin("EXEC");
+    (0..12).for_each(|_| drop(client.read()));
+    for (number, waiting) in line.iter_mut().enumerate() {
+        if number >= 10 {
+            client.says(&format!("DQ.ADD q j{number} x"), &format!("'j{number}'"));
+        }
+        assert_eq!(waiting.delivery().id, format!("j{number}"));
+    }
+    server.wait_for_blocked(0);
+}
+
+#[test]
+fn first_come_first_served_across_keys() {
+    let server = Server::start();
+    let mut first = server.waiting("DQ.BPOP a b 0");
+    let mut second = server.waiting("DQ.BPOP b 0");
+    let mut third = server.waiting("DQ.BPOP c b a 0");
+    let mut client = server.raw();
+    client.says("DQ.ADD b 1 x", "'1'");
+    assert_eq!(first.delivery().id, "1");
+    client.says("DQ.ADD a 2 x", "'2'");
+    assert_eq!(third.delivery().key, "a", "the second does not wait on it");
+    client.says("DQ.ADD b 3 x", "'3'");
+    assert_eq!(second.delivery().id, "3");
+}
+
+#[test]
+fn a_newcomer_does_not_pass_those_in_line() {
+    // The job comes, and in the same packet a client that was not waiting yet asks for it: who came
+    // first gets it, although the timer that hands it over has not fired.
+    let server = Server::start();
+    let mut first = server.waiting("DQ.BPOP q 0");
+    let mut late = server.raw();
+    let mut bytes = raw::encode(&[b"DQ.ADD", b"q", b"1", b"x"]);
+    bytes.extend(raw::encode(&[b"DQ.BPOP", b"q", b"0"]));
+    late.send(&bytes);
+    assert_eq!(first.delivery().id, "1");
+    assert_eq!(late.read(), Reply::bulk("1"), "the reply to DQ.ADD");
+    server.wait_for_blocked(1);
+    server.raw().says("DQ.ADD q 2 x", "'2'");
+    assert_eq!(late.delivery().id, "2");
+}
+
+#[test]
+fn keys_are_looked_at_in_their_order() {
+    let server = Server::start();
+    let mut client = server.raw();
+    for key in ["k1", "k2", "k3"] {
+        client.says(&format!("DQ.ADD {key} of-{key} x"), &format!("'of-{key}'"));
+    }
+    client.says("DQ.PAUSE k2", "+OK");
+    for key in ["k3", "k1"] {
+        client.begin("DQ.BPOP none k2 k3 k1 0");
+        assert_eq!(client.delivery().key, key);
+    }
+    client.begin("DQ.BPOP none k2 k3 k1 0.01");
+    assert!(nil(&client.read()));
+}
+
+#[test]
+fn another_type_is_an_error_before_and_behind() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.says("SET s x", "+OK");
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    client.says("DQ.BPOP none s 0", wrong);
+    client.says("DQ.ADD q a x", "'a'");
+    client.begin("DQ.BPOP q s 0");
+    assert_eq!(
+        client.delivery().id,
+        "a",
+        "found before the other was looked at"
+    );
+    assert_eq!(server.blocked(), 0);
+    // What comes to lie on the name of a queue while somebody waits is no reason to wake.
+    let mut waiting = server.waiting("DQ.BPOP q 0");
+    client.says("SET q x", "+OK");
+    client.says("RPUSH l x", "1");
+    client.says("RENAME l q", "+OK");
+    client.says("DEL q", "1");
+    client.says("DQ.ADD q b x", "'b'");
+    assert_eq!(waiting.delivery().id, "b");
+}
+
+/// Guards against the server's own timeouts, which come with its 10 Hz cron.
+#[test]
+fn timeouts_are_punctual() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let mut overshoot = |command: &str| {
+        let mut late_us: Vec<u128> = (0..15)
+            .map(|round| {
+                // Not in step with the cron.
+                let timeout = Duration::from_millis(60 + 13 * round);
+                let start = std::time::Instant::now();
+                client.begin(&format!("{command} none {}", timeout.as_secs_f64()));
+                assert!(nil(&client.read()));
+                let waited = start.elapsed();
+                assert!(
+                    waited >= timeout,
+                    "{command} ended after {waited:?} of {timeout:?}"
+                );
+                (waited - timeout).as_micros()
+            })
+            .collect();
+        late_us.sort_unstable();
+        late_us[late_us.len() / 2]
+    };
+    let (own, built_in) = (overshoot("DQ.BPOP"), overshoot("BLPOP"));
+    assert!(
+        own * 3 < built_in,
+        "DQ.BPOP {own} us late, BLPOP {built_in} us"
+    );
+    assert_eq!(server.blocked(), 0);
+}
+
+#[test]
+fn many_timeouts_end_in_their_order() {
+    let server = Server::start();
+    let mut clients: Vec<Raw> = (0..100).map(|_| server.raw()).collect();
+    let begun = now_ms();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.begin(&format!(
+            "DQ.BPOP q{} q 0.{:03}",
+            number % 7,
+            300 - 2 * number
+        ));
+    }
+    for (number, client) in clients.iter_mut().enumerate().rev() {
+        assert!(nil(&client.read()));
+        assert!(now_ms() >= begun + 300 - 2 * number as u64);
+    }
+    server.wait_for_blocked(0);
+    assert_eq!(server.number("dq", "dq_waiting_clients"), 0);
+}
+
+#[test]
+fn does_not_block_where_the_server_cannot() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.says("MULTI", "+OK");
+    client.says("DQ.BPOP q 0", "+QUEUED");
+    client.says("DQ.ADD q a x", "+QUEUED");
+    client.says("DQ.BPOP q 0", "+QUEUED");
+    let Reply::Array(replies) = client.run("EXEC") else {
+        panic!("EXEC was not carried out");
+    };
+    assert!(nil(&replies[0]), "{}", show(&replies[0]));
+    assert_eq!(Delivery::of(&replies[2]).expect("a delivery").id, "a");
+
+    let script: &[u8] =
+        b"local r = redis.call('DQ.BPOP', KEYS[1], 0); return type(r) == 'table' and r[2] or r";
+    assert_eq!(client.call(&[b"EVAL", script, b"1", b"q"]), Reply::NullBulk);
+    client.says("DQ.ADD q b x", "'b'");
+    assert_eq!(
+        client.call(&[b"EVAL", script, b"1", b"q"]),
+        Reply::bulk("b")
+    );
+
+    let library = b"#!lua name=lib\nredis.register_function('pop', function(keys) \
+        local r = redis.call('DQ.BPOP', keys[1], 0); return type(r) == 'table' and r[2] or r end)";
+    assert_eq!(
+        client.call(&[b"FUNCTION", b"LOAD", library]),
+        Reply::bulk("lib")
+    );
+    assert_eq!(
+        client.call(&[b"FCALL", b"pop", b"1", b"q"]),
+        Reply::NullBulk
+    );
+    client.says("DQ.ADD q c x", "'c'");
+    assert_eq!(
+        client.call(&[b"FCALL", b"pop", b"1", b"q"]),
+        Reply::bulk("c")
+    );
+    assert_eq!(server.blocked(), 0);
+    assert_eq!(server.number("dq", "dq_waiting_clients"), 0);
+}
+
+#[test]
+fn client_unblock() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let mut waiting = server.raw();
+    let id = waiting.int("CLIENT ID");
+    waiting.begin("DQ.BPOP q r 0");
+    server.wait_for_blocked(1);
+    client.says(&format!("CLIENT UNBLOCK {id} TIMEOUT"), "1");
+    assert!(nil(&waiting.read()));
+    waiting.begin("DQ.BPOP q r 0");
+    server.wait_for_blocked(1);
+    client.says(&format!("CLIENT UNBLOCK {id} ERROR"), "1");
+    assert!(waiting.reply().starts_with("-UNBLOCKED "));
+    server.wait_for_blocked(0);
+    client.says(&format!("CLIENT UNBLOCK {id}"), "0");
+    assert_eq!(
+        server.number("dq", "dq_waiting_clients"),
+        0,
+        "both have left the line"
+    );
+    // Nobody takes the next job in their place.
+    client.says("DQ.ADD q a x", "'a'");
+    waiting.begin("DQ.BPOP r q 0");
+    assert_eq!(waiting.delivery().attempts, 1);
+}
+
+#[test]
+fn a_client_that_is_gone_takes_nothing() {
+    let server = Server::start();
+    let mut client = server.raw();
+    for end in ["kill", "hang up"] {
+        let mut first = server.raw();
+        let id = first.int("CLIENT ID");
+        first.begin("DQ.BPOP q 0 NOACK");
+        server.wait_for_blocked(1);
+        let mut second = server.waiting("DQ.BPOP q 0");
+        if end == "kill" {
+            client.says(&format!("CLIENT KILL ID {id}"), "1");
+        } else {
+            drop(first);
+        }
+        server.wait_for_blocked(1);
+        client.says("DQ.ADD q a x", "'a'");
+        assert_eq!(second.delivery().attempts, 1, "{end}");
+        client.says("DQ.ACK q a", "1");
+    }
+    // In one transaction with the job's coming: it was in line for it, and is killed.
+    let mut first = server.raw();
+    let id = first.int("CLIENT ID");
+    first.begin("DQ.BPOP q 0 NOACK");
+    server.wait_for_blocked(1);
+    client.begin("MULTI");
+    client.begin("DQ.ADD q b x");
+    client.begin(&format!("CLIENT KILL ID {id}"));
+    client.begin("EXEC");
+    (0..4).for_each(|_| drop(client.read()));
+    server.wait_for_blocked(0);
+    client.says("DQ.LEN q READY", "1");
+}
+
+#[test]
+fn a_job_in_a_dead_hand_comes_back() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let waiting = server.waiting("DQ.BPOP q 0 TTR 200");
+    client.says("DQ.ADD q a x", "'a'");
+    drop(waiting); // it may have been told or not
+    client.begin("DQ.BPOP q 0");
+    let again = client.delivery();
+    assert_eq!(again.id, "a");
+    assert!(again.attempts <= 2);
+}
+
+#[test]
+fn demotion_unblocks() {
+    let (master, other) = (Server::start(), Server::start());
+    let mut waiting = [
+        master.waiting("DQ.BPOP q 0"),
+        master.waiting("DQ.BPOP q r 5"),
+    ];
+    master.follow(&other);
+    for client in &mut waiting {
+        assert!(client.reply().starts_with("-UNBLOCKED "));
+    }
+    master.wait_for_blocked(0);
+    assert_eq!(master.number("dq", "dq_waiting_clients"), 0);
+    master.wait_for_link();
+    let refused = master.raw().ask("DQ.BPOP q 0");
+    assert!(refused.starts_with("-READONLY "), "{refused}");
+    // And it goes on as a master later.
+    master.promote();
+    let mut waiting = master.waiting("DQ.BPOP q 0");
+    master.raw().says("DQ.ADD q a x DELAY 50", "'a'");
+    assert_eq!(waiting.delivery().id, "a");
+}
+
+/// Guards against signalling the key, which calls every client that waits on it.
+#[test]
+fn a_wake_up_costs_the_same_with_thousands_waiting() {
+    const ROUNDS: usize = 400;
+    let cost = |waiters: usize| {
+        let server = Server::builder().config("maxclients", 20_000).start();
+        let mut client = server.raw();
+        client.says("DQ.CFGSET q", "+OK");
+        let mut line: Vec<Raw> = (0..waiters).map(|_| server.raw()).collect();
+        for waiting in &mut line {
+            waiting.begin("DQ.BPOP q 0 NOACK");
+        }
+        server.wait_for_blocked(waiters);
+        let before = server.cpu();
+        for round in 0..ROUNDS {
+            client.says(&format!("DQ.ADD q {round} x"), &format!("'{round}'"));
+            // Whoever was served goes to the end of the line, which may be its beginning.
+            let served = &mut line[round % waiters];
+            if served.try_read(Duration::from_secs(20)).is_none() {
+                panic!("the {round}th job went to somebody else");
+            }
+            served.begin("DQ.BPOP q 0 NOACK");
+            if waiters == 1 {
+                server.wait_for_blocked(1);
+            }
+        }
+        (server.cpu() - before) / ROUNDS as f64 * 1e6
+    };
+    let (one, many) = (cost(1), cost(5000));
+    println!("{one:.0} us of CPU per wake-up with one waiting, {many:.0} with 5000");
+    assert!(
+        many < 4.0 * one.max(50.0),
+        "{one:.0} us with one waiting, {many:.0} us with 5000"
+    );
+}
+
+#[test]
+fn an_empty_queue_is_kept_for_those_who_wait() {
+    let (master, replica) = pair(Server::builder());
+    let mut client = master.raw();
+    let mut first = master.waiting("DQ.BPOP q 0");
+    let second = master.waiting("DQ.BPOP q 0");
+    client.says("EXISTS q", "0");
+    client.says("DQ.ADD q a x", "'a'");
+    assert_eq!(first.delivery().id, "a");
+    client.says("DQ.ACK q a", "1");
+    client.says("EXISTS q", "1");
+    replica.assert_same_data_as(&master);
+    replica.raw().says("EXISTS q", "1");
+    drop(second);
+    wait_until("the key goes with the last who waits", PATIENCE, || {
+        client.int("EXISTS q") == 0
+    });
+    replica.assert_same_data_as(&master);
+    replica.raw().says("EXISTS q", "0");
+
+    // By a timeout, by CLIENT UNBLOCK, by a job on another key.
+    for way in ["timeout", "unblock", "other key"] {
+        let mut waiting = master.raw();
+        let id = waiting.int("CLIENT ID");
+        let timeout = if way == "timeout" { 1.0 } else { 0.0 };
+        waiting.begin(&format!("DQ.BPOP q other {timeout} NOACK"));
+        master.wait_for_blocked(1);
+        client.says("DQ.ADD q a x DELAY 60000", "'a'");
+        client.says("DQ.DEL q a", "1");
+        client.says("EXISTS q", "1");
+        match way {
+            "unblock" => client.says(&format!("CLIENT UNBLOCK {id}"), "1"),
+            "other key" => client.says("DQ.ADD other o x", "'o'"),
+            _ => {}
+        }
+        waiting.read();
+        wait_until(format!("the key goes after {way}"), PATIENCE, || {
+            client.int("EXISTS q other") == 0
+        });
+    }
+    replica.assert_same_data_as(&master);
+    assert_eq!(replica.raw().int("DBSIZE"), 0);
+}
+
+/// Every cause of which the contract says that it wakes. The client waits before it comes; the key
+/// is there before, so that the server does not wake anybody by itself.
+#[test]
+fn woken_by_each_cause() {
+    // name, before the wait, what the waiting client says, after it began
+    let causes: &[(&str, &str, &str, &str)] = &[
+        ("a due comes", "DQ.ADD q a x DELAY 150", "DQ.BPOP q 0", ""),
+        (
+            "a lease ends",
+            "DQ.ADD q a x|DQ.POP q TTR 150",
+            "DQ.BPOP q 0",
+            "",
+        ),
+        ("ADD", "DQ.CFGSET q", "DQ.BPOP q 0", "DQ.ADD q a x"),
+        (
+            "ADD XX",
+            "DQ.ADD q a x DELAY 60000",
+            "DQ.BPOP q 0",
+            "DQ.ADD q a x XX",
+        ),
+        (
+            "NACK",
+            "DQ.ADD q a x|DQ.POP q",
+            "DQ.BPOP q 0",
+            "DQ.NACK q a",
+        ),
+        (
+            "NACK DELAY",
+            "DQ.ADD q a x|DQ.POP q",
+            "DQ.BPOP q 0",
+            "DQ.NACK q a DELAY 50",
+        ),
+        (
+            "RESCHEDULE",
+            "DQ.ADD q a x DELAY 60000",
+            "DQ.BPOP q 0",
+            "DQ.RESCHEDULE q DELAY 0 a",
+        ),
+        (
+            "RESCHEDULE later",
+            "DQ.ADD q a x DELAY 60000",
+            "DQ.BPOP q 0",
+            "DQ.RESCHEDULE q DELAY 50 a",
+        ),
+        (
+            "KICK",
+            "DQ.ADD q a x|DQ.POP q|DQ.NACK q a FATAL",
+            "DQ.BPOP q 0",
+            "DQ.KICK q COUNT 1",
+        ),
+        (
+            "a pause ends",
+            "DQ.ADD q a x|DQ.PAUSE q 150",
+            "DQ.BPOP q 0",
+            "",
+        ),
+        (
+            "RESUME",
+            "DQ.ADD q a x|DQ.PAUSE q",
+            "DQ.BPOP q 0",
+            "DQ.RESUME q",
+        ),
+        (
+            "a shorter pause",
+            "DQ.ADD q a x|DQ.PAUSE q",
+            "DQ.BPOP q 0",
+            "DQ.PAUSE q 50",
+        ),
+        (
+            "a rate window ends",
+            "DQ.CFGSET q RATE 1 200|DQ.ADD q b x|DQ.POP q NOACK|DQ.ADD q a x",
+            "DQ.BPOP q 0",
+            "",
+        ),
+        (
+            "ACK frees a place",
+            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+            "DQ.BPOP q 0",
+            "DQ.ACK q b",
+        ),
+        (
+            "DEL frees a place",
+            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+            "DQ.BPOP q 0",
+            "DQ.DEL q b",
+        ),
+        (
+            "PURGE frees a place",
+            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+            "DQ.BPOP q 0",
+            "DQ.PURGE q RESERVED",
+        ),
+        (
+            "FATAL frees a place",
+            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+            "DQ.BPOP q 0",
+            "DQ.NACK q b FATAL",
+        ),
+        (
+            "a lease's end frees a place",
+            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x ATTEMPTS 1|DQ.POP q TTR 150|DQ.ADD q a x",
+            "DQ.BPOP q 0",
+            "",
+        ),
+        (
+            "MAXRESERVED",
+            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+            "DQ.BPOP q 0",
+            "DQ.CFGSET q MAXRESERVED 0",
+        ),
+        (
+            "RATE",
+            "DQ.CFGSET q RATE 1 60000|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
+            "DQ.BPOP q 0",
+            "DQ.CFGSET q RATE 0 0",
+        ),
+        ("RENAME", "DQ.ADD o a x", "DQ.BPOP q 0", "RENAME o q"),
+        (
+            "RENAME onto one",
+            "DQ.ADD o a x|DQ.CFGSET q",
+            "DQ.BPOP q 0",
+            "RENAME o q",
+        ),
+        ("RENAMENX", "DQ.ADD o a x", "DQ.BPOP q 0", "RENAMENX o q"),
+        (
+            "RENAME of a delayed one",
+            "DQ.ADD o a x DELAY 150",
+            "DQ.BPOP q 0",
+            "RENAME o q",
+        ),
+        ("COPY", "DQ.ADD o a x", "DQ.BPOP q 0", "COPY o q"),
+        (
+            "COPY REPLACE",
+            "DQ.ADD o a x|DQ.CFGSET q",
+            "DQ.BPOP q 0",
+            "COPY o q REPLACE",
+        ),
+        (
+            "COPY of a delayed one",
+            "DQ.ADD o a x DELAY 150",
+            "DQ.BPOP q 0",
+            "COPY o q",
+        ),
+        (
+            "MOVE",
+            "SELECT 1|DQ.ADD q a x|SELECT 0",
+            "DQ.BPOP q 0",
+            "SELECT 1|MOVE q 0|SELECT 0",
+        ),
+        (
+            "MOVE of a delayed one",
+            "SELECT 1|DQ.ADD q a x DELAY 150|SELECT 0",
+            "DQ.BPOP q 0",
+            "SELECT 1|MOVE q 0|SELECT 0",
+        ),
+        (
+            "SWAPDB",
+            "SELECT 1|DQ.ADD q a x|SELECT 0",
+            "DQ.BPOP q 0",
+            "SWAPDB 0 1",
+        ),
+        (
+            "SWAPDB with one there",
+            "SELECT 1|DQ.ADD q a x|SELECT 0|DQ.CFGSET q",
+            "DQ.BPOP q 0",
+            "SWAPDB 1 0",
+        ),
+        (
+            "SWAPDB of a delayed one",
+            "SELECT 1|DQ.ADD q a x DELAY 150|SELECT 0",
+            "DQ.BPOP q 0",
+            "SWAPDB 0 1",
+        ),
+        (
+            "ADD in a transaction",
+            "DQ.CFGSET q",
+            "DQ.BPOP q 0",
+            "MULTI|DQ.ADD q a x|EXEC",
+        ),
+        ("ADD where no key is", "", "DQ.BPOP q 0", "DQ.ADD q a x"),
+        (
+            "the second key",
+            "DQ.CFGSET q",
+            "DQ.BPOP p q 0",
+            "DQ.ADD q a x",
+        ),
+        (
+            "with COUNT",
+            "DQ.CFGSET q",
+            "DQ.BPOP q 0 COUNT 5",
+            "DQ.ADD q a x",
+        ),
+        (
+            "with NOACK",
+            "DQ.CFGSET q MAXRESERVED 1|DQ.ADD q b x|DQ.POP q",
+            "DQ.BPOP q 0 NOACK",
+            "DQ.ADD q a x",
+        ),
+    ];
+    let server = Server::start();
+    let other = Server::start();
+    let mut client = server.raw();
+    let mut run = |lines: &str| {
+        for line in lines.split('|').filter(|line| !line.is_empty()) {
+            let reply = client.ask(line);
+            assert!(!reply.starts_with('-'), "{line} -> {reply}");
+        }
+    };
+    for (name, before, wait, after) in causes {
+        run("FLUSHALL");
+        run(before);
+        let mut waiting = server.raw();
+        waiting.begin(wait);
+        // Where it is woken by time, it may be served before it is seen to wait.
+        if !after.is_empty() {
+            server.wait_for_blocked(1);
+        }
+        run(after);
+        let got = waiting.reply();
+        assert!(
+            got.starts_with("[ 'q'") && got.contains("'a'"),
+            "{name}: {got}"
+        );
+        println!("woken: {name}");
+    }
+    // From a payload, and from another server.
+    for (before, lines) in [("", ""), ("DQ.CFGSET q", "REPLACE")] {
+        run("FLUSHALL");
+        let mut there = other.raw();
+        there.says("DQ.ADD q a x DELAY 100", "'a'");
+        let Reply::Bulk(payload) = there.run("DUMP q") else {
+            panic!("no dump");
+        };
+        run(before);
+        let mut waiting = server.waiting("DQ.BPOP q 0");
+        let mut restore: Vec<&[u8]> = vec![b"RESTORE", b"q", b"0", &payload];
+        restore.extend((!lines.is_empty()).then_some(lines.as_bytes()));
+        assert_eq!(server.raw().call(&restore), Reply::Simple("OK".into()));
+        assert_eq!(waiting.delivery().id, "a");
+        run("FLUSHALL");
+        run(before);
+        let mut waiting = server.waiting("DQ.BPOP q 0");
+        let migrate = format!("MIGRATE 127.0.0.1 {} q 0 10000 {lines}", server.port());
+        there.says(&migrate, "+OK");
+        assert_eq!(waiting.delivery().id, "a");
+    }
+    server.wait_for_blocked(0);
+}
+
+#[test]
+fn noack_passes_those_whom_maxreserved_holds_back() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.says("DQ.CFGSET q MAXRESERVED 1", "+OK");
+    client.says("DQ.ADD q a x", "'a'");
+    client.run("DQ.POP q");
+    let mut leasing = server.waiting("DQ.BPOP q 0");
+    let mut noack = server.waiting("DQ.BPOP q 0 NOACK");
+    client.says("DQ.ADD q b x", "'b'");
+    assert_eq!(noack.delivery().id, "b");
+    client.says("DQ.ADD q c x", "'c'");
+    client.says("DQ.ACK q a", "1");
+    assert_eq!(leasing.delivery().id, "c");
+}
+
+#[test]
+fn a_slow_reader_stalls_nobody() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let payload = vec![b'x'; 1 << 20];
+    // Does not read what it gets: 64 MiB that fit in no socket's buffer.
+    let mut slow = server.waiting("DQ.BPOP q 0 COUNT 64");
+    client.begin("MULTI");
+    for number in 0..64 {
+        client.send(&raw::encode(&[
+            b"DQ.ADD",
+            b"q",
+            number.to_string().as_bytes(),
+            &payload,
+        ]));
+    }
+    client.begin("EXEC");
+    (0..66).for_each(|_| drop(client.read()));
+    server.wait_for_blocked(0);
+    let mut quick = server.waiting("DQ.BPOP q 0");
+    client.says("DQ.ADD q next y", "'next'");
+    assert_eq!(quick.delivery().id, "next");
+    client.says("DQ.LEN q RESERVED", "65");
+    let Reply::Array(parts) = slow.read() else {
+        panic!("no reply");
+    };
+    assert!(matches!(&parts[1], Reply::Array(jobs) if jobs.len() == 64));
+}
+
+#[test]
+fn commands_behind_a_wait_come_after_it() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let mut bytes = raw::encode(&[b"DQ.BPOP", b"q", b"0"]);
+    bytes.extend(raw::encode(&[b"DQ.LEN", b"q", b"RESERVED"]));
+    bytes.extend(raw::encode(&[b"DQ.BPOP", b"q", b"0.05"]));
+    bytes.extend(raw::encode(&[b"DQ.BPOP", b"q", b"0", b"NOACK"]));
+    bytes.extend(raw::encode(&[b"PING"]));
+    let mut waiting = server.raw();
+    waiting.send(&bytes);
+    server.wait_for_blocked(1);
+    assert_eq!(waiting.try_read(Duration::from_millis(50)), None);
+    client.says("DQ.ADD q a x", "'a'");
+    assert_eq!(waiting.delivery().id, "a");
+    assert_eq!(waiting.read(), Reply::Integer(1));
+    assert!(nil(&waiting.read()), "the wait of 50 ms");
+    client.says("DQ.ADD q b x", "'b'");
+    assert_eq!(waiting.delivery().deadline, 0);
+    assert_eq!(waiting.read(), Reply::Simple("PONG".into()));
+}
+
+#[test]
+fn thousands_of_short_waits_leave_nothing_behind() {
+    let server = Server::start();
+    let mut clients: Vec<Raw> = (0..50).map(|_| server.raw()).collect();
+    for round in 0..40 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let timeout = 0.001 + (number % 5) as f64 / 1000.0;
+            client.begin(&format!(
+                "DQ.BPOP a{} a b{} {timeout} NOACK",
+                number % 3,
+                round % 4
+            ));
+        }
+        clients[0].begin(&format!("DQ.ADD a{} {round} x", round % 3));
+        let first = clients[0].read();
+        assert!(
+            nil(&first) || Delivery::of(&first).is_some(),
+            "{}",
+            show(&first)
+        );
+        assert_eq!(clients[0].read(), Reply::bulk(round.to_string()));
+        for client in &mut clients[1..] {
+            client.read();
+        }
+    }
+    server.wait_for_blocked(0);
+    assert_eq!(server.number("dq", "dq_waiting_clients"), 0);
+    let mut client = server.raw();
+    for key in ["a0", "a1", "a2"] {
+        client.run(&format!("DQ.POP {key} COUNT 1000 NOACK"));
+    }
+    wait_until("all keys are gone", PATIENCE, || client.int("DBSIZE") == 0);
+}
+
+#[test]
+fn in_a_cluster() {
+    let cluster = Cluster::start(2);
+    let owner = cluster.node_of("{x}q");
+    let other = 1 - owner;
+    let mut client = cluster.nodes[owner].raw();
+    // Every key counts, those behind the first too.
+    let refused = client.ask("DQ.BPOP {x}q {y}q 0");
+    assert!(refused.starts_with("-CROSSSLOT "), "{refused}");
+    let refused = cluster.nodes[other].raw().ask("DQ.BPOP {x}q {x}r 0");
+    assert!(refused.starts_with("-MOVED "), "{refused}");
+    let mut waiting = cluster.nodes[owner].waiting("DQ.BPOP {x}r {x}q 0");
+    client.says("DQ.ADD {x}q a x DELAY 100", "'a'");
+    assert_eq!(waiting.delivery().id, "a");
+    client.says("DQ.ACK {x}q a", "1");
+
+    // The slot goes away, with a lease and a delayed job in it, while clients wait.
+    client.says("DQ.ADD {x}q b x", "'b'");
+    client.begin("DQ.POP {x}q TTR 1500");
+    let lease = client.delivery();
+    let mut waiting = [
+        cluster.nodes[owner].waiting("DQ.BPOP {x}q 0"),
+        cluster.nodes[owner].waiting("DQ.BPOP {x}none {x}q 0"),
+    ];
+    cluster.move_slot(cluster.slot_of("{x}q"), owner, other);
+    for client in &mut waiting {
+        let reply = client.reply();
+        assert!(reply.starts_with("-MOVED "), "{reply}");
+    }
+    cluster.nodes[owner].wait_for_blocked(0);
+    assert_eq!(cluster.nodes[owner].number("dq", "dq_waiting_clients"), 0);
+    let mut there = cluster.nodes[other].raw();
+    there.begin("DQ.BPOP {x}q 0");
+    let again = there.delivery();
+    assert!(now_ms() >= lease.deadline, "not before the lease's end");
+    assert_eq!((again.id.as_str(), again.attempts), ("b", 2));
+    assert!(again.token.parse::<u64>().unwrap() > lease.token.parse::<u64>().unwrap());
+}
+
+/// Guards against a timer that touches a slot that is not ours (yet).
+#[test]
+fn a_slot_on_its_way_is_left_alone() {
+    let cluster = Cluster::start(2);
+    let owner = cluster.node_of("{x}q");
+    let other = 1 - owner;
+    let slot = cluster.slot_of("{x}q");
+    let mut client = cluster.nodes[owner].raw();
+    client.says("DQ.ADD {x}q a x TTL 300", "'a'");
+    client.says("DQ.ADD {x}q b x DELAY 300", "'b'");
+    client.says("DQ.ADD {x}q c x", "'c'");
+    client.run("DQ.POP {x}q ID c TTR 300");
+    cluster.begin_move(slot, owner, other);
+    let port = cluster.nodes[other].port();
+    client.says(&format!("MIGRATE 127.0.0.1 {port} {{x}}q 0 10000"), "+OK");
+    // All of it comes due while the target only imports the slot.
+    let mut there = cluster.nodes[other].raw();
+    let before = digest_there(&mut there);
+    let_pass(Duration::from_millis(600));
+    assert_eq!(
+        digest_there(&mut there),
+        before,
+        "it is not the target's to change yet"
+    );
+    cluster.finish_move(slot, owner, other);
+    wait_until("the target does what is past", PATIENCE, || {
+        there.ask("DQ.LEN {x}q READY") == "2"
+    });
+    there.says("DQ.GET {x}q a", "nil$");
+}
+
+fn digest_there(client: &mut Raw) -> String {
+    client.ask("DEBUG DIGEST")
+}
+
+/// Valkey 9's own way of moving a slot: keys arrive as this module's commands while the slot is not
+/// ours yet, timers running.
+#[test]
+fn an_atomic_slot_migration() {
+    if !Server::plain().start().version().at_least(9, 0) {
+        return skipped("CLUSTER MIGRATESLOTS came with Valkey 9.0");
+    }
+    let cluster = Cluster::start(2);
+    let owner = cluster.node_of("{x}q");
+    let other = 1 - owner;
+    let slot = cluster.slot_of("{x}q");
+    let mut client = cluster.nodes[owner].raw();
+    for number in 0..500 {
+        client.run(&format!(
+            "DQ.ADD {{x}}q {number} x DELAY {} TTL 60000",
+            number * 4
+        ));
+    }
+    client.says("DQ.ADD {x}q leased x", "'leased'");
+    client.run("DQ.POP {x}q ID leased TTR 500");
+    let mut waiting = cluster.nodes[owner].waiting("DQ.BPOP {x}none 0");
+    let target = cluster.id(other);
+    let reply = client.ask(&format!(
+        "CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {target}"
+    ));
+    if reply.starts_with('-') {
+        // Refused as a whole, and nothing has changed.
+        assert!(reply.to_lowercase().contains("module"), "{reply}");
+        assert_eq!(cluster.node_of("{x}q"), owner);
+        client.says("DQ.LEN {x}q", "501");
+        return skipped(reply);
+    }
+    let ended = waiting.reply();
+    assert!(ended.starts_with("-MOVED "), "{ended}");
+    let mut there = cluster.nodes[other].raw();
+    for _ in 0..501 {
+        there.begin("DQ.BPOP {x}q 20 NOACK");
+        there.delivery();
+    }
+    cluster.nodes.iter().for_each(Server::assert_no_crash);
+}
