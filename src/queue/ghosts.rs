@@ -146,7 +146,7 @@ impl Queue {
     pub(super) fn count_ghosts(&self) -> usize {
         let mut handles: Vec<Handle> = Vec::new();
         for ghosts in &self.ghosts {
-            let scheduled = ghosts.schedule.by_due(0, |handle| u64::from(handle));
+            let scheduled = ghosts.schedule.by_due(0, u64::from);
             handles.extend(scheduled.map(|(_, handle)| handle));
             handles.extend(ghosts.list.iter().map(|(_, handle)| handle));
         }

@@ -254,18 +254,19 @@ fn promotion_continues() {
     let below = Server::start();
     below.replica_of(&replica);
     let mut client = master.raw();
+    // No lease and no delay ends before.
+    let due = now_ms() + 3000;
     for name in ["stays", "renamed", "moved", "copied", "swapped", "restored"] {
         for line in [
             format!("DQ.ADD {name} leased x"),
             format!("DQ.ADD {name} dies x ATTEMPTS 1"),
-            format!("DQ.POP {name} COUNT 2 TTR 600"),
-            format!("DQ.ADD {name} comes x DELAY 600"),
-            format!("DQ.ADD {name} vanishes x DELAY 60000 TTL 600"),
+            format!("DQ.POP {name} COUNT 2 TTR 3000"),
+            format!("DQ.ADD {name} comes x DELAY 3000"),
+            format!("DQ.ADD {name} vanishes x DELAY 60000 TTL 3000"),
         ] {
             client.run(&line);
         }
     }
-    let due = now_ms() + 590;
     client.says("RENAME renamed new", "+OK");
     client.says("MOVE moved 1", "1");
     client.says("COPY copied copy", "1");

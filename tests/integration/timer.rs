@@ -442,9 +442,9 @@ fn while_a_cluster_fails_over() {
     let mut cluster = Cluster::start(3);
     let master = cluster.node_of("q");
     let replica = cluster.add_replica(master, Server::builder());
-    let nodes = || cluster.nodes[master].raw().ask("CLUSTER NODES");
-    wait_until("the master knows its replica", PATIENCE, || {
-        nodes().contains("slave")
+    wait_until("all know the replica, and so vote for it", PATIENCE, || {
+        let knows = |node: &Server| node.raw().ask("CLUSTER NODES").contains("slave");
+        cluster.nodes.iter().all(knows)
     });
     let mut client = cluster.nodes[master].raw();
     for number in 0..60 {
