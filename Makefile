@@ -12,10 +12,14 @@ MODULE := $(TARGET)/release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
 # without the module; those that need a server start one that loads $(MODULE).
 TEST = DQ_MODULE='$(MODULE)' $(CARGO) test --no-default-features
 
+# In a target folder of its own: in the other one each run would have the module built anew.
+BENCH = DQ_MODULE='$(MODULE)' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
+	$(CARGO) bench -q --no-default-features --bench bench --
+
 export CARGO
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-11s %s\n", $$1, $$2 }'
 	@echo "Settings: PORT=6380 (run), DQ_SERVER=path/to/redis-server (run, test, demo), SERVERS='paths' (test-all)"
 
 run: ## a server with the module on port 6379, in the foreground, data in ./data
@@ -46,6 +50,16 @@ lint: ## formatting and clippy; a warning is an error
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --no-default-features -- -D warnings
 
+bench: ## all figures against what people use today; ONLY="wake idle": some of them
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) $(ONLY)
+
+bench-quick: ## less of it, in under two minutes
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --quick $(ONLY)
+
 servers: ## Redis 8.0, Valkey 8.0 and 9.1 under target/servers, for test-all
 	@tools/setup.sh fetch
 	@tools/servers.sh
@@ -56,7 +70,7 @@ test-all: ## the tests that need a server, against each one found
 	@failed=; \
 	for server in $(or $(SERVERS),$$(tools/server.sh all)); do \
 		echo "Tests against $$("$$server" --version)"; \
-		DQ_SERVER=$$server $(TEST) --test integration || failed="$$failed $$server"; \
+		DQ_SERVER=$$server $(TEST) --test integration --test docs || failed="$$failed $$server"; \
 	done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
@@ -64,4 +78,4 @@ clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test demo build lint servers test-all clean
+.PHONY: help run test demo build lint bench bench-quick servers test-all clean

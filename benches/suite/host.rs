@@ -1,0 +1,113 @@
+//! A server under measurement: on its own core, reached through a unix socket.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use super::machine::{pin, sleep_ms, Cores, CpuClock};
+use super::wire::Connection;
+use crate::support::{Builder, Server};
+
+/// Where the servers run, and with which module.
+pub struct Settings {
+    pub cores: Option<Cores>,
+    pub module: PathBuf,
+}
+
+pub static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+pub struct Host {
+    server: Server,
+    admin: Connection,
+}
+
+impl Host {
+    pub fn start() -> Host {
+        Host::start_with(|builder| builder)
+    }
+
+    pub fn start_with(configure: impl FnOnce(Builder) -> Builder) -> Host {
+        let settings = SETTINGS.get().expect("set by main");
+        let builder = Server::plain().module(&settings.module).unix_socket();
+        let server = on_server_core(|| configure(builder).start());
+        let admin = Connection::open(&server.folder().join("server.sock"));
+        Host { server, admin }
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::open(&self.server.folder().join("server.sock"))
+    }
+
+    pub fn clock(&self) -> CpuClock {
+        CpuClock::of(self.server.pid())
+    }
+
+    pub fn version(&self) -> String {
+        self.server.version().to_string()
+    }
+
+    pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
+        self.admin.call(arguments).to_vec()
+    }
+
+    /// What the server's main thread has used, by its own word: what its helpers do in the background,
+    /// such as giving memory back, is not in it.
+    pub fn main_thread_us(&mut self) -> f64 {
+        let info = self.info("cpu");
+        let seconds = |name| field::<f64>(&info, name);
+        1e6 * (seconds("used_cpu_user_main_thread") + seconds("used_cpu_sys_main_thread"))
+    }
+
+    pub fn used_memory(&mut self) -> f64 {
+        field(&self.info("memory"), "used_memory")
+    }
+
+    fn info(&mut self, section: &str) -> String {
+        let text = self.call(&[b"INFO", section.as_bytes()]);
+        String::from_utf8(text).expect("INFO is text")
+    }
+
+    /// Forgets all data, and waits until that is done.
+    pub fn flush(&mut self) {
+        self.call(&[b"FLUSHALL", b"SYNC"]);
+        self.wait_until_idle();
+    }
+
+    /// Waits until the server has nothing left to do in the background.
+    pub fn wait_until_idle(&self) {
+        const STEP_MS: u64 = 20;
+        const IDLE_US: f64 = 400.0;
+        const PATIENCE_S: u64 = 60;
+        let (clock, start) = (self.clock(), Instant::now());
+        while clock.us_during(|| sleep_ms(STEP_MS)) > IDLE_US {
+            assert!(start.elapsed().as_secs() < PATIENCE_S, "it never rests");
+        }
+    }
+
+    /// Starts it anew on its files; returns the CPU time until all was loaded.
+    pub fn restart_us(&mut self) -> f64 {
+        on_server_core(|| self.server.restart());
+        let used = self.clock().us();
+        self.admin = self.connect();
+        used
+    }
+}
+
+fn field<T: std::str::FromStr>(info: &str, name: &str) -> T {
+    let value = info
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let value = value.and_then(|value| value.trim_end().parse().ok());
+    value.unwrap_or_else(|| panic!("INFO has no {name}"))
+}
+
+/// A process starts on the core of the thread that starts it.
+fn on_server_core<T>(work: impl FnOnce() -> T) -> T {
+    let Some(cores) = SETTINGS.get().and_then(|settings| settings.cores) else {
+        return work();
+    };
+    pin(cores.server);
+    let result = work();
+    pin(cores.client);
+    result
+}

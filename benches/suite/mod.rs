@@ -1,0 +1,178 @@
+//! What is measured, and the order of it.
+
+mod bench;
+mod crowd;
+mod host;
+mod jobs;
+mod machine;
+mod plan;
+mod report;
+mod rounds;
+mod scratch;
+mod stats;
+mod wire;
+
+mod commands;
+mod growth;
+mod idle;
+mod lateness;
+mod million;
+mod sizes;
+mod snapshot;
+mod stall;
+mod timeouts;
+mod wake;
+
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+use std::{env, fs};
+
+use crate::support::locate;
+use host::{Host, Settings, SETTINGS};
+use machine::Cores;
+use plan::{Plan, FULL, QUICK};
+use report::Part;
+use scratch::Scratch;
+
+type Subject = (&'static str, fn(Plan) -> Part);
+
+const SUBJECTS: [Subject; 10] = [
+    ("commands", commands::measure),
+    ("million", million::measure),
+    ("lateness", lateness::measure),
+    ("stall", stall::measure),
+    ("growth", growth::measure),
+    ("idle", idle::measure),
+    ("sizes", sizes::measure),
+    ("wake", wake::measure),
+    ("timeouts", timeouts::measure),
+    ("snapshot", snapshot::measure),
+];
+
+struct Wanted {
+    is_quick: bool,
+    subjects: Vec<Subject>,
+}
+
+impl Wanted {
+    /// `--quick` and names; cargo adds a `--bench` of its own.
+    fn from_arguments() -> Result<Wanted, String> {
+        let words: Vec<String> = env::args().skip(1).filter(|it| it != "--bench").collect();
+        let (options, names): (Vec<_>, Vec<_>) = words.iter().partition(|it| it.starts_with('-'));
+        let known = SUBJECTS.map(|(name, _)| name);
+        let is_unknown = |name: &&&String| !known.contains(&name.as_str());
+        let unknown = options.iter().find(|it| **it != "--quick");
+        if let Some(word) = unknown.or(names.iter().find(is_unknown)) {
+            return Err(format!(
+                "{word}? There are --quick and {}",
+                known.join(", ")
+            ));
+        }
+        let is_wanted = |(name, _): &Subject| names.is_empty() || names.iter().any(|it| it == name);
+        Ok(Wanted {
+            is_quick: !options.is_empty(),
+            subjects: SUBJECTS.into_iter().filter(is_wanted).collect(),
+        })
+    }
+}
+
+pub fn run() -> ExitCode {
+    // `cargo test --all-targets` runs it without.
+    if !env::args().any(|it| it == "--bench") {
+        eprintln!("To measure: make bench");
+        return ExitCode::SUCCESS;
+    }
+    match Wanted::from_arguments() {
+        Ok(wanted) => measure(&wanted),
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(wanted: &Wanted) -> ExitCode {
+    let scratch = Scratch::new();
+    let module = locate::module_path();
+    let machine = machine::description();
+    let cores = Cores::find();
+    let settings = Settings {
+        cores,
+        module: scratch.copy(&module),
+    };
+    assert!(SETTINGS.set(settings).is_ok(), "set once");
+    if let Some(cores) = cores {
+        machine::pin(cores.client);
+    }
+    let about = about(wanted, machine, cores, &module);
+    let plan = if wanted.is_quick { QUICK } else { FULL };
+    let parts = measure_all(&wanted.subjects, plan);
+    let text: Vec<String> = about
+        .iter()
+        .map(|(name, it)| format!("{name}: {it}\n"))
+        .collect();
+    let text = format!("{}\n{}", text.concat(), report::table(&parts));
+    print!("\n{text}");
+    let json = report::json(&about, &parts);
+    keep(wanted, &json);
+    match parts.len() == wanted.subjects.len() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// A subject that fails says why, and leaves the others alone.
+fn measure_all(subjects: &[Subject], plan: Plan) -> Vec<(&'static str, Part)> {
+    let mut parts = Vec::new();
+    for &(name, measure) in subjects {
+        let start = Instant::now();
+        match catch_unwind(|| measure(plan)) {
+            Ok(part) => parts.push((name, part)),
+            Err(_) => eprintln!("{name} could not be measured"),
+        }
+        eprintln!("{name}: {:.1} s", start.elapsed().as_secs_f64());
+    }
+    parts
+}
+
+fn about(
+    wanted: &Wanted,
+    machine: String,
+    cores: Option<Cores>,
+    module: &Path,
+) -> Vec<(&'static str, String)> {
+    let pinned = match cores {
+        Some(Cores { client, server }) => {
+            format!("client on core {client}, servers on core {server}")
+        }
+        None => "one core for client and servers: no figure here is to be trusted".to_owned(),
+    };
+    vec![
+        ("machine", format!("{machine}; {pinned}")),
+        ("server", Host::start().version()),
+        ("module", module.display().to_string()),
+        (
+            "mode",
+            if wanted.is_quick { "quick" } else { "full" }.to_owned(),
+        ),
+    ]
+}
+
+/// What was measured in part, or quickly, does not take the place of a full run.
+fn keep(wanted: &Wanted, json: &str) {
+    let name = match (wanted.is_quick, wanted.subjects.len() == SUBJECTS.len()) {
+        (false, true) => "bench.json",
+        (true, true) => "bench-quick.json",
+        (_, false) => "bench-part.json",
+    };
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
+    let folder = env::var_os("DQ_BENCH_OUT").map_or(target, PathBuf::from);
+    let path = folder.join(name);
+    let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, json));
+    match written {
+        Ok(()) => println!("\nThe same, with all rounds: {}", path.display()),
+        Err(error) => eprintln!("{}: {error}", path.display()),
+    }
+}

@@ -1,0 +1,125 @@
+//! What an add costs in queues of all sizes, for rising dues and for random ones.
+
+use super::bench::{Bench, PIPELINE};
+use super::jobs::{dq, far_delay_ms, zset};
+use super::machine::now_ms;
+use super::plan::Plan;
+use super::report::{Curve, Goal, Part, Row};
+use super::stats::median;
+
+/// Adds measured at one size; few enough for the smallest queue to stay about as small.
+const ADDS: usize = 2000;
+
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    add: fn(&mut Vec<u8>, &[u8], usize, u64),
+    delete: fn(&mut Vec<u8>, &[u8], (usize, usize)),
+    is_rising: bool,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "rising dues",
+        add: dq::add_at,
+        delete: dq::delete,
+        is_rising: true,
+    },
+    Kind {
+        name: "random dues",
+        add: dq::add_at,
+        delete: dq::delete,
+        is_rising: false,
+    },
+    Kind {
+        name: "random scores, zadd",
+        add: zset::add_at,
+        delete: zset::remove,
+        is_rising: false,
+    },
+];
+
+impl Kind {
+    fn key(self, size: usize) -> Vec<u8> {
+        format!("{} {size}", self.name).into_bytes()
+    }
+
+    fn due(self, base: u64, number: usize) -> u64 {
+        const DAY_MS: u64 = 86_400_000;
+        match self.is_rising {
+            true => base + DAY_MS + number as u64,
+            false => base + far_delay_ms(number),
+        }
+    }
+}
+
+pub fn measure(plan: Plan) -> Part {
+    let bench = &mut Bench::start(plan);
+    let base = now_ms();
+    let spots: Vec<(Kind, usize)> = KINDS
+        .into_iter()
+        .flat_map(|kind| plan.sizes.iter().map(move |&size| (kind, size)))
+        .collect();
+    for &(kind, size) in &spots {
+        let key = kind.key(size);
+        bench.run((0, size), |out, n| {
+            (kind.add)(out, &key, n, kind.due(base, n))
+        });
+    }
+    bench.host.wait_until_idle();
+    let mut costs = vec![Vec::new(); spots.len()];
+    for _ in 0..10 * plan.rounds {
+        for (spot, &(kind, size)) in spots.iter().enumerate() {
+            costs[spot].push(add_more(bench, kind, size, base));
+        }
+    }
+    report(plan, &spots, &costs)
+}
+
+/// us per add; afterwards all is as before.
+fn add_more(bench: &mut Bench, kind: Kind, size: usize, base: u64) -> f64 {
+    const AT_ONCE: usize = 100;
+    let (key, clock) = (kind.key(size), bench.host.clock());
+    let used = clock.us_during(|| {
+        bench.run((size, size + ADDS), |out, n| {
+            (kind.add)(out, &key, n, kind.due(base, n))
+        });
+    });
+    bench.run((0, ADDS / AT_ONCE), |out, batch| {
+        let first = size + batch * AT_ONCE;
+        (kind.delete)(out, &key, (first, first + AT_ONCE));
+    });
+    used / ADDS as f64
+}
+
+fn report(plan: Plan, spots: &[(Kind, usize)], costs: &[Vec<f64>]) -> Part {
+    let sizes = plan.sizes.len();
+    let (least, most) = (plan.sizes[0] as f64, plan.sizes[sizes - 1] as f64);
+    let row = |kind: usize, goal| {
+        let (small, large) = (&costs[kind * sizes], &costs[kind * sizes + sizes - 1]);
+        let what = format!("DQ.ADD, {}, {most:.0e} jobs", KINDS[kind].name);
+        let other = format!("{least:.0e} jobs");
+        Row::paired(what, other, "us", goal, (large, small))
+    };
+    let curve = |kind: usize| Curve {
+        name: format!("us per add by jobs: {}", KINDS[kind].name),
+        points: (kind * sizes..(kind + 1) * sizes)
+            .map(|spot| (spots[spot].1 as f64, median(&costs[spot])))
+            .collect(),
+    };
+    Part {
+        rows: vec![
+            row(0, Goal::AtMost(1.5, 1.3)),
+            row(1, Goal::AtMost(2.5, 2.0)),
+            row(2, Goal::Told),
+        ],
+        curves: (0..KINDS.len()).map(curve).collect(),
+        how: format!(
+            "  Queues of {:?} jobs side by side in one server, and sorted sets\n\
+             \x20 to compare (the row that says zadd). In turn each gets {ADDS} more, pipeline {PIPELINE}, 50 clients: CPU time of the server\n\
+             \x20 (its process's clock) / {ADDS}; then, not measured, they are deleted again. Median of {} rounds. All sizes: see the JSON.\n",
+            plan.sizes,
+            10 * plan.rounds
+        ),
+    }
+}
