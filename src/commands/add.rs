@@ -20,8 +20,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut ladder = None;
     let mut add = Add::new((id != b"*").then_some(id), args.get(3).unwrap_or_default());
     add.server_ttr_ms = config::default_ttr_ms();
-    let mut options = Options::new(args, 4);
-    while let Some(word) = options.word(&WORDS)? {
+    let mut options = Options::new(args, 4, &WORDS);
+    while let Some(word) = options.word()? {
         match word {
             "NX" => add.condition = Condition::New,
             "XX" => add.condition = Condition::Existing,

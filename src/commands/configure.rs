@@ -27,8 +27,8 @@ const WORDS: [&str; 8] = [
 pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
     let mut new = SettingsChange::default();
-    let mut options = Options::new(args, 2);
-    while let Some(word) = options.word(&WORDS)? {
+    let mut options = Options::new(args, 2, &WORDS);
+    while let Some(word) = options.word()? {
         match word {
             "TTR" => new.ttr_ms = Some(positive_millis(options.value()?)?),
             "ATTEMPTS" => new.max_attempts = Some(natural_u32(options.value()?)?),

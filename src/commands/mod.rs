@@ -141,7 +141,7 @@ fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, job: Delivery<'_>) {
 /// As decimal digits: it outgrows the integers that some clients have.
 fn reply_token(ctx: Ctx<'_>, token: Option<u64>) {
     match token {
-        Some(token) => ctx.reply_bytes(token.to_string().as_bytes()),
+        Some(token) => ctx.reply_bytes(itoa::Buffer::new().format(token).as_bytes()),
         None => ctx.reply_null(),
     }
 }

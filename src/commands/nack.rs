@@ -19,8 +19,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         priority: None,
         kind: NackKind::Fail,
     };
-    let mut options = Options::new(args, 3);
-    while let Some(word) = options.word(&WORDS)? {
+    let mut options = Options::new(args, 3, &WORDS);
+    while let Some(word) = options.word()? {
         match word {
             "TOKEN" => nack.claim = Claim::of_token(options.value()?),
             "DELAY" => nack.delay_ms = Some(millis(options.value()?)?),

@@ -44,9 +44,19 @@ pub fn integer(bytes: &[u8]) -> Result<i64, Refusal> {
         [b'1'..=b'9', ..] => digits.iter().all(u8::is_ascii_digit),
         _ => false,
     };
-    let text = std::str::from_utf8(bytes).ok().filter(|_| canonical);
-    text.and_then(|text| text.parse().ok())
-        .ok_or_else(out_of_range)
+    // As many digits as fit a u64, whatever they are.
+    if !canonical || digits.len() > 19 {
+        return Err(out_of_range());
+    }
+    let magnitude = digits
+        .iter()
+        .fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let signed = if digits.len() < bytes.len() {
+        0i64.checked_sub_unsigned(magnitude)
+    } else {
+        0i64.checked_add_unsigned(magnitude)
+    };
+    signed.ok_or_else(out_of_range)
 }
 
 /// 0 or more.
@@ -94,36 +104,42 @@ pub fn state(word: &[u8]) -> Option<State> {
 pub struct Options<'a> {
     args: Args<'a>,
     next: usize,
-    seen: Vec<&'static str>,
+    known: &'static [&'static str],
+    /// A bit for each of the known words.
+    seen: u32,
 }
 
 impl<'a> Options<'a> {
-    pub fn new(args: Args<'a>, first: usize) -> Self {
+    pub fn new(args: Args<'a>, first: usize, known: &'static [&'static str]) -> Self {
         Options {
             args,
             next: first,
-            seen: Vec::new(),
+            known,
+            seen: 0,
         }
     }
 
-    /// The next option's word, one of these; `None` at the end.
-    pub fn word(&mut self, known: &[&'static str]) -> Result<Option<&'static str>, Refusal> {
+    /// The next option's word, one of those known; `None` at the end.
+    pub fn word(&mut self) -> Result<Option<&'static str>, Refusal> {
         let Some(word) = self.args.get(self.next) else {
             return Ok(None);
         };
         self.next += 1;
-        let is_it = |known: &&&str| word.eq_ignore_ascii_case(known.as_bytes());
-        let word = *known.iter().find(is_it).ok_or_else(syntax_error)?;
-        if self.seen.contains(&word) {
+        let is_it = |known: &&str| word.eq_ignore_ascii_case(known.as_bytes());
+        let index = self.known.iter().position(is_it).ok_or_else(syntax_error)?;
+        if self.seen & 1 << index != 0 {
             return Err(syntax_error());
         }
-        self.seen.push(word);
-        Ok(Some(word))
+        self.seen |= 1 << index;
+        Ok(Some(self.known[index]))
     }
 
     /// Refuses a second one of options that exclude each other.
-    pub fn only_one_of(&self, words: &[&'static str]) -> Result<(), Refusal> {
-        if self.seen.iter().filter(|seen| words.contains(seen)).count() > 1 {
+    pub fn only_one_of(&self, words: &[&str]) -> Result<(), Refusal> {
+        let excludes =
+            |(index, word): (usize, &&str)| self.seen & 1 << index != 0 && words.contains(word);
+        let known = self.known.iter().enumerate();
+        if self.seen.count_ones() > 1 && known.filter(|&known| excludes(known)).count() > 1 {
             return Err(syntax_error());
         }
         Ok(())

@@ -17,8 +17,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         to: INSTANT_MAX,
         count: 1,
     };
-    let mut options = Options::new(args, 3);
-    while let Some(word) = options.word(&["FROM", "TO", "COUNT"])? {
+    let mut options = Options::new(args, 3, &["FROM", "TO", "COUNT"]);
+    while let Some(word) = options.word()? {
         match word {
             "FROM" => peek.from = millis(options.value()?)?,
             "TO" => peek.to = millis(options.value()?)?,

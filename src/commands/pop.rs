@@ -10,8 +10,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
     let mut pop = Pop::default();
     let mut count = None;
-    let mut options = Options::new(args, 2);
-    while let Some(word) = options.word(&["COUNT", "ID", "TTR", "NOACK"])? {
+    let mut options = Options::new(args, 2, &["COUNT", "ID", "TTR", "NOACK"]);
+    while let Some(word) = options.word()? {
         match word {
             "COUNT" => count = Some(positive(options.value()?)?),
             "ID" => pop.id = Some(options.value()?),

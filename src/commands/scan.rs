@@ -13,8 +13,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let cursor = cursor(args.get(2).unwrap_or_default())?;
     let (mut of, mut pattern, mut count) = (None, None, COUNT_DEFAULT);
-    let mut options = Options::new(args, 3);
-    while let Some(word) = options.word(&["STATE", "MATCH", "COUNT"])? {
+    let mut options = Options::new(args, 3, &["STATE", "MATCH", "COUNT"]);
+    while let Some(word) = options.word()? {
         match word {
             "STATE" => of = Some(state(options.value()?).ok_or_else(syntax_error)?),
             "MATCH" => pattern = Some(options.value()?),

@@ -9,8 +9,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let id = args.get(2).unwrap_or_default();
     let (mut claim, mut ttr_ms) = (Claim::Current, None);
-    let mut options = Options::new(args, 3);
-    while let Some(word) = options.word(&["TOKEN", "TTR"])? {
+    let mut options = Options::new(args, 3, &["TOKEN", "TTR"]);
+    while let Some(word) = options.word()? {
         match word {
             "TOKEN" => claim = Claim::of_token(options.value()?),
             _ => ttr_ms = Some(positive_millis(options.value()?)?),

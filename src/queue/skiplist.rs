@@ -182,6 +182,10 @@ impl<K: Key> Skiplist<K> {
 
     /// Takes an entry out; false, and nothing changed, where it is not there. `tie` must know the handle.
     pub fn remove(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
+        // The usual case: what is delivered, or ends, comes first.
+        if self.first() == Some((key, handle)) {
+            return self.pop_first().is_some();
+        }
         if self.is_empty() {
             return false;
         }

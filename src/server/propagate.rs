@@ -15,25 +15,31 @@ use std::ffi::{c_int, CStr};
 pub const APPLY: &CStr = c"DQ.APPLY";
 
 thread_local! {
-    static EFFECTS: RefCell<Effects> = RefCell::default();
+    /// Not there while it is lent.
+    static EFFECTS: RefCell<Option<Box<Effects>>> = const { RefCell::new(None) };
 }
 
 /// Lends the buffer of effects, empty. A command that another module runs from a keyspace event
 /// meanwhile gets a second one, whose totals are taken over.
 pub fn with_effects<T>(use_them: impl FnOnce(&mut Effects) -> T) -> T {
-    let mut effects = EFFECTS.take();
+    let mut effects = EFFECTS.take().unwrap_or_default();
     effects.clear();
     let result = use_them(&mut effects);
     EFFECTS.with_borrow_mut(|slot| {
-        effects.totals.add(&slot.totals);
-        *slot = effects;
+        if let Some(second) = slot.take() {
+            effects.totals.add(&second.totals);
+        }
+        *slot = Some(effects);
     });
     result
 }
 
 /// What has happened in all queues since the module was loaded.
 pub fn totals() -> Totals {
-    EFFECTS.with_borrow(|effects| effects.totals)
+    EFFECTS.with_borrow(|effects| {
+        let effects = effects.as_ref();
+        effects.map_or(Totals::default(), |effects| effects.totals)
+    })
 }
 
 /// Whether somebody may listen for the events of modules.
