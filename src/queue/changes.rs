@@ -32,14 +32,9 @@ fn check_id(id: &[u8]) -> Result<(), QueueError> {
     Ok(())
 }
 
-/// Ghosts that one effect takes along.
-const BURIED_AT_ONCE: usize = 16;
-
 impl Queue {
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        // A replica has no timer for it.
-        self.bury(BURIED_AT_ONCE);
         match *effect {
             Effect::Added {
                 id,

@@ -86,12 +86,24 @@ impl Queue {
         now: Now,
         mint: &mut Mint,
         out: &mut Effects,
-        mut deliver: impl FnMut(Delivery<'_>),
+        deliver: impl FnMut(Delivery<'_>),
     ) -> u64 {
         self.settle(now, SETTLE_BUDGET, out);
         if let Some(id) = pop.id {
             self.find_settled(id, now, out);
         }
+        self.take(pop, now, mint, out, deliver)
+    }
+
+    /// As [`Queue::pop`], for whom what is past has been settled already.
+    pub fn take(
+        &mut self,
+        pop: &Pop<'_>,
+        now: Now,
+        mint: &mut Mint,
+        out: &mut Effects,
+        mut deliver: impl FnMut(Delivery<'_>),
+    ) -> u64 {
         let mut delivered = 0;
         while delivered < pop.count {
             let Some(handle) = self.next_deliverable(pop, now) else {

@@ -112,14 +112,14 @@ impl Queue {
         }
     }
 
-    /// As COPY makes it: the same data, counting from 0.
+    /// As COPY makes it: the same data, counting from 0. Ghosts stay behind.
     pub fn copied(&self) -> Self {
-        Queue {
-            jobs: self.jobs.clone(),
-            schedule: self.schedule.clone(),
-            reserved: self.reserved.clone(),
-            dead: self.dead.clone(),
-            expiring: self.expiring.clone(),
+        let mut copy = Queue {
+            jobs: Store::new(self.jobs.hasher().clone()),
+            schedule: Schedule::default(),
+            reserved: Skiplist::new(),
+            dead: Skiplist::new(),
+            expiring: Skiplist::new(),
             memory: self.memory.clone(),
             settings: Arc::clone(&self.settings),
             rate: self
@@ -132,9 +132,30 @@ impl Queue {
             deaths: self.deaths,
             token: self.token,
             totals: Box::default(),
-            ghosts: self.ghosts.clone(),
+            ghosts: Vec::new(),
             remains: Vec::new(),
+        };
+        if self.is_haunted() {
+            for handle in self.handles() {
+                copy.insert(self.jobs.as_new(handle));
+            }
+        } else {
+            copy.jobs = self.jobs.clone();
+            copy.schedule = self.schedule.clone();
+            copy.reserved = self.reserved.clone();
+            copy.dead = self.dead.clone();
+            copy.expiring = self.expiring.clone();
         }
+        copy
+    }
+
+    /// All jobs, list by list in their orders.
+    fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        let scheduled = self.schedule.by_due(0, |handle| self.jobs.seq(handle));
+        let lists = scheduled
+            .chain(self.reserved.iter())
+            .chain(self.dead.iter());
+        lists.map(|(_, handle)| handle)
     }
 
     pub fn settings(&self) -> &Settings {

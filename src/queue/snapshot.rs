@@ -53,11 +53,9 @@ impl Queue {
             token: self.token,
         });
         self.snapshot_settings(&mut chunks);
-        let scheduled = self.schedule.by_due(0, |handle| self.jobs.seq(handle));
-        let lists = scheduled
-            .chain(self.reserved.iter())
-            .chain(self.dead.iter());
-        lists.for_each(|(_, handle)| chunks.push(&self.stored(handle)));
+        for handle in self.handles() {
+            chunks.push(&self.stored(handle));
+        }
         for (id, until) in self.memory.iter() {
             chunks.push(&Effect::Remembered { id, until });
         }
@@ -107,16 +105,10 @@ impl Queue {
         if self.kept {
             effect(&Effect::Kept);
         }
-        let lists = || {
-            let scheduled = self.schedule.by_due(0, |handle| self.jobs.seq(handle));
-            scheduled
-                .chain(self.reserved.iter())
-                .chain(self.dead.iter())
-        };
         // The order of adding decides across the lists, too, once their jobs meet in one.
-        let mut seqs: Vec<u64> = lists().map(|(_, h)| self.jobs.seq(h)).collect();
+        let mut seqs: Vec<u64> = self.handles().map(|h| self.jobs.seq(h)).collect();
         seqs.sort_unstable();
-        for (_, handle) in lists() {
+        for handle in self.handles() {
             let mut stored = self.stored(handle);
             if let Effect::Stored { seq, life, .. } = &mut stored {
                 let rank = seqs.partition_point(|other| *other < *seq);

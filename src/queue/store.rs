@@ -288,6 +288,19 @@ impl Store {
         }
     }
 
+    /// A job as it stands, for another store.
+    pub fn as_new(&self, handle: Handle) -> NewJob<'_> {
+        NewJob {
+            id: self.id(handle),
+            payload: self.payload(handle),
+            seq: self.seq(handle),
+            due: self.due(handle),
+            place: self.place(handle),
+            terms: self.terms(handle),
+            life: self.life(handle),
+        }
+    }
+
     /// Frees about `count` jobs of a store that is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
         self.slots.shed(count) || self.rares.shed(count) || self.table.shed(count)

@@ -9,6 +9,7 @@ use crate::queue::clock::Now;
 use crate::queue::deliver::Pop;
 use crate::queue::effect::Effects;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ffi::c_int;
 
 /// While clients are paused nothing may be propagated.
@@ -47,20 +48,40 @@ pub fn look(ctx: Ctx<'_>) {
         // The end of loading arms the timer again.
         return;
     }
-    let mut steps = graveyard::shed(end_waits(config::timer_steps()));
-    if flags.is_master() {
-        if ctx.is_paused() {
-            return timer::look_again_in(PAUSED_RETRY_MS);
-        }
-        while steps > 0 {
-            let now = clock::now();
-            let Some((db, name)) = deadlines::take_due(now.ms()) else {
-                break;
-            };
-            steps = attend(ctx, db, &name, now, steps);
+    let steps = config::timer_steps();
+    let mut left = end_waits(steps);
+    if flags.is_master() && ctx.is_paused() {
+        timer::look_again_in(PAUSED_RETRY_MS);
+    } else if flags.is_master() {
+        left = attend_all(ctx, left);
+    }
+    // Memory comes last, but it comes.
+    left = left.max(steps / 8);
+    left = graveyard::visit_haunted(ctx, left);
+    graveyard::shed(left.max(steps / 8));
+    rearm();
+}
+
+/// Looks after all keys that are due. Each has its turn before any has a second one, so that one with
+/// much to do does not keep the others waiting.
+fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
+    let share = (steps / 4).max(1);
+    let mut unfinished = VecDeque::new();
+    while steps > 0 {
+        let now = clock::now();
+        let due = deadlines::take_due(now.ms());
+        let Some((db, name)) = due.or_else(|| unfinished.pop_front()) else {
+            break;
+        };
+        let turn = attend(ctx, db, &name, now, share.min(steps));
+        steps -= turn.steps.clamp(1, steps);
+        if turn.is_unfinished {
+            // Not before the others that are due by then.
+            deadlines::set(db, &name, now.ms() + 1);
+            unfinished.push_back((db, name));
         }
     }
-    rearm();
+    steps
 }
 
 /// Arms the timer for what comes next.
@@ -89,33 +110,44 @@ fn end_waits(mut steps: usize) -> usize {
     steps
 }
 
-/// Looks after one key with at most so many steps; returns how many are left.
-fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, steps: usize) -> usize {
+/// What looking after one key took.
+#[derive(Default)]
+struct Turn {
+    steps: usize,
+    is_unfinished: bool,
+}
+
+/// Looks after one key, with at most so many steps for what is past and as many for those who wait.
+fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn {
     if !ctx.select_db(db) {
-        return steps - 1;
+        return Turn::default();
     }
     let raw_name = OwnString::new(name);
     if ctx.flags().is_cluster() && !ctx.owns_slot_of(raw_name.raw()) {
         deadlines::set(db, name, now.ms() + FOREIGN_RETRY_MS);
-        return steps - 1;
+        return Turn::default();
     }
     let Ok(mut open) = OpenKey::open(ctx, raw_name.raw()) else {
-        return steps - 1;
+        return Turn::default();
     };
     propagate::with_effects(|effects| {
         let Some(value) = open.value() else {
-            return steps - 1;
+            return Turn::default();
         };
         value.armed_for = u64::MAX;
         value.announce(now, effects);
-        let mut left = value.queue.settle(now, steps, effects);
-        left = value.queue.bury(left);
+        let settled = share - value.queue.settle(now, share, effects);
+        let mut left = share;
         let served = serve(value, db, name, now, &mut left, effects);
+        let is_unfinished = settled == share || left == 0;
         open.finish(now, effects);
         for (client, handover) in served {
             client.hand(Some(handover));
         }
-        left.min(steps - 1)
+        Turn {
+            steps: settled + share - left,
+            is_unfinished,
+        }
     })
 }
 
@@ -142,7 +174,7 @@ fn serve(
         };
         let mut jobs = Vec::new();
         clock::with_mint(|mint| {
-            value.queue.pop(&pop, now, mint, effects, |delivery| {
+            value.queue.take(&pop, now, mint, effects, |delivery| {
                 jobs.push(OwnDelivery {
                     id: delivery.id.to_vec(),
                     payload: delivery.payload.to_vec(),

@@ -3,7 +3,7 @@
 
 use super::ffi::{api, bytes_of, guarded, Ctx, RawString, OK};
 use super::keyspace::OpenKey;
-use super::{attention, deadlines, waiters};
+use super::{attention, deadlines, graveyard, waiters};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
 
@@ -58,6 +58,7 @@ unsafe extern "C" fn on_keyspace_event(
         if ARRIVALS.contains(&event) {
             if let Some(db) = OpenKey::db_of_queue(ctx, key) {
                 attention::want(db, name);
+                graveyard::haunt(db, name);
             }
         }
         OK
@@ -110,6 +111,7 @@ unsafe extern "C" fn on_swap(
         let info = unsafe { &*data.cast::<raw::RedisModuleSwapDbInfo>() };
         let (first, second) = (info.dbnum_first, info.dbnum_second);
         deadlines::swap(first, second);
+        graveyard::swap(first, second);
         // Clients wait on in their database, whose keys are others now.
         for db in [first, second] {
             for name in waiters::keys_of(db) {

@@ -1,11 +1,14 @@
 //! Memory of large queues that are gone, freed in small steps by the timer: a million jobs at once
 //! would hold up the other clients.
 
-use super::ffi::api;
+use super::ffi::{api, Ctx, OwnString};
+use super::keyspace::OpenKey;
 use super::timer;
 use crate::queue::remains::Remains;
 use crate::queue::Queue;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::ffi::c_int;
 
 /// Freeing fewer things than this is not felt.
 const SMALL: usize = 5000;
@@ -16,6 +19,8 @@ thread_local! {
     /// Set on the main thread only: a queue may be freed on others, which have no timer.
     static IS_MAIN_THREAD: Cell<bool> = const { Cell::new(false) };
     static GRAVES: RefCell<Vec<Remains>> = const { RefCell::new(Vec::new()) };
+    /// Keys whose queues may have ghosts.
+    static HAUNTED: RefCell<BTreeSet<(c_int, Box<[u8]>)>> = const { RefCell::new(BTreeSet::new()) };
 }
 
 /// Once, at load.
@@ -39,11 +44,51 @@ pub fn lay(remains: Vec<Remains>) {
 }
 
 pub fn is_empty() -> bool {
-    GRAVES.with_borrow(Vec::is_empty)
+    GRAVES.with_borrow(Vec::is_empty) && HAUNTED.with_borrow(BTreeSet::is_empty)
 }
 
-/// Frees some; how many steps are left of these.
-pub fn shed(steps: usize) -> usize {
+/// The key's queue may have ghosts to bury: on a replica, too, for it is no change of data.
+pub fn haunt(db: c_int, name: &[u8]) {
+    HAUNTED.with_borrow_mut(|haunted| haunted.insert((db, name.into())));
+    timer::arm(0);
+}
+
+/// The databases have changed places, or a key its name: where ghosts were, they may be there now.
+pub fn swap(a: c_int, b: c_int) {
+    HAUNTED.with_borrow_mut(|haunted| {
+        let moved = haunted.iter().filter(|(db, _)| *db == a || *db == b);
+        let moved: Vec<_> = moved.map(|(db, name)| (a + b - db, name.clone())).collect();
+        haunted.extend(moved);
+    });
+}
+
+/// Buries ghosts, with so many steps; returns how many are left.
+pub fn visit_haunted(ctx: Ctx<'_>, mut steps: usize) -> usize {
+    while steps > 0 {
+        let Some((db, name)) = HAUNTED.with_borrow_mut(BTreeSet::pop_first) else {
+            break;
+        };
+        steps -= 1;
+        let raw_name = OwnString::new(&name);
+        if !ctx.select_db(db) {
+            continue;
+        }
+        let Ok(mut open) = OpenKey::peek(ctx, raw_name.raw()) else {
+            continue;
+        };
+        let Some(queue) = open.queue() else {
+            continue;
+        };
+        steps = queue.bury(steps);
+        if queue.is_haunted() {
+            HAUNTED.with_borrow_mut(|haunted| haunted.insert((db, name)));
+        }
+    }
+    steps
+}
+
+/// Frees about so many things.
+pub fn shed(steps: usize) {
     GRAVES.with_borrow_mut(|graves| {
         let mut left = steps;
         while left > 0 {
@@ -55,8 +100,7 @@ pub fn shed(steps: usize) -> usize {
             }
             left = left.saturating_sub(STEP);
         }
-        left
-    })
+    });
 }
 
 fn is_memory_short() -> bool {

@@ -173,6 +173,9 @@ impl<'a> OpenKey<'a> {
         let Some(value) = self.value() else {
             return;
         };
+        if value.queue.is_haunted() {
+            graveyard::haunt(db, name);
+        }
         let at = attention_at(value, db, name, now);
         if at < value.armed_for {
             value.armed_for = at;
@@ -186,7 +189,7 @@ impl<'a> OpenKey<'a> {
 fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
     let queue = &value.queue;
     let waiting = waiters::kinds(db, name);
-    if queue.is_haunted() || (queue.is_disposable() && !waiting.any()) {
+    if queue.is_disposable() && !waiting.any() {
         return 0;
     }
     let delivery = waiting

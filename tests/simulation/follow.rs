@@ -99,6 +99,8 @@ impl Follower {
             applied.map_err(|error| format!("{effect:?} is refused: {error}"))?;
         }
         self.mint.raise_token(self.queue.token_floor());
+        // Some followers lag behind with it, up to the limit.
+        self.queue.bury(effects.len() % 3);
         Ok(())
     }
 }
