@@ -13,6 +13,7 @@ mod bpop_contract;
 mod del_purge;
 mod errors;
 mod events;
+mod freeing;
 mod leaving;
 mod look;
 mod nack_touch;

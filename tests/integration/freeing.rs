@@ -1,0 +1,90 @@
+//! Memory of large queues that go: given back in small steps, behind everything that is due, on
+//! masters and replicas alike.
+
+use crate::scene::{pair, Lines, Scene};
+use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
+
+const MANY: usize = 120_000;
+
+/// Ready jobs, and one that stays delayed.
+fn fill(client: &mut Raw, key: &str) {
+    client.run(&format!("DQ.ADD {key} stays x DELAY 100000000"));
+    for part in 0..MANY / 1000 {
+        for job in 0..1000 {
+            client.begin(&format!(
+                "DQ.ADD {key} a{part}-{job} some-payload TTL 100000000"
+            ));
+        }
+        (0..1000).for_each(|_| drop(client.read()));
+    }
+}
+
+fn integer(client: &mut Raw, line: &str) -> i64 {
+    match client.run(line) {
+        Reply::Integer(integer) => integer,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn used(server: &Server) -> u64 {
+    server.number("memory", "used_memory")
+}
+
+/// A waiter on another queue is served long before a large queue is freed: freeing comes last.
+#[test]
+fn waiters_do_not_wait_for_it() {
+    for removal in ["DEL big", "DQ.PURGE big ALL", "DQ.PURGE big READY"] {
+        let server = Server::builder()
+            .config("lazyfree-lazy-user-del", "no")
+            .start();
+        let mut client = server.raw();
+        let before = used(&server);
+        fill(&mut client, "big");
+        let full = used(&server);
+        let mut waiting = server.waiting("DQ.BPOP small 0");
+        client.begin(removal);
+        client.begin("DQ.ADD small job x");
+        (0..2).for_each(|_| drop(client.read()));
+        waiting.read();
+        let left = used(&server);
+        assert!(
+            left > before + (full - before) / 2,
+            "{removal}: freed first, {before} {full} {left}"
+        );
+        wait_until("the memory is given back", PATIENCE, || {
+            used(&server) < before + (full - before) / 10
+        });
+    }
+}
+
+/// A replica has no say in its queues, but frees what its master had purged.
+#[test]
+fn replicas_free_what_was_purged() {
+    let (master, replica) = pair(Server::builder());
+    let mut client = master.raw();
+    fill(&mut client, "q");
+    replica.wait_for_offset_of(&master);
+    let mut on_replica = replica.raw();
+    let full = integer(&mut on_replica, "MEMORY USAGE q");
+    client.run("DQ.PURGE q READY");
+    client.run("RENAME q r");
+    wait_until("the purged jobs are freed", PATIENCE, || {
+        integer(&mut on_replica, "MEMORY USAGE r") < full / 10
+    });
+    replica.assert_same_data_as(&master);
+}
+
+/// What is purged and not yet freed is not copied.
+#[test]
+fn copies_take_only_what_is_there() {
+    let server = Server::start();
+    let mut client = server.raw();
+    fill(&mut client, "q");
+    let full = integer(&mut client, "MEMORY USAGE q");
+    client.run("MULTI");
+    client.run("DQ.PURGE q READY");
+    client.run("COPY q copy");
+    client.run("EXEC");
+    assert!(integer(&mut client, "MEMORY USAGE copy") < full / 10);
+    assert_eq!(integer(&mut client, "DQ.LEN copy"), 1);
+}
