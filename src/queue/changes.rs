@@ -32,6 +32,69 @@ fn check_id(id: &[u8]) -> Result<(), QueueError> {
     Ok(())
 }
 
+/// What of a job a change may change.
+#[derive(Clone, Copy)]
+struct Course {
+    place: Place,
+    life: Life,
+    due: u64,
+    priority: i32,
+}
+
+impl Course {
+    /// How the job stands afterwards; `death` is its place in the order of dying, if it died.
+    fn changed(mut self, change: Change, death: u64) -> Self {
+        let life = &mut self.life;
+        match change {
+            Change::Reserved {
+                token,
+                deadline,
+                lease_ms,
+            } => {
+                life.attempts = life.attempts.saturating_add(1);
+                (life.token, life.at, life.lease_ms) = (token, deadline, lease_ms);
+                self.place = Place::Reserved;
+            }
+            Change::Touched { deadline, lease_ms } => {
+                (life.at, life.lease_ms) = (deadline, lease_ms);
+            }
+            Change::TimedOut => {
+                life.at = 0;
+                self.place = Place::Scheduled;
+            }
+            Change::Nacked {
+                due,
+                priority,
+                attempts,
+            } => {
+                (life.attempts, life.token, life.at, life.lease_ms) = (attempts, 0, 0, 0);
+                (self.due, self.priority, self.place) = (due, priority, Place::Scheduled);
+            }
+            Change::Died { at, cause } => {
+                (life.at, life.death) = (at, death);
+                if let Death::Nacked { priority } = cause {
+                    (life.token, life.lease_ms) = (0, 0);
+                    self.priority = priority;
+                }
+                self.place = Place::Dead;
+            }
+            Change::Rescheduled { due } => {
+                (life.token, life.lease_ms) = (0, 0);
+                self.due = due;
+            }
+            Change::Kicked { due } => {
+                *life = Life {
+                    expires: life.expires,
+                    ..Life::default()
+                };
+                (self.due, self.place) = (due, Place::Scheduled);
+            }
+            Change::Removed { .. } => {}
+        }
+        self
+    }
+}
+
 impl Queue {
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
@@ -249,73 +312,22 @@ impl Queue {
             return self.remove(handle);
         }
         self.unlink(handle);
-        let mut life = self.jobs.life(handle);
-        let mut due = self.jobs.due(handle);
-        let mut priority = self.jobs.terms(handle).priority;
-        let place = match change {
-            Change::Reserved {
-                token,
-                deadline,
-                lease_ms,
-            } => {
-                life.attempts = life.attempts.saturating_add(1);
-                life.token = token;
-                self.token = self.token.max(token);
-                (life.at, life.lease_ms) = (deadline, lease_ms);
-                Place::Reserved
-            }
-            Change::Touched { deadline, lease_ms } => {
-                (life.at, life.lease_ms) = (deadline, lease_ms);
-                Place::Reserved
-            }
-            Change::TimedOut => {
-                life.at = 0;
-                Place::Scheduled
-            }
-            Change::Nacked {
-                due: new_due,
-                priority: new_priority,
-                attempts,
-            } => {
-                (due, priority) = (new_due, new_priority);
-                (life.attempts, life.token, life.at, life.lease_ms) = (attempts, 0, 0, 0);
-                Place::Scheduled
-            }
-            Change::Died { at, cause } => {
-                self.deaths += 1;
-                (life.at, life.death) = (at, self.deaths);
-                if let Death::Nacked {
-                    priority: new_priority,
-                } = cause
-                {
-                    (life.token, life.lease_ms) = (0, 0);
-                    priority = new_priority;
-                }
-                Place::Dead
-            }
-            Change::Rescheduled { due: new_due } => {
-                due = new_due;
-                (life.token, life.lease_ms) = (0, 0);
-                Place::Scheduled
-            }
-            Change::Kicked { due: new_due } => {
-                due = new_due;
-                let expires = life.expires;
-                life = Life {
-                    expires,
-                    ..Life::default()
-                };
-                Place::Scheduled
-            }
-            Change::Removed { .. } => return,
+        self.deaths += u64::from(matches!(change, Change::Died { .. }));
+        let before = Course {
+            place: self.jobs.place(handle),
+            life: self.jobs.life(handle),
+            due: self.jobs.due(handle),
+            priority: self.jobs.terms(handle).priority,
         };
-        if priority != self.jobs.terms(handle).priority {
-            self.jobs.set_priority(handle, priority);
+        let after = before.changed(change, self.deaths);
+        self.token = self.token.max(after.life.token);
+        if after.priority != before.priority {
+            self.jobs.set_priority(handle, after.priority);
         }
-        self.jobs.set_life(handle, life);
-        self.jobs.set_due(handle, due);
-        self.jobs.set_place(handle, place);
-        self.link(handle, place);
+        self.jobs.set_life(handle, after.life);
+        self.jobs.set_due(handle, after.due);
+        self.jobs.set_place(handle, after.place);
+        self.link(handle, after.place);
     }
 
     pub(super) fn remove(&mut self, handle: Handle) {

@@ -39,6 +39,7 @@
 //! nodes themselves and links. No two neighbours below a link node are both small, so however entries were
 //! removed, arrays take about twice what full ones would. A segment of nodes stays until its last node goes.
 
+mod check;
 mod level;
 
 use level::{rank, Level, Node};
@@ -576,67 +577,6 @@ impl Skiplist<ReadyKey> {
                 None => return only.take(),
             }
         })
-    }
-}
-
-/// What must hold, in full.
-impl<K: Key> Skiplist<K> {
-    pub fn check_invariants(&self, tie: impl Fn(u32) -> u64) -> Result<(), String> {
-        let order: Vec<_> = self
-            .iter()
-            .map(|(key, handle)| (key, (tie(handle), handle)))
-            .collect();
-        ensure(
-            order.windows(2).all(|w| w[0] < w[1]),
-            "entries out of order",
-        )?;
-        ensure(order.len() == self.len, "wrong length")?;
-        self.bottom.check()?;
-        // How many entries come before each node of the level below.
-        let mut starts: Vec<usize> = self.bottom.firsts().collect();
-        let mut children: Vec<u32> = self.bottom.ids().collect();
-        for (depth, level) in self.uppers.iter().enumerate() {
-            level.check()?;
-            let links = level.nodes_from(level.first).flat_map(Node::items);
-            ensure(
-                links.map(|(_, l)| l.child).eq(children.iter().copied()),
-                "links miss nodes",
-            )?;
-            let links = level.nodes_from(level.first).flat_map(Node::items);
-            for ((key, link), start) in links.zip(&starts) {
-                let below = &order[*start..];
-                let below = &below[..below.len().min(link.span as usize)];
-                ensure(
-                    below.iter().map(|(k, _)| k.floor()).min() == Some(link.floor),
-                    "wrong floor",
-                )?;
-                ensure(link.span == self.measure(depth, link.child).0, "wrong span")?;
-                let separator = (key, link.tie);
-                let parts =
-                    *start == 0 || (order[start - 1] < separator && separator <= order[*start]);
-                ensure(parts, "separator parts nothing")?;
-                let below = depth.checked_sub(1).map(|d| &self.uppers[d][link.child]);
-                let differs = below.is_some_and(|n| (n.keys()[0], n.values()[0].tie) != separator);
-                ensure(*start == 0 || !differs, "separator differs below")?;
-            }
-            starts = level.firsts().map(|link| starts[link]).collect();
-            children = level.ids().collect();
-        }
-        ensure(children.len() == 1 || self.is_empty(), "more than one top")?;
-        ensure(
-            self.uppers
-                .last()
-                .is_none_or(|top| top[top.first].len() > 1),
-            "top skips nothing",
-        )
-    }
-}
-
-fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
-    if holds {
-        Ok(())
-    } else {
-        Err(otherwise.to_string())
     }
 }
 

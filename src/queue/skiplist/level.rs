@@ -1,6 +1,7 @@
 //! The nodes of one level, their items, and the arena they live in: see the picture in the parent.
 
-use super::{ensure, Key, Link, NIL, NODE, RUN, SEGMENT};
+use super::check::ensure;
+use super::{Key, Link, NIL, NODE, RUN, SEGMENT};
 use std::iter;
 use std::mem;
 use std::ops::{Index, IndexMut};
