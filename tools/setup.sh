@@ -31,8 +31,9 @@ has_libclang() { # bindgen loads the library, and that needs its own headers
 
 has_server() { tools/server.sh >/dev/null 2>&1; }
 
-has_fetch() {
-    command -v curl >/dev/null && { command -v unzip >/dev/null || command -v python3 >/dev/null; }
+has_fetch() { # to get packages of PyPI
+    command -v python3 >/dev/null || return 1
+    python3 -c 'import pip' 2>/dev/null || python3 -c 'import ensurepip, venv' 2>/dev/null
 }
 
 has_lint() { "$CARGO" clippy --version >/dev/null 2>&1 && "$CARGO" fmt --version >/dev/null 2>&1; }
@@ -60,8 +61,7 @@ packages() { # need -> packages
         apt-get:cc) echo gcc libc6-dev ;;
         apt-get:libclang) echo libclang-dev ;;
         apt-get:server) echo redis-tools ;;
-        apt-get:fetch) echo curl ca-certificates unzip ;;
-        apt-get:python) echo python3 python3-venv ;;
+        apt-get:fetch | apt-get:python) echo python3 python3-venv ca-certificates ;;
         dnf:cc) echo gcc glibc-devel ;;
         dnf:libclang) echo clang-devel ;;
         dnf:server) if dnf -q info valkey >/dev/null 2>&1; then echo valkey; else echo redis; fi ;;
@@ -69,9 +69,8 @@ packages() { # need -> packages
         pacman:libclang) echo clang ;;
         pacman:server) echo valkey ;;
         brew:server) echo redis ;;
-        dnf:python | brew:python) echo python3 ;;
-        pacman:python) echo python ;;
-        dnf:fetch | pacman:fetch) echo curl unzip ;;
+        dnf:python | brew:python | dnf:fetch | brew:fetch) echo python3 ;;
+        pacman:python | pacman:fetch) echo python ;;
     esac
 }
 
@@ -81,7 +80,7 @@ by_hand() { # need -> what to get where no package manager helps
         cc) echo "a C compiler, with the C library's headers (macOS: xcode-select --install)" ;;
         libclang) echo "libclang, with its headers (macOS: xcode-select --install)" ;;
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
-        fetch) echo "curl, and unzip or python3" ;;
+        fetch) echo "python3 with pip, or with its venv module" ;;
         python) echo "python3 with its venv module, or with redis-py" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
     esac
