@@ -3,6 +3,7 @@
 use super::change;
 use super::parse::{at_least, millis, syntax_error};
 use crate::queue::add::When;
+use crate::server::clock::now;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
@@ -16,15 +17,13 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     } else {
         return Err(syntax_error());
     };
-    when.instant(crate::server::clock::now())?;
+    // From one reading of the clock, whether or not there is a queue to be asked.
+    let due = when.instant(now())?;
     let moved = change(ctx, args, |queue, now, effects| {
-        let due = when.instant(now)?;
         let ids = (4..args.len()).filter_map(|at| args.get(at));
-        Ok::<_, Refusal>(
-            ids.filter(|id| queue.reschedule(id, due, now, effects))
-                .count(),
-        )
+        ids.filter(|id| queue.reschedule(id, due, now, effects))
+            .count()
     })?;
-    ctx.reply_integer(moved.transpose()?.unwrap_or(0) as i64);
+    ctx.reply_integer(moved.unwrap_or(0) as i64);
     Ok(())
 }

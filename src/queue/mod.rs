@@ -8,6 +8,8 @@
 //! The way of a job: [`add`] → [`schedule`] → ([`settle`], called by the server's timer) →
 //! [`deliver`] → gone.
 
+#![forbid(unsafe_code)]
+
 pub mod add;
 pub mod changes;
 pub mod clock;

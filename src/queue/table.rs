@@ -45,7 +45,6 @@
 //! including, the cursor that it returns. So the calls from 0 to 0 cover all ranks, and an entry
 //! that stays throughout is visited by the one call whose interval has its rank. A cursor holds
 //! under the same seed. Every number is safe as a cursor; it strictly rises, so every scan ends.
-#![forbid(unsafe_code)]
 
 use std::hint::select_unpredictable;
 

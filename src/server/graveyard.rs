@@ -53,7 +53,7 @@ pub fn haunt(db: c_int, name: &[u8]) {
     timer::arm(0);
 }
 
-/// The databases have changed places, or a key its name: where ghosts were, they may be there now.
+/// The databases have changed places: where ghosts were in one, they may be in the other now.
 pub fn swap(a: c_int, b: c_int) {
     HAUNTED.with_borrow_mut(|haunted| {
         let moved = haunted.iter().filter(|(db, _)| *db == a || *db == b);

@@ -5,7 +5,7 @@ use dq::queue::job::{Life, Place, State, Terms};
 use dq::queue::settings::{Rate, Settings};
 
 use crate::probe::show;
-use crate::scene::{pair, Dice, Lines, Scene};
+use crate::scene::{pair, Dice, Lines, Scene, WORDS};
 use crate::support::{raw, skipped, wait_until, Raw, Reply, Server, PATIENCE};
 
 /// The checksum that ends a DUMP payload: Jones' CRC-64, as the server reckons it.
@@ -154,7 +154,7 @@ fn hostile_arguments() {
         "DQ.RESUME",
         "DQ.APPLY",
     ];
-    let words: &[&str] = &[
+    let mut words = vec![
         "q",
         "r",
         "s",
@@ -185,36 +185,14 @@ fn hostile_arguments() {
         "1 ",
         "+1",
         "00",
-        "NX",
-        "XX",
-        "REPLACE",
-        "DELAY",
-        "AT",
-        "PRIORITY",
-        "TTR",
-        "ATTEMPTS",
-        "BACKOFF",
-        "TTL",
-        "COUNT",
-        "ID",
-        "NOACK",
-        "TOKEN",
-        "SILENT",
-        "FAIL",
-        "FATAL",
         "WITHTOKENS",
-        "UNRESERVED",
         "DELAYED",
-        "READY",
         "RESERVED",
-        "DEAD",
         "ALL",
         "FROM",
         "TO",
         "STATE",
         "MATCH",
-        "IDS",
-        "MAXLEN",
         "DEADLEN",
         "DEDUPE",
         "MAXRESERVED",
@@ -226,6 +204,7 @@ fn hostile_arguments() {
         "\\",
         "**********************a",
     ];
+    words.extend(WORDS);
     client.says("SET s string", "+OK");
     for round in 0..ROUNDS {
         let name = dice.pick(names);
@@ -237,7 +216,7 @@ fn hostile_arguments() {
                 1 => b"\0\xff\r\n".to_vec(),
                 2 => vec![b'x'; 1 + 1024 * (dice.below(3) as usize)],
                 _ if at == 0 => b"q".to_vec(),
-                _ => dice.pick(words).as_bytes().to_vec(),
+                _ => dice.pick(&words).as_bytes().to_vec(),
             });
         }
         if *name == *"DQ.BPOP" {

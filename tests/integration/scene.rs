@@ -122,6 +122,32 @@ impl Delivery {
     }
 }
 
+/// Words that commands know, for random ones.
+pub const WORDS: [&str; 22] = [
+    "NX",
+    "XX",
+    "REPLACE",
+    "DELAY",
+    "AT",
+    "PRIORITY",
+    "TTR",
+    "ATTEMPTS",
+    "BACKOFF",
+    "TTL",
+    "COUNT",
+    "ID",
+    "NOACK",
+    "TOKEN",
+    "SILENT",
+    "FAIL",
+    "FATAL",
+    "UNRESERVED",
+    "IDS",
+    "READY",
+    "DEAD",
+    "MAXLEN",
+];
+
 /// What the server says of its clients and of its work.
 pub trait Scene {
     fn blocked(&self) -> usize;

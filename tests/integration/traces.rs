@@ -1,33 +1,9 @@
 //! Random commands, valid and not: an error has changed nothing, and what changes nothing is not seen.
 
 use crate::probe::Probe;
-use crate::scene::Dice;
+use crate::scene::{Dice, WORDS};
 
 const IDS: [&str; 5] = ["a", "b", "c", "WITHTOKENS", "\\x00"];
-const WORDS: [&str; 22] = [
-    "NX",
-    "XX",
-    "REPLACE",
-    "DELAY",
-    "AT",
-    "PRIORITY",
-    "TTR",
-    "ATTEMPTS",
-    "BACKOFF",
-    "TTL",
-    "COUNT",
-    "ID",
-    "NOACK",
-    "TOKEN",
-    "SILENT",
-    "FAIL",
-    "FATAL",
-    "UNRESERVED",
-    "IDS",
-    "READY",
-    "DEAD",
-    "MAXLEN",
-];
 /// Durations are long or impossible, so that time does nothing meanwhile.
 const NUMBERS: [&str; 9] = [
     "0",
