@@ -28,7 +28,7 @@ use crate::queue::Queue;
 use crate::server::clock;
 use crate::server::ffi::{Args, Ctx, RawString, Refusal};
 use crate::server::keyspace::OpenKey;
-use crate::server::propagate::with_effects;
+use crate::server::propagate::with_command_effects;
 use crate::server::value;
 
 /// Changes the queue under the command's key, which is its first argument; `None` where there is no
@@ -51,7 +51,7 @@ fn change_named<T>(
 ) -> Result<Option<T>, Refusal> {
     let mut open = OpenKey::open(ctx, key)?;
     let now = clock::now();
-    with_effects(|effects| {
+    with_command_effects(ctx, |effects| {
         let Some(value) = open.value() else {
             return Ok(None);
         };
@@ -74,7 +74,7 @@ fn change_or_create<T>(
     };
     let mut open = OpenKey::open(ctx, key)?;
     let now = clock::now();
-    with_effects(|effects| {
+    with_command_effects(ctx, |effects| {
         if let Some(value) = open.value() {
             value.announce(now, effects);
             let result = change(&mut value.queue, now, effects);
@@ -111,7 +111,7 @@ fn look(
         show(open.queue().map(|queue| &*queue), now);
         return Ok(());
     }
-    with_effects(|effects| {
+    with_command_effects(ctx, |effects| {
         if let Some(queue) = open.queue() {
             queue.settle(now, SETTLE_BUDGET, effects);
         }

@@ -252,6 +252,10 @@ impl Change {
 #[derive(Default)]
 pub struct Effects {
     bytes: Vec<u8>,
+    /// Nobody reads the bytes, and there are none.
+    unheard: bool,
+    /// Whether anything happened at all.
+    any: bool,
     events: u16,
     /// Over all that went through here: never cleared.
     pub totals: Totals,
@@ -262,6 +266,10 @@ const BUFFER_KEPT: usize = 64 * 1024;
 
 impl Effects {
     pub fn push(&mut self, effect: &Effect<'_>) {
+        self.any = true;
+        if self.unheard {
+            return;
+        }
         if self.bytes.is_empty() {
             self.bytes.push(EFFECTS_VERSION);
         }
@@ -273,12 +281,21 @@ impl Effects {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        !self.any
     }
 
-    /// Readable by [`decode`].
+    /// Readable by [`decode`], unless nobody was to hear of them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Those that follow need not be encoded: nobody will read them.
+    pub fn leave_unheard(&mut self) {
+        self.unheard = true;
+    }
+
+    pub fn is_unheard(&self) -> bool {
+        self.unheard
     }
 
     /// Each event once, however many jobs raised it.
@@ -295,6 +312,8 @@ impl Effects {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT);
+        self.unheard = false;
+        self.any = false;
         self.events = 0;
     }
 }

@@ -3,7 +3,7 @@
 
 use super::ffi::{api, bytes_of, guarded, Ctx, RawString, OK};
 use super::keyspace::OpenKey;
-use super::{attention, deadlines, graveyard, waiters};
+use super::{attention, deadlines, graveyard, listeners, waiters};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
 
@@ -21,7 +21,7 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
             Some(on_keyspace_event)
         )
     };
-    let events: [(u64, raw::RedisModuleEventCallback); 4] = [
+    let events: [(u64, raw::RedisModuleEventCallback); 7] = [
         (raw::REDISMODULE_EVENT_LOADING, Some(on_loading)),
         (raw::REDISMODULE_EVENT_FLUSHDB, Some(on_flush)),
         (raw::REDISMODULE_EVENT_SWAPDB, Some(on_swap)),
@@ -29,6 +29,9 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
             raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
             Some(on_role_change),
         ),
+        (raw::REDISMODULE_EVENT_FORK_CHILD, Some(on_news)),
+        (raw::REDISMODULE_EVENT_CONFIG, Some(on_news)),
+        (raw::REDISMODULE_EVENT_REPLICA_CHANGE, Some(on_news)),
     ];
     keyspace == OK
         && events.into_iter().all(|(id, callback)| {
@@ -81,6 +84,7 @@ unsafe extern "C" fn on_loading(
             // SAFETY: the server passes a live context.
             let ctx = unsafe { Ctx::new(ctx) };
             attention::role_is(ctx.flags().is_master());
+            listeners::may_have_come();
         } else {
             deadlines::clear(None);
         }
@@ -130,5 +134,16 @@ unsafe extern "C" fn on_role_change(
     guarded("the role event", (), || {
         let now_master = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
         attention::role_is(now_master);
+        listeners::may_have_come();
     });
+}
+
+/// A snapshot was forked, a setting changed, a replica came: somebody may read on from here.
+unsafe extern "C" fn on_news(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    _sub: u64,
+    _data: *mut c_void,
+) {
+    listeners::may_have_come();
 }

@@ -93,6 +93,9 @@ impl Flags {
                 | raw::REDISMODULE_CTX_FLAGS_LUA,
         )
     }
+    pub fn has_aof(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_AOF)
+    }
     pub fn is_cluster(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_CLUSTER)
     }

@@ -13,6 +13,7 @@ pub mod ffi;
 pub mod graveyard;
 pub mod info;
 pub mod keyspace;
+pub mod listeners;
 pub mod propagate;
 pub mod timer;
 pub mod value;

@@ -1,7 +1,7 @@
 //! Effects to replication, AOF, WATCH and keyspace events; and from there back into a queue.
 
 use super::ffi::{api, log, Ctx, RawString};
-use super::{clock, graveyard};
+use super::{clock, graveyard, listeners};
 use crate::queue::effect::{decode, Effect, Effects, Event};
 use crate::queue::error::QueueError;
 use crate::queue::job::{INSTANT_MAX, SEQ_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};
@@ -49,10 +49,25 @@ pub fn events_are_wanted() -> bool {
     enabled & raw::REDISMODULE_NOTIFY_MODULE as c_int != 0
 }
 
+/// As [`with_effects`], for a command: they are encoded only if somebody may read them.
+pub fn with_command_effects<T>(ctx: Ctx<'_>, use_them: impl FnOnce(&mut Effects) -> T) -> T {
+    with_effects(|effects| {
+        if !listeners::any(ctx) {
+            effects.leave_unheard();
+        }
+        use_them(effects)
+    })
+}
+
 /// Tells everybody what happened to the key, after it happened.
 pub fn publish(ctx: Ctx<'_>, key: RawString, effects: &Effects) {
     if !effects.is_empty() {
-        ctx.replicate(APPLY, key, effects.bytes());
+        if effects.is_unheard() {
+            // Goes nowhere either, but is counted as a change, for the server's save points.
+            ctx.replicate_verbatim();
+        } else {
+            ctx.replicate(APPLY, key, effects.bytes());
+        }
         ctx.signal_modified(key);
     }
     for event in effects.events() {

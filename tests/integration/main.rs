@@ -15,6 +15,7 @@ mod errors;
 mod events;
 mod freeing;
 mod leaving;
+mod listeners;
 mod look;
 mod nack_touch;
 mod order;
