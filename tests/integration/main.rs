@@ -10,6 +10,7 @@ mod ack;
 mod add;
 mod atomic;
 mod bpop_contract;
+mod company;
 mod del_purge;
 mod errors;
 mod events;
