@@ -10,7 +10,7 @@ use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX, TOKEN
 use super::rate::RateWindow;
 use super::schedule::Standing;
 use super::settings::{check_terms, Settings};
-use super::store::NewJob;
+use super::store::{Course, NewJob};
 use super::Queue;
 use std::sync::Arc;
 
@@ -32,19 +32,28 @@ fn check_id(id: &[u8]) -> Result<(), QueueError> {
     Ok(())
 }
 
-/// What of a job a change may change.
+/// Where a job is, and on which lists by which keys.
 #[derive(Clone, Copy)]
-struct Course {
-    place: Place,
-    life: Life,
-    due: u64,
+struct Position {
+    course: Course,
     priority: i32,
 }
 
-impl Course {
+impl Position {
+    fn standing(self) -> Standing {
+        Standing {
+            priority: self.priority,
+            due: self.course.due,
+        }
+    }
+
     /// How the job stands afterwards; `death` is its place in the order of dying, if it died.
     fn changed(mut self, change: Change, death: u64) -> Self {
-        let life = &mut self.life;
+        let Course {
+            place,
+            due: job_due,
+            life,
+        } = &mut self.course;
         match change {
             Change::Reserved {
                 token,
@@ -53,14 +62,14 @@ impl Course {
             } => {
                 life.attempts = life.attempts.saturating_add(1);
                 (life.token, life.at, life.lease_ms) = (token, deadline, lease_ms);
-                self.place = Place::Reserved;
+                *place = Place::Reserved;
             }
             Change::Touched { deadline, lease_ms } => {
                 (life.at, life.lease_ms) = (deadline, lease_ms);
             }
             Change::TimedOut => {
                 life.at = 0;
-                self.place = Place::Scheduled;
+                *place = Place::Scheduled;
             }
             Change::Nacked {
                 due,
@@ -68,7 +77,7 @@ impl Course {
                 attempts,
             } => {
                 (life.attempts, life.token, life.at, life.lease_ms) = (attempts, 0, 0, 0);
-                (self.due, self.priority, self.place) = (due, priority, Place::Scheduled);
+                (*job_due, *place, self.priority) = (due, Place::Scheduled, priority);
             }
             Change::Died { at, cause } => {
                 (life.at, life.death) = (at, death);
@@ -76,18 +85,18 @@ impl Course {
                     (life.token, life.lease_ms) = (0, 0);
                     self.priority = priority;
                 }
-                self.place = Place::Dead;
+                *place = Place::Dead;
             }
             Change::Rescheduled { due } => {
                 (life.token, life.lease_ms) = (0, 0);
-                self.due = due;
+                *job_due = due;
             }
             Change::Kicked { due } => {
                 *life = Life {
                     expires: life.expires,
                     ..Life::default()
                 };
-                (self.due, self.place) = (due, Place::Scheduled);
+                (*job_due, *place) = (due, Place::Scheduled);
             }
             Change::Removed { .. } => {}
         }
@@ -235,10 +244,24 @@ impl Queue {
     }
 
     pub(super) fn insert(&mut self, job: NewJob<'_>) {
-        let place = job.place;
+        let at = Position {
+            course: Course {
+                place: job.place,
+                due: job.due,
+                life: job.life,
+            },
+            priority: job.terms.priority,
+        };
         self.bury_namesake(job.id);
         let handle = self.jobs.insert(job);
-        self.link(handle, place);
+        self.link(handle, at);
+    }
+
+    fn position(&self, handle: Handle) -> Position {
+        Position {
+            course: self.jobs.course(handle),
+            priority: self.jobs.terms(handle).priority,
+        }
     }
 
     /// Whether the change is one that the job's place allows, with numbers within bounds.
@@ -311,49 +334,36 @@ impl Queue {
             }
             return self.remove(handle);
         }
-        self.unlink(handle);
+        let before = self.position(handle);
+        self.unlink(handle, before);
         self.deaths += u64::from(matches!(change, Change::Died { .. }));
-        let before = Course {
-            place: self.jobs.place(handle),
-            life: self.jobs.life(handle),
-            due: self.jobs.due(handle),
-            priority: self.jobs.terms(handle).priority,
-        };
         let after = before.changed(change, self.deaths);
-        self.token = self.token.max(after.life.token);
+        self.token = self.token.max(after.course.life.token);
         if after.priority != before.priority {
             self.jobs.set_priority(handle, after.priority);
         }
-        self.jobs.set_life(handle, after.life);
-        self.jobs.set_due(handle, after.due);
-        self.jobs.set_place(handle, after.place);
-        self.link(handle, after.place);
+        self.jobs.set_course(handle, after.course);
+        self.link(handle, after);
     }
 
     pub(super) fn remove(&mut self, handle: Handle) {
-        self.unlink(handle);
+        self.unlink(handle, self.position(handle));
         for ghosts in &mut self.ghosts {
             ghosts.freed(handle);
         }
         self.jobs.remove(handle);
     }
 
-    /// Puts a job into the lists that its fields name.
-    fn link(&mut self, handle: Handle, place: Place) {
+    /// Puts a job into the lists that its position names.
+    fn link(&mut self, handle: Handle, at: Position) {
         for ghosts in &mut self.ghosts {
             ghosts.linked(handle);
         }
         let jobs = &self.jobs;
         let seq = |handle| jobs.seq(handle);
-        let life = jobs.life(handle);
+        let Course { place, life, .. } = at.course;
         match place {
-            Place::Scheduled => {
-                let at = Standing {
-                    priority: jobs.terms(handle).priority,
-                    due: jobs.due(handle),
-                };
-                self.schedule.insert(at, handle, seq);
-            }
+            Place::Scheduled => self.schedule.insert(at.standing(), handle, seq),
             Place::Reserved => self.reserved.insert(life.at, handle, seq),
             Place::Dead => self.dead.insert(life.at, handle, |h| jobs.life(h).death),
         }
@@ -362,20 +372,13 @@ impl Queue {
         }
     }
 
-    /// Takes a job out of the lists that its fields name.
-    fn unlink(&mut self, handle: Handle) {
+    /// Takes a job out of the lists that its position names.
+    fn unlink(&mut self, handle: Handle, at: Position) {
         let jobs = &self.jobs;
         let seq = |handle| jobs.seq(handle);
-        let life = jobs.life(handle);
-        let place = jobs.place(handle);
+        let Course { place, life, .. } = at.course;
         let there = match place {
-            Place::Scheduled => {
-                let at = Standing {
-                    priority: jobs.terms(handle).priority,
-                    due: jobs.due(handle),
-                };
-                self.schedule.remove(at, handle, seq)
-            }
+            Place::Scheduled => self.schedule.remove(at.standing(), handle, seq),
             Place::Reserved => self.reserved.remove(life.at, handle, seq),
             Place::Dead => self.dead.remove(life.at, handle, |h| jobs.life(h).death),
         };

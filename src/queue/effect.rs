@@ -300,9 +300,12 @@ impl Effects {
 
     /// Each event once, however many jobs raised it.
     pub fn events(&self) -> impl Iterator<Item = Event> {
-        let events = self.events;
-        let raised = move |event: &Event| events & 1 << *event as u16 != 0;
-        Event::ALL.into_iter().filter(raised)
+        let mut events = self.events;
+        std::iter::from_fn(move || {
+            let next = *Event::ALL.get(events.trailing_zeros() as usize)?;
+            events &= events - 1;
+            Some(next)
+        })
     }
 
     pub fn has_events(&self) -> bool {

@@ -39,6 +39,14 @@ struct Rare {
     terms: Option<Box<Terms<'static>>>,
 }
 
+/// What of a job changes on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    pub place: Place,
+    pub due: u64,
+    pub life: Life,
+}
+
 /// A job about to be stored. Its id must not be there.
 pub struct NewJob<'a> {
     pub id: &'a [u8],
@@ -162,94 +170,88 @@ impl Store {
     }
 
     pub fn place(&self, handle: Handle) -> Place {
-        match word(self.bytes(handle), 0) >> PLACE_SHIFT & 3 {
-            0 => Place::Scheduled,
-            1 => Place::Reserved,
-            _ => Place::Dead,
-        }
+        place_of(word(self.bytes(handle), 0))
     }
 
-    pub fn set_place(&mut self, handle: Handle, place: Place) {
-        self.edit_word0(handle, |word0| {
-            word0 & !(3 << PLACE_SHIFT) | (place as u64) << PLACE_SHIFT
-        });
-    }
-
-    fn rare(&self, handle: Handle) -> Option<&Rare> {
-        let word0 = word(self.bytes(handle), 0);
+    fn rare(&self, word0: u64) -> Option<&Rare> {
         (word0 & HAS_RARE != 0)
             .then(|| self.rares.get((word0 & DUE_BITS) as u32))
             .flatten()
     }
 
-    fn rare_mut(&mut self, handle: Handle) -> Option<&mut Rare> {
-        let word0 = word(self.bytes(handle), 0);
+    fn rare_mut(&mut self, word0: u64) -> Option<&mut Rare> {
         (word0 & HAS_RARE != 0)
             .then(|| self.rares.get_mut((word0 & DUE_BITS) as u32))
             .flatten()
     }
 
-    pub fn due(&self, handle: Handle) -> u64 {
-        match self.rare(handle) {
-            Some(rare) => rare.due,
-            None => word(self.bytes(handle), 0) & DUE_BITS,
+    pub fn course(&self, handle: Handle) -> Course {
+        let word0 = word(self.bytes(handle), 0);
+        let (due, life) = match self.rare(word0) {
+            Some(rare) => (rare.due, rare.life),
+            None => (word0 & DUE_BITS, Life::default()),
+        };
+        Course {
+            place: place_of(word0),
+            due,
+            life,
         }
-    }
-
-    pub fn set_due(&mut self, handle: Handle, due: u64) {
-        debug_assert!(due <= INSTANT_MAX);
-        match self.rare_mut(handle) {
-            Some(rare) => rare.due = due,
-            None => self.edit_word0(handle, |word0| word0 & !DUE_BITS | due),
-        }
-    }
-
-    pub fn life(&self, handle: Handle) -> Life {
-        self.rare(handle).map_or(Life::default(), |rare| rare.life)
     }
 
     /// Keeps a rare part exactly where there is something to keep in it.
-    pub fn set_life(&mut self, handle: Handle, life: Life) {
-        let word0 = word(self.bytes(handle), 0);
-        if word0 & HAS_RARE == 0 {
-            if life != Life::default() {
-                let due = word0 & DUE_BITS;
-                let rare = self.rares.insert(Rare {
-                    due,
-                    life,
-                    terms: None,
-                });
-                self.edit_word0(handle, |w| w & !DUE_BITS | u64::from(rare) | HAS_RARE);
-            }
-        } else if life == Life::default() && word0 & OWN_TERMS == 0 {
-            let number = (word0 & DUE_BITS) as u32;
-            let due = self.rares.remove(number).map_or(0, |rare| rare.due);
-            self.edit_word0(handle, |w| w & !(DUE_BITS | HAS_RARE) | due);
-        } else if let Some(rare) = self.rare_mut(handle) {
-            rare.life = life;
+    pub fn set_course(&mut self, handle: Handle, course: Course) {
+        let Course { place, due, life } = course;
+        debug_assert!(due <= INSTANT_MAX);
+        let mut word0 = word(self.bytes(handle), 0);
+        if word0 & HAS_RARE != 0 && life == Life::default() && word0 & OWN_TERMS == 0 {
+            self.rares.remove((word0 & DUE_BITS) as u32);
+            word0 = word0 & !(DUE_BITS | HAS_RARE) | due;
+        } else if let Some(rare) = self.rare_mut(word0) {
+            (rare.due, rare.life) = (due, life);
+        } else if life != Life::default() {
+            word0 = self.with_rare(word0, due, life);
+        } else {
+            word0 = word0 & !DUE_BITS | due;
         }
+        let word0 = word0 & !(3 << PLACE_SHIFT) | (place as u64) << PLACE_SHIFT;
+        self.edit(handle, 0, |_| word0);
+    }
+
+    fn with_rare(&mut self, word0: u64, due: u64, life: Life) -> u64 {
+        let rare = self.rares.insert(Rare {
+            due,
+            life,
+            terms: None,
+        });
+        word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
+    }
+
+    pub fn due(&self, handle: Handle) -> u64 {
+        self.course(handle).due
+    }
+
+    pub fn life(&self, handle: Handle) -> Life {
+        self.course(handle).life
     }
 
     pub fn terms(&self, handle: Handle) -> &Terms<'static> {
-        if let Some(Rare {
-            terms: Some(own), ..
-        }) = self.rare(handle)
-        {
-            return own;
-        }
-        self.terms
-            .get((word(self.bytes(handle), 8) >> TERMS_SHIFT) as u16)
+        let bytes = self.bytes(handle);
+        let word0 = word(bytes, 0);
+        let own = (word0 & OWN_TERMS != 0).then(|| self.rare(word0)).flatten();
+        own.and_then(|rare| rare.terms.as_deref())
+            .unwrap_or_else(|| self.terms.get((word(bytes, 8) >> TERMS_SHIFT) as u16))
     }
 
     pub fn set_priority(&mut self, handle: Handle, priority: i32) {
+        let bytes = self.bytes(handle);
+        let (word0, old) = (word(bytes, 0), (word(bytes, 8) >> TERMS_SHIFT) as u16);
         if let Some(Rare {
             terms: Some(own), ..
-        }) = self.rare_mut(handle)
+        }) = self.rare_mut(word0)
         {
             own.priority = priority;
             return;
         }
-        let old = (word(self.bytes(handle), 8) >> TERMS_SHIFT) as u16;
         let terms = Terms {
             priority,
             ..self.terms.get(old).clone()
@@ -262,23 +264,14 @@ impl Store {
     }
 
     fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {
-        if self.rare(handle).is_none() {
-            let due = self.due(handle);
-            let rare = self.rares.insert(Rare {
-                due,
-                life: Life::default(),
-                terms: None,
-            });
-            self.edit_word0(handle, |w| w & !DUE_BITS | u64::from(rare) | HAS_RARE);
+        let mut word0 = word(self.bytes(handle), 0);
+        if word0 & HAS_RARE == 0 {
+            word0 = self.with_rare(word0, word0 & DUE_BITS, Life::default());
         }
-        if let Some(rare) = self.rare_mut(handle) {
+        if let Some(rare) = self.rare_mut(word0) {
             rare.terms = Some(Box::new(terms));
         }
-        self.edit_word0(handle, |w| w | OWN_TERMS);
-    }
-
-    fn edit_word0(&mut self, handle: Handle, change: impl FnOnce(u64) -> u64) {
-        self.edit(handle, 0, change);
+        self.edit(handle, 0, |_| word0 | OWN_TERMS);
     }
 
     fn edit(&mut self, handle: Handle, at: usize, change: impl FnOnce(u64) -> u64) {
@@ -357,6 +350,14 @@ fn word(bytes: &[u8], at: usize) -> u64 {
         .map_or(0, u64::from_le_bytes)
 }
 
+fn place_of(word0: u64) -> Place {
+    match word0 >> PLACE_SHIFT & 3 {
+        0 => Place::Scheduled,
+        1 => Place::Reserved,
+        _ => Place::Dead,
+    }
+}
+
 fn id_len(bytes: &[u8]) -> usize {
     ((word(bytes, 0) >> ID_LEN_SHIFT) as usize & (ID_MAX - 1)) + 1
 }
@@ -413,10 +414,10 @@ mod tests {
             (0, Place::Scheduled, Life::default()),
             (5, Place::Reserved, life),
         ] {
-            store.set_due(job, due);
-            store.set_life(job, life);
-            store.set_place(job, place);
+            let course = Course { place, due, life };
+            store.set_course(job, course);
             store.set_priority(job, due as i32);
+            assert_eq!(store.course(job), course);
             assert_eq!(store.find(&longest), Some(job));
             assert_eq!(store.payload(job), b"\0payload\xff");
             assert_eq!((store.due(job), store.place(job)), (due, place));
