@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""A job moved to another queue, in one atomic step: at any moment it is in exactly one of them.
+
+Kept: id, payload, state, due, priority, ttr, when it expires (to a few milliseconds), and how many attempts and
+which steps of the ladder are left. Not kept: the number of attempts made, which begins at 0 again; the place
+among jobs of equal priority and due.
+"""
+
+from dq import Queue, demo
+
+# A script, not MULTI: there DQ.DEL would go on where DQ.ADD was refused, and the job would be lost.
+MOVE = """
+local fields, job = redis.call('DQ.GET', KEYS[1], ARGV[1]), {}
+if not fields then return 'absent' end
+for n = 1, #fields, 2 do job[fields[n]] = fields[n + 1] end
+if job.state == 'reserved' or job.state == 'dead' then return job.state end
+
+-- DQ.ADD begins with no attempts. So the new job may make those that are left, on the ladder's steps that are left.
+-- (0 is without limit. A job that has none left is dead.)
+local attempts = job['max-attempts']
+if attempts > 0 then attempts = attempts - job.attempts end
+local steps, first = {}, math.min(job.attempts + 1, math.max(1, #job.backoff))
+for n = first, #job.backoff do steps[#steps + 1] = job.backoff[n] end
+
+local add = {'DQ.ADD', KEYS[2], ARGV[1], job.payload, 'AT', job.due, 'PRIORITY', job.priority, 'TTR', job.ttr,
+             'ATTEMPTS', attempts, 'BACKOFF', #steps}
+for _, step in ipairs(steps) do add[#add + 1] = step end
+if job.expires then
+    local time = redis.call('TIME')
+    add[#add + 1] = 'TTL'
+    add[#add + 1] = math.max(1, job.expires - time[1] * 1000 - math.floor(time[2] / 1000))
+end
+if not redis.call(unpack(add)) then return 'refused' end     -- an error (MAXLEN) ends the script here, too
+redis.call('DQ.DEL', KEYS[1], ARGV[1])
+return 'moved'
+"""
+
+
+def move(source, target, id):
+    """'moved', or why not: 'absent'; 'reserved' (a worker has it); 'dead' (DQ.KICK it first); 'refused' (the target
+    holds or remembers that id). Raises redis.ResponseError if the target is full."""
+    if source.key == target.key:
+        raise ValueError("the same queue")
+    return source.db.register_script(MOVE)(keys=[source.key, target.key], args=[id])
+
+
+if __name__ == "__main__":
+    db, options = demo(__doc__, delay=60)
+    night, day = Queue(db, "{demo:jobs}:night"), Queue(db, "{demo:jobs}:day")
+    night.add("report", "of May", "DELAY", int(options.delay * 1000), "PRIORITY", -1, "ATTEMPTS", 3, "TTL", 3_600_000)
+    print(move(night, day, "report"), day.get("report"))
+    print(move(night, day, "report"))
+    day.run("DEL", "report")

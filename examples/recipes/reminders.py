@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Reminders 15 minutes before a meeting, which may be moved or cancelled at any moment.
+
+The job carries no time: the worker reads the calendar, so what it sends is what holds then.
+"""
+
+import time
+
+from dq import Later, Queue, demo, in_background, now_ms, work
+
+BEFORE_MS = 15 * 60 * 1000
+
+
+def schedule(queue, calendar, meeting, start_ms, before_ms=BEFORE_MS):
+    """A new meeting, or another time for one that is there."""
+    queue.db.hset(calendar, meeting, start_ms)
+    due = start_ms - before_ms      # one in the past: at once
+    if queue.run("RESCHEDULE", "AT", max(0, due), meeting) == 0:
+        # No job waits: the meeting is new, or it was reminded of already, or a worker is just at it.
+        # REPLACE is right for all of them: it ends that worker's token, so its ack leaves the new job alone.
+        queue.add(meeting, "", "AT", max(0, due), "REPLACE")
+
+
+def cancel(queue, calendar, meeting):
+    queue.db.hdel(calendar, meeting)
+    queue.run("DEL", meeting)
+
+
+def remind(queue, calendar, job, send, before_ms=BEFORE_MS):
+    """The handler."""
+    start = queue.db.hget(calendar, job.id)
+    if start is None:
+        return                      # cancelled while the job was on its way to us
+    early_ms = int(start) - before_ms - now_ms()
+    if early_ms > 0:
+        raise Later(early_ms)       # moved while the job was on its way to us
+    send(job.id, int(start))
+
+
+def reminder(queue, calendar, send, stop=None, before_ms=BEFORE_MS, **waits):
+    """The worker."""
+    work(queue, lambda job: remind(queue, calendar, job, send, before_ms), stop, **waits)
+
+
+if __name__ == "__main__":
+    db, options = demo(__doc__, before=1)
+    queue, calendar = Queue(db, "demo:reminders"), "demo:calendar"
+    before_ms, noon = int(options.before * 1000), now_ms() + 2 * int(options.before * 1000)
+    schedule(queue, calendar, "standup", noon, before_ms)
+    schedule(queue, calendar, "review", noon, before_ms)
+    schedule(queue, calendar, "lunch", noon, before_ms)
+    schedule(queue, calendar, "standup", noon + 1000, before_ms)
+    cancel(queue, calendar, "lunch")
+    send = lambda meeting, start: print(f"{meeting} begins in {(start - now_ms()) / 1000:.2f} s")
+    with in_background(reminder, queue, calendar, send, before_ms=before_ms, wait_s=1):
+        while queue.run("LEN"):
+            time.sleep(0.05)
+    db.delete(calendar)

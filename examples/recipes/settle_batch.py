@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Everything that is due at one instant, in batches: a thousand jobs per round trip and per transaction of
+the database instead of one.
+"""
+
+import os, sqlite3, tempfile, time
+
+from dq import Queue, demo, in_background
+
+BATCH = 1_000
+
+
+def open_ledger(path):
+    ledger = sqlite3.connect(path, timeout=30)
+    ledger.execute("CREATE TABLE IF NOT EXISTS settled (trade TEXT PRIMARY KEY, amount INTEGER NOT NULL)")
+    return ledger
+
+
+def settle_batch(queue, ledger, jobs):
+    """Returns how many of them were still ours when they were done. The lease must last for a whole batch."""
+    good = []
+    with ledger:
+        for job in jobs:
+            try:
+                amount = int(job.payload)
+            except ValueError:
+                queue.nack(job, "FATAL")    # a bad one does not hold up the others
+                continue
+            # A trade that was settled already, in a batch whose ack was lost, stays as it is.
+            ledger.execute("INSERT OR IGNORE INTO settled VALUES (?, ?)", (job.id, amount))
+            good.append(job)
+    return queue.ack(*good) if good else 0
+
+
+def settler(queue, path, stop, batch=BATCH, wait_s=5):
+    """The worker. DQ.BPOP gives what is ready, at most a batch: it does not wait until a batch is full."""
+    ledger = open_ledger(path)
+    while not stop.is_set():
+        if jobs := queue.take_many(batch, wait_s):
+            settle_batch(queue, ledger, jobs)
+
+
+if __name__ == "__main__":
+    db, options = demo(__doc__, due=1)
+    queue = Queue(db, "demo:trades")
+    midnight = int((time.time() + options.due) * 1000)
+    pipe = db.pipeline(transaction=False)
+    for n in range(10_000):
+        pipe.execute_command("DQ.ADD", queue.key, f"trade:{n}", n, "AT", midnight)
+    pipe.execute()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "ledger")
+        with in_background(settler, queue, path, wait_s=1):
+            while queue.run("LEN"):
+                time.sleep(0.01)
+            late_ms = time.time() * 1000 - midnight
+        count, total = open_ledger(path).execute("SELECT COUNT(*), SUM(amount) FROM settled").fetchone()
+    print(f"{count} trades, {total} in all, settled {late_ms:.0f} ms after their instant")

@@ -1,0 +1,194 @@
+"""Debounce, batches, moving a job, and a job that recurs."""
+
+import redis
+
+from support import Recipe, wait_until
+
+import debounce, move_job, recurring, settle_batch
+from dq import in_background, now_ms, settle
+
+
+class Debounce(Recipe):
+    def dues_after_edits(self, edit):
+        """{due less the instant of the last edit} after many edits, and how many jobs there are."""
+        queue = self.queue()
+        for _ in range(50):
+            edit(queue)
+            last = self.server_ms()
+        return queue.get("doc")["due"] - last, queue.run("LEN")
+
+    def check(self, edit):
+        off, jobs = self.dues_after_edits(edit)
+        self.assertEqual(jobs, 1)
+        self.assertGreaterEqual(off, 45_000, "the due follows the last edit")
+
+    def test_many_edits_one_job(self):
+        self.check(lambda queue: debounce.edited(queue, "doc", 60_000))
+        self.db.flushall()
+        self.check(lambda queue: debounce.edited_bounded(queue, "doc", 60_000, 600_000))
+
+    def test_one_that_does_not_follow_is_seen(self):
+        with self.assertRaises(AssertionError):
+            self.check(lambda queue: queue.add("doc", "", "AT", self.server_ms() + 30_000))
+
+    def test_not_put_off_for_ever(self):
+        queue = self.queue()
+        debounce.edited_bounded(queue, "doc", 60_000, 70_000)
+        first = int(queue.get("doc")["payload"])
+        queue.add("doc", first - 50_000, "DELAY", 60_000, "REPLACE")     # as if the first edit were 50 s ago
+        debounce.edited_bounded(queue, "doc", 60_000, 70_000)
+        self.assertEqual(queue.get("doc")["due"], first + 20_000)
+
+    def test_an_edit_while_it_is_indexed_is_not_missed(self):
+        queue = self.queue()
+        debounce.edited_bounded(queue, "doc", 1)
+        job = queue.take()
+        debounce.edited_bounded(queue, "doc", 60_000, 600_000)
+        self.assertEqual(queue.ack(job), 0)
+        self.assertEqual(queue.get("doc")["state"], "delayed")
+        self.assertGreater(queue.get("doc")["due"], self.server_ms() + 50_000, "counted from that edit")
+
+
+class SettleBatch(Recipe):
+    def test_all_due_at_one_instant(self):
+        queue, ledger = self.queue(), settle_batch.open_ledger(self.path)
+        due = self.server_ms() + 200
+        for n in range(250):
+            queue.add(f"trade:{n}", n, "AT", due)
+        queue.add("trade:bad", "no number", "AT", due)
+        with in_background(settle_batch.settler, queue, self.path, batch=100, wait_s=0.1):
+            self.wait_for_len(queue)
+        self.assertEqual(ledger.execute("SELECT COUNT(*), SUM(amount) FROM settled").fetchone(), (250, 249 * 125))
+        self.assertEqual(queue.get("trade:bad")["state"], "dead")
+
+    def test_a_lost_ack_settles_nothing_twice(self):
+        queue, ledger = self.queue(), settle_batch.open_ledger(self.path)
+        for n in range(3):
+            queue.add(f"trade:{n}", 10, "TTR", 30)
+        stale = queue.take_many(10)
+        again = wait_until("the end of the leases", lambda: queue.run("LEN", "READY") == 3) and queue.take_many(10)
+        self.assertEqual(settle_batch.settle_batch(queue, ledger, stale), 0, "not ours any more")
+        self.assertEqual(settle_batch.settle_batch(queue, ledger, again), 3)
+        self.assertEqual(ledger.execute("SELECT COUNT(*), SUM(amount) FROM settled").fetchone(), (3, 30))
+
+
+def lossy_move(source, target, id):
+    """What the recipe warns of: the same in MULTI, where one command may fail and the next goes on."""
+    job = source.get(id)
+    pipe = source.db.pipeline(transaction=True)
+    pipe.execute_command("DQ.ADD", target.key, id, job["payload"], "AT", job["due"])
+    pipe.execute_command("DQ.DEL", source.key, "UNRESERVED", id)
+    pipe.execute()
+
+
+class MoveJob(Recipe):
+    KEPT = ("id", "payload", "state", "due", "priority", "ttr")
+
+    def pair(self):
+        return self.queue("{m}:source"), self.queue("{m}:target")
+
+    def test_all_fields(self):
+        source, target = self.pair()
+        target.run("CFGSET", "TTR", 1, "ATTEMPTS", 9, "BACKOFF", 1, 9)      # must not reach the job
+        options = ("DELAY", 600_000, "PRIORITY", -2147483648, "TTR", 4_000_000_000, "TTL", 5_000_000)
+        source.add("full", "\x00 payload \u00e9", *options, "ATTEMPTS", 4, "BACKOFF", 3, 11, 12, 13)
+        source.add("bare", "")
+        for id in ("full", "bare"):
+            before = source.get(id)
+            self.assertEqual(move_job.move(source, target, id), "moved")
+            after = target.get(id)
+            self.assertEqual([after[field] for field in self.KEPT], [before[field] for field in self.KEPT])
+            self.assertEqual((after["max-attempts"], after["backoff"]), (before["max-attempts"], before["backoff"]))
+            if before["expires"]:
+                self.assertAlmostEqual(after["expires"], before["expires"], delta=1000)
+            else:
+                self.assertIsNone(after["expires"])
+            self.assertIsNone(source.get(id))
+            self.assertEqual(move_job.move(source, target, id), "absent")
+
+    def failed(self, queue, times, *options):
+        queue.add("a", "", *options)
+        for _ in range(times):
+            queue.nack(queue.take())
+            queue.run("RESCHEDULE", "DELAY", 0, "a")
+
+    def test_attempts_and_ladder_that_are_left(self):
+        source, target = self.pair()
+        for failures, left, steps in ((0, 5, [100, 200, 300]), (1, 4, [200, 300]), (2, 3, [300]), (4, 1, [300])):
+            self.failed(source, failures, "ATTEMPTS", 5, "BACKOFF", 3, 100, 200, 300)
+            self.assertEqual(move_job.move(source, target, "a"), "moved")
+            job = target.get("a")
+            self.assertEqual((job["max-attempts"], job["backoff"]), (left, steps))
+            target.run("DEL", "a")
+        self.failed(source, 2, "BACKOFF", 1, 7)
+        move_job.move(source, target, "a")
+        self.assertEqual((target.get("a")["max-attempts"], target.get("a")["backoff"]), (0, [7]))
+
+    def test_refused_and_nothing_changed(self):
+        source, target = self.pair()
+        for id in ("there", "reserved", "dead"):
+            source.add(id, id, "PRIORITY", {"there": 2, "reserved": 0, "dead": 1}[id])
+        reserved, dead = source.take(), source.take()
+        source.nack(dead, "FATAL")
+        target.add("there", "another")
+        answers = {id: move_job.move(source, target, id) for id in ("there", "reserved", "dead", "none")}
+        self.assertEqual(answers, {"there": "refused", "reserved": "reserved", "dead": "dead", "none": "absent"})
+        self.assertEqual((source.ack(reserved), target.get("there")["payload"]), (1, "another"))
+        with self.assertRaises(ValueError):
+            move_job.move(source, source, "there")
+
+    def test_a_full_target_loses_nothing(self):
+        source, target = self.pair()
+        target.run("CFGSET", "MAXLEN", 1)
+        target.add("first")
+        for move, lost in ((move_job.move, False), (lossy_move, True)):
+            source.add("a")
+            with self.assertRaises(redis.ResponseError):
+                move(source, target, "a")
+            self.assertEqual((source.get("a") or target.get("a")) is None, lost, move.__name__)
+
+
+class Recurring(Recipe):
+    def test_on_the_grid_and_once(self):
+        queue, ran = self.queue(), []
+        self.assertEqual([recurring.start(queue, "report", "x", 100) for _ in range(3)], [True, False, False])
+        first = queue.get("report")["due"]
+        self.assertEqual(first % 100, 0)
+        handle = lambda job: ran.append((job.payload, now_ms()))
+        with in_background(recurring.clockwork, queue, handle, every_ms=100, wait_s=0.1):
+            wait_until("four runs", lambda: len(ran) >= 4)
+        job = queue.get("report")
+        self.assertEqual((queue.run("LEN"), job["due"] % 100, job["attempts"]), (1, 0, 0))
+        self.assertEqual({payload for payload, _ in ran}, {"x"})
+        self.assertEqual(len({at // 100 for _, at in ran}), len(ran), "one run to an instant")
+
+    def test_deleted_while_it_runs_it_does_not_come_back(self):
+        queue = self.queue()
+        queue.add("report")
+        job = queue.take()
+        queue.run("DEL", "report")
+        self.assertFalse(recurring.again(queue, job))
+        self.assertIsNone(queue.get("report"))
+        # What MULTI with an ack and an add makes of it:
+        pipe = self.db.pipeline(transaction=True)
+        pipe.execute_command("DQ.ACK", queue.key, "WITHTOKENS", job.id, job.token)
+        pipe.execute_command("DQ.ADD", queue.key, job.id, "", "DELAY", 1000)
+        pipe.execute()
+        self.assertIsNotNone(queue.get("report"))
+
+    def test_too_slow_it_is_another_workers(self):
+        queue = self.queue()
+        queue.add("report", "", "TTR", 20)
+        slow, other = queue.take(), queue.take()
+        self.assertFalse(recurring.again(queue, slow))
+        self.assertTrue(recurring.again(queue, other))
+        self.assertEqual(queue.run("LEN"), 1)
+
+    def test_a_run_that_fails_is_tried_again_soon(self):
+        queue = self.queue()
+        recurring.start(queue, "report")
+        queue.run("RESCHEDULE", "DELAY", 0, "report")
+        settle(queue, queue.take(), lambda job: 1 / 0)
+        due = queue.get("report")["due"]
+        self.assertLessEqual(due, self.server_ms() + recurring.RETRY_MS + 1)
+        self.assertEqual(queue.get("report")["attempts"], 1)
