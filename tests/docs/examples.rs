@@ -70,27 +70,27 @@ impl<'a> Session<'a> {
 
 /// A reply that is not the documented one.
 #[derive(Debug)]
-struct Difference {
+pub struct Difference {
     line: usize,
     command: String,
     documented: Vec<String>,
     came: Vec<String>,
 }
 
-struct Runner {
+pub struct Runner {
     server: Server,
     cli: PathBuf,
 }
 
 impl Runner {
-    fn start() -> Runner {
+    pub fn start() -> Runner {
         Runner {
             server: Server::start(),
             cli: cli(),
         }
     }
 
-    fn differences(&self, text: &str) -> Vec<Difference> {
+    pub fn differences(&self, text: &str) -> Vec<Difference> {
         let sessions = sessions(text);
         let differences = sessions.iter().flat_map(|session| self.run(session));
         differences.collect()

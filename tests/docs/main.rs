@@ -1,5 +1,5 @@
 //! docs/commands.md says what is true: its examples are run, and what it says about each command is
-//! compared with what a server with the module says.
+//! compared with what a server with the module says. So are the README's minute with redis-cli.
 //!
 //! `DQ_DOCS=write cargo test --test docs` puts the replies that came into the examples.
 
@@ -8,6 +8,7 @@
 mod support;
 
 mod examples;
+mod readme;
 mod told;
 
 use std::path::PathBuf;
