@@ -16,11 +16,16 @@ TEST = DQ_MODULE='$(MODULE)' $(CARGO) test --no-default-features
 BENCH = DQ_MODULE='$(MODULE)' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
 	$(CARGO) bench -q --no-default-features --bench bench --
 
+# For packagers: DESTDIR is put before all paths that are written, and not into those that are told.
+PREFIX ?= /usr/local
+MODULE_FOLDER ?= $(PREFIX)/lib/redis/modules
+
 export CARGO
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-11s %s\n", $$1, $$2 }'
-	@echo "Settings: PORT=6380 (run), DQ_SERVER=path/to/redis-server (run, test, demo), SERVERS='paths' (test-all)"
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@echo "Settings: PORT=6380 (run), DQ_SERVER=path/to/redis-server (run, test, demo), SERVERS='paths' (test-all),"
+	@echo "PREFIX=/usr/local (install, uninstall)"
 
 run: ## a server with the module on port 6379, in the foreground, data in ./data
 	@tools/port.sh $(PORT)
@@ -43,6 +48,14 @@ demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server 
 build: ## the module, target/release/libdq.so
 	@tools/setup.sh cargo cc libclang
 	@$(CARGO) build --release
+
+# Through sudo, what `make build` has built: root may have no cargo, and should own nothing in target.
+install: ## the module, without symbols, into PREFIX/lib/redis/modules; DESTDIR=... for packagers
+	@[ -n "$$SUDO_USER" ] && [ -e '$(MODULE)' ] || $(MAKE) --no-print-directory build
+	@tools/install.sh '$(MODULE)' '$(MODULE_FOLDER)' '$(DESTDIR)'
+
+uninstall: ## takes it away again
+	@tools/install.sh -u '$(MODULE)' '$(MODULE_FOLDER)' '$(DESTDIR)'
 
 lint: ## formatting and clippy; a warning is an error
 	@tools/setup.sh cargo cc libclang lint
@@ -74,8 +87,15 @@ test-all: ## the tests that need a server, against each one found
 	done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
+test-recipes: ## docs/recipes.md and `make install`, against DQ_SERVER, or the system's
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && for tests in recipes install; do \
+		DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" -B -m unittest discover -s tests/$$tests || exit 1; \
+	done
+
 clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test demo build lint bench bench-quick servers test-all clean
+.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes clean
