@@ -4,7 +4,7 @@
 use super::ffi::{Ctx, OwnString};
 use super::keyspace::{OpenKey, Value};
 use super::waiters::{Handover, OwnDelivery, Taken};
-use super::{clock, config, deadlines, graveyard, propagate, timer, waiters};
+use super::{clock, config, deadlines, foreign, graveyard, propagate, timer, waiters};
 use crate::queue::clock::Now;
 use crate::queue::deliver::Pop;
 use crate::queue::effect::Effects;
@@ -14,8 +14,6 @@ use std::ffi::c_int;
 
 /// While clients are paused nothing may be propagated.
 const PAUSED_RETRY_MS: u64 = 10;
-/// A key in a slot that is not ours, or not ours yet.
-const FOREIGN_RETRY_MS: u64 = 100;
 
 thread_local! {
     /// On a replica queues wait for their master: only waits end.
@@ -53,7 +51,7 @@ pub fn look(ctx: Ctx<'_>) {
     if flags.is_master() && ctx.is_paused() {
         timer::look_again_in(PAUSED_RETRY_MS);
     } else if flags.is_master() {
-        left = attend_all(ctx, left);
+        left = attend_all(ctx, foreign::ask(ctx, left));
     }
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
@@ -86,7 +84,13 @@ fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
 
 /// Arms the timer for what comes next.
 fn rearm() {
-    let deadline = IS_MASTER.get().then(deadlines::next).flatten();
+    let of_master = || {
+        deadlines::next()
+            .into_iter()
+            .chain(foreign::next_ask())
+            .min()
+    };
+    let deadline = IS_MASTER.get().then(of_master).flatten();
     if !graveyard::is_empty() {
         timer::look_again_in(1);
     }
@@ -124,7 +128,7 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn 
     }
     let raw_name = OwnString::new(name);
     if ctx.flags().is_cluster() && !ctx.owns_slot_of(raw_name.raw()) {
-        deadlines::set(db, name, now.ms() + FOREIGN_RETRY_MS);
+        foreign::park(ctx, db, &raw_name);
         return Turn::default();
     }
     let Ok(mut open) = OpenKey::open(ctx, raw_name.raw()) else {

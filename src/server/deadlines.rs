@@ -4,6 +4,13 @@
 //! Entries are hints. A key that has gone, or has nothing to do, is looked at once too often and no
 //! more; what must hold is the other way: no key without an entry at or before the instant at which
 //! it needs attention. A name stands at most once in a database.
+//!
+//! Keys of a cluster's slot that another node serves are parked: they stand behind all instants, slot
+//! by slot, so that one of them can be asked for all, and they all come back together.
+//!
+//! ```text
+//!   by_instant:  ...1700 a  ...1755 b | FOREIGN + 93  c d e | FOREIGN + 5461  f | IDLE  g h
+//! ```
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +22,11 @@ type Name = Arc<[u8]>;
 
 /// Later than any instant: nothing to do until something happens.
 pub const IDLE: u64 = u64::MAX - 1;
+
+/// A cluster has that many slots.
+const SLOTS: u64 = 16384;
+/// The keys of slot n stand at this + n.
+const FOREIGN: u64 = IDLE - SLOTS;
 
 #[derive(Default)]
 struct Database {
@@ -51,6 +63,27 @@ impl Database {
         if let Some((name, instant)) = self.by_name.remove_entry(name) {
             self.by_instant.remove(&(instant, name));
         }
+    }
+
+    /// The first parked key of that slot or a later one, and its slot.
+    fn parked_from(&self, slot: u64) -> Option<(u64, &Name)> {
+        let start: (u64, Name) = (FOREIGN + slot, Arc::default());
+        let (at, name) = self.by_instant.range(start..).next()?;
+        (*at < IDLE).then(|| (at - FOREIGN, name))
+    }
+
+    /// Makes up to `count` parked keys of the slot due now; returns how many there were.
+    fn unpark(&mut self, slot: u64, count: usize) -> usize {
+        for done in 0..count {
+            match self.parked_from(slot) {
+                Some((of, name)) if of == slot => {
+                    let name = Arc::clone(name);
+                    self.set(&name, 0);
+                }
+                _ => return done,
+            }
+        }
+        count
     }
 }
 
@@ -112,7 +145,35 @@ pub fn next() -> Option<u64> {
     DEADLINES.with_borrow(|d| {
         d.next()
             .map(|(instant, ..)| instant)
-            .filter(|&at| at < IDLE)
+            .filter(|&at| at < FOREIGN)
+    })
+}
+
+/// The key is not ours to look at before its slot is.
+pub fn park(db: c_int, name: &[u8], slot: u16) {
+    set(db, name, FOREIGN + u64::from(slot));
+}
+
+/// The first slot from that one on that has parked keys, and one of them.
+pub fn parked_from(slot: u16) -> Option<(u16, c_int, Arc<[u8]>)> {
+    DEADLINES.with_borrow(|d| {
+        let firsts = d.databases.iter().filter_map(|(&db, database)| {
+            let (of, name) = database.parked_from(slot.into())?;
+            Some((of as u16, db, name))
+        });
+        let (of, db, name) = firsts.min_by_key(|&(of, ..)| of)?;
+        Some((of, db, Arc::clone(name)))
+    })
+}
+
+/// Makes up to `count` parked keys of the slot due now; returns how many there were.
+pub fn unpark(slot: u16, count: usize) -> usize {
+    DEADLINES.with_borrow_mut(|d| {
+        let mut done = 0;
+        for database in d.databases.values_mut() {
+            done += database.unpark(slot.into(), count - done);
+        }
+        done
     })
 }
 

@@ -282,6 +282,27 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_IsKeysPositionRequest, self.raw) != 0 }
     }
 
+    /// The key's slot, in a cluster.
+    pub fn slot_of(self, key: RawString) -> u16 {
+        // SAFETY: the format names a C string and a module string; the reply is freed here.
+        unsafe {
+            let reply = api!(
+                RedisModule_Call,
+                self.raw,
+                c"CLUSTER".as_ptr(),
+                c"cs".as_ptr(),
+                c"KEYSLOT".as_ptr(),
+                key
+            );
+            if reply.is_null() {
+                return 0;
+            }
+            let slot = api!(RedisModule_CallReplyInteger, reply);
+            api!(RedisModule_FreeCallReply, reply);
+            slot.clamp(0, 16383) as u16
+        }
+    }
+
     /// Whether this node serves the key's slot, in a cluster: a keyed call is refused where not.
     pub fn owns_slot_of(self, key: RawString) -> bool {
         // SAFETY: the format names one module string; the reply is freed here.
@@ -372,6 +393,11 @@ impl OwnString {
 
     pub fn raw(&self) -> RawString {
         self.0
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the string is ours, and nobody appends to it.
+        unsafe { bytes_of(self.0) }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod config;
 pub mod deadlines;
 pub mod events;
 pub mod ffi;
+pub mod foreign;
 pub mod graveyard;
 pub mod info;
 pub mod keyspace;

@@ -1,0 +1,98 @@
+//! Keys in slots of the cluster that this node does not serve: on their way to us, or left behind. They
+//! are parked in `deadlines`, and one key per slot is asked for all of them, so that what it costs does
+//! not grow with the queues.
+
+use super::ffi::{Ctx, OwnString};
+use super::{clock, deadlines};
+use std::cell::Cell;
+use std::ffi::c_int;
+
+/// Between two rounds of asking; so long may queues wait whose slot has become ours.
+const PAUSE_MS: u64 = 100;
+/// Slots asked about at a time: about as many microseconds. As a rule there is one, the one that moves.
+const SLOTS_AT_ONCE: usize = 100;
+
+#[derive(Clone, Copy)]
+struct Asking {
+    /// The instant at which to go on, or u64::MAX where nothing is parked.
+    at: u64,
+    /// The slot to go on from.
+    from: u16,
+    /// A slot has become ours, so others may have, too: their turn comes without a pause, until a
+    /// round has found none.
+    hurries: bool,
+    /// Whether this round has found one.
+    found: bool,
+}
+
+thread_local! {
+    static ASKING: Cell<Asking> = const {
+        Cell::new(Asking { at: u64::MAX, from: 0, hurries: false, found: false })
+    };
+}
+
+/// The key's slot is not ours: it comes back when it is.
+pub fn park(ctx: Ctx<'_>, db: c_int, name: &OwnString) {
+    deadlines::park(db, name.bytes(), ctx.slot_of(name.raw()));
+    let mut asking = ASKING.get();
+    if asking.at == u64::MAX {
+        asking.at = clock::now().ms() + PAUSE_MS;
+        ASKING.set(asking);
+    }
+}
+
+/// When to ask again.
+pub fn next_ask() -> Option<u64> {
+    Some(ASKING.get().at).filter(|&at| at < u64::MAX)
+}
+
+/// Asks, if it is time, and gives the keys of slots that are ours now to the timer. Takes at most so
+/// many steps, and returns how many are left.
+pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
+    let mut asking = ASKING.get();
+    let now_ms = clock::now().ms();
+    if now_ms < asking.at {
+        return steps;
+    }
+    for _ in 0..SLOTS_AT_ONCE {
+        let Some((slot, db, name)) = deadlines::parked_from(asking.from) else {
+            end_round(&mut asking);
+            break;
+        };
+        if steps == 0 {
+            break;
+        }
+        steps -= 1;
+        if is_ours(ctx, db, &name) {
+            asking.hurries = true;
+            asking.found = true;
+            let came = deadlines::unpark(slot, steps);
+            steps -= came;
+            if steps == 0 {
+                // The slot may have more.
+                asking.from = slot;
+                break;
+            }
+        }
+        asking.from = slot + 1;
+    }
+    if asking.at < u64::MAX {
+        asking.at = now_ms + if asking.hurries { 1 } else { PAUSE_MS };
+    }
+    ASKING.set(asking);
+    steps
+}
+
+fn end_round(asking: &mut Asking) {
+    asking.hurries &= asking.found;
+    asking.found = false;
+    asking.from = 0;
+    if deadlines::parked_from(0).is_none() {
+        asking.at = u64::MAX;
+        asking.hurries = false;
+    }
+}
+
+fn is_ours(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> bool {
+    ctx.select_db(db) && ctx.owns_slot_of(OwnString::new(name).raw())
+}
