@@ -1,9 +1,9 @@
 //! What happens to keys without a command of ours: loading, flushing, swapping, renaming, a change
 //! of role. Nothing is changed here; keys are noted down for the timer to look at.
 
-use super::ffi::{api, bytes_of, guarded, Ctx, RawString, OK};
+use super::ffi::{api, bytes_of, guarded, valkey, Ctx, RawString, OK};
 use super::keyspace::OpenKey;
-use super::{attention, deadlines, graveyard, listeners, waiters};
+use super::{attention, deadlines, foreign, graveyard, listeners, waiters};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
 
@@ -21,7 +21,7 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
             Some(on_keyspace_event)
         )
     };
-    let events: [(u64, raw::RedisModuleEventCallback); 7] = [
+    let mut events: Vec<(u64, raw::RedisModuleEventCallback)> = vec![
         (raw::REDISMODULE_EVENT_LOADING, Some(on_loading)),
         (raw::REDISMODULE_EVENT_FLUSHDB, Some(on_flush)),
         (raw::REDISMODULE_EVENT_SWAPDB, Some(on_swap)),
@@ -33,6 +33,10 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
         (raw::REDISMODULE_EVENT_CONFIG, Some(on_news)),
         (raw::REDISMODULE_EVENT_REPLICA_CHANGE, Some(on_news)),
     ];
+    if ctx.has_atomic_slot_migration() {
+        let event = valkey::EVENT_ATOMIC_SLOT_MIGRATION;
+        events.push((event, Some(on_slot_migration)));
+    }
     keyspace == OK
         && events.into_iter().all(|(id, callback)| {
             let event = raw::RedisModuleEvent { id, dataver: 1 };
@@ -146,4 +150,17 @@ unsafe extern "C" fn on_news(
     _data: *mut c_void,
 ) {
     listeners::may_have_come();
+}
+
+unsafe extern "C" fn on_slot_migration(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    sub: u64,
+    _data: *mut c_void,
+) {
+    guarded("the slot migration event", (), || {
+        if sub == valkey::SUBEVENT_IMPORT_COMPLETED {
+            foreign::slots_have_come();
+        }
+    });
 }

@@ -30,6 +30,13 @@ pub type RawString = *mut raw::RedisModuleString;
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
+/// What `valkeymodule.h` of 9.1 has and `redismodule.h` has not.
+pub mod valkey {
+    pub const OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
+    pub const EVENT_ATOMIC_SLOT_MIGRATION: u64 = 19;
+    pub const SUBEVENT_IMPORT_COMPLETED: u64 = 4;
+}
+
 /// Runs a callback's body so that a panic, which is a bug, ends it and not the server.
 pub fn guarded<T>(what: &str, otherwise: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -117,12 +124,35 @@ impl<'a> Ctx<'a> {
     }
 
     /// At load: errors while reading a dump are ours to answer, and a key counts as modified when we
-    /// say so.
+    /// say so. Valkey 9.1 moves slots at once only where all modules say that they can bear it.
     pub fn set_module_options(self) {
-        let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+        let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
             | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;
+        if self.has_atomic_slot_migration() {
+            options |= valkey::OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION;
+        }
         // SAFETY: live context.
         unsafe { api!(RedisModule_SetModuleOptions, self.raw, options as c_int) };
+    }
+
+    /// Whether modules may be asked to bear it. The number of the option may mean something else to a
+    /// server of the other family.
+    pub fn has_atomic_slot_migration(self) -> bool {
+        // SAFETY: takes no arguments; Redis 7.0 lacks it.
+        let known = unsafe { raw::RedisModule_GetModuleOptionsAll.map(|all| all()) };
+        let known = known.unwrap_or_default() as u32;
+        known & valkey::OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION != 0 && self.is_valkey()
+    }
+
+    fn is_valkey(self) -> bool {
+        // SAFETY: live context; the data are freed here, and the field's text with them.
+        unsafe {
+            let data = api!(RedisModule_GetServerInfo, self.raw, c"server".as_ptr());
+            let field = c"valkey_version".as_ptr();
+            let version = api!(RedisModule_ServerInfoGetFieldC, data, field);
+            api!(RedisModule_FreeServerInfo, self.raw, data);
+            !version.is_null()
+        }
     }
 
     /// At load. The key is the first argument; a command that asks for `getkeys-api` tells more.

@@ -3,7 +3,7 @@
 //! not grow with the queues.
 
 use super::ffi::{Ctx, OwnString};
-use super::{clock, deadlines};
+use super::{attention, clock, deadlines};
 use std::cell::Cell;
 use std::ffi::c_int;
 
@@ -44,6 +44,21 @@ pub fn park(ctx: Ctx<'_>, db: c_int, name: &OwnString) {
 /// When to ask again.
 pub fn next_ask() -> Option<u64> {
     Some(ASKING.get().at).filter(|&at| at < u64::MAX)
+}
+
+/// Slots have become ours: asks about all, now.
+pub fn slots_have_come() {
+    let mut asking = ASKING.get();
+    if asking.at < u64::MAX {
+        asking = Asking {
+            at: 0,
+            from: 0,
+            hurries: true,
+            found: false,
+        };
+        ASKING.set(asking);
+        attention::arm(0);
+    }
 }
 
 /// Asks, if it is time, and gives the keys of slots that are ours now to the timer. Takes at most so
