@@ -128,7 +128,10 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn 
     }
     let raw_name = OwnString::new(name);
     if ctx.flags().is_cluster() && !ctx.owns_slot_of(raw_name.raw()) {
-        foreign::park(ctx, db, &raw_name);
+        // Where clients wait there may be no key, and nothing to come back to.
+        if OpenKey::db_of_queue(ctx, raw_name.raw()).is_some() {
+            foreign::park(ctx, db, &raw_name);
+        }
         return Turn::default();
     }
     let Ok(mut open) = OpenKey::open(ctx, raw_name.raw()) else {

@@ -37,6 +37,10 @@ impl Cluster {
         cluster
     }
 
+    pub fn ports(&self) -> Vec<u16> {
+        self.nodes.iter().map(Server::port).collect()
+    }
+
     fn meet_all(&self) {
         let mut client = self.nodes[0].connect();
         for node in &self.nodes[1..] {
@@ -167,6 +171,52 @@ impl Cluster {
             cmd!(source, "MIGRATE", host, port, nothing, 0, 10_000, "KEYS", keys);
         }
         self.finish_move(slot, from, to);
+    }
+}
+
+/// Valkey 9.1's way of moving slots: all at once, at the end of a copy.
+impl Cluster {
+    /// Whether the servers have it, and let modules take part.
+    pub fn moves_atomically(&self) -> bool {
+        let version = self.nodes[0].version();
+        version.is_valkey() && version.at_least(9, 1)
+    }
+
+    #[track_caller]
+    pub fn begin_atomic_move(&self, slot: u16, from: usize, to: usize) {
+        let target = self.id(to);
+        cmd!(
+            self.nodes[from].connect(),
+            "CLUSTER",
+            "MIGRATESLOTS",
+            "SLOTSRANGE",
+            slot,
+            slot,
+            "NODE",
+            target
+        );
+    }
+
+    #[track_caller]
+    pub fn move_slot_atomically(&self, slot: u16, from: usize, to: usize) {
+        self.begin_atomic_move(slot, from, to);
+        for node in [to, from] {
+            self.wait_for_migration(node, &["success"]);
+        }
+    }
+
+    /// Waits until the node's latest migration is in one of these states.
+    #[track_caller]
+    pub fn wait_for_migration(&self, node: usize, states: &[&str]) {
+        let mut client = self.nodes[node].connect();
+        wait_until(format!("the migration is {states:?}"), PATIENCE, || {
+            let migrations = cmd!(client, "CLUSTER", "GETSLOTMIGRATIONS");
+            let migrations: Vec<HashMap<String, String>> =
+                redis::from_redis_value(migrations).expect("maps");
+            // The latest is the first.
+            let state = migrations.first().and_then(|latest| latest.get("state"));
+            state.is_some_and(|state| states.contains(&state.as_str()))
+        });
     }
 }
 

@@ -1,0 +1,172 @@
+//! Slots that move: one key after the other, as `redis-cli --cluster reshard` does it, and at once, as
+//! Valkey 9.1 can.
+
+use std::time::Duration;
+
+use crate::scene::{let_pass, now_ms, Delivery, Lines, Scene};
+use crate::support::cluster::Cluster;
+use crate::support::{wait_until, Raw, Server, PATIENCE};
+use crate::traffic::Traffic;
+
+/// How a slot is moved.
+type Move = fn(&Cluster, u16, usize, usize);
+
+/// Those that the servers know.
+fn moves(cluster: &Cluster) -> Vec<Move> {
+    let mut moves: Vec<Move> = vec![Cluster::move_slot];
+    if cluster.moves_atomically() {
+        moves.push(Cluster::move_slot_atomically);
+    }
+    moves
+}
+
+/// The queue's part of the digest.
+pub fn digest(client: &mut Raw, key: &str) -> Vec<String> {
+    client.words(&format!("DEBUG DIGEST-VALUE {key}"))
+}
+
+#[track_caller]
+pub fn popped(client: &mut Raw, line: &str) -> Delivery {
+    client.begin(line);
+    client.delivery()
+}
+
+/// A queue with everything that it can hold, nothing of which comes to pass for a minute.
+fn fill(client: &mut Raw, key: &str) {
+    for line in [
+        "DQ.CFGSET {} DEDUPE 600000 MAXLEN 1000 DEADLEN 10 BACKOFF 2 10 20",
+        "DQ.ADD {} done x",
+        "DQ.POP {}",
+        "DQ.ACK {} done",
+        "DQ.ADD {} dies x ATTEMPTS 1",
+        "DQ.POP {}",
+        "DQ.NACK {} dies FATAL",
+        "DQ.ADD {} leased x TTR 600000",
+        "DQ.POP {}",
+        "DQ.ADD {} ready x PRIORITY 3 TTL 600000",
+        "DQ.ADD {} later x DELAY 600000 PRIORITY -5",
+        "DQ.PAUSE {} 600000",
+    ] {
+        client.run(&line.replace("{}", key));
+    }
+}
+
+/// All of it arrives, tokens and memory included; the old side has nothing left, and does nothing.
+#[test]
+fn a_queue_moves_with_all_that_it_holds() {
+    let cluster = Cluster::start(3);
+    for (number, move_slot) in moves(&cluster).into_iter().enumerate() {
+        let (still, timed) = (&format!("{{{number}}}still"), &format!("{{{number}}}timed"));
+        let from = cluster.node_of(still);
+        let to = (from + 1) % 3;
+        let slot = cluster.slot_of(still);
+        let (mut here, mut there) = (cluster.nodes[from].raw(), cluster.nodes[to].raw());
+        fill(&mut here, still);
+        let before = digest(&mut here, still);
+        let mut waiting = cluster.nodes[from].waiting(&format!("DQ.BPOP {still} 0"));
+        let mut none = cluster.nodes[from].waiting(&format!("DQ.BPOP {{{number}}}none 0"));
+        let due = now_ms() + 1500;
+        here.run(&format!("DQ.ADD {timed} soon x AT {due}"));
+        here.run(&format!("DQ.ADD {timed} vanishes x DELAY 600000 TTL 1500"));
+        here.run(&format!("DQ.ADD {timed} long x TTR 600000"));
+        here.run(&format!("DQ.ADD {timed} short x TTR 1500"));
+        let long = popped(&mut here, &format!("DQ.POP {timed} ID long"));
+        let short = popped(&mut here, &format!("DQ.POP {timed} ID short"));
+
+        move_slot(&cluster, slot, from, to);
+        assert_eq!(digest(&mut there, still), before);
+        for client in [&mut waiting, &mut none] {
+            let reply = client.reply();
+            assert!(reply.starts_with(&format!("-MOVED {slot} ")), "{reply}");
+        }
+        there.says(
+            &format!("DQ.ACK {timed} WITHTOKENS long {}", long.token),
+            "1",
+        );
+        there.says(&format!("DQ.ADD {still} done again"), "nil$");
+        // Dues, leases and TTLs come to pass over there.
+        let mut came = [(); 2].map(|()| popped(&mut there, &format!("DQ.BPOP {timed} 0")));
+        came.sort_by(|a, b| a.id.cmp(&b.id));
+        assert_eq!(came.clone().map(|job| job.id), ["short", "soon"]);
+        assert_eq!(came.clone().map(|job| job.attempts), [2, 1]);
+        assert!(now_ms() >= short.deadline && now_ms() >= due);
+        let token = |job: &Delivery| job.token.parse::<u64>().expect("a token");
+        assert!(token(&came[0]) > token(&short));
+        there.says(
+            &format!("DQ.ACK {timed} WITHTOKENS short {}", short.token),
+            "0",
+        );
+        wait_until("its TTL is past", PATIENCE, || {
+            there.ask(&format!("DQ.LEN {timed}")) == "2"
+        });
+        assert_nothing_left(&cluster.nodes[from]);
+    }
+}
+
+/// No key, nothing to look after, nobody waiting: from now on its timer has nothing to do.
+#[track_caller]
+pub fn assert_nothing_left(node: &Server) {
+    node.wait_for_blocked(0);
+    wait_until("nothing is left", PATIENCE, || {
+        node.number("dq", "dq_queues") == 0 && node.raw().int("DBSIZE") == 0
+    });
+    assert_eq!(node.number("dq", "dq_waiting_clients"), 0);
+    wait_until("the timer has come to rest", PATIENCE, || {
+        let fires = node.number("dq", "dq_timer_fires_total");
+        let_pass(Duration::from_millis(350));
+        node.number("dq", "dq_timer_fires_total") == fires
+    });
+}
+
+/// Clients that wait on keys that do not exist leave nothing behind, wherever the slot is by then.
+#[test]
+fn waits_on_nothing_leave_nothing() {
+    let cluster = Cluster::start(2);
+    let from = cluster.node_of("{x}none");
+    let (slot, to) = (cluster.slot_of("{x}none"), 1 - from);
+    let leaving = cluster.nodes[from].waiting("DQ.BPOP {x}none {x}other 0");
+    let mut staying = cluster.nodes[from].waiting("DQ.BPOP {x}none 0");
+    cluster.begin_move(slot, from, to);
+    drop(leaving);
+    cluster.nodes[from].wait_for_blocked(1);
+    let mut there = cluster.nodes[to].raw();
+    there.says("ASKING", "+OK");
+    there.begin("DQ.BPOP {x}none 0");
+    cluster.nodes[to].wait_for_blocked(1);
+    let mut client = cluster.nodes[to].raw();
+    client.says("ASKING", "+OK");
+    client.says("DQ.ADD {x}none a x", "'a'");
+    cluster.finish_move(slot, from, to);
+    // Who waits on the new side is served there, once it serves the slot.
+    assert_eq!(there.delivery().id, "a");
+    let reply = staying.reply();
+    assert!(reply.starts_with("-MOVED "), "{reply}");
+    assert_nothing_left(&cluster.nodes[from]);
+}
+
+/// Queues wander over all three masters, there and back, while jobs are added, delivered, forgotten,
+/// given back and acknowledged.
+#[test]
+fn under_traffic() {
+    let cluster = Cluster::start(3);
+    let queues: Vec<String> = (0..4).map(|n| format!("{{t{n}}}q")).collect();
+    for move_slot in moves(&cluster) {
+        let traffic = Traffic {
+            ports: &cluster.ports(),
+            queues: &queues,
+            wait: false,
+        };
+        let seen = traffic.during(|| {
+            for _ in 0..3 {
+                for queue in &queues {
+                    let from = cluster.node_of(queue);
+                    move_slot(&cluster, cluster.slot_of(queue), from, (from + 1) % 3);
+                    let_pass(Duration::from_millis(100));
+                }
+            }
+        });
+        seen.assert_sound(None);
+        assert!(seen.moved >= queues.len(), "clients were redirected");
+        cluster.nodes.iter().for_each(assert_nothing_left);
+    }
+}

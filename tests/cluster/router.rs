@@ -1,0 +1,145 @@
+//! A client of a cluster, as applications have it: it learns from MOVED, follows ASK, tries again where
+//! the cluster says so, and finds the masters anew when a connection is lost.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, IntoConnectionInfo, Value};
+
+use crate::support::{poll, Client, PATIENCE};
+
+/// What the cluster answers while slots or masters change.
+const PASSING: [&str; 7] = [
+    "TRYAGAIN",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "UNBLOCKED",
+    "READONLY",
+    "NOREPLICAS",
+];
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Answer(Value),
+    /// The connection was lost: nobody knows whether the command was carried out.
+    Unknown,
+}
+
+pub struct Router {
+    ports: Vec<u16>,
+    connections: HashMap<u16, Client>,
+    /// Where the keys of a hash tag were served last.
+    homes: HashMap<String, u16>,
+    /// Redirections followed so far.
+    pub moved: usize,
+    pub asked: usize,
+}
+
+impl Router {
+    pub fn new(ports: &[u16]) -> Router {
+        Router {
+            ports: ports.to_vec(),
+            connections: HashMap::new(),
+            homes: HashMap::new(),
+            moved: 0,
+            asked: 0,
+        }
+    }
+
+    /// The answer of the node that serves the key. An error that is not the cluster's own fails the test.
+    #[track_caller]
+    pub fn call(&mut self, key: &str, command: &Cmd) -> Outcome {
+        let start = Instant::now();
+        let mut next = 0;
+        while start.elapsed() < PATIENCE {
+            let port = *self.homes.get(key).unwrap_or(&self.ports[next]);
+            let Some(result) = self.ask(port, command, false) else {
+                next = (next + 1) % self.ports.len();
+                if self.homes.remove(key).is_some() {
+                    return Outcome::Unknown;
+                }
+                pause();
+                continue;
+            };
+            match result {
+                Ok(value) => {
+                    self.homes.insert(key.to_owned(), port);
+                    return Outcome::Answer(value);
+                }
+                Err(error) => match self.redirected(key, command, &error) {
+                    Some(outcome) => return outcome,
+                    None => continue,
+                },
+            }
+        }
+        panic!("nobody serves {key} within {PATIENCE:?}")
+    }
+
+    /// What an error means: another node, or the same question again.
+    #[track_caller]
+    fn redirected(&mut self, key: &str, command: &Cmd, error: &str) -> Option<Outcome> {
+        let (code, rest) = error.split_once(' ').unwrap_or((error, ""));
+        let address = rest.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        match (code, address) {
+            ("MOVED", Some(port)) => {
+                self.moved += 1;
+                self.homes.insert(key.to_owned(), port);
+                None
+            }
+            ("ASK", Some(port)) => {
+                self.asked += 1;
+                match self.ask(port, command, true) {
+                    Some(Ok(value)) => Some(Outcome::Answer(value)),
+                    Some(Err(_)) => {
+                        pause();
+                        None
+                    }
+                    None => Some(Outcome::Unknown),
+                }
+            }
+            _ if PASSING.contains(&code) => {
+                pause();
+                None
+            }
+            _ => panic!("{key}: {error}"),
+        }
+    }
+
+    /// The answer of one node, an error reply as text; None where there is none.
+    fn ask(&mut self, port: u16, command: &Cmd, asking: bool) -> Option<Result<Value, String>> {
+        let client = match self.connections.entry(port) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => entry.insert(connect(port)?),
+        };
+        if asking && client.call_raw(&redis::cmd("ASKING")).is_err() {
+            self.connections.remove(&port);
+            return None;
+        }
+        match client.call_raw(command) {
+            Ok(Value::ServerError(error)) => Some(Err(format!(
+                "{} {}",
+                error.code(),
+                error.details().unwrap_or_default()
+            ))),
+            Ok(value) => Some(Ok(value)),
+            Err(_) => {
+                self.connections.remove(&port);
+                None
+            }
+        }
+    }
+}
+
+fn connect(port: u16) -> Option<Client> {
+    let info = ("127.0.0.1", port).into_connection_info().ok()?;
+    let settings = info.redis_settings().clone().set_skip_set_lib_name();
+    let client = redis::Client::open(info.set_redis_settings(settings)).ok()?;
+    let connection = client.get_connection_with_timeout(Duration::from_secs(5));
+    connection.ok().map(Client::new)
+}
+
+/// Between two attempts.
+fn pause() {
+    poll(Duration::from_millis(20), || None::<()>);
+}
