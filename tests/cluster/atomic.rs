@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::resharding::{assert_nothing_left, digest, popped};
+use crate::router::Guides;
 use crate::scene::{let_pass, now_ms, Lines, Scene};
 use crate::support::cluster::Cluster;
 use crate::support::{skipped, wait_until, Builder, Server, PATIENCE};
@@ -63,7 +64,8 @@ impl Migration {
     fn begin(&self) {
         self.cluster
             .begin_atomic_move(self.slot, self.from, self.to);
-        self.cluster.wait_for_migration(self.from, &["waiting-to-pause"]);
+        self.cluster
+            .wait_for_migration(self.from, &["waiting-to-pause"]);
     }
 
     fn release(&self) {
@@ -104,7 +106,8 @@ impl Migration {
         }
         // All by the timer: deliveries, a death by a lease's end, a job past its TTL.
         wait_until("the timer has done its part", PATIENCE, || {
-            client.ask("DQ.LEN {x}leased DEAD") == "1" && client.ask("DQ.GET {x}q vanishes") == "nil$"
+            client.ask("DQ.LEN {x}leased DEAD") == "1"
+                && client.ask("DQ.GET {x}q vanishes") == "nil$"
         });
         digest(&mut client, KEYS)
     }
@@ -120,7 +123,9 @@ fn what_is_written_meanwhile_arrives() {
     client.run("DQ.ADD {x}late a x DELAY 1500");
     let mut waiting = migration.source().waiting("DQ.BPOP {x}nothing 0");
     migration.release();
-    migration.cluster.wait_for_migration(migration.to, &["success"]);
+    migration
+        .cluster
+        .wait_for_migration(migration.to, &["success"]);
     let reply = waiting.reply();
     assert!(reply.starts_with("-MOVED "), "{reply}");
     let mut there = migration.target().raw();
@@ -160,7 +165,9 @@ fn the_target_waits_for_its_turn() {
     let refused = migration.target().raw().ask("DQ.POP {x}due");
     assert!(refused.starts_with("-MOVED "), "{refused}");
     migration.release();
-    migration.cluster.wait_for_migration(migration.to, &["success"]);
+    migration
+        .cluster
+        .wait_for_migration(migration.to, &["success"]);
     let mut there = migration.target().raw();
     for _ in 0..50 {
         popped(&mut there, "DQ.BPOP {x}due 0");
@@ -179,7 +186,9 @@ fn a_cancelled_one_leaves_nothing_behind() {
         client.run("DQ.ADD {x}due a x TTL 100");
         assert!(migration.target().number("dq", "dq_queues") > 0);
         client.says("CLUSTER CANCELSLOTMIGRATIONS", "+OK");
-        migration.cluster.wait_for_migration(migration.from, &["cancelled"]);
+        migration
+            .cluster
+            .wait_for_migration(migration.from, &["cancelled"]);
         for node in [migration.target(), migration.replica()] {
             assert_nothing_left(node);
         }
@@ -206,7 +215,10 @@ fn a_failed_one_leaves_nothing_behind() {
     migration.cluster.wait_until_ok();
     assert_eq!(digest(&mut migration.source().raw(), KEYS), written);
     // The other way round: the target dies, and comes back without it.
-    migration.source().raw().says("DEBUG SLOTMIGRATION PREVENT-PAUSE 1", "+OK");
+    migration
+        .source()
+        .raw()
+        .says("DEBUG SLOTMIGRATION PREVENT-PAUSE 1", "+OK");
     migration.begin();
     let to = migration.to;
     migration.cluster.nodes[to].kill();
@@ -226,7 +238,7 @@ fn under_traffic() {
     }
     let queues: Vec<String> = (0..4).map(|n| format!("{{t{n}}}q")).collect();
     let traffic = Traffic {
-        ports: &cluster.ports(),
+        guides: &Guides::Nodes(cluster.ports()),
         queues: &queues,
         wait: false,
     };
@@ -237,7 +249,9 @@ fn under_traffic() {
             cluster.begin_atomic_move(slot, from, to);
             let_pass(Duration::from_millis(20));
             // Too late is too late.
-            cluster.nodes[from].raw().ask("CLUSTER CANCELSLOTMIGRATIONS");
+            cluster.nodes[from]
+                .raw()
+                .ask("CLUSTER CANCELSLOTMIGRATIONS");
             for node in [from, to] {
                 cluster.wait_for_migration(node, &["success", "cancelled", "failed"]);
             }

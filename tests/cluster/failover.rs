@@ -1,5 +1,6 @@
 //! Masters of a cluster that die, or hand over.
 
+use crate::router::Guides;
 use crate::scene::{now_ms, Lines, Scene};
 use crate::support::cluster::Cluster;
 use crate::support::{wait_until, Server, PATIENCE};
@@ -10,11 +11,21 @@ fn with_replica(queue: &str) -> (Cluster, usize, usize) {
     let mut cluster = Cluster::start(3);
     let master = cluster.node_of(queue);
     let replica = cluster.add_replica(master, Server::builder());
-    wait_until("all know the replica, and so vote for it", PATIENCE, || {
-        let knows = |node: &Server| node.raw().ask("CLUSTER NODES").contains("slave");
+    wait_until_known(&cluster, replica, master);
+    (cluster, master, replica)
+}
+
+/// Until all nodes know the replica, so vote for it, and its master answers it.
+fn wait_until_known(cluster: &Cluster, replica: usize, master: usize) {
+    let (replica, master) = (cluster.id(replica), cluster.id(master));
+    wait_until("all know the replica and whose it is", PATIENCE, || {
+        let knows = |node: &Server| {
+            let nodes = node.raw().words("CLUSTER NODES").concat();
+            let mut lines = nodes.lines();
+            lines.any(|line| line.starts_with(&replica) && line.contains(&master))
+        };
         cluster.nodes.iter().all(knows)
     });
-    (cluster, master, replica)
 }
 
 fn queues() -> Vec<String> {
@@ -25,7 +36,7 @@ fn queues() -> Vec<String> {
 #[test]
 fn a_master_dies_under_traffic() {
     let (mut cluster, master, replica) = with_replica("{x}");
-    let ports = cluster.ports();
+    let guides = Guides::Nodes(cluster.ports());
     let mut crash = 0;
     let mut client = cluster.nodes[master].raw();
     client.run("DQ.ADD {x}leased a x");
@@ -36,7 +47,7 @@ fn a_master_dies_under_traffic() {
     let leased = client.words("DEBUG DIGEST-VALUE {x}leased");
     let queues = queues();
     let traffic = Traffic {
-        ports: &ports,
+        guides: &guides,
         queues: &queues,
         wait: true,
     };
@@ -65,7 +76,7 @@ fn masters_hand_over_under_traffic() {
     let (cluster, master, replica) = with_replica("{x}");
     let queues = queues();
     let traffic = Traffic {
-        ports: &cluster.ports(),
+        guides: &Guides::Nodes(cluster.ports()),
         queues: &queues,
         wait: false,
     };
@@ -73,6 +84,7 @@ fn masters_hand_over_under_traffic() {
         // There and back; the others vote no second time so soon.
         for (old, new) in [(master, replica), (replica, master)] {
             cluster.nodes[new].wait_for_link();
+            wait_until_known(&cluster, new, old);
             cluster.nodes[new].raw().says("CLUSTER FAILOVER", "+OK");
             wait_until("it has taken over", PATIENCE, || {
                 cluster.nodes[new].info("replication", "role") == "master"

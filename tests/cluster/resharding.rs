@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::router::Guides;
 use crate::scene::{let_pass, now_ms, Delivery, Lines, Scene};
 use crate::support::cluster::Cluster;
 use crate::support::{wait_until, Raw, Server, PATIENCE};
@@ -152,7 +153,7 @@ fn under_traffic() {
     let queues: Vec<String> = (0..4).map(|n| format!("{{t{n}}}q")).collect();
     for move_slot in moves(&cluster) {
         let traffic = Traffic {
-            ports: &cluster.ports(),
+            guides: &Guides::Nodes(cluster.ports()),
             queues: &queues,
             wait: false,
         };

@@ -1,5 +1,6 @@
-//! A client of a cluster, as applications have it: it learns from MOVED, follows ASK, tries again where
-//! the cluster says so, and finds the masters anew when a connection is lost.
+//! A client as applications have it. In a cluster it learns from MOVED, follows ASK, and tries again
+//! where the cluster says so; under Sentinel it asks who is master; and after a lost connection it
+//! finds its way anew.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,16 +9,23 @@ use redis::{Cmd, IntoConnectionInfo, Value};
 
 use crate::support::{poll, Client, PATIENCE};
 
-/// What the cluster answers while slots or masters change.
-const PASSING: [&str; 7] = [
+/// What is answered while slots or masters change.
+const PASSING: [&str; 5] = [
     "TRYAGAIN",
     "CLUSTERDOWN",
     "LOADING",
     "MASTERDOWN",
-    "UNBLOCKED",
-    "READONLY",
     "NOREPLICAS",
 ];
+
+/// Who knows where the data are.
+#[derive(Clone)]
+pub enum Guides {
+    /// The nodes of a cluster.
+    Nodes(Vec<u16>),
+    /// Sentinels, of a master by that name.
+    Sentinels(Vec<u16>, &'static str),
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -27,7 +35,9 @@ pub enum Outcome {
 }
 
 pub struct Router {
-    ports: Vec<u16>,
+    guides: Guides,
+    /// Who is asked next.
+    next: usize,
     connections: HashMap<u16, Client>,
     /// Where the keys of a hash tag were served last.
     homes: HashMap<String, u16>,
@@ -37,9 +47,10 @@ pub struct Router {
 }
 
 impl Router {
-    pub fn new(ports: &[u16]) -> Router {
+    pub fn new(guides: &Guides) -> Router {
         Router {
-            ports: ports.to_vec(),
+            guides: guides.clone(),
+            next: 0,
             connections: HashMap::new(),
             homes: HashMap::new(),
             moved: 0,
@@ -51,12 +62,14 @@ impl Router {
     #[track_caller]
     pub fn call(&mut self, key: &str, command: &Cmd) -> Outcome {
         let start = Instant::now();
-        let mut next = 0;
         while start.elapsed() < PATIENCE {
-            let port = *self.homes.get(key).unwrap_or(&self.ports[next]);
-            let Some(result) = self.ask(port, command, false) else {
-                next = (next + 1) % self.ports.len();
-                if self.homes.remove(key).is_some() {
+            let is_known = self.homes.contains_key(key);
+            let answer = self
+                .locate(key)
+                .and_then(|port| Some((port, self.ask(port, command, false)?)));
+            let Some((port, result)) = answer else {
+                self.homes.remove(key);
+                if is_known {
                     return Outcome::Unknown;
                 }
                 pause();
@@ -76,11 +89,32 @@ impl Router {
         panic!("nobody serves {key} within {PATIENCE:?}")
     }
 
+    /// Where the key is served, or somebody who will say so.
+    fn locate(&mut self, key: &str) -> Option<u16> {
+        if let Some(&port) = self.homes.get(key) {
+            return Some(port);
+        }
+        self.next += 1;
+        match self.guides.clone() {
+            Guides::Nodes(ports) => Some(ports[self.next % ports.len()]),
+            Guides::Sentinels(ports, name) => {
+                let mut question = redis::cmd("SENTINEL");
+                question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+                let sentinel = ports[self.next % ports.len()];
+                let address = self.ask(sentinel, &question, false)?.ok()?;
+                let (_, port): (String, u16) = redis::from_redis_value(address).ok()?;
+                Some(port)
+            }
+        }
+    }
+
     /// What an error means: another node, or the same question again.
     #[track_caller]
     fn redirected(&mut self, key: &str, command: &Cmd, error: &str) -> Option<Outcome> {
         let (code, rest) = error.split_once(' ').unwrap_or((error, ""));
-        let address = rest.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        let address = rest
+            .rsplit_once(':')
+            .and_then(|(_, port)| port.parse().ok());
         match (code, address) {
             ("MOVED", Some(port)) => {
                 self.moved += 1;
@@ -97,6 +131,11 @@ impl Router {
                     }
                     None => Some(Outcome::Unknown),
                 }
+            }
+            ("READONLY" | "UNBLOCKED", _) => {
+                self.homes.remove(key);
+                pause();
+                None
             }
             _ if PASSING.contains(&code) => {
                 pause();

@@ -1,6 +1,6 @@
 //! Which node answers, and what the others say.
 
-use crate::router::{Outcome, Router};
+use crate::router::{Guides, Outcome, Router};
 use crate::scene::{Lines, Scene};
 use crate::support::cluster::Cluster;
 use redis::{cmd, Value};
@@ -40,7 +40,7 @@ fn by_key() {
         let answer = there.ask(line);
         assert!(!answer.starts_with("-MOVED"), "{line} -> {answer}");
     }
-    let mut router = Router::new(&cluster.ports());
+    let mut router = Router::new(&Guides::Nodes(cluster.ports()));
     router.call("q", cmd("DQ.ADD").arg("q").arg("b").arg("x"));
     let len = router.call("q", cmd("DQ.LEN").arg("q"));
     assert_eq!(len, Outcome::Answer(Value::Int(1)));
@@ -113,7 +113,7 @@ fn a_slot_on_its_way_asks() {
     there.says("ASKING", "+OK");
     there.begin("DQ.POP {x}goes");
     assert_eq!(there.delivery().id, "a");
-    let mut router = Router::new(&cluster.ports());
+    let mut router = Router::new(&Guides::Nodes(cluster.ports()));
     router.call("{x}", cmd("DQ.ADD").arg("{x}new").arg("b").arg("x"));
     assert_eq!(router.asked, 1);
     here.says(

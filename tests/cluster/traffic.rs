@@ -8,7 +8,7 @@ use std::time::Duration;
 use redis::{cmd, Cmd, Value};
 
 use crate::history::{faults, Delivered, Event};
-use crate::router::{Outcome, Router};
+use crate::router::{Guides, Outcome, Router};
 use crate::scene::{now_ms, Dice};
 use crate::support::{poll, wait_until, PATIENCE};
 
@@ -18,7 +18,7 @@ const PRODUCERS: u64 = 2;
 const WORKERS: u64 = 4;
 
 pub struct Traffic<'a> {
-    pub ports: &'a [u16],
+    pub guides: &'a Guides,
     pub queues: &'a [String],
     /// Each ADD is followed by WAIT 1: what is answered survives the master's death.
     pub wait: bool,
@@ -57,7 +57,7 @@ impl Traffic<'_> {
         let (full, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let new_log = || Log {
             events: &events,
-            router: Router::new(self.ports),
+            router: Router::new(self.guides),
         };
         let count = |router: &Router| {
             moved.fetch_add(router.moved, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Traffic<'_> {
     }
 
     fn wait_until_empty(&self) {
-        let mut router = Router::new(self.ports);
+        let mut router = Router::new(self.guides);
         wait_until("all is worked off", PATIENCE, || {
             self.queues.iter().all(|queue| {
                 let len = router.call(queue, cmd("DQ.LEN").arg(queue));

@@ -17,6 +17,7 @@ pub struct Builder {
     pub(super) unix_socket: bool,
     pub(super) files: Option<PathBuf>,
     pub(super) patience: Duration,
+    pub(super) sentinel: bool,
 }
 
 impl Builder {
@@ -29,6 +30,7 @@ impl Builder {
             unix_socket: false,
             files: None,
             patience: PATIENCE,
+            sentinel: false,
         }
     }
 
@@ -75,6 +77,12 @@ impl Builder {
 
     pub fn cluster(self) -> Builder {
         self.config("cluster-enabled", "yes")
+    }
+
+    /// A process that watches over others; to be used without the module.
+    pub fn sentinel(mut self) -> Builder {
+        self.sentinel = true;
+        self
     }
 
     /// Another server than `DQ_SERVER`, as for what one version wrote and another one reads.

@@ -122,6 +122,7 @@ impl Server {
         let lock = one_process_at_a_time();
         let child = Command::new(&self.binary)
             .arg("server.conf")
+            .args(self.builder.sentinel.then_some("--sentinel"))
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stdout(duplicate(&log))
@@ -160,7 +161,10 @@ impl Server {
         // Whoever answers on this port must be this very process, and must have loaded its data.
         let info = redis::cmd("INFO").query::<String>(&mut connection);
         let ready = match info {
-            Ok(text) => text.contains(&own) && text.contains("\nloading:0"),
+            Ok(text) => {
+                let ready = ["\nloading:0", "_mode:sentinel"];
+                text.contains(&own) && ready.iter().any(|mark| text.contains(mark))
+            }
             Err(error) => matches!(error.code(), Some("NOAUTH" | "NOPERM")),
         };
         Ok(ready.then_some(()))
