@@ -18,9 +18,9 @@ mod router;
 mod traffic;
 
 mod atomic;
-mod big;
 mod failover;
 mod foreign;
+mod measure;
 mod resharding;
 mod routing;
 mod sentinel;

@@ -10,10 +10,10 @@ use crate::support::{wait_until, Raw, Server, PATIENCE};
 use crate::traffic::Traffic;
 
 /// How a slot is moved.
-type Move = fn(&Cluster, u16, usize, usize);
+pub type Move = fn(&Cluster, u16, usize, usize);
 
 /// Those that the servers know.
-fn moves(cluster: &Cluster) -> Vec<Move> {
+pub fn moves(cluster: &Cluster) -> Vec<Move> {
     let mut moves: Vec<Move> = vec![Cluster::move_slot];
     if cluster.moves_atomically() {
         moves.push(Cluster::move_slot_atomically);

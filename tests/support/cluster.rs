@@ -168,7 +168,7 @@ impl Cluster {
                 break;
             }
             let (host, nothing) = ("127.0.0.1", "");
-            cmd!(source, "MIGRATE", host, port, nothing, 0, 10_000, "KEYS", keys);
+            cmd!(source, "MIGRATE", host, port, nothing, 0, 60_000, "KEYS", keys);
         }
         self.finish_move(slot, from, to);
     }
