@@ -1,0 +1,258 @@
+//! A client that does everything clients do, from a seed, and writes down what it asked and was told.
+
+use redis::{cmd, Cmd, Value};
+
+use crate::clock::Clock;
+use crate::history::{Ack, Add, Claim, Delivery, Due, Entry, Pop, Stamp, What};
+use crate::link::{ask, corpses, deliveries, number, text, Said};
+use crate::rng::Rng;
+use crate::support::{wait_until, Client, PATIENCE};
+
+/// Of a plain one, one with limits, one for at-most-once, one whose ids come again and again.
+pub const QUEUES: [&str; 4] = ["plain", "limits", "taken", "shared"];
+
+/// A job that it has and has not finished.
+#[derive(Clone)]
+pub struct Held {
+    pub queue: String,
+    pub claim: Claim,
+}
+
+pub struct Actor {
+    pub number: usize,
+    pub rng: Rng,
+    pub clock: Clock,
+    /// Has ADDs confirmed by a replica, now and then.
+    pub waits: bool,
+    pub held: Vec<Held>,
+    /// (queue, id) of jobs that it added, the latest.
+    pub known: Vec<(String, String)>,
+    pub entries: Vec<Entry>,
+    pub life: usize,
+    pub serials: u64,
+    pub units: u64,
+    /// Where the entries of this connection begin.
+    connected: usize,
+}
+
+/// The connection is of no use any more.
+pub struct Gone;
+
+/// What has been asked, and what became of it.
+pub struct Asked {
+    pub sent: Stamp,
+    pub ended: Stamp,
+    /// None: it is not known.
+    pub reply: Option<Value>,
+}
+
+impl Actor {
+    pub fn new(number: usize, seed: u64, clock: Clock) -> Actor {
+        Actor {
+            number,
+            rng: Rng::new(seed.wrapping_mul(1000) + number as u64),
+            clock,
+            waits: false,
+            held: Vec::new(),
+            known: Vec::new(),
+            entries: Vec::new(),
+            life: 0,
+            serials: 0,
+            units: 0,
+            connected: 0,
+        }
+    }
+
+    /// Goes on until the connection is of no use, or it is told to stop.
+    pub fn play(&mut self, client: &mut Client, life: usize, goes_on: impl Fn() -> bool) {
+        self.life = life;
+        self.connected = self.entries.len();
+        while goes_on() {
+            if self.step(client).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Asks. `Err`: nothing was done, and nothing more can be.
+    pub fn ask(&mut self, client: &mut Client, command: &Cmd) -> Result<Asked, Gone> {
+        let sent = self.clock.stamp();
+        let said = ask(client, command);
+        let ended = self.clock.stamp();
+        let reply = match said {
+            Said::Reply(value) => Some(value),
+            Said::Nothing => None,
+            Said::Refused => return Err(Gone),
+        };
+        Ok(Asked { sent, ended, reply })
+    }
+
+    pub fn record(&mut self, queue: &str, asked: &Asked, what: What) -> Result<(), Gone> {
+        self.record_in(None, queue, asked, what);
+        asked.reply.as_ref().map(|_| ()).ok_or(Gone)
+    }
+
+    pub fn record_in(&mut self, unit: Option<u64>, queue: &str, asked: &Asked, what: What) {
+        self.entries.push(Entry {
+            client: self.number,
+            life: self.life,
+            sent: asked.sent,
+            ended: asked.ended,
+            unit,
+            confirmed: false,
+            queue: queue.to_owned(),
+            what,
+        });
+    }
+
+    /// What this connection wrote up to its last write is on a replica, if WAIT says so.
+    pub fn confirm(&mut self, client: &mut Client) -> Result<(), Gone> {
+        let asked = self.ask(client, cmd("WAIT").arg(1).arg(500))?;
+        let reply = asked.reply.ok_or(Gone)?;
+        if number(&reply) >= 1 {
+            for entry in &mut self.entries[self.connected..] {
+                entry.confirmed = true;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn new_add(&mut self, queue: &str) -> Add {
+        self.serials += 1;
+        let serial = ((self.number as u64 + 1) << 32) | self.serials;
+        let shared = queue == "shared";
+        let id = match shared {
+            true => format!("s{}", self.rng.below(16)),
+            false => format!("j{serial}"),
+        };
+        let rng = &mut self.rng;
+        let now_ms = self.clock.stamp().wall_ms();
+        let due = match rng.below(5) {
+            0 | 1 => Due::In(0),
+            2 => Due::In(rng.below(300)),
+            _ => Due::At(now_ms - 50 + rng.below(350)),
+        };
+        Add {
+            serial,
+            id: Some(id),
+            due,
+            priority: rng.maybe(3, |rng| rng.below(5) as i32 - 2).unwrap_or(0),
+            max_attempts: rng.maybe(4, |rng| 1 + rng.below(4) as u32).unwrap_or(0),
+            ttl_ms: rng.maybe(12, |rng| 30 + rng.below(400)),
+            backoff: rng.maybe(4, |_| vec![10, 40]).unwrap_or_default(),
+            only: !shared,
+            answer: None,
+        }
+    }
+
+    pub fn keep(&mut self, deliveries: &[Delivery]) {
+        const MOST: usize = 40;
+        for delivery in deliveries {
+            let Some(lease) = delivery.lease else {
+                continue;
+            };
+            self.held.push(Held {
+                queue: delivery.queue.clone(),
+                claim: Claim {
+                    id: delivery.id.clone(),
+                    token: Some(lease.token),
+                },
+            });
+        }
+        // Those that it forgets come back when their leases end.
+        let surplus = self.held.len().saturating_sub(MOST);
+        self.held.drain(..surplus);
+    }
+
+    pub fn know(&mut self, queue: &str, id: &str) {
+        const MOST: usize = 30;
+        self.known.push((queue.to_owned(), id.to_owned()));
+        let surplus = self.known.len().saturating_sub(MOST);
+        self.known.drain(..surplus);
+    }
+}
+
+/// The end: all that is there is delivered and acknowledged, and the dead are looked at.
+impl Actor {
+    #[track_caller]
+    pub fn drain(&mut self, client: &mut Client, life: usize) {
+        self.life = life;
+        for queue in QUEUES {
+            for line in ["DQ.RESUME", "DQ.CFGSET"] {
+                client.call(cmd(line).arg(queue));
+            }
+            let none = ["RATE", "0", "0", "MAXRESERVED", "0"];
+            client.call(cmd("DQ.CFGSET").arg(queue).arg(&none));
+            wait_until(format!("{queue} is empty"), PATIENCE, || {
+                self.take_all(client, queue);
+                client.call(cmd("DQ.LEN").arg(queue)) == Value::Int(0)
+            });
+            let command = ["DQ.PEEK", queue, "DEAD", "COUNT", "10000"];
+            let asked = self.surely(client, cmd(command[0]).arg(&command[1..]));
+            let dead = corpses(asked.reply.as_ref().expect("an answer"));
+            self.record_in(None, queue, &asked, What::Dead(dead));
+        }
+    }
+
+    fn take_all(&mut self, client: &mut Client, queue: &str) {
+        loop {
+            let command = [queue, "COUNT", "50", "TTR", "600000"];
+            let asked = self.surely(client, cmd("DQ.POP").arg(&command));
+            let jobs = deliveries(asked.reply.as_ref().expect("an answer"), Some(queue));
+            let claims: Vec<Claim> = jobs
+                .iter()
+                .map(|job| Claim {
+                    id: job.id.clone(),
+                    token: job.lease.map(|lease| lease.token),
+                })
+                .collect();
+            let pop = Pop {
+                queues: vec![queue.to_owned()],
+                count: 50,
+                noack: false,
+                by_id: false,
+                answer: Some(jobs),
+            };
+            self.record_in(None, queue, &asked, What::Pop(pop));
+            if claims.is_empty() {
+                return;
+            }
+            let asked = self.surely(client, &ack_command(queue, &claims));
+            let gone = number(asked.reply.as_ref().expect("an answer"));
+            assert_eq!(gone, claims.len() as u64, "ACKs of the drain");
+            let ack = Ack {
+                claims,
+                answer: Some(gone),
+            };
+            self.record_in(None, queue, &asked, What::Ack(ack));
+        }
+    }
+
+    #[track_caller]
+    fn surely(&mut self, client: &mut Client, command: &Cmd) -> Asked {
+        match self.ask(client, command) {
+            Ok(asked) if asked.reply.is_some() => asked,
+            _ => panic!(
+                "no answer: {:?}",
+                text(&Value::BulkString(command.get_packed_command()))
+            ),
+        }
+    }
+}
+
+/// With tokens if all claims have one, else without.
+pub fn ack_command(queue: &str, claims: &[Claim]) -> Cmd {
+    let mut command = cmd("DQ.ACK");
+    command.arg(queue);
+    let with_tokens = claims.iter().all(|claim| claim.token.is_some());
+    if with_tokens {
+        command.arg("WITHTOKENS");
+    }
+    for claim in claims {
+        command.arg(&claim.id);
+        if let (true, Some(token)) = (with_tokens, claim.token) {
+            command.arg(token);
+        }
+    }
+    command
+}

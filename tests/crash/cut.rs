@@ -1,0 +1,268 @@
+//! An AOF cut anywhere: the server loads it, and has what it had when the last whole command (or
+//! transaction) before the cut was written. Never half a command.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use redis::Value;
+
+use crate::actor::Actor;
+use crate::clock::Clock;
+use crate::cmd;
+use crate::report::seeds;
+use crate::rng::Rng;
+use crate::support::{wait_until, Client, Reply, Server, PATIENCE};
+use crate::troupe::builder;
+
+/// What a server wrote, and what it was when.
+struct Written {
+    bytes: Vec<u8>,
+    /// Digests, by the length that the file had then.
+    digests: BTreeMap<usize, String>,
+    /// Where commands end, transactions counting as one.
+    ends: Vec<usize>,
+    /// The server that wrote it, dead, for its folder.
+    server: Server,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cuts {
+    /// At the ends of commands.
+    pub at_ends: u64,
+    /// Of them, compared with the digest of the server that wrote the file, taken at that moment.
+    pub told: u64,
+    /// In the midst of commands and transactions.
+    pub elsewhere: u64,
+}
+
+impl Cuts {
+    pub fn add(&mut self, other: &Cuts) {
+        self.at_ends += other.at_ends;
+        self.told += other.told;
+        self.elsewhere += other.elsewhere;
+    }
+}
+
+fn last_aof(folder: &Path) -> PathBuf {
+    let files = fs::read_dir(folder.join("appendonlydir")).expect("the folder of the AOF");
+    let files = files.map(|file| file.expect("a file").path());
+    let mut files: Vec<PathBuf> = files
+        .filter(|file| file.to_string_lossy().contains(".incr."))
+        .collect();
+    files.sort();
+    files.pop().expect("a file of increments")
+}
+
+#[track_caller]
+fn digest(client: &mut Client) -> String {
+    match cmd!(client, "DEBUG", "DIGEST") {
+        Value::SimpleString(digest) => digest,
+        other => panic!("DEBUG DIGEST -> {other:?}"),
+    }
+}
+
+/// One client, a few hundred commands, and the file's length and the digest after each.
+fn write(seed: u64, commands: usize) -> Written {
+    // Every command is with the kernel before it is answered.
+    let mut server = builder()
+        .config("appendonly", "yes")
+        .config("appendfsync", "no")
+        .start();
+    let mut client = server.connect();
+    let mut actor = Actor::new(0, seed, Clock::new());
+    let file = last_aof(server.folder());
+    let length = || fs::metadata(&file).expect("a file").len() as usize;
+    let mut digests = BTreeMap::new();
+    for _ in 0..commands {
+        assert!(actor.step(&mut client).is_ok(), "the server is well");
+        // The timer may have written in between.
+        let before = length();
+        let digest = digest(&mut client);
+        if length() == before {
+            digests.insert(before, digest);
+        }
+    }
+    server.kill();
+    let bytes = fs::read(&file).expect("a file");
+    Written {
+        ends: ends(&bytes),
+        bytes,
+        digests,
+        server,
+    }
+}
+
+/// The commands of an AOF: their names, and where they end.
+fn commands(bytes: &[u8]) -> Vec<(String, usize)> {
+    let mut at = 0;
+    let mut commands = Vec::new();
+    while let Some((reply, length)) = Reply::parse(&bytes[at..]).filter(|_| at < bytes.len()) {
+        at += length;
+        let Reply::Array(words) = reply else {
+            panic!("no command in the AOF: {reply:?}");
+        };
+        let Reply::Bulk(name) = &words[0] else {
+            panic!("no command in the AOF: {words:?}");
+        };
+        commands.push((String::from_utf8_lossy(name).to_uppercase(), at));
+    }
+    assert_eq!(at, bytes.len(), "whole commands");
+    commands
+}
+
+fn ends(bytes: &[u8]) -> Vec<usize> {
+    let mut open = false;
+    let mut ends = vec![0];
+    for (name, end) in commands(bytes) {
+        open = (open || name == "MULTI") && name != "EXEC";
+        if !open {
+            ends.push(end);
+        }
+    }
+    ends
+}
+
+/// A server that does nothing of itself, and loads whatever stands in the file.
+struct Loader {
+    server: Server,
+    client: Client,
+    file: PathBuf,
+}
+
+impl Loader {
+    fn new(written: &Written) -> Loader {
+        let server = builder()
+            .config("appendonly", "yes")
+            .config("replicaof", "127.0.0.1 1")
+            .with_files_of(written.server.folder())
+            .start();
+        Loader {
+            client: server.connect(),
+            file: last_aof(server.folder()),
+            server,
+        }
+    }
+
+    /// Of whole commands: DEBUG LOADAOF ends the server at any other, be it told to load them or not.
+    #[track_caller]
+    fn load(&mut self, bytes: &[u8]) -> String {
+        fs::write(&self.file, bytes).expect("a file to write");
+        cmd!(self.client, "DEBUG", "LOADAOF");
+        digest(&mut self.client)
+    }
+
+    /// Of whatever it is, as at any start; and what the server has left of it.
+    #[track_caller]
+    fn start_with(&mut self, bytes: &[u8]) -> (String, usize) {
+        self.server.kill();
+        fs::write(&self.file, bytes).expect("a file to write");
+        self.server.restart();
+        self.client = self.server.connect();
+        let left = fs::metadata(&self.file).expect("a file").len();
+        (digest(&mut self.client), left as usize)
+    }
+}
+
+/// Cuts at the end of every command, and at so many other places.
+#[track_caller]
+pub fn run(seed: u64, others: u64) -> Cuts {
+    let written = write(seed, 300);
+    let mut loader = Loader::new(&written);
+    let mut cuts = Cuts::default();
+    // What it must be after each command: by the writer's word, or else as the whole command loads.
+    let mut whole: BTreeMap<usize, String> = BTreeMap::new();
+    for &end in &written.ends {
+        let loaded = loader.load(&written.bytes[..end]);
+        if let Some(told) = written.digests.get(&end) {
+            assert_eq!(loaded, *told, "cut at {end}: not what it was (seed {seed})");
+            cuts.told += 1;
+        }
+        whole.insert(end, loaded);
+    }
+    cuts.at_ends = whole.len() as u64;
+    assert!(cuts.told * 2 > cuts.at_ends, "{cuts:?}");
+    let mut rng = Rng::new(seed ^ 0x0063_7574);
+    for _ in 0..others {
+        let place = match rng.one_in(8) {
+            // One byte short, or one too many.
+            true => (*rng.pick(&written.ends)).max(1) - 1 + 2 * rng.below(2) as usize,
+            false => rng.below(written.bytes.len() as u64) as usize,
+        };
+        let place = place.min(written.bytes.len());
+        let (end, expected) = whole.range(..=place).next_back().expect("0 is one");
+        let (loaded, left) = loader.start_with(&written.bytes[..place]);
+        let text = format!("cut at {place}: not what it was at {end} (seed {seed})");
+        assert_eq!(loaded, *expected, "{text}");
+        // Of a transaction the servers leave whole commands in the file, though they carry out none.
+        let whole = commands(&written.bytes[*end..left]);
+        let is_begun = whole.first().is_none_or(|(name, _)| name == "MULTI");
+        assert!(is_begun && left <= place, "{whole:?} is left of {place}");
+        cuts.elsewhere += 1;
+    }
+    loader.server.assert_no_crash();
+    cuts
+}
+
+#[test]
+fn an_aof_cut_anywhere() {
+    for seed in seeds(3) {
+        let start = Instant::now();
+        println!("AOF: {:?} in {:?}", run(seed, 60), start.elapsed());
+    }
+}
+
+/// Of a transaction that is cut in its second command or later, Redis (7.0 to 8.0) and Valkey 8.0 leave a
+/// MULTI without its EXEC at the end of the file, and go on behind it: what comes then is lost with it
+/// at the next start. A rewrite of the AOF ends that; docs/operations.md says so.
+#[test]
+fn a_cut_transaction_is_healed_by_a_rewrite() {
+    let written = write(5, 300);
+    let all = commands(&written.bytes);
+    let is_multi = |at: &usize| all[*at].0 == "MULTI" && all[*at + 1].0 == "DQ.APPLY";
+    let multi = (0..all.len()).rfind(is_multi).expect("a transaction");
+    let mut loader = Loader::new(&written);
+    loader.start_with(&written.bytes[..all[multi + 1].1 + 7]);
+    loader.server.promote();
+    let client = &mut loader.client;
+    cmd!(client, "BGREWRITEAOF");
+    wait_until("the AOF is rewritten", PATIENCE, || {
+        let is = |client: &mut Client, field: &str| client.info("persistence", field);
+        is(client, "aof_rewrite_in_progress").as_deref() == Some("0")
+            && is(client, "aof_rewrite_scheduled").as_deref() == Some("0")
+    });
+    cmd!(client, "CONFIG", "SET", "appendfsync", "always");
+    cmd!(client, "DQ.ADD", "new", "job", "x");
+    loader.server.kill();
+    loader.server.restart();
+    let length = cmd!(loader.server.connect(), "DQ.LEN", "new");
+    assert_eq!(length, Value::Int(1));
+}
+
+/// A file that lacks one command, or a cut in a transaction that is none, is not taken for right.
+#[test]
+fn canary_what_is_missing_shows() {
+    let written = write(3, 300);
+    let mut loader = Loader::new(&written);
+    let (&end, told) = written.digests.last_key_value().expect("digests");
+    assert_eq!(loader.load(&written.bytes[..end]), *told);
+    let all = commands(&written.bytes[..end]);
+    let begins = |at: usize| at.checked_sub(1).map_or(0, |before| all[before].1);
+    // The last job that came: nothing behind it depends on it being there.
+    let is_effect = |at: &usize| all[*at].0 == "DQ.APPLY";
+    let last = (0..all.len()).rev().find(is_effect).expect("an effect");
+    let mut without = written.bytes[..begins(last)].to_vec();
+    without.extend_from_slice(&written.bytes[all[last].1..end]);
+    assert_ne!(loader.load(&without), *told, "one command less");
+    // Of a transaction with two effects, only the first.
+    let is_pair = |at: &usize| {
+        let names = all[*at..].iter().take(3).map(|(name, _)| name.as_str());
+        names.eq(["MULTI", "DQ.APPLY", "DQ.APPLY"])
+    };
+    let multi = (0..all.len()).find(is_pair).expect("a transaction");
+    let mut half = written.bytes[..begins(multi)].to_vec();
+    let before = loader.load(&half);
+    half.extend_from_slice(&written.bytes[all[multi].1..all[multi + 1].1]);
+    assert_ne!(loader.load(&half), before, "half a transaction");
+}

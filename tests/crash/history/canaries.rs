@@ -1,0 +1,420 @@
+//! Histories that each rule must reject; and one, with something of everything, that none may.
+
+use super::check::{check, Rule};
+use super::pen::{Pen, START_MS};
+use super::{payload, Add, Del, Delivery, Due, End, Kept, Kick, Kind, Life, What};
+
+/// A job that is added, delivered, and acknowledged.
+fn plain(kept: Kept) -> Pen {
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    let token = pen.pop(&[(1, 1)]);
+    pen.ack(1, token, Some(1));
+    pen.crash(kept);
+    pen
+}
+
+#[test]
+fn what_is_right_is_not_rejected() {
+    let mut pen = Pen::new();
+    pen.add(1, 0).priority = -1;
+    pen.add(2, 0).max_attempts = 2;
+    pen.add(3, 50).ttl_ms = Some(60);
+    let token = pen.pop(&[(1, 1), (2, 1)]);
+    pen.nack(2, token + 1, Kind::Fail, 20);
+    pen.later(20);
+    let again = pen.pop(&[(2, 2)]);
+    pen.nack(2, again, Kind::Fatal, 0);
+    pen.dead(2, 2);
+    pen.touch(1, token, 200);
+    pen.later(230);
+    // The lease is over, and the worker that got it died with its server, its ACK on the way.
+    let token = pen.pop(&[(1, 2)]);
+    pen.ack(1, token, None);
+    pen.crash(Kept::All);
+    pen.later(100);
+    let token = pen.pop(&[(1, 3)]);
+    pen.nack(1, token, Kind::Silent, 0);
+    let token = pen.pop(&[(1, 3)]);
+    pen.ack(1, token, Some(1));
+    pen.add(4, 0);
+    pen.take(4);
+    pen.add(6, 0);
+    pen.add(7, 0);
+    let token = pen.pop(&[(6, 1), (7, 1)]);
+    pen.ack(6, token, Some(1));
+    pen.ack(7, token + 1, Some(1));
+    pen.add(5, 0);
+    pen.crash(Kept::Before(0));
+    let verdict = check(&pen.history);
+    assert_eq!(
+        verdict.faults.len(),
+        0,
+        "{}",
+        verdict.complaint(&pen.history)
+    );
+    let causes: u64 = verdict.tally.again.values().sum();
+    assert_eq!((verdict.tally.deliveries, causes), (9, 4));
+    assert!(verdict.tally.orders > 0);
+}
+
+#[test]
+fn lost() {
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    assert_eq!(pen.found(), [Rule::Lost]);
+    pen.crash(Kept::All);
+    assert_eq!(pen.found(), [Rule::Lost], "kept by the setting");
+    pen.history.lives[0].kept = Kept::Before(10_000);
+    assert_eq!(pen.found(), [Rule::Lost], "before the last save");
+    pen.history.lives[0].kept = Kept::Before(0);
+    assert_eq!(pen.found(), [], "after the last save");
+    pen.history.entries[0].confirmed = true;
+    assert_eq!(pen.found(), [Rule::Lost], "confirmed by WAIT");
+    // An ACK that was refused is no reason to be gone.
+    let token = pen.pop(&[(1, 1)]);
+    pen.ack(1, token, Some(0));
+    assert_eq!(pen.found(), [Rule::Lost]);
+}
+
+/// Among jobs that a POP with NOACK may have taken unheard, only those beyond its COUNT are lost.
+#[test]
+fn lost_beyond_what_may_have_been_taken() {
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    pen.add(2, 0);
+    let pop = pen.answer_pop(None);
+    pop.noack = true;
+    pop.count = 2;
+    assert_eq!(pen.found(), []);
+    pen.add(3, 0);
+    assert_eq!(pen.found(), [Rule::Lost]);
+}
+
+#[test]
+fn half_a_transaction() {
+    let mut pen = Pen::new();
+    for serial in [1, 2] {
+        pen.add(serial, 0).answer = None;
+        pen.history.entries.last_mut().expect("an ADD").unit = Some(9);
+    }
+    pen.crash(Kept::All);
+    assert_eq!(pen.found(), [], "none of it");
+    let token = pen.pop(&[(1, 1)]);
+    pen.ack(1, token, Some(1));
+    assert_eq!(pen.found(), [Rule::Half]);
+}
+
+#[test]
+fn early() {
+    for (delay, rules) in [(0, vec![]), (1000, vec![Rule::Early])] {
+        let mut pen = Pen::new();
+        pen.add(1, delay);
+        let token = pen.pop(&[(1, 1)]);
+        pen.ack(1, token, Some(1));
+        assert_eq!(pen.found(), rules, "a delay of {delay}");
+    }
+    // By what was said last, whatever was said before.
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    let token = pen.pop(&[(1, 1)]);
+    pen.nack(1, token, Kind::Fail, 50);
+    let token = pen.pop(&[(1, 2)]);
+    pen.ack(1, token, Some(1));
+    assert_eq!(pen.found(), [Rule::Early], "after a NACK");
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    pen.reschedule(1, 50);
+    pen.take(1);
+    assert_eq!(pen.found(), [Rule::Early], "after a RESCHEDULE");
+    // A reschedule that a crash may have taken back proves nothing.
+    pen.history.entries[2].life = 1;
+    pen.history.lives.push(Life {
+        kept: Kept::Before(2_000),
+        end: End::Crash,
+    });
+    assert_eq!(pen.found(), []);
+}
+
+#[test]
+fn past_its_ttl() {
+    for (wait, rules) in [(0, vec![]), (100, vec![Rule::Expired])] {
+        let mut pen = Pen::new();
+        pen.add(1, 0).ttl_ms = Some(50);
+        pen.later(wait);
+        let token = pen.pop(&[(1, 1)]);
+        pen.ack(1, token, Some(1));
+        assert_eq!(pen.found(), rules, "{wait} ms after it");
+    }
+}
+
+#[test]
+fn unexpected() {
+    type Change = fn(&mut Delivery);
+    let changes: [Change; 4] = [
+        |job| job.payload = payload(77),
+        |job| job.payload.push(0),
+        |job| job.id = "other".to_owned(),
+        |job| job.queue = "other".to_owned(),
+    ];
+    for change in changes {
+        let mut pen = plain(Kept::All);
+        let What::Pop(pop) = &mut pen.history.entries[1].what else {
+            unreachable!("the second entry");
+        };
+        change(&mut pop.answer.as_mut().expect("an answer")[0]);
+        assert!(pen.found().contains(&Rule::Unexpected));
+    }
+    let mut pen = plain(Kept::All);
+    let What::Add(add) = &mut pen.history.entries[0].what else {
+        unreachable!("the first entry");
+    };
+    add.answer = Some(false);
+    assert_eq!(pen.found(), [Rule::Unexpected], "it was refused");
+    let mut pen = plain(Kept::All);
+    pen.dead(77, 1);
+    assert_eq!(pen.found(), [Rule::Unexpected], "dead, but nobody added it");
+    // Delivered before it was added.
+    let mut pen = plain(Kept::All);
+    pen.history.entries[0].sent.at_us = 1_000_000;
+    assert_eq!(pen.found(), [Rule::Unexpected]);
+}
+
+#[test]
+fn attempts() {
+    let mut pen = Pen::new();
+    pen.add(1, 0).max_attempts = 3;
+    pen.pop(&[(1, 2)]);
+    assert_eq!(pen.found(), [Rule::Lost, Rule::Attempts], "two at once");
+    pen.history.entries.pop();
+    pen.answer_pop(None);
+    let token = pen.pop(&[(1, 2)]);
+    pen.ack(1, token, Some(1));
+    assert_eq!(pen.found(), [], "one was not heard of");
+
+    for (second, rules) in [
+        (1, vec![Rule::Attempts]),
+        (2, vec![]),
+        (3, vec![Rule::Attempts]),
+    ] {
+        let mut pen = Pen::new();
+        pen.add(1, 0);
+        pen.pop(&[(1, 1)]);
+        pen.later(100);
+        let token = pen.pop(&[(1, second)]);
+        pen.ack(1, token, Some(1));
+        assert_eq!(pen.found(), rules, "the second is {second}");
+    }
+    let mut pen = Pen::new();
+    pen.add(1, 0).max_attempts = 1;
+    pen.pop(&[(1, 1)]);
+    pen.later(100);
+    let token = pen.pop(&[(1, 2)]);
+    pen.ack(1, token, Some(1));
+    assert_eq!(pen.found(), [Rule::Attempts], "more than it may have");
+}
+
+#[test]
+fn dead_without_a_reason() {
+    for (limit, attempts, rules) in [
+        (2, 2, vec![]),
+        (2, 1, vec![Rule::Dead]),
+        (0, 5, vec![Rule::Dead]),
+    ] {
+        let mut pen = Pen::new();
+        pen.add(1, 0).max_attempts = limit;
+        pen.dead(1, attempts);
+        assert_eq!(pen.found(), rules, "{attempts} of {limit}");
+    }
+}
+
+#[test]
+fn two_leases() {
+    for (wait, rules) in [(0, vec![Rule::TwoLeases]), (100, vec![])] {
+        let mut pen = Pen::new();
+        pen.add(1, 0);
+        pen.pop(&[(1, 1)]);
+        pen.later(wait);
+        let token = pen.pop(&[(1, 2)]);
+        pen.ack(1, token, Some(1));
+        assert_eq!(pen.found(), rules, "after {wait} ms");
+        // A lease outlives the crash of a server that keeps everything, and of no other.
+        for (kept, rules) in [(Kept::All, rules), (Kept::Before(2_000), vec![])] {
+            for entry in &mut pen.history.entries[2..] {
+                entry.life = 1;
+            }
+            let end = End::Crash;
+            pen.history.lives = vec![Life { kept, end }];
+            assert_eq!(pen.found(), rules, "{kept:?} after {wait} ms");
+        }
+    }
+    // Made longer by TOUCH.
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    let token = pen.pop(&[(1, 1)]);
+    pen.touch(1, token, 1000);
+    pen.later(100);
+    let token = pen.pop(&[(1, 2)]);
+    pen.ack(1, token, Some(1));
+    assert_eq!(pen.found(), [Rule::TwoLeases]);
+}
+
+#[test]
+fn after_its_end() {
+    for (kept, rules) in [
+        (Kept::All, vec![Rule::Finished]),
+        (Kept::Before(4_500), vec![]),
+    ] {
+        let mut pen = plain(kept);
+        pen.later(100);
+        let token = pen.pop(&[(1, 2)]);
+        pen.ack(1, token, Some(1));
+        assert_eq!(pen.found(), rules, "{kept:?}");
+    }
+    // Of a delivery that a crash has taken back, so that the token before it is current again.
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    let token = pen.pop(&[(1, 1)]);
+    pen.later(100);
+    pen.pop(&[(1, 2)]);
+    pen.crash(Kept::Before(5_000));
+    pen.ack(1, token, Some(1));
+    assert_eq!(pen.found(), []);
+    // In the same life even where a crash would have taken the ACK back.
+    let mut pen = plain(Kept::Before(0));
+    pen.history.lives.clear();
+    pen.later(100);
+    let token = pen.pop(&[(1, 2)]);
+    pen.ack(1, token, Some(1));
+    assert_eq!(pen.found(), [Rule::Finished]);
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    pen.take(1);
+    pen.take(1);
+    assert_eq!(pen.found(), [Rule::Finished], "taken with NOACK");
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    pen.write(What::Del(Del {
+        ids: vec!["j1".to_owned()],
+        answer: Some(1),
+    }));
+    pen.take(1);
+    assert_eq!(pen.found(), [Rule::Finished], "deleted");
+}
+
+#[test]
+fn stale_tokens() {
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    let first = pen.pop(&[(1, 1)]);
+    pen.later(100);
+    let second = pen.pop(&[(1, 2)]);
+    pen.touch(1, first, 100);
+    pen.ack(1, second, Some(1));
+    assert_eq!(
+        pen.found(),
+        [Rule::TwoLeases, Rule::Stale],
+        "of the one before"
+    );
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    let token = pen.pop(&[(1, 1)]);
+    pen.nack(1, token, Kind::Fail, 0);
+    pen.ack(1, token, Some(1));
+    assert_eq!(pen.found(), [Rule::Stale], "of a delivery given back");
+}
+
+#[test]
+fn order() {
+    type Change = fn(&mut Add);
+    let changes: [(Change, &str); 3] = [
+        (|add| add.priority = -1, "priority"),
+        (|add| add.due = Due::At(START_MS - 10), "due"),
+        (|add| add.due = Due::At(START_MS), "order of adding"),
+    ];
+    for (change, what) in changes {
+        // The first one's due is START_MS.
+        for in_one_answer in [true, false] {
+            let mut pen = Pen::new();
+            pen.add(1, 0);
+            change(pen.add(2, 0));
+            let wrong = match what {
+                "order of adding" => [(2, 1), (1, 1)],
+                _ => [(1, 1), (2, 1)],
+            };
+            if in_one_answer {
+                pen.pop(&wrong);
+            } else {
+                pen.pop(&wrong[..1]);
+                pen.pop(&wrong[1..]);
+            }
+            assert_eq!(pen.found(), [Rule::Lost, Rule::Order], "{what}");
+        }
+    }
+    // Who comes later is not passed over.
+    let mut pen = Pen::new();
+    pen.add(1, 0);
+    pen.pop(&[(1, 1)]);
+    pen.add(2, 0).priority = -1;
+    pen.pop(&[(2, 1)]);
+    assert_eq!(pen.found(), [Rule::Lost]);
+}
+
+#[test]
+fn tokens() {
+    for change in [0, 1] {
+        let mut pen = Pen::new();
+        pen.add(1, 0);
+        pen.add(2, 0);
+        let first = pen.pop(&[(1, 1)]);
+        pen.pop(&[(2, 1)]);
+        let What::Pop(pop) = &mut pen.history.entries[3].what else {
+            unreachable!("the fourth entry");
+        };
+        let lease = &mut pop.answer.as_mut().expect("an answer")[0].lease;
+        lease.as_mut().expect("a lease").token = first - change;
+        assert!(pen.found().contains(&Rule::Tokens), "{change} less");
+    }
+}
+
+/// What may have kicked a dead job explains why it begins afresh, and not what was never dead.
+#[test]
+fn kicks() {
+    for (limit, rules) in [(1, vec![]), (0, vec![Rule::Attempts])] {
+        let mut pen = Pen::new();
+        pen.add(1, 0).max_attempts = limit;
+        pen.pop(&[(1, 1)]);
+        pen.later(100);
+        pen.write(What::Kick(Kick {
+            ids: None,
+            answer: Some(1),
+        }));
+        let token = pen.pop(&[(1, 1)]);
+        pen.ack(1, token, Some(1));
+        assert_eq!(pen.found(), rules, "ATTEMPTS {limit}");
+    }
+}
+
+/// A crash takes a kick back, and what came after it: the attempts go on from the last save.
+#[test]
+fn attempts_of_the_last_save() {
+    for (attempts, rules) in [(3, vec![]), (4, vec![Rule::Attempts])] {
+        let mut pen = Pen::new();
+        pen.add(1, 0).max_attempts = 5;
+        pen.pop(&[(1, 1)]);
+        pen.later(100);
+        let token = pen.pop(&[(1, 2)]);
+        let save = Kept::Before(1000 * pen.now_ms);
+        pen.nack(1, token, Kind::Fatal, 0);
+        pen.write(What::Kick(Kick {
+            ids: Some(vec!["j1".to_owned()]),
+            answer: Some(1),
+        }));
+        pen.pop(&[(1, 1)]);
+        pen.crash(save);
+        pen.later(100);
+        let token = pen.pop(&[(1, attempts)]);
+        pen.ack(1, token, Some(1));
+        assert_eq!(pen.found(), rules, "the next is {attempts}");
+    }
+}

@@ -1,0 +1,165 @@
+//! All rules over a history, and what they found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::story::{Stories, Story};
+use super::{due, leases, losses, order, tokens, unexpected, History};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// Added, and neither there nor gone for a reason.
+    Lost,
+    /// One command of a transaction took effect, another one did not.
+    Half,
+    Early,
+    /// Delivered, or acknowledged, though its TTL was past.
+    Expired,
+    /// Never added, or not like this.
+    Unexpected,
+    Attempts,
+    /// Dead without a reason.
+    Dead,
+    /// Delivered again before the lease's end.
+    TwoLeases,
+    /// Delivered though it was finished.
+    Finished,
+    /// A token did something that had ended.
+    Stale,
+    Order,
+    Tokens,
+}
+
+/// Why a job came again. None of these is a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Not counted as a duplicate: the client asked for it.
+    GivenBack,
+    LeaseEnded,
+    /// The ACK's answer never came, and the ACK may not have either.
+    AckUnknown,
+    NackUnknown,
+    /// A crash took back the delivery or its ACK, under a setting that keeps less.
+    LostTail,
+    Failover,
+}
+
+#[derive(Clone, Debug)]
+pub struct Fault {
+    pub rule: Rule,
+    /// The job's ADD, where it is about one job.
+    pub serial: Option<u64>,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub commands: u64,
+    pub unanswered: u64,
+    /// Answered in a life that ended, and promised to outlive it.
+    pub kept: u64,
+    pub jobs: u64,
+    pub deliveries: u64,
+    /// How often the order of two jobs was decided.
+    pub orders: u64,
+    /// Servers killed in the midst of a save or a rewrite.
+    pub killed_saving: u64,
+    pub again: BTreeMap<Cause, u64>,
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Tally) {
+        self.commands += other.commands;
+        self.unanswered += other.unanswered;
+        self.kept += other.kept;
+        self.jobs += other.jobs;
+        self.deliveries += other.deliveries;
+        self.orders += other.orders;
+        self.killed_saving += other.killed_saving;
+        for (cause, count) in &other.again {
+            *self.again.entry(*cause).or_default() += count;
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(
+            f,
+            "{} of them while saving; {} commands ({} unanswered, {} to be kept), {} jobs, {} deliveries, \
+             {} orders; again: {:?}",
+            self.killed_saving,
+            self.commands,
+            self.unanswered,
+            self.kept,
+            self.jobs,
+            self.deliveries,
+            self.orders,
+            self.again
+        )
+    }
+}
+
+#[derive(Default)]
+pub struct Verdict {
+    pub faults: Vec<Fault>,
+    pub tally: Tally,
+}
+
+impl Verdict {
+    pub fn fault(&mut self, rule: Rule, text: String) {
+        let serial = None;
+        self.faults.push(Fault { rule, serial, text });
+    }
+
+    pub fn fault_of(&mut self, story: &Story<'_>, rule: Rule, text: &str) {
+        let serial = Some(story.serial);
+        let text = format!("{}: {text}", story.name());
+        self.faults.push(Fault { rule, serial, text });
+    }
+
+    pub fn again(&mut self, cause: Cause) {
+        *self.tally.again.entry(cause).or_default() += 1;
+    }
+
+    /// The first faults, and all that is known of the first job.
+    pub fn complaint(&self, history: &History) -> String {
+        const SHOWN: usize = 20;
+        let lines = self.faults.iter().take(SHOWN);
+        let mut lines: Vec<String> = lines
+            .map(|fault| format!("  {:?}: {}", fault.rule, fault.text))
+            .collect();
+        let first = self.faults.iter().find_map(|fault| fault.serial);
+        let stories = Stories::of(history);
+        if let Some(story) = first.and_then(|serial| stories.jobs.get(&serial)) {
+            lines.push(format!("lives: {:?}\n{}", history.lives, story.tell()));
+        }
+        format!("{} faults\n{}", self.faults.len(), lines.join("\n"))
+    }
+}
+
+pub fn check(history: &History) -> Verdict {
+    let stories = Stories::of(history);
+    let mut verdict = Verdict::default();
+    verdict.tally.commands = history.entries.len() as u64;
+    verdict.tally.jobs = stories.jobs.len() as u64;
+    let unanswered = history.entries.iter().filter(|entry| !entry.answered());
+    verdict.tally.unanswered = unanswered.count() as u64;
+    let outlive = history.entries.iter().filter(|entry| {
+        let ended = entry.life < history.lives.len();
+        ended && history.is_certain(entry, entry.life + 1)
+    });
+    verdict.tally.kept = outlive.count() as u64;
+    let handed = stories
+        .jobs
+        .values()
+        .map(|story| story.deliveries().count());
+    verdict.tally.deliveries = handed.sum::<usize>() as u64;
+    losses::check(&stories, &mut verdict);
+    due::check(&stories, &mut verdict);
+    unexpected::check(&stories, &mut verdict);
+    leases::check(&stories, &mut verdict);
+    order::check(&stories, &mut verdict);
+    tokens::check(&stories, &mut verdict);
+    verdict
+}

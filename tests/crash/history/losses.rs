@@ -1,0 +1,84 @@
+//! A job whose ADD is kept is there until it has a reason to go. After the final drain nothing is
+//! there but the dead, so each job must have been finished, or have gone for another reason.
+
+use std::collections::{HashMap, HashSet};
+
+use super::check::{Rule, Verdict};
+use super::story::{Stories, Story};
+use super::{Entry, What};
+
+pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
+    let survived = surviving_units(stories);
+    let mut missing: HashMap<&str, Vec<(Rule, &Story<'_>)>> = HashMap::new();
+    for story in stories.jobs.values() {
+        let last = stories.history.lives.len();
+        let kept = story.add.answer == Some(true) && stories.history.is_certain(story.entry, last);
+        let unit = story.entry.unit;
+        let half = story.add.answer.is_none() && unit.is_some_and(|unit| survived.contains(&unit));
+        let rule = match (kept, half) {
+            (true, _) => Rule::Lost,
+            (_, true) => Rule::Half,
+            _ => continue,
+        };
+        if !may_be_gone(stories, story) {
+            let queue = story.entry.queue.as_str();
+            missing.entry(queue).or_default().push((rule, story));
+        }
+    }
+    for (queue, jobs) in missing {
+        if jobs.len() as u64 > taken_unseen(stories, queue) {
+            for (rule, story) in jobs {
+                verdict.fault_of(story, rule, "is not there");
+            }
+        }
+    }
+}
+
+/// Transactions without an answer, of which something was seen after the crash that broke them off.
+fn surviving_units(stories: &Stories<'_>) -> HashSet<u64> {
+    let seen_later = |story: &Story<'_>| {
+        let life = story.entry.life;
+        let after_a_crash = stories.history.lives.len() > life;
+        let delivered = story.deliveries().any(|handed| handed.entry.life > life);
+        delivered || (story.is_dead && after_a_crash)
+    };
+    let seen = stories.jobs.values().filter(|story| seen_later(story));
+    seen.filter_map(|story| story.entry.unit).collect()
+}
+
+/// How many jobs POPs with NOACK may have taken whose answer never came: at most once is their bargain.
+fn taken_unseen(stories: &Stories<'_>, queue: &str) -> u64 {
+    let unseen = stories.unknown_pops.iter().filter(|(_, pop)| pop.noack);
+    unseen
+        .filter(|(_, pop)| pop.queues.iter().any(|name| name == queue))
+        .map(|(_, pop)| pop.count)
+        .sum()
+}
+
+fn may_be_gone(stories: &Stories<'_>, story: &Story<'_>) -> bool {
+    let expired = story
+        .add
+        .ttl_ms
+        .is_some_and(|ttl_ms| story.entry.sent.wall_ms() + ttl_ms <= stories.end_wall_ms);
+    let ended = |entry: &&Entry| may_end(story, entry);
+    story.is_dead || !story.taken.is_empty() || expired || story.others.iter().any(ended)
+}
+
+fn may_end(story: &Story<'_>, entry: &Entry) -> bool {
+    match &entry.what {
+        What::Ack(ack) => {
+            let meant = |claim: &super::Claim| {
+                story
+                    .leases
+                    .iter()
+                    .any(|lease| story.is_meant(claim, lease))
+                    || claim.token.is_none()
+            };
+            ack.answer != Some(0) && ack.claims.iter().any(meant)
+        }
+        What::Del(del) => del.answer != Some(0),
+        // In its place, perhaps.
+        What::Add(add) => add.answer != Some(false) && !entry.is_before(story.entry),
+        _ => false,
+    }
+}

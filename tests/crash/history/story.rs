@@ -1,0 +1,251 @@
+//! All that is known of one job: the ADD that made it, its deliveries, and whatever names its id.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{serial_of, Ack, Add, Claim, Delivery, Entry, History, Kick, Nack, Pop, Touch, What};
+
+/// One job in a client's hand.
+#[derive(Clone, Copy)]
+pub struct Handed<'a> {
+    pub entry: &'a Entry,
+    pub pop: &'a Pop,
+    pub delivery: &'a Delivery,
+    /// Its place in the answer.
+    pub place: usize,
+}
+
+impl Handed<'_> {
+    /// 0 where the job went at delivery.
+    pub fn token(&self) -> u64 {
+        self.delivery.lease.map_or(0, |lease| lease.token)
+    }
+
+    /// The server's clock at the delivery: exact with a token, else not earlier than it was.
+    pub fn now_ms(&self) -> u64 {
+        let answered = self.entry.ended.wall_ms();
+        match self.delivery.lease {
+            Some(lease) => answered.min(lease.token >> 20),
+            None => answered,
+        }
+    }
+
+    /// Was that entry over when this delivery was made?
+    pub fn comes_after(&self, entry: &Entry) -> bool {
+        let by_the_token = self.token() != 0 && entry.ended.wall_ms() < self.now_ms();
+        entry.is_before(self.entry) || by_the_token
+    }
+}
+
+pub struct Story<'a> {
+    pub serial: u64,
+    pub entry: &'a Entry,
+    pub add: &'a Add,
+    /// By token.
+    pub leases: Vec<Handed<'a>>,
+    /// At most one, if all is well.
+    pub taken: Vec<Handed<'a>>,
+    /// Entries that name its id, or that kick the dead of its queue, and ADDs of the same id.
+    pub others: Vec<&'a Entry>,
+    pub is_dead: bool,
+}
+
+impl<'a> Story<'a> {
+    pub fn deliveries(&self) -> impl Iterator<Item = &Handed<'a>> {
+        self.leases.iter().chain(&self.taken)
+    }
+
+    pub fn acks(&self) -> impl Iterator<Item = (&'a Entry, &'a Ack)> + '_ {
+        self.others.iter().filter_map(|entry| match &entry.what {
+            What::Ack(ack) => Some((*entry, ack)),
+            _ => None,
+        })
+    }
+
+    /// Those that may have done something.
+    pub fn nacks(&self) -> impl Iterator<Item = (&'a Entry, &'a Nack)> + '_ {
+        self.others.iter().filter_map(|entry| match &entry.what {
+            What::Nack(nack) if nack.answer != Some(false) => Some((*entry, nack)),
+            _ => None,
+        })
+    }
+
+    /// Those that may have done something.
+    pub fn touches(&self) -> impl Iterator<Item = (&'a Entry, &'a Touch)> + '_ {
+        self.others.iter().filter_map(|entry| match &entry.what {
+            What::Touch(touch) if touch.answer != Some(None) => Some((*entry, touch)),
+            _ => None,
+        })
+    }
+
+    /// Those that may have done something.
+    pub fn kicks(&self) -> impl Iterator<Item = (&'a Entry, &'a Kick)> + '_ {
+        self.others.iter().filter_map(|entry| match &entry.what {
+            What::Kick(kick) if kick.answer != Some(0) => Some((*entry, kick)),
+            _ => None,
+        })
+    }
+
+    /// Can it ever have been dead? (Otherwise no kick concerns it.)
+    pub fn may_die(&self) -> bool {
+        use super::Kind::Fatal;
+        self.add.max_attempts != 0 || self.nacks().any(|(_, nack)| nack.kind == Fatal)
+    }
+
+    /// Is it the only job that ever had its id?
+    pub fn is_alone(&self) -> bool {
+        let adds = |entry: &&&Entry| matches!(entry.what, What::Add(_));
+        self.add.id.is_some() && self.others.iter().filter(adds).count() == 0
+    }
+
+    /// What this claim speaks of, if of this job at all: a delivery with that token, or any.
+    pub fn is_meant(&self, claim: &Claim, delivery: &Handed<'_>) -> bool {
+        let same_id = claim.id == delivery.delivery.id;
+        same_id && claim.token.is_none_or(|token| token == delivery.token())
+    }
+
+    /// The leases that came before a delivery. A POP with NOACK takes the job away: what comes in a later
+    /// life has been brought back by a crash.
+    pub fn leases_before(&self, handed: &Handed<'_>) -> &[Handed<'a>] {
+        let end = match handed.token() {
+            0 => {
+                let later = |lease: &Handed<'_>| lease.entry.life > handed.entry.life;
+                self.leases.iter().position(later)
+            }
+            token => self.leases.iter().position(|lease| lease.token() >= token),
+        };
+        &self.leases[..end.unwrap_or(self.leases.len())]
+    }
+
+    /// All of it, in the order of asking.
+    pub fn tell(&self) -> String {
+        let handed = self.deliveries().map(|handed| handed.entry);
+        let all = handed.chain(self.others.iter().copied());
+        let mut entries: Vec<&Entry> = all.chain([self.entry]).collect();
+        entries.sort_by_key(|entry| entry.sent.at_us);
+        let lines: Vec<String> = entries.iter().map(|it| format!("  {it:?}")).collect();
+        lines.join("\n")
+    }
+
+    pub fn name(&self) -> String {
+        let id = self.add.id.as_deref().unwrap_or("*");
+        format!("job {} ({id} of {})", self.serial, self.entry.queue)
+    }
+}
+
+pub struct Stories<'a> {
+    pub history: &'a History,
+    pub jobs: BTreeMap<u64, Story<'a>>,
+    /// Deliveries of what nobody added.
+    pub strangers: Vec<Handed<'a>>,
+    /// POPs and BPOPs that were never answered: each may have delivered.
+    pub unknown_pops: Vec<(&'a Entry, &'a Pop)>,
+    pub end_wall_ms: u64,
+}
+
+pub fn deliveries(entry: &Entry) -> impl Iterator<Item = Handed<'_>> {
+    let pop = match &entry.what {
+        What::Pop(pop) => Some(pop),
+        _ => None,
+    };
+    pop.into_iter().flat_map(move |pop| {
+        let all = pop.answer.iter().flatten().enumerate();
+        all.map(move |(place, delivery)| Handed {
+            entry,
+            pop,
+            delivery,
+            place,
+        })
+    })
+}
+
+impl<'a> Stories<'a> {
+    pub fn of(history: &'a History) -> Stories<'a> {
+        let mut stories = Stories {
+            history,
+            jobs: BTreeMap::new(),
+            strangers: Vec::new(),
+            unknown_pops: Vec::new(),
+            end_wall_ms: 0,
+        };
+        for entry in &history.entries {
+            stories.end_wall_ms = stories.end_wall_ms.max(entry.ended.wall_ms());
+            match &entry.what {
+                What::Add(add) => stories.add(entry, add),
+                What::Pop(pop) if pop.answer.is_none() => stories.unknown_pops.push((entry, pop)),
+                _ => {}
+            }
+        }
+        stories.hand_out();
+        stories.name_ids();
+        stories
+    }
+
+    fn add(&mut self, entry: &'a Entry, add: &'a Add) {
+        let story = Story {
+            serial: add.serial,
+            entry,
+            add,
+            leases: Vec::new(),
+            taken: Vec::new(),
+            others: Vec::new(),
+            is_dead: false,
+        };
+        self.jobs.insert(add.serial, story);
+    }
+
+    fn hand_out(&mut self) {
+        for handed in self.history.entries.iter().flat_map(deliveries) {
+            let serial = serial_of(&handed.delivery.payload);
+            match serial.and_then(|serial| self.jobs.get_mut(&serial)) {
+                Some(story) if handed.delivery.lease.is_some() => story.leases.push(handed),
+                Some(story) => story.taken.push(handed),
+                None => self.strangers.push(handed),
+            }
+        }
+        for story in self.jobs.values_mut() {
+            story.leases.sort_by_key(Handed::token);
+        }
+        for entry in &self.history.entries {
+            let What::Dead(corpses) = &entry.what else {
+                continue;
+            };
+            let serials = corpses.iter().filter_map(|dead| serial_of(&dead.payload));
+            for serial in serials {
+                if let Some(story) = self.jobs.get_mut(&serial) {
+                    story.is_dead = true;
+                }
+            }
+        }
+    }
+
+    fn name_ids(&mut self) {
+        let mut named: HashMap<(&str, &str), Vec<&Entry>> = HashMap::new();
+        let mut kicks: HashMap<&str, Vec<&Entry>> = HashMap::new();
+        for entry in &self.history.entries {
+            let mut name = |id: &'a str| named.entry((&entry.queue, id)).or_default().push(entry);
+            match &entry.what {
+                What::Add(add) => add.id.iter().for_each(|id| name(id)),
+                What::Ack(ack) => ack.claims.iter().for_each(|claim| name(&claim.id)),
+                What::Nack(nack) => name(&nack.claim.id),
+                What::Touch(touch) => name(&touch.claim.id),
+                What::Reschedule(all) => all.ids.iter().for_each(|id| name(id)),
+                What::Del(del) => del.ids.iter().for_each(|id| name(id)),
+                What::Kick(Kick { ids: Some(ids), .. }) => ids.iter().for_each(|id| name(id)),
+                What::Kick(_) => kicks.entry(&entry.queue).or_default().push(entry),
+                What::Pop(_) | What::Dead(_) => {}
+            }
+        }
+        for story in self.jobs.values_mut() {
+            let told = story.leases.first().or(story.taken.first());
+            let id = story.add.id.as_deref();
+            let id = id.or(told.map(|handed| handed.delivery.id.as_str()));
+            let of_id = id.and_then(|id| named.get(&(story.entry.queue.as_str(), id)));
+            let all = of_id.into_iter().flatten().copied();
+            let is_self = |entry: &&Entry| std::ptr::eq(*entry, story.entry);
+            let mut others: Vec<&Entry> = all.filter(|entry| !is_self(entry)).collect();
+            others.extend(kicks.get(story.entry.queue.as_str()).into_iter().flatten());
+            others.sort_by_key(|entry| entry.sent.at_us);
+            story.others = others;
+        }
+    }
+}

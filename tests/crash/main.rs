@@ -1,0 +1,23 @@
+//! Nothing is lost, early, or delivered twice for no reason: servers killed at any moment, cut files,
+//! links and masters that go, clients that behave badly; and a checker over what the clients saw.
+//!
+//! `DQ_SEED=n` runs that seed alone, `DQ_SOAK_SECONDS=n` goes on with new seeds for so long (`make soak`).
+
+#[path = "../simulation/rng.rs"]
+mod rng;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod actor;
+mod clock;
+mod cut;
+mod cycles;
+mod failover;
+mod history;
+mod link;
+mod mutants;
+mod report;
+mod rude;
+mod soak;
+mod steps;
+mod troupe;

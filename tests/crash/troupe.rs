@@ -1,0 +1,110 @@
+//! Several actors at one server at the same time, over all of its lives.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::actor::Actor;
+use crate::clock::Clock;
+use crate::history::{check, End, History, Kept, Life, Tally};
+use crate::support::{Client, Server};
+
+const ACTORS: usize = 4;
+
+pub struct Troupe {
+    pub clock: Clock,
+    seed: u64,
+    /// The test that replays it.
+    test: &'static str,
+    actors: Vec<Actor>,
+    lives: Vec<Life>,
+}
+
+impl Troupe {
+    pub fn new(test: &'static str, seed: u64) -> Troupe {
+        let clock = Clock::new();
+        Troupe {
+            clock,
+            seed,
+            test,
+            actors: (0..ACTORS).map(|n| Actor::new(n, seed, clock)).collect(),
+            lives: Vec::new(),
+        }
+    }
+
+    /// ADDs have themselves confirmed by WAIT, now and then.
+    pub fn waiting_for_replicas(mut self) -> Troupe {
+        for actor in &mut self.actors {
+            actor.waits = true;
+        }
+        self
+    }
+
+    pub fn life(&self) -> usize {
+        self.lives.len()
+    }
+
+    /// Traffic until `scene` is over; it ends by having killed the server, or the actors are told to stop.
+    pub fn play<T>(&mut self, server: &mut Server, scene: impl FnOnce(&mut Server) -> T) -> T {
+        let life = self.life();
+        let over = AtomicBool::new(false);
+        let clients: Vec<Client> = self.actors.iter().map(|_| server.connect()).collect();
+        thread::scope(|scope| {
+            for (actor, mut client) in self.actors.iter_mut().zip(clients) {
+                let goes_on = || !over.load(Ordering::Relaxed);
+                scope.spawn(move || actor.play(&mut client, life, goes_on));
+            }
+            let _stop = Stop(&over);
+            scene(server)
+        })
+    }
+
+    /// The server is dead, or no master any more: what is promised to be there.
+    pub fn ends(&mut self, kept: Kept, end: End) {
+        self.lives.push(Life { kept, end });
+    }
+
+    /// Takes everything out that is still there.
+    #[track_caller]
+    pub fn drained(self, server: &Server) -> History {
+        let mut client = server.connect();
+        let life = self.life();
+        let mut drain = Actor::new(ACTORS, self.seed, self.clock);
+        drain.drain(&mut client, life);
+        let actors = self.actors.into_iter().chain([drain]);
+        let mut entries: Vec<_> = actors.flat_map(|it| it.entries).collect();
+        entries.sort_by_key(|entry| (entry.sent.at_us, entry.client));
+        History {
+            entries,
+            lives: self.lives,
+        }
+    }
+
+    /// Takes everything out, and judges. The server's folder stays if there is a fault.
+    #[track_caller]
+    pub fn judge(self, server: &Server) -> Tally {
+        let (seed, test) = (self.seed, self.test);
+        let history = self.drained(server);
+        let verdict = check(&history);
+        if !verdict.faults.is_empty() {
+            panic!(
+                "{test}: {}\nagain: DQ_SEED={seed} cargo test --no-default-features --test crash {test}",
+                verdict.complaint(&history),
+            );
+        }
+        verdict.tally
+    }
+}
+
+/// Ends the actors also where the scene panics.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A lease that nobody named is short, or the drain would take a minute.
+pub fn builder() -> crate::support::Builder {
+    Server::builder().module_arguments("default-ttr 150")
+}
