@@ -4,6 +4,7 @@
 # Also where a shell that is not a login shell does not have it in its PATH.
 CARGO ?= $(shell command -v cargo || echo $(HOME)/.cargo/bin/cargo)
 PORT ?= 6379
+SECONDS ?= 600
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 MODULE := $(TARGET)/release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
@@ -83,7 +84,7 @@ test-all: ## the tests that need a server, against each one found
 	@failed=; \
 	for server in $(or $(SERVERS),$$(tools/server.sh all)); do \
 		echo "Tests against $$("$$server" --version)"; \
-		DQ_SERVER=$$server $(TEST) --test integration --test docs || failed="$$failed $$server"; \
+		DQ_SERVER=$$server $(TEST) --test integration --test crash --test docs || failed="$$failed $$server"; \
 	done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
@@ -94,8 +95,14 @@ test-recipes: ## docs/recipes.md and `make install`, against DQ_SERVER, or the s
 		DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" -B -m unittest discover -s tests/$$tests || exit 1; \
 	done
 
+soak: ## crashes and the simulation with new seeds for so long: SECONDS=600
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \
+	tools/soak.sh $(SECONDS) $(CARGO) test --no-default-features
+
 clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes clean
+.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak clean
