@@ -1,0 +1,219 @@
+//! What follows from a key.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::prompt::{Kind, Prompt};
+use super::view::{QueueView, View};
+use super::{App, Out};
+use crate::model::column::{Column, Tone, ALL};
+use crate::model::QueueKey;
+use crate::read::acts::Act;
+use crate::read::detail::State;
+use crate::read::Request;
+
+impl App {
+    pub fn key(&mut self, key: KeyEvent) {
+        if key.kind == KeyEventKind::Release {
+            return;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c' | 'd') if control => self.quit = true,
+            KeyCode::Char(_) if control => {}
+            code if self.help => self.help = !is_end_of_help(code),
+            code if self.prompt.is_some() => self.key_of_prompt(code),
+            KeyCode::Char('q') => self.quit = true,
+            KeyCode::Char('?' | 'h') => self.help = true,
+            code => match self.view {
+                View::Table => self.key_of_table(code),
+                View::Queue(_) => self.key_of_queue(code),
+            },
+        }
+        self.settle();
+    }
+
+    fn key_of_table(&mut self, code: KeyCode) {
+        let page = self.table_rows().max(1) as isize;
+        match code {
+            KeyCode::Up => self.move_selection(-1),
+            KeyCode::Down => self.move_selection(1),
+            KeyCode::PageUp => self.move_selection(-page),
+            KeyCode::PageDown => self.move_selection(page),
+            KeyCode::Home => self.move_selection(isize::MIN / 2),
+            KeyCode::End => self.move_selection(isize::MAX / 2),
+            KeyCode::Left | KeyCode::Char('<') => self.sort_by(ALL.len() - 1),
+            KeyCode::Right | KeyCode::Char('>') => self.sort_by(1),
+            KeyCode::Char('r') => self.order.reversed = !self.order.reversed,
+            KeyCode::Char('/') => self.prompt = Some(Prompt::filter(&self.order.filter)),
+            KeyCode::Esc => self.order.filter.clear(),
+            KeyCode::Enter => {
+                if let Some(key) = self.selected.clone() {
+                    self.view = View::Queue(Box::new(QueueView::new(key)));
+                }
+            }
+            other => self.key_of_acts(other),
+        }
+    }
+
+    fn move_selection(&mut self, by: isize) {
+        let rows = self.rows();
+        let place = rows
+            .iter()
+            .position(|row| Some(&row.key) == self.selected.as_ref());
+        let last = rows.len().saturating_sub(1);
+        let to = place.unwrap_or(0).saturating_add_signed(by).min(last);
+        self.selected = rows.get(to).map(|row| row.key.clone());
+    }
+
+    /// The next column to the right by so many.
+    fn sort_by(&mut self, by: usize) {
+        let place = ALL.iter().position(|column| *column == self.order.column);
+        self.order.column = ALL[(place.unwrap_or(0) + by) % ALL.len()];
+        if self.order.column == Column::Trend {
+            self.sort_by(by); // sorts as DLVR/s
+        }
+    }
+
+    fn key_of_queue(&mut self, code: KeyCode) {
+        let rows = self.job_rows();
+        let Some(view) = self.queue_view_mut() else {
+            return;
+        };
+        if let Some(job) = &mut view.job {
+            match code {
+                KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => view.job = None,
+                KeyCode::Char('x') => (job.hex, job.scroll) = (!job.hex, 0),
+                KeyCode::Up => job.scroll = job.scroll.saturating_sub(1),
+                KeyCode::Down => job.scroll += 1,
+                KeyCode::PageUp => job.scroll = job.scroll.saturating_sub(rows / 2),
+                KeyCode::PageDown => job.scroll += rows / 2,
+                KeyCode::Home => job.scroll = 0,
+                other => self.key_of_acts(other),
+            }
+            return;
+        }
+        match code {
+            KeyCode::Esc | KeyCode::Backspace => self.view = View::Table,
+            KeyCode::Tab | KeyCode::Right => view.open_tab(view.tab + 1),
+            KeyCode::BackTab | KeyCode::Left => view.open_tab(view.tab + 4),
+            KeyCode::Char(digit @ '1'..='5') => view.open_tab(digit as usize - '1' as usize),
+            KeyCode::Up => view.select(view.selected.saturating_sub(1)),
+            KeyCode::Down => view.select(view.selected + 1),
+            KeyCode::PageDown => view.next_page(),
+            KeyCode::PageUp => view.previous_page(),
+            KeyCode::Home => view.first_page(),
+            KeyCode::Enter => view.open_job(),
+            other => self.key_of_acts(other),
+        }
+    }
+
+    /// Lower case is about one job, upper case about all; `p` about the queue.
+    fn key_of_acts(&mut self, code: KeyCode) {
+        let KeyCode::Char(letter) = code else {
+            return;
+        };
+        if !"pPkKnsd".contains(letter) {
+            return;
+        }
+        if self.read_only {
+            return self.say(
+                "read-only: nothing can be changed (--read-only)",
+                Tone::Warn,
+            );
+        }
+        let Some(key) = self.subject() else {
+            return;
+        };
+        match letter {
+            'p' | 'P' | 'K' => self.ask_about_queue(letter, key),
+            _ => self.ask_about_job(letter, key),
+        }
+    }
+
+    fn ask_about_queue(&mut self, letter: char, key: QueueKey) {
+        let row = self.board.row(&key);
+        let jobs = row
+            .and_then(|row| row.stats.as_ref())
+            .map_or([0; 4], |stats| stats.jobs);
+        let paused = row.is_some_and(|row| row.is_paused());
+        let state = self.queue_view().and_then(QueueView::state);
+        match (letter, jobs[State::Dead as usize]) {
+            ('p', _) if paused => self.prompt = Some(Prompt::resume(key)),
+            ('p', _) => self.prompt = Some(Prompt::pause(key)),
+            ('K', 0) => self.say("this queue has no dead jobs", Tone::Plain),
+            ('K', dead) => self.prompt = Some(Prompt::kick_dead(key, dead)),
+            _ => {
+                let count = state.map_or(jobs.iter().sum(), |state| jobs[state as usize]);
+                self.prompt = Some(Prompt::purge(key, state, count));
+            }
+        }
+    }
+
+    fn ask_about_job(&mut self, letter: char, key: QueueKey) {
+        let view = self.queue_view();
+        let job =
+            view.and_then(|view| Some((view.job_id()?.to_vec(), view.job_state()?.to_owned())));
+        let Some((id, state)) = job else {
+            return self.say(
+                "no job is selected: open a queue and one of its tabs",
+                Tone::Plain,
+            );
+        };
+        let waits = state == State::Delayed.word() || state == State::Ready.word();
+        match letter {
+            'd' => self.prompt = Some(Prompt::delete(key, id, &state)),
+            'k' if state == State::Dead.word() => self.prompt = Some(Prompt::kick(key, id)),
+            'n' if waits => self.prompt = Some(Prompt::run_now(key, id)),
+            's' if waits => self.prompt = Some(Prompt::reschedule(key, id)),
+            'k' => self.say(
+                format!("only dead jobs are kicked; this one is {state}"),
+                Tone::Plain,
+            ),
+            _ => self.say(
+                format!("only delayed and ready jobs are moved; this one is {state}"),
+                Tone::Plain,
+            ),
+        }
+    }
+
+    fn key_of_prompt(&mut self, code: KeyCode) {
+        let Some(mut prompt) = self.prompt.take() else {
+            return;
+        };
+        match (code, &prompt.kind) {
+            (KeyCode::Char('y'), Kind::Confirm { key, act }) => self.send(key.clone(), act.clone()),
+            (_, Kind::Confirm { .. }) => self.say("nothing was done", Tone::Plain),
+            (KeyCode::Esc, Kind::Filter) => self.order.filter.clear(),
+            (KeyCode::Esc, _) => self.say("nothing was done", Tone::Plain),
+            (KeyCode::Enter, Kind::Filter) => {}
+            (KeyCode::Enter, _) => match prompt.entered() {
+                Ok((key, act)) => self.send(key, act),
+                Err(why) => self.say(why, Tone::Warn),
+            },
+            _ => {
+                match code {
+                    KeyCode::Char(letter) => prompt.typed.push(letter),
+                    KeyCode::Backspace => drop(prompt.typed.pop()),
+                    _ => {}
+                }
+                if matches!(prompt.kind, Kind::Filter) {
+                    self.order.filter = prompt.typed.clone();
+                }
+                self.prompt = Some(prompt);
+            }
+        }
+    }
+
+    fn send(&mut self, key: QueueKey, act: Act) {
+        let Some(row) = self.board.row(&key) else {
+            return self.say("the queue is gone: nothing was done", Tone::Warn);
+        };
+        let node = row.node.clone();
+        self.say("asked the server ...", Tone::Plain);
+        self.outbox.push(Out::To(node, Request::Act { key, act }));
+    }
+}
+
+fn is_end_of_help(code: KeyCode) -> bool {
+    matches!(code, KeyCode::Char(_) | KeyCode::Esc | KeyCode::Enter)
+}

@@ -1,0 +1,216 @@
+//! Questions: what is asked before anything is changed, and what is typed.
+
+use crate::model::QueueKey;
+use crate::read::acts::Act;
+use crate::read::detail::State;
+use crate::text::{escape, units};
+
+pub struct Prompt {
+    pub title: &'static str,
+    /// What happens if the answer is yes.
+    pub lines: Vec<String>,
+    pub kind: Kind,
+    pub typed: String,
+}
+
+pub enum Kind {
+    /// `y` does it.
+    Confirm {
+        key: QueueKey,
+        act: Act,
+    },
+    /// This word, typed, does it.
+    ConfirmWord {
+        word: &'static str,
+        key: QueueKey,
+        act: Act,
+    },
+    /// How long until the job is due.
+    Delay {
+        key: QueueKey,
+        id: Vec<u8>,
+    },
+    /// How long the pause is; nothing typed: until resumed.
+    Pause {
+        key: QueueKey,
+    },
+    Filter,
+}
+
+impl Prompt {
+    fn new(title: &'static str, lines: Vec<String>, kind: Kind) -> Prompt {
+        Prompt {
+            title,
+            lines,
+            kind,
+            typed: String::new(),
+        }
+    }
+
+    pub fn filter(current: &str) -> Prompt {
+        let lines = vec![
+            "Only queues whose name contains this; with * or ? a".to_owned(),
+            "pattern of the whole name. Nothing typed: all.".to_owned(),
+        ];
+        let mut prompt = Prompt::new("Filter", lines, Kind::Filter);
+        prompt.typed = current.to_owned();
+        prompt
+    }
+
+    pub fn kick(key: QueueKey, id: Vec<u8>) -> Prompt {
+        let lines = vec![
+            format!("The dead job {}", quoted(&id)),
+            format!("of queue {}", quoted(&key.name)),
+            "becomes ready now, with no attempts used.".to_owned(),
+        ];
+        Prompt::new(
+            "Kick a job",
+            lines,
+            Kind::Confirm {
+                key,
+                act: Act::Kick { id },
+            },
+        )
+    }
+
+    pub fn kick_dead(key: QueueKey, count: u64) -> Prompt {
+        let lines = vec![
+            format!("{} of queue {}", jobs(count, "dead"), quoted(&key.name)),
+            format!("{} ready now, with no attempts used.", become_(count)),
+        ];
+        let act = Act::KickDead { count };
+        Prompt::new("Kick all dead jobs", lines, Kind::Confirm { key, act })
+    }
+
+    pub fn run_now(key: QueueKey, id: Vec<u8>) -> Prompt {
+        let lines = vec![
+            format!("The job {}", quoted(&id)),
+            format!("of queue {}", quoted(&key.name)),
+            "is due now: a worker gets it as soon as its turn comes.".to_owned(),
+        ];
+        let act = Act::Reschedule { id, delay_ms: 0 };
+        Prompt::new("Run a job now", lines, Kind::Confirm { key, act })
+    }
+
+    pub fn reschedule(key: QueueKey, id: Vec<u8>) -> Prompt {
+        let lines = vec![
+            format!("The job {}", quoted(&id)),
+            format!("of queue {}", quoted(&key.name)),
+            "becomes due so long from now (500ms, 30s, 5m, 2h, 1d):".to_owned(),
+        ];
+        Prompt::new("Reschedule a job", lines, Kind::Delay { key, id })
+    }
+
+    pub fn delete(key: QueueKey, id: Vec<u8>, state: &str) -> Prompt {
+        let mut lines = vec![
+            format!("The {state} job {}", quoted(&id)),
+            format!("is deleted from queue {}.", quoted(&key.name)),
+        ];
+        if state == State::Reserved.word() {
+            lines.push("A worker is at it: its acknowledgement will find nothing.".to_owned());
+        }
+        let act = Act::Delete { id };
+        Prompt::new("Delete a job", lines, Kind::Confirm { key, act })
+    }
+
+    pub fn pause(key: QueueKey) -> Prompt {
+        let lines = vec![
+            format!("The queue {} delivers nothing", quoted(&key.name)),
+            "for so long (30s, 5m, 2h), or until it is resumed if no time is".to_owned(),
+            "given. Adding, dues, acknowledgements and leases go on.".to_owned(),
+        ];
+        Prompt::new("Pause a queue", lines, Kind::Pause { key })
+    }
+
+    pub fn resume(key: QueueKey) -> Prompt {
+        let lines = vec![format!("The queue {} delivers again.", quoted(&key.name))];
+        Prompt::new(
+            "Resume a queue",
+            lines,
+            Kind::Confirm {
+                key,
+                act: Act::Resume,
+            },
+        )
+    }
+
+    /// `count` as far as known.
+    pub fn purge(key: QueueKey, state: Option<State>, count: u64) -> Prompt {
+        let which = state.map_or("delayed, ready, reserved and dead", State::word);
+        let lines = vec![
+            format!("All {which} jobs ({count})"),
+            format!("of queue {} are removed.", quoted(&key.name)),
+            "There is no way back.".to_owned(),
+        ];
+        let act = Act::Purge { state };
+        let kind = Kind::ConfirmWord {
+            word: "purge",
+            key,
+            act,
+        };
+        Prompt::new("Purge a queue", lines, kind)
+    }
+
+    /// How to answer.
+    pub fn hint(&self) -> String {
+        match &self.kind {
+            Kind::Confirm { .. } => "y  do it     any other key  leave it".to_owned(),
+            Kind::ConfirmWord { word, .. } => {
+                format!("type {word} and Enter to do it     Esc  leave it")
+            }
+            Kind::Delay { .. } => "Enter  reschedule     Esc  leave it".to_owned(),
+            Kind::Pause { .. } => "Enter  pause     Esc  leave it".to_owned(),
+            Kind::Filter => "Enter  keep     Esc  show all".to_owned(),
+        }
+    }
+
+    pub fn has_input(&self) -> bool {
+        !matches!(self.kind, Kind::Confirm { .. })
+    }
+
+    /// What Enter does, if what was typed fits.
+    pub fn entered(&self) -> Result<(QueueKey, Act), String> {
+        let typed = self.typed.trim();
+        match &self.kind {
+            Kind::Confirm { .. } | Kind::Filter => Err(String::new()),
+            Kind::ConfirmWord { word, key, act } if typed == *word => {
+                Ok((key.clone(), act.clone()))
+            }
+            Kind::ConfirmWord { word, .. } => Err(format!("not done: {word} was not typed")),
+            Kind::Pause { key } if typed.is_empty() => Ok((key.clone(), Act::Pause { ms: None })),
+            Kind::Pause { key } => match units::parse_millis(typed) {
+                Some(ms) if ms > 0 => Ok((key.clone(), Act::Pause { ms: Some(ms) })),
+                _ => Err(format!("{typed} is no length of time")),
+            },
+            Kind::Delay { key, id } => match units::parse_millis(typed) {
+                Some(delay_ms) => Ok((
+                    key.clone(),
+                    Act::Reschedule {
+                        id: id.clone(),
+                        delay_ms,
+                    },
+                )),
+                None => Err(format!("{typed} is no length of time")),
+            },
+        }
+    }
+}
+
+/// Long names are cut: the box is small.
+fn quoted(name: &[u8]) -> String {
+    format!("\"{}\"", escape::fit(&escape::name(name), 40))
+}
+
+fn jobs(count: u64, state: &str) -> String {
+    match count {
+        1 => format!("The one {state} job"),
+        _ => format!("All {count} {state} jobs"),
+    }
+}
+
+fn become_(count: u64) -> &'static str {
+    match count {
+        1 => "becomes",
+        _ => "become",
+    }
+}

@@ -1,0 +1,176 @@
+//! Where one is: in the table, in a queue, at a job.
+
+use crate::model::QueueKey;
+use crate::read::detail::{Detail, Found, Job, Page, Part, PeekedJob, Settings, State, STATES};
+
+pub enum View {
+    Table,
+    Queue(Box<QueueView>),
+}
+
+pub struct QueueView {
+    pub key: QueueKey,
+    /// 0 is the overview, then the states in their order.
+    pub tab: usize,
+    pub settings: Option<Settings>,
+    /// The pages from the first to the one shown.
+    pages: Vec<Page>,
+    pub jobs: Option<Vec<PeekedJob>>,
+    /// There is another page behind this one.
+    pub more: Option<Page>,
+    pub selected: usize,
+    pub job: Option<JobView>,
+    /// What the server said instead.
+    pub refusal: Option<String>,
+}
+
+pub struct JobView {
+    pub id: Vec<u8>,
+    /// None until it is read.
+    pub job: Option<Job>,
+    pub gone: bool,
+    pub hex: bool,
+    pub scroll: usize,
+}
+
+impl QueueView {
+    pub fn new(key: QueueKey) -> QueueView {
+        QueueView {
+            key,
+            tab: 0,
+            settings: None,
+            pages: vec![Page::default()],
+            jobs: None,
+            more: None,
+            selected: 0,
+            job: None,
+            refusal: None,
+        }
+    }
+
+    /// None in the overview.
+    pub fn state(&self) -> Option<State> {
+        self.tab.checked_sub(1).map(|index| STATES[index])
+    }
+
+    pub fn page_number(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub fn page(&self) -> Page {
+        self.pages.last().copied().unwrap_or_default()
+    }
+
+    pub fn detail(&self, count: usize) -> Option<Detail> {
+        let part = match (&self.job, self.state()) {
+            (Some(view), _) => Part::Job(view.id.clone()),
+            (None, None) => Part::Settings,
+            (None, Some(state)) => Part::Jobs {
+                state,
+                page: self.page(),
+                count,
+            },
+        };
+        Some(Detail {
+            key: self.key.clone(),
+            part,
+        })
+    }
+
+    pub fn open_tab(&mut self, tab: usize) {
+        self.tab = tab % (STATES.len() + 1);
+        self.pages = vec![Page::default()];
+        self.job = None;
+        self.forget_jobs();
+    }
+
+    fn forget_jobs(&mut self) {
+        (self.jobs, self.more, self.selected, self.refusal) = (None, None, 0, None);
+    }
+
+    pub fn next_page(&mut self) {
+        if let Some(page) = self.more {
+            self.pages.push(page);
+            self.forget_jobs();
+        }
+    }
+
+    pub fn previous_page(&mut self) {
+        if self.pages.len() > 1 {
+            self.pages.pop();
+            self.forget_jobs();
+        }
+    }
+
+    pub fn first_page(&mut self) {
+        self.pages.truncate(1);
+        self.forget_jobs();
+    }
+
+    /// The job that is looked at, or selected.
+    pub fn job_id(&self) -> Option<&[u8]> {
+        match &self.job {
+            Some(view) => Some(&view.id),
+            None => self
+                .jobs
+                .as_ref()?
+                .get(self.selected)
+                .map(|job| job.id.as_slice()),
+        }
+    }
+
+    /// Its state, as far as known.
+    pub fn job_state(&self) -> Option<&str> {
+        match &self.job {
+            Some(view) => view.job.as_ref().map(|job| job.state.as_str()),
+            None => self.state().map(State::word),
+        }
+    }
+
+    pub fn select(&mut self, place: usize) {
+        let count = self.jobs.as_ref().map_or(0, Vec::len);
+        self.selected = place.min(count.saturating_sub(1));
+    }
+
+    pub fn open_job(&mut self) {
+        self.job = self.job_id().map(|id| JobView {
+            id: id.to_vec(),
+            job: None,
+            gone: false,
+            hex: false,
+            scroll: 0,
+        });
+    }
+
+    /// The answer to `detail(count)`; an answer to what was asked before is not taken.
+    pub fn take(&mut self, detail: &Detail, found: Found) {
+        let Part::Jobs { count, .. } = detail.part else {
+            return self.take_other(found);
+        };
+        match found {
+            Found::Jobs(jobs) => {
+                let state = self.state().unwrap_or(State::Delayed);
+                self.more = self.page().next(state, &jobs, count);
+                // The selection stays with its job as long as that is on the page.
+                let id = self.job_id().map(<[u8]>::to_vec);
+                let place = id.and_then(|id| jobs.iter().position(|job| job.id == id));
+                self.jobs = Some(jobs);
+                self.select(place.unwrap_or(self.selected));
+                self.refusal = None;
+            }
+            other => self.take_other(other),
+        }
+    }
+
+    fn take_other(&mut self, found: Found) {
+        self.refusal = None;
+        match (found, &mut self.job) {
+            (Found::Refused(error), _) => self.refusal = Some(error),
+            (Found::Settings(settings), _) => self.settings = Some(settings),
+            (Found::Job(job), Some(view)) => (view.job, view.gone) = (Some(job), false),
+            (Found::Nothing, Some(view)) => view.gone = true,
+            (Found::Nothing, None) => self.settings = None,
+            (Found::Job(_) | Found::Jobs(_), _) => {}
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! All queues that are known, and which of them are shown in which order.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use wildmatch::WildMatch;
+
+use super::column::{Column, Now};
+use super::row::Row;
+use super::stats::Stats;
+use super::QueueKey;
+use crate::text::escape;
+
+#[derive(Default)]
+pub struct Board {
+    rows: HashMap<QueueKey, Row>,
+}
+
+/// What of the board is shown.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub column: Column,
+    pub reversed: bool,
+    /// A part of the name; with `*` or `?` a pattern of the whole.
+    pub filter: String,
+}
+
+impl Default for Order {
+    fn default() -> Order {
+        Order {
+            column: Column::Queue,
+            reversed: false,
+            filter: String::new(),
+        }
+    }
+}
+
+impl Board {
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn row(&self, key: &QueueKey) -> Option<&Row> {
+        self.rows.get(key)
+    }
+
+    pub fn several_dbs(&self) -> bool {
+        let mut dbs = self.rows.keys().map(|key| key.db);
+        let first = dbs.next();
+        dbs.any(|db| Some(db) != first)
+    }
+
+    /// A node has these queues.
+    pub fn found(&mut self, key: QueueKey, node: &str) {
+        let row = self.rows.entry(key);
+        row.or_insert_with_key(|key| Row::new(key.clone(), node))
+            .node = node.to_owned();
+    }
+
+    pub fn read(
+        &mut self,
+        key: &QueueKey,
+        node: &str,
+        stats: Stats,
+        at: Instant,
+        interval: Duration,
+    ) {
+        self.found(key.clone(), node);
+        if let Some(row) = self.rows.get_mut(key) {
+            row.read(stats, at, interval);
+        }
+    }
+
+    /// A word about a queue counts only from the node that has it.
+    fn of(&mut self, key: &QueueKey, node: &str) -> Option<&mut Row> {
+        self.rows.get_mut(key).filter(|row| row.node == node)
+    }
+
+    pub fn vanished(&mut self, key: &QueueKey, node: &str) {
+        if let Some(row) = self.of(key, node) {
+            row.vanish();
+        }
+    }
+
+    pub fn refused(&mut self, key: &QueueKey, node: &str, refusal: String) {
+        if let Some(row) = self.of(key, node) {
+            row.refusal = Some(refusal);
+        }
+    }
+
+    pub fn forget(&mut self, key: &QueueKey, node: &str) {
+        if self.of(key, node).is_some() {
+            self.rows.remove(key);
+        }
+    }
+
+    pub fn forget_node(&mut self, node: &str) {
+        self.rows.retain(|_, row| row.node != node);
+    }
+
+    /// Those that the filter lets through, in order.
+    pub fn ordered(&self, order: &Order, now: Now) -> Vec<&Row> {
+        let matches = matcher(&order.filter);
+        let mut rows: Vec<&Row> = self
+            .rows
+            .values()
+            .filter(|row| matches(&row.key.name))
+            .collect();
+        rows.sort_by(|a, b| {
+            let by_column = order.column.compare(a, b, now);
+            let by_name = || a.key.name.cmp(&b.key.name).then(a.key.db.cmp(&b.key.db));
+            match (order.reversed, order.column) {
+                (false, _) => by_column.then_with(by_name),
+                (true, Column::Queue) => by_name().reverse(),
+                (true, _) => by_column.reverse().then_with(by_name),
+            }
+        });
+        rows
+    }
+}
+
+/// Compares with the name as it is shown, without regard to case.
+fn matcher(filter: &str) -> impl Fn(&[u8]) -> bool {
+    let pattern = match filter {
+        part if !part.contains(['*', '?']) => format!("*{part}*"),
+        whole => whole.to_owned(),
+    };
+    let pattern = WildMatch::new(&pattern.to_lowercase());
+    move |name| pattern.matches(&escape::name(name).to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board() -> Board {
+        let mut board = Board::default();
+        for (name, ready) in [
+            ("mails", 3),
+            ("orders", 9),
+            ("orders:old", 0),
+            ("Zoo\x01", 3),
+        ] {
+            let stats = Stats {
+                jobs: [0, ready, 0, 0],
+                ..Stats::default()
+            };
+            let key = QueueKey::new(0, name);
+            board.read(&key, "a", stats, Instant::now(), Duration::from_secs(1));
+        }
+        board
+    }
+
+    fn shown(board: &Board, column: Column, reversed: bool, filter: &str) -> Vec<String> {
+        let order = Order {
+            column,
+            reversed,
+            filter: filter.to_owned(),
+        };
+        let now = Now {
+            here: Instant::now(),
+            server_ms: 0,
+        };
+        let rows = board.ordered(&order, now);
+        rows.iter().map(|row| escape::name(&row.key.name)).collect()
+    }
+
+    #[test]
+    fn sorted_by_a_column_then_by_name() {
+        let board = board();
+        let zoo = r"Zoo\x01";
+        assert_eq!(
+            shown(&board, Column::Ready, false, ""),
+            ["orders", zoo, "mails", "orders:old"]
+        );
+        assert_eq!(
+            shown(&board, Column::Ready, true, ""),
+            ["orders:old", zoo, "mails", "orders"]
+        );
+        assert_eq!(
+            shown(&board, Column::Queue, false, ""),
+            [zoo, "mails", "orders", "orders:old"]
+        );
+        assert_eq!(
+            shown(&board, Column::Queue, true, ""),
+            ["orders:old", "orders", "mails", zoo]
+        );
+    }
+
+    #[test]
+    fn filtered_by_a_part_or_a_pattern() {
+        let board = board();
+        assert_eq!(
+            shown(&board, Column::Queue, false, "ORD"),
+            ["orders", "orders:old"]
+        );
+        assert_eq!(
+            shown(&board, Column::Queue, false, "*s"),
+            ["mails", "orders"]
+        );
+        assert_eq!(shown(&board, Column::Queue, false, r"\x01"), [r"Zoo\x01"]);
+        assert!(shown(&board, Column::Queue, false, "none").is_empty());
+    }
+
+    #[test]
+    fn only_the_node_that_has_a_queue_can_take_it_away() {
+        let mut board = board();
+        let key = QueueKey::new(0, "mails");
+        board.found(key.clone(), "b");
+        board.forget(&key, "a");
+        assert!(board.row(&key).is_some());
+        board.forget_node("a");
+        assert_eq!(board.len(), 1);
+        board.forget(&key, "b");
+        assert_eq!(board.len(), 0);
+    }
+}

@@ -1,0 +1,188 @@
+//! One queue in the table: its last reading and what the readings before tell.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::lateness::{Histogram, Late};
+use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED};
+use super::QueueKey;
+
+/// Values kept for the charts: at one reading a second the last four minutes.
+pub const HISTORY: usize = 240;
+
+/// How long the lateness of the last deliveries is shown after them.
+const LATENESS_SHOWN: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub key: QueueKey,
+    /// The node that has it.
+    pub node: String,
+    pub stats: Option<Stats>,
+    pub rates: Rates,
+    pub history: History,
+    /// Of the last readings between which there were deliveries, and when that was.
+    pub late: Option<(Histogram, Instant)>,
+    read_at: Option<Instant>,
+    /// Its key is gone: it is shown a little longer, in case it comes back.
+    pub gone: bool,
+    /// What the server said instead of figures.
+    pub refusal: Option<String>,
+}
+
+/// Per second, at each reading.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub added: Series,
+    pub delivered: Series,
+    pub acked: Series,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Series(VecDeque<f64>);
+
+impl Series {
+    pub fn values(&self) -> Vec<f64> {
+        self.0.iter().copied().collect()
+    }
+
+    fn push(&mut self, value: f64, times: usize) {
+        for _ in 0..times.min(HISTORY) {
+            if self.0.len() == HISTORY {
+                self.0.pop_front();
+            }
+            self.0.push_back(value);
+        }
+    }
+}
+
+impl Row {
+    pub fn new(key: QueueKey, node: &str) -> Row {
+        Row {
+            key,
+            node: node.to_owned(),
+            stats: None,
+            rates: Rates::default(),
+            history: History::default(),
+            late: None,
+            read_at: None,
+            gone: false,
+            refusal: None,
+        }
+    }
+
+    /// Takes a reading. `interval` is the time between two bars of the history: a queue that is not
+    /// in view is read less often, and then gets as many bars as there would have been readings.
+    pub fn read(&mut self, stats: Stats, at: Instant, interval: Duration) {
+        self.gone = false;
+        self.refusal = None;
+        if let (Some(old), Some(old_at)) = (&self.stats, self.read_at) {
+            let elapsed = at.saturating_duration_since(old_at);
+            // Two readings in one breath (after an act) tell no rate.
+            if elapsed < interval / 4 {
+                self.stats = Some(Stats {
+                    totals: old.totals,
+                    lateness: old.lateness.clone(),
+                    ..stats
+                });
+                return;
+            }
+            self.rates = rates(&old.totals, &stats.totals, elapsed.as_secs_f64());
+            let bars = (elapsed.as_secs_f64() / interval.as_secs_f64()).round() as usize;
+            self.history.added.push(self.rates[ADDED], bars.max(1));
+            self.history
+                .delivered
+                .push(self.rates[DELIVERED], bars.max(1));
+            self.history.acked.push(self.rates[ACKED], bars.max(1));
+            let between = Histogram::between(&old.lateness, &stats.lateness);
+            if between.count() > 0 {
+                self.late = Some((between, at));
+            }
+        }
+        self.stats = Some(stats);
+        self.read_at = Some(at);
+    }
+
+    pub fn vanish(&mut self) {
+        self.gone = true;
+        self.stats = self.stats.take().map(|old| Stats {
+            jobs: Default::default(),
+            next_due: None,
+            oldest_ready_ms: None,
+            waiting_clients: 0,
+            paused: 0,
+            ..old
+        });
+        self.rates = Rates::default();
+    }
+
+    /// Of the last deliveries, unless they are long ago.
+    pub fn percentile(&self, share: f64, now: Instant) -> Option<Late> {
+        let (histogram, at) = self.late.as_ref()?;
+        if now.saturating_duration_since(*at) > LATENESS_SHOWN {
+            return None;
+        }
+        histogram.percentile(share)
+    }
+
+    pub fn jobs(&self, state: usize) -> u64 {
+        self.stats.as_ref().map_or(0, |stats| stats.jobs[state])
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.stats.as_ref().is_some_and(|stats| stats.paused != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(delivered: u64) -> Stats {
+        let mut stats = Stats {
+            lateness: vec![(Some(10), delivered), (None, delivered)],
+            ..Stats::default()
+        };
+        stats.totals[DELIVERED] = delivered;
+        stats
+    }
+
+    #[test]
+    fn rates_and_lateness_follow_from_two_readings() {
+        let second = Duration::from_secs(1);
+        let start = Instant::now();
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        row.read(stats(100), start, second);
+        assert_eq!(row.rates[DELIVERED], 0.0, "one reading tells no rate");
+        row.read(stats(130), start + 3 * second, second);
+        assert_eq!(row.rates[DELIVERED], 10.0);
+        assert_eq!(row.history.delivered.values(), [10.0; 3], "a bar a second");
+        let late = |row: &Row, after: u32| row.percentile(0.5, start + after * second);
+        assert_eq!(late(&row, 3), Some(Late::AtMost(10)));
+        row.read(stats(130), start + 4 * second, second);
+        assert_eq!(row.rates[DELIVERED], 0.0);
+        assert_eq!(late(&row, 4), Some(Late::AtMost(10)), "the last ones still");
+        assert_eq!(late(&row, 14), None, "too long ago");
+    }
+
+    #[test]
+    fn a_reading_in_the_same_breath_changes_no_rate_and_loses_no_delivery() {
+        let second = Duration::from_secs(1);
+        let start = Instant::now();
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        row.read(stats(0), start, second);
+        row.read(stats(50), start + second / 20, second);
+        row.read(stats(60), start + second, second);
+        assert_eq!(row.rates[DELIVERED], 60.0);
+    }
+
+    #[test]
+    fn the_history_is_bounded() {
+        let second = Duration::from_secs(1);
+        let start = Instant::now();
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        row.read(stats(0), start, second);
+        row.read(stats(9), start + 1_000_000 * second, second);
+        assert_eq!(row.history.delivered.values().len(), HISTORY);
+    }
+}

@@ -1,0 +1,78 @@
+//! One reading of a queue.
+
+/// The totals that DQ.STATS has, by its names and in its order; INFO dq has the same (`timed_out`).
+pub const TOTALS: [&str; 8] = [
+    "added",
+    "delivered",
+    "acked",
+    "nacked",
+    "timed-out",
+    "died",
+    "deleted",
+    "expired",
+];
+
+/// Places in `TOTALS`.
+pub const ADDED: usize = 0;
+pub const DELIVERED: usize = 1;
+pub const ACKED: usize = 2;
+pub const NACKED: usize = 3;
+pub const TIMED_OUT: usize = 4;
+pub const DIED: usize = 5;
+
+pub type Totals = [u64; TOTALS.len()];
+pub type Rates = [f64; TOTALS.len()];
+
+/// Jobs by state: delayed, ready, reserved, dead.
+pub type Jobs = [u64; 4];
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stats {
+    pub jobs: Jobs,
+    /// Unix-ms.
+    pub next_due: Option<i64>,
+    pub oldest_ready_ms: Option<u64>,
+    pub waiting_clients: u64,
+    /// 0 no, -1 until resumed, otherwise the instant at which it ends.
+    pub paused: i64,
+    pub totals: Totals,
+    pub lateness_count: u64,
+    pub lateness_sum_us: u64,
+    pub lateness_max_us: u64,
+    pub lateness: Vec<(Option<u64>, u64)>,
+}
+
+/// Per second. A total that fell began anew in between, so all of it is new.
+pub fn rates(old: &Totals, new: &Totals, seconds: f64) -> Rates {
+    let mut rates = Rates::default();
+    for (rate, (old, new)) in rates.iter_mut().zip(old.iter().zip(new)) {
+        let grown = new.checked_sub(*old).unwrap_or(*new);
+        *rate = if seconds > 0.0 {
+            grown as f64 / seconds
+        } else {
+            0.0
+        };
+    }
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_per_second() {
+        let (mut old, mut new) = (Totals::default(), Totals::default());
+        (old[ADDED], new[ADDED]) = (100, 150);
+        (old[ACKED], new[ACKED]) = (40, 10);
+        let rates = rates(&old, &new, 2.5);
+        assert_eq!(rates[ADDED], 20.0);
+        assert_eq!(rates[ACKED], 4.0, "fell, so began anew");
+        assert_eq!(rates[DIED], 0.0);
+        assert_eq!(
+            super::rates(&old, &new, 0.0)[ADDED],
+            0.0,
+            "no time, no rate"
+        );
+    }
+}

@@ -1,0 +1,295 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lexopt::prelude::*;
+use redis::{ConnectionAddr, IntoConnectionInfo};
+
+use crate::model::board::Order;
+use crate::model::column::{Column, ALL};
+use crate::read::target::Target;
+use crate::read::{Dbs, Scope};
+
+pub const HELP: &str = "\
+dq-top shows what the delay queues of a Redis or Valkey server with the module dq do.
+
+Usage: dq-top [options]
+
+  -h HOST, -p PORT        the server, 127.0.0.1 and 6379 unless said otherwise
+  -s SOCKET               its unix socket instead
+  -u URL                  redis://[user:password@]host[:port], or unix:///path
+  -a PASSWORD             or in the environment variable REDISCLI_AUTH, where ps does not show it
+  --user USER, --pass PASSWORD
+  --tls                   encrypted; needs a build with it (make top TLS=1), as does rediss://
+  --cacert FILE           with certificates signed by this one, not by those the system trusts
+  -n DB[,DB...] | all     databases to look through, 0 unless said otherwise
+  --cluster               all masters of the cluster; by itself where the server says it is in one
+  --no-cluster            only this node of it
+  --queue NAME            only this queue, without searching; may be given several times
+  --interval SECONDS      between two readings, 1 unless said otherwise
+  --filter PATTERN        only queues whose name contains this; a pattern with * or ?
+  --sort COLUMN           queue delayed ready reserved dead added delivered acked p50 p99 oldest
+                          next waiting paused
+  --reverse
+  --read-only             switches off whatever changes anything
+  --no-color              as does the environment variable NO_COLOR
+  --once                  reads twice, prints a table for scripts, and ends
+  --help, --version
+";
+
+#[derive(Debug)]
+pub struct Options {
+    pub target: Target,
+    pub scope: Scope,
+    pub order: Order,
+    pub read_only: bool,
+    pub color: bool,
+    pub once: bool,
+}
+
+#[derive(Debug)]
+pub enum Wish {
+    Run(Box<Options>),
+    Help,
+    Version,
+}
+
+/// What was given of the place to connect to.
+#[derive(Default)]
+struct Place {
+    host: Option<String>,
+    port: Option<u16>,
+    socket: Option<PathBuf>,
+    url: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+    tls: bool,
+    cacert: Option<PathBuf>,
+}
+
+/// `environment` looks up a variable.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<Wish, String> {
+    let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+    let mut place = Place {
+        password: set("REDISCLI_AUTH"),
+        ..Place::default()
+    };
+    let mut scope = Scope {
+        dbs: Dbs::These(vec![0]),
+        interval: Duration::from_secs(1),
+        cluster: None,
+        queues: Vec::new(),
+    };
+    let mut order = Order::default();
+    let (mut read_only, mut once, mut color) = (false, false, set("NO_COLOR").is_none());
+    let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-top".into()).chain(arguments));
+    while let Some(argument) = parser.next().map_err(told)? {
+        let name = match argument {
+            Short(letter) => format!("-{letter}"),
+            Long(word) => format!("--{word}"),
+            Value(_) => return Err(told(argument.unexpected())),
+        };
+        match name.as_str() {
+            "--help" => return Ok(Wish::Help),
+            "--version" => return Ok(Wish::Version),
+            "-n" => scope.dbs = dbs(&text(&mut parser)?)?,
+            "--cluster" => scope.cluster = Some(true),
+            "--no-cluster" => scope.cluster = Some(false),
+            "--queue" => scope.queues.push(bytes(parser.value().map_err(told)?)),
+            "--interval" => scope.interval = interval(&text(&mut parser)?)?,
+            "--filter" => order.filter = text(&mut parser)?,
+            "--sort" => order.column = column(&text(&mut parser)?)?,
+            "--reverse" => order.reversed = true,
+            "--read-only" => read_only = true,
+            "--no-color" => color = false,
+            "--once" => once = true,
+            other if place.take(other, &mut parser)? => {}
+            other => return Err(format!("there is no option {other}")),
+        }
+    }
+    if scope.dbs == Dbs::All && !scope.queues.is_empty() {
+        return Err("--queue needs its database: -n with numbers".to_owned());
+    }
+    let target = place.target()?;
+    Ok(Wish::Run(Box::new(Options {
+        target,
+        scope,
+        order,
+        read_only,
+        color,
+        once,
+    })))
+}
+
+impl Place {
+    /// Whether it is an option about the place.
+    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
+        match name {
+            "-h" => self.host = Some(text(parser)?),
+            "-p" => self.port = Some(parser.value().and_then(|it| it.parse()).map_err(told)?),
+            "-s" => self.socket = Some(parser.value().map_err(told)?.into()),
+            "-u" => self.url = Some(text(parser)?),
+            "-a" | "--pass" => self.password = Some(text(parser)?),
+            "--user" => self.user = Some(text(parser)?),
+            "--tls" => self.tls = true,
+            "--cacert" => self.cacert = Some(parser.value().map_err(told)?.into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn target(self) -> Result<Target, String> {
+        let from_url = self
+            .url
+            .as_deref()
+            .unwrap_or("redis://127.0.0.1:6379")
+            .into_connection_info();
+        let info = from_url.map_err(|error| format!("-u: {error}"))?;
+        let (mut host, mut port, mut tls) = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => (host.clone(), *port, false),
+            ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), *port, true),
+            _ => ("127.0.0.1".to_owned(), 6379, false),
+        };
+        let is_socket = matches!(info.addr(), ConnectionAddr::Unix(_)) && self.host.is_none();
+        host = self.host.unwrap_or(host);
+        port = self.port.unwrap_or(port);
+        tls |= self.tls || self.cacert.is_some();
+        let address = match self.socket {
+            Some(path) => ConnectionAddr::Unix(path),
+            None if is_socket => info.addr().clone(),
+            None if tls => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: false,
+                tls_params: None,
+            },
+            None => ConnectionAddr::Tcp(host, port),
+        };
+        let target = Target::new(
+            info.set_addr(address),
+            self.user.as_deref(),
+            self.password.as_deref(),
+        );
+        match tls {
+            true => target.encrypted(self.cacert.as_deref()),
+            false => Ok(target),
+        }
+    }
+}
+
+fn told(error: lexopt::Error) -> String {
+    error.to_string()
+}
+
+fn text(parser: &mut lexopt::Parser) -> Result<String, String> {
+    parser.value().and_then(ValueExt::string).map_err(told)
+}
+
+fn bytes(name: OsString) -> Vec<u8> {
+    std::os::unix::ffi::OsStringExt::into_vec(name)
+}
+
+fn dbs(text: &str) -> Result<Dbs, String> {
+    if text == "all" {
+        return Ok(Dbs::All);
+    }
+    let numbers = text.split(',').map(|number| number.parse::<u32>());
+    let mut numbers: Vec<u32> = numbers
+        .collect::<Result<_, _>>()
+        .map_err(|_| format!("-n {text}: no database"))?;
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(Dbs::These(numbers))
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds = text
+        .parse::<f64>()
+        .ok()
+        .filter(|seconds| (0.1..=3600.0).contains(seconds));
+    let seconds = seconds.ok_or_else(|| format!("--interval {text}: not 0.1 to 3600 seconds"))?;
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn column(name: &str) -> Result<Column, String> {
+    let known = || ALL.map(Column::name).join(", ");
+    Column::named(name).ok_or_else(|| format!("--sort {name}: no column; there are {}", known()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Result<Options, String> {
+        let arguments = line.split_whitespace().map(OsString::from);
+        let environment =
+            |name: &str| (name == "REDISCLI_AUTH").then(|| "from-environment".to_owned());
+        match parse(arguments, environment)? {
+            Wish::Run(options) => Ok(*options),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    fn login(options: &Options) -> (Option<String>, Option<String>) {
+        let login = options.target.info().redis_settings();
+        (
+            login.username().map(str::to_owned),
+            login.password().map(str::to_owned),
+        )
+    }
+
+    #[test]
+    fn options_are_those_of_redis_cli() {
+        let plain = run("").unwrap();
+        assert_eq!(plain.target.name(), "127.0.0.1:6379");
+        assert_eq!(login(&plain), (None, Some("from-environment".into())));
+        assert!(plain.color && !plain.read_only && !plain.once);
+        let full = run("-h ::1 -p 7000 --user ann -a secret -n 3,1,3 --interval 0.5 --sort ready")
+            .unwrap();
+        assert_eq!(full.target.name(), "::1:7000");
+        assert_eq!(login(&full), (Some("ann".into()), Some("secret".into())));
+        assert_eq!(full.scope.dbs, Dbs::These(vec![1, 3]));
+        assert_eq!(full.scope.interval, Duration::from_millis(500));
+        assert_eq!(full.order.column, Column::Ready);
+        assert_eq!(run("-s /tmp/x.sock").unwrap().target.name(), "/tmp/x.sock");
+        let url = run("-u redis://bob:other@db.example:7001 -p 7002").unwrap();
+        assert_eq!(
+            url.target.name(),
+            "db.example:7002",
+            "a later option counts"
+        );
+        assert_eq!(login(&url).0, Some("bob".into()));
+        assert_eq!(run("-n all").unwrap().scope.dbs, Dbs::All);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for wrong in [
+            "--nonsense",
+            "-p 99999",
+            "-n x",
+            "--interval 0",
+            "--interval nan",
+            "--sort x",
+            "-h",
+            "word",
+            "-u http://x",
+            "-n all --queue q",
+        ] {
+            assert!(run(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_column() {
+        for column in ALL.into_iter().filter(|column| *column != Column::Trend) {
+            assert!(HELP.contains(column.name()), "{column:?}");
+        }
+        assert!(run("--help").is_err_and(|wish| wish == "Help"));
+    }
+}

@@ -1,0 +1,165 @@
+//! What an operator does to a queue or a job.
+
+use super::detail::State;
+use super::link::Link;
+use super::reply;
+use crate::model::QueueKey;
+use crate::text::units;
+
+/// Jobs kicked in one step, so that other clients have their turn in between.
+const KICK_STEP: u64 = 1000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    Kick {
+        id: Vec<u8>,
+    },
+    /// The longest dead, as many as there were when it was asked.
+    KickDead {
+        count: u64,
+    },
+    Reschedule {
+        id: Vec<u8>,
+        delay_ms: u64,
+    },
+    Delete {
+        id: Vec<u8>,
+    },
+    Pause {
+        ms: Option<u64>,
+    },
+    Resume,
+    /// None: all jobs.
+    Purge {
+        state: Option<State>,
+    },
+}
+
+impl Act {
+    fn commands(&self, key: &[u8]) -> Vec<redis::Cmd> {
+        let of = |name: &str| {
+            let mut command = redis::cmd(name);
+            command.arg(key);
+            command
+        };
+        let one = match self {
+            Act::Kick { id } => of("DQ.KICK").arg("IDS").arg(1).arg(id).to_owned(),
+            Act::Reschedule { id, delay_ms } => of("DQ.RESCHEDULE")
+                .arg("DELAY")
+                .arg(delay_ms)
+                .arg(id)
+                .to_owned(),
+            // As the first word it would be the option; no job has the empty id.
+            Act::Delete { id } if id.eq_ignore_ascii_case(b"UNRESERVED") => {
+                of("DQ.DEL").arg("").arg(id).to_owned()
+            }
+            Act::Delete { id } => of("DQ.DEL").arg(id).to_owned(),
+            Act::Pause { ms: None } => of("DQ.PAUSE"),
+            Act::Pause { ms: Some(ms) } => of("DQ.PAUSE").arg(ms).to_owned(),
+            Act::Resume => of("DQ.RESUME"),
+            Act::Purge { state } => of("DQ.PURGE")
+                .arg(state.map_or("all", State::word))
+                .to_owned(),
+            Act::KickDead { count } => {
+                let steps = (0..*count).step_by(KICK_STEP as usize);
+                let step = |done| {
+                    of("DQ.KICK")
+                        .arg("COUNT")
+                        .arg(KICK_STEP.min(count - done))
+                        .to_owned()
+                };
+                return steps.map(step).collect();
+            }
+        };
+        vec![one]
+    }
+
+    /// Does it. The outer `Err` is a lost connection; the inner one the server's refusal.
+    pub fn carry_out(
+        &self,
+        link: &mut Link,
+        key: &QueueKey,
+    ) -> Result<Result<String, String>, String> {
+        let mut changed = 0;
+        for command in self.commands(&key.name) {
+            let value = link.call(key.db, command)?;
+            match (reply::error(&value), reply::int(&value)) {
+                (Some(error), _) if changed == 0 => return Ok(Err(error)),
+                (Some(error), _) => {
+                    return Ok(Err(format!("{error} ({changed} jobs before that)")))
+                }
+                (None, Some(0)) => break,
+                (None, number) => changed += number.unwrap_or(1),
+            }
+        }
+        Ok(Ok(self.result(changed)))
+    }
+
+    fn result(&self, changed: i64) -> String {
+        let jobs = match changed {
+            1 => "1 job".to_owned(),
+            many => format!("{many} jobs"),
+        };
+        match self {
+            Act::Pause { ms: None } => "paused until resumed".to_owned(),
+            Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
+            Act::Resume => "resumed".to_owned(),
+            _ if changed == 0 => "nothing done: no such job any more".to_owned(),
+            Act::Kick { .. } | Act::KickDead { .. } => format!("kicked {jobs}"),
+            Act::Reschedule { delay_ms: 0, .. } => "due now".to_owned(),
+            Act::Reschedule { delay_ms, .. } => format!("due in {}", units::millis(*delay_ms)),
+            Act::Delete { .. } => format!("deleted {jobs}"),
+            Act::Purge { .. } => format!("purged {jobs}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(act: Act) -> Vec<String> {
+        let text = |command: &redis::Cmd| {
+            let words = command.args_iter().map(|word| match word {
+                redis::Arg::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                _ => unreachable!(),
+            });
+            words.collect::<Vec<_>>().join(" ")
+        };
+        act.commands(b"q").iter().map(text).collect()
+    }
+
+    #[test]
+    fn acts_are_these_commands() {
+        let id = || b"a".to_vec();
+        assert_eq!(words(Act::Kick { id: id() }), ["DQ.KICK q IDS 1 a"]);
+        assert_eq!(
+            words(Act::KickDead { count: 2001 }),
+            [
+                "DQ.KICK q COUNT 1000",
+                "DQ.KICK q COUNT 1000",
+                "DQ.KICK q COUNT 1"
+            ]
+        );
+        let later = Act::Reschedule {
+            id: id(),
+            delay_ms: 5,
+        };
+        assert_eq!(words(later), ["DQ.RESCHEDULE q DELAY 5 a"]);
+        assert_eq!(words(Act::Delete { id: id() }), ["DQ.DEL q a"]);
+        assert_eq!(words(Act::Pause { ms: Some(9) }), ["DQ.PAUSE q 9"]);
+        assert_eq!(words(Act::Purge { state: None }), ["DQ.PURGE q all"]);
+        assert_eq!(
+            words(Act::Purge {
+                state: Some(State::Dead)
+            }),
+            ["DQ.PURGE q dead"]
+        );
+    }
+
+    #[test]
+    fn an_id_that_reads_like_an_option_is_an_id() {
+        let id = b"unReserved".to_vec();
+        assert_eq!(words(Act::Delete { id }), ["DQ.DEL q  unReserved"]);
+    }
+}

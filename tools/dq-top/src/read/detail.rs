@@ -1,0 +1,294 @@
+//! What is asked for while one queue, or one job, is on the screen.
+
+use redis::{Cmd, Value};
+
+use super::reply;
+use crate::model::QueueKey;
+
+/// Of a payload in a list; of one that is looked at.
+const IN_LIST: usize = 300;
+const IN_VIEW: usize = 64 * 1024;
+
+/// How far into the ready jobs one can look: they are in the order of delivery, in which no instant
+/// says where to go on, so each page is asked for with all those before it.
+pub const READY_MAX: usize = 1000;
+
+/// Jobs due in one millisecond that are passed over at most, to go on behind them.
+const SAME_INSTANT_MAX: usize = 2000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Delayed,
+    Ready,
+    Reserved,
+    Dead,
+}
+
+pub const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Delayed => "delayed",
+            State::Ready => "ready",
+            State::Reserved => "reserved",
+            State::Dead => "dead",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    pub key: QueueKey,
+    pub part: Part,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    Settings,
+    Jobs {
+        state: State,
+        page: Page,
+        count: usize,
+    },
+    Job(Vec<u8>),
+}
+
+/// Where a page of jobs begins: at that instant, behind so many jobs of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    pub from_ms: i64,
+    pub skip: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    Settings(Settings),
+    Jobs(Vec<PeekedJob>),
+    Job(Job),
+    /// There is no such queue or job.
+    Nothing,
+    Refused(String),
+}
+
+/// DQ.CFGGET, without what DQ.STATS has too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub ttr_ms: u64,
+    pub attempts: u64,
+    pub backoff_ms: Vec<u64>,
+    pub maxlen: u64,
+    pub deadlen: u64,
+    pub dedupe_ms: u64,
+    pub maxreserved: u64,
+    pub rate: (u64, u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeekedJob {
+    pub id: Vec<u8>,
+    pub payload: Cut,
+    pub at_ms: i64,
+    pub attempts: u64,
+    pub priority: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub id: Vec<u8>,
+    pub payload: Cut,
+    pub state: String,
+    pub priority: i64,
+    pub due_ms: i64,
+    pub deadline_ms: Option<i64>,
+    pub ttr_ms: u64,
+    pub attempts: u64,
+    pub max_attempts: u64,
+    pub backoff_ms: Vec<u64>,
+    pub expires_ms: Option<i64>,
+    pub token: Option<String>,
+}
+
+/// The beginning of a payload, and how long it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub bytes: Vec<u8>,
+    pub length: usize,
+}
+
+impl Cut {
+    pub fn of(bytes: &[u8], longest: usize) -> Cut {
+        Cut {
+            bytes: bytes[..bytes.len().min(longest)].to_vec(),
+            length: bytes.len(),
+        }
+    }
+
+    pub fn is_cut(&self) -> bool {
+        self.bytes.len() < self.length
+    }
+}
+
+impl Detail {
+    pub fn command(&self) -> Cmd {
+        let key = &self.key.name;
+        match &self.part {
+            Part::Settings => redis::cmd("DQ.CFGGET").arg(key).to_owned(),
+            Part::Job(id) => redis::cmd("DQ.GET").arg(key).arg(id).to_owned(),
+            Part::Jobs { state, page, count } => {
+                let mut peek = redis::cmd("DQ.PEEK");
+                peek.arg(key).arg(state.word());
+                if page.from_ms > 0 {
+                    peek.arg("FROM").arg(page.from_ms);
+                }
+                peek.arg("COUNT").arg(page.skip + count).to_owned()
+            }
+        }
+    }
+
+    pub fn found(&self, value: &Value) -> Found {
+        if let Some(error) = reply::error(value) {
+            return Found::Refused(error);
+        }
+        let found = match &self.part {
+            Part::Settings => reply::settings(value).map(Found::Settings),
+            Part::Job(_) => reply::job(value, IN_VIEW).map(Found::Job),
+            Part::Jobs { page, .. } => reply::peeked(value, IN_LIST)
+                .map(|jobs| Found::Jobs(jobs.into_iter().skip(page.skip).collect())),
+        };
+        match (found, value) {
+            (Some(found), _) => found,
+            (None, Value::Nil) => Found::Nothing,
+            (None, _) => {
+                Found::Refused("an answer that this dq-top does not understand".to_owned())
+            }
+        }
+    }
+}
+
+impl Found {
+    /// How much of the server's answer was payload: what is heavy is not asked for every second.
+    pub fn weight(&self) -> usize {
+        match self {
+            Found::Jobs(jobs) => jobs.iter().map(|job| job.payload.length).sum(),
+            Found::Job(job) => job.payload.length,
+            _ => 0,
+        }
+    }
+}
+
+impl Page {
+    /// The page behind this one, of which these are the jobs; None where there can be none.
+    pub fn next(self, state: State, jobs: &[PeekedJob], count: usize) -> Option<Page> {
+        let last = jobs.last()?;
+        if jobs.len() < count {
+            return None;
+        }
+        if state == State::Ready {
+            let skip = self.skip + jobs.len();
+            return (skip < READY_MAX).then_some(Page { from_ms: 0, skip });
+        }
+        let at_last = jobs
+            .iter()
+            .rev()
+            .take_while(|job| job.at_ms == last.at_ms)
+            .count();
+        let skip = match at_last == jobs.len() && last.at_ms == self.from_ms {
+            true => self.skip + at_last,
+            false => at_last,
+        };
+        Some(match skip > SAME_INSTANT_MAX {
+            true => Page {
+                from_ms: last.at_ms + 1,
+                skip: 0,
+            },
+            false => Page {
+                from_ms: last.at_ms,
+                skip,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: usize, at_ms: i64) -> PeekedJob {
+        PeekedJob {
+            id: id.to_string().into_bytes(),
+            payload: Cut::of(b"", 0),
+            at_ms,
+            attempts: 0,
+            priority: 0,
+        }
+    }
+
+    /// What DQ.PEEK with FROM and COUNT answers, without those that the page skips.
+    fn peek(all: &[PeekedJob], page: Page, count: usize) -> Vec<PeekedJob> {
+        let from = all.iter().filter(|job| job.at_ms >= page.from_ms);
+        from.take(page.skip + count)
+            .skip(page.skip)
+            .cloned()
+            .collect()
+    }
+
+    #[test]
+    fn pages_have_every_job_once_even_where_many_are_due_at_once() {
+        let instants = [1, 1, 2, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 7, 7, 7, 9];
+        let all: Vec<PeekedJob> = instants
+            .iter()
+            .enumerate()
+            .map(|(id, &at)| job(id, at))
+            .collect();
+        for count in 1..=20 {
+            let mut shown = Vec::new();
+            let mut page = Some(Page::default());
+            while let Some(here) = page {
+                let jobs = peek(&all, here, count);
+                page = here.next(State::Delayed, &jobs, count);
+                shown.extend(jobs);
+            }
+            assert_eq!(shown, all, "{count} a page");
+        }
+    }
+
+    #[test]
+    fn ready_jobs_go_by_their_place_in_line() {
+        let jobs = [job(0, 900), job(1, 3)];
+        let second = Page::default().next(State::Ready, &jobs, 2);
+        assert_eq!(
+            second,
+            Some(Page {
+                from_ms: 0,
+                skip: 2
+            })
+        );
+        let far = Page {
+            from_ms: 0,
+            skip: READY_MAX,
+        };
+        assert_eq!(far.next(State::Ready, &jobs, 2), None);
+        assert_eq!(
+            Page::default().next(State::Ready, &jobs, 3),
+            None,
+            "that was the last"
+        );
+    }
+
+    #[test]
+    fn a_crowd_at_one_instant_is_left_behind_at_last() {
+        let jobs = [job(0, 5)];
+        let crowd = Page {
+            from_ms: 5,
+            skip: SAME_INSTANT_MAX,
+        };
+        assert_eq!(
+            crowd.next(State::Dead, &jobs, 1),
+            Some(Page {
+                from_ms: 6,
+                skip: 0
+            })
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! One connection: commands out in one packet, replies in, each for its database.
+
+use std::time::Duration;
+
+use redis::{Client, Cmd, Connection, ConnectionInfo, RedisError, Value};
+
+use super::reply;
+
+/// A server that says nothing for so long is taken for lost.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub struct Link {
+    connection: Connection,
+    db: u32,
+}
+
+impl Link {
+    pub fn connect(info: &ConnectionInfo) -> Result<Link, String> {
+        let connected = || {
+            let connection = Client::open(info.clone())?.get_connection_with_timeout(PATIENCE)?;
+            connection.set_read_timeout(Some(PATIENCE))?;
+            connection.set_write_timeout(Some(PATIENCE))?;
+            Ok(connection)
+        };
+        let connection = connected().map_err(|error| told(&error))?;
+        Ok(Link { connection, db: 0 })
+    }
+
+    /// One packet, one reply for each command. `Err` is a lost connection: nothing more can be read.
+    fn exchange(&mut self, commands: &[Cmd]) -> Result<Vec<Value>, String> {
+        let mut packet = Vec::new();
+        for command in commands {
+            packet.extend_from_slice(&command.get_packed_command());
+        }
+        let sent = self.connection.send_packed_command(&packet);
+        sent.map_err(|error| told(&error))?;
+        let receive = |_: &Cmd| {
+            self.connection
+                .recv_response()
+                .map_err(|error| told(&error))
+        };
+        commands.iter().map(receive).collect()
+    }
+
+    /// A command that is to happen in that database and in no other.
+    pub fn call(&mut self, db: u32, command: Cmd) -> Result<Value, String> {
+        if db != self.db {
+            let mut select = redis::cmd("SELECT");
+            let said = self.exchange(&[select.arg(db).to_owned()])?.remove(0);
+            if reply::error(&said).is_some() {
+                return Ok(said);
+            }
+            self.db = db;
+        }
+        Ok(self.exchange(&[command])?.remove(0))
+    }
+
+    /// Commands that only look, each in its database, in one packet.
+    pub fn look(&mut self, commands: Vec<(u32, Cmd)>) -> Result<Vec<Value>, String> {
+        let mut packet = Vec::with_capacity(commands.len() + 2);
+        let mut selects = Vec::with_capacity(packet.capacity());
+        let mut db = self.db;
+        for (of, command) in commands {
+            if of != db {
+                packet.push(redis::cmd("SELECT").arg(of).to_owned());
+                selects.push(Some(of));
+                db = of;
+            }
+            packet.push(command);
+            selects.push(None);
+        }
+        // Until the replies are there it is not known which database is selected.
+        let before = std::mem::replace(&mut self.db, u32::MAX);
+        let replies = self.exchange(&packet)?;
+        let (selected, values) = sort_out(before, selects, replies);
+        self.db = selected;
+        Ok(values)
+    }
+}
+
+/// Takes out the replies to SELECT. Where one was refused, what follows was answered from another
+/// database: the refusal stands in the place of those answers.
+fn sort_out(before: u32, selects: Vec<Option<u32>>, replies: Vec<Value>) -> (u32, Vec<Value>) {
+    let mut selected = before;
+    let mut refused: Option<Value> = None;
+    let mut values = Vec::with_capacity(replies.len());
+    for (select, value) in selects.into_iter().zip(replies) {
+        match select {
+            Some(_) if reply::error(&value).is_some() => refused = Some(value),
+            Some(db) => (selected, refused) = (db, None),
+            None => values.push(refused.clone().unwrap_or(value)),
+        }
+    }
+    (selected, values)
+}
+
+fn told(error: &RedisError) -> String {
+    if error.is_timeout() {
+        return format!("no answer within {} s", PATIENCE.as_secs());
+    }
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal() -> Value {
+        redis::parse_redis_value(b"-NOPERM no SELECT for you\r\n").expect("a reply")
+    }
+
+    #[test]
+    fn no_answer_is_taken_from_another_database() {
+        let selects = vec![None, Some(3), None, None, Some(5), None];
+        let numbers =
+            |replies: Vec<Value>| -> Vec<Option<i64>> { replies.iter().map(reply::int).collect() };
+        let all_well = [
+            Value::Int(0),
+            Value::Okay,
+            Value::Int(1),
+            Value::Int(2),
+            Value::Okay,
+            Value::Int(3),
+        ];
+        let (db, values) = sort_out(0, selects.clone(), all_well.to_vec());
+        assert_eq!(
+            (db, numbers(values)),
+            (5, vec![Some(0), Some(1), Some(2), Some(3)])
+        );
+
+        let mut one_refused = all_well.to_vec();
+        one_refused[1] = refusal();
+        let (db, values) = sort_out(0, selects.clone(), one_refused);
+        assert_eq!(
+            (db, numbers(values)),
+            (5, vec![Some(0), None, None, Some(3)])
+        );
+
+        let mut last_refused = all_well.to_vec();
+        last_refused[4] = refusal();
+        let (db, values) = sort_out(0, selects, last_refused);
+        assert_eq!(
+            (db, numbers(values)),
+            (3, vec![Some(0), Some(1), Some(2), None])
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads the servers: a thread for each node, which asks in one pipeline per interval and tells what
+//! it heard. The screen never waits for a server.
+
+pub mod acts;
+pub mod cluster;
+pub mod detail;
+pub mod known;
+pub mod link;
+pub mod node;
+pub mod reply;
+pub mod target;
+
+use std::time::{Duration, Instant};
+
+use crate::model::overall::ServerInfo;
+use crate::model::stats::Stats;
+use crate::model::QueueKey;
+use acts::Act;
+use cluster::Topology;
+use detail::{Detail, Found};
+
+/// Which databases are looked through for queues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dbs {
+    These(Vec<u32>),
+    /// Those in which there are keys.
+    All,
+}
+
+/// What is read, and how often; the same for all nodes.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub dbs: Dbs,
+    pub interval: Duration,
+    /// None: if the server says so.
+    pub cluster: Option<bool>,
+    /// If there are some, only these are looked at, and nothing is searched for.
+    pub queues: Vec<Vec<u8>>,
+}
+
+/// What the screen wants of a node.
+#[derive(Clone, Debug)]
+pub enum Request {
+    Watch(Watch),
+    Act {
+        key: QueueKey,
+        act: Act,
+    },
+    /// This queue is said to be here now.
+    Adopt(QueueKey),
+    Stop,
+}
+
+/// What is on the screen of what this node has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Watch {
+    pub visible: Vec<QueueKey>,
+    pub detail: Option<Detail>,
+}
+
+/// What a node tells, with its name.
+#[derive(Debug)]
+pub struct Report {
+    pub node: String,
+    pub news: News,
+}
+
+#[derive(Debug)]
+pub enum News {
+    Down(String),
+    /// Connected, but the server refuses to be looked at (loading, wrong user); empty when it no more does.
+    Trouble(String),
+    Info {
+        info: Box<ServerInfo>,
+        at: Instant,
+    },
+    Queues {
+        read: Vec<(QueueKey, Heard)>,
+        at: Instant,
+    },
+    /// New ones, and whether all databases have been looked through.
+    Scanned {
+        found: Vec<QueueKey>,
+        complete: bool,
+    },
+    Detail {
+        detail: Detail,
+        found: Found,
+    },
+    /// The answer to an act; `moved` where another node has the queue and nothing was done.
+    Acted {
+        key: QueueKey,
+        act: Act,
+        said: Result<String, String>,
+        moved: Option<String>,
+    },
+    Topology(Topology),
+}
+
+/// What a node said about a queue.
+#[derive(Debug)]
+pub enum Heard {
+    Figures(Box<Stats>),
+    Vanished,
+    /// Gone for so long that it is no longer asked for.
+    Forgotten,
+    Refused(String),
+    /// Another node has it.
+    Moved(String),
+}

@@ -1,0 +1,463 @@
+//! The thread of one node: connects, reads once per interval, does what it is asked to, and when the
+//! connection is lost tries again.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, Value};
+
+use super::cluster::Topology;
+use super::known::{Known, Search, SCAN_COUNT};
+use super::link::Link;
+use super::target::Target;
+use super::{reply, Dbs, Heard, News, Report, Request, Scope, Watch};
+use crate::model::overall::ServerInfo;
+use crate::model::QueueKey;
+
+/// Sections that are read. Servers too old to take several are too old for the module as well.
+const SECTIONS: [&str; 9] = [
+    "server",
+    "clients",
+    "memory",
+    "persistence",
+    "stats",
+    "replication",
+    "cluster",
+    "keyspace",
+    "dq",
+];
+
+/// Between two attempts to connect: the first, and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
+
+/// How often a node is asked which nodes there are.
+const TOPOLOGY_EVERY: Duration = Duration::from_secs(5);
+
+/// An INFO looks at up to 5000 queues: where there are many it is asked for less often.
+const MANY_QUEUES: u64 = 1000;
+const INFO_EVERY_WITH_MANY: Duration = Duration::from_secs(5);
+
+/// Answers with more payload than this are not asked for again every second.
+const HEAVY: usize = 256 * 1024;
+const HEAVY_EVERY: Duration = Duration::from_secs(30);
+
+pub struct Node {
+    name: String,
+    target: Target,
+    scope: Scope,
+    requests: Receiver<Request>,
+    tell: Box<dyn Fn(Report) + Send>,
+    known: Known,
+    search: Search,
+    watch: Watch,
+    info: Option<(ServerInfo, Instant)>,
+    /// What the server refuses: figures of itself, the search, word of the cluster.
+    troubles: [String; 3],
+    topology_at: Option<Instant>,
+    /// When the detail was last asked for, and how heavy its answer was.
+    detail_at: Option<(Instant, usize)>,
+    /// In a cluster: this node is a replica, whose queues its master tells.
+    silent: bool,
+}
+
+const OF_INFO: usize = 0;
+const OF_SEARCH: usize = 1;
+const OF_CLUSTER: usize = 2;
+
+/// Why a connection is no longer served.
+enum End {
+    Stopped,
+    Lost(String),
+}
+
+impl From<String> for End {
+    fn from(error: String) -> End {
+        End::Lost(error)
+    }
+}
+
+impl Node {
+    pub fn new(
+        target: Target,
+        scope: Scope,
+        requests: Receiver<Request>,
+        tell: impl Fn(Report) + Send + 'static,
+    ) -> Node {
+        let dbs: &[u32] = match &scope.dbs {
+            Dbs::These(dbs) if scope.queues.is_empty() => dbs,
+            _ => &[],
+        };
+        Node {
+            name: target.name(),
+            search: Search::new(dbs.iter().copied()),
+            target,
+            scope,
+            requests,
+            tell: Box::new(tell),
+            known: Known::default(),
+            watch: Watch::default(),
+            info: None,
+            troubles: Default::default(),
+            topology_at: None,
+            detail_at: None,
+            silent: false,
+        }
+    }
+
+    /// Until it is stopped.
+    pub fn run(mut self) {
+        let mut pause = RETRY.0;
+        self.know_named_queues();
+        loop {
+            let lost = match Link::connect(self.target.info()) {
+                Err(error) => error,
+                Ok(mut link) => {
+                    pause = RETRY.0;
+                    match self.serve(&mut link) {
+                        End::Stopped => return,
+                        End::Lost(error) => error,
+                    }
+                }
+            };
+            (self.info, self.topology_at) = (None, None);
+            self.report(News::Down(lost));
+            if let End::Stopped = self.wait_without_link(Instant::now() + pause) {
+                return;
+            }
+            pause = (pause * 2).min(RETRY.1);
+        }
+    }
+
+    fn report(&self, news: News) {
+        (self.tell)(Report {
+            node: self.name.clone(),
+            news,
+        });
+    }
+
+    fn know_named_queues(&mut self) {
+        let Dbs::These(dbs) = &self.scope.dbs else {
+            return;
+        };
+        let named = dbs.iter().flat_map(|&db| {
+            let key = move |name: &Vec<u8>| QueueKey::new(db, name.clone());
+            self.scope.queues.iter().map(key)
+        });
+        let found: Vec<QueueKey> = named.collect();
+        for key in &found {
+            self.known.add(key.clone());
+        }
+        if !found.is_empty() {
+            self.report(News::Scanned {
+                found,
+                complete: true,
+            });
+        }
+    }
+
+    fn serve(&mut self, link: &mut Link) -> End {
+        loop {
+            let began = Instant::now();
+            let round = self.round(link);
+            let again_at_once = match round {
+                Err(error) => return End::Lost(error),
+                Ok(found_new) => found_new && self.known.len() <= super::known::AT_ONCE,
+            };
+            let next = if again_at_once {
+                began
+            } else {
+                began + self.scope.interval
+            };
+            match self.wait(link, next) {
+                Ok(()) => {}
+                Err(end) => return end,
+            }
+        }
+    }
+
+    fn wait_without_link(&mut self, until: Instant) -> End {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.requests.recv_timeout(left) {
+                Ok(Request::Watch(watch)) => self.watch = watch,
+                Ok(Request::Adopt(key)) => drop(self.known.add(key)),
+                Ok(Request::Act { key, act }) => {
+                    let said = Err("not connected: nothing was done".to_owned());
+                    self.report(News::Acted {
+                        key,
+                        act,
+                        said,
+                        moved: None,
+                    });
+                }
+                Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return End::Stopped,
+                Err(RecvTimeoutError::Timeout) => return End::Lost(String::new()),
+            }
+        }
+    }
+
+    /// Does what the screen wants, until the next round is due.
+    fn wait(&mut self, link: &mut Link, until: Instant) -> Result<(), End> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.requests.recv_timeout(left) {
+                Ok(Request::Watch(watch)) => {
+                    let other = watch.detail != self.watch.detail;
+                    self.watch = watch;
+                    if other {
+                        self.look_closer(link)?;
+                    }
+                }
+                Ok(Request::Adopt(key)) => drop(self.known.add(key)),
+                Ok(Request::Act { key, act }) => {
+                    let said = act.carry_out(link, &key)?;
+                    let moved = said.as_ref().err().and_then(|error| reply::moved_to(error));
+                    let moved = moved.map(str::to_owned);
+                    self.report(News::Acted {
+                        key,
+                        act,
+                        said,
+                        moved,
+                    });
+                    self.look_closer(link)?;
+                }
+                Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(End::Stopped)
+                }
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+            }
+        }
+    }
+
+    /// Asks for the detail alone, at once.
+    fn look_closer(&mut self, link: &mut Link) -> Result<(), String> {
+        self.detail_at = None;
+        let Some(detail) = &self.watch.detail else {
+            return Ok(());
+        };
+        let key = detail.key.clone();
+        let values = link.look(vec![(key.db, detail.command()), (key.db, stats_of(&key))])?;
+        self.hear_detail(&values[0]);
+        self.hear_queues(vec![key], &values[1..]);
+        Ok(())
+    }
+
+    /// One packet: figures of the server, of the queues whose turn it is, what is looked at, and a step
+    /// of the search. Whether new queues were found.
+    fn round(&mut self, link: &mut Link) -> Result<bool, String> {
+        if self.wants_topology() {
+            self.ask_topology(link)?;
+        }
+        let info = self.wants_info().then(info_command);
+        let detail = self.watch.detail.as_ref().filter(|_| self.wants_detail());
+        let detail = detail.map(|detail| (detail.key.db, detail.command()));
+        let queues = match self.silent {
+            true => Vec::new(),
+            false => self.known.round(&self.watch.visible),
+        };
+        let step = self.search.step().filter(|_| !self.silent);
+
+        let mut commands = Vec::new();
+        commands.extend(info.iter().map(|info| (0, info.clone())));
+        commands.extend(detail.clone());
+        commands.extend(queues.iter().map(|key| (key.db, stats_of(key))));
+        commands.extend(step.iter().map(|step| scan(step, SCAN_COUNT)));
+        if commands.is_empty() {
+            commands.push((0, redis::cmd("PING")));
+        }
+        let values = link.look(commands)?;
+
+        let (of_info, values) = values.split_at(usize::from(info.is_some()));
+        let (of_detail, values) = values.split_at(usize::from(detail.is_some()));
+        let (of_queues, of_scan) = values.split_at(queues.len());
+        of_info.iter().for_each(|value| self.hear_info(value));
+        of_detail.iter().for_each(|value| self.hear_detail(value));
+        self.hear_queues(queues, of_queues);
+        let Some((db, _)) = step else {
+            return Ok(false);
+        };
+        let mut found = self.hear_scan(db, &of_scan[0]);
+        found.extend(self.search_on(link)?);
+        let new = !found.is_empty();
+        let complete = self.search.complete();
+        self.report(News::Scanned { found, complete });
+        Ok(new)
+    }
+
+    /// The other steps of the search that this round may take.
+    fn search_on(&mut self, link: &mut Link) -> Result<Vec<QueueKey>, String> {
+        let mut found = Vec::new();
+        let told = self.info.as_ref().and_then(|(info, _)| info.dq.as_ref());
+        let missing = told.is_some_and(|dq| dq.queues > self.known.there() as u64);
+        for _ in 1..self.search.steps(missing) {
+            if !self.troubles[OF_SEARCH].is_empty() {
+                break;
+            }
+            let Some(step) = self.search.step() else {
+                break;
+            };
+            let value = link.look(vec![scan(&step, SCAN_COUNT)])?.remove(0);
+            found.extend(self.hear_scan(step.0, &value));
+        }
+        Ok(found)
+    }
+
+    fn wants_info(&self) -> bool {
+        let Some((info, at)) = &self.info else {
+            return true;
+        };
+        let many = info.dq.as_ref().is_some_and(|dq| dq.queues > MANY_QUEUES);
+        !many || at.elapsed() >= INFO_EVERY_WITH_MANY
+    }
+
+    fn wants_detail(&self) -> bool {
+        let heavy = |&(at, weight): &(Instant, usize)| weight > HEAVY && at.elapsed() < HEAVY_EVERY;
+        !self.detail_at.as_ref().is_some_and(heavy)
+    }
+
+    fn wants_topology(&self) -> bool {
+        let cluster = self.info.as_ref().is_some_and(|(info, _)| info.cluster);
+        let cluster = self.scope.cluster.unwrap_or(cluster);
+        cluster
+            && self
+                .topology_at
+                .is_none_or(|at| at.elapsed() >= TOPOLOGY_EVERY)
+    }
+
+    fn ask_topology(&mut self, link: &mut Link) -> Result<(), String> {
+        let value = link
+            .look(vec![(0, redis::cmd("CLUSTER").arg("NODES").to_owned())])?
+            .remove(0);
+        self.topology_at = Some(Instant::now());
+        self.in_trouble(OF_CLUSTER, reply::error(&value).unwrap_or_default());
+        if let Some(text) = reply::text(&value) {
+            let topology = Topology::parse(&text, &self.target.host());
+            self.silent = !topology.i_am_master;
+            self.report(News::Topology(topology));
+        }
+        Ok(())
+    }
+}
+
+/// What the answers mean.
+impl Node {
+    fn hear_info(&mut self, value: &Value) {
+        let at = Instant::now();
+        let Some(text) = reply::text(value) else {
+            // Without INFO the queues can still be read.
+            let error = reply::error(value).unwrap_or_default();
+            self.in_trouble(OF_INFO, error);
+            self.info = Some((ServerInfo::default(), at));
+            return;
+        };
+        let info = ServerInfo::parse(&text);
+        if self.scope.dbs == Dbs::All && self.scope.queues.is_empty() {
+            info.dbs.iter().for_each(|&(db, _)| self.search.add(db));
+        }
+        let trouble = match (&info.dq, info.loading) {
+            (_, true) => "the server is loading its data".to_owned(),
+            (None, _) => format!(
+                "{} at {} does not have the module dq (see MODULE LIST; loadmodule /path/to/libdq.so)",
+                info.version, self.name
+            ),
+            _ => String::new(),
+        };
+        self.in_trouble(OF_INFO, trouble);
+        self.info = Some((info.clone(), at));
+        self.report(News::Info {
+            info: Box::new(info),
+            at,
+        });
+    }
+
+    /// Told once, until it changes.
+    fn in_trouble(&mut self, of: usize, trouble: String) {
+        if trouble == self.troubles[of] {
+            return;
+        }
+        self.troubles[of] = trouble;
+        let first = self.troubles.iter().find(|trouble| !trouble.is_empty());
+        self.report(News::Trouble(first.cloned().unwrap_or_default()));
+    }
+
+    fn hear_detail(&mut self, value: &Value) {
+        let Some(detail) = self.watch.detail.clone() else {
+            return;
+        };
+        let found = detail.found(value);
+        self.detail_at = Some((Instant::now(), found.weight()));
+        self.report(News::Detail { detail, found });
+    }
+
+    fn hear_queues(&mut self, keys: Vec<QueueKey>, values: &[Value]) {
+        let at = Instant::now();
+        let heard = |(key, value): (QueueKey, &Value)| {
+            let heard = self.hear_queue(&key, value, at);
+            (key, heard)
+        };
+        let read: Vec<_> = keys.into_iter().zip(values).map(heard).collect();
+        if !read.is_empty() {
+            self.report(News::Queues { read, at });
+        }
+    }
+
+    fn hear_queue(&mut self, key: &QueueKey, value: &Value, at: Instant) -> Heard {
+        if let Some(stats) = reply::stats(value) {
+            self.known.is_there(key);
+            return Heard::Figures(Box::new(stats));
+        }
+        let Some(error) = reply::error(value) else {
+            let named = !self.scope.queues.is_empty();
+            return match !named && self.known.is_gone(key, at) {
+                true => Heard::Forgotten,
+                false => Heard::Vanished,
+            };
+        };
+        if let Some(node) = reply::moved_to(&error) {
+            let node = node.to_owned();
+            self.known.remove(key);
+            self.topology_at = None;
+            return Heard::Moved(node);
+        }
+        // Another type has taken the name.
+        if error.starts_with("WRONGTYPE") {
+            self.known.remove(key);
+            return Heard::Forgotten;
+        }
+        Heard::Refused(error)
+    }
+
+    fn hear_scan(&mut self, db: u32, value: &Value) -> Vec<QueueKey> {
+        let parts = reply::array(value).unwrap_or_default();
+        let [cursor, names] = parts else {
+            self.in_trouble(OF_SEARCH, reply::error(value).unwrap_or_default());
+            return Vec::new();
+        };
+        self.in_trouble(OF_SEARCH, String::new());
+        self.search
+            .went_on(db, reply::bytes(cursor).unwrap_or_default());
+        let names = reply::array(names).unwrap_or_default().iter();
+        let keys = names
+            .filter_map(reply::bytes)
+            .map(|name| QueueKey::new(db, name));
+        keys.filter(|key| self.known.add(key.clone())).collect()
+    }
+}
+
+pub fn info_command() -> Cmd {
+    redis::cmd("INFO").arg(&SECTIONS).to_owned()
+}
+
+pub fn stats_of(key: &QueueKey) -> Cmd {
+    redis::cmd("DQ.STATS").arg(&key.name).to_owned()
+}
+
+pub fn scan((db, cursor): &(u32, Vec<u8>), count: usize) -> (u32, Cmd) {
+    let mut scan = redis::cmd("SCAN");
+    scan.arg(cursor)
+        .arg("COUNT")
+        .arg(count)
+        .arg("TYPE")
+        .arg("dq-queue1");
+    (*db, scan)
+}

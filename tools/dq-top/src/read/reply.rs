@@ -1,0 +1,270 @@
+//! Replies of the server as Rust values; RESP2 and RESP3 alike. What is not as expected is None.
+
+use redis::Value;
+
+use super::detail::{Cut, Job, PeekedJob, Settings};
+use crate::model::stats::{Stats, TOTALS};
+
+/// An error reply, as the server wrote it.
+pub fn error(value: &Value) -> Option<String> {
+    let Value::ServerError(error) = value else {
+        return None;
+    };
+    Some(match error.details() {
+        Some(details) => format!("{} {details}", error.code()),
+        None => error.code().to_owned(),
+    })
+}
+
+/// Where a cluster's node says that the key is: `MOVED 3999 127.0.0.1:6381`.
+pub fn moved_to(error: &str) -> Option<&str> {
+    error.strip_prefix("MOVED ")?.split(' ').nth(1)
+}
+
+pub fn int(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+fn natural(value: &Value) -> Option<u64> {
+    int(value)?.try_into().ok()
+}
+
+pub fn bytes(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::BulkString(bytes) => Some(bytes.clone()),
+        Value::SimpleString(text) => Some(text.clone().into_bytes()),
+        Value::VerbatimString { text, .. } => Some(text.clone().into_bytes()),
+        Value::Okay => Some(b"OK".to_vec()),
+        _ => None,
+    }
+}
+
+pub fn text(value: &Value) -> Option<String> {
+    bytes(value).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+pub fn array(value: &Value) -> Option<&[Value]> {
+    match value {
+        Value::Array(values) | Value::Set(values) => Some(values),
+        _ => None,
+    }
+}
+
+/// Looks up names in a map, or in a flat array of names and values.
+struct Fields<'a>(Vec<(&'a Value, &'a Value)>);
+
+impl<'a> Fields<'a> {
+    fn of(value: &'a Value) -> Option<Fields<'a>> {
+        match value {
+            Value::Map(pairs) => Some(Fields(pairs.iter().map(|(name, it)| (name, it)).collect())),
+            Value::Array(flat) if flat.len() % 2 == 0 => Some(Fields(
+                flat.chunks(2).map(|pair| (&pair[0], &pair[1])).collect(),
+            )),
+            _ => None,
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        let named = |field: &Value| {
+            matches!(field, Value::BulkString(it) if it == name.as_bytes())
+                || matches!(field, Value::SimpleString(it) if it == name)
+        };
+        self.0
+            .iter()
+            .find(|(field, _)| named(field))
+            .map(|(_, value)| *value)
+    }
+
+    fn natural(&self, name: &str) -> Option<u64> {
+        natural(self.get(name)?)
+    }
+
+    fn int(&self, name: &str) -> Option<i64> {
+        int(self.get(name)?)
+    }
+
+    /// Of an array of integers.
+    fn naturals(&self, name: &str) -> Option<Vec<u64>> {
+        array(self.get(name)?)?.iter().map(natural).collect()
+    }
+}
+
+/// DQ.STATS.
+pub fn stats(value: &Value) -> Option<Stats> {
+    let fields = Fields::of(value)?;
+    let mut jobs = [0; 4];
+    for (count, state) in jobs
+        .iter_mut()
+        .zip(["delayed", "ready", "reserved", "dead"])
+    {
+        *count = fields.natural(state)?;
+    }
+    let buckets = array(fields.get("lateness-buckets")?)?
+        .iter()
+        .map(|bucket| {
+            let [bound, count] = array(bucket)? else {
+                return None;
+            };
+            Some((natural(bound), natural(count)?))
+        });
+    Some(Stats {
+        jobs,
+        next_due: fields.int("next-due"),
+        oldest_ready_ms: fields.natural("oldest-ready-ms"),
+        waiting_clients: fields.natural("waiting-clients")?,
+        paused: fields.int("paused")?,
+        totals: TOTALS.map(|name| fields.natural(name).unwrap_or_default()),
+        lateness_count: fields.natural("lateness-count")?,
+        lateness_sum_us: fields.natural("lateness-sum")?,
+        lateness_max_us: fields.natural("lateness-max")?,
+        lateness: buckets.collect::<Option<_>>()?,
+    })
+}
+
+/// DQ.CFGGET.
+pub fn settings(value: &Value) -> Option<Settings> {
+    let fields = Fields::of(value)?;
+    let rate = fields.naturals("rate")?;
+    Some(Settings {
+        ttr_ms: fields.natural("ttr")?,
+        attempts: fields.natural("attempts")?,
+        backoff_ms: fields.naturals("backoff")?,
+        maxlen: fields.natural("maxlen")?,
+        deadlen: fields.natural("deadlen")?,
+        dedupe_ms: fields.natural("dedupe")?,
+        maxreserved: fields.natural("maxreserved")?,
+        rate: (*rate.first()?, *rate.get(1)?),
+    })
+}
+
+/// DQ.PEEK, each payload cut to `longest`.
+pub fn peeked(value: &Value, longest: usize) -> Option<Vec<PeekedJob>> {
+    let jobs = array(value)?.iter().map(|job| {
+        let [id, payload, at, attempts, priority] = array(job)? else {
+            return None;
+        };
+        Some(PeekedJob {
+            id: bytes(id)?,
+            payload: Cut::of(&bytes(payload)?, longest),
+            at_ms: int(at)?,
+            attempts: natural(attempts)?,
+            priority: int(priority)?,
+        })
+    });
+    jobs.collect()
+}
+
+/// DQ.GET, the payload cut to `longest`.
+pub fn job(value: &Value, longest: usize) -> Option<Job> {
+    let fields = Fields::of(value)?;
+    Some(Job {
+        id: bytes(fields.get("id")?)?,
+        payload: Cut::of(&bytes(fields.get("payload")?)?, longest),
+        state: text(fields.get("state")?)?,
+        priority: fields.int("priority")?,
+        due_ms: fields.int("due")?,
+        deadline_ms: fields.int("deadline"),
+        ttr_ms: fields.natural("ttr")?,
+        attempts: fields.natural("attempts")?,
+        max_attempts: fields.natural("max-attempts")?,
+        backoff_ms: fields.naturals("backoff")?,
+        expires_ms: fields.int("expires"),
+        token: fields.get("token").and_then(text),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    fn stats_reply() -> Vec<(Value, Value)> {
+        let buckets = vec![
+            Value::Array(vec![Value::Int(10), Value::Int(2)]),
+            Value::Array(vec![Value::Nil, Value::Int(3)]),
+        ];
+        let mut fields: Vec<(Value, Value)> = [
+            "delayed",
+            "ready",
+            "reserved",
+            "dead",
+            "waiting-clients",
+            "lateness-count",
+            "lateness-sum",
+            "lateness-max",
+        ]
+        .into_iter()
+        .zip(1..)
+        .map(|(name, number)| (bulk(name), Value::Int(number)))
+        .collect();
+        fields.push((bulk("next-due"), Value::Nil));
+        fields.push((bulk("paused"), Value::Int(-1)));
+        fields.push((bulk("timed-out"), Value::Int(9)));
+        fields.push((bulk("lateness-buckets"), Value::Array(buckets)));
+        fields
+    }
+
+    #[test]
+    fn stats_are_read_from_maps_and_flat_arrays() {
+        let fields = stats_reply();
+        let flat = fields
+            .iter()
+            .flat_map(|(name, value)| [name.clone(), value.clone()]);
+        let from_array = stats(&Value::Array(flat.collect())).expect("complete");
+        let from_map = stats(&Value::Map(fields)).expect("complete");
+        assert_eq!(from_array, from_map);
+        assert_eq!(from_map.jobs, [1, 2, 3, 4]);
+        assert_eq!(
+            (from_map.next_due, from_map.paused, from_map.totals[4]),
+            (None, -1, 9)
+        );
+        assert_eq!(from_map.lateness, [(Some(10), 2), (None, 3)]);
+    }
+
+    #[test]
+    fn what_is_not_as_expected_is_nothing() {
+        for missing in 0..4 {
+            let mut fields = stats_reply();
+            fields.remove(missing);
+            assert_eq!(stats(&Value::Map(fields)), None);
+        }
+        assert_eq!(stats(&Value::Array(vec![bulk("delayed")])), None);
+        assert_eq!(stats(&Value::Nil), None);
+        assert!(settings(&Value::Okay).is_none());
+        assert!(peeked(&Value::Array(vec![Value::Array(vec![bulk("id")])]), 9).is_none());
+        assert!(job(&Value::Array(Vec::new()), 9).is_none());
+    }
+
+    #[test]
+    fn jobs_are_cut() {
+        let job = Value::Array(vec![
+            bulk("id"),
+            bulk("a long payload"),
+            Value::Int(5),
+            Value::Int(1),
+            Value::Int(-3),
+        ]);
+        let jobs = peeked(&Value::Array(vec![job]), 6).expect("a job");
+        assert_eq!(
+            (jobs[0].payload.bytes.as_slice(), jobs[0].payload.length),
+            (&b"a long"[..], 14)
+        );
+        assert_eq!((jobs[0].at_ms, jobs[0].priority), (5, -3));
+    }
+
+    #[test]
+    fn moved_names_the_node() {
+        assert_eq!(
+            moved_to("MOVED 3999 127.0.0.1:6381"),
+            Some("127.0.0.1:6381")
+        );
+        assert_eq!(moved_to("ERR no such thing"), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! Where to connect, and as whom. A cluster's other nodes are reached in the same way.
+
+use std::path::Path;
+
+use redis::{ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo};
+
+use super::cluster::host_and_port;
+
+#[derive(Clone, Debug)]
+pub struct Target {
+    info: ConnectionInfo,
+}
+
+impl Target {
+    /// Under a name by which the server's log and CLIENT LIST show who is there.
+    pub fn new(info: ConnectionInfo, user: Option<&str>, password: Option<&str>) -> Target {
+        let given = info.redis_settings();
+        let mut login = RedisConnectionInfo::default()
+            .set_protocol(ProtocolVersion::RESP2)
+            .set_skip_set_lib_name();
+        if let Some(user) = user.or(given.username()) {
+            login = login.set_username(user);
+        }
+        if let Some(password) = password.or(given.password()) {
+            login = login.set_password(password);
+        }
+        Target {
+            info: info.set_redis_settings(login),
+        }
+    }
+
+    pub fn info(&self) -> &ConnectionInfo {
+        &self.info
+    }
+
+    pub fn name(&self) -> String {
+        match self.info.addr() {
+            ConnectionAddr::Unix(path) => path.display().to_string(),
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                format!("{host}:{port}")
+            }
+            other => other.to_string(),
+        }
+    }
+
+    pub fn host(&self) -> String {
+        match self.info.addr() {
+            ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host.clone(),
+            _ => "127.0.0.1".to_owned(),
+        }
+    }
+
+    /// The server's certificate must be signed by that one, or by one that the system trusts.
+    #[cfg(feature = "tls")]
+    pub fn encrypted(self, cacert: Option<&Path>) -> Result<Target, String> {
+        let told = |error: &dyn std::fmt::Display| format!("--cacert: {error}");
+        let root_cert = cacert
+            .map(std::fs::read)
+            .transpose()
+            .map_err(|error| told(&error))?;
+        let certificates = redis::TlsCertificates {
+            client_tls: None,
+            root_cert,
+        };
+        let client = redis::Client::build_with_tls(self.info, certificates);
+        let client = client.map_err(|error| told(&error))?;
+        Ok(Target {
+            info: client.get_connection_info().clone(),
+        })
+    }
+
+    #[cfg(not(feature = "tls"))]
+    pub fn encrypted(self, _cacert: Option<&Path>) -> Result<Target, String> {
+        Err(
+            "this dq-top was built without TLS: make top TLS=1, or cargo build --features tls"
+                .to_owned(),
+        )
+    }
+
+    /// Another node of the cluster.
+    pub fn at(&self, address: &str) -> Option<Target> {
+        let (to_host, to_port) = host_and_port(address)?;
+        let address = match self.info.addr() {
+            ConnectionAddr::TcpTls {
+                insecure,
+                tls_params,
+                ..
+            } => ConnectionAddr::TcpTls {
+                host: to_host,
+                port: to_port,
+                insecure: *insecure,
+                tls_params: tls_params.clone(),
+            },
+            _ => ConnectionAddr::Tcp(to_host, to_port),
+        };
+        Some(Target {
+            info: self.info.clone().set_addr(address),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redis::IntoConnectionInfo;
+
+    #[test]
+    fn other_nodes_are_reached_as_the_first() {
+        let info = "redis://ann:secret@10.0.0.1:7000/3"
+            .into_connection_info()
+            .unwrap();
+        let first = Target::new(info, None, Some("better"));
+        let other = first.at("10.0.0.2:7001").expect("an address");
+        assert_eq!(
+            (first.name(), other.name()),
+            ("10.0.0.1:7000".into(), "10.0.0.2:7001".into())
+        );
+        let login = other.info().redis_settings();
+        assert_eq!(
+            (login.username(), login.password()),
+            (Some("ann"), Some("better"))
+        );
+        assert_eq!(login.db(), 0, "databases are selected as needed");
+        assert!(first.at("nonsense").is_none());
+    }
+}

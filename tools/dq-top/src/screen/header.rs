@@ -1,0 +1,167 @@
+//! The four lines at the top: the server, jobs by state, rates, punctuality.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use ratatui::Frame;
+use unicode_width::UnicodeWidthStr;
+
+use super::theme::Theme;
+use super::{labelled, unless_zero};
+use crate::app::App;
+use crate::model::column::{late, Tone};
+use crate::model::lateness::Late;
+use crate::model::overall::Overall;
+use crate::model::stats::{ACKED, ADDED, DELIVERED, DIED, NACKED, TIMED_OUT};
+use crate::text::{escape, units};
+
+pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
+    let overall = app.overall();
+    let lines = [
+        bar(app, &overall, area.width, theme),
+        jobs(&overall, theme),
+        rates(&overall, theme),
+        punctuality(app, &overall, theme),
+    ];
+    frame.render_widget(Paragraph::new(lines.to_vec()), area);
+}
+
+pub fn draw_bar(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
+    let line = bar(app, &app.overall(), area.width, theme);
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+/// Who on the left, how it is on the right; what does not fit is left out from the middle.
+fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
+    let width = width as usize;
+    let first = app.nodes.iter().next();
+    let server = first
+        .and_then(|(_, node)| node.figures.as_ref())
+        .map(|figures| &figures.info);
+    let mut left = match (app.nodes.len(), first) {
+        (1, Some((name, _))) => format!(" dq-top  {}", escape::name(name.as_bytes())),
+        (count, _) => format!(" dq-top  cluster of {count}"),
+    };
+    let mut right = String::new();
+    if let Some(info) = server {
+        left.push_str(&format!("  {}", info.version));
+        if app.nodes.len() == 1 {
+            left.push_str(&format!(" {}", info.role.replace("slave", "replica")));
+        }
+        let limit = match overall.max_memory {
+            0 => String::new(),
+            limit => format!("/{}", units::bytes(limit)),
+        };
+        let parts = [
+            format!("up {}", units::millis(overall.uptime.as_millis() as u64)),
+            format!("mem {}{limit}", units::bytes(overall.memory)),
+            format!("{} ops/s", units::count(overall.ops_per_s)),
+            format!("{} clients", units::count(overall.clients)),
+        ];
+        for part in parts {
+            if left.width() + right.width() + part.width() + 5 <= width {
+                right.push_str(&part);
+                right.push_str("  ");
+            }
+        }
+    }
+    let right = escape::line(right.as_bytes());
+    let room = width.saturating_sub(right.width());
+    let left = escape::pad(&escape::line(left.as_bytes()), room);
+    Line::styled(format!("{left}{right}"), theme.bar())
+}
+
+fn jobs<'a>(overall: &Overall, theme: Theme) -> Line<'a> {
+    let dq = &overall.dq;
+    let [delayed, ready, reserved, dead] = dq.jobs;
+    spread(
+        [
+            ("queues", units::count(dq.queues), Tone::Plain),
+            (
+                "delayed",
+                units::count(delayed),
+                unless_zero(delayed, Tone::Note),
+            ),
+            ("ready", units::count(ready), unless_zero(ready, Tone::Good)),
+            (
+                "reserved",
+                units::count(reserved),
+                unless_zero(reserved, Tone::Plain),
+            ),
+            ("dead", units::count(dead), unless_zero(dead, Tone::Bad)),
+            (
+                "waiting",
+                units::count(dq.waiting_clients),
+                unless_zero(dq.waiting_clients, Tone::Plain),
+            ),
+        ],
+        theme,
+    )
+}
+
+fn rates<'a>(overall: &Overall, theme: Theme) -> Line<'a> {
+    let rate = |of: usize, tone: Tone| {
+        let rate = overall.rates[of];
+        (
+            units::rate(rate),
+            if rate > 0.0 { tone } else { Tone::Quiet },
+        )
+    };
+    let named = [
+        ("added/s", rate(ADDED, Tone::Plain)),
+        ("delivered/s", rate(DELIVERED, Tone::Plain)),
+        ("acked/s", rate(ACKED, Tone::Plain)),
+        ("nacked/s", rate(NACKED, Tone::Warn)),
+        ("timed out/s", rate(TIMED_OUT, Tone::Warn)),
+        ("died/s", rate(DIED, Tone::Bad)),
+    ];
+    spread(
+        named.map(|(label, (text, tone))| (label, text, tone)),
+        theme,
+    )
+}
+
+fn punctuality<'a>(app: &App, overall: &Overall, theme: Theme) -> Line<'a> {
+    let us = |us: Option<f64>| late(us.map(|us| Late::AtMost(us as u64)));
+    let (mean, mean_tone) = us(overall.lateness_mean_us);
+    let worst = (overall.dq.lateness_count > 0).then_some(overall.dq.lateness_max_us as f64);
+    let (worst, _) = us(worst);
+    let fires = units::rate(overall.timer_fires_per_s);
+    let timer_worst =
+        us((overall.dq.timer_fires > 0).then_some(overall.dq.timer_late_us_max as f64)).0;
+    let mut line = spread(
+        [
+            ("late mean", mean, mean_tone),
+            ("worst", worst, Tone::Plain),
+            ("timer/s", fires, Tone::Plain),
+            ("worst", timer_worst, Tone::Plain),
+        ],
+        theme,
+    );
+    if !app.order.filter.is_empty() {
+        let filter = escape::line(app.order.filter.as_bytes());
+        line.spans
+            .extend(labelled(theme, "filter", filter, Tone::Warn));
+        line.spans.push(Span::raw("   "));
+    }
+    let searching = app
+        .nodes
+        .values()
+        .any(|node| node.figures.is_some() && !node.complete && node.trouble.is_empty());
+    if searching {
+        line.spans.push(Span::styled(
+            "searching for queues ...",
+            theme.tone(Tone::Note),
+        ));
+    }
+    line
+}
+
+fn spread<'a, const N: usize>(parts: [(&str, String, Tone); N], theme: Theme) -> Line<'a> {
+    let mut spans = vec![Span::raw(" ")];
+    for (label, text, tone) in parts {
+        spans.extend(labelled(theme, label, text, tone));
+        spans.push(Span::raw("   "));
+    }
+    Line::from(spans)
+}

@@ -1,0 +1,120 @@
+//! A page of the jobs of one state, in that state's order.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use ratatui::Frame;
+
+use super::theme::Theme;
+use crate::app::view::QueueView;
+use crate::app::App;
+use crate::model::column::Tone;
+use crate::read::detail::{PeekedJob, State};
+use crate::text::{escape, units};
+
+const AT: usize = 12;
+const ATTEMPTS: usize = 5;
+const PRIORITY: usize = 6;
+const SIZE: usize = 6;
+
+pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
+    let width = area.width as usize;
+    let jobs = view.jobs.as_deref().unwrap_or_default();
+    let id_width = id_width(jobs, width);
+    let mut lines = vec![titles(view, id_width, width, theme)];
+    for (place, job) in jobs.iter().enumerate() {
+        let selected = place == view.selected;
+        lines.push(line(
+            job,
+            selected,
+            id_width,
+            width,
+            app.now().server_ms,
+            view,
+            theme,
+        ));
+    }
+    if let Some(refusal) = &view.refusal {
+        let text = format!(" {}", escape::line(refusal.as_bytes()));
+        lines.push(Line::styled(text, theme.tone(Tone::Warn)));
+    } else if jobs.is_empty() {
+        let text = match view.jobs {
+            None => " ...",
+            Some(_) => " No such jobs.",
+        };
+        lines.push(Line::styled(text, theme.label()));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// At most a third of the screen; the payload has the rest.
+fn id_width(jobs: &[PeekedJob], width: usize) -> usize {
+    use unicode_width::UnicodeWidthStr;
+    let longest = jobs.iter().map(|job| escape::name(&job.id).width()).max();
+    longest.unwrap_or(0).clamp(8, (width / 3).max(8))
+}
+
+fn titles<'a>(view: &QueueView, id_width: usize, width: usize, theme: Theme) -> Line<'a> {
+    let at = match view.state() {
+        Some(State::Reserved) => "LEASE ENDS",
+        Some(State::Dead) => "DIED",
+        _ => "DUE",
+    };
+    let left = format!(
+        " {} {at:<AT$} {:>ATTEMPTS$} {:>PRIORITY$} {:>SIZE$} PAYLOAD",
+        escape::pad("ID", id_width),
+        "TRIES",
+        "PRIO",
+        "BYTES"
+    );
+    let page = match (view.page_number(), view.more) {
+        (1, None) => String::new(),
+        (number, None) => format!("page {number}, the last "),
+        (number, Some(_)) => format!("page {number} "),
+    };
+    let left = escape::pad(&left, width.saturating_sub(page.len()));
+    Line::from(vec![
+        Span::styled(left, theme.title()),
+        Span::styled(page, theme.label()),
+    ])
+}
+
+fn line<'a>(
+    job: &PeekedJob,
+    selected: bool,
+    id_width: usize,
+    width: usize,
+    now_ms: i64,
+    view: &QueueView,
+    theme: Theme,
+) -> Line<'a> {
+    let style = |tone: Tone| match selected {
+        true => theme.selected(theme.tone(tone)),
+        false => theme.tone(tone),
+    };
+    let at_tone = match view.state() {
+        Some(State::Delayed) => Tone::Note,
+        Some(State::Dead) => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    let (attempts, priority) = (job.attempts, job.priority);
+    let size = units::count(job.payload.length as u64);
+    let figures = format!(" {attempts:>ATTEMPTS$} {priority:>PRIORITY$} {size:>SIZE$} ");
+    let used = 1 + id_width + 1 + AT + figures.len();
+    let mut payload = escape::line(&job.payload.bytes);
+    if job.payload.is_cut() {
+        payload.push('…');
+    }
+    let payload = escape::pad(&payload, width.saturating_sub(used));
+    let at = escape::pad(&units::relative(job.at_ms, now_ms), AT);
+    Line::from(vec![
+        Span::styled(if selected { "▌" } else { " " }, style(Tone::Note)),
+        Span::styled(
+            escape::pad(&escape::name(&job.id), id_width),
+            style(Tone::Plain),
+        ),
+        Span::styled(format!(" {at}"), style(at_tone)),
+        Span::styled(figures, style(Tone::Plain)),
+        Span::styled(payload, style(Tone::Quiet)),
+    ])
+}

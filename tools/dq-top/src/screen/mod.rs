@@ -1,0 +1,171 @@
+//! Draws what the monitor knows. Text of the server comes through `text::escape` only.
+
+mod header;
+mod job;
+mod jobs;
+mod overview;
+mod popup;
+mod queue;
+mod table;
+#[cfg(test)]
+mod tests;
+pub mod theme;
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use ratatui::Frame;
+
+use crate::app::view::View;
+use crate::app::App;
+use crate::model::column::Tone;
+use crate::text::escape;
+use theme::Theme;
+
+/// Smaller than this there is no room for anything that could be told.
+const LEAST: (u16, u16) = (40, 10);
+
+pub fn draw(frame: &mut Frame, app: &App, theme: Theme) {
+    let area = frame.area();
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let text = format!("dq-top needs {} x {}", LEAST.0, LEAST.1);
+        frame.render_widget(Paragraph::new(text), area);
+        return;
+    }
+    let body = Rect {
+        height: area.height - 2,
+        ..area
+    };
+    match &app.view {
+        View::Table => {
+            header::draw(frame, Rect { height: 4, ..body }, app, theme);
+            let below = Rect {
+                y: 4,
+                height: body.height - 4,
+                ..body
+            };
+            table::draw(frame, below, app, theme);
+        }
+        View::Queue(view) => {
+            header::draw_bar(frame, Rect { height: 1, ..body }, app, theme);
+            let below = Rect {
+                y: 1,
+                height: body.height - 1,
+                ..body
+            };
+            queue::draw(frame, below, app, view, theme);
+        }
+    }
+    draw_message(
+        frame,
+        Rect {
+            y: area.height - 2,
+            height: 1,
+            ..area
+        },
+        app,
+        theme,
+    );
+    draw_keys(
+        frame,
+        Rect {
+            y: area.height - 1,
+            height: 1,
+            ..area
+        },
+        app,
+        theme,
+    );
+    if app.help {
+        popup::help(frame, area, app, theme);
+    } else if let Some(prompt) = &app.prompt {
+        popup::prompt(frame, area, prompt, theme);
+    }
+}
+
+/// What is wrong, else what was done last.
+fn draw_message(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
+    let trouble = app
+        .nodes
+        .iter()
+        .find_map(|(name, node)| match (&node.down, &node.trouble) {
+            (Some(why), _) => Some((
+                format!("No connection to {name}: {why}. Trying again ..."),
+                Tone::Bad,
+            )),
+            (None, trouble) if !trouble.is_empty() => Some((trouble.clone(), Tone::Warn)),
+            _ => None,
+        });
+    let message = app
+        .current_message()
+        .map(|message| (message.text.clone(), message.tone));
+    let Some((text, tone)) = message.or(trouble) else {
+        return;
+    };
+    // What comes from a server or a library is shown as carefully as a job.
+    let text = escape::fit(&escape::line(text.as_bytes()), area.width as usize - 1);
+    let line = Line::from(vec![Span::raw(" "), Span::styled(text, theme.tone(tone))]);
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+fn draw_keys(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
+    let mut keys: Vec<(&str, &str)> = match &app.view {
+        View::Table => vec![
+            ("↑↓", "select"),
+            ("Enter", "open"),
+            ("←→", "sort"),
+            ("r", "reverse"),
+            ("/", "filter"),
+        ],
+        View::Queue(view) if view.job.is_some() => {
+            vec![("Esc", "back"), ("x", "hex"), ("↑↓", "scroll")]
+        }
+        View::Queue(view) if view.tab == 0 => vec![("Esc", "back"), ("Tab", "jobs")],
+        View::Queue(_) => vec![
+            ("Esc", "back"),
+            ("Tab", "next"),
+            ("↑↓", "select"),
+            ("PgDn", "page"),
+            ("Enter", "job"),
+        ],
+    };
+    let acts: &[(&str, &str)] = match &app.view {
+        _ if app.read_only => &[],
+        View::Table => &[("p", "pause"), ("K", "kick"), ("P", "purge")],
+        View::Queue(view) => match view.job_state() {
+            _ if view.tab == 0 => &[("p", "pause"), ("K", "kick dead"), ("P", "purge")],
+            Some("dead") => &[("k", "kick"), ("K", "all"), ("d", "delete"), ("P", "purge")],
+            Some("reserved") => &[("d", "delete"), ("P", "purge")],
+            _ => &[
+                ("n", "now"),
+                ("s", "delay"),
+                ("d", "delete"),
+                ("P", "purge"),
+            ],
+        },
+    };
+    keys.extend(acts);
+    keys.extend([("?", "help"), ("q", "quit")]);
+    let mut spans = vec![Span::raw(" ")];
+    for (key, what) in keys {
+        spans.push(Span::styled(key, theme.key()));
+        spans.push(Span::styled(format!(" {what}  "), theme.label()));
+    }
+    frame.render_widget(Paragraph::new(Line::from(spans)), area);
+}
+
+/// A label and its value.
+fn labelled<'a>(theme: Theme, label: &str, value: String, tone: Tone) -> [Span<'a>; 2] {
+    [
+        Span::styled(format!("{label} "), theme.label()),
+        Span::styled(value, theme.tone(tone)),
+    ]
+}
+
+/// Quiet where it is zero.
+fn unless_zero(number: u64, tone: Tone) -> Tone {
+    match number {
+        0 => Tone::Quiet,
+        _ => tone,
+    }
+}

@@ -1,0 +1,260 @@
+//! The overview of one queue: totals and rates, settings, lateness, and how the rates went.
+
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Sparkline};
+use ratatui::Frame;
+
+use super::theme::Theme;
+use crate::app::view::QueueView;
+use crate::app::App;
+use crate::model::column::{late, oldest, Tone};
+use crate::model::lateness::Histogram;
+use crate::model::row::Row;
+use crate::model::stats::{Stats, TOTALS};
+use crate::read::detail::Settings;
+use crate::text::{escape, units};
+
+/// Lines of the lists: the title, and the longest of them.
+const LISTS: u16 = 10;
+
+pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
+    let row = app.board.row(&view.key);
+    let Some((row, stats)) = row.and_then(|row| Some((row, row.stats.as_ref()?))) else {
+        let refusal = row
+            .and_then(|row| row.refusal.clone())
+            .or(view.refusal.clone());
+        let text = refusal.unwrap_or_else(|| "There are no figures of this queue.".to_owned());
+        let text = format!(" {}", escape::line(text.as_bytes()));
+        frame.render_widget(Paragraph::new(text).style(theme.tone(Tone::Warn)), area);
+        return;
+    };
+    let [lists, charts] =
+        Layout::vertical([Constraint::Length(LISTS), Constraint::Fill(1)]).areas(area);
+    let [totals, now, settings] = Layout::horizontal([
+        Constraint::Length(30),
+        Constraint::Length(25),
+        Constraint::Fill(1),
+    ])
+    .areas(lists);
+    frame.render_widget(Paragraph::new(totals_list(row, stats, theme)), totals);
+    frame.render_widget(Paragraph::new(now_list(row, stats, app, theme)), now);
+    frame.render_widget(Paragraph::new(settings_list(view, theme)), settings);
+    let [lateness, rates] = Layout::horizontal([
+        Constraint::Length(histogram_width(area.width)),
+        Constraint::Fill(1),
+    ])
+    .areas(charts);
+    draw_lateness(frame, lateness, stats, theme);
+    draw_rates(frame, rates, row, theme);
+}
+
+fn entry<'a>(label: &str, width: usize, text: String, tone: Tone, theme: Theme) -> Line<'a> {
+    Line::from(vec![
+        Span::styled(format!(" {label:<width$} "), theme.label()),
+        Span::styled(text, theme.tone(tone)),
+    ])
+}
+
+fn totals_list<'a>(row: &Row, stats: &Stats, theme: Theme) -> Vec<Line<'a>> {
+    let title = format!(" {:<10} {:>8} {:>7}", "TOTALS", "", "PER s");
+    let mut lines = vec![Line::styled(title, theme.title())];
+    for (index, name) in TOTALS.iter().enumerate() {
+        let (total, rate) = (stats.totals[index], row.rates[index]);
+        let tone = match (*name, rate > 0.0) {
+            (_, false) => Tone::Plain,
+            ("died", true) => Tone::Bad,
+            ("nacked" | "timed-out", true) => Tone::Warn,
+            (_, true) => Tone::Good,
+        };
+        let text = format!("{:>8} {:>7}", units::count(total), units::rate(rate));
+        lines.push(entry(name, 10, text, tone, theme));
+    }
+    lines
+}
+
+fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'a>> {
+    let now = app.now();
+    let mean = match stats.lateness_count {
+        0 => None,
+        count => Some(stats.lateness_sum_us / count),
+    };
+    let us = |us: Option<u64>| us.map_or("-".to_owned(), units::micros);
+    let worst = (stats.lateness_count > 0).then_some(stats.lateness_max_us);
+    let next = stats
+        .next_due
+        .map_or("-".to_owned(), |due| units::relative(due, now.server_ms));
+    let (p50, p50_tone) = late(row.percentile(0.50, now.here));
+    let (p99, p99_tone) = late(row.percentile(0.99, now.here));
+    let (old, old_tone) = oldest(stats.oldest_ready_ms);
+    let line = |label: &str, text: String, tone: Tone| entry(label, 12, text, tone, theme);
+    vec![
+        Line::styled(" NOW", theme.title()),
+        line("next due", next, Tone::Note),
+        line("oldest ready", old, old_tone),
+        line("waiting", units::count(stats.waiting_clients), Tone::Plain),
+        line("late p50", p50, p50_tone),
+        line("late p99", p99, p99_tone),
+        Line::styled(" SINCE IT CAME", theme.title()),
+        line("late mean", us(mean), Tone::Plain),
+        line("late worst", us(worst), Tone::Plain),
+    ]
+}
+
+fn settings_list<'a>(view: &QueueView, theme: Theme) -> Vec<Line<'a>> {
+    let mut lines = vec![Line::styled(" SETTINGS", theme.title())];
+    if let Some(refusal) = &view.refusal {
+        let text = format!(" {}", escape::line(refusal.as_bytes()));
+        lines.push(Line::styled(text, theme.tone(Tone::Warn)));
+    }
+    let Some(settings) = &view.settings else {
+        return lines;
+    };
+    for (label, value) in named(settings) {
+        let tone = if value.is_some() {
+            Tone::Plain
+        } else {
+            Tone::Quiet
+        };
+        lines.push(entry(
+            label,
+            11,
+            value.unwrap_or_else(|| "-".to_owned()),
+            tone,
+            theme,
+        ));
+    }
+    lines
+}
+
+/// None: no such limit.
+fn named(settings: &Settings) -> [(&'static str, Option<String>); 8] {
+    let number = |number: u64| (number > 0).then(|| units::count(number));
+    let millis = |ms: u64| (ms > 0).then(|| units::millis(ms));
+    let steps: Vec<String> = settings
+        .backoff_ms
+        .iter()
+        .take(8)
+        .map(|&ms| units::millis(ms))
+        .collect();
+    let more = if settings.backoff_ms.len() > 8 {
+        " ..."
+    } else {
+        ""
+    };
+    let (jobs, window) = settings.rate;
+    [
+        ("ttr", millis(settings.ttr_ms)),
+        ("attempts", number(settings.attempts)),
+        (
+            "backoff",
+            (!steps.is_empty()).then(|| steps.join(" ") + more),
+        ),
+        ("maxlen", number(settings.maxlen)),
+        ("deadlen", number(settings.deadlen)),
+        ("dedupe", millis(settings.dedupe_ms)),
+        ("maxreserved", number(settings.maxreserved)),
+        (
+            "rate",
+            (jobs > 0).then(|| format!("{jobs} in {}", units::millis(window))),
+        ),
+    ]
+}
+
+/// Two columns for each bucket; three where there is room.
+fn histogram_width(width: u16) -> u16 {
+    match width {
+        0..70 => width,
+        70..130 => 2 * 28 + 2,
+        _ => 3 * 28 + 2,
+    }
+}
+
+/// All deliveries since the queue came to this server, by how late they were.
+fn draw_lateness(frame: &mut Frame, area: Rect, stats: &Stats, theme: Theme) {
+    let histogram = Histogram::between(&[], &stats.lateness);
+    let buckets = &histogram.buckets;
+    let per_bucket = (usize::from(area.width).saturating_sub(2) / buckets.len().max(1)).max(1);
+    let title = format!(
+        " LATENESS of {} deliveries",
+        units::count(histogram.count())
+    );
+    let mut lines = vec![Line::styled(title, theme.title())];
+    let height = usize::from(area.height).saturating_sub(2);
+    let largest = buckets
+        .iter()
+        .map(|&(_, count)| count)
+        .max()
+        .unwrap_or(0)
+        .max(1);
+    for level in (0..height).rev() {
+        let mut spans = vec![Span::raw(" ")];
+        for &(bound, count) in buckets {
+            let eighths = (count as f64 / largest as f64 * (height * 8) as f64).ceil() as usize;
+            let bar = units::bar(eighths.saturating_sub(level * 8));
+            let (_, tone) = late(Some(bound.map_or(
+                crate::model::lateness::Late::Over(0),
+                crate::model::lateness::Late::AtMost,
+            )));
+            let text: String = std::iter::repeat_n(bar, (per_bucket - 1).max(1)).collect();
+            spans.push(Span::styled(
+                escape::pad(&text, per_bucket),
+                theme.tone(tone),
+            ));
+        }
+        lines.push(Line::from(spans));
+    }
+    lines.push(Line::styled(axis(buckets, per_bucket), theme.label()));
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The bound of every third bucket, under it.
+fn axis(buckets: &[(Option<u64>, u64)], per_bucket: usize) -> String {
+    let labels = buckets.chunks(3).map(|chunk| {
+        let text = chunk[0].0.map_or("more".to_owned(), units::micros);
+        escape::pad(&text, 3 * per_bucket)
+    });
+    format!(" {}", labels.collect::<String>())
+}
+
+fn draw_rates(frame: &mut Frame, area: Rect, row: &Row, theme: Theme) {
+    let charts = [
+        ("ADDED", &row.history.added, Tone::Note),
+        ("DELIVERED", &row.history.delivered, Tone::Good),
+        ("ACKED", &row.history.acked, Tone::Plain),
+    ];
+    let areas: [Rect; 3] = Layout::vertical([Constraint::Fill(1); 3]).areas(area);
+    for ((name, series, tone), area) in charts.into_iter().zip(areas) {
+        let values = series.values();
+        let shown = &values[values.len().saturating_sub(usize::from(area.width))..];
+        let largest = shown.iter().copied().fold(0.0, f64::max);
+        let last = values.last().copied().unwrap_or(0.0);
+        let title = Line::from(vec![
+            Span::styled(name, theme.title()),
+            Span::styled(
+                format!(" {}/s, most {}", units::rate(last), units::rate(largest)),
+                theme.label(),
+            ),
+        ]);
+        frame.render_widget(
+            Paragraph::new(title),
+            Rect {
+                height: area.height.min(1),
+                ..area
+            },
+        );
+        let below = Rect {
+            y: area.y + 1,
+            height: area.height.saturating_sub(1),
+            ..area
+        };
+        // The widget takes integers; thousandths lose nothing to be seen.
+        let data: Vec<u64> = shown.iter().map(|rate| (rate * 1000.0) as u64).collect();
+        let lead = usize::from(area.width).saturating_sub(data.len());
+        let data: Vec<u64> = std::iter::repeat_n(0, lead).chain(data).collect();
+        frame.render_widget(
+            Sparkline::default().data(data).style(theme.tone(tone)),
+            below,
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! One queue: its name, the tabs, and what the open tab shows.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use ratatui::Frame;
+
+use super::theme::Theme;
+use super::{job, jobs, overview};
+use crate::app::view::QueueView;
+use crate::app::App;
+use crate::model::column::Tone;
+use crate::read::detail::STATES;
+use crate::text::{escape, units};
+
+pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
+    let top = Rect { height: 2, ..area };
+    let lines = vec![
+        title(app, view, area.width as usize, theme),
+        tabs(app, view, theme),
+    ];
+    frame.render_widget(Paragraph::new(lines), top);
+    let body = Rect {
+        y: area.y + 2,
+        height: area.height - 2,
+        ..area
+    };
+    match (&view.job, view.state()) {
+        (Some(job), _) => job::draw(frame, body, app, view, job, theme),
+        (None, Some(_)) => jobs::draw(frame, body, app, view, theme),
+        (None, None) => overview::draw(frame, body, app, view, theme),
+    }
+}
+
+fn title<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a> {
+    let row = app.board.row(&view.key);
+    let mut tail = String::new();
+    let mut tone = Tone::Quiet;
+    match row {
+        None => tail.push_str("  gone"),
+        Some(row) => {
+            if app.board.several_dbs() {
+                tail.push_str(&format!("  db {}", view.key.db));
+            }
+            if app.nodes.len() > 1 {
+                tail.push_str(&format!("  on {}", escape::name(row.node.as_bytes())));
+            }
+            if row.gone {
+                tail.push_str("  gone");
+            }
+            let paused = row.stats.as_ref().map_or(0, |stats| stats.paused);
+            if paused != 0 {
+                tone = Tone::Warn;
+            }
+            match paused {
+                0 => {}
+                -1 => tail.push_str("  paused until resumed"),
+                until => {
+                    let left = (until - app.now().server_ms).max(0) as u64;
+                    tail.push_str(&format!("  paused for {}", units::millis(left)));
+                }
+            }
+        }
+    }
+    let name = escape::fit(
+        &escape::name(&view.key.name),
+        width.saturating_sub(tail.len() + 2),
+    );
+    Line::from(vec![
+        Span::raw(" "),
+        Span::styled(name, theme.key()),
+        Span::styled(tail, theme.tone(tone)),
+    ])
+}
+
+fn tabs<'a>(app: &App, view: &QueueView, theme: Theme) -> Line<'a> {
+    let row = app.board.row(&view.key);
+    let mut spans = vec![Span::raw(" ")];
+    let names = ["overview"]
+        .into_iter()
+        .chain(STATES.map(|state| state.word()));
+    for (index, name) in names.enumerate() {
+        let count = match (index, row) {
+            (0, _) | (_, None) => String::new(),
+            (_, Some(row)) => format!(" {}", units::count(row.jobs(index - 1))),
+        };
+        let style = if index == view.tab {
+            theme.bar()
+        } else {
+            theme.label()
+        };
+        spans.push(Span::styled(
+            format!(" {} {name}{count} ", index + 1),
+            style,
+        ));
+        spans.push(Span::raw(" "));
+    }
+    Line::from(spans)
+}

@@ -1,0 +1,170 @@
+//! The table of queues. The most important columns that fit, and in any case the one sorted by.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use ratatui::Frame;
+
+use super::theme::Theme;
+use crate::app::App;
+use crate::model::column::{Column, Now, Tone, ALL};
+use crate::model::row::Row;
+use crate::text::{escape, units};
+
+/// A name is not shown wider than this while the trend could have the room.
+const WIDEST_NAME: usize = 48;
+
+/// A column and how wide it is here.
+type Layout = Vec<(Column, usize)>;
+
+pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
+    let rows = app.rows();
+    let layout = layout(area.width as usize, &rows, app);
+    let mut lines = vec![titles(&layout, app, theme)];
+    let now = app.now();
+    let shown = rows.iter().skip(app.top).take(app.table_rows());
+    lines.extend(shown.map(|row| line(row, &layout, app, now, theme)));
+    if rows.is_empty() {
+        lines.push(Line::styled(format!(" {}", why_empty(app)), theme.label()));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn why_empty(app: &App) -> &'static str {
+    let read = |node: &&crate::app::NodeState| node.figures.is_some() && node.down.is_none();
+    match app.nodes.values().filter(read).count() {
+        0 => "No figures yet.",
+        _ if app.board.len() > 0 => "No queue fits the filter (Esc shows all).",
+        _ if app.nodes.values().all(|node| node.complete) => "No queues.",
+        _ => "No queue found yet.",
+    }
+}
+
+/// Room for one space between two columns, and one at the left edge.
+fn layout(width: usize, rows: &[&Row], app: &App) -> Layout {
+    let mut by_importance = ALL.to_vec();
+    by_importance.sort_by_key(|column| match *column {
+        Column::Queue => 0,
+        sorted if sorted == app.order.column => 1,
+        other => 100 - other.importance(),
+    });
+    let mut left = width.saturating_sub(1);
+    let mut chosen = Vec::new();
+    for column in by_importance {
+        if left > column.width() {
+            left -= column.width() + 1;
+            chosen.push(column);
+        }
+    }
+    let longest = rows
+        .iter()
+        .map(|row| name_width(row, app))
+        .max()
+        .unwrap_or(0);
+    let wider_name = longest.clamp(16, WIDEST_NAME) - 16;
+    let wider_name = wider_name.min(left);
+    left -= wider_name;
+    let fits = |column: &Column| chosen.contains(column);
+    let width_of = |column: Column| match column {
+        Column::Queue => column.width() + wider_name,
+        Column::Trend => column.width() + left.min(50),
+        other => other.width(),
+    };
+    ALL.into_iter()
+        .filter(fits)
+        .map(|column| (column, width_of(column)))
+        .collect()
+}
+
+fn name_width(row: &Row, app: &App) -> usize {
+    use unicode_width::UnicodeWidthStr;
+    name(row, app).width()
+}
+
+/// With its database where there are several.
+fn name(row: &Row, app: &App) -> String {
+    let name = escape::name(&row.key.name);
+    match app.board.several_dbs() {
+        true => format!("{}:{name}", row.key.db),
+        false => name,
+    }
+}
+
+fn titles<'a>(layout: &Layout, app: &App, theme: Theme) -> Line<'a> {
+    let mut spans = vec![Span::raw(" ")];
+    for &(column, width) in layout {
+        let sorted = column == app.order.column;
+        let arrow = match (sorted, app.order.reversed) {
+            (true, false) => "▾",
+            (true, true) => "▴",
+            _ => "",
+        };
+        let title = format!("{arrow}{}", column.title());
+        let style = if sorted {
+            theme.sorted()
+        } else {
+            theme.title()
+        };
+        spans.push(aligned(&title, width, column.aligns_left(), style));
+        spans.push(Span::raw(" "));
+    }
+    Line::from(spans)
+}
+
+fn aligned<'a>(text: &str, width: usize, left: bool, style: Style) -> Span<'a> {
+    use unicode_width::UnicodeWidthStr;
+    let text = escape::fit(text, width);
+    let fill = " ".repeat(width.saturating_sub(text.width()));
+    let text = if left { text + &fill } else { fill + &text };
+    Span::styled(text, style)
+}
+
+fn line<'a>(row: &Row, layout: &Layout, app: &App, now: Now, theme: Theme) -> Line<'a> {
+    let selected = app.selected.as_ref() == Some(&row.key);
+    let stale = row.gone || app.is_down(&row.node);
+    let style = |tone: Tone| {
+        let style = if stale {
+            theme.stale()
+        } else {
+            theme.tone(tone)
+        };
+        if selected {
+            theme.selected(style)
+        } else {
+            style
+        }
+    };
+    let mut spans = vec![Span::styled(
+        if selected { "▌" } else { " " },
+        style(Tone::Note),
+    )];
+    for &(column, width) in layout {
+        let (text, tone) = match column {
+            Column::Queue => (name(row, app), name_tone(row)),
+            Column::Trend => {
+                let bars = units::sparkline(&row.history.delivered.values(), width);
+                (bars, Tone::Good)
+            }
+            other => other.cell(row, now),
+        };
+        spans.push(aligned(&text, width, column.aligns_left(), style(tone)));
+        spans.push(Span::styled(" ", style(Tone::Plain)));
+    }
+    if let Some(refusal) = &row.refusal {
+        // In place of figures that there are not.
+        let (_, name_width) = layout[0];
+        spans.truncate(3);
+        let width = layout.iter().map(|(_, width)| width + 1).sum::<usize>() - name_width - 1;
+        let text = escape::line(refusal.as_bytes());
+        spans.push(aligned(&text, width, true, style(Tone::Warn)));
+    }
+    Line::from(spans)
+}
+
+fn name_tone(row: &Row) -> Tone {
+    match row.is_paused() {
+        true => Tone::Warn,
+        false => Tone::Plain,
+    }
+}

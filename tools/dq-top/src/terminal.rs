@@ -1,0 +1,110 @@
+//! The loop: keys and reports in, the screen out. Whatever happens, the terminal is given back as it was.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ratatui::crossterm::event::{self, KeyEvent};
+use ratatui::DefaultTerminal;
+
+use crate::app::fleet::Fleet;
+use crate::app::App;
+use crate::options::Options;
+use crate::read::Report;
+use crate::screen::{self, theme::Theme};
+
+enum Event {
+    Key(KeyEvent),
+    /// The terminal has another size, or wants to be drawn again.
+    Redraw,
+    Report(Report),
+    /// There is no terminal any more.
+    HungUp,
+}
+
+/// Ages on the screen go on though nothing is heard.
+const REDRAW: Duration = Duration::from_millis(500);
+
+pub fn run(options: Options) -> io::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+        signal_hook::consts::SIGINT,
+    ] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    // Its panic hook gives the terminal back before the message.
+    let mut terminal = ratatui::try_init()?;
+    let ended = watch(&mut terminal, options, &stop);
+    ratatui::restore();
+    ended
+}
+
+fn watch(terminal: &mut DefaultTerminal, options: Options, stop: &AtomicBool) -> io::Result<()> {
+    let (sender, events) = channel();
+    listen(sender.clone());
+    let name = options.target.name();
+    let mut app = App::new(
+        &name,
+        options.order,
+        options.scope.interval,
+        options.read_only,
+    );
+    let tell = move |report| drop(sender.send(Event::Report(report)));
+    let mut fleet = Fleet::start(options.target, options.scope, tell);
+    let theme = Theme {
+        color: options.color,
+    };
+    while !app.quit && !stop.load(Ordering::Relaxed) {
+        let size = terminal.size()?;
+        app.size = (size.width, size.height);
+        app.settle();
+        for out in app.outbox.drain(..) {
+            fleet.carry_out(out);
+        }
+        terminal.draw(|frame| screen::draw(frame, &app, theme))?;
+        take(&mut app, &events);
+    }
+    Ok(())
+}
+
+/// Waits for one event, and takes those that came with it: they are drawn together.
+fn take(app: &mut App, events: &Receiver<Event>) {
+    let mut event = match events.recv_timeout(REDRAW) {
+        Ok(event) => event,
+        Err(RecvTimeoutError::Timeout) => return,
+        Err(RecvTimeoutError::Disconnected) => return app.quit = true,
+    };
+    loop {
+        match event {
+            Event::Key(key) => app.key(key),
+            Event::Report(report) => app.hear(report),
+            Event::Redraw => {}
+            Event::HungUp => app.quit = true,
+        }
+        match events.try_recv() {
+            Ok(next) => event = next,
+            Err(_) => return,
+        }
+    }
+}
+
+fn listen(sender: Sender<Event>) {
+    thread::spawn(move || loop {
+        let event = match event::read() {
+            Ok(event::Event::Key(key)) => Event::Key(key),
+            Ok(_) => Event::Redraw,
+            Err(_) => {
+                let _ = sender.send(Event::HungUp);
+                return;
+            }
+        };
+        if sender.send(event).is_err() {
+            return;
+        }
+    });
+}

@@ -1,0 +1,4 @@
+//! What bytes and numbers look like on the screen.
+
+pub mod escape;
+pub mod units;
