@@ -8,6 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use ratatui::crossterm::event::{self, KeyEvent};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
 use ratatui::DefaultTerminal;
 
 use crate::app::fleet::Fleet;
@@ -66,7 +68,10 @@ fn watch(terminal: &mut DefaultTerminal, options: Options, stop: &AtomicBool) ->
         for out in app.outbox.drain(..) {
             fleet.carry_out(out);
         }
+        // Terminals that know these show the picture whole.
+        execute!(io::stdout(), BeginSynchronizedUpdate)?;
         terminal.draw(|frame| screen::draw(frame, &app, theme))?;
+        execute!(io::stdout(), EndSynchronizedUpdate)?;
         take(&mut app, &events);
     }
     Ok(())

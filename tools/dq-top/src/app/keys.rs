@@ -154,10 +154,11 @@ impl App {
         let job =
             view.and_then(|view| Some((view.job_id()?.to_vec(), view.job_state()?.to_owned())));
         let Some((id, state)) = job else {
-            return self.say(
-                "no job is selected: open a queue and one of its tabs",
-                Tone::Plain,
-            );
+            let why = match view.is_some_and(|view| view.job.is_some()) {
+                true => "this job is not there",
+                false => "no job is selected: open a queue and one of its tabs",
+            };
+            return self.say(why, Tone::Plain);
         };
         let waits = state == State::Delayed.word() || state == State::Ready.word();
         match letter {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redis::{Client, Cmd, Connection, ConnectionInfo, RedisError, Value};
+use redis::{Client, Cmd, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 
 use super::reply;
 
@@ -97,6 +97,9 @@ fn sort_out(before: u32, selects: Vec<Option<u32>>, replies: Vec<Value>) -> (u32
 fn told(error: &RedisError) -> String {
     if error.is_timeout() {
         return format!("no answer within {} s", PATIENCE.as_secs());
+    }
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        return "the server takes no such user or password".to_owned();
     }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

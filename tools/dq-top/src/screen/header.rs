@@ -19,9 +19,9 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     let overall = app.overall();
     let lines = [
         bar(app, &overall, area.width, theme),
-        jobs(&overall, theme),
-        rates(&overall, theme),
-        punctuality(app, &overall, theme),
+        jobs(&overall, area.width, theme),
+        rates(&overall, area.width, theme),
+        punctuality(app, &overall, area.width, theme),
     ];
     frame.render_widget(Paragraph::new(lines.to_vec()), area);
 }
@@ -71,7 +71,7 @@ fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
     Line::styled(format!("{left}{right}"), theme.bar())
 }
 
-fn jobs<'a>(overall: &Overall, theme: Theme) -> Line<'a> {
+fn jobs<'a>(overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
     let dq = &overall.dq;
     let [delayed, ready, reserved, dead] = dq.jobs;
     spread(
@@ -95,11 +95,12 @@ fn jobs<'a>(overall: &Overall, theme: Theme) -> Line<'a> {
                 unless_zero(dq.waiting_clients, Tone::Plain),
             ),
         ],
+        width,
         theme,
     )
 }
 
-fn rates<'a>(overall: &Overall, theme: Theme) -> Line<'a> {
+fn rates<'a>(overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
     let rate = |of: usize, tone: Tone| {
         let rate = overall.rates[of];
         (
@@ -108,20 +109,21 @@ fn rates<'a>(overall: &Overall, theme: Theme) -> Line<'a> {
         )
     };
     let named = [
-        ("added/s", rate(ADDED, Tone::Plain)),
-        ("delivered/s", rate(DELIVERED, Tone::Plain)),
-        ("acked/s", rate(ACKED, Tone::Plain)),
-        ("nacked/s", rate(NACKED, Tone::Warn)),
-        ("timed out/s", rate(TIMED_OUT, Tone::Warn)),
-        ("died/s", rate(DIED, Tone::Bad)),
+        ("per s: added", rate(ADDED, Tone::Plain)),
+        ("delivered", rate(DELIVERED, Tone::Plain)),
+        ("acked", rate(ACKED, Tone::Plain)),
+        ("nacked", rate(NACKED, Tone::Warn)),
+        ("timed out", rate(TIMED_OUT, Tone::Warn)),
+        ("died", rate(DIED, Tone::Bad)),
     ];
     spread(
         named.map(|(label, (text, tone))| (label, text, tone)),
+        width,
         theme,
     )
 }
 
-fn punctuality<'a>(app: &App, overall: &Overall, theme: Theme) -> Line<'a> {
+fn punctuality<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
     let us = |us: Option<f64>| late(us.map(|us| Late::AtMost(us as u64)));
     let (mean, mean_tone) = us(overall.lateness_mean_us);
     let worst = (overall.dq.lateness_count > 0).then_some(overall.dq.lateness_max_us as f64);
@@ -136,6 +138,7 @@ fn punctuality<'a>(app: &App, overall: &Overall, theme: Theme) -> Line<'a> {
             ("timer/s", fires, Tone::Plain),
             ("worst", timer_worst, Tone::Plain),
         ],
+        width,
         theme,
     );
     if !app.order.filter.is_empty() {
@@ -157,11 +160,22 @@ fn punctuality<'a>(app: &App, overall: &Overall, theme: Theme) -> Line<'a> {
     line
 }
 
-fn spread<'a, const N: usize>(parts: [(&str, String, Tone); N], theme: Theme) -> Line<'a> {
+/// Closer together where the screen is narrow.
+fn spread<'a, const N: usize>(
+    parts: [(&str, String, Tone); N],
+    width: u16,
+    theme: Theme,
+) -> Line<'a> {
+    let words = |(label, text, _): &(&str, String, Tone)| label.width() + 1 + text.width();
+    let needed = parts.iter().map(words).sum::<usize>() + 3 * N;
+    let gap = match needed <= width.into() {
+        true => "   ",
+        false => "  ",
+    };
     let mut spans = vec![Span::raw(" ")];
     for (label, text, tone) in parts {
         spans.extend(labelled(theme, label, text, tone));
-        spans.push(Span::raw("   "));
+        spans.push(Span::raw(gap));
     }
     Line::from(spans)
 }

@@ -15,6 +15,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
+use unicode_width::UnicodeWidthStr;
 
 use crate::app::view::View;
 use crate::app::App;
@@ -111,7 +112,6 @@ fn draw_message(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
 fn draw_keys(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     let mut keys: Vec<(&str, &str)> = match &app.view {
         View::Table => vec![
-            ("↑↓", "select"),
             ("Enter", "open"),
             ("←→", "sort"),
             ("r", "reverse"),
@@ -121,13 +121,7 @@ fn draw_keys(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
             vec![("Esc", "back"), ("x", "hex"), ("↑↓", "scroll")]
         }
         View::Queue(view) if view.tab == 0 => vec![("Esc", "back"), ("Tab", "jobs")],
-        View::Queue(_) => vec![
-            ("Esc", "back"),
-            ("Tab", "next"),
-            ("↑↓", "select"),
-            ("PgDn", "page"),
-            ("Enter", "job"),
-        ],
+        View::Queue(_) => vec![("Esc", "back"), ("PgDn", "page"), ("Enter", "job")],
     };
     let acts: &[(&str, &str)] = match &app.view {
         _ if app.read_only => &[],
@@ -136,7 +130,8 @@ fn draw_keys(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
             _ if view.tab == 0 => &[("p", "pause"), ("K", "kick dead"), ("P", "purge")],
             Some("dead") => &[("k", "kick"), ("K", "all"), ("d", "delete"), ("P", "purge")],
             Some("reserved") => &[("d", "delete"), ("P", "purge")],
-            _ => &[
+            None => &[],
+            Some(_) => &[
                 ("n", "now"),
                 ("s", "delay"),
                 ("d", "delete"),
@@ -146,10 +141,18 @@ fn draw_keys(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     };
     keys.extend(acts);
     keys.extend([("?", "help"), ("q", "quit")]);
+    let words: usize = keys
+        .iter()
+        .map(|(key, what)| key.width() + what.width())
+        .sum();
+    let gap = match words + 3 * keys.len() <= area.width.into() {
+        true => "  ",
+        false => " ",
+    };
     let mut spans = vec![Span::raw(" ")];
     for (key, what) in keys {
         spans.push(Span::styled(key, theme.key()));
-        spans.push(Span::styled(format!(" {what}  "), theme.label()));
+        spans.push(Span::styled(format!(" {what}{gap}"), theme.label()));
     }
     frame.render_widget(Paragraph::new(Line::from(spans)), area);
 }

@@ -81,9 +81,9 @@ fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'
     };
     let us = |us: Option<u64>| us.map_or("-".to_owned(), units::micros);
     let worst = (stats.lateness_count > 0).then_some(stats.lateness_max_us);
-    let next = stats
-        .next_due
-        .map_or("-".to_owned(), |due| units::relative(due, now.server_ms));
+    // What was ahead when it was read may have come meanwhile.
+    let until = |due: i64| units::relative(due.max(now.server_ms), now.server_ms);
+    let next = stats.next_due.map_or("-".to_owned(), until);
     let (p50, p50_tone) = late(row.percentile(0.50, now.here));
     let (p99, p99_tone) = late(row.percentile(0.99, now.here));
     let (old, old_tone) = oldest(stats.oldest_ready_ms);
@@ -208,11 +208,11 @@ fn draw_lateness(frame: &mut Frame, area: Rect, stats: &Stats, theme: Theme) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// The bound of every third bucket, under it.
+/// The bound of every third bucket, under it; the last bucket has none.
 fn axis(buckets: &[(Option<u64>, u64)], per_bucket: usize) -> String {
     let labels = buckets.chunks(3).map(|chunk| {
-        let text = chunk[0].0.map_or("more".to_owned(), units::micros);
-        escape::pad(&text, 3 * per_bucket)
+        let text = chunk[0].0.map_or(">".to_owned(), units::micros);
+        escape::pad(&text, chunk.len() * per_bucket)
     });
     format!(" {}", labels.collect::<String>())
 }
@@ -229,12 +229,14 @@ fn draw_rates(frame: &mut Frame, area: Rect, row: &Row, theme: Theme) {
         let shown = &values[values.len().saturating_sub(usize::from(area.width))..];
         let largest = shown.iter().copied().fold(0.0, f64::max);
         let last = values.last().copied().unwrap_or(0.0);
+        let most = match area.width {
+            0..32 => String::new(),
+            _ => format!(", most {}", units::rate(largest)),
+        };
+        let rate = format!(" {}/s{most}", units::rate(last));
         let title = Line::from(vec![
             Span::styled(name, theme.title()),
-            Span::styled(
-                format!(" {}/s, most {}", units::rate(last), units::rate(largest)),
-                theme.label(),
-            ),
+            Span::styled(rate, theme.label()),
         ]);
         frame.render_widget(
             Paragraph::new(title),

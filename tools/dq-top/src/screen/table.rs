@@ -1,10 +1,11 @@
 //! The table of queues. The most important columns that fit, and in any case the one sorted by.
 
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
+use unicode_width::UnicodeWidthStr;
 
 use super::theme::Theme;
 use crate::app::App;
@@ -49,36 +50,41 @@ fn layout(width: usize, rows: &[&Row], app: &App) -> Layout {
         sorted if sorted == app.order.column => 1,
         other => 100 - other.importance(),
     });
-    let mut left = width.saturating_sub(1);
-    let mut chosen = Vec::new();
-    for column in by_importance {
-        if left > column.width() {
-            left -= column.width() + 1;
-            chosen.push(column);
-        }
-    }
+    // On a wide screen names come before the less important columns, on a narrow one behind them.
     let longest = rows
         .iter()
         .map(|row| name_width(row, app))
         .max()
         .unwrap_or(0);
-    let wider_name = longest.clamp(16, WIDEST_NAME) - 16;
+    let name_at_least = match width {
+        0..100 => Column::Queue.width(),
+        _ => longest.clamp(Column::Queue.width(), width / 4),
+    };
+    let mut left = width.saturating_sub(1);
+    let mut chosen = Vec::new();
+    for column in by_importance {
+        let needs = match column {
+            Column::Queue => name_at_least,
+            other => other.width(),
+        };
+        if left > needs {
+            left -= needs + 1;
+            chosen.push(column);
+        }
+    }
+    let wider_name = longest.clamp(name_at_least, WIDEST_NAME.max(name_at_least)) - name_at_least;
     let wider_name = wider_name.min(left);
     left -= wider_name;
-    let fits = |column: &Column| chosen.contains(column);
     let width_of = |column: Column| match column {
-        Column::Queue => column.width() + wider_name,
+        Column::Queue => name_at_least + wider_name,
         Column::Trend => column.width() + left.min(50),
         other => other.width(),
     };
-    ALL.into_iter()
-        .filter(fits)
-        .map(|column| (column, width_of(column)))
-        .collect()
+    let fits = ALL.into_iter().filter(|column| chosen.contains(column));
+    fits.map(|column| (column, width_of(column))).collect()
 }
 
 fn name_width(row: &Row, app: &App) -> usize {
-    use unicode_width::UnicodeWidthStr;
     name(row, app).width()
 }
 
@@ -106,18 +112,22 @@ fn titles<'a>(layout: &Layout, app: &App, theme: Theme) -> Line<'a> {
         } else {
             theme.title()
         };
-        spans.push(aligned(&title, width, column.aligns_left(), style));
+        spans.extend(aligned(&title, width, column.aligns_left(), style));
         spans.push(Span::raw(" "));
     }
     Line::from(spans)
 }
 
-fn aligned<'a>(text: &str, width: usize, left: bool, style: Style) -> Span<'a> {
-    use unicode_width::UnicodeWidthStr;
+/// The text, and what fills its column: an underline is for the text alone.
+fn aligned<'a>(text: &str, width: usize, left: bool, style: Style) -> [Span<'a>; 2] {
     let text = escape::fit(text, width);
     let fill = " ".repeat(width.saturating_sub(text.width()));
-    let text = if left { text + &fill } else { fill + &text };
-    Span::styled(text, style)
+    let fill = Span::styled(fill, style.remove_modifier(Modifier::UNDERLINED));
+    let text = Span::styled(text, style);
+    match left {
+        true => [text, fill],
+        false => [fill, text],
+    }
 }
 
 fn line<'a>(row: &Row, layout: &Layout, app: &App, now: Now, theme: Theme) -> Line<'a> {
@@ -148,16 +158,16 @@ fn line<'a>(row: &Row, layout: &Layout, app: &App, now: Now, theme: Theme) -> Li
             }
             other => other.cell(row, now),
         };
-        spans.push(aligned(&text, width, column.aligns_left(), style(tone)));
+        spans.extend(aligned(&text, width, column.aligns_left(), style(tone)));
         spans.push(Span::styled(" ", style(Tone::Plain)));
     }
     if let Some(refusal) = &row.refusal {
         // In place of figures that there are not.
         let (_, name_width) = layout[0];
-        spans.truncate(3);
+        spans.truncate(4);
         let width = layout.iter().map(|(_, width)| width + 1).sum::<usize>() - name_width - 1;
         let text = escape::line(refusal.as_bytes());
-        spans.push(aligned(&text, width, true, style(Tone::Warn)));
+        spans.extend(aligned(&text, width, true, style(Tone::Warn)));
     }
     Line::from(spans)
 }

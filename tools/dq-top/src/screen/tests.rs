@@ -1,1 +1,367 @@
+//! What is drawn, on a terminal in memory.
 
+use std::time::{Duration, Instant};
+
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
+use ratatui::Terminal;
+
+use super::draw;
+use super::theme::Theme;
+use crate::app::App;
+use crate::model::board::Order;
+use crate::model::overall::ServerInfo;
+use crate::model::stats::Stats;
+use crate::model::QueueKey;
+use crate::read::detail::{Cut, Found, Job, Part, PeekedJob, Settings};
+use crate::read::{Heard, News, Report};
+
+const NODE: &str = "127.0.0.1:6379";
+const EVIL: &[u8] = b"evil\x1b[2J\0\xff\xe2\x80\xae\xc2\x9b \xf0\x9f\x98\x80 name";
+const NOW_MS: i64 = 1_795_159_827_000;
+
+fn hear(app: &mut App, news: News) {
+    let node = NODE.to_owned();
+    app.hear(Report { node, news });
+}
+
+fn press(app: &mut App, code: KeyCode) {
+    app.key(KeyEvent::new(code, KeyModifiers::NONE));
+}
+
+fn stats(delivered: u64) -> Stats {
+    let mut stats = Stats {
+        jobs: [1200, 34, 5, 6],
+        next_due: Some(NOW_MS + 90_000),
+        oldest_ready_ms: Some(12_000),
+        waiting_clients: 7,
+        paused: -1,
+        lateness_count: delivered,
+        lateness: [10, 20, 50, 100]
+            .map(|bound| (Some(bound), delivered))
+            .into(),
+        ..Stats::default()
+    };
+    stats.totals = [delivered; 8];
+    stats
+}
+
+/// Two readings, five seconds apart, of a server with two queues.
+fn app(size: (u16, u16)) -> App {
+    let mut app = App::new(NODE, Order::default(), Duration::from_secs(1), false);
+    app.size = size;
+    let start = Instant::now();
+    for (delivered, seconds) in [(100, 0), (200, 5)] {
+        let at = start + Duration::from_secs(seconds);
+        let text = format!(
+            "redis_version:7.0.15\r\nrole:master\r\nserver_time_usec:{NOW_MS}000\r\nuptime_in_seconds:93784\r\n\
+             used_memory:12345678\r\ninstantaneous_ops_per_sec:1234\r\ndq_queues:2\r\ndq_jobs_delayed:1200\r\n\
+             dq_added_total:{delivered}\r\ndq_timer_late_us_max:1500\r\ndq_timer_fires_total:9\r\n"
+        );
+        hear(
+            &mut app,
+            News::Info {
+                info: Box::new(ServerInfo::parse(&text)),
+                at,
+            },
+        );
+        let keys = [QueueKey::new(0, "mails"), QueueKey::new(0, EVIL)];
+        let read = keys.map(|key| (key, Heard::Figures(Box::new(stats(delivered)))));
+        hear(
+            &mut app,
+            News::Queues {
+                read: read.into(),
+                at,
+            },
+        );
+    }
+    hear(
+        &mut app,
+        News::Scanned {
+            found: Vec::new(),
+            complete: true,
+        },
+    );
+    app
+}
+
+/// Answers what the open view asks for.
+fn answer(app: &mut App) {
+    let Some(detail) = app
+        .queue_view()
+        .and_then(|view| view.detail(app.job_rows()))
+    else {
+        return;
+    };
+    let payload = [EVIL, b"\n", &[0xc3; 300]].concat();
+    let found = match &detail.part {
+        Part::Settings => Found::Settings(Settings {
+            ttr_ms: 60_000,
+            rate: (10, 1000),
+            ..Settings::default()
+        }),
+        Part::Job(id) => Found::Job(Job {
+            id: id.clone(),
+            payload: Cut::of(&payload, 64),
+            state: "delayed".to_owned(),
+            priority: i64::from(i32::MIN),
+            due_ms: NOW_MS + 5_000,
+            deadline_ms: Some(1 << 42),
+            ttr_ms: 1 << 42,
+            attempts: u64::from(u32::MAX),
+            max_attempts: u64::from(u32::MAX),
+            backoff_ms: vec![1 << 40; 1024],
+            expires_ms: Some(1 << 42),
+            token: Some("1882361448423751680".to_owned()),
+        }),
+        Part::Jobs { count, .. } => {
+            let job = |number: usize| PeekedJob {
+                id: [EVIL, number.to_string().as_bytes()].concat(),
+                payload: Cut::of(&payload, 50),
+                at_ms: NOW_MS + number as i64,
+                attempts: u64::from(u32::MAX),
+                priority: i64::from(i32::MIN),
+            };
+            Found::Jobs((0..*count).map(job).collect())
+        }
+    };
+    hear(app, News::Detail { detail, found });
+}
+
+fn drawn(app: &mut App, size: (u16, u16), color: bool) -> Buffer {
+    app.size = size;
+    app.settle();
+    let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).expect("memory");
+    terminal
+        .draw(|frame| draw(frame, app, Theme { color }))
+        .expect("drawn");
+    terminal.backend().buffer().clone()
+}
+
+fn lines(buffer: &Buffer) -> Vec<String> {
+    let width = usize::from(buffer.area.width);
+    let line = |cells: &[ratatui::buffer::Cell]| {
+        cells.iter().map(|cell| cell.symbol()).collect::<String>()
+    };
+    buffer
+        .content
+        .chunks(width)
+        .map(|cells| line(cells).trim_end().to_owned())
+        .collect()
+}
+
+/// Whether a terminal would obey something in it.
+fn is_dangerous(buffer: &Buffer) -> bool {
+    let bad = |letter: char| letter.is_control() || letter == '\u{202e}';
+    buffer
+        .content
+        .iter()
+        .any(|cell| cell.symbol().chars().any(bad))
+}
+
+/// The views, each with what it asks for answered.
+fn views() -> Vec<(&'static str, Vec<KeyCode>)> {
+    use KeyCode::{Char, Down, Enter, Right};
+    vec![
+        ("table", vec![]),
+        ("sorted", vec![Right, Right, Char('r')]),
+        ("filter", vec![Char('/'), Char('m')]),
+        ("help", vec![Char('?')]),
+        ("pause", vec![Char('p')]),
+        ("purge", vec![Char('P'), Char('x')]),
+        ("overview", vec![Enter]),
+        ("evil overview", vec![Down, Enter]),
+        ("delayed", vec![Enter, Char('2')]),
+        ("dead", vec![Enter, Char('5'), Down]),
+        ("kick", vec![Enter, Char('5'), Char('k')]),
+        ("job", vec![Enter, Char('2'), Enter]),
+        ("job in hex", vec![Enter, Char('2'), Enter, Char('x'), Down]),
+        ("delete", vec![Enter, Char('2'), Enter, Char('d')]),
+    ]
+}
+
+fn open(keys: &[KeyCode], size: (u16, u16)) -> App {
+    let mut app = app(size);
+    for &key in keys {
+        answer(&mut app);
+        press(&mut app, key);
+    }
+    answer(&mut app);
+    app
+}
+
+#[test]
+fn the_table_at_80_by_24() {
+    let mut app = app((80, 24));
+    let lines = lines(&drawn(&mut app, (80, 24), true));
+    assert!(
+        lines[0].starts_with(" dq-top  127.0.0.1:6379  Redis 7.0.15 master"),
+        "{}",
+        lines[0]
+    );
+    assert!(
+        lines[0].ends_with("up 1d2h  mem 12.3MB  1234 ops/s"),
+        "{}",
+        lines[0]
+    );
+    assert_eq!(
+        lines[1],
+        " queues 2   delayed 1200   ready 0   reserved 0   dead 0   waiting 0"
+    );
+    assert_eq!(
+        lines[2],
+        " per s: added 20   delivered 0   acked 0   nacked 0   timed out 0   died 0"
+    );
+    assert_eq!(
+        lines[4],
+        " ▾QUEUE                 DELAYED  READY  RESVD   DEAD DLVR/s LATE99 OLDEST  WAIT"
+    );
+    let mails = lines
+        .iter()
+        .find(|line| line.contains("mails"))
+        .expect("a row");
+    let words: Vec<&str> = mails.split_whitespace().collect();
+    assert_eq!(
+        words,
+        ["mails", "1200", "34", "5", "6", "20", "10µs", "12s", "7"]
+    );
+    assert_eq!(
+        lines[23].trim_end(),
+        " Enter open ←→ sort r reverse / filter p pause K kick P purge ? help q quit"
+    );
+}
+
+#[test]
+fn columns_are_under_their_titles_at_every_width() {
+    for width in 60..220 {
+        let mut app = app((width, 24));
+        let lines = lines(&drawn(&mut app, (width, 24), true));
+        let ends = |line: &str| -> Vec<usize> {
+            use unicode_width::UnicodeWidthStr;
+            let cut = |at: usize| line[..at].width();
+            let ends = line
+                .match_indices(' ')
+                .filter(|(at, _)| *at > 0 && !line[..*at].ends_with(' '));
+            ends.map(|(at, _)| cut(at)).chain([line.width()]).collect()
+        };
+        let titles = ends(&lines[4]);
+        let mails = lines
+            .iter()
+            .find(|line| line.contains("mails"))
+            .expect("a row");
+        for end in &ends(mails)[1..] {
+            assert!(titles.contains(end), "{width}:\n{}\n{mails}", lines[4]);
+        }
+    }
+}
+
+#[test]
+fn every_view_can_be_drawn_at_every_size_and_nothing_gets_through() {
+    for (name, keys) in views() {
+        let mut app = open(&keys, (80, 24));
+        for size in [
+            (1, 1),
+            (39, 9),
+            (40, 10),
+            (60, 12),
+            (80, 24),
+            (120, 40),
+            (200, 50),
+            (400, 100),
+        ] {
+            for color in [true, false] {
+                let buffer = drawn(&mut app, size, color);
+                assert!(!is_dangerous(&buffer), "{name} at {size:?}");
+            }
+            answer(&mut app);
+        }
+    }
+}
+
+#[test]
+fn the_check_sees_what_is_dangerous() {
+    let mut buffer = drawn(&mut app((80, 24)), (80, 24), true);
+    assert!(!is_dangerous(&buffer));
+    buffer.content[99].set_symbol("\u{1b}");
+    assert!(is_dangerous(&buffer));
+}
+
+#[test]
+fn without_colour_there_is_none() {
+    let colours = |buffer: &Buffer| {
+        let coloured =
+            |cell: &&ratatui::buffer::Cell| cell.fg != Color::Reset || cell.bg != Color::Reset;
+        buffer.content.iter().filter(coloured).count()
+    };
+    for (name, keys) in views() {
+        let mut app = open(&keys, (120, 40));
+        assert_eq!(colours(&drawn(&mut app, (120, 40), false)), 0, "{name}");
+        assert!(colours(&drawn(&mut app, (120, 40), true)) > 0, "{name}");
+    }
+}
+
+#[test]
+fn a_queue_and_a_job_at_80_by_24() {
+    let has = |keys: &[KeyCode], texts: &[&str]| {
+        let screen = lines(&drawn(&mut open(keys, (80, 24)), (80, 24), true)).join("\n");
+        for text in texts {
+            assert!(screen.contains(text), "{text}:\n{screen}");
+        }
+    };
+    let all = views();
+    let keys = |name: &str| {
+        all.iter()
+            .find(|view| view.0 == name)
+            .expect("a view")
+            .1
+            .clone()
+    };
+    let down: Vec<KeyCode> = keys("evil overview");
+    has(
+        &down,
+        &[
+            "mails",
+            "paused until resumed",
+            "ttr         1m",
+            "10 in 1.0s",
+            "in 1m",
+            "LATENESS of 200",
+        ],
+    );
+    has(
+        &keys("evil overview")[1..],
+        &[r"evil\x1b[2J\x00\xff\u{202e}\u{9b} "],
+    );
+    has(&keys("dead"), &["DIED", "page 1", "-2147483648"]);
+    has(
+        &keys("kick"),
+        &["Kick a job", r#"The dead job "evil"#, "y  do it"],
+    );
+    has(
+        &keys("job"),
+        &[
+            "state delayed",
+            "due in 5.0s",
+            "token 1882361448423751680",
+            "the first 64B of them",
+        ],
+    );
+    has(
+        &keys("job in hex"),
+        &["PAYLOAD as hex", "00000000  65 76 69 6c 1b 5b"],
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_care() {
+    let mut app = app((80, 24));
+    let told = |app: &mut App| lines(&drawn(app, (80, 24), true))[22].clone();
+    hear(&mut app, News::Trouble("NOPERM \x1b[2J no SCAN".to_owned()));
+    assert_eq!(told(&mut app), r" NOPERM \x1b[2J no SCAN");
+    hear(&mut app, News::Down("Connection refused".to_owned()));
+    assert!(told(&mut app).contains("No connection to 127.0.0.1:6379: Connection refused"));
+    hear(&mut app, News::Trouble(String::new()));
+    assert_eq!(told(&mut app), "");
+}

@@ -1,0 +1,200 @@
+//! What an operator does, and what asks before.
+
+use crate::cmd;
+use crate::monitor::{address, Monitor};
+use crate::support::{wait_until, Client, Server, PATIENCE};
+use crate::{ENTER, ESCAPE};
+
+fn count(client: &mut Client, state: &str) -> i64 {
+    redis::from_redis_value(cmd!(client, "DQ.LEN", "q", state)).expect("a number")
+}
+
+/// Five dead jobs in the queue `q`.
+fn five_dead(client: &mut Client) {
+    for id in ["a", "b", "c", "d", "e"] {
+        cmd!(client, "DQ.ADD", "q", id, "x");
+        cmd!(client, "DQ.POP", "q");
+        cmd!(client, "DQ.NACK", "q", id, "FATAL");
+    }
+}
+
+fn open_queue(server: &Server) -> Monitor {
+    let monitor = Monitor::of(server);
+    monitor.wait_for_row("q", |_| true);
+    monitor.press(ENTER);
+    monitor.wait_for("SETTINGS");
+    monitor
+}
+
+#[test]
+fn dead_jobs_are_kicked_after_a_yes_and_only_then() {
+    let server = Server::start();
+    let mut client = server.connect();
+    five_dead(&mut client);
+    let monitor = open_queue(&server);
+    monitor.press("5");
+    monitor.wait_for("DIED");
+    monitor.press("K");
+    monitor.wait_for("All 5 dead jobs of queue \"q\"");
+    assert_eq!(count(&mut client, "DEAD"), 5, "nothing yet");
+    monitor.press("n");
+    monitor.wait_for("nothing was done");
+    assert_eq!(count(&mut client, "DEAD"), 5, "nothing at all");
+    monitor.press("k");
+    monitor.wait_for("The dead job \"a\"");
+    monitor.press("y");
+    monitor.wait_for("q: kicked 1 job");
+    assert_eq!(count(&mut client, "DEAD"), 4);
+    monitor.press("K");
+    monitor.wait_for("All 4 dead jobs");
+    monitor.press("y");
+    monitor.wait_for("q: kicked 4 jobs");
+    assert_eq!(
+        (count(&mut client, "DEAD"), count(&mut client, "READY")),
+        (0, 5)
+    );
+    monitor.wait_for("No such jobs");
+}
+
+#[test]
+fn a_job_is_rescheduled_run_now_and_deleted() {
+    let server = Server::start();
+    let mut client = server.connect();
+    cmd!(client, "DQ.ADD", "q", "a", "x", "DELAY", 3_600_000);
+    let monitor = open_queue(&server);
+    monitor.press("2");
+    monitor.wait_for("▌a        in 59m");
+    monitor.press("s");
+    monitor.wait_for("becomes due so long from now");
+    monitor.press("5h\r");
+    monitor.wait_for("q: due in 5h");
+    monitor.wait_for("▌a        in 4h59m");
+    monitor.press("s");
+    monitor.press("soon\r");
+    monitor.wait_for("soon is no length of time");
+    monitor.press("n");
+    monitor.wait_for("is due now");
+    monitor.press("y");
+    monitor.wait_for("q: due now");
+    assert_eq!(count(&mut client, "READY"), 1);
+    monitor.press("3");
+    monitor.wait("the job is there", |screen| screen.contains("▌a"));
+    monitor.press("d");
+    monitor.wait_for("The ready job \"a\"");
+    monitor.press("y");
+    monitor.wait_for("q: deleted 1 job");
+    assert_eq!(count(&mut client, "READY"), 0);
+}
+
+#[test]
+fn a_queue_is_paused_resumed_and_purged() {
+    let server = Server::start();
+    let mut client = server.connect();
+    cmd!(client, "DQ.CFGSET", "q");
+    cmd!(client, "DQ.ADD", "q", "a", "x");
+    let monitor = Monitor::of(&server);
+    monitor.wait_for_row("q", |_| true);
+    monitor.press("p");
+    monitor.wait_for("delivers nothing");
+    monitor.press("1h\r");
+    monitor.wait_for("q: paused for 1h");
+    assert_eq!(cmd!(client, "DQ.POP", "q"), redis::Value::Nil);
+    monitor.press(ENTER);
+    monitor.wait_for("paused for 59m");
+    monitor.press("p");
+    monitor.wait_for("delivers again");
+    monitor.press("y");
+    monitor.wait_for("q: resumed");
+    monitor.press("P");
+    monitor.wait_for("There is no way back");
+    monitor.press("purg\r");
+    monitor.wait_for("not done: purge was not typed");
+    assert_eq!(count(&mut client, "READY"), 1);
+    monitor.press("P");
+    monitor.wait_for("There is no way back");
+    monitor.press(ESCAPE);
+    monitor.wait_for("nothing was done");
+    monitor.press("Ppurge\r");
+    monitor.wait_for("q: purged 1 job");
+    assert_eq!(count(&mut client, "READY"), 0);
+}
+
+#[test]
+fn read_only_changes_nothing() {
+    let server = Server::start();
+    let mut client = server.connect();
+    five_dead(&mut client);
+    let arguments = [address(&server), vec!["--read-only".to_owned()]].concat();
+    let monitor = Monitor::start(&arguments, &[]);
+    monitor.wait_for_row("q", |_| true);
+    for key in ["K", "P", "p"] {
+        monitor.press(key);
+        monitor.wait_for("read-only: nothing can be changed");
+        assert!(!monitor.screen().contains("y  do it"));
+    }
+    assert_eq!(count(&mut client, "DEAD"), 5);
+}
+
+#[test]
+fn a_user_who_may_only_look_is_told_so_and_goes_on_looking() {
+    let server = Server::start();
+    let mut client = server.connect();
+    five_dead(&mut client);
+    let rules = [
+        "on",
+        ">secret",
+        "%R~*",
+        "+info",
+        "+scan",
+        "+dq.stats",
+        "+dq.peek",
+        "+dq.get",
+        "+dq.cfgget",
+    ];
+    cmd!(client, "ACL", "SETUSER", "viewer", &rules[..]);
+    let arguments = [
+        address(&server),
+        vec!["--user".to_owned(), "viewer".to_owned()],
+    ]
+    .concat();
+    let monitor = Monitor::start(&arguments, &[("REDISCLI_AUTH", "secret")]);
+    monitor.wait_for_row("q", |row| row[4] == "5");
+    monitor.press("K");
+    monitor.wait_for("All 5 dead jobs");
+    monitor.press("y");
+    monitor.wait_for("q: NOPERM");
+    assert_eq!(count(&mut client, "DEAD"), 5);
+    cmd!(client, "DQ.KICK", "q", "COUNT", 1);
+    monitor.wait_for_row("q", |row| row[4] == "4");
+    // Not even that: it says so, and sees it again when it may.
+    cmd!(client, "ACL", "SETUSER", "viewer", "-dq.stats");
+    monitor.wait_for_row("q", |row| row.contains(&"NOPERM"));
+    cmd!(client, "ACL", "SETUSER", "viewer", "+dq.stats");
+    monitor.wait_for_row("q", |row| row[4] == "4");
+}
+
+#[test]
+fn a_crowd_of_dead_jobs_is_kicked_in_steps() {
+    let server = Server::start();
+    let mut client = server.connect();
+    cmd!(client, "DQ.CFGSET", "q", "ATTEMPTS", 1, "TTR", 1);
+    let mut pipe = redis::pipe();
+    for number in 0..2500 {
+        pipe.cmd("DQ.ADD").arg("q").arg(number).arg("x").ignore();
+    }
+    pipe.exec(client.connection()).expect("jobs");
+    cmd!(client, "DQ.POP", "q", "COUNT", 2500);
+    wait_until("all are dead", PATIENCE, || {
+        count(&mut client, "DEAD") == 2500
+    });
+    let monitor = Monitor::of(&server);
+    monitor.wait_for_row("q", |row| row[4] == "2500");
+    monitor.press("K");
+    monitor.wait_for("All 2500 dead jobs");
+    monitor.press("y");
+    monitor.wait_for("q: kicked 2500 jobs");
+    let calls = client
+        .info("commandstats", "cmdstat_dq.kick")
+        .expect("it was called");
+    assert!(calls.starts_with("calls=3,"), "{calls}");
+}
