@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -22,10 +22,13 @@ enum Event {
     Key(KeyEvent),
     /// The terminal has another size, or wants to be drawn again.
     Redraw,
-    Report(Report),
+    Report(Box<Report>),
     /// There is no terminal any more.
     HungUp,
 }
+
+/// Where the terminal takes nothing any more (stopped, or far away) no more reports than this pile up.
+const UNSEEN: usize = 100;
 
 /// Ages on the screen go on though nothing is heard.
 const REDRAW: Duration = Duration::from_millis(500);
@@ -47,7 +50,7 @@ pub fn run(options: Options) -> io::Result<()> {
 }
 
 fn watch(terminal: &mut DefaultTerminal, options: Options, stop: &AtomicBool) -> io::Result<()> {
-    let (sender, events) = channel();
+    let (sender, events) = sync_channel(UNSEEN);
     listen(sender.clone());
     let name = options.target.name();
     let mut app = App::new(
@@ -56,7 +59,7 @@ fn watch(terminal: &mut DefaultTerminal, options: Options, stop: &AtomicBool) ->
         options.scope.interval,
         options.read_only,
     );
-    let tell = move |report| drop(sender.send(Event::Report(report)));
+    let tell = move |report| drop(sender.send(Event::Report(Box::new(report))));
     let mut fleet = Fleet::start(options.target, options.scope, tell);
     let theme = Theme {
         color: options.color,
@@ -87,7 +90,7 @@ fn take(app: &mut App, events: &Receiver<Event>) {
     loop {
         match event {
             Event::Key(key) => app.key(key),
-            Event::Report(report) => app.hear(report),
+            Event::Report(report) => app.hear(*report),
             Event::Redraw => {}
             Event::HungUp => app.quit = true,
         }
@@ -98,7 +101,7 @@ fn take(app: &mut App, events: &Receiver<Event>) {
     }
 }
 
-fn listen(sender: Sender<Event>) {
+fn listen(sender: SyncSender<Event>) {
     thread::spawn(move || loop {
         let event = match event::read() {
             Ok(event::Event::Key(key)) => Event::Key(key),

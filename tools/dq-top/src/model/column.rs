@@ -141,14 +141,13 @@ impl Column {
     }
 
     pub fn cell(self, row: &Row, now: Now) -> (String, Tone) {
-        if self == Queue {
-            return (escape::name(&row.key.name), Tone::Plain);
-        }
-        let Some(stats) = &row.stats else {
+        if self != Queue && row.stats.is_none() {
             return ("…".to_owned(), Tone::Quiet);
-        };
+        }
+        let none = Stats::default();
+        let stats = row.stats.as_ref().unwrap_or(&none);
         match self {
-            Queue => unreachable!(),
+            Queue => (escape::name(&row.key.name), Tone::Plain),
             Delayed => count(stats.jobs[0], Tone::Note),
             Ready => count(stats.jobs[1], Tone::Good),
             Reserved => count(stats.jobs[2], Tone::Plain),

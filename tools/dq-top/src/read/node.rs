@@ -60,6 +60,10 @@ pub struct Node {
     silent: bool,
 }
 
+/// For how long a round may search: so for most of the time others have the server, also where its
+/// keys are many and SCAN is slow.
+const SEARCH_AT_ONCE: Duration = Duration::from_millis(10);
+
 const OF_INFO: usize = 0;
 const OF_SEARCH: usize = 1;
 const OF_CLUSTER: usize = 2;
@@ -289,8 +293,9 @@ impl Node {
         let mut found = Vec::new();
         let told = self.info.as_ref().and_then(|(info, _)| info.dq.as_ref());
         let missing = told.is_some_and(|dq| dq.queues > self.known.there() as u64);
+        let began = Instant::now();
         for _ in 1..self.search.steps(missing) {
-            if !self.troubles[OF_SEARCH].is_empty() {
+            if !self.troubles[OF_SEARCH].is_empty() || began.elapsed() > SEARCH_AT_ONCE {
                 break;
             }
             let Some(step) = self.search.step() else {

@@ -39,6 +39,7 @@ fn dead_jobs_are_kicked_after_a_yes_and_only_then() {
     assert_eq!(count(&mut client, "DEAD"), 5, "nothing yet");
     monitor.press("n");
     monitor.wait_for("nothing was done");
+    monitor.wait_for("▌a");
     assert_eq!(count(&mut client, "DEAD"), 5, "nothing at all");
     monitor.press("k");
     monitor.wait_for("The dead job \"a\"");
@@ -77,6 +78,7 @@ fn a_job_is_rescheduled_run_now_and_deleted() {
     monitor.press("y");
     monitor.wait_for("q: due now");
     assert_eq!(count(&mut client, "READY"), 1);
+    monitor.wait_for("No such jobs");
     monitor.press("3");
     monitor.wait("the job is there", |screen| screen.contains("▌a"));
     monitor.press("d");
