@@ -75,7 +75,7 @@ impl App {
     }
 
     fn key_of_queue(&mut self, code: KeyCode) {
-        let rows = self.job_rows();
+        let (rows, width) = (self.job_rows(), usize::from(self.size.0));
         let Some(view) = self.queue_view_mut() else {
             return;
         };
@@ -83,11 +83,12 @@ impl App {
             match code {
                 KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => view.job = None,
                 KeyCode::Char('x') => (job.hex, job.scroll) = (!job.hex, 0),
-                KeyCode::Up => job.scroll = job.scroll.saturating_sub(1),
-                KeyCode::Down => job.scroll += 1,
-                KeyCode::PageUp => job.scroll = job.scroll.saturating_sub(rows / 2),
-                KeyCode::PageDown => job.scroll += rows / 2,
+                KeyCode::Up => job.scroll_to(job.scroll.saturating_sub(1), width),
+                KeyCode::Down => job.scroll_to(job.scroll + 1, width),
+                KeyCode::PageUp => job.scroll_to(job.scroll.saturating_sub(rows / 2), width),
+                KeyCode::PageDown => job.scroll_to(job.scroll + rows / 2, width),
                 KeyCode::Home => job.scroll = 0,
+                KeyCode::End => job.scroll_to(usize::MAX, width),
                 other => self.key_of_acts(other),
             }
             return;

@@ -2,6 +2,7 @@
 
 use crate::model::QueueKey;
 use crate::read::detail::{Detail, Found, Job, Page, Part, PeekedJob, Settings, State, STATES};
+use crate::text::escape;
 
 pub enum View {
     Table,
@@ -31,6 +32,24 @@ pub struct JobView {
     pub gone: bool,
     pub hex: bool,
     pub scroll: usize,
+}
+
+impl JobView {
+    /// The payload, as it is shown on a screen of that width.
+    pub fn payload_lines(&self, width: usize) -> Vec<String> {
+        let bytes = self.job.as_ref().map_or(&[][..], |job| &job.payload.bytes);
+        let width = width.saturating_sub(2);
+        match self.hex {
+            true => escape::hex(bytes, width),
+            false => escape::lines(bytes, width),
+        }
+    }
+
+    /// Not further than to the last line.
+    pub fn scroll_to(&mut self, line: usize, width: usize) {
+        let last = self.payload_lines(width).len().saturating_sub(1);
+        self.scroll = line.min(last);
+    }
 }
 
 impl QueueView {

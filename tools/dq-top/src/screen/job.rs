@@ -44,7 +44,7 @@ pub fn draw(
     };
     head.extend(fields(job, app.now().server_ms, width, theme));
     let body_height = (area.height as usize).saturating_sub(head.len() + 1);
-    let body = payload(job, view, width - 2);
+    let body = view.payload_lines(width);
     let furthest = body.len().saturating_sub(body_height);
     let scroll = view.scroll.min(furthest);
     head.push(payload_title(
@@ -116,13 +116,6 @@ fn flow<'a>(pairs: Vec<(&str, String, Tone)>, width: usize, theme: Theme) -> Vec
         }
     }
     lines
-}
-
-fn payload(job: &Job, view: &JobView, width: usize) -> Vec<String> {
-    match view.hex {
-        true => escape::hex(&job.payload.bytes, width),
-        false => escape::lines(&job.payload.bytes, width),
-    }
 }
 
 fn payload_title<'a>(

@@ -142,17 +142,12 @@ fn a_user_who_may_only_look_is_told_so_and_goes_on_looking() {
     let server = Server::start();
     let mut client = server.connect();
     five_dead(&mut client);
-    let rules = [
-        "on",
-        ">secret",
-        "%R~*",
-        "+info",
-        "+scan",
-        "+dq.stats",
-        "+dq.peek",
-        "+dq.get",
-        "+dq.cfgget",
-    ];
+    // The user that the README recommends.
+    let readme = include_str!("../../README.md");
+    let line = readme
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("ACL SETUSER viewer "));
+    let rules: Vec<&str> = line.expect("a user").split(' ').collect();
     cmd!(client, "ACL", "SETUSER", "viewer", &rules[..]);
     let arguments = [
         address(&server),
