@@ -62,7 +62,10 @@ fn targets(options: &Options) -> Result<Vec<Target>, String> {
     let mut link = Link::connect(first.info()).map_err(|error| format!("{name}: {error}"))?;
     let cluster = match options.scope.cluster {
         Some(cluster) => cluster,
-        None => info(&mut link)?.cluster,
+        None => {
+            let info = info(&mut link);
+            info.map_err(|error| format!("{name}: {error}"))?.cluster
+        }
     };
     if !cluster {
         return Ok(vec![first.clone()]);

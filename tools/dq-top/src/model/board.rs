@@ -104,7 +104,7 @@ impl Board {
         let mut rows: Vec<&Row> = self
             .rows
             .values()
-            .filter(|row| matches(&row.key.name))
+            .filter(|row| order.filter.is_empty() || matches(&row.key.name))
             .collect();
         rows.sort_by(|a, b| {
             let by_column = order.column.compare(a, b, now);

@@ -21,11 +21,12 @@ type Layout = Vec<(Column, usize)>;
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     let rows = app.rows();
-    let layout = layout(area.width as usize, &rows, app);
+    let shown = &rows[app.top.min(rows.len())..];
+    let shown = &shown[..shown.len().min(app.table_rows())];
+    let layout = layout(area.width as usize, shown, app);
     let mut lines = vec![titles(&layout, app, theme)];
     let now = app.now();
-    let shown = rows.iter().skip(app.top).take(app.table_rows());
-    lines.extend(shown.map(|row| line(row, &layout, app, now, theme)));
+    lines.extend(shown.iter().map(|row| line(row, &layout, app, now, theme)));
     if rows.is_empty() {
         lines.push(Line::styled(format!(" {}", why_empty(app)), theme.label()));
     }
