@@ -67,6 +67,14 @@ pub struct NodeState {
     pub complete: bool,
 }
 
+impl NodeState {
+    /// A cluster's replica has the queues of its master: they would count twice.
+    pub fn counts(&self) -> bool {
+        let topology = self.topology.as_ref();
+        topology.is_none_or(|topology| topology.i_am_master)
+    }
+}
+
 /// A line about what happened.
 #[derive(Clone, Debug)]
 pub struct Message {
@@ -120,7 +128,8 @@ impl App {
     }
 
     pub fn overall(&self) -> Overall {
-        Overall::of(self.nodes.values().filter_map(|node| node.figures.as_ref()))
+        let counted = self.nodes.values().filter(|node| node.counts());
+        Overall::of(counted.filter_map(|node| node.figures.as_ref()))
     }
 
     /// Whether the figures of that node are as old as its last word.

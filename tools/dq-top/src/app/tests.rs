@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{App, Out};
 use crate::model::board::Order;
+use crate::model::overall::ServerInfo;
 use crate::model::stats::Stats;
 use crate::model::QueueKey;
 use crate::read::acts::Act;
@@ -247,4 +248,29 @@ fn a_master_that_is_lost_and_no_longer_listed_is_let_go() {
         .outbox
         .iter()
         .any(|out| matches!(out, Out::Stop(name) if name == other)));
+}
+
+#[test]
+fn a_replica_of_a_cluster_counts_nothing() {
+    let mut app = app();
+    let info = ServerInfo::parse("redis_version:7.0.15\r\ndq_queues:5\r\n");
+    let at = Instant::now();
+    hear(
+        &mut app,
+        NODE,
+        News::Info {
+            info: Box::new(info),
+            at,
+        },
+    );
+    assert_eq!(app.overall().dq.queues, 5);
+    for (i_am_master, queues) in [(false, 0), (true, 5)] {
+        let topology = Topology {
+            me: NODE.to_owned(),
+            i_am_master,
+            masters: Vec::new(),
+        };
+        hear(&mut app, NODE, News::Topology(topology));
+        assert_eq!(app.overall().dq.queues, queues);
+    }
 }

@@ -40,7 +40,10 @@ fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
         .map(|figures| &figures.info);
     let mut left = match (app.nodes.len(), first) {
         (1, Some((name, _))) => format!(" dq-top  {}", escape::name(name.as_bytes())),
-        (count, _) => format!(" dq-top  cluster of {count}"),
+        _ => {
+            let masters = app.nodes.values().filter(|node| node.counts()).count();
+            format!(" dq-top  cluster of {masters}")
+        }
     };
     let mut right = String::new();
     if let Some(info) = server {

@@ -3,8 +3,8 @@
 use crate::cmd;
 use crate::monitor::{address, run, Monitor};
 use crate::support::cluster::Cluster;
-use crate::support::{wait_until, PATIENCE};
-use crate::ENTER;
+use crate::support::{wait_until, Server, PATIENCE};
+use crate::{ENTER, ESCAPE};
 
 /// A queue's name that is at home on that node.
 fn name_on(cluster: &Cluster, node: usize) -> String {
@@ -85,4 +85,28 @@ fn one_table_has_the_queues_of_all_masters() {
     };
     assert_eq!(once(&[]), 3);
     assert_eq!(once(&["--no-cluster"]), 2, "of the one node alone");
+}
+
+#[test]
+fn a_queue_is_followed_to_the_new_master() {
+    let mut cluster = Cluster::start(2);
+    let name = name_on(&cluster, 0);
+    cmd!(cluster.nodes[0].connect(), "DQ.ADD", &name, "a", "x");
+    let replica = cluster.add_replica(0, Server::builder());
+    let monitor = Monitor::of(&cluster.nodes[1]);
+    monitor.wait_for_row(&name, |row| row[2] == "1");
+    monitor.press(ENTER);
+    monitor.wait_for(&format!("on 127.0.0.1:{}", cluster.nodes[0].port()));
+    cmd!(
+        cluster.nodes[replica].connect(),
+        "CLUSTER",
+        "FAILOVER",
+        "TAKEOVER"
+    );
+    monitor.wait_for(&format!("on 127.0.0.1:{}", cluster.nodes[replica].port()));
+    cmd!(cluster.nodes[replica].connect(), "DQ.ADD", &name, "b", "x");
+    monitor.wait_for("3 ready 2");
+    cluster.nodes[0].kill();
+    monitor.press(ESCAPE);
+    monitor.wait_for_row(&name, |row| row[2] == "2");
 }
