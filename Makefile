@@ -3,6 +3,7 @@
 
 # Also where a shell that is not a login shell does not have it in its PATH.
 CARGO ?= $(shell command -v cargo || echo $(HOME)/.cargo/bin/cargo)
+HOST ?= 127.0.0.1
 PORT ?= 6379
 SECONDS ?= 600
 
@@ -20,6 +21,9 @@ BENCH = DQ_MODULE='$(MODULE)' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$
 # For packagers: DESTDIR is put before all paths that are written, and not into those that are told.
 PREFIX ?= /usr/local
 MODULE_FOLDER ?= $(PREFIX)/lib/redis/modules
+
+# A crate of its own, so that the module needs nothing of it.
+TOP = cd tools/dq-top && CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO)
 
 export CARGO
 
@@ -39,6 +43,17 @@ test: ## all tests; those that need a server run against DQ_SERVER, or the syste
 	@$(CARGO) build --release
 	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
 	DQ_SERVER=$$server $(TEST)
+
+top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS='--help'
+	@tools/setup.sh cargo cc
+	@$(TOP) build --release $(if $(TLS),--features tls)
+	@exec '$(TARGET)/top/release/dq-top' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
+
+test-top: ## its tests, against DQ_SERVER or the system's
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@DQ_SERVER=$$(tools/server.sh) && export DQ_SERVER DQ_MODULE='$(MODULE)' && \
+	$(TOP) test --release
 
 demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server die on the way
 	@tools/setup.sh cargo cc libclang server python
@@ -63,6 +78,8 @@ lint: ## formatting and clippy; a warning is an error
 	$(CARGO) fmt --check
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --no-default-features -- -D warnings
+	$(TOP) fmt --check
+	$(TOP) clippy --all-targets -- -D warnings
 
 bench: ## all figures against what people use today; ONLY="wake idle": some of them
 	@tools/setup.sh cargo cc libclang server
@@ -105,4 +122,4 @@ clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak clean
+.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top clean
