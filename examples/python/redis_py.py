@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""A producer and a worker with redis-py.
+
+    python redis_py.py add welcome:7 "Dear Ann" 5000    # a job, due in five seconds
+    python redis_py.py work                             # until Ctrl-C or SIGTERM
+"""
+
+import os, signal, sys, threading, time
+
+import redis
+
+URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379")
+QUEUE = "mails"
+LEASE_MS = int(os.environ.get("LEASE_MS", 30_000))  # a worker that is silent for so long loses its job
+WAIT_S = 5                                          # how long one BPOP waits, so also how long a stop may take
+
+# The socket's timeout must be longer than BPOP's: redis-py's own, 5 s, would cut the wait off.
+db = redis.Redis.from_url(URL, socket_timeout=WAIT_S + 10)
+
+
+def add(id, text, delay_ms):
+    """With an id of its own a job that is sent twice is there once."""
+    added = db.execute_command("DQ.ADD", QUEUE, id, text, "DELAY", delay_ms, "ATTEMPTS", 5, "BACKOFF", 2, 1000, 60_000)
+    print("added" if added else "there is already a job", id)
+
+
+def send(text, attempt):
+    """The work itself. Here it only fails once, or takes longer than a lease, where the text says so."""
+    if text.startswith("flaky") and attempt == 1:
+        raise OSError("mail server is away")
+    time.sleep(LEASE_MS * 1.5 / 1000 if text.startswith("slow") else 0.1)
+
+
+def beat(id, token, done):
+    """Begins the lease anew, as long as the work goes on and the job is ours."""
+    while not done.wait(LEASE_MS / 3000):
+        try:
+            if db.execute_command("DQ.TOUCH", QUEUE, id, "TOKEN", token) is None:
+                return
+        except redis.RedisError as error:
+            print("no heartbeat:", error)
+
+
+def handle(id, payload, token, attempt):
+    done = threading.Event()
+    heart = threading.Thread(target=beat, args=(id, token, done))
+    heart.start()
+    name = id.decode(errors="backslashreplace")
+    try:
+        send(payload.decode(), attempt)
+        failure = None
+    except Exception as error:
+        failure = error
+    finally:
+        done.set()
+        heart.join()
+    if failure:
+        state = db.execute_command("DQ.NACK", QUEUE, id, "TOKEN", token)
+        print(f"failed {name} (attempt {attempt}): {failure}; now {state.decode() if state else 'lost'}")
+    elif db.execute_command("DQ.ACK", QUEUE, "WITHTOKENS", id, token):
+        print(f"done {name} (attempt {attempt})")
+    else:
+        print(f"lost {name}: another worker may have it")
+
+
+def work():
+    stopping = threading.Event()
+    for number in signal.SIGTERM, signal.SIGINT:
+        signal.signal(number, lambda *_: stopping.set())
+    while not stopping.is_set():
+        try:
+            job = db.execute_command("DQ.BPOP", QUEUE, WAIT_S, "TTR", LEASE_MS)
+            if job:
+                _queue, id, payload, token, attempt, _deadline = job
+                handle(id, payload, token, attempt)
+        except redis.RedisError as error:
+            # Whatever we had is delivered again when its lease ends.
+            print("trouble:", error)
+            stopping.wait(1)
+    print("stopped")
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    if sys.argv[1:2] == ["add"]:
+        add(*sys.argv[2:5])
+    elif sys.argv[1:] == ["work"]:
+        work()
+    else:
+        sys.exit(__doc__)
