@@ -76,7 +76,7 @@ pub fn poll<T>(deadline: Duration, mut attempt: impl FnMut() -> Option<T>) -> Op
 
 /// Held while a process is started or ended. The thread that starts one blocks all signals meanwhile;
 /// a SIGCHLD that comes just then is kept instead of ignored, and ends reads of other threads (EINTR).
-fn one_process_at_a_time() -> MutexGuard<'static, ()> {
+pub fn one_process_at_a_time() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
