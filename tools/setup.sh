@@ -1,6 +1,7 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
-#   tools/setup.sh need...     needs: cargo cc libclang server fetch lint python
+#   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node go java rust
+# With --check it only tells, by its exit code, whether anything is.
 set -eu
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
@@ -44,6 +45,20 @@ has_python() { # with redis-py, or able to get it (see python.sh)
         python3 -c 'import ensurepip, venv' 2>/dev/null
 }
 
+# The languages of the examples, beside python: what builds and runs them.
+
+has_node() { # 18 or newer
+    command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
+}
+
+has_go() { go version 2>/dev/null | grep -Eq ' go(1\.(19|[2-9][0-9])|[2-9])'; }
+
+has_java() { # 17 or newer
+    command -v mvn >/dev/null && javac -version 2>&1 | grep -Eq 'javac (1[7-9]|[2-9][0-9])'
+}
+
+has_rust() { has_cargo; }
+
 # --- how to get it
 
 manager() {
@@ -62,6 +77,22 @@ packages() { # need -> packages
         apt-get:libclang) echo libclang-dev ;;
         apt-get:server) echo redis-tools ;;
         apt-get:fetch | apt-get:python) echo python3 python3-venv ca-certificates ;;
+        apt-get:node) # NodeSource's package has npm in it, and bears no other
+            if apt-cache show --no-all-versions nodejs 2>/dev/null | grep -q '^Provides:.*npm'; then
+                echo nodejs
+            else
+                echo nodejs npm
+            fi
+            ;;
+        dnf:node | pacman:node) echo nodejs npm ;;
+        apt-get:go) echo golang-go ca-certificates ;;
+        apt-get:java) echo default-jdk-headless maven ;;
+        dnf:go) echo golang ;;
+        pacman:go) echo go ;;
+        dnf:java) echo java-devel maven ;;
+        pacman:java) echo jdk-openjdk maven ;;
+        brew:node | brew:go) echo "$1" ;;
+        brew:java) echo openjdk maven ;;
         dnf:cc) echo gcc glibc-devel ;;
         dnf:libclang) echo clang-devel ;;
         dnf:server) if dnf -q info valkey >/dev/null 2>&1; then echo valkey; else echo redis; fi ;;
@@ -76,7 +107,10 @@ packages() { # need -> packages
 
 by_hand() { # need -> what to get where no package manager helps
     case $1 in
-        cargo) echo "cargo: see https://rustup.rs" ;;
+        node) echo "node 18 or newer, and npm" ;;
+        go) echo "go 1.19 or newer" ;;
+        java) echo "a JDK, 17 or newer, and mvn (Maven)" ;;
+        cargo | rust) echo "cargo: see https://rustup.rs" ;;
         cc) echo "a C compiler, with the C library's headers (macOS: xcode-select --install)" ;;
         libclang) echo "libclang, with its headers (macOS: xcode-select --install)" ;;
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
@@ -124,8 +158,11 @@ fail() { # need...
     exit 1
 }
 
+check=
+[ "${1:-}" != --check ] || { check=yes && shift; }
 lacking=$(missing "$@" | tr '\n' ' ')
 lacking=${lacking% }
+[ -z "$check" ] || { [ -z "$lacking" ]; exit; }
 [ -n "$lacking" ] || exit 0
 
 manager=$(manager)
