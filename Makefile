@@ -55,6 +55,14 @@ test-top: ## its tests, against DQ_SERVER or the system's
 	@DQ_SERVER=$$(tools/server.sh) && export DQ_SERVER DQ_MODULE='$(MODULE)' && \
 	$(TOP) test --release
 
+# Mostly these tests wait, so more of them run at a time than there are processors.
+test-clients: ## the examples and libraries of other languages: Python, Node, Go, Java, Rust
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@DQ_CLIENTS='$(TARGET)/clients' tests/clients/prepare.sh
+	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
+	DQ_SERVER=$$server DQ_CLIENTS='$(TARGET)/clients' $(TEST) --test clients -- --include-ignored --test-threads=8
+
 demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server die on the way
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
@@ -122,4 +130,4 @@ clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top clean
+.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients clean
