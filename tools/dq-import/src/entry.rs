@@ -1,0 +1,167 @@
+//! What is read out of a source, whatever it is.
+
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+/// A job as it is to be in dq.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The job's id in dq. Derived from what the source itself calls the job, so that it is the same
+    /// in every run.
+    pub id: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub due_ms: u64,
+    pub options: JobOptions,
+    /// What the source finds the job by.
+    pub handle: Vec<u8>,
+    /// Changes when the job does, and only then: the due as the source writes it, counters of deliveries.
+    pub version: Vec<u8>,
+}
+
+/// What the source says about a job beyond its due; the queue's defaults hold for the rest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobOptions {
+    pub priority: Option<i64>,
+    pub ttr_ms: Option<u64>,
+    pub attempts: Option<u64>,
+    pub backoff_ms: Vec<u64>,
+}
+
+/// The last instant that dq knows: the year 2109.
+pub const LAST_INSTANT_MS: u64 = (1 << 42) - 1;
+
+impl Entry {
+    /// Tells whether a job is still the one that was imported.
+    pub fn mark(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update((self.version.len() as u64).to_le_bytes());
+        hash.update(&self.version);
+        hash.update(&self.payload);
+        hex(&hash.finalize()[..8])
+    }
+}
+
+/// What stands in a source: a job to import, or something that stays behind, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    Job(Entry),
+    Left { name: Vec<u8>, why: &'static str },
+}
+
+impl Item {
+    /// By what the item is counted once, even where a scan shows it twice.
+    fn name(&self) -> &[u8] {
+        match self {
+            Item::Job(entry) => &entry.handle,
+            Item::Left { name, .. } => name,
+        }
+    }
+}
+
+/// Names that a pass has met: a scan may show what moves meanwhile twice.
+#[derive(Default)]
+pub struct Seen(HashSet<[u8; 16]>);
+
+impl Seen {
+    pub fn keep_new(&mut self, items: Vec<Item>) -> Vec<Item> {
+        items
+            .into_iter()
+            .filter(|item| self.0.insert(digest(item.name())))
+            .collect()
+    }
+
+    pub fn insert(&mut self, name: &[u8]) {
+        self.0.insert(digest(name));
+    }
+
+    pub fn contains(&self, name: &[u8]) -> bool {
+        self.0.contains(&digest(name))
+    }
+}
+
+/// An id for what has none of its own: as good as unique, and the same in every run.
+pub fn id_from(bytes: &[u8]) -> Vec<u8> {
+    hex(&digest(bytes)).into_bytes()
+}
+
+fn digest(bytes: &[u8]) -> [u8; 16] {
+    let hash = Sha256::digest(bytes);
+    hash[..16].try_into().expect("16 of 32 bytes")
+}
+
+/// As Redis scripts compute it, to compare a payload without sending it.
+pub fn sha1(bytes: &[u8]) -> String {
+    sha1_smol::Sha1::from(bytes).digest().to_string()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A sorted set's score as an instant, `per_ms` of it a millisecond. Rounded up, so that nothing is early;
+/// but what is a whole millisecond save for the binary fraction's error stays it.
+pub fn instant_ms(score: &str, per_ms: f64) -> Option<u64> {
+    const NOISE_MS: f64 = 1e-3;
+    let ms: f64 = score.parse::<f64>().ok()? / per_ms;
+    let rounded = if (ms - ms.round()).abs() < NOISE_MS {
+        ms.round()
+    } else {
+        ms.ceil()
+    };
+    (rounded >= 0.0 && rounded <= LAST_INSTANT_MS as f64).then_some(rounded as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_become_instants_that_are_never_early() {
+        assert_eq!(instant_ms("1795159820.557", 0.001), Some(1_795_159_820_557));
+        assert_eq!(instant_ms("1795159820", 0.001), Some(1_795_159_820_000));
+        assert_eq!(
+            instant_ms("1795159820.5575", 0.001),
+            Some(1_795_159_820_558)
+        );
+        assert_eq!(instant_ms("1795159820557", 1.0), Some(1_795_159_820_557));
+        // BullMQ: milliseconds times 4096, and the order within the millisecond.
+        assert_eq!(
+            instant_ms(&(1_795_159_820_557_u64 * 4096).to_string(), 4096.0),
+            Some(1_795_159_820_557)
+        );
+    }
+
+    #[test]
+    fn scores_that_are_no_instants_are_refused() {
+        for score in ["inf", "-inf", "nan", "-1", "1e300", "x", ""] {
+            assert_eq!(instant_ms(score, 1.0), None, "{score}");
+        }
+        assert_eq!(instant_ms("4398046511103", 1.0), Some(LAST_INSTANT_MS));
+        assert_eq!(instant_ms("4398046511104", 1.0), None);
+    }
+
+    #[test]
+    fn a_mark_changes_with_version_and_payload() {
+        let entry = Entry {
+            id: b"a".to_vec(),
+            payload: b"p".to_vec(),
+            due_ms: 1,
+            options: JobOptions::default(),
+            handle: b"a".to_vec(),
+            version: b"1".to_vec(),
+        };
+        let later = Entry {
+            version: b"2".to_vec(),
+            ..entry.clone()
+        };
+        let other = Entry {
+            payload: b"1p".to_vec(),
+            version: Vec::new(),
+            ..entry.clone()
+        };
+        assert_eq!(entry.mark(), entry.clone().mark());
+        assert_ne!(entry.mark(), later.mark());
+        assert_ne!(entry.mark(), other.mark());
+    }
+}

@@ -1,0 +1,329 @@
+//! The passes over a source: look, copy, check, delete.
+
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{bail, Result};
+
+use crate::entry::{Entry, Item, Seen};
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::source::{Pass, Source};
+use crate::tally::Tally;
+use crate::target::{Found, Target, Written};
+
+const LONGEST_ID: usize = 1024;
+const TOO_SOON: &str = "left: due sooner than --due-after";
+const GONE: &str =
+    "imported, and GONE from the source since (an old worker had it, or it was cancelled)";
+const TAKEN: &str = "taken or changed by somebody else just now";
+const DELETED_BEFORE: &str = "deleted from the source before";
+
+pub struct Import<'a> {
+    options: &'a Options,
+    source: Box<dyn Source>,
+    target: Target,
+    /// Jobs due before this stay with the old workers. One instant for all passes of a run.
+    due_from_ms: u64,
+}
+
+impl Import<'_> {
+    pub fn new(options: &Options, source: Box<dyn Source>, target: Target) -> Import<'_> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |now| now.as_millis() as u64);
+        Import {
+            due_from_ms: options.jobs.due_after.map_or(0, |margin| now + margin),
+            options,
+            source,
+            target,
+        }
+    }
+
+    /// Counts what would be imported, and writes nothing.
+    pub fn look(&mut self) -> Result<()> {
+        let mut tally = Tally::default();
+        let (mut first, mut last, mut bytes) = (u64::MAX, 0, 0);
+        self.pass(
+            "looking",
+            Pass::Read,
+            &mut tally,
+            |import, tally, entries| {
+                for (entry, found) in entries.iter().zip(import.target.find(&entries)?) {
+                    let what = match found {
+                        Found::Missing if import.is_too_soon(entry) => TOO_SOON,
+                        Found::Missing => "would be imported",
+                        Found::Duplicate => "were duplicates",
+                        Found::ChangedInSource => "were imported, and have changed in the source",
+                        Found::There | Found::Finished | Found::Differs => "were imported before",
+                    };
+                    tally.add(what, &entry.id);
+                    first = first.min(entry.due_ms);
+                    last = last.max(entry.due_ms);
+                    bytes += entry.payload.len() as u64;
+                }
+                Ok(())
+            },
+        )?;
+        tally.print(&format!("{}, looked at only", self.source.title()));
+        if last > 0 {
+            println!("  dues from {first} to {last}, payloads of {bytes} bytes");
+        }
+        self.print_remark()
+    }
+
+    pub fn copy(&mut self) -> Result<()> {
+        let mut tally = Tally::default();
+        self.pass(
+            "importing",
+            Pass::Read,
+            &mut tally,
+            |import, tally, entries| {
+                let (soon, entries): (Vec<_>, Vec<_>) = entries
+                    .into_iter()
+                    .partition(|entry| import.is_too_soon(entry));
+                soon.iter().for_each(|entry| tally.add(TOO_SOON, &entry.id));
+                for (entry, written) in entries.iter().zip(import.target.add(&entries)?) {
+                    let what = match written {
+                        Written::Added => "imported",
+                        Written::Before => "imported before",
+                        Written::Duplicate => "duplicates: the queue had a job of that id",
+                        Written::Changed => "imported before, and changed in the source since",
+                    };
+                    tally.add(what, &entry.id);
+                }
+                Ok(())
+            },
+        )?;
+        let (from, to) = (self.source.title(), self.target.title());
+        tally.print(&format!("{from} to {to}"));
+        Ok(())
+    }
+
+    /// Whether everything in the source was imported or stays there for a reason.
+    pub fn check(&mut self) -> Result<bool> {
+        let mut tally = Tally::default();
+        let mut known = Seen::default();
+        self.pass(
+            "checking",
+            Pass::Read,
+            &mut tally,
+            |import, tally, entries| {
+                for (entry, found) in entries.iter().zip(import.target.find(&entries)?) {
+                    let soon = found == Found::Missing && import.is_too_soon(entry);
+                    tally.add(if soon { TOO_SOON } else { outcome(found) }, &entry.id);
+                    known.insert(&entry.id);
+                }
+                Ok(())
+            },
+        )?;
+        for (id, deleting) in self.target.imported_but(&known)? {
+            tally.add(if deleting { DELETED_BEFORE } else { GONE }, &id);
+        }
+        tally.print(&format!("check of {}", self.source.title()));
+        self.print_remark()?;
+        Ok(self.in_order(&tally))
+    }
+
+    fn in_order(&self, tally: &Tally) -> bool {
+        let mut wrong = Vec::new();
+        let mut fails = |found: Found, hint: &'static str| {
+            if tally.count(outcome(found)) > 0 {
+                wrong.push(hint);
+            }
+        };
+        fails(
+            Found::Missing,
+            "Jobs came to the source meanwhile: are old producers running? Run this again.",
+        );
+        fails(
+            Found::ChangedInSource,
+            "Jobs were changed in the source after their import: delete them from the queue (DQ.DEL) and from \
+             the ledger (HDEL), or from the source, then run this again.",
+        );
+        fails(
+            Found::Differs,
+            "Jobs in the queue are not what was imported: somebody else writes to it.",
+        );
+        if !self.options.mode.finished_ok {
+            fails(
+                Found::Finished,
+                "Jobs that were imported are no longer in the queue. If workers have finished them, say \
+                 --finished-ok.",
+            );
+        }
+        println!(
+            "{}",
+            if wrong.is_empty() {
+                "In order."
+            } else {
+                "NOT in order."
+            }
+        );
+        for hint in &wrong {
+            println!("  {hint}");
+        }
+        wrong.is_empty()
+    }
+
+    /// Deletes from the source what is in the ledger unchanged. Whether all of it went.
+    pub fn delete(&mut self) -> Result<bool> {
+        let mut tally = Tally::default();
+        let mut known = Seen::default();
+        self.pass(
+            "deleting",
+            Pass::Delete,
+            &mut tally,
+            |import, tally, entries| {
+                let found = import.target.find(&entries)?;
+                let (settled, others): (Vec<_>, Vec<_>) = entries
+                    .into_iter()
+                    .zip(found)
+                    .partition(|(_, found)| matches!(found, Found::There | Found::Finished));
+                for (entry, _) in others {
+                    known.insert(&entry.id);
+                    tally.add("left: not imported, or not unchanged", &entry.id);
+                }
+                let settled = settled.into_iter().map(|(entry, _)| entry).collect();
+                import.delete_some(settled, tally)
+            },
+        )?;
+        self.settle_gone(&known, &mut tally)?;
+        tally.print(&format!("{}, deleted", self.source.title()));
+        Ok(tally.count(TAKEN) == 0 && tally.count(GONE) == 0)
+    }
+
+    fn delete_some(&mut self, entries: Vec<Entry>, tally: &mut Tally) -> Result<()> {
+        self.target.note_deleting(&entries, true)?;
+        let gone = self.source.delete(&entries)?;
+        let (gone, stayed): (Vec<_>, Vec<_>) =
+            entries.into_iter().zip(gone).partition(|(_, gone)| *gone);
+        let names = |some: Vec<(Entry, bool)>| some.into_iter().map(|(entry, _)| entry).collect();
+        let (gone, stayed): (Vec<Entry>, Vec<Entry>) = (names(gone), names(stayed));
+        self.target.strike(gone.iter().map(|entry| &entry.id))?;
+        self.target.note_deleting(&stayed, false)?;
+        for entry in gone {
+            tally.add("deleted from the source", &entry.id);
+        }
+        for entry in stayed {
+            tally.add(TAKEN, &entry.id);
+        }
+        Ok(())
+    }
+
+    /// What was imported and is in the source no more, though this did not delete it.
+    fn settle_gone(&mut self, known: &Seen, tally: &mut Tally) -> Result<()> {
+        for (id, deleting) in self.target.imported_but(known)? {
+            if deleting {
+                tally.add(DELETED_BEFORE, &id);
+            } else if !self.options.mode.cancel_gone {
+                tally.add(GONE, &id);
+                continue;
+            } else if self.target.cancel(&id)? {
+                tally.add("gone from the source since: cancelled in the queue", &id);
+            } else {
+                tally.add(
+                    "gone from the source since, and from the queue: done twice, perhaps",
+                    &id,
+                );
+            }
+            self.target.strike([&id])?;
+        }
+        Ok(())
+    }
+
+    /// One pass: pages from the source, cleaned of what was seen, in batches, paced.
+    fn pass(
+        &mut self,
+        what: &'static str,
+        pass: Pass,
+        tally: &mut Tally,
+        mut work: impl FnMut(&mut Self, &mut Tally, Vec<Entry>) -> Result<()>,
+    ) -> Result<()> {
+        let mut progress = Progress::new(what, self.source.size()?);
+        let mut seen = Seen::default();
+        let mut pace = Pace::new(self.options.pace.rate);
+        let batch = self.options.pace.batch as usize;
+        self.source.begin(pass)?;
+        while let Some(page) = self.source.next_page()? {
+            let shown = page.len() as u64;
+            let mut entries = self.wanted(seen.keep_new(page), tally)?;
+            while !entries.is_empty() {
+                let rest = entries.split_off(batch.min(entries.len()));
+                pace.wait_for(entries.len());
+                work(self, tally, entries)?;
+                entries = rest;
+            }
+            progress.advance(shown);
+        }
+        Ok(())
+    }
+
+    /// The jobs among them, as they are to be in the queue.
+    fn wanted(&self, items: Vec<Item>, tally: &mut Tally) -> Result<Vec<Entry>> {
+        let jobs = &self.options.jobs;
+        let mut entries = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                Item::Left { name, why } => tally.add(format!("left: {why}"), &name),
+                Item::Job(mut entry) => {
+                    entry.id.splice(0..0, jobs.id_prefix.bytes());
+                    if entry.id.is_empty() || entry.id.len() > LONGEST_ID {
+                        bail!("an id of {} bytes; dq takes 1 to 1024", entry.id.len());
+                    }
+                    entry.options.ttr_ms = jobs.ttr.or(entry.options.ttr_ms);
+                    entry.options.attempts = jobs.attempts.or(entry.options.attempts);
+                    entries.push(entry);
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    fn is_too_soon(&self, entry: &Entry) -> bool {
+        entry.due_ms < self.due_from_ms
+    }
+
+    fn print_remark(&mut self) -> Result<()> {
+        if let Some(remark) = self.source.remark()? {
+            println!("  {remark}");
+        }
+        Ok(())
+    }
+}
+
+fn outcome(found: Found) -> &'static str {
+    match found {
+        Found::There => "in the queue",
+        Found::Finished => "imported, and no longer in the queue",
+        Found::Duplicate => "duplicates: the queue had a job of that id",
+        Found::ChangedInSource => "CHANGED in the source since their import",
+        Found::Differs => "DIFFERENT in the queue",
+        Found::Missing => "MISSING: never imported",
+    }
+}
+
+/// Keeps to a number of jobs a second.
+struct Pace {
+    per_second: u32,
+    next: Instant,
+}
+
+impl Pace {
+    fn new(per_second: u32) -> Pace {
+        Pace {
+            per_second,
+            next: Instant::now(),
+        }
+    }
+
+    fn wait_for(&mut self, jobs: usize) {
+        if self.per_second == 0 {
+            return;
+        }
+        let now = Instant::now();
+        thread::sleep(self.next.saturating_duration_since(now));
+        let takes = Duration::from_secs_f64(jobs as f64 / f64::from(self.per_second));
+        self.next = self.next.max(now) + takes;
+    }
+}

@@ -1,0 +1,69 @@
+//! dq-import: brings the delayed jobs of other queues into dq.
+//!
+//! source (read only) -> batches -> one script each on the server with dq, which adds jobs and notes them
+//! in a ledger -> a second pass over the source that compares -> only then, if told, deletion.
+
+mod entry;
+mod import;
+mod options;
+mod progress;
+mod source;
+mod tally;
+mod target;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+use clap::Parser;
+
+use options::Options;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("dq-import: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all is in order.
+fn run(options: &Options) -> Result<bool> {
+    if options.queue.is_empty() {
+        bail!("which queue? --queue NAME");
+    }
+    let to = options.to.as_ref().unwrap_or(&options.from);
+    let mut target = target::Target::open(to, &options.queue, &options.source.name())?;
+    if options.mode.forget {
+        let had = target.forget()?;
+        let ledger = target.ledger();
+        println!("{ledger}: {}", if had { "removed" } else { "not there" });
+        return Ok(true);
+    }
+    let mut import = import::Import::new(options, source::open(options)?, target);
+    if options.mode.dry_run {
+        import.look()?;
+        return Ok(true);
+    }
+    if !options.mode.check {
+        import.copy()?;
+    }
+    let in_order = import.check()?;
+    if in_order && options.mode.delete_source {
+        return import.delete();
+    }
+    Ok(in_order)
+}
+
+pub fn connect(url: &str) -> Result<redis::Connection> {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let connection = redis::Client::open(url)
+        .and_then(|client| client.get_connection_with_timeout(PATIENCE))
+        .with_context(|| url.to_owned())?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.set_write_timeout(Some(PATIENCE))?;
+    Ok(connection)
+}

@@ -1,0 +1,182 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Brings the delayed jobs of another queue into a dq queue, with their due times.
+///
+/// Run it again as often as you like: what was imported is remembered in a ledger beside the queue, and
+/// does not come a second time, even if it has been finished meanwhile. The source is only read, until
+/// --delete-source.
+#[derive(Parser, Debug)]
+#[command(
+    version,
+    after_help = "Exit status: 0 all in order, 1 the check failed, 2 an error."
+)]
+pub struct Options {
+    /// The server that holds the old structure (not for beanstalkd)
+    #[arg(long, default_value = "redis://127.0.0.1:6379", global = true)]
+    pub from: String,
+    /// The server with dq; the same one if not given
+    #[arg(long, global = true)]
+    pub to: Option<String>,
+    /// The dq queue: its key
+    #[arg(long, global = true, default_value = "")]
+    pub queue: String,
+    #[command(flatten)]
+    pub mode: Mode,
+    #[command(flatten)]
+    pub pace: Pace,
+    #[command(flatten)]
+    pub jobs: Jobs,
+    #[command(subcommand)]
+    pub source: SourceOptions,
+}
+
+#[derive(Args, Debug)]
+pub struct Mode {
+    /// Reads and counts; writes nothing anywhere
+    #[arg(long, global = true, group = "mode")]
+    pub dry_run: bool,
+    /// Only compares the source with what is in the queue
+    #[arg(long, global = true, group = "mode")]
+    pub check: bool,
+    /// After the check, deletes from the source what was imported and has not changed there since
+    #[arg(long, global = true, group = "mode")]
+    pub delete_source: bool,
+    /// With --delete-source: cancels in the queue what was imported and has gone from the source since by
+    /// others' hands (an old worker took it, or somebody cancelled it there). Without, it is only counted
+    #[arg(long, global = true, requires = "delete_source")]
+    pub cancel_gone: bool,
+    /// Removes the ledger: when all is done, and the source is empty or gone
+    #[arg(long, global = true, group = "mode")]
+    pub forget: bool,
+    /// Jobs that were imported and are no longer in the queue have been finished by workers: that is in order
+    #[arg(long, global = true)]
+    pub finished_ok: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Pace {
+    /// Jobs at a time; each batch is one script on the server with dq
+    #[arg(long, global = true, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub batch: u32,
+    /// At most so many jobs in a second; 0: as fast as the servers allow
+    #[arg(long, global = true, default_value_t = 20_000)]
+    pub rate: u32,
+}
+
+#[derive(Args, Debug)]
+pub struct Jobs {
+    /// Put before each id, if two sources go into one queue
+    #[arg(long, global = true, default_value = "")]
+    pub id_prefix: String,
+    /// The lease of the jobs in ms, instead of what the source says or the queue's own
+    #[arg(long, global = true)]
+    pub ttr: Option<u64>,
+    /// Deliveries allowed, instead of what the source says or the queue's own; 0: without limit
+    #[arg(long, global = true)]
+    pub attempts: Option<u64>,
+    /// Only jobs due later than so many ms from now; the old workers go on with the others
+    #[arg(long, global = true)]
+    pub due_after: Option<u64>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum SourceOptions {
+    /// A polled sorted set: the score is the due, the member is the payload
+    Zset {
+        key: String,
+        #[arg(long, default_value = "ms")]
+        unit: Unit,
+        /// A field of the member, which is a JSON object, is the job's id; else it is a hash of the member
+        #[arg(long)]
+        id_json: Option<String>,
+    },
+    /// A sorted set of ids: the score is the due, the payload stands elsewhere
+    Ids {
+        key: String,
+        #[arg(long, default_value = "ms")]
+        unit: Unit,
+        /// One hash holds all payloads: its key; the field is the id
+        #[arg(
+            long,
+            required_unless_present = "payload_key",
+            conflicts_with = "payload_key"
+        )]
+        payload_hash: Option<String>,
+        /// One key for each job, with {id} in its place, such as job:{id}: a string, or a hash with --payload-field
+        #[arg(long)]
+        payload_key: Option<String>,
+        #[arg(long, requires = "payload_key")]
+        payload_field: Option<String>,
+    },
+    /// Redisson's RDelayedQueue, by the name of its RQueue
+    Redisson {
+        name: String,
+        /// How its members are packed; they differ between versions of Redisson
+        #[arg(long, default_value = "auto")]
+        packing: Packing,
+    },
+    /// The delayed jobs of a BullMQ queue, by its name
+    Bullmq {
+        name: String,
+        #[arg(long, default_value = "bull")]
+        prefix: String,
+        /// The payload: the job's data alone, or {"name":...,"data":...}
+        #[arg(long, default_value = "named")]
+        payload: BullPayload,
+    },
+    /// A tube of beanstalkd: its delayed and ready jobs
+    Beanstalkd {
+        tube: String,
+        #[arg(long, default_value = "127.0.0.1:11300")]
+        address: String,
+        /// Where to begin, if there is no job of a smaller id
+        #[arg(long, default_value_t = 1)]
+        first_id: u64,
+    },
+}
+
+impl SourceOptions {
+    /// Names the source among those that go into one queue.
+    pub fn name(&self) -> String {
+        match self {
+            SourceOptions::Zset { key, .. } => format!("zset {key}"),
+            SourceOptions::Ids { key, .. } => format!("ids {key}"),
+            SourceOptions::Redisson { name, .. } => format!("redisson {name}"),
+            SourceOptions::Bullmq { name, prefix, .. } => format!("bullmq {prefix}:{name}"),
+            SourceOptions::Beanstalkd { tube, .. } => format!("beanstalkd {tube}"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq)]
+pub enum Unit {
+    S,
+    Ms,
+}
+
+impl Unit {
+    /// How much of a score is one millisecond.
+    pub fn per_ms(self) -> f64 {
+        match self {
+            Unit::S => 0.001,
+            Unit::Ms => 1.0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq)]
+pub enum Packing {
+    Auto,
+    /// An id of 8 bytes with its length before it: Redisson of today
+    Bytes,
+    /// The id is a double: older ones
+    Double,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq)]
+pub enum BullPayload {
+    Named,
+    Data,
+}

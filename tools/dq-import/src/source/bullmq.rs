@@ -1,0 +1,321 @@
+//! The delayed jobs of a BullMQ queue.
+//!
+//! ```text
+//! bull:NAME:delayed   sorted set: job ids, score = due in ms * 4096 + order within that ms
+//! bull:NAME:ID        hash: name, data (JSON), opts (JSON), timestamp, delay, priority, atm ...
+//! ```
+
+use anyhow::Result;
+use redis::{Connection, Script};
+use serde_json::value::RawValue;
+use serde_json::Value;
+
+use super::scan::{deleted, left, Scan, NO_INSTANT, NO_PAYLOAD};
+use super::{Pass, Source};
+use crate::entry::{instant_ms, sha1, Entry, Item, JobOptions};
+use crate::options::BullPayload;
+
+/// Deletes as BullMQ's own Job.remove() does with a delayed job that has no parent.
+/// KEYS: delayed, events, meta, then for each job its hash. ARGV: the queue's prefix, then for each job
+/// id, score, SHA-1 of its data.
+const DELETE: &str = r"
+local prefix = ARGV[1]
+local gone = {}
+for n = 1, #KEYS - 3 do
+  local at = (n - 1) * 3 + 2
+  local id, job = ARGV[at], KEYS[n + 3]
+  local score = redis.call('ZSCORE', KEYS[1], id)
+  local data = redis.call('HGET', job, 'data')
+  if score and tonumber(score) == tonumber(ARGV[at + 1]) and data and redis.sha1hex(data) == ARGV[at + 2] then
+    redis.call('ZREM', KEYS[1], id)
+    local shared = redis.call('HGET', job, 'deid')
+    if shared and redis.call('GET', prefix .. 'de:' .. shared) == id then
+      redis.call('DEL', prefix .. 'de:' .. shared, prefix .. 'dn:' .. shared)
+    end
+    redis.call('DEL', job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed',
+      job .. ':unsuccessful')
+    local longest = redis.call('HGET', KEYS[3], 'opts.maxLenEvents') or 10000
+    redis.call('XADD', KEYS[2], 'MAXLEN', '~', longest, '*', 'event', 'removed', 'jobId', id, 'prev', 'delayed')
+    gone[#gone + 1] = n
+  end
+end
+return gone";
+
+/// Of a delayed job's score, one millisecond.
+const SCORE_PER_MS: f64 = 4096.0;
+
+const FIELDS: [&str; 8] = [
+    "name",
+    "data",
+    "opts",
+    "priority",
+    "parentKey",
+    "rjk",
+    "atm",
+    "attemptsMade", // what older versions call atm
+];
+
+pub struct Delayed {
+    /// `bull:NAME:`
+    prefix: String,
+    scan: Scan,
+    payload: BullPayload,
+    delete: Script,
+}
+
+type Fields = [Option<String>; FIELDS.len()];
+
+impl Delayed {
+    pub fn new(
+        server: Connection,
+        prefix: &str,
+        name: &str,
+        payload: BullPayload,
+        batch: usize,
+    ) -> Delayed {
+        let prefix = format!("{prefix}:{name}:");
+        Delayed {
+            scan: Scan::new(server, &format!("{prefix}delayed"), batch),
+            prefix,
+            payload,
+            delete: Script::new(DELETE),
+        }
+    }
+
+    fn job_key(&self, id: &[u8]) -> Vec<u8> {
+        [self.prefix.as_bytes(), id].concat()
+    }
+
+    fn hashes(&mut self, page: &[(Vec<u8>, String)]) -> Result<Vec<Fields>> {
+        if page.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut pipe = redis::pipe();
+        for (id, _) in page {
+            pipe.cmd("HMGET").arg(self.job_key(id)).arg(&FIELDS);
+        }
+        Ok(pipe.query(&mut self.scan.server)?)
+    }
+
+    fn item(&self, id: Vec<u8>, score: String, fields: Fields) -> Item {
+        let [name, data, opts, priority, parent, repeat, made, made_formerly] = fields;
+        let (Some(name), Some(data)) = (name, data) else {
+            return left(id, NO_PAYLOAD);
+        };
+        if parent.is_some_and(|parent| !parent.is_empty()) {
+            return left(id, "it is the child of a flow, whose parent waits for it");
+        }
+        if repeat.is_some() || id.starts_with(b"repeat:") {
+            return left(
+                id,
+                "it belongs to a job scheduler, which makes the next one",
+            );
+        }
+        let Some(due_ms) = instant_ms(&score, SCORE_PER_MS).and_then(|_| whole_ms(&score)) else {
+            return left(id, NO_INSTANT);
+        };
+        let payload = match self.payload {
+            BullPayload::Data => data.into_bytes(),
+            BullPayload::Named => match named(&name, &data) {
+                Some(payload) => payload,
+                None => return left(id, "its data is no JSON"),
+            },
+        };
+        let made = made.or(made_formerly);
+        let options = job_options(opts.as_deref(), priority.as_deref(), made.as_deref());
+        Item::Job(Entry {
+            id: id.clone(),
+            payload,
+            due_ms,
+            version: format!("{score} {options:?}").into_bytes(),
+            options,
+            handle: id,
+        })
+    }
+}
+
+/// The low 12 bits are the order among jobs of the same millisecond, no part of the due.
+fn whole_ms(score: &str) -> Option<u64> {
+    let score: f64 = score.parse().ok()?;
+    Some((score / SCORE_PER_MS).floor() as u64)
+}
+
+/// The data goes in as it stands, byte for byte.
+fn named(name: &str, data: &str) -> Option<Vec<u8>> {
+    #[derive(serde::Serialize)]
+    struct Named<'a> {
+        name: &'a str,
+        data: &'a RawValue,
+    }
+    let data: &RawValue = serde_json::from_str(data).ok()?;
+    serde_json::to_vec(&Named { name, data }).ok()
+}
+
+fn job_options(opts: Option<&str>, priority: Option<&str>, made: Option<&str>) -> JobOptions {
+    let opts: Value = opts
+        .and_then(|opts| serde_json::from_str(opts).ok())
+        .unwrap_or_default();
+    let made: u64 = made.and_then(|made| made.parse().ok()).unwrap_or(0);
+    // BullMQ counts what failed; one attempt is what a job has that asks for none.
+    let attempts = opts["attempts"].as_u64().unwrap_or(1).max(1);
+    let remaining = attempts.saturating_sub(made).max(1);
+    JobOptions {
+        priority: priority
+            .and_then(|priority| priority.parse().ok())
+            .filter(|&priority: &i64| priority != 0),
+        ttr_ms: None,
+        attempts: Some(remaining),
+        backoff_ms: backoff(&opts["backoff"], made, remaining),
+    }
+}
+
+/// The waits that are still to come.
+fn backoff(backoff: &Value, made: u64, remaining: u64) -> Vec<u64> {
+    const LONGEST: u64 = 32; // 2 to that power of any delay is longer than a job's life
+    let delay = backoff.as_u64().or_else(|| backoff["delay"].as_u64());
+    let Some(delay @ 1..) = delay else {
+        return Vec::new();
+    };
+    match backoff["type"].as_str() {
+        None | Some("fixed") => vec![delay],
+        Some("exponential") => (made..made + (remaining - 1).min(LONGEST))
+            .map(|failures| delay << failures.min(LONGEST))
+            .filter(|&wait| wait < crate::entry::LAST_INSTANT_MS)
+            .collect(),
+        Some(_) => Vec::new(), // a strategy of the application's own
+    }
+}
+
+impl Source for Delayed {
+    fn title(&self) -> String {
+        format!("BullMQ's {}", self.scan.key)
+    }
+
+    fn size(&mut self) -> Result<u64> {
+        self.scan.size()
+    }
+
+    fn begin(&mut self, _: Pass) -> Result<()> {
+        self.scan.begin();
+        Ok(())
+    }
+
+    fn next_page(&mut self) -> Result<Option<Vec<Item>>> {
+        let Some(page) = self.scan.next_page()? else {
+            return Ok(None);
+        };
+        let hashes = self.hashes(&page)?;
+        Ok(Some(
+            page.into_iter()
+                .zip(hashes)
+                .map(|((id, score), fields)| self.item(id, score, fields))
+                .collect(),
+        ))
+    }
+
+    fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {
+        let mut invocation = self.delete.key(&self.scan.key);
+        invocation.key(format!("{}events", self.prefix));
+        invocation.key(format!("{}meta", self.prefix));
+        invocation.arg(&self.prefix);
+        for entry in entries {
+            invocation.key(self.job_key(&entry.handle));
+            invocation
+                .arg(&entry.handle)
+                .arg(score_of(entry))
+                .arg(sha1(data_of(entry, self.payload)));
+        }
+        deleted(&invocation, &mut self.scan.server, entries.len())
+    }
+
+    fn remark(&mut self) -> Result<Option<String>> {
+        let key = |list: &str| format!("{}{list}", self.prefix);
+        let (waiting, paused, prioritized, active): (u64, u64, u64, u64) = redis::pipe()
+            .cmd("LLEN")
+            .arg(key("wait"))
+            .cmd("LLEN")
+            .arg(key("paused"))
+            .cmd("ZCARD")
+            .arg(key("prioritized"))
+            .cmd("LLEN")
+            .arg(key("active"))
+            .query(&mut self.scan.server)?;
+        let due = waiting + paused + prioritized;
+        Ok((due + active > 0).then(|| {
+            format!("{due} jobs wait that are due, {active} are active: for BullMQ's own workers.")
+        }))
+    }
+}
+
+fn score_of(entry: &Entry) -> &[u8] {
+    entry
+        .version
+        .split(|&byte| byte == b' ')
+        .next()
+        .unwrap_or_default()
+}
+
+/// The job's data out of the payload that was made of it.
+fn data_of(entry: &Entry, payload: BullPayload) -> &[u8] {
+    #[derive(serde::Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        data: &'a RawValue,
+    }
+    match payload {
+        BullPayload::Data => &entry.payload,
+        BullPayload::Named => serde_json::from_slice::<Named>(&entry.payload)
+            .map_or(&[][..], |named| named.data.get().as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_wrapped_and_found_again_byte_for_byte() {
+        let data = r#"{ "n": 1.50, "text":"\u00e9" }"#;
+        let payload = named("mail \"x\"", data).expect("JSON");
+        assert_eq!(
+            String::from_utf8(payload.clone()).expect("UTF-8"),
+            r#"{"name":"mail \"x\"","data":{ "n": 1.50, "text":"\u00e9" }}"#
+        );
+        let entry = Entry {
+            id: Vec::new(),
+            payload,
+            due_ms: 0,
+            options: JobOptions::default(),
+            handle: Vec::new(),
+            version: b"77 x".to_vec(),
+        };
+        assert_eq!(data_of(&entry, BullPayload::Named), data.as_bytes());
+        assert_eq!(score_of(&entry), b"77");
+        assert_eq!(named("x", "{"), None);
+    }
+
+    #[test]
+    fn the_order_within_a_millisecond_is_no_part_of_the_due() {
+        let base = 1_795_159_820_557_u64 * 4096;
+        for order in [0, 1, 4095] {
+            assert_eq!(
+                whole_ms(&(base + order).to_string()),
+                Some(1_795_159_820_557)
+            );
+        }
+    }
+
+    #[test]
+    fn attempts_and_waits_are_those_that_remain() {
+        let of = |opts, made| job_options(Some(opts), Some("3"), made);
+        let job = of(
+            r#"{"attempts":5,"backoff":{"type":"exponential","delay":1000}}"#,
+            Some("2"),
+        );
+        assert_eq!((job.priority, job.attempts), (Some(3), Some(3)));
+        assert_eq!(job.backoff_ms, [4000, 8000]);
+        let job = of(r#"{"attempts":3,"backoff":500}"#, None);
+        assert_eq!((job.attempts, job.backoff_ms), (Some(3), vec![500]));
+        assert_eq!(of("{}", None).attempts, Some(1));
+    }
+}

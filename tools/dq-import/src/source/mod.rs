@@ -1,0 +1,83 @@
+//! The structures that jobs are read from.
+
+mod beanstalkd;
+mod beanstalkd_client;
+mod bullmq;
+mod ids;
+mod redisson;
+mod scan;
+mod zset;
+
+use anyhow::Result;
+
+use crate::entry::{Entry, Item};
+use crate::options::{Options, SourceOptions};
+
+/// What a pass over the source is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pass {
+    /// Everything that is there during the whole pass is shown, perhaps twice.
+    Read,
+    /// The same, in the order in which the source deletes cheaply.
+    Delete,
+}
+
+pub trait Source {
+    /// For messages.
+    fn title(&self) -> String;
+
+    /// How many items a pass will show, about.
+    fn size(&mut self) -> Result<u64>;
+
+    /// Begins a pass.
+    fn begin(&mut self, pass: Pass) -> Result<()>;
+
+    /// The next items of the pass, none at its end. A page in between may be empty.
+    fn next_page(&mut self) -> Result<Option<Vec<Item>>>;
+
+    /// Deletes those that are still what was read, each entirely or not at all. For each whether it went.
+    fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>>;
+
+    /// What the person who moves over has to know about what stays, if anything.
+    fn remark(&mut self) -> Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+pub fn open(options: &Options) -> Result<Box<dyn Source>> {
+    let batch = options.pace.batch as usize;
+    if let SourceOptions::Beanstalkd {
+        tube,
+        address,
+        first_id,
+    } = &options.source
+    {
+        let tube = beanstalkd::Tube::open(address, tube, *first_id, batch)?;
+        return Ok(Box::new(tube));
+    }
+    let server = crate::connect(&options.from)?;
+    Ok(match &options.source {
+        SourceOptions::Zset { key, unit, id_json } => {
+            Box::new(zset::Zset::new(server, key, *unit, id_json.clone(), batch))
+        }
+        SourceOptions::Ids {
+            key,
+            unit,
+            payload_hash,
+            payload_key,
+            payload_field,
+        } => {
+            let place = ids::Place::new(payload_hash, payload_key, payload_field)?;
+            Box::new(ids::Ids::new(server, key, *unit, place, batch))
+        }
+        SourceOptions::Redisson { name, packing } => {
+            Box::new(redisson::DelayedQueue::new(server, name, *packing, batch))
+        }
+        SourceOptions::Bullmq {
+            name,
+            prefix,
+            payload,
+        } => Box::new(bullmq::Delayed::new(server, prefix, name, *payload, batch)),
+        SourceOptions::Beanstalkd { .. } => unreachable!("opened above"),
+    })
+}

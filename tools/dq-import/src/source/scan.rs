@@ -1,0 +1,76 @@
+//! Reading a sorted set that others write to meanwhile.
+
+use anyhow::Result;
+use redis::Connection;
+
+use crate::entry::Item;
+
+/// Reason of an item whose score says nothing.
+pub const NO_INSTANT: &str = "its score is no instant of the years 1970 to 2109";
+
+/// Reason of an item that the source holds no payload for.
+pub const NO_PAYLOAD: &str = "it has no payload (expired, or finished without being taken out)";
+
+/// Members with their scores as the server writes them.
+pub type Scored = Vec<(Vec<u8>, String)>;
+
+/// A sorted set, by ZSCAN: whatever is there from the beginning to the end is shown, though others take
+/// members out meanwhile. (With pages by rank, each member taken out before the page hides another one.)
+pub struct Scan {
+    pub server: Connection,
+    pub key: String,
+    cursor: Option<u64>,
+    batch: usize,
+}
+
+impl Scan {
+    pub fn new(server: Connection, key: &str, batch: usize) -> Scan {
+        Scan {
+            server,
+            key: key.to_owned(),
+            cursor: Some(0),
+            batch,
+        }
+    }
+
+    pub fn begin(&mut self) {
+        self.cursor = Some(0);
+    }
+
+    pub fn size(&mut self) -> Result<u64> {
+        Ok(redis::cmd("ZCARD").arg(&self.key).query(&mut self.server)?)
+    }
+
+    pub fn next_page(&mut self) -> Result<Option<Scored>> {
+        let Some(cursor) = self.cursor else {
+            return Ok(None);
+        };
+        let (next, page): (u64, Scored) = redis::cmd("ZSCAN")
+            .arg(&self.key)
+            .arg(cursor)
+            .arg("COUNT")
+            .arg(self.batch)
+            .query(&mut self.server)?;
+        self.cursor = (next != 0).then_some(next);
+        Ok(Some(page))
+    }
+}
+
+/// `Item::Left` for one that stays.
+pub fn left(name: Vec<u8>, why: &'static str) -> Item {
+    Item::Left { name, why }
+}
+
+/// Runs a script that answers with the positions (from 1) of the entries that it deleted.
+pub fn deleted(
+    invocation: &redis::ScriptInvocation,
+    server: &mut Connection,
+    count: usize,
+) -> Result<Vec<bool>> {
+    let positions: Vec<usize> = invocation.invoke(server)?;
+    let mut gone = vec![false; count];
+    for position in positions {
+        gone[position - 1] = true;
+    }
+    Ok(gone)
+}

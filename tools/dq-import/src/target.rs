@@ -1,0 +1,300 @@
+//! The dq queue, and beside it the ledger of what was imported.
+//!
+//! The ledger is a hash: id -> `mark due`, or `mark due deleting` while the job is being deleted from the
+//! source, or `duplicate`. Each source has one of its own. A job and its line in the ledger are written by one
+//! script, so a job is added once, however often the import is interrupted and run again, and also if it
+//! was delivered and acknowledged in between.
+
+use std::collections::HashMap;
+
+use anyhow::{bail, Context, Result};
+use redis::{Connection, Script, Value};
+
+use crate::entry::{Entry, Seen};
+
+/// At the end of a line: the import is deleting this job from the source.
+const DELETING: &str = " deleting";
+
+/// KEYS: the queue, the ledger. ARGV, for each job: id, mark, due, payload, number of options, options ...
+/// Answers with one of `Written` for each; with an error, what stands before it has been done.
+const ADD: &str = r"
+local answers, at = {}, 1
+while at <= #ARGV do
+  local id, mark, due = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local options = tonumber(ARGV[at + 4])
+  local line = redis.call('HGET', KEYS[2], id)
+  local answer
+  if not line then
+    local added = redis.pcall('DQ.ADD', KEYS[1], id, ARGV[at + 3], 'AT', due, 'NX',
+      unpack(ARGV, at + 5, at + 4 + options))
+    if type(added) == 'table' and added.err then return added end
+    if added then
+      redis.call('HSET', KEYS[2], id, mark .. ' ' .. due)
+      answer = 'added'
+    else
+      redis.call('HSET', KEYS[2], id, 'duplicate')
+      answer = 'duplicate'
+    end
+  elseif line == 'duplicate' then answer = 'duplicate'
+  elseif string.sub(line, 1, #mark + 1) == mark .. ' ' then answer = 'before'
+  else answer = 'changed'
+  end
+  answers[#answers + 1] = answer
+  at = at + 5 + options
+end
+return answers";
+
+/// What became of a job in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Found {
+    /// In the queue, as imported.
+    There,
+    /// Imported, and no longer in the queue.
+    Finished,
+    /// The queue held a job of that id before the import did.
+    Duplicate,
+    /// The source's job is no longer what was imported.
+    ChangedInSource,
+    /// The queue's job is not what was imported.
+    Differs,
+    /// Never imported.
+    Missing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Written {
+    Added,
+    Before,
+    Duplicate,
+    Changed,
+}
+
+pub struct Target {
+    server: Connection,
+    queue: String,
+    ledger: String,
+    add: Script,
+}
+
+impl Target {
+    pub fn open(url: &str, queue: &str, source: &str) -> Result<Target> {
+        let mut server = crate::connect(url)?;
+        redis::cmd("DQ.LEN")
+            .arg(queue)
+            .query::<u64>(&mut server)
+            .with_context(|| format!("{url}: dq, and a queue or nothing at {queue}"))?;
+        Ok(Target {
+            server,
+            queue: queue.to_owned(),
+            ledger: ledger_of(queue, source),
+            add: Script::new(ADD),
+        })
+    }
+
+    pub fn title(&self) -> String {
+        format!("the queue {}", self.queue)
+    }
+
+    pub fn ledger(&self) -> &str {
+        &self.ledger
+    }
+
+    pub fn add(&mut self, entries: &[Entry]) -> Result<Vec<Written>> {
+        let mut invocation = self.add.key(&self.queue);
+        invocation.key(&self.ledger);
+        for entry in entries {
+            let options = options_of(entry);
+            invocation
+                .arg(&entry.id)
+                .arg(entry.mark())
+                .arg(entry.due_ms)
+                .arg(&entry.payload)
+                .arg(options.len());
+            for option in options {
+                invocation.arg(option);
+            }
+        }
+        let answers: Vec<String> = invocation.invoke(&mut self.server)?;
+        answers.iter().map(|answer| written(answer)).collect()
+    }
+
+    /// Compares: changes nothing.
+    pub fn find(&mut self, entries: &[Entry]) -> Result<Vec<Found>> {
+        let mut pipe = redis::pipe();
+        for entry in entries {
+            pipe.cmd("HGET").arg(&self.ledger).arg(&entry.id);
+            pipe.cmd("DQ.GET").arg(&self.queue).arg(&entry.id);
+        }
+        let answers: Vec<Value> = pipe.query(&mut self.server)?;
+        let mut answers = answers.into_iter();
+        entries
+            .iter()
+            .map(|entry| {
+                let line = redis::from_redis_value(answers.next().context("an answer")?)?;
+                let job = redis::from_redis_value(answers.next().context("an answer")?)?;
+                found(entry, line, job)
+            })
+            .collect()
+    }
+
+    /// Notes that jobs are about to be deleted from the source: if this is the last that is heard of the
+    /// import, whatever of them is gone from the source then was deleted by it, not taken by others.
+    pub fn note_deleting(&mut self, entries: &[Entry], deleting: bool) -> Result<()> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<&Vec<u8>> = entries.iter().map(|entry| &entry.id).collect();
+        let lines: Vec<Option<String>> = redis::cmd("HMGET")
+            .arg(&self.ledger)
+            .arg(&ids)
+            .query(&mut self.server)?;
+        let mut set = redis::cmd("HSET");
+        set.arg(&self.ledger);
+        for (id, line) in ids.into_iter().zip(lines) {
+            let line = line.context("the ledger has gone")?;
+            let line = line.trim_end_matches(DELETING);
+            set.arg(id)
+                .arg(format!("{line}{}", if deleting { DELETING } else { "" }));
+        }
+        Ok(set.query(&mut self.server)?)
+    }
+
+    /// Forgets jobs that the source has no more.
+    pub fn strike<'a>(&mut self, ids: impl IntoIterator<Item = &'a Vec<u8>>) -> Result<()> {
+        let ids: Vec<&Vec<u8>> = ids.into_iter().collect();
+        if !ids.is_empty() {
+            redis::cmd("HDEL")
+                .arg(&self.ledger)
+                .arg(ids)
+                .query::<u64>(&mut self.server)?;
+        }
+        Ok(())
+    }
+
+    /// Jobs of the ledger that were imported, but for those `known`; and whether the import itself was
+    /// deleting them.
+    pub fn imported_but(&mut self, known: &Seen) -> Result<Vec<(Vec<u8>, bool)>> {
+        let mut others = HashMap::new();
+        let mut cursor: u64 = 0;
+        loop {
+            let (next, page): (u64, Vec<(Vec<u8>, String)>) = redis::cmd("HSCAN")
+                .arg(&self.ledger)
+                .arg(cursor)
+                .arg("COUNT")
+                .arg(1000)
+                .query(&mut self.server)?;
+            for (id, line) in page {
+                if line != "duplicate" && !known.contains(&id) {
+                    others.insert(id, line.ends_with(DELETING));
+                }
+            }
+            if next == 0 {
+                return Ok(others.into_iter().collect());
+            }
+            cursor = next;
+        }
+    }
+
+    /// Whether the job went: not if a worker has it, or has finished it.
+    pub fn cancel(&mut self, id: &[u8]) -> Result<bool> {
+        let gone: u64 = redis::cmd("DQ.DEL")
+            .arg(&self.queue)
+            .arg("UNRESERVED")
+            .arg(id)
+            .query(&mut self.server)?;
+        Ok(gone > 0)
+    }
+
+    pub fn forget(&mut self) -> Result<bool> {
+        let gone: u64 = redis::cmd("UNLINK")
+            .arg(&self.ledger)
+            .query(&mut self.server)?;
+        Ok(gone > 0)
+    }
+}
+
+/// In the queue's slot of a cluster.
+fn ledger_of(queue: &str, source: &str) -> String {
+    let tagged = queue
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'))
+        .is_some_and(|(tag, _)| !tag.is_empty());
+    if tagged {
+        format!("dq-import:{queue}:{source}")
+    } else {
+        format!("dq-import:{{{queue}}}:{source}")
+    }
+}
+
+fn options_of(entry: &Entry) -> Vec<String> {
+    let options = &entry.options;
+    let mut words = Vec::new();
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([name.to_owned(), value]);
+        }
+    };
+    option("PRIORITY", options.priority.map(|value| value.to_string()));
+    option("TTR", options.ttr_ms.map(|value| value.to_string()));
+    option("ATTEMPTS", options.attempts.map(|value| value.to_string()));
+    if !options.backoff_ms.is_empty() {
+        words.push("BACKOFF".to_owned());
+        words.push(options.backoff_ms.len().to_string());
+        words.extend(options.backoff_ms.iter().map(u64::to_string));
+    }
+    words
+}
+
+fn written(answer: &str) -> Result<Written> {
+    Ok(match answer {
+        "added" => Written::Added,
+        "before" => Written::Before,
+        "duplicate" => Written::Duplicate,
+        "changed" => Written::Changed,
+        other => bail!("the script answers {other}"),
+    })
+}
+
+fn found(
+    entry: &Entry,
+    line: Option<String>,
+    job: Option<HashMap<String, Value>>,
+) -> Result<Found> {
+    let Some(line) = line else {
+        return Ok(Found::Missing);
+    };
+    if line == "duplicate" {
+        return Ok(Found::Duplicate);
+    }
+    let (mark, due) = line
+        .trim_end_matches(DELETING)
+        .split_once(' ')
+        .context("a line of the ledger that dq-import did not write")?;
+    if mark != entry.mark() {
+        return Ok(Found::ChangedInSource);
+    }
+    let Some(mut job) = job else {
+        return Ok(Found::Finished);
+    };
+    let mut field = |name: &str| job.remove(name).context("a field of DQ.GET");
+    let payload: Vec<u8> = redis::from_redis_value(field("payload")?)?;
+    let attempts: u64 = redis::from_redis_value(field("attempts")?)?;
+    let its_due: u64 = redis::from_redis_value(field("due")?)?;
+    // A job that a worker had may have another due since: that is its retry.
+    let same = payload == entry.payload && (attempts > 0 || its_due == due.parse::<u64>()?);
+    Ok(if same { Found::There } else { Found::Differs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ledger_of;
+
+    #[test]
+    fn the_ledger_is_in_the_queues_slot() {
+        assert_eq!(ledger_of("mails", "zset old"), "dq-import:{mails}:zset old");
+        assert_eq!(
+            ledger_of("{shop}mails", "zset old"),
+            "dq-import:{shop}mails:zset old"
+        );
+    }
+}

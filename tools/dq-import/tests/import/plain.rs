@@ -1,0 +1,220 @@
+//! Sorted sets as applications poll them.
+
+use redis::Value;
+
+use crate::support::{wait_until, Server, PATIENCE};
+use crate::world::{count, job, now_ms, url_of, World, HOUR_MS, QUEUE};
+use crate::{cmd, world};
+
+/// Enough for a sorted set that is no listpack, so that ZSCAN has several pages.
+const MANY: u64 = 1500;
+
+fn many(world: &mut World, due_ms: u64) {
+    let members = (0..MANY).map(|n| {
+        (
+            format!(r#"{{"id":"o{n}"}}"#),
+            (due_ms + n % 700).to_string(),
+        )
+    });
+    world.zadd("old", members);
+}
+
+#[test]
+fn members_come_with_their_dues_and_the_source_stays() {
+    let mut world = World::new(&["zset", "old", "--id-json", "id"]);
+    let due = now_ms() + HOUR_MS;
+    many(&mut world, due);
+    let before = cmd!(world.client, "DUMP", "old");
+    world
+        .run(&[])
+        .ok()
+        .counts(MANY as usize, "imported")
+        .counts(MANY as usize, "in the queue");
+    assert_eq!(world.len(), MANY as usize);
+    for n in [0, 1, 699, 700, MANY - 1] {
+        let job = world.job(&format!("o{n}")).expect("imported");
+        assert_eq!(job.due_ms, due + n % 700);
+        assert_eq!(job.payload, format!(r#"{{"id":"o{n}"}}"#));
+    }
+    assert_eq!(cmd!(world.client, "DUMP", "old"), before);
+}
+
+#[test]
+fn seconds_become_milliseconds_and_what_is_due_is_ready() {
+    let mut world = World::new(&["zset", "old", "--unit", "s"]);
+    let due = now_ms() / 1000 + 3600;
+    world.zadd(
+        "old",
+        [
+            ("later".to_owned(), format!("{due}.25")),
+            ("past".to_owned(), "1000000000".to_owned()),
+            ("never".to_owned(), "inf".to_owned()),
+        ],
+    );
+    world
+        .run(&[])
+        .ok()
+        .counts(2, "in the queue")
+        .counts(1, "left: its score is no instant");
+    let Value::Array(popped) = cmd!(world.client, "DQ.POP", QUEUE) else {
+        panic!("nothing is ready");
+    };
+    assert_eq!(popped[1], Value::BulkString(b"past".to_vec()));
+    let peeked = cmd!(world.client, "DQ.PEEK", QUEUE, "DELAYED");
+    let due = (due * 1000 + 250) as i64;
+    assert!(
+        format!("{peeked:?}").contains(&format!("int({due})")),
+        "{peeked:?}"
+    );
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let mut world = World::new(&["zset", "old"]);
+    many(&mut world, now_ms() + HOUR_MS);
+    let digest = world.server.digest();
+    world
+        .run(&["--dry-run"])
+        .ok()
+        .counts(MANY as usize, "would be imported");
+    assert_eq!(world.server.digest(), digest);
+}
+
+#[test]
+fn killed_in_the_middle_it_goes_on_and_adds_nothing_twice() {
+    let mut world = World::new(&["zset", "old", "--id-json", "id"]);
+    many(&mut world, now_ms() - HOUR_MS); // due: workers can have them at once
+    let mut tool = world.start(&["--batch", "10", "--rate", "500"]);
+    wait_until("some jobs are imported", PATIENCE, || world.len() >= 30);
+    tool.kill().expect("the tool runs");
+    tool.wait().expect("the tool ends");
+    let so_far = world.len();
+    assert!(so_far < MANY as usize, "killed too late");
+
+    // Some of them are finished by workers before the import goes on.
+    let finished = 20;
+    for _ in 0..finished {
+        let popped: (String, Value, Value, Value, Value) =
+            redis::from_redis_value(cmd!(world.client, "DQ.POP", QUEUE)).expect("a ready job");
+        assert_eq!(count(cmd!(world.client, "DQ.ACK", QUEUE, popped.0)), 1);
+    }
+    world
+        .run(&["--finished-ok"])
+        .ok()
+        .counts(so_far, "imported before")
+        .counts(MANY as usize - so_far, "imported,")
+        .counts(finished, "imported, and no longer in the queue");
+    assert_eq!(world.len(), MANY as usize - finished, "none came back");
+    let added: i64 = world
+        .server
+        .info("dq", "dq_added_total")
+        .parse()
+        .expect("a number");
+    assert_eq!(added, MANY as i64);
+}
+
+#[test]
+fn ids_with_a_hash_and_with_keys() {
+    let sources: [&[&str]; 3] = [
+        &["ids", "old", "--payload-hash", "bodies"],
+        &["ids", "old", "--payload-key", "body:{id}:x"],
+        &[
+            "ids",
+            "old",
+            "--payload-key",
+            "body:{id}:h",
+            "--payload-field",
+            "data",
+        ],
+    ];
+    for source in sources {
+        let mut world = World::new(source);
+        let due = now_ms() + HOUR_MS;
+        let ids = || (0..600).map(|n| n.to_string());
+        world.zadd("old", ids().map(|id| (id, due.to_string())));
+        for id in ids().filter(|id| id != "7") {
+            cmd!(world.client, "HSET", "bodies", &id, format!("body {id}"));
+            cmd!(
+                world.client,
+                "SET",
+                format!("body:{id}:x"),
+                format!("body {id}")
+            );
+            cmd!(
+                world.client,
+                "HSET",
+                format!("body:{id}:h"),
+                "data",
+                format!("body {id}")
+            );
+        }
+        world
+            .run(&[])
+            .ok()
+            .counts(599, "in the queue")
+            .counts(1, "left: it has no payload");
+        let job = world.job("8").expect("imported");
+        assert_eq!((job.payload.as_str(), job.due_ms), ("body 8", due));
+        world
+            .run(&["--delete-source"])
+            .ok()
+            .counts(599, "deleted from the source");
+        assert_eq!(world.zcard("old"), 1, "{source:?}");
+        let bodies = match source[2] {
+            "--payload-hash" => count(cmd!(world.client, "HLEN", "bodies")),
+            _ => 599 - count(cmd!(world.client, "DBSIZE")).min(599),
+        };
+        assert_eq!(bodies, 0, "{source:?}");
+    }
+}
+
+#[test]
+fn the_queue_may_be_on_another_server() {
+    let mut world = World::new(&["zset", "old", "--id-json", "id"]);
+    let due = now_ms() + HOUR_MS;
+    many(&mut world, due);
+    let other = Server::start();
+    let to = url_of(&other);
+    world.run(&["--to", &to]).ok();
+    let mut there = other.connect();
+    assert_eq!(count(cmd!(there, "DQ.LEN", QUEUE)), MANY as usize);
+    assert_eq!(job(&mut there, "o3").expect("imported").due_ms, due + 3);
+    world.run(&["--to", &to, "--delete-source"]).ok();
+    assert_eq!(count(cmd!(world.client, "DBSIZE")), 0);
+    // The ledger went with the last of them.
+    assert_eq!(count(cmd!(there, "DBSIZE")), 1);
+}
+
+#[test]
+fn a_full_queue_stops_it_and_it_goes_on_when_there_is_room() {
+    let mut world = World::new(&["zset", "old"]);
+    many(&mut world, now_ms() + HOUR_MS);
+    cmd!(world.client, "DQ.CFGSET", QUEUE, "MAXLEN", 100);
+    let run = world.run(&[]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    run.says("MAXLEN");
+    assert_eq!(world.len(), 100);
+    cmd!(world.client, "DQ.CFGSET", QUEUE, "MAXLEN", 0);
+    world.run(&[]).ok().counts(100, "imported before");
+    assert_eq!(world.len(), MANY as usize);
+}
+
+#[test]
+fn a_job_that_the_queue_had_before_stays_as_it_is() {
+    let mut world = World::new(&["zset", "old", "--id-json", "id"]);
+    many(&mut world, now_ms() + HOUR_MS);
+    cmd!(world.client, "DQ.ADD", QUEUE, "o5", "of a new producer");
+    world
+        .run(&["--delete-source"])
+        .ok()
+        .counts(1, "duplicates: the queue had a job of that id")
+        .counts(MANY as usize - 1, "deleted from the source");
+    assert_eq!(world.job("o5").expect("there").payload, "of a new producer");
+    assert_eq!(world.zcard("old"), 1, "what was not imported stays");
+    // Two sources into one queue, with prefixes.
+    let run = world
+        .command(&["--id-prefix", "second-", "--delete-source"])
+        .output();
+    world::run_of(run.expect("the tool runs")).ok();
+    assert_eq!(world.job("o5").expect("there").payload, "of a new producer");
+}
