@@ -1,6 +1,7 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
 #   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node go java rust
+#   beanstalkd prometheus
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -59,6 +60,8 @@ has_java() { # 17 or newer
 
 has_rust() { has_cargo; }
 
+has_beanstalkd() { command -v beanstalkd >/dev/null; }
+
 # --- how to get it
 
 manager() {
@@ -93,6 +96,7 @@ packages() { # need -> packages
         pacman:java) echo jdk-openjdk maven ;;
         brew:node | brew:go) echo "$1" ;;
         brew:java) echo openjdk maven ;;
+        *:beanstalkd) [ "$manager" = pacman ] || echo beanstalkd ;; # not among Arch's own
         dnf:cc) echo gcc glibc-devel ;;
         dnf:libclang) echo clang-devel ;;
         dnf:server) if dnf -q info valkey >/dev/null 2>&1; then echo valkey; else echo redis; fi ;;
@@ -116,6 +120,9 @@ by_hand() { # need -> what to get where no package manager helps
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
         fetch) echo "python3 with pip, or with its venv module" ;;
         python) echo "python3 with its venv module, or with redis-py" ;;
+        java) echo "a JDK and Maven" ;;
+        node) echo "Node.js and npm" ;;
+        beanstalkd) echo "beanstalkd: see https://beanstalkd.github.io" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
     esac
 }
