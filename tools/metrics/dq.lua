@@ -1,0 +1,54 @@
+-- What redis_exporter shows of dq: `redis_exporter --script tools/metrics/dq.lua`.
+--
+-- The exporter passes on only the INFO fields that it knows by name, and those of dq are not among them. What
+-- a script returns it passes on: names and numbers in turn, both as strings.
+--   dq_jobs_ready                               a field of INFO dq
+--   dq_queue_ready:mails                        a field of DQ.STATS mails
+--   dq_queue_lateness_us_bucket:le=1000:mails   one of its buckets
+-- prometheus.yml makes names and labels of them.
+--
+-- Which queues: those in the set dq-metrics (SADD dq-metrics mails orders). To look for them would be a walk
+-- through all keys, with every scrape.
+
+local result = {}
+
+local function add(name, value)
+    result[#result + 1] = name
+    result[#result + 1] = string.format("%.0f", value)
+end
+
+for name, value in string.gmatch(redis.call("INFO", "dq"), "(dq_[a-z_]+):(%d+)") do
+    add(name, tonumber(value))
+end
+
+local gauges = { "delayed", "ready", "reserved", "dead", "waiting-clients", "paused", "oldest-ready-ms" }
+local totals = { "added", "delivered", "acked", "nacked", "timed-out", "died", "deleted", "expired" }
+
+local function name_of(field)
+    return (string.gsub(field, "-", "_"))
+end
+
+local function add_queue(queue)
+    local reply = redis.pcall("DQ.STATS", queue)
+    if not reply or reply.err then return end -- not there now, or no queue
+    local stats = {}
+    for at = 1, #reply, 2 do stats[reply[at]] = reply[at + 1] end
+    for _, field in ipairs(gauges) do
+        add("dq_queue_" .. name_of(field) .. ":" .. queue, stats[field] or 0)
+    end
+    for _, field in ipairs(totals) do
+        add("dq_queue_" .. name_of(field) .. "_total:" .. queue, stats[field])
+    end
+    add("dq_queue_lateness_us_count:" .. queue, stats["lateness-count"])
+    add("dq_queue_lateness_us_sum:" .. queue, stats["lateness-sum"])
+    for _, bucket in ipairs(stats["lateness-buckets"]) do
+        local bound = bucket[1] and string.format("%.0f", bucket[1]) or "+Inf"
+        add("dq_queue_lateness_us_bucket:le=" .. bound .. ":" .. queue, bucket[2])
+    end
+end
+
+for _, queue in ipairs(redis.call("SMEMBERS", "dq-metrics")) do
+    add_queue(queue)
+end
+
+return result

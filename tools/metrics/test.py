@@ -1,0 +1,271 @@
+"""The metrics, alerts and the dashboard, with the real redis_exporter, Prometheus and a server with dq.
+
+    DQ_SERVER=redis-server DQ_MODULE=libdq.so python3 tools/metrics/test.py
+
+What is missing is said and skipped, but never where CI is set.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PATIENCE_S = 60
+SCRAPE = "1s"
+
+
+class Server:
+    """As much of a client as this takes."""
+
+    def __init__(self, port):
+        self.stream = socket.create_connection(("127.0.0.1", port), PATIENCE_S).makefile("rwb")
+
+    def __call__(self, *words):
+        words = [str(word).encode() for word in words]
+        self.stream.write(b"*%d\r\n" % len(words))
+        for word in words:
+            self.stream.write(b"$%d\r\n%s\r\n" % (len(word), word))
+        self.stream.flush()
+        return self.reply()
+
+    def reply(self):
+        line = self.stream.readline()
+        kind, rest = line[:1], line[1:].rstrip()
+        if kind == b"-":
+            raise RuntimeError(rest.decode())
+        if kind == b"+":
+            return rest.decode()
+        if kind == b":":
+            return int(rest)
+        length = int(rest)
+        if length < 0:
+            return None
+        if kind == b"*":
+            return [self.reply() for _ in range(length)]
+        return self.stream.read(length + 2)[:-2].decode()
+
+    def stats(self, queue):
+        flat = self("DQ.STATS", queue)
+        return dict(zip(flat[::2], flat[1::2]))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(what, attempt):
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            found = attempt()
+        except (OSError, RuntimeError):
+            found = None
+        if found:
+            return found
+        time.sleep(0.2)
+    sys.exit(f"waited {PATIENCE_S} s in vain: {what}")
+
+
+def check(holds, what):
+    if not holds:
+        sys.exit(f"FAILED: {what}")
+
+
+# --- the rules
+
+def promtool(*words):
+    return subprocess.run(["promtool", *map(str, words)], capture_output=True, text=True)
+
+
+def rules_are_right(folder):
+    """The unit tests pass; and fail where an alert is missing, or does not wait."""
+    for words in (["check", "config", HERE / "prometheus.yml"], ["check", "rules", HERE / "alerts.yml"],
+                  ["test", "rules", HERE / "alerts_test.yml"]):
+        done = promtool(*words)
+        check(done.returncode == 0, f"promtool {words}\n{done.stdout}{done.stderr}")
+    text = (HERE / "alerts.yml").read_text()
+    alerts = re.findall(r"- alert: (\w+)", text)
+    check(len(alerts) >= 7, "the alerts were found")
+    worse = {f"without {alert}": text.replace(f"- alert: {alert}", "- alert: Other") for alert in alerts}
+    for wait in sorted(set(re.findall(r"for: \d+m", text))):
+        worse[f"{wait} gone"] = text.replace(wait, "for: 0s")
+    shutil.copy(HERE / "alerts_test.yml", folder)
+    for what, rules in worse.items():
+        (folder / "alerts.yml").write_text(rules)
+        done = promtool("test", "rules", folder / "alerts_test.yml")
+        check(done.returncode != 0, f"the unit tests do not notice: {what}")
+    print(f"{len(alerts)} alerts, and {len(worse)} worse rules that the unit tests reject")
+
+
+# --- the chain
+
+class Chain:
+    """A server with dq, an exporter, and a Prometheus."""
+
+    def __init__(self, folder, exporter, script):
+        self.folder, self.processes = folder, []
+        port, exporter_port, self.port = free_port(), free_port(), free_port()
+        self.start([os.environ["DQ_SERVER"], "--port", port, "--bind", "127.0.0.1", "--save", "",
+                    "--loadmodule", os.environ["DQ_MODULE"]])
+        self.server = wait_until("the server answers", lambda: self.connected(port))
+        self.start([exporter, "-redis.addr", f"redis://127.0.0.1:{port}",
+                    "-web.listen-address", f"127.0.0.1:{exporter_port}",
+                    *(["-script", HERE / "dq.lua"] if script else [])])
+        text = (HERE / "prometheus.yml").read_text()
+        text = text.replace("127.0.0.1:9121", f"127.0.0.1:{exporter_port}").replace("15s", SCRAPE)
+        (folder / "prometheus.yml").write_text(text)
+        shutil.copy(HERE / "alerts.yml", folder)
+        self.start(["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                    f"--web.listen-address=127.0.0.1:{self.port}"])
+
+    @staticmethod
+    def connected(port):
+        server = Server(port)
+        return server if server("PING") == "PONG" else None
+
+    def start(self, words):
+        with open(self.folder / f"log{len(self.processes)}", "w") as log:
+            self.processes.append(subprocess.Popen([str(word) for word in words], cwd=self.folder,
+                                                   stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+
+    def query(self, expression):
+        url = f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            return json.load(answer)["data"]["result"]
+
+    def value(self, expression):
+        result = self.query(expression)
+        check(len(result) <= 1, f"one series for {expression}: {result}")
+        return float(result[0]["value"][1]) if result else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def fill(server):
+    """Queues in several states; one name with what means something in a regular expression, and one missing."""
+    server("SADD", "dq-metrics", "mails", "a:b le=1:{x}", "none")
+    for n in range(20):
+        server("DQ.ADD", "mails", n, "x")
+    for n in range(3):
+        server("DQ.ADD", "mails", f"later{n}", "x", "DELAY", 3_600_000)
+    server("DQ.ADD", "a:b le=1:{x}", "one", "x", "ATTEMPTS", 1)
+    token = server("DQ.POP", "a:b le=1:{x}")[2]
+    server("DQ.NACK", "a:b le=1:{x}", "one", "TOKEN", token)
+
+
+def work(server):
+    job = server("DQ.POP", "mails")
+    if job:
+        server("DQ.ACK", "mails", "WITHTOKENS", job[0], job[2])
+        server("DQ.ADD", "mails", job[0], "x")
+
+
+def figures_are_right(chain):
+    """What Prometheus has is what the server says."""
+    server = chain.server
+    wait_until("all figures have come", lambda: chain.value('dq_queue_ready{queue="mails"}') == 20)
+    stats = server.stats("mails")
+    for field in ("delayed", "ready", "reserved", "dead", "waiting-clients", "paused"):
+        name = "dq_queue_" + field.replace("-", "_")
+        check(chain.value(name + '{queue="mails"}') == stats[field], field)
+    info = dict(line.split(":") for line in server("INFO", "dq").splitlines() if ":" in line)
+    check(len(info) > 15, "INFO dq has its fields")
+    for name, value in info.items():
+        have = chain.value(name)
+        exact = not name.startswith(("dq_lateness", "dq_timer"))
+        check(have is not None and (have == float(value) or not exact), f"{name}: {have}, {value}")
+    odd = chain.query('dq_queue_dead{queue="a:b le=1:{x}"}')
+    check(len(odd) == 1 and odd[0]["value"][1] == "1", f"the queue with the odd name: {odd}")
+    labels = set(odd[0]["metric"])
+    check(labels == {"__name__", "instance", "job", "queue"}, f"labels {labels}")
+    buckets = chain.query('dq_queue_lateness_us_bucket{queue="mails"}')
+    check(len(buckets) == len(stats["lateness-buckets"]), "the buckets")
+    check(chain.value('dq_queue_ready{queue="none"}') is None, "a queue that is not there")
+    print(f"{len(info)} fields of INFO dq, and {len(chain.query('{queue=~`.+`}'))} series of queues")
+
+
+def dashboard_has_data(chain):
+    dashboard = json.loads((HERE / "dashboard.json").read_text())
+    parsed_by_grafana(dashboard)
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    check(len(expressions) > 20, "the dashboard has expressions")
+    for expression in expressions:
+        for variable, value in (("$instance", ".*"), ("$queue", ".*"), ("$__rate_interval", "1m")):
+            expression = expression.replace(variable, value)
+        wait_until(f"data for {expression}", lambda: meaningful(chain, expression))
+    print(f"{len(expressions)} expressions of the dashboard have data")
+
+
+def meaningful(chain, expression):
+    work(chain.server)
+    values = [result["value"][1] for result in chain.query(expression)]
+    return any(value != "NaN" for value in values)
+
+
+def parsed_by_grafana(dashboard):
+    try:
+        from grafana_foundation_sdk.models.dashboard import Dashboard
+    except ImportError:
+        missing("grafana_foundation_sdk (PyPI)")
+        return
+    check(len(Dashboard.from_json(dashboard).panels) == len(dashboard["panels"]), "Grafana's model reads it")
+
+
+def alerts_live(chain):
+    """A job died: that alert fires in the real thing, and the one about missing figures does not."""
+    server = chain.server
+    server("DQ.ADD", "mails", "bad", "x", "PRIORITY", -1)
+    server("DQ.NACK", "mails", "bad", "TOKEN", server("DQ.POP", "mails")[2], "FATAL")
+    wait_until("the alert fires", lambda: chain.query('ALERTS{alertname="DqJobsDie", alertstate="firing"}'))
+    check(not chain.query('ALERTS{alertname="DqMetricsMissing"}'), "no figure is missing")
+
+
+def without_script(exporter):
+    """The exporter alone has nothing of dq, and that is noticed."""
+    with tempfile.TemporaryDirectory() as folder, Chain(Path(folder), exporter, script=False) as chain:
+        wait_until("the alert is pending", lambda: chain.query('ALERTS{alertname="DqMetricsMissing"}'))
+        check(not chain.query('{__name__=~"dq_.*"}'), "the exporter alone has figures of dq after all")
+    print("without dq.lua the exporter has none of it, and DqMetricsMissing says so")
+
+
+def missing(what):
+    if os.environ.get("CI"):
+        sys.exit(f"{what} must be there in CI")
+    print(f"SKIPPED: {what} is not there")
+
+
+def main():
+    exporter = os.environ.get("REDIS_EXPORTER") or shutil.which("redis_exporter") or \
+        shutil.which("prometheus-redis-exporter")
+    tools = {"promtool": shutil.which("promtool"), "prometheus": shutil.which("prometheus"), "redis_exporter": exporter}
+    for name, path in tools.items():
+        if not path:
+            return missing(name)
+    with tempfile.TemporaryDirectory() as folder:
+        rules_are_right(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, Chain(Path(folder), exporter, script=True) as chain:
+        fill(chain.server)
+        figures_are_right(chain)
+        dashboard_has_data(chain)
+        alerts_live(chain)
+    without_script(exporter)
+
+
+main()
