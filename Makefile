@@ -126,8 +126,24 @@ soak: ## crashes and the simulation with new seeds for so long: SECONDS=600
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \
 	tools/soak.sh $(SECONDS) $(CARGO) test --no-default-features
 
+test-import: ## dq-import, on what BullMQ, Redisson and beanstalkd themselves made
+	@tools/setup.sh cargo cc libclang server
+	@[ -z "$$CI" ] || tools/setup.sh java node beanstalkd
+	@$(CARGO) build --release
+	@tools/dq-import/tests/real/prepare.sh '$(TARGET)/import/real'
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \
+	DQ_IMPORT_REAL='$(TARGET)/import/real' CARGO_TARGET_DIR='$(TARGET)/import' \
+	$(CARGO) test --manifest-path tools/dq-import/Cargo.toml
+
+test-metrics: ## alerts and dashboard, with a real redis_exporter and Prometheus
+	@tools/setup.sh cargo cc libclang server python
+	@[ -z "$$CI" ] || tools/setup.sh prometheus
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && python=$$(tools/python.sh grafana_foundation_sdk) && \
+	DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" tools/metrics/test.py
+
 clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients clean
+.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients \ test-import test-metrics clean

@@ -62,6 +62,11 @@ has_rust() { has_cargo; }
 
 has_beanstalkd() { command -v beanstalkd >/dev/null; }
 
+has_prometheus() { # with promtool and redis_exporter
+    command -v promtool >/dev/null && command -v prometheus >/dev/null || return 1
+    command -v redis_exporter >/dev/null || command -v prometheus-redis-exporter >/dev/null
+}
+
 # --- how to get it
 
 manager() {
@@ -87,6 +92,7 @@ packages() { # need -> packages
                 echo nodejs npm
             fi
             ;;
+        apt-get:prometheus) echo prometheus prometheus-redis-exporter ;;
         dnf:node | pacman:node) echo nodejs npm ;;
         apt-get:go) echo golang-go ca-certificates ;;
         apt-get:java) echo default-jdk-headless maven ;;
@@ -123,6 +129,7 @@ by_hand() { # need -> what to get where no package manager helps
         java) echo "a JDK and Maven" ;;
         node) echo "Node.js and npm" ;;
         beanstalkd) echo "beanstalkd: see https://beanstalkd.github.io" ;;
+        prometheus) echo "prometheus with promtool, and redis_exporter" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
     esac
 }
