@@ -243,13 +243,12 @@ impl Import<'_> {
         let mut progress = Progress::new(what, self.source.size()?);
         let mut seen = Seen::default();
         let mut pace = Pace::new(self.options.pace.rate);
-        let batch = self.options.pace.batch as usize;
         self.source.begin(pass)?;
         while let Some(page) = self.source.next_page()? {
             let shown = page.len() as u64;
             let mut entries = self.wanted(seen.keep_new(page), tally)?;
             while !entries.is_empty() {
-                let rest = entries.split_off(batch.min(entries.len()));
+                let rest = entries.split_off(self.batch_of(&entries));
                 pace.wait_for(entries.len());
                 work(self, tally, entries)?;
                 entries = rest;
@@ -257,6 +256,18 @@ impl Import<'_> {
             progress.advance(shown);
         }
         Ok(())
+    }
+
+    /// How many of them go at a time: as told, but one script's arguments must not grow without bound.
+    fn batch_of(&self, entries: &[Entry]) -> usize {
+        const LARGEST: usize = 8 << 20;
+        let mut bytes = 0;
+        let fit = entries.iter().take_while(|entry| {
+            bytes += entry.payload.len();
+            bytes <= LARGEST
+        });
+        let count = fit.count().min(self.options.pace.batch as usize);
+        count.max(1)
     }
 
     /// The jobs among them, as they are to be in the queue.

@@ -62,8 +62,27 @@ pub fn connect(url: &str) -> Result<redis::Connection> {
     const PATIENCE: Duration = Duration::from_secs(30);
     let connection = redis::Client::open(url)
         .and_then(|client| client.get_connection_with_timeout(PATIENCE))
-        .with_context(|| url.to_owned())?;
+        .with_context(|| without_password(url).to_owned())?;
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
     Ok(connection)
+}
+
+/// Messages go to logs.
+pub fn without_password(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, place)| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn messages_hold_no_password() {
+        assert_eq!(
+            without_password("redis://user:p@ss@host:6379/0"),
+            "host:6379/0"
+        );
+        assert_eq!(without_password("redis://host"), "redis://host");
+    }
 }

@@ -82,7 +82,10 @@ impl Target {
         redis::cmd("DQ.LEN")
             .arg(queue)
             .query::<u64>(&mut server)
-            .with_context(|| format!("{url}: dq, and a queue or nothing at {queue}"))?;
+            .with_context(|| {
+                let place = crate::without_password(url);
+                format!("{place} must have dq, and a queue or nothing at {queue}")
+            })?;
         Ok(Target {
             server,
             queue: queue.to_owned(),

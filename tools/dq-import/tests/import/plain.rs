@@ -218,3 +218,20 @@ fn a_job_that_the_queue_had_before_stays_as_it_is() {
     world::run_of(run.expect("the tool runs")).ok();
     assert_eq!(world.job("o5").expect("there").payload, "of a new producer");
 }
+
+#[test]
+fn large_payloads_go_in_smaller_batches() {
+    let mut world = World::new(&["ids", "old", "--payload-hash", "bodies"]);
+    for n in 0..7 {
+        cmd!(world.client, "HSET", "bodies", n, vec![b'x'; 5 << 20]);
+        cmd!(world.client, "ZADD", "old", now_ms() + HOUR_MS, n);
+    }
+    cmd!(
+        world.client,
+        "CONFIG",
+        "SET",
+        "client-query-buffer-limit",
+        12 << 20
+    );
+    world.run(&[]).ok().counts(7, "in the queue");
+}
