@@ -58,7 +58,7 @@ pub struct Mode {
 #[derive(Args, Debug)]
 pub struct Pace {
     /// Jobs at a time; each batch is one script on the server with dq
-    #[arg(long, global = true, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, global = true, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub batch: u32,
     /// At most so many jobs in a second; 0: as fast as the servers allow
     #[arg(long, global = true, default_value_t = 20_000)]

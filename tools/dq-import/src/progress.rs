@@ -1,9 +1,10 @@
 //! How far a pass is, its rate, and the time left: a bar on a terminal, plain lines elsewhere.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 pub struct Progress {
     bar: ProgressBar,
@@ -25,9 +26,13 @@ impl Progress {
         };
         bar.set_length(total);
         if let Ok(style) = ProgressStyle::with_template(
-            "{msg:9} {wide_bar} {human_pos}/{human_len} {per_sec}, {eta} left",
+            "{msg:9} {wide_bar} {human_pos}/{human_len} {rate} a second, {eta} left",
         ) {
-            bar.set_style(style);
+            bar.set_style(
+                style.with_key("rate", |state: &ProgressState, out: &mut dyn Write| {
+                    let _ = write!(out, "{:.0}", state.per_sec());
+                }),
+            );
         }
         bar.set_message(what);
         Progress {
