@@ -89,6 +89,9 @@ lint: ## formatting and clippy; a warning is an error
 	$(TOP) fmt --check
 	$(TOP) clippy --all-targets -- -D warnings
 
+	$(CARGO) fmt --check --manifest-path tools/dq-import/Cargo.toml
+	CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) clippy --manifest-path tools/dq-import/Cargo.toml --all-targets -- -D warnings
+
 bench: ## all figures against what people use today; ONLY="wake idle": some of them
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
