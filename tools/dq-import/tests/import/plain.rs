@@ -84,7 +84,7 @@ fn a_dry_run_writes_nothing() {
 fn killed_in_the_middle_it_goes_on_and_adds_nothing_twice() {
     let mut world = World::new(&["zset", "old", "--id-json", "id"]);
     many(&mut world, now_ms() - HOUR_MS); // due: workers can have them at once
-    let mut tool = world.start(&["--batch", "10", "--rate", "500"]);
+    let mut tool = world.start(&["--batch", "10", "--rate", "50"]);
     wait_until("some jobs are imported", PATIENCE, || world.len() >= 30);
     tool.kill().expect("the tool runs");
     tool.wait().expect("the tool ends");
