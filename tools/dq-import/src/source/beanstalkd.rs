@@ -36,6 +36,8 @@ struct Job {
     pri: i64,
     ttr_s: u64,
     left_s: u64,
+    delay_s: u64,
+    buries: u64,
     /// Counters that grow with whatever happens to the job.
     events: String,
     reserves: u64,
@@ -52,10 +54,10 @@ impl Job {
                 .remove(name)
                 .with_context(|| format!("stats-job without {name}"))
         };
-        let events: Result<Vec<String>> = ["delay", "timeouts", "releases", "buries", "kicks"]
+        let events: Vec<String> = ["delay", "timeouts", "releases", "buries", "kicks"]
             .into_iter()
             .map(&mut text)
-            .collect();
+            .collect::<Result<_>>()?;
         Ok(Some(Job {
             id: text("id")?.parse()?,
             tube: text("tube")?,
@@ -63,8 +65,10 @@ impl Job {
             pri: text("pri")?.parse()?,
             ttr_s: text("ttr")?.parse()?,
             left_s: text("time-left")?.parse()?,
+            delay_s: events[0].parse()?,
+            buries: events[3].parse()?,
             reserves: text("reserves")?.parse()?,
-            events: events?.join(" "),
+            events: events.join(" "),
         }))
     }
 
@@ -167,9 +171,12 @@ impl Tube {
         if job.version_before(1).as_bytes() == entry.version {
             return Ok(self.client.ask_one(&format!("delete {id}"))?.is("DELETED"));
         }
-        // Somebody was quicker between the look at it and this: give it back as it can be given back.
-        self.client
-            .ask_one(&format!("release {id} {} 0", job.pri))?;
+        // Somebody was quicker between the look at it and this. How long it had to wait still, nobody
+        // can tell now: all of its delay again is late, but not early.
+        self.client.ask_one(&match job.buries {
+            0 => format!("release {id} {} {}", job.pri, job.delay_s),
+            _ => format!("bury {id} {}", job.pri),
+        })?;
         Ok(false)
     }
 }

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{poll, wait_for, PATIENCE};
+use crate::support::{poll, wait_for, wait_until, PATIENCE};
 use crate::world::{now_ms, program, World};
 
 struct Beanstalkd {
@@ -204,4 +204,38 @@ fn a_job_that_a_worker_gave_back_since_has_changed() {
         .run(&["--delete-source"])
         .not_in_order("changed in the source");
     assert!(beanstalkd.stats("orders").contains("delayed: 270"));
+}
+
+#[test]
+fn a_job_that_a_worker_gives_back_while_others_are_deleted_stays() {
+    let Some(mut beanstalkd) = Beanstalkd::start() else {
+        return;
+    };
+    let jobs = tube(&mut beanstalkd);
+    let address = beanstalkd.address.clone();
+    let world = World::new(&["beanstalkd", "orders", "--address", &address]);
+    world.run(&[]).ok();
+    let mut tool = world.start(&["--delete-source", "--batch", "100", "--rate", "100"]);
+    wait_until("the tool deletes", PATIENCE, || {
+        beanstalkd.ask(&format!("peek {}", jobs[0].0)) == "NOT_FOUND"
+    });
+    let mut changed = Vec::new();
+    for &(id, _) in &jobs {
+        if beanstalkd
+            .ask(&format!("reserve-job {id}"))
+            .starts_with("RESERVED")
+        {
+            let answer = beanstalkd.ask(&format!("release {id} 7 3600"));
+            assert_eq!(answer, "RELEASED");
+            changed.push(id);
+        }
+    }
+    tool.wait().expect("the tool ends");
+    assert!(!changed.is_empty(), "it was quicker");
+    for id in changed {
+        let found = beanstalkd.ask(&format!("peek {id}"));
+        assert!(found.starts_with("FOUND"), "{id}: {found}");
+    }
+    // Whatever the tool took and gave back is delayed still: nothing came early.
+    assert!(beanstalkd.stats("orders").contains("ready: 0"));
 }

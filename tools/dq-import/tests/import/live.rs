@@ -1,6 +1,9 @@
 //! Old workers and producers that go on meanwhile.
 
+use redis::Value;
+
 use crate::cmd;
+use crate::support::{wait_until, PATIENCE};
 use crate::world::{count, now_ms, World, HOUR_MS, QUEUE};
 
 const JOBS: usize = 1200;
@@ -50,34 +53,18 @@ fn what_an_old_worker_took_is_counted_and_cancelled_only_if_told() {
 #[test]
 fn an_import_that_died_while_deleting_cancels_nothing() {
     let mut world = imported();
-    // As it stands when the import dies between its deletion in the source and its note of that.
-    let ledger = format!("dq-import:{{{QUEUE}}}:zset old");
-    let line: String =
-        redis::from_redis_value(cmd!(world.client, "HGET", &ledger, "o4")).expect("a line");
-    cmd!(
-        world.client,
-        "HSET",
-        &ledger,
-        "o4",
-        format!("{line} deleting")
-    );
-    cmd!(
-        world.client,
-        "HSET",
-        &ledger,
-        "o5",
-        format!("{line} deleting")
-    );
-    cmd!(world.client, "ZREM", "old", member(4));
-    world
-        .run(&["--delete-source", "--cancel-gone", "--finished-ok"])
-        .not_in_order("changed in the source"); // o5 has the line of another job
-    cmd!(world.client, "ZREM", "old", member(5));
+    // It ends between its deletion of a batch in the source and its note of that.
+    cmd!(world.client, "ACL", "SETUSER", "default", "-hdel");
+    let run = world.run(&["--delete-source", "--cancel-gone", "--batch", "50"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    let gone = JOBS - world.zcard("old");
+    assert!(gone > 0, "it deleted nothing");
+    cmd!(world.client, "ACL", "SETUSER", "default", "+hdel");
     world
         .run(&["--delete-source", "--cancel-gone"])
         .ok()
-        .counts(2, "deleted from the source before")
-        .counts(JOBS - 2, "deleted from the source,");
+        .counts(gone, "deleted from the source before")
+        .counts(JOBS - gone, "deleted from the source,");
     assert_eq!(world.len(), JOBS, "all of them are jobs still");
 }
 
@@ -104,4 +91,45 @@ fn what_is_due_soon_stays_with_the_old_workers() {
     assert_eq!((world.len(), world.zcard("old")), (60, 40));
     world.run(&["--delete-source"]).ok();
     assert_eq!((world.len(), world.zcard("old")), (100, 0));
+}
+
+/// Deletes while somebody changes jobs that are still there. `change` is a script that changes the job
+/// ARGV[1] if it is there, and says whether it was; none of those may be deleted.
+fn change_while_deleting(source: &[&str], change: &str) {
+    const MANY: usize = 4000;
+    let mut world = World::new(source);
+    for n in 0..MANY {
+        cmd!(world.client, "HSET", "bodies", n, "as it was");
+        cmd!(world.client, "ZADD", "old", now_ms() + HOUR_MS, n);
+    }
+    world.run(&["--rate", "0"]).ok();
+    let mut tool = world.start(&["--delete-source", "--rate", "2000"]);
+    wait_until("the tool deletes", PATIENCE, || world.zcard("old") < MANY);
+    let changed: Vec<usize> = (0..MANY)
+        .filter(|n| count(cmd!(world.client, "EVAL", change, 0, n)) == 1)
+        .collect();
+    tool.wait().expect("the tool ends");
+    assert!(!changed.is_empty(), "it was quicker");
+    for n in changed {
+        let score = cmd!(world.client, "ZSCORE", "old", n);
+        assert_ne!(score, Value::Nil, "{n} was changed before it was deleted");
+        assert_eq!(count(cmd!(world.client, "HEXISTS", "bodies", n)), 1);
+    }
+}
+
+#[test]
+fn another_payload_at_the_moment_of_deletion() {
+    change_while_deleting(
+        &["ids", "old", "--payload-hash", "bodies"],
+        "if not redis.call('ZSCORE', 'old', ARGV[1]) then return 0 end
+         redis.call('HSET', 'bodies', ARGV[1], 'changed') return 1",
+    );
+}
+
+#[test]
+fn another_due_at_the_moment_of_deletion() {
+    let change = "if not redis.call('ZSCORE', 'old', ARGV[1]) then return 0 end
+                  redis.call('ZINCRBY', 'old', 1, ARGV[1]) return 1";
+    change_while_deleting(&["ids", "old", "--payload-hash", "bodies"], change);
+    change_while_deleting(&["zset", "old"], change);
 }
