@@ -149,4 +149,4 @@ clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients \ test-import test-metrics clean
+.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients test-import test-metrics clean
