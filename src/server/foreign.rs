@@ -66,7 +66,7 @@ pub fn slots_have_come() {
 pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let mut asking = ASKING.get();
     let now_ms = clock::now().ms();
-    if now_ms < asking.at {
+    if now_ms < asking.at || steps == 0 {
         return steps;
     }
     for _ in 0..SLOTS_AT_ONCE {

@@ -12,7 +12,8 @@ use std::ptr::NonNull;
 /// The value of a queue's key.
 pub struct Value {
     pub queue: Queue,
-    /// The instant at which the key stands in `deadlines`, or u64::MAX where it does not.
+    /// The instant at which the key stands in `deadlines`, or stood before it was parked there;
+    /// u64::MAX where it does not.
     pub armed_for: u64,
     /// Dues up to then have been told to those who listen.
     pub announced_ms: u64,
