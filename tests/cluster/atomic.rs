@@ -155,13 +155,20 @@ fn the_target_waits_for_its_turn() {
     };
     let mut client = migration.source().raw();
     let due = now_ms() + 200;
-    // Nobody waits on the source, so what is due stays.
+    // Nobody waits on the source, so what is due stays; and what it must end, it may not for now.
     for number in 0..50 {
         client.run(&format!("DQ.ADD {{x}}due {number} x AT {due}"));
     }
-    let_pass(Duration::from_millis(500));
-    let of_target = digest(&mut migration.target().raw(), "{x}due");
-    assert_eq!(of_target, digest(&mut client, "{x}due"));
+    client.run("DQ.ADD {x}ends vanishes x DELAY 600000 TTL 300");
+    client.run("DQ.ADD {x}ends leased x");
+    client.run("DQ.POP {x}ends TTR 300");
+    client.says("CLIENT PAUSE 60000 WRITE", "+OK");
+    let_pass(Duration::from_millis(600));
+    let of_source = digest(&mut client, "{x}due {x}ends");
+    let of_target = digest(&mut migration.target().raw(), "{x}due {x}ends");
+    assert_eq!(of_target, of_source);
+    assert_eq!(migration.target().number("dq", "dq_expired_total"), 0);
+    client.says("CLIENT UNPAUSE", "+OK");
     let refused = migration.target().raw().ask("DQ.POP {x}due");
     assert!(refused.starts_with("-MOVED "), "{refused}");
     migration.release();
@@ -172,6 +179,7 @@ fn the_target_waits_for_its_turn() {
     for _ in 0..50 {
         popped(&mut there, "DQ.BPOP {x}due 0");
     }
+    assert_eq!(popped(&mut there, "DQ.BPOP {x}ends 0").attempts, 2);
 }
 
 /// Nothing has changed on the source, and nothing stays on the target.

@@ -24,3 +24,4 @@ mod measure;
 mod resharding;
 mod routing;
 mod sentinel;
+mod sharded;
