@@ -112,7 +112,7 @@ test-all: ## the tests that need a server, against each one found
 	@failed=; \
 	for server in $(or $(SERVERS),$$(tools/server.sh all)); do \
 		echo "Tests against $$("$$server" --version)"; \
-		DQ_SERVER=$$server $(TEST) --test integration --test crash --test docs || failed="$$failed $$server"; \
+		DQ_SERVER=$$server $(TEST) --test integration --test crash --test cluster --test docs || failed="$$failed $$server"; \
 	done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
