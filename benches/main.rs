@@ -1,7 +1,8 @@
 //! `make bench`: the figures that the project has set itself, against what people use today.
 //!
 //! ```text
-//! make bench                     all of it
+//! make bench                     all of it, and the opponents (benches/opponents)
+//! make bench-core                all of it
 //! make bench-quick               less of it, in under two minutes
 //! make bench ONLY="wake idle"    some of it
 //! ```

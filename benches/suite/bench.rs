@@ -41,6 +41,16 @@ impl Bench {
         (self.host.main_thread_us() - before) / count as f64
     }
 
+    pub fn run_scripts(
+        &mut self,
+        numbers: (usize, usize),
+        mut write: impl FnMut(&Scripts, &mut Vec<u8>, usize),
+    ) {
+        let scripts = &self.scripts;
+        self.crowd
+            .run(numbers, PIPELINE, |out, number| write(scripts, out, number));
+    }
+
     /// Has commands carried out, not measured.
     pub fn run(&mut self, numbers: (usize, usize), write: impl FnMut(&mut Vec<u8>, usize)) {
         self.crowd.run(numbers, PIPELINE, write);

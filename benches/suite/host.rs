@@ -1,6 +1,6 @@
 //! A server under measurement: on its own core, reached through a unix socket.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -46,6 +46,19 @@ impl Host {
         self.server.version().to_string()
     }
 
+    pub fn folder(&self) -> &Path {
+        self.server.folder()
+    }
+
+    /// Becomes a replica of the server on that port, and waits until it is one.
+    pub fn follow(&mut self, port: u16) {
+        let port = port.to_string();
+        self.call(&[b"REPLICAOF", b"127.0.0.1", port.as_bytes()]);
+        while !self.info("replication").contains("master_link_status:up") {
+            sleep_ms(10);
+        }
+    }
+
     pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
         self.admin.call(arguments).to_vec()
     }
@@ -56,6 +69,11 @@ impl Host {
         let info = self.info("cpu");
         let seconds = |name| field::<f64>(&info, name);
         1e6 * (seconds("used_cpu_user_main_thread") + seconds("used_cpu_sys_main_thread"))
+    }
+
+    /// Bytes that were sent to replicas so far.
+    pub fn replication_offset(&mut self) -> f64 {
+        field(&self.info("replication"), "master_repl_offset")
     }
 
     pub fn used_memory(&mut self) -> f64 {

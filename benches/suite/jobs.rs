@@ -164,12 +164,29 @@ pub mod zset_and_hash {
         }
     }
 
+    /// As `add_far`, on two keys that nothing else is on.
+    pub fn add_alone(out: &mut Vec<u8>, prefix: &str, command: usize) {
+        let (number, due, data) = (command / 2, format!("{prefix}due"), format!("{prefix}data"));
+        match command % 2 {
+            0 => zset::add_at(out, due.as_bytes(), number, far_due_ms(number)),
+            _ => encode(
+                out,
+                &[b"HSET", data.as_bytes(), &id(number), payload(number)],
+            ),
+        }
+    }
+
     pub fn remove_due(out: &mut Vec<u8>, numbers: (usize, usize)) {
         zset::remove(out, b"{jobs}due", numbers);
     }
 
     pub fn remove_data(out: &mut Vec<u8>, numbers: (usize, usize)) {
         on_many(out, &[b"HDEL", b"{jobs}data"], numbers);
+    }
+
+    /// Of the hash that goes with that sorted set (see `Scripts::add_to`).
+    pub fn remove_data_of(out: &mut Vec<u8>, key: &[u8], numbers: (usize, usize)) {
+        on_many(out, &[b"HDEL", &[key, b" data"].concat()], numbers);
     }
 }
 
@@ -235,7 +252,15 @@ impl Scripts {
     }
 
     fn add_at(&self, out: &mut Vec<u8>, number: usize, due_ms: u64) {
-        let keys: [&[u8]; 2] = [b"{jobs}due", b"{jobs}data"];
+        self.add_to_keys(out, [b"{jobs}due", b"{jobs}data"], number, due_ms);
+    }
+
+    /// To the sorted set of that name, and a hash of a like name.
+    pub fn add_to(&self, out: &mut Vec<u8>, key: &[u8], number: usize, due_ms: u64) {
+        self.add_to_keys(out, [key, &[key, b" data"].concat()], number, due_ms);
+    }
+
+    fn add_to_keys(&self, out: &mut Vec<u8>, keys: [&[u8]; 2], number: usize, due_ms: u64) {
         let due = Decimal::of(due_ms);
         let job: [&[u8]; 3] = [due.bytes(), &id(number), payload(number)];
         call(out, &self.add, &keys, &job);

@@ -13,10 +13,12 @@ mod stats;
 mod wire;
 
 mod commands;
+mod durable;
 mod growth;
 mod idle;
 mod lateness;
 mod million;
+mod queues;
 mod sizes;
 mod snapshot;
 mod stall;
@@ -38,7 +40,7 @@ use scratch::Scratch;
 
 type Subject = (&'static str, fn(Plan) -> Part);
 
-const SUBJECTS: [Subject; 10] = [
+const SUBJECTS: [Subject; 12] = [
     ("commands", commands::measure),
     ("million", million::measure),
     ("lateness", lateness::measure),
@@ -49,6 +51,8 @@ const SUBJECTS: [Subject; 10] = [
     ("wake", wake::measure),
     ("timeouts", timeouts::measure),
     ("snapshot", snapshot::measure),
+    ("durable", durable::measure),
+    ("queues", queues::measure),
 ];
 
 struct Wanted {

@@ -18,6 +18,7 @@ pub struct Plan {
     pub idle_windows: usize,
     pub grow_to: usize,
     pub growth_runs: usize,
+    pub queues: usize,
     pub sizes: &'static [usize],
 }
 
@@ -33,6 +34,7 @@ pub const FULL: Plan = Plan {
     idle_windows: 15,
     grow_to: 10_000_000,
     growth_runs: 3,
+    queues: 100_000,
     sizes: &[10_000, 100_000, 1_000_000, 10_000_000],
 };
 
@@ -48,5 +50,6 @@ pub const QUICK: Plan = Plan {
     idle_windows: 5,
     grow_to: 2_000_000,
     growth_runs: 2,
+    queues: 20_000,
     sizes: &[10_000, 100_000, 1_000_000],
 };

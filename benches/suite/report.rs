@@ -151,7 +151,7 @@ impl Row {
         let (at_least, aim) = self.goal.bounds().unwrap_or((f64::NAN, f64::NAN));
         format!(
             "{{\"what\": {}, \"unit\": {}, \"other_is\": {}, \"ours\": {}, \"other\": {}, \
-             \"score\": {}, \"at_least\": {}, \"aim\": {}, \"verdict\": {}}}",
+             \"score\": {}, \"at_least\": {}, \"aim\": {}, \"verdict\": {}, \"cells\": [{}]}}",
             quoted(&self.what),
             quoted(self.unit),
             quoted(&self.other_is),
@@ -161,6 +161,7 @@ impl Row {
             number(at_least),
             number(aim),
             quoted(self.goal.verdict(self.score)),
+            self.cells().map(|cell| quoted(&cell)).join(", "),
         )
     }
 }

@@ -1,7 +1,7 @@
 //! What an add costs in queues of all sizes, for rising dues and for random ones.
 
 use super::bench::{Bench, PIPELINE};
-use super::jobs::{dq, far_delay_ms, zset};
+use super::jobs::{dq, far_delay_ms, zset, zset_and_hash::remove_data_of, Scripts};
 use super::machine::now_ms;
 use super::plan::Plan;
 use super::report::{Curve, Goal, Part, Row};
@@ -10,31 +10,41 @@ use super::stats::median;
 /// Adds measured at one size; few enough for the smallest queue to stay about as small.
 const ADDS: usize = 2000;
 
+/// Appends a command that deletes the jobs of these numbers (from, end).
+type Delete = fn(&mut Vec<u8>, &[u8], (usize, usize));
+
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
-    add: fn(&mut Vec<u8>, &[u8], usize, u64),
-    delete: fn(&mut Vec<u8>, &[u8], (usize, usize)),
+    add: fn(&Scripts, &mut Vec<u8>, &[u8], usize, u64),
+    /// All of them, one after the other.
+    deletes: &'static [Delete],
     is_rising: bool,
 }
 
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 4] = [
     Kind {
-        name: "rising dues",
-        add: dq::add_at,
-        delete: dq::delete,
+        name: "DQ.ADD, rising dues",
+        add: |_, out, key, number, due| dq::add_at(out, key, number, due),
+        deletes: &[dq::delete],
         is_rising: true,
     },
     Kind {
-        name: "random dues",
-        add: dq::add_at,
-        delete: dq::delete,
+        name: "DQ.ADD, random dues",
+        add: |_, out, key, number, due| dq::add_at(out, key, number, due),
+        deletes: &[dq::delete],
         is_rising: false,
     },
     Kind {
-        name: "random scores, zadd",
-        add: zset::add_at,
-        delete: zset::remove,
+        name: "ZADD, random scores",
+        add: |_, out, key, number, due| zset::add_at(out, key, number, due),
+        deletes: &[zset::remove],
+        is_rising: false,
+    },
+    Kind {
+        name: "script add, random scores",
+        add: Scripts::add_to,
+        deletes: &[zset::remove, remove_data_of],
         is_rising: false,
     },
 ];
@@ -62,8 +72,8 @@ pub fn measure(plan: Plan) -> Part {
         .collect();
     for &(kind, size) in &spots {
         let key = kind.key(size);
-        bench.run((0, size), |out, n| {
-            (kind.add)(out, &key, n, kind.due(base, n))
+        bench.run_scripts((0, size), |scripts, out, n| {
+            (kind.add)(scripts, out, &key, n, kind.due(base, n))
         });
     }
     bench.host.wait_until_idle();
@@ -81,14 +91,16 @@ fn add_more(bench: &mut Bench, kind: Kind, size: usize, base: u64) -> f64 {
     const AT_ONCE: usize = 100;
     let (key, clock) = (kind.key(size), bench.host.clock());
     let used = clock.us_during(|| {
-        bench.run((size, size + ADDS), |out, n| {
-            (kind.add)(out, &key, n, kind.due(base, n))
+        bench.run_scripts((size, size + ADDS), |scripts, out, n| {
+            (kind.add)(scripts, out, &key, n, kind.due(base, n))
         });
     });
-    bench.run((0, ADDS / AT_ONCE), |out, batch| {
-        let first = size + batch * AT_ONCE;
-        (kind.delete)(out, &key, (first, first + AT_ONCE));
-    });
+    for delete in kind.deletes {
+        bench.run((0, ADDS / AT_ONCE), |out, batch| {
+            let first = size + batch * AT_ONCE;
+            delete(out, &key, (first, first + AT_ONCE));
+        });
+    }
     used / ADDS as f64
 }
 
@@ -97,7 +109,7 @@ fn report(plan: Plan, spots: &[(Kind, usize)], costs: &[Vec<f64>]) -> Part {
     let (least, most) = (plan.sizes[0] as f64, plan.sizes[sizes - 1] as f64);
     let row = |kind: usize, goal| {
         let (small, large) = (&costs[kind * sizes], &costs[kind * sizes + sizes - 1]);
-        let what = format!("DQ.ADD, {}, {most:.0e} jobs", KINDS[kind].name);
+        let what = format!("{}, {most:.0e} jobs", KINDS[kind].name);
         let other = format!("{least:.0e} jobs");
         Row::paired(what, other, "us", goal, (large, small))
     };
@@ -112,12 +124,13 @@ fn report(plan: Plan, spots: &[(Kind, usize)], costs: &[Vec<f64>]) -> Part {
             row(0, Goal::AtMost(1.5, 1.3)),
             row(1, Goal::AtMost(2.5, 2.0)),
             row(2, Goal::Told),
+            row(3, Goal::Told),
         ],
         curves: (0..KINDS.len()).map(curve).collect(),
         how: format!(
-            "  Queues of {:?} jobs side by side in one server, and sorted sets\n\
-             \x20 to compare (the row that says zadd). In turn each gets {ADDS} more, pipeline {PIPELINE}, 50 clients: CPU time of the server\n\
-             \x20 (its process's clock) / {ADDS}; then, not measured, they are deleted again. Median of {} rounds. All sizes: see the JSON.\n",
+            "  Queues of {:?} jobs side by side in one server, and to compare sorted sets (the row\n\
+             \x20 that says ZADD), and sorted sets with a hash (script). In turn each gets {ADDS} more, pipeline {PIPELINE}, 50 clients: CPU\n\
+             \x20 time of the server (its process's clock) / {ADDS}; then, not measured, they are deleted again. Median of {} rounds. All sizes: see the JSON.\n",
             plan.sizes,
             10 * plan.rounds
         ),
