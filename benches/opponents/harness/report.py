@@ -1,0 +1,116 @@
+"""What was found out, as tables and as JSON."""
+
+import statistics
+
+COLUMNS = {
+    "adds": [
+        ("single_per_s", "adds/s, one by one"),
+        ("single_server_us", "server us each"),
+        ("bulk_per_s", "adds/s, 100 at a time"),
+        ("bulk_server_us", "server us each"),
+    ],
+    "throughput": [
+        ("per_s", "jobs/s, add to delivery"),
+        ("server_us", "server us per job"),
+        ("worker_us", "worker us per job"),
+        ("twice", "twice"),
+    ],
+    "lateness": [
+        ("p50", "p50 ms"),
+        ("p99", "p99 ms"),
+        ("max", "max ms"),
+        ("early", "early"),
+        ("earliest", "earliest ms"),
+    ],
+    "idle": [
+        ("server_ms_per_s", "server CPU ms/s"),
+        ("worker_ms_per_s", "worker CPU ms/s"),
+        ("net_bytes_per_s", "network bytes/s"),
+        ("memory_per_job", "server bytes/job"),
+        ("memory_per_job_with_worker", "the same, with worker"),
+        ("worker_mb", "worker MB"),
+    ],
+}
+
+
+def short(value):
+    """Three digits that count."""
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+
+
+def cell(samples):
+    """The median of all rounds, and their spread."""
+    if not samples:
+        return "-"
+    text = short(statistics.median(samples))
+    return text if len(samples) == 1 else f"{text} ({short(min(samples))} .. {short(max(samples))})"
+
+
+def columns(subject, parts):
+    """Of memory they are the sizes that were measured."""
+    if subject in COLUMNS:
+        return COLUMNS[subject]
+    sizes = sorted({size for samples in parts.values() for size in samples[0]}, key=int)
+    return [(size, f"{size} bytes") for size in sizes]
+
+
+def rows(subject, parts):
+    """The cells of a table: its head, and a row for each system."""
+    names = columns(subject, parts)
+    table = [["", *(title for _, title in names)]]
+    for system, samples in parts.items():
+        values = ([it[name] for it in samples if name in it] for name, _ in names)
+        table.append([system, *map(cell, values)])
+    return table
+
+
+class Results:
+    def __init__(self, about, programs, systems, missing):
+        self.about = about
+        self.systems = {
+            system.name: {
+                "version": system.version(),
+                "language": f"{system.language} {programs.language_version(system.language)}",
+                "note": system.note,
+            }
+            for system in systems
+        }
+        self.missing = [system.name for system in missing]
+        self.order = [system.name for system in systems]
+        self.subjects = {}
+        self.failures = []
+
+    def add(self, subject, system, sample):
+        self.subjects.setdefault(subject, {}).setdefault(system, []).append(sample)
+
+    def fail(self, subject, system, why):
+        print(f"{system}, {subject}: {why}", flush=True)
+        self.failures.append({"subject": subject, "system": system, "why": why})
+
+    def json(self):
+        ordered = {
+            subject: {name: parts[name] for name in self.order if name in parts}
+            for subject, parts in self.subjects.items()
+        }
+        return {
+            **self.about,
+            "missing": self.missing,
+            "failures": self.failures,
+            "systems": self.systems,
+            "subjects": ordered,
+        }
+
+    def text(self):
+        lines = [f"{name}: {value}" for name, value in self.about.items()]
+        for subject, parts in self.json()["subjects"].items():
+            lines += ["", subject, *aligned(rows(subject, parts))]
+        lines += ["", *(f"Could not be had: {name}" for name in self.missing)]
+        lines += [f"FAILED: {it['system']}, {it['subject']}: {it['why']}" for it in self.failures]
+        return "\n".join(lines)
+
+
+def aligned(table):
+    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in table]

@@ -1,0 +1,88 @@
+"""make bench-opponents: dq and what people use instead, through the clients that they use.
+
+    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--only WORD]...
+
+A word of --only is a subject or (part of) a system's name. Everything that is compared runs in turn, round by round.
+Prints tables; the same as JSON beside those of `make bench`.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import machine
+import report
+from subjects import SUBJECTS, Plan
+from systems import SYSTEMS, Programs
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--module", type=Path, required=True)
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", nargs="*", default=[])
+    options = parser.parse_args()
+    known = [*(system.name for system in SYSTEMS), *SUBJECTS]
+    for word in options.only:
+        if not any(means(word, name) for name in known):
+            parser.error(f"{word}? There are {', '.join(known)}")
+    return options
+
+
+def means(word, name):
+    return word.lower() in name.lower()
+
+
+def wanted(names, words):
+    """All of them where no word means one of them."""
+    return [name for name in names if any(means(word, name) for word in words)] or list(names)
+
+
+def sample(programs, system, subject, plan, results):
+    try:
+        results.add(subject, system.name, SUBJECTS[subject](programs, system, plan))
+    except Exception as error:  # one that fails leaves the others alone
+        results.fail(subject, system.name, f"{type(error).__name__}: {error}")
+
+
+def measure(programs, systems, subjects, plan, results):
+    for subject in subjects:
+        start = time.monotonic()
+        taking_part = [system for system in systems if subject in system.subjects]
+        for turn in range(plan.rounds[subject]):
+            for at in range(len(taking_part)):
+                system = taking_part[(turn + at) % len(taking_part)]
+                sample(programs, system, subject, plan, results)
+        print(f"{subject}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # not before all that it started has ended
+    options = arguments()
+    programs = Programs(options.out, options.module, options.server)
+    about = {"machine": machine.description(), "server": machine.output(options.server, "--version")}
+    about["mode"] = "quick" if options.quick else "full"
+    there = [system for system in SYSTEMS if system.is_there(programs)]
+    results = report.Results(about, programs, there, [it for it in SYSTEMS if it not in there])
+    machine.pin_to_client_core()
+    names = wanted([system.name for system in SYSTEMS], options.only)
+    systems = [system for system in there if system.name in names]
+    subjects = wanted(SUBJECTS, options.only)
+    measure(programs, systems, subjects, Plan(options.quick), results)
+    print(results.text())
+    is_whole = not options.quick and systems == there and subjects == list(SUBJECTS)
+    path = options.json / ("opponents.json" if is_whole else "opponents-part.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results.json(), indent=1) + "\n")
+    print(f"The same, with all rounds: {path}")
+    return 1 if results.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""What is measured of a system. Each subject takes one sample, with a fresh server."""
+
+import statistics
+import time
+
+import machine
+from systems import Program
+
+
+READY_S = 60
+
+
+class Plan:
+    """How much of everything."""
+
+    def __init__(self, is_quick):
+        self.rounds = {"adds": 1, "throughput": 1, "lateness": 1, "idle": 1, "memory": 1}
+        self.add_s, self.jobs, self.paced, self.paced_s = 1, 2000, 200, 1
+        self.far_jobs, self.windows, self.memory_jobs, self.sizes = 5000, 2, 2000, [64, 1024]
+        if not is_quick:
+            self.rounds = {"adds": 3, "throughput": 3, "lateness": 2, "idle": 1, "memory": 1}
+            self.add_s, self.jobs, self.paced, self.paced_s = 2, 10_000, 1000, 5
+            self.far_jobs, self.windows, self.memory_jobs = 100_000, 3, 5000
+            self.sizes = [32, 64, 256, 1024, 4096]
+
+
+def adds(programs, system, plan):
+    """Far jobs by one producer: per second, and the server's CPU time."""
+    sample = {}
+    for how in ["single", "bulk"] if system.has_bulk else ["single"]:
+        with system.server(programs) as server:
+            before = server.cpu_s()
+            with Program(programs, system, server, "add", how, plan.add_s) as producer:
+                told = producer.told()
+            used = server.cpu_s() - before
+        sample[f"{how}_per_s"] = told["jobs"] / told["seconds"]
+        sample[f"{how}_server_us"] = 1e6 * used / told["jobs_in_all"]
+    return sample
+
+
+def throughput(programs, system, plan):
+    """Jobs that are due at once, from the first add until the last is in the hands of the one worker that waits."""
+    with system.server(programs) as server:
+        with Program(programs, system, server, "work", plan.jobs) as worker:
+            worker.told(READY_S)
+            before, worker_before = server.cpu_s(), worker.cpu_s()
+            with Program(programs, system, server, "ready", plan.jobs) as producer:
+                began = producer.told()["began"]
+                told = worker.told()
+            used, worker_used = server.cpu_s() - before, worker.cpu_s() - worker_before
+    return {
+        "per_s": plan.jobs / (told["ended"] - began),
+        "server_us": 1e6 * used / plan.jobs,
+        "worker_us": 1e6 * worker_used / plan.jobs,
+        "twice": told["twice"],
+    }
+
+
+def lateness(programs, system, plan):
+    """Of jobs that were added 2 s before their due; in ms."""
+    with system.server(programs) as server:
+        with Program(programs, system, server, "work", plan.paced) as worker:
+            worker.told(READY_S)
+            if system.name == "floor":
+                told = worker.told()
+            else:
+                with Program(programs, system, server, "paced", plan.paced, plan.paced_s) as producer:
+                    producer.told()
+                    told = worker.told()
+    late = sorted(us / 1000 for us in told["late_us"])
+    if len(late) != plan.paced:
+        raise RuntimeError(f"{system.name}: {len(late)} of {plan.paced} jobs tell their lateness")
+    shares = [0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1]
+    return {
+        "p50": percentile(late, 0.5),
+        "p99": percentile(late, 0.99),
+        "max": late[-1],
+        "early": sum(ms < 0 for ms in late),
+        "earliest": late[0],
+        "twice": told["twice"],
+        "curve": [[share, percentile(late, share)] for share in shares],
+    }
+
+
+def percentile(ordered, part):
+    """The value that this part of all do not exceed."""
+    rank = -int(-len(ordered) * part // 1)
+    return ordered[min(max(rank, 1), len(ordered)) - 1]
+
+
+def idle(programs, system, plan):
+    """Many jobs that are not due, and a worker: what server and worker do meanwhile."""
+    with system.server(programs) as server:
+        empty = server.memory()
+        with Program(programs, system, server, "fill", plan.far_jobs, 64) as producer:
+            producer.told()
+        memory = server.memory() - empty
+        with Program(programs, system, server, "work", 0) as worker:
+            worker.told(READY_S)
+            has_settled = settle(server, worker)
+            windows = [window(server, worker) for _ in range(plan.windows)]
+            sample = {name: statistics.median(each[name] for each in windows) for name in windows[0]}
+            sample["memory_per_job"] = memory / plan.far_jobs
+            sample["memory_per_job_with_worker"] = (server.memory() - empty) / plan.far_jobs
+            sample["worker_mb"] = machine.resident_bytes(worker.process.pid) / 1e6
+            sample["has_settled"] = has_settled
+    return sample
+
+
+def settle(server, worker):
+    """Waits until both have little to do; False if that does not come."""
+    most_cpu_s, patience_s, in_a_row = 0.1, 120, 0
+    end = time.monotonic() + patience_s
+    while in_a_row < 2 and time.monotonic() < end:
+        before = server.cpu_s() + worker.cpu_s()
+        time.sleep(1)
+        in_a_row = in_a_row + 1 if server.cpu_s() + worker.cpu_s() - before < most_cpu_s else 0
+    return in_a_row == 2
+
+
+def window(server, worker):
+    seconds = 3
+    own = -server.net_bytes() + server.net_bytes()  # what asking costs
+    net, began = server.net_bytes(), time.monotonic()
+    before = server.cpu_s(), worker.cpu_s()
+    time.sleep(seconds)
+    after, took = (server.cpu_s(), worker.cpu_s()), time.monotonic() - began
+    return {
+        "server_ms_per_s": 1e3 * (after[0] - before[0]) / took,
+        "worker_ms_per_s": 1e3 * (after[1] - before[1]) / took,
+        "net_bytes_per_s": max(0, server.net_bytes() - net - own) / took,
+    }
+
+
+def memory(programs, system, plan):
+    """Bytes per job by payload size."""
+    sample = {}
+    for size in plan.sizes:
+        with system.server(programs) as server:
+            empty = server.memory()
+            with Program(programs, system, server, "fill", plan.memory_jobs, size) as producer:
+                producer.told()
+            sample[str(size)] = (server.memory() - empty) / plan.memory_jobs
+    return sample
+
+
+SUBJECTS = {"adds": adds, "throughput": throughput, "lateness": lateness, "idle": idle, "memory": memory}

@@ -1,0 +1,171 @@
+"""What is compared, and how its program is called."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import machine
+import servers
+
+SOURCES = Path(__file__).resolve().parent.parent
+
+
+@dataclass
+class Programs:
+    """Where everything is."""
+
+    out: Path
+    module: Path
+    server: str
+
+    @property
+    def beanstalkd(self):
+        unpacked = self.out / "beanstalkd/usr/bin/beanstalkd"
+        return unpacked if unpacked.exists() else shutil.which("beanstalkd")
+
+    def command(self, language):
+        """None where tools/opponents.sh could not get it."""
+        java = self.out / "java"
+        commands = {
+            "Python": (SOURCES / "python/program.py", [sys.executable, SOURCES / "python/program.py"]),
+            "Node.js": (self.out / "node/node_modules/bullmq", ["node", self.out / "node/program.js"]),
+            "Go": (self.out / "go/program", [self.out / "go/program"]),
+            "Java": (java / "dependency", ["java", "-cp", f"{java}/classes:{java}/dependency/*", "Program"]),
+        }
+        needed, command = commands[language]
+        return [str(word) for word in command] if needed.exists() else None
+
+    def language_version(self, language):
+        command = {
+            "Python": [sys.executable, "-c", "import platform; print(platform.python_version())"],
+            "Node.js": ["node", "-p", "process.versions.node"],
+            "Go": ["sh", "-c", f"go version {self.out}/go/program | sed 's/.*go//'"],
+            "Java": ["sh", "-c", "java -version 2>&1 | sed -n '1s/[^\"]*\"\\([^\"]*\\).*/\\1/p'"],
+        }[language]
+        return machine.output(*command)
+
+
+@dataclass
+class System:
+    name: str
+    program: str
+    language: str
+    library: str
+    note: str
+    server: type = servers.Redis
+    has_bulk: bool = True
+    subjects: set = field(default_factory=lambda: {"adds", "throughput", "lateness", "idle", "memory"})
+
+    def is_there(self, programs):
+        if self.server is servers.Beanstalkd and not programs.beanstalkd:
+            return False
+        return programs.command(self.language) is not None
+
+    def version(self):
+        """As pinned."""
+        return f"{self.library} {VERSIONS[self.language](self.library)}" if self.library else ""
+
+
+def in_requirements(library):
+    text = (SOURCES / "python/requirements.txt").read_text()
+    return re.search(rf"^{library}==(\S+)", text, re.MULTILINE).group(1)
+
+
+def in_package(library):
+    return json.loads((SOURCES / "node/package.json").read_text())["dependencies"][library]
+
+
+def in_go_mod(library):
+    text = (SOURCES / "go/go.mod").read_text()
+    return re.search(rf"/{library}(?:/v\d+)? v(\S+)", text).group(1)
+
+
+def in_pom(library):
+    text = (SOURCES / "java/pom.xml").read_text()
+    return re.search(rf"<artifactId>{library}</artifactId>\s*<version>([^<]*)", text).group(1)
+
+
+VERSIONS = {"Python": in_requirements, "Node.js": in_package, "Go": in_go_mod, "Java": in_pom}
+
+# What is the same whatever client is used is measured with one.
+CLIENTS = {"adds", "throughput", "lateness"}
+
+SYSTEMS = [
+    System("dq (Python)", "dq", "Python", "redis", "BPOP, then ACK with the token, one job at a time"),
+    System("dq (Python), 100 at a time", "dq_batch", "Python", "redis", "BPOP COUNT 100, then one ACK",
+           subjects={"throughput"}),
+    System("sorted set, polled", "zset", "Python", "redis",
+           "every 100 ms; ZREM claims a job, nobody acknowledges it"),
+    System("Lua scripts, polled", "lua", "Python", "redis",
+           "every 100 ms; sorted set, hash, and a sorted set of leases"),
+    System("Celery", "celery_", "Python", "celery", "eta; acks_late, no results, solo pool", has_bulk=False),
+    System("beanstalkd", "beanstalkd", "Python", "greenstalk",
+           "no Redis; delays in whole seconds", server=servers.Beanstalkd, has_bulk=False),
+    System("dq (Node.js)", "dq", "Node.js", "ioredis", "as in Python", subjects=CLIENTS),
+    System("BullMQ", "bullmq", "Node.js", "bullmq", "removeOnComplete, concurrency 10"),
+    System("dq (Go)", "dq", "Go", "go-redis", "as in Python", subjects=CLIENTS),
+    System("asynq", "asynq", "Go", "asynq", "concurrency 10; looks for due tasks every 5 s by default",
+           has_bulk=False),
+    System("dq (Java)", "dq", "Java", "jedis", "as in Python", subjects=CLIENTS),
+    System("Redisson RDelayedQueue", "redisson", "Java", "redisson",
+           "no acknowledgement: a taken job is gone"),
+    System("floor", "floor", "Python", "redis", "a sleeping client and a PING", subjects={"lateness"}),
+]
+
+
+class Failed(Exception):
+    """A program did not do what it was to do."""
+
+
+class Program:
+    """One run of a system's program."""
+
+    def __init__(self, programs, system, server, task, *words):
+        command = [*programs.command(system.language), system.program, task, *map(str, words)]
+        self.name = " ".join(command[-2 - len(words):])
+        self.errors = open(f"{server.folder.name}/{task}.err", "w+")
+        self.process = subprocess.Popen(
+            command,
+            env={**os.environ, "BENCH_PORT": str(server.port), "PYTHONDONTWRITEBYTECODE": "1"},
+            cwd=server.folder.name,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            start_new_session=True,
+        )
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.received = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        machine.end(self.process)
+        self.process.stdout.close()
+        self.errors.close()
+
+    def cpu_s(self):
+        return machine.cpu_s(self.process.pid)
+
+    def told(self, patience_s=180):
+        """The next line of JSON that it prints."""
+        while True:
+            machine.wait_until(self._has_line, self.name, patience_s)
+            line, self.received = self.received.split(b"\n", 1)
+            if line.startswith(b"{"):
+                return json.loads(line)
+
+    def _has_line(self):
+        is_over = self.process.poll() is not None
+        self.received += self.process.stdout.read() or b""
+        if b"\n" in self.received:
+            return True
+        if is_over:
+            self.errors.seek(0)
+            said = self.errors.read().split("\n")
+            raise Failed(f"{self.name}: ended; {' '.join(said[-4:]).strip()}")
+        return False

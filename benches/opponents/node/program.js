@@ -1,0 +1,97 @@
+// As python/program.py, for systems that are used from Node.js.
+
+const AHEAD_MS = 2000;
+const BATCH = 100;
+const HOUR_MS = 3_600_000;
+const PAYLOAD_BYTES = 64;
+const WARM_UP_MS = 500;
+
+const nowMs = () => performance.timeOrigin + performance.now();
+const sleep = (ms) => new Promise((wake) => setTimeout(wake, ms));
+const tell = (facts) => process.stdout.write(JSON.stringify(facts) + '\n');
+const payload = (dueMs, number, size = PAYLOAD_BYTES) => `${dueMs} ${number} `.padEnd(size, 'x');
+
+function far(number, size) {
+  const dueMs = Math.floor(nowMs()) + HOUR_MS + (number % HOUR_MS);
+  return { number, payload: payload(dueMs, number, size), dueMs };
+}
+
+const due = (number) => ({ number, payload: payload(0, number), dueMs: null });
+
+async function addAll(system, count, job) {
+  for (let first = 0; first < count; first += BATCH) {
+    const size = Math.min(BATCH, count - first);
+    await system.addMany(Array.from({ length: size }, (_, more) => job(first + more)));
+  }
+}
+
+async function add(system, how, seconds) {
+  let number = 0;
+  const addSome = async () => {
+    if (how === 'single') await system.add(far(number++));
+    else await system.addMany(Array.from({ length: BATCH }, () => far(number++)));
+  };
+  const addFor = async (ms) => {
+    const began = nowMs();
+    while (nowMs() < began + ms) await addSome();
+    return (nowMs() - began) / 1000;
+  };
+  await addFor(WARM_UP_MS);
+  const before = number;
+  const took = await addFor(seconds * 1000);
+  tell({ jobs: number - before, seconds: took, jobs_in_all: number });
+}
+
+async function fill(system, count, size) {
+  await addAll(system, Number(count), (number) => far(number, Number(size)));
+  tell({ jobs: Number(count) });
+}
+
+async function ready(system, count) {
+  const began = nowMs() / 1000;
+  await addAll(system, Number(count), due);
+  tell({ began });
+}
+
+async function paced(system, count, seconds) {
+  const first = Math.floor(nowMs()) + 100;
+  const stepMs = (1000 * seconds) / count;
+  for (let number = 0; number < count; number++) {
+    const at = first + Math.floor(number * stepMs);
+    if (at > nowMs()) await sleep(at - nowMs());
+    const dueMs = at + AHEAD_MS;
+    await system.add({ number, payload: payload(dueMs, number), dueMs });
+  }
+  tell({ jobs: Number(count) });
+}
+
+/** Handles jobs: answers whether that was the last one. */
+function handler(wanted) {
+  const numbers = new Set();
+  const lateUs = [];
+  let twice = 0;
+  return (text) => {
+    const now = nowMs();
+    const [dueMs, number] = text.split(' ', 2);
+    if (numbers.has(number)) {
+      twice++;
+      return false;
+    }
+    numbers.add(number);
+    if (Number(dueMs)) lateUs.push(Math.round((now - Number(dueMs)) * 1000));
+    const isLast = numbers.size === wanted;
+    if (isLast) tell({ ended: nowMs() / 1000, twice, late_us: lateUs });
+    return isLast;
+  };
+}
+
+async function work(system, count) {
+  await system.work(handler(Number(count)), () => tell({ ready: true }));
+  setInterval(() => {}, 1 << 30); // whoever measures looks at it yet
+}
+
+const [name, task, ...words] = process.argv.slice(2);
+const { default: System } = await import(`./systems/${name}.js`);
+const system = new System(Number(process.env.BENCH_PORT));
+await { add, fill, ready, paced, work }[task](system, ...words);
+if (task !== 'work') await system.close();

@@ -1,0 +1,142 @@
+"""What the harness has a system do, for systems that are used from Python.
+
+    program.py SYSTEM add single|bulk SECONDS    far jobs, for so long
+    program.py SYSTEM fill COUNT BYTES           so many far jobs with payloads of so many bytes
+    program.py SYSTEM ready COUNT                so many jobs that are due at once
+    program.py SYSTEM paced COUNT SECONDS        jobs added over so long, each due 2 s after it was added
+    program.py SYSTEM work COUNT                 a worker; it tells when it has seen COUNT jobs
+
+Each prints one line of JSON, the worker a first one when it is ready; it stays until it is killed. The server's port is in BENCH_PORT.
+A payload begins with the due (unix-ms) and the job's number. The programs in other languages do the same.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+
+PAYLOAD_BYTES = 64
+BATCH = 100
+WARM_UP_S = 0.5
+AHEAD_MS = 2000
+HOUR_MS = 3_600_000
+
+
+def now_ms():
+    return time.time() * 1000
+
+
+def payload(due_ms, number, size=PAYLOAD_BYTES):
+    return f"{due_ms} {number} ".ljust(size, "x")
+
+
+def tell(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+def far(number, size=PAYLOAD_BYTES):
+    due_ms = int(now_ms()) + HOUR_MS + number % HOUR_MS
+    return number, payload(due_ms, number, size), due_ms
+
+
+def batches(jobs):
+    batch = []
+    for job in jobs:
+        batch.append(job)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def add_all(system, jobs):
+    """In bulk where the system has a way to do that."""
+    if system.add_many:
+        for batch in batches(jobs):
+            system.add_many(batch)
+    else:
+        for job in jobs:
+            system.add(*job)
+
+
+def add(system, how, seconds):
+    number, before = 0, 0
+    began, end = None, time.monotonic() + WARM_UP_S
+    while True:
+        if how == "single":
+            system.add(*far(number))
+            number += 1
+        else:
+            system.add_many([far(number + more) for more in range(BATCH)])
+            number += BATCH
+        now = time.monotonic()
+        if now >= end:
+            if began is not None:
+                break
+            before, began, end = number, now, now + float(seconds)
+    tell(jobs=number - before, seconds=now - began, jobs_in_all=number)
+
+
+def fill(system, count, size):
+    add_all(system, (far(number, int(size)) for number in range(int(count))))
+    tell(jobs=int(count))
+
+
+def ready(system, count):
+    began = time.time()
+    add_all(system, ((number, payload(0, number), None) for number in range(int(count))))
+    tell(began=began)
+
+
+def paced(system, count, seconds):
+    count, step_ms = int(count), 1000 * float(seconds) / int(count)
+    first = int(now_ms()) + 100
+    for number in range(count):
+        at = first + int(number * step_ms)
+        time.sleep(max(0, at - now_ms()) / 1000)
+        system.add(number, payload(at + AHEAD_MS, number), at + AHEAD_MS)
+    tell(jobs=count)
+
+
+class Seen:
+    """What a worker has been given."""
+
+    def __init__(self, wanted):
+        self.wanted = wanted
+        self.numbers = set()
+        self.twice = 0
+        self.late_us = []
+
+    def handle(self, payload):
+        """True when that was the last job."""
+        now_us = time.time() * 1e6
+        due_ms, number, _ = payload.split(" ", 2)
+        if number in self.numbers:
+            self.twice += 1
+            return False
+        self.numbers.add(number)
+        if int(due_ms):
+            self.late_us.append(round(now_us - int(due_ms) * 1000))
+        is_last = len(self.numbers) == self.wanted
+        if is_last:
+            tell(ended=time.time(), twice=self.twice, late_us=self.late_us)
+        return is_last
+
+
+def work(system, count):
+    seen = Seen(int(count))
+    system.work(seen, lambda: tell(ready=True))
+    signal.pause()  # whoever measures looks at it yet
+
+
+def main():
+    name, task, *arguments = sys.argv[1:]
+    system = importlib.import_module(f"systems.{name}").System(int(os.environ["BENCH_PORT"]))
+    {"add": add, "fill": fill, "ready": ready, "paced": paced, "work": work}[task](system, *arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Gets what dq is compared with, in the versions pinned in benches/opponents, into target/opponents, and builds the programs.
+#   tools/opponents.sh folder
+# What cannot be had is said, and is left out of the comparison.
+set -eu
+cd "$(dirname "$0")/.."
+sources=$PWD/benches/opponents out=$1
+mkdir -p "$out"
+
+without() { # what
+    echo "Goes on without $1." >&2
+    skipped="$skipped $1"
+}
+
+changed() { # part: its sources differ from those that it was built from
+    new=$(cd "$sources/$1" && find . -type f ! -path '*/__pycache__/*' -exec cksum {} + | sort)
+    [ "$new" != "$(cat "$out/$1.built" 2>/dev/null)" ]
+}
+
+built() { # part
+    printf '%s\n' "$new" >"$out/$1.built"
+}
+
+get_python() { # -> the harness needs it, too
+    cksum <"$sources/python/requirements.txt" >"$out/python.new"
+    cmp -s "$out/python.new" "$out/python.built" && return 0
+    rm -rf "$out/python"
+    echo "Getting Celery, greenstalk and redis-py ..."
+    python3 -m venv "$out/python" && "$out/python/bin/python" -m pip -q --disable-pip-version-check install \
+        -r "$sources/python/requirements.txt" && mv "$out/python.new" "$out/python.built"
+}
+
+get_node() {
+    tools/setup.sh node && changed node || return
+    echo "Getting BullMQ ..."
+    rm -rf "$out/node" && cp -R "$sources/node" "$out/node" || return
+    (cd "$out/node" && npm install --no-save --omit=optional --ignore-scripts --no-audit --no-fund --silent) || return
+    built node
+}
+
+get_go() {
+    tools/setup.sh go && changed go || return
+    echo "Getting asynq ..."
+    mkdir -p "$out/go" && (cd "$sources/go" && go build -o "$out/go/program" .) && built go
+}
+
+get_java() {
+    tools/setup.sh java && changed java || return
+    echo "Getting Redisson and Jedis ..."
+    rm -rf "$out/java" && (cd "$sources/java" &&
+        mvn -q -B -Dout="$out/java" compile dependency:copy-dependencies) && built java
+}
+
+# Debian's package would also install a service, started at once.
+get_beanstalkd() {
+    command -v beanstalkd >/dev/null || [ -x "$out/beanstalkd/usr/bin/beanstalkd" ] && return
+    command -v apt-get >/dev/null || return
+    echo "Getting beanstalkd ..."
+    rm -rf "$out/beanstalkd" && mkdir -p "$out/beanstalkd" && (cd "$out/beanstalkd" &&
+        apt-get -qq -o APT::Sandbox::User="$(id -un)" download beanstalkd && dpkg-deb -x beanstalkd_*.deb .)
+}
+
+is_there() { # path
+    [ -e "$out/$1" ]
+}
+
+skipped=
+tools/setup.sh fetch
+get_python
+get_node || true
+is_there node/node_modules/bullmq || without BullMQ
+get_go || true
+is_there go/program || without asynq
+get_java || true
+is_there java/dependency || without Redisson
+get_beanstalkd || true
+command -v beanstalkd >/dev/null || is_there beanstalkd/usr/bin/beanstalkd || without beanstalkd
+[ -z "$skipped" ] || echo "Could not be had:$skipped" >&2
