@@ -51,7 +51,7 @@ def sample(programs, system, subject, plan, results):
         results.fail(subject, system.name, f"{type(error).__name__}: {error}")
 
 
-def measure(programs, systems, subjects, plan, results):
+def measure(programs, systems, subjects, plan, results, keep):
     for subject in subjects:
         start = time.monotonic()
         taking_part = [system for system in systems if subject in system.subjects]
@@ -60,6 +60,7 @@ def measure(programs, systems, subjects, plan, results):
                 system = taking_part[(turn + at) % len(taking_part)]
                 sample(programs, system, subject, plan, results)
         print(f"{subject}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+        keep("opponents-part.json", results)
 
 
 def main():
@@ -74,12 +75,17 @@ def main():
     names = wanted([system.name for system in SYSTEMS], options.only)
     systems = [system for system in there if system.name in names]
     subjects = wanted(SUBJECTS, options.only)
-    measure(programs, systems, subjects, Plan(options.quick), results)
+
+    def keep(name, results):
+        options.json.mkdir(parents=True, exist_ok=True)
+        (options.json / name).write_text(json.dumps(results.json(), indent=1) + "\n")
+        return options.json / name
+
+    measure(programs, systems, subjects, Plan(options.quick), results, keep)
     print(results.text())
-    is_whole = not options.quick and systems == there and subjects == list(SUBJECTS)
-    path = options.json / ("opponents.json" if is_whole else "opponents-part.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results.json(), indent=1) + "\n")
+    whole = "opponents-quick.json" if options.quick else "opponents.json"
+    is_whole = systems == there and subjects == list(SUBJECTS)
+    path = keep(whole if is_whole else "opponents-part.json", results)
     print(f"The same, with all rounds: {path}")
     return 1 if results.failures else 0
 

@@ -6,8 +6,8 @@
     program.py SYSTEM paced COUNT SECONDS        jobs added over so long, each due 2 s after it was added
     program.py SYSTEM work COUNT                 a worker; it tells when it has seen COUNT jobs
 
-Each prints one line of JSON, the worker a first one when it is ready; it stays until it is killed. The server's port is in BENCH_PORT.
-A payload begins with the due (unix-ms) and the job's number. The programs in other languages do the same.
+Each prints one line of JSON, the worker a first one when it is ready; it stays until it is killed. The server's
+port is in BENCH_PORT. A payload begins with the due (unix-ms) and the job's number. The programs in other languages do the same.
 """
 
 import importlib

@@ -1,0 +1,70 @@
+"""make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md, and draws its plots.
+
+    page.py FOLDER      takes bench.json and opponents.json (or bench-quick.json ...) from there into docs/benchmarks first
+    page.py             only what docs/benchmarks has
+    page.py --check     changes nothing; fails if the page does not say what those files say
+
+What is generated stands between `<!-- begin NAME -->` and `<!-- end NAME -->`.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import scale
+import tables
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE, DATA = DOCS / "benchmarks.md", DOCS / "benchmarks"
+NAMES = ["bench.json", "opponents.json"]
+
+
+def take(folder):
+    for name, path in [(name, latest(folder, name)) for name in NAMES]:
+        figures = json.loads(path.read_text())
+        figures.pop("module", None)  # what a machine calls its files is nobody's business
+        (DATA / name).write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def latest(folder, name):
+    """The figures of the last whole run, be it a quick one: the page says so."""
+    runs = [folder / name, folder / name.replace(".json", "-quick.json")]
+    there = [path for path in runs if path.exists()]
+    if not there:
+        sys.exit(f"no {runs[0]}: run make bench first")
+    return max(there, key=lambda path: path.stat().st_mtime)
+
+
+def filled(text, sections):
+    """The page, with each section in its place; every place wants its section, and every section its place."""
+    places = re.findall(r"<!-- begin (\S+) -->", text)
+    if sorted(places) != sorted(sections):
+        sys.exit(f"the page has places for {sorted(places)}, and there are {sorted(sections)}")
+    for name, content in sections.items():
+        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+        head, rest = text.split(begin, 1)
+        _, tail = rest.split(end, 1)
+        text = f"{head}{begin}\n\n{content.strip()}\n\n{end}{tail}"
+    return text
+
+
+def main():
+    words = sys.argv[1:]
+    is_check = words == ["--check"]
+    if words and not is_check:
+        take(Path(words[0]))
+    core, opponents = (json.loads((DATA / name).read_text()) for name in NAMES)
+    before = PAGE.read_text()
+    after = filled(before, {**tables.sections(core, opponents), **scale.sections(core)})
+    if is_check:
+        return 0 if after == before else f"{PAGE} does not say what {DATA} says: run make bench-page"
+    PAGE.write_text(after)
+    import plots  # the check does without matplotlib
+
+    plots.draw(core, opponents, DATA)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

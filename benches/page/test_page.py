@@ -1,0 +1,84 @@
+"""make bench-check: what the page and the harness must not let pass."""
+
+import copy
+import json
+import sys
+import unittest
+from pathlib import Path
+
+import page
+import scale
+import tables
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "opponents/python"))
+
+import program  # noqa: E402 - of the opponents
+
+
+def figures():
+    return [json.loads((page.DATA / name).read_text()) for name in page.NAMES]
+
+
+def made(core, opponents):
+    return page.filled(page.PAGE.read_text(), {**tables.sections(core, opponents), **scale.sections(core)})
+
+
+class Page(unittest.TestCase):
+    def test_the_page_says_what_the_figures_say(self):
+        self.assertEqual(made(*figures()), page.PAGE.read_text(), "run make bench-page")
+
+    def test_another_figure_of_ours_makes_another_page(self):
+        core, opponents = figures()
+        changed = copy.deepcopy(core)
+        changed["parts"]["commands"]["rows"][0]["cells"][1] = "0.001 us"
+        self.assertNotEqual(made(changed, opponents), made(core, opponents))
+
+    def test_another_figure_of_an_opponent_makes_another_page(self):
+        core, opponents = figures()
+        changed = copy.deepcopy(opponents)
+        for sample in changed["subjects"]["lateness"]["BullMQ"]:
+            sample["p99"] = 12345
+        self.assertNotEqual(made(core, changed), made(core, opponents))
+
+    def test_a_page_without_a_place_for_a_section_is_refused(self):
+        sections = {**tables.sections(*figures()), "more": "text"}
+        with self.assertRaises(SystemExit):
+            page.filled(page.PAGE.read_text(), sections)
+
+    def test_a_figure_that_the_reckoning_needs_and_is_not_there_is_refused(self):
+        core, _ = figures()
+        del core["parts"]["durable"]
+        with self.assertRaises(SystemExit):
+            scale.sections(core)
+
+
+class Worker(unittest.TestCase):
+    def setUp(self):
+        self.told = []
+        self.tell, program.tell = program.tell, lambda **facts: self.told.append(facts)
+
+    def tearDown(self):
+        program.tell = self.tell
+
+    def give(self, *numbers):
+        seen = program.Seen(3)
+        for number in numbers:
+            seen.handle(program.payload(1, number))
+        return self.told
+
+    def test_all_jobs_are_enough(self):
+        told = self.give(0, 1, 2)
+        self.assertEqual((told[0]["twice"], len(told[0]["late_us"])), (0, 3))
+
+    def test_a_lost_job_is_never_enough(self):
+        self.assertEqual(self.give(0, 1), [])
+
+    def test_a_job_that_comes_twice_does_not_stand_for_a_lost_one(self):
+        self.assertEqual(self.give(0, 1, 1), [])
+
+    def test_a_job_that_comes_twice_is_told(self):
+        self.assertEqual(self.give(0, 0, 1, 2)[0]["twice"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
