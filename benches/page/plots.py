@@ -29,7 +29,7 @@ def save(figure, path):
 
 def style(name, at):
     """dq stands out, whatever it is compared with."""
-    if "dq" in name.lower():
+    if name.lower().startswith("dq"):
         return {"color": "tab:blue", "linewidth": 2.2}
     if name == "floor":
         return {"color": "black", "linestyle": ":"}
@@ -43,7 +43,7 @@ def lines(axes, curves):
         if "rising" in name:
             options["linestyle"] = "--"
         axes.plot(xs, ys, label=name, marker="o", markersize=3, **options)
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def cost(curves):
@@ -84,5 +84,5 @@ def throughput(parts):
     colors = ["tab:blue" if name.startswith("dq") else "tab:gray" for name in names]
     bars = axes.barh(names, rates, color=colors)
     axes.bar_label(bars, [f"{rate:,.0f}" for rate in rates], padding=3, fontsize=8)
-    axes.set(xscale="log", xlabel="jobs per second, from the add to the worker")
+    axes.set(xlabel="jobs per second, from the add to the worker")
     return figure

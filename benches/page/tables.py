@@ -1,11 +1,17 @@
 """The tables of the page."""
 
+import re
 import sys
+import textwrap
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "opponents/harness"))
 
 from report import rows  # noqa: E402 - the harness prints the same tables
+
+
+# More than that, and somebody else is at work when the run begins.
+IDLE_LOAD = 1.0
 
 
 def markdown(table):
@@ -50,7 +56,7 @@ def told(row):
 
 def how(name, part):
     text = " ".join(part["how"].split())
-    return f"`{name}` (`make bench-core ONLY={name}`). {text}"
+    return textwrap.fill(f"`{name}` (`make bench-core ONLY={name}`). {text}", 119, break_on_hyphens=False)
 
 
 def machine(core, opponents):
@@ -59,12 +65,21 @@ def machine(core, opponents):
         f"- Server: {opponents['server']}.",
         f"- The opponents' run, on the same machine: {opponents['machine']}.",
     ]
-    modes = {core["mode"], opponents["mode"]}
-    if modes != {"full"}:
-        lines.append(f"- Not of a full run of all parts: {', '.join(sorted(modes))}.")
+    lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents)]
     lines += [f"- Could not be had: {name}." for name in opponents["missing"]]
     lines += [f"- Failed: {it['system']}, {it['subject']}." for it in opponents["failures"]]
     return "\n".join(lines)
+
+
+def reservations(core, opponents):
+    """Why these figures are not the last word."""
+    why = []
+    if {core["mode"], opponents["mode"]} != {"full"}:
+        why.append("of a quick run, with few rounds and small sizes")
+    loads = [float(re.search(r"load ([\d.]+)", run["machine"]).group(1)) for run in (core, opponents)]
+    if max(loads) > IDLE_LOAD:
+        why.append("the machine was busy with other work")
+    return why
 
 
 def versions(opponents):

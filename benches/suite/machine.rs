@@ -131,6 +131,7 @@ pub fn description() -> String {
     let kernel = read("/proc/sys/kernel/osrelease");
     let load = read("/proc/loadavg");
     let load = load.split(' ').next().unwrap_or_default();
-    let kernel = kernel.trim();
+    // What a builder appends to the version names a machine, not what it does.
+    let kernel = kernel.trim().split('-').next().unwrap_or_default();
     format!("{model}, {cores} cores, Linux {kernel}, load {load} when it began")
 }

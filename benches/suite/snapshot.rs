@@ -23,7 +23,7 @@ pub fn measure(plan: Plan) -> Part {
     };
     Crowd::of(&hosts.ours).run((0, MILLION), PIPELINE, dq::add_far);
     Crowd::of(&hosts.other).run((0, 2 * MILLION), PIPELINE, zset_and_hash::add_far);
-    let samples = Samples::take(hosts, plan.slow_rounds, RUNS);
+    let samples = Samples::take(hosts, plan.snapshot_rounds, RUNS);
     let row = |what, goal, part: fn(&Pair) -> f64| {
         let pair = (
             &samples.map("dq", part)[..],
@@ -40,7 +40,7 @@ pub fn measure(plan: Plan) -> Part {
         how: format!(
             "  CPU time: SAVE by INFO cpu (main thread); loading by the CPU clock of a server started anew on that file, until it\n\
              \x20 serves (its start, some ms, included). Defaults of the server: with compression and checksum. Median of {} rounds.\n",
-            plan.slow_rounds
+            plan.snapshot_rounds
         ),
         ..Part::default()
     }

@@ -1,4 +1,5 @@
-"""dq through redis-py: one job at a time."""
+"""dq through redis-py: one job at a time. Without the client's own timeout, which would cut a wait short and send the
+command again."""
 
 import redis
 
@@ -7,7 +8,7 @@ QUEUE = "jobs"
 
 class System:
     def __init__(self, port):
-        self.server = redis.Redis(port=port, decode_responses=True)
+        self.server = redis.Redis(port=port, decode_responses=True, socket_timeout=None)
 
     def add(self, number, payload, due_ms):
         self.server.execute_command(*command(number, payload, due_ms))
