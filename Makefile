@@ -25,6 +25,8 @@ MODULE_FOLDER ?= $(PREFIX)/lib/redis/modules
 # A crate of its own, so that the module needs nothing of it.
 TOP = cd tools/dq-top && CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO)
 
+OPPONENTS := $(TARGET)/opponents
+
 export CARGO
 
 help: ## this list
@@ -92,10 +94,29 @@ lint: ## formatting and clippy; a warning is an error
 	$(CARGO) fmt --check --manifest-path tools/dq-import/Cargo.toml
 	CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) clippy --manifest-path tools/dq-import/Cargo.toml --all-targets -- -D warnings
 
-bench: ## all figures against what people use today; ONLY="wake idle": some of them
+bench: ## all figures: bench-core, then bench-opponents; ONLY="wake idle": some of bench-core
+	@$(MAKE) --no-print-directory bench-core
+	$(if $(ONLY),,@$(MAKE) --no-print-directory bench-opponents)
+
+bench-core: ## our goals, against a sorted set and scripts
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) $(ONLY)
+
+bench-opponents: ## dq, Celery, BullMQ, asynq, Redisson, beanstalkd; ONLY="adds celery", QUICK=1
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@tools/opponents.sh '$(OPPONENTS)'
+	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
+		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --only $(ONLY)
+
+bench-page: ## docs/benchmarks.md and its plots anew from the figures of the last make bench
+	@tools/setup.sh python
+	@python=$$(tools/python.sh matplotlib) && PYTHONDONTWRITEBYTECODE=1 "$$python" benches/page/page.py '$(TARGET)/bench'
+
+bench-check: ## docs/benchmarks.md says what its figures say; and the checks of what measures
+	@tools/setup.sh python
+	@PYTHONDONTWRITEBYTECODE=1 python3 benches/page/test_page.py
 
 bench-quick: ## less of it, in under two minutes
 	@tools/setup.sh cargo cc libclang server
@@ -149,4 +170,4 @@ clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers
 
-.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients test-import test-metrics clean
+.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients test-import test-metrics bench-core bench-opponents bench-page bench-check clean
