@@ -52,6 +52,14 @@ class Page(unittest.TestCase):
             scale.sections(core)
 
 
+class Programs(unittest.TestCase):
+    def test_all_of_them_can_be_read_by_the_python_at_hand(self):
+        paths = list(page.DOCS.parent.glob("benches/**/*.py"))
+        self.assertGreater(len(paths), 10)
+        for path in paths:
+            compile(path.read_text(), path, "exec")
+
+
 class Worker(unittest.TestCase):
     def setUp(self):
         self.told = []

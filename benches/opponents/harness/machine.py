@@ -79,4 +79,5 @@ def description():
     models = [line.split(": ", 1)[1] for line in cpu.splitlines() if line.startswith("model name")]
     model = models[0] if models else "unknown CPU"
     load = os.getloadavg()[0]
-    return f"{model}, {len(CORES)} cores, Linux {os.uname().release.split("-")[0]}, load {load:.2f} when it began"
+    kernel = os.uname().release.split("-")[0]
+    return f"{model}, {len(CORES)} cores, Linux {kernel}, load {load:.2f} when it began"
