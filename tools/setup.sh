@@ -126,8 +126,6 @@ by_hand() { # need -> what to get where no package manager helps
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
         fetch) echo "python3 with pip, or with its venv module" ;;
         python) echo "python3 with its venv module, or with redis-py" ;;
-        java) echo "a JDK and Maven" ;;
-        node) echo "Node.js and npm" ;;
         beanstalkd) echo "beanstalkd: see https://beanstalkd.github.io" ;;
         prometheus) echo "prometheus with promtool, and redis_exporter" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;

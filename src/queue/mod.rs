@@ -101,7 +101,7 @@ impl Queue {
             dead: Skiplist::new(),
             expiring: Skiplist::new(),
             memory: Memory::new(seed.0.clone()),
-            settings: Arc::default(),
+            settings: Settings::unconfigured(),
             rate: None,
             paused_until: 0,
             kept: false,
@@ -281,7 +281,6 @@ impl Queue {
             .as_ref()
             .map_or(0, |w| w.memory_bytes() + size_of::<RateWindow>());
         size_of::<Self>()
-            + size_of::<Settings>()
             + size_of::<Totals>()
             + self.jobs.memory_bytes()
             + self.schedule.memory_bytes()

@@ -4,6 +4,7 @@ use super::error::QueueError;
 use super::job::{Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
 /// A limit of 0 is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +63,14 @@ impl SettingsChange {
     }
 }
 
+/// Of a queue that was never configured: one for all of them.
+static UNCONFIGURED: LazyLock<Arc<Settings>> = LazyLock::new(Arc::default);
+
 impl Settings {
+    pub fn unconfigured() -> Arc<Settings> {
+        Arc::clone(&UNCONFIGURED)
+    }
+
     /// What a job gets that names nothing of its own.
     pub fn terms(&self, server_ttr_ms: u64) -> Terms<'_> {
         Terms {
@@ -86,8 +94,12 @@ impl Settings {
         Ok(())
     }
 
-    pub fn memory_bytes(&self) -> usize {
-        self.backoff_ms.capacity() * size_of::<u64>()
+    /// Heap bytes that are the queue's own.
+    pub fn memory_bytes(self: &Arc<Self>) -> usize {
+        if Arc::ptr_eq(self, &UNCONFIGURED) {
+            return 0;
+        }
+        size_of::<Self>() + self.backoff_ms.capacity() * size_of::<u64>()
     }
 }
 

@@ -64,7 +64,7 @@ impl<T> Slab<T> {
         let index = segment.vacant;
         let index = if index == NONE {
             if segment.entries.len() == segment.entries.capacity() {
-                let more = segment.entries.len().clamp(4, SEGMENT_LEN / 2);
+                let more = segment.entries.len().clamp(1, SEGMENT_LEN / 2);
                 let first = number == 0;
                 segment
                     .entries
@@ -92,6 +92,10 @@ impl<T> Slab<T> {
     fn add_segment(&mut self) -> u32 {
         let number = self.segments.len() as u32;
         debug_assert!(self.has_room());
+        if number == 0 {
+            self.segments.reserve_exact(1);
+            self.open.reserve_exact(1);
+        }
         self.segments.push(Segment {
             entries: Vec::new(),
             vacant: NONE,

@@ -64,6 +64,9 @@ impl TermsPool {
             listed: false,
         };
         if number as usize == self.entries.len() {
+            if number == 0 {
+                self.entries.reserve_exact(1);
+            }
             self.entries.push(shared);
         } else {
             self.entries[number as usize] = shared;
