@@ -58,5 +58,6 @@ fn apply_whole(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
         None => value::new_queue(),
     };
     propagate::apply(&mut trial, bytes, Origin::Client)?;
+    propagate::check_whole(&trial, Origin::Client)?;
     apply(open, bytes, Origin::Client)
 }

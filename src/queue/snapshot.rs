@@ -89,6 +89,18 @@ impl Queue {
         }
     }
 
+    /// Whether each job has numbers of its own in the orders of adding and of dying. In a forged payload
+    /// two may share one: their order is then by chance, and not the same on a replica.
+    pub fn has_distinct_numbers(&self) -> bool {
+        let seqs = self.handles().map(|h| self.jobs.seq(h)).collect();
+        let dead = self.dead.iter();
+        let deaths = dead.map(|(_, h)| self.jobs.life(h).death).collect();
+        [seqs, deaths].into_iter().all(|mut numbers: Vec<u64>| {
+            numbers.sort_unstable();
+            numbers.is_sorted_by(|a, b| a < b)
+        })
+    }
+
     /// All data in a fixed order: what DEBUG DIGEST compares. Numbers that only order (seq, order
     /// of dying) count by the order they make.
     pub fn digest(&self, add: &mut dyn FnMut(&[u8])) {

@@ -163,6 +163,14 @@ fn check_reach(queue: &Queue) -> Result<(), QueueError> {
     Ok(())
 }
 
+/// What can only be told of the whole that a client brings along.
+pub fn check_whole(queue: &Queue, origin: Origin) -> Result<(), QueueError> {
+    if origin == Origin::Client && !queue.has_distinct_numbers() {
+        return Err(QueueError::Malformed("a number that two jobs share"));
+    }
+    Ok(())
+}
+
 /// The latest unix-ms from which another server may have drawn ids and tokens: its clock may be 34
 /// years ahead, and ours may stand in 1970.
 fn latest_ms() -> u64 {

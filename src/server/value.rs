@@ -114,16 +114,18 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             let applied = (len > 0).then(|| propagate::apply(&mut queue, bytes, origin));
             // SAFETY: loaded above, not used below.
             unsafe { api!(RedisModule_Free, chunk.cast()) };
-            match applied {
-                Some(Ok(_)) => {}
-                Some(Err(error)) => {
-                    log(c"warning", &format!("a queue that cannot be read: {error}"));
-                    return null_mut();
-                }
-                None => {
-                    note_arrival(io);
-                    return Box::into_raw(Box::new(Value::new(queue))).cast();
-                }
+            let at_end = applied.is_none();
+            let sound = match applied {
+                Some(applied) => applied.map(drop),
+                None => propagate::check_whole(&queue, origin),
+            };
+            if let Err(error) = sound {
+                log(c"warning", &format!("a queue that cannot be read: {error}"));
+                return null_mut();
+            }
+            if at_end {
+                note_arrival(io);
+                return Box::into_raw(Box::new(Value::new(queue))).cast();
             }
         }
     })

@@ -14,6 +14,7 @@ mod company;
 mod del_purge;
 mod errors;
 mod events;
+mod forged;
 mod freeing;
 mod leaving;
 mod listeners;

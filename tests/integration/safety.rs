@@ -26,7 +26,7 @@ fn the_checksum_is_the_servers() {
 }
 
 /// The payload with a checksum that fits its bytes.
-fn repaired(mut payload: Vec<u8>) -> Vec<u8> {
+pub fn repaired(mut payload: Vec<u8>) -> Vec<u8> {
     let end = payload.len() - 8;
     let crc = crc64(&payload[..end]);
     payload[end..].copy_from_slice(&crc.to_le_bytes());
@@ -34,7 +34,7 @@ fn repaired(mut payload: Vec<u8>) -> Vec<u8> {
 }
 
 /// A dump of a queue that has something of everything.
-fn dump(client: &mut Raw) -> Vec<u8> {
+pub fn dump(client: &mut Raw) -> Vec<u8> {
     for line in [
         "DEL full",
         "DQ.CFGSET full TTR 5000 ATTEMPTS 3 BACKOFF 2 10 20 MAXLEN 100 DEADLEN 9 DEDUPE 60000 MAXRESERVED 50 RATE 1000 1000",
@@ -59,8 +59,13 @@ fn dump(client: &mut Raw) -> Vec<u8> {
 }
 
 /// A DUMP payload of these effects: what the type's rdb_load reads, forged.
-fn forged(client: &mut Raw, effects: &[Effect<'_>]) -> Vec<u8> {
+pub fn forged(client: &mut Raw, effects: &[Effect<'_>]) -> Vec<u8> {
     let real = dump(client);
+    wrapped(&real, &encoded(effects))
+}
+
+/// A DUMP payload around these bytes, with head and foot of a real one.
+pub fn wrapped(real: &[u8], chunk: &[u8]) -> Vec<u8> {
     // Type 7 (a module's), then the module's 64-bit number: 0x81 and eight bytes.
     let mut payload = real[..10].to_vec();
     let string = |payload: &mut Vec<u8>, bytes: &[u8]| {
@@ -68,14 +73,14 @@ fn forged(client: &mut Raw, effects: &[Effect<'_>]) -> Vec<u8> {
         payload.extend((bytes.len() as u32).to_be_bytes());
         payload.extend(bytes);
     };
-    string(&mut payload, &encoded(effects));
+    string(&mut payload, chunk);
     string(&mut payload, b"");
     payload.push(0); // the module's end
     payload.extend(&real[real.len() - 10..]);
     repaired(payload)
 }
 
-fn encoded(effects: &[Effect<'_>]) -> Vec<u8> {
+pub fn encoded(effects: &[Effect<'_>]) -> Vec<u8> {
     let mut bytes = vec![EFFECTS_VERSION];
     effects.iter().for_each(|effect| encode(effect, &mut bytes));
     bytes
@@ -90,7 +95,7 @@ fn terms() -> Terms<'static> {
     }
 }
 
-fn stored(id: &[u8], seq: u64, due: u64, place: Place, life: Life) -> Effect<'_> {
+pub fn stored(id: &[u8], seq: u64, due: u64, place: Place, life: Life) -> Effect<'_> {
     let payload = b"x";
     Effect::Stored {
         id,
@@ -103,13 +108,13 @@ fn stored(id: &[u8], seq: u64, due: u64, place: Place, life: Life) -> Effect<'_>
     }
 }
 
-fn restore(client: &mut Raw, key: &[u8], payload: &[u8]) -> Reply {
+pub fn restore(client: &mut Raw, key: &[u8], payload: &[u8]) -> Reply {
     client.call(&[b"RESTORE", key, b"0", payload, b"REPLACE"])
 }
 
 /// The server goes on, in all that it does: memory, file, replica.
 #[track_caller]
-fn is_well(server: &Server, replica: &Server) {
+pub fn is_well(server: &Server, replica: &Server) {
     let mut client = server.raw();
     client.says("DEL well", "0");
     client.says("DQ.ADD well a x", "'a'");
