@@ -123,6 +123,9 @@ impl Store {
         bytes.extend_from_slice(job.id);
         bytes.extend_from_slice(job.payload);
         self.job_bytes += allocated(bytes.len());
+        if shared.is_none() {
+            self.job_bytes += own_bytes(job.terms);
+        }
         let handle = self.slots.insert(bytes.into_boxed_slice());
         self.table.insert(self.hasher.hash_one(job.id), handle);
         handle
@@ -140,7 +143,9 @@ impl Store {
         let indexed = self.table.remove(hash, handle);
         debug_assert!(indexed);
         if word0 & HAS_RARE != 0 {
-            self.rares.remove((word0 & DUE_BITS) as u32);
+            let rare = self.rares.remove((word0 & DUE_BITS) as u32);
+            let own = rare.and_then(|rare| rare.terms);
+            self.job_bytes -= own.map_or(0, |own| own_bytes(&own));
         }
         if word0 & OWN_TERMS == 0 {
             self.terms.release(shared);
@@ -268,6 +273,7 @@ impl Store {
         if word0 & HAS_RARE == 0 {
             word0 = self.with_rare(word0, word0 & DUE_BITS, Life::default());
         }
+        self.job_bytes += own_bytes(&terms);
         if let Some(rare) = self.rare_mut(word0) {
             rare.terms = Some(Box::new(terms));
         }
@@ -322,6 +328,17 @@ impl Store {
                 self.slots.len()
             ));
         }
+        let own = |handle| {
+            let own = self.rare(handle).and_then(|rare| rare.terms.as_ref());
+            own.map_or(0, |own| own_bytes(own))
+        };
+        let handles = self.table.handles();
+        let bytes: usize = handles
+            .map(|handle| allocated(self.bytes(handle).len()) + own(handle))
+            .sum();
+        if bytes != self.job_bytes {
+            return Err(format!("{} bytes counted, {bytes} there", self.job_bytes));
+        }
         if self.slots.len() == 0 && (self.job_bytes != 0 || self.rares.len() != 0) {
             return Err("an empty store that counts memory".into());
         }
@@ -341,6 +358,11 @@ pub fn allocated(len: usize) -> usize {
             len.next_multiple_of(step.max(16))
         }
     }
+}
+
+/// Terms that a job does not share.
+fn own_bytes(terms: &Terms<'_>) -> usize {
+    allocated(size_of::<Terms<'_>>()) + allocated(size_of_val(&*terms.backoff_ms))
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {

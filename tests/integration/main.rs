@@ -19,6 +19,7 @@ mod freeing;
 mod leaving;
 mod listeners;
 mod look;
+mod memory;
 mod nack_touch;
 mod order;
 mod pop;
