@@ -1,5 +1,6 @@
 //! The ids that DEDUPE remembers, each until an instant.
 
+use super::relocate::{move_boxed, Mover};
 use super::skiplist::Skiplist;
 use super::slab::Slab;
 use super::store::allocated;
@@ -121,6 +122,17 @@ impl Memory {
     /// Frees about `count` ids of a memory that is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
         self.ids.shed(count) || self.table.shed(count) || self.by_until.shed(count)
+    }
+
+    /// The ids, their index or their order: see [`super::relocate`].
+    pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        match part {
+            0 => self
+                .ids
+                .relocate(from, mover, |entry, mover| move_boxed(&mut entry.id, mover)),
+            1 => self.table.relocate(from, mover),
+            _ => self.by_until.relocate(from, mover),
+        }
     }
 
     pub fn memory_bytes(&self) -> usize {

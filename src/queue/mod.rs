@@ -23,6 +23,7 @@ pub mod job;
 pub mod look;
 mod memory;
 mod rate;
+pub mod relocate;
 pub mod remains;
 pub mod remove;
 pub mod reschedule;

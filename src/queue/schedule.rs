@@ -6,6 +6,7 @@
 //! those that are not due. Thus nothing moves when a due comes, however many come at once.
 
 use super::job::Handle;
+use super::relocate::Mover;
 use super::skiplist::{ReadyKey, Skiplist};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
@@ -176,6 +177,16 @@ impl Schedule {
             || ranked
                 .as_mut()
                 .is_some_and(|ranked| ranked.by_due.shed(count) || ranked.by_rank.shed(count))
+    }
+
+    /// One of the three lists: see [`super::relocate`].
+    pub fn relocate(&mut self, list: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        match (list, &mut self.ranked) {
+            (0, _) => self.plain.relocate(from, mover),
+            (1, Some(ranked)) => ranked.by_due.relocate(from, mover),
+            (_, Some(ranked)) => ranked.by_rank.relocate(from, mover),
+            (_, None) => None,
+        }
     }
 
     pub fn memory_bytes(&self) -> usize {

@@ -41,6 +41,7 @@
 
 mod check;
 mod level;
+mod relocate;
 
 use level::{rank, Level, Node};
 use std::array;

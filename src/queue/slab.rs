@@ -9,6 +9,8 @@
 //!   open:     the segments that have room, the next to fill last
 //! ```
 
+use super::relocate::{move_vec, Mover, STEP};
+
 const SEGMENT_BITS: u32 = 10;
 const SEGMENT_LEN: usize = 1 << SEGMENT_BITS;
 const NONE: u32 = u32::MAX;
@@ -150,6 +152,32 @@ impl<T> Slab<T> {
             Entry::Full(value) => Some(value),
             Entry::Vacant(_) => None,
         }
+    }
+
+    /// Moves the next few entries, and what `visit` moves of theirs; the number to go on from.
+    pub fn relocate<M: Mover>(
+        &mut self,
+        from: u32,
+        mover: &mut M,
+        visit: impl Fn(&mut T, &mut M),
+    ) -> Option<u32> {
+        let number = from >> SEGMENT_BITS;
+        let segment = self.segments.get_mut(number as usize)?;
+        let first = from as usize & (SEGMENT_LEN - 1);
+        if first == 0 {
+            move_vec(&mut segment.entries, mover);
+        }
+        let behind = segment.entries.iter_mut().skip(first);
+        for entry in behind.take(STEP as usize) {
+            if let Entry::Full(value) = entry {
+                visit(value, mover);
+            }
+        }
+        let next = first + STEP as usize;
+        if next < segment.entries.len() {
+            return Some(from + STEP);
+        }
+        Some((number + 1) << SEGMENT_BITS)
     }
 
     /// Frees about `count` values of a slab that is not used any more; false at the end.

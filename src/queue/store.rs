@@ -18,6 +18,7 @@
 //! payload say all about them.
 
 use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
+use super::relocate::{move_boxed, Mover};
 use super::slab::Slab;
 use super::table::IdTable;
 use super::terms::TermsPool;
@@ -303,6 +304,15 @@ impl Store {
     /// Frees about `count` jobs of a store that is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
         self.slots.shed(count) || self.rares.shed(count) || self.table.shed(count)
+    }
+
+    /// See [`super::relocate`].
+    pub fn relocate_jobs(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        self.slots.relocate(from, mover, move_boxed)
+    }
+
+    pub fn relocate_index(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        self.table.relocate(from, mover)
     }
 
     /// One step of a scan over all jobs: see [`IdTable::scan`].

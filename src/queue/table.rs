@@ -46,6 +46,7 @@
 //! that stays throughout is visited by the one call whose interval has its rank. A cursor holds
 //! under the same seed. Every number is safe as a cursor; it strictly rises, so every scan ends.
 
+use super::relocate::{move_vec, Mover, STEP};
 use std::hint::select_unpredictable;
 
 /// Shards of a page: decides how much is copied when a page or the list of pages grows.
@@ -218,6 +219,19 @@ impl IdTable {
             }
         }
         true
+    }
+
+    /// Moves the next few shards; the number to go on from. See [`super::relocate`].
+    pub fn relocate(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        let page = self.pages.get_mut(from as usize / PAGE)?;
+        let first = from as usize % PAGE;
+        if first == 0 {
+            move_vec(page, mover);
+        }
+        for shard in page.iter_mut().skip(first).take(STEP as usize) {
+            move_vec(shard, mover);
+        }
+        Some(from + STEP)
     }
 
     /// Bytes on the heap.

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod command_info;
 pub mod config;
 pub mod deadlines;
+mod defrag;
 pub mod events;
 pub mod ffi;
 pub mod foreign;

@@ -1,5 +1,6 @@
 //! The data type `dq-queue1`: what the server asks of a queue's value.
 
+use super::defrag::defrag;
 use super::ffi::{api, bytes_of, guarded, log, Ctx, RawString};
 use super::keyspace::Value;
 use super::{attention, clock, deadlines, graveyard, propagate};
@@ -32,7 +33,7 @@ const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
     free_effort: None,
     unlink: None,
     copy: None,
-    defrag: None,
+    defrag: Some(defrag),
     mem_usage2: Some(mem_usage),
     free_effort2: Some(free_effort),
     unlink2: Some(unlink),

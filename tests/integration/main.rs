@@ -11,6 +11,7 @@ mod add;
 mod atomic;
 mod bpop_contract;
 mod company;
+mod defrag;
 mod del_purge;
 mod errors;
 mod events;

@@ -1,0 +1,196 @@
+//! Moving what a queue has allocated, a few allocations at a time: active defragmentation, by which the
+//! server empties pages that are nearly empty.
+//!
+//! The queue hands out each of its arrays by value and takes back what it gets, which is the same array,
+//! perhaps at another place. So nothing here depends on addresses, and whoever owns the memory decides
+//! what moves.
+//!
+//! ```text
+//!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory
+//! ```
+//!
+//! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number
+//! is safe. What is moved twice, or missed because it came behind the cursor, waits for the next round.
+//! Ghosts are left alone: they are about to go.
+
+use super::Queue;
+
+/// Decides what moves, and for how long.
+pub trait Mover {
+    /// The same array, with the same capacity; perhaps elsewhere.
+    fn moved<T>(&mut self, array: Vec<T>) -> Vec<T>;
+
+    /// Whether the rest is for another time. Asked every few allocations.
+    fn is_late(&mut self) -> bool;
+}
+
+/// Numbers looked at between two questions for the time: a few microseconds.
+pub(super) const STEP: u32 = 32;
+
+pub(super) fn move_vec<T>(array: &mut Vec<T>, mover: &mut impl Mover) {
+    *array = mover.moved(std::mem::take(array));
+}
+
+pub(super) fn move_boxed(bytes: &mut Box<[u8]>, mover: &mut impl Mover) {
+    // Neither way copies: the capacity is the length.
+    *bytes = mover
+        .moved(Vec::from(std::mem::take(bytes)))
+        .into_boxed_slice();
+}
+
+const PARTS: u64 = 11;
+
+impl Queue {
+    /// Goes on from a cursor that this has returned, or from 0, until it is late. Returns 0 at the end.
+    pub fn relocate(&mut self, cursor: u64, mover: &mut impl Mover) -> u64 {
+        let (mut part, mut from) = (cursor & 15, (cursor >> 4) as u32);
+        while part < PARTS {
+            match self.relocate_some(part, from, mover) {
+                Some(next) => from = next,
+                None => (part, from) = (part + 1, 0),
+            }
+            if part < PARTS && mover.is_late() {
+                return u64::from(from) << 4 | part;
+            }
+        }
+        0
+    }
+
+    /// Up to [`STEP`] numbers of a part; the next one, none at its end.
+    fn relocate_some(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        match part {
+            0 => self.jobs.relocate_jobs(from, mover),
+            1 => self.jobs.relocate_index(from, mover),
+            2..=4 => self.schedule.relocate(part - 2, from, mover),
+            5 => self.reserved.relocate(from, mover),
+            6 => self.dead.relocate(from, mover),
+            7 => self.expiring.relocate(from, mover),
+            _ => self.memory.relocate(part - 8, from, mover),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::add::{Add, When};
+    use crate::queue::clock::{Mint, Now};
+    use crate::queue::deliver::Pop;
+    use crate::queue::effect::Effects;
+    use crate::queue::settings::SettingsChange;
+    use crate::queue::HashSeed;
+
+    /// Moves everything, and is late after so many arrays.
+    struct Everything {
+        arrays: usize,
+        bytes: usize,
+        patience: usize,
+    }
+
+    impl Everything {
+        fn new(patience: usize) -> Self {
+            Everything {
+                arrays: 0,
+                bytes: 0,
+                patience,
+            }
+        }
+    }
+
+    impl Mover for Everything {
+        fn moved<T>(&mut self, array: Vec<T>) -> Vec<T> {
+            self.arrays += usize::from(array.capacity() > 0);
+            self.bytes += array.capacity() * size_of::<T>();
+            let mut copy = Vec::with_capacity(array.capacity());
+            copy.extend(array);
+            copy
+        }
+
+        fn is_late(&mut self) -> bool {
+            self.arrays >= self.patience
+        }
+    }
+
+    /// Many jobs of all kinds, and ids that are remembered.
+    fn queue() -> Queue {
+        let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+        let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
+        let change = SettingsChange {
+            dedupe_ms: Some(60_000),
+            ..SettingsChange::default()
+        };
+        queue.configure_with(&change, now, &mut out).unwrap();
+        for number in 0..30_000u64 {
+            let id = number.to_string();
+            let add = Add {
+                when: When::Delay(number % 3 * (number % 5000)),
+                priority: (number % 4) as i32 / 3,
+                ttl_ms: number.is_multiple_of(7).then_some(90_000),
+                ..Add::new(Some(id.as_bytes()), b"some payload")
+            };
+            queue.add(&add, now, &mut mint, &mut out).unwrap();
+            if number % 5 == 0 {
+                let pop = Pop {
+                    count: 1,
+                    id: None,
+                    ttr_ms: None,
+                    noack: number % 2 == 0,
+                };
+                queue.pop(&pop, now, &mut mint, &mut out, |_| ());
+            }
+        }
+        queue
+    }
+
+    fn digest(queue: &Queue) -> Vec<u8> {
+        let mut all = Vec::new();
+        queue.digest(&mut |bytes| all.extend(bytes));
+        all
+    }
+
+    #[test]
+    fn everything_is_moved_once_and_nothing_else_changes() {
+        let mut queue = queue();
+        let (before, bytes) = (digest(&queue), queue.memory_bytes());
+        let mut whole = Everything::new(usize::MAX);
+        assert_eq!(queue.relocate(0, &mut whole), 0);
+        queue.check_invariants().unwrap();
+        assert!(digest(&queue) == before);
+        assert_eq!(queue.memory_bytes(), bytes);
+        // Rare parts lie in large arrays, which no allocator moves; nothing else may be left out.
+        assert!(
+            whole.bytes * 10 > bytes * 7,
+            "{} of {bytes} bytes",
+            whole.bytes
+        );
+        // In small steps, the same.
+        let (mut cursor, mut rounds, mut arrays) = (0, 0, 0);
+        loop {
+            let mut some = Everything::new(10);
+            cursor = queue.relocate(cursor, &mut some);
+            assert!(some.arrays <= 10 + 2 * STEP as usize + 1);
+            (rounds, arrays) = (rounds + 1, arrays + some.arrays);
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!(arrays, whole.arrays);
+        assert!(rounds > 100);
+        queue.check_invariants().unwrap();
+        assert!(digest(&queue) == before);
+    }
+
+    #[test]
+    fn every_number_is_safe_as_a_cursor() {
+        let mut queue = queue();
+        let before = digest(&queue);
+        for part in 0..16 {
+            for from in [0, 1, 31, 511, 512, 1023, 1025, 1 << 20, u64::from(u32::MAX)] {
+                queue.relocate(from << 4 | part, &mut Everything::new(100));
+            }
+        }
+        queue.relocate(u64::MAX, &mut Everything::new(1));
+        queue.check_invariants().unwrap();
+        assert!(digest(&queue) == before);
+    }
+}
