@@ -70,9 +70,9 @@ pub struct Generator {
 }
 
 impl Generator {
-    pub fn new(seed: u64, shape: Shape) -> Self {
+    pub fn new(rng: Rng, shape: Shape) -> Self {
         Generator {
-            rng: Rng::new(seed),
+            rng,
             shape,
             now_us: shape.start_ms * 1000,
             recent: Recent::default(),

@@ -7,11 +7,14 @@
 mod audit;
 mod canaries;
 mod compare;
+mod corpus;
 mod exhaustive;
 mod follow;
 mod generate;
+mod hostile;
 mod master;
 mod model;
+mod moved;
 mod op;
 mod rng;
 mod run;

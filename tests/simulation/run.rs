@@ -2,11 +2,13 @@
 
 use crate::audit::{Audit, Dues, LongScan};
 use crate::compare::{compare, equal, Before};
-use crate::follow::{new_queue, same, snapshot, Follower, Log};
+use crate::follow::{digest, new_queue, same, snapshot, Follower, Log};
 use crate::generate::{Generator, Shape};
 use crate::master::Call;
 use crate::model::{Fault, Model};
+use crate::moved::Defrag;
 use crate::op::{Id, Op, Reply};
+use crate::rng::Rng;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::effect::{Effect, Effects, Event};
 use dq::queue::job::State;
@@ -57,10 +59,20 @@ pub struct Run {
     log: Log,
     audit: Audit,
     scan: LongScan,
+    defrag: Defrag,
 }
 
 impl Run {
     pub fn new(seed: u64, shape: Shape, sabotage: Sabotage) -> Self {
+        Self::by(Rng::new(seed), seed, shape, sabotage)
+    }
+
+    /// All is chosen by the bytes of a fuzzer.
+    pub fn of_bytes(bytes: &[u8], shape: Shape, sabotage: Sabotage) -> Self {
+        Self::by(Rng::of_bytes(bytes), 0, shape, sabotage)
+    }
+
+    fn by(rng: Rng, seed: u64, shape: Shape, sabotage: Sabotage) -> Self {
         let fault = match sabotage {
             Sabotage::Model(fault) => fault,
             _ => Fault::None,
@@ -71,7 +83,7 @@ impl Run {
             shape,
             sabotage,
             wild: !shape.modelled || unmodelled,
-            generator: Generator::new(seed, shape),
+            generator: Generator::new(rng, shape),
             queue: new_queue(seed),
             mint: Mint::new(),
             out: Effects::default(),
@@ -82,12 +94,17 @@ impl Run {
             log: Log::default(),
             audit: Audit::default(),
             scan: LongScan::default(),
+            defrag: Defrag::default(),
         }
     }
 
-    /// So many operations; the first mismatch, told with all that is needed to see it again.
+    /// So many operations, or as many as there are bytes to choose by; the first mismatch, told with
+    /// all that is needed to see it again.
     pub fn steps(&mut self, steps: u64) -> Result<(), String> {
         (0..steps).try_for_each(|step| {
+            if self.generator.rng.is_spent() {
+                return Ok(());
+            }
             let (name, seed) = (self.shape.name, self.seed);
             self.step(step).map_err(|what| {
                 let now_us = self.generator.now_us;
@@ -302,9 +319,9 @@ impl Run {
         self.tell_followers()
     }
 
-    /// A restart, a failover, a copy, a new replica, a rewritten log.
+    /// A restart, a failover, a copy, a new replica, a rewritten log, a defragmentation.
     fn incident(&mut self) -> Result<(), String> {
-        match self.generator.rng.below(6) {
+        match self.generator.rng.below(7) {
             0 => self.restart(),
             1 => self.fail_over(),
             2 => self.copy(),
@@ -316,6 +333,13 @@ impl Run {
             4 => {
                 self.log.rewrite(&self.queue);
                 Ok(())
+            }
+            5 => {
+                let before = digest(&self.queue);
+                let patience = self.generator.rng.within(1, 20);
+                self.defrag.step(&mut self.queue, patience);
+                self.queue.check_invariants()?;
+                equal("the data moved", digest(&self.queue), before)
             }
             _ => {
                 let replayed = self.log.replay(self.seed + 3)?;

@@ -1,0 +1,141 @@
+//! The fuzzer's harnesses over its committed corpus, and over that corpus damaged at random: what can be
+//! run without a fuzzer. `make fuzz` goes on from there.
+
+use crate::hostile::{dump, effects, furnished_dumps, operations, Broken};
+use crate::rng::Rng;
+use crate::run::Sabotage;
+use std::fs;
+use std::path::PathBuf;
+
+/// What the fuzzer found worth keeping, by file name.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "fuzz", "corpus", target]
+        .iter()
+        .collect();
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|file| file.expect("a file").path())
+        .collect();
+    files.sort();
+    assert!(files.len() > 10, "hardly a corpus: {}", folder.display());
+    let read = |file| fs::read(file).expect("a file that can be read");
+    files.iter().map(read).collect()
+}
+
+/// Some bytes changed, put in or taken out; now and then the tail of another input in place of its own.
+fn damaged(bytes: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..rng.within(1, 6) {
+        let at = rng.below(bytes.len() as u64 + 1) as usize;
+        match rng.below(8) {
+            0 => bytes.truncate(at),
+            1 => {
+                let other = rng.pick(others);
+                bytes.truncate(at);
+                bytes.extend(&other[rng.below(other.len() as u64 + 1) as usize..]);
+            }
+            2 => bytes.insert(at, rng.next() as u8),
+            kind => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = match kind {
+                        3 => byte.wrapping_add(1),
+                        4 => *rng.pick(&[0, 1, 0x7f, 0x80, 0xff]),
+                        5 => rng.next() as u8,
+                        _ => *byte ^ 1 << rng.below(8),
+                    };
+                }
+            }
+        }
+    }
+    bytes
+}
+
+/// The first error over a corpus, each input as it is and so often damaged.
+fn first_error(
+    inputs: &[Vec<u8>],
+    times: u64,
+    mut harness: impl FnMut(&[u8]) -> Result<(), String>,
+) -> Option<String> {
+    let mut rng = Rng::new(0xf022);
+    for input in inputs {
+        for round in 0..=times {
+            let bytes = match round {
+                0 => input.clone(),
+                _ => damaged(input, inputs, &mut rng),
+            };
+            if let Err(what) = harness(&bytes) {
+                return Some(format!("{what}\nby the bytes \"{}\"", bytes.escape_ascii()));
+            }
+        }
+    }
+    None
+}
+
+#[track_caller]
+fn holds(error: Option<String>) {
+    if let Some(error) = error {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn dumps_from_anybody() {
+    let inputs = [corpus("dump"), furnished_dumps()].concat();
+    holds(first_error(&inputs, 40, |bytes| {
+        dump(bytes, Broken::Nothing)
+    }));
+}
+
+#[test]
+fn effects_from_anybody() {
+    let inputs = corpus("effects");
+    holds(first_error(&inputs, 40, |bytes| {
+        effects(bytes, Broken::Nothing)
+    }));
+}
+
+#[test]
+fn operations_by_bytes() {
+    let inputs = corpus("operations");
+    holds(first_error(&inputs, 10, |bytes| {
+        operations(bytes, Sabotage::Nothing)
+    }));
+}
+
+/// The same inputs must notice what is wrong on purpose.
+#[test]
+fn the_corpus_notices() {
+    let noticed = |error: Option<String>, by: &str| {
+        let error = error.unwrap_or_else(|| panic!("nothing is noticed: {by}"));
+        let right = by.split('|').any(|by| error.contains(by));
+        assert!(right, "noticed otherwise: {error}");
+    };
+    let (dumps, effect_lists) = (corpus("dump"), corpus("effects"));
+    let of_dumps = |broken| first_error(&dumps, 0, |bytes| dump(bytes, broken));
+    noticed(
+        of_dumps(Broken::Truncated),
+        "what was written and read differs",
+    );
+    noticed(
+        of_dumps(Broken::FollowerDeaf),
+        "the follower differs|is refused",
+    );
+    let deaf = first_error(&effect_lists, 0, |bytes| {
+        effects(bytes, Broken::FollowerDeaf)
+    });
+    noticed(deaf, "the follower differs|is refused");
+    let histories = corpus("operations");
+    for (sabotage, by) in [
+        (Sabotage::ReplicaMisses, "replica differs"),
+        (Sabotage::HiddenChange, "changed, but no effects"),
+        (
+            Sabotage::Model(crate::model::Fault::EarlyByOneMs),
+            "the reply",
+        ),
+    ] {
+        noticed(
+            first_error(&histories, 0, |bytes| operations(bytes, sabotage)),
+            by,
+        );
+    }
+}

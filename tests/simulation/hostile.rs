@@ -1,0 +1,322 @@
+//! Bytes that may be anybody's, given to the codec and to the queue: what a fuzzer calls, and the test
+//! over its corpus (see `corpus`). An error is a bug; bytes that are refused are none.
+
+use crate::follow::{new_queue, same, snapshot, Follower};
+use crate::generate::Shape;
+use crate::master::Call;
+use crate::op::{AddOp, Id, NackOp, Op, PopOp, Reply};
+use crate::run::{Run, Sabotage};
+use crate::shapes;
+use dq::queue::add::{Condition, When};
+use dq::queue::clock::{Mint, Now};
+use dq::queue::deliver::NackKind;
+use dq::queue::effect::{decode, Effects};
+use dq::queue::job::{State, INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
+use dq::queue::settings::{Rate, SettingsChange};
+use dq::queue::Queue;
+
+/// An operation of a history takes some ten bytes; what lies behind so many operations is cut.
+const STEPS: u64 = 2000;
+
+const SHAPES: [Shape; 8] = [
+    shapes::FEW_IDS,
+    shapes::TWO_IDS,
+    shapes::LIMITS,
+    shapes::PRIORITIES,
+    shapes::STEPS_BACK,
+    shapes::WILD_CLOCK,
+    shapes::FIRST_INSTANTS,
+    shapes::LAST_INSTANTS,
+];
+
+/// A history: the first byte names the shape, the others are the choices of operations and of the clock.
+/// Master, model, replica and log must agree.
+pub fn operations(bytes: &[u8], sabotage: Sabotage) -> Result<(), String> {
+    let Some((first, rest)) = bytes.split_first() else {
+        return Ok(());
+    };
+    let shape = SHAPES[*first as usize % SHAPES.len()];
+    Run::of_bytes(rest, shape, sabotage).steps(STEPS)
+}
+
+/// What a harness is to get wrong, to prove that it is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    Nothing,
+    /// What is read back lacks the last effect.
+    Truncated,
+    /// The follower does not bear the first thing that happens.
+    FollowerDeaf,
+}
+
+/// A dump: what is taken must be sound, be the same written and read again, and go on as any queue does.
+pub fn dump(bytes: &[u8], broken: Broken) -> Result<(), String> {
+    let mut taken = Follower::new(1);
+    if taken.carry_out(bytes).is_err() || is_refused_from_a_client(&taken.queue) {
+        return Ok(());
+    }
+    taken.queue.check_invariants()?;
+    let mut written = snapshot(&taken.queue);
+    if broken == Broken::Truncated {
+        cut_last(&mut written);
+    }
+    let read = Follower::of_snapshot(2, Mint::new(), &written)?;
+    same("what was written and read", &taken.queue, &read.queue)?;
+    same("a copy", &taken.queue, &taken.queue.copied())?;
+    work(taken, read, broken)
+}
+
+/// Effects from a master, on queues that hold something: the first byte names the queue. Each effect is
+/// carried out or changes nothing, and everybody who is in the same state does the same.
+pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
+    let Some((first, rest)) = bytes.split_first() else {
+        return Ok(());
+    };
+    let mut here = furnished(*first);
+    let mut there = Follower::of_snapshot(2, here.mint, &snapshot(&here.queue))?;
+    for (number, effect) in decode(rest).map_while(Result::ok).enumerate() {
+        if here.queue.apply(&effect).is_err() {
+            // It must have changed nothing: so it need not come to the other.
+            break;
+        }
+        let taken = there.queue.apply(&effect);
+        taken.map_err(|error| format!("{effect:?} is taken here, and there {error}"))?;
+        there.queue.bury(1);
+        if number % 8 == 0 {
+            here.queue.check_invariants()?;
+        }
+    }
+    here.queue.check_invariants()?;
+    here.queue.take_remains();
+    if is_refused_from_a_client(&here.queue) {
+        return Ok(());
+    }
+    same("the follower", &here.queue, &there.queue)?;
+    work(here, there, broken)
+}
+
+/// What the server does not take from a client: numbers that nothing could count on from, or that two
+/// jobs share.
+fn is_refused_from_a_client(queue: &Queue) -> bool {
+    queue.token_floor() >> TOKEN_MS_SHIFT > INSTANT_MAX / 2
+        || queue.order_floor() > SEQ_MAX / 2
+        || !queue.has_distinct_numbers()
+}
+
+fn cut_last(chunks: &mut [Vec<u8>]) {
+    if let Some(last) = chunks.last_mut() {
+        let end = (1..last.len())
+            .rev()
+            .find(|&end| decode(&last[..end]).all(|effect| effect.is_ok()));
+        last.truncate(end.unwrap_or(last.len()));
+    }
+}
+
+/// Everything that may be asked of a queue, at instants around those that it holds; the follower is told
+/// nothing but effects.
+fn work(mut here: Follower, mut there: Follower, broken: Broken) -> Result<(), String> {
+    let mut deaf = broken == Broken::FollowerDeaf;
+    let mut out = Effects::default();
+    for now in instants(&here.queue) {
+        for op in everything(&ids(&here.queue, now)) {
+            out.clear();
+            let call = Call {
+                queue: &mut here.queue,
+                now,
+                mint: &mut here.mint,
+                out: &mut out,
+            };
+            let reply = call.execute(&op);
+            let told = |what: String| format!("{what}\nafter {op:?} -> {reply:?} at {now:?}");
+            here.queue.check_invariants().map_err(told)?;
+            here.queue.take_remains();
+            if !out.is_empty() && !std::mem::take(&mut deaf) {
+                there.carry_out(out.bytes()).map_err(told)?;
+            }
+            look(&here.queue, &reply, now);
+        }
+        same("the follower", &here.queue, &there.queue)?;
+    }
+    Ok(())
+}
+
+/// In no order: the clock may step back.
+fn instants(queue: &Queue) -> Vec<Now> {
+    let now = Now::from_ms(1_700_000_000_000);
+    let next = [
+        queue.next_event(),
+        queue.next_delivery(now, true),
+        queue.next_due(Now::from_ms(0)),
+    ];
+    let mut instants: Vec<Now> = next.into_iter().flatten().map(Now::from_ms).collect();
+    instants.extend([now, Now::from_ms(INSTANT_MAX), Now::from_ms(0)]);
+    instants
+}
+
+fn ids(queue: &Queue, now: Now) -> Vec<Id> {
+    let (mut ids, mut cursor) = (vec![b"new".to_vec()], 0);
+    while ids.len() < 4 {
+        cursor = queue.scan(cursor, now, |view| ids.push(view.id.to_vec()));
+        if cursor == 0 {
+            break;
+        }
+    }
+    ids.truncate(4);
+    ids
+}
+
+fn everything(ids: &[Id]) -> Vec<Op> {
+    let pop = |count| PopOp {
+        count,
+        id: None,
+        ttr: None,
+        noack: false,
+    };
+    let mut ops = vec![Op::Settle(3), Op::Pop(pop(2))];
+    for id in ids.iter().cloned() {
+        ops.push(Op::Touch {
+            id: id.clone(),
+            token: None,
+            ttr: None,
+        });
+        ops.push(Op::Nack(NackOp {
+            id: id.clone(),
+            token: None,
+            delay: None,
+            priority: Some(-1),
+            kind: NackKind::Fail,
+        }));
+        ops.push(Op::Reschedule {
+            id: id.clone(),
+            when: When::Delay(1),
+        });
+        ops.push(Op::Kick(id.clone()));
+        ops.push(Op::Add(AddOp {
+            id: Some(id),
+            payload: b"again".to_vec(),
+            condition: Condition::New,
+            when: Some(When::Delay(0)),
+            priority: 0,
+            ttr: None,
+            server_ttr: 1000,
+            attempts: None,
+            backoff: None,
+            ttl: Some(1),
+        }));
+    }
+    ops.extend([
+        Op::KickOldest(2),
+        Op::Pause(Some(5)),
+        Op::Resume,
+        Op::Purge(Some(State::Delayed)),
+        Op::Pop(PopOp {
+            noack: true,
+            ..pop(3)
+        }),
+        Op::Settle(usize::MAX),
+    ]);
+    ops
+}
+
+/// Nothing that only looks may fail, whatever the queue holds.
+fn look(queue: &Queue, reply: &Reply, now: Now) {
+    if let Reply::Jobs(jobs) = reply {
+        jobs.iter().for_each(|job| drop(queue.get(&job.id, now)));
+    }
+    let counted: usize = State::ALL
+        .map(|state| queue.len(Some(state), now))
+        .iter()
+        .sum();
+    assert!(counted >= queue.len(None, now));
+    assert!(queue.memory_bytes() > 0);
+    queue.summary(now);
+}
+
+/// A queue with something in it, by a byte: see `FURNITURE`.
+fn furnished(which: u8) -> Follower {
+    let mut queue = Follower::new(u64::from(which));
+    let mut out = Effects::default();
+    let history = FURNITURE[which as usize % FURNITURE.len()];
+    // Seven operations for each byte of the history, so that lists have more than one node.
+    for (number, &byte) in history.iter().cycle().take(history.len() * 7).enumerate() {
+        let call = Call {
+            queue: &mut queue.queue,
+            now: Now::from_ms(1_700_000_000_000 + number as u64),
+            mint: &mut queue.mint,
+            out: &mut out,
+        };
+        call.execute(&furnish(byte, number));
+    }
+    queue.queue.take_remains();
+    queue
+}
+
+/// a: ready, d: delayed, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
+/// z: purged.
+const FURNITURE: [&[u8]; 7] = [
+    b"",
+    b"aaad",
+    b"adptr",
+    b"lartk",
+    b"aaxxt",
+    b"aaaaaaadddddddz",
+    b"pppdptrrrxz",
+];
+
+fn furnish(byte: u8, number: usize) -> Op {
+    let id = number.to_string().into_bytes();
+    match byte {
+        b'r' => Op::Pop(PopOp {
+            count: 1,
+            id: None,
+            ttr: Some(50),
+            noack: false,
+        }),
+        b'k' => Op::Pop(PopOp {
+            count: 1,
+            id: None,
+            ttr: None,
+            noack: true,
+        }),
+        b'x' => Op::Nack(NackOp {
+            id: (number % 3).to_string().into_bytes(),
+            token: None,
+            delay: None,
+            priority: None,
+            kind: NackKind::Fatal,
+        }),
+        b'l' => Op::Configure(SettingsChange {
+            dedupe_ms: Some(1000),
+            dead_len: Some(3),
+            max_reserved: Some(5),
+            rate: Some(Some(Rate {
+                count: 9,
+                window_ms: 5,
+            })),
+            ..SettingsChange::default()
+        }),
+        b'z' => Op::Purge(Some(State::Ready)),
+        _ => Op::Add(AddOp {
+            id: Some(id),
+            payload: vec![byte; number % 5],
+            condition: Condition::New,
+            when: (byte == b'd').then_some(When::Delay(60_000)),
+            priority: if byte == b'p' {
+                number as i32 % 3 - 1
+            } else {
+                0
+            },
+            ttr: None,
+            server_ttr: 60_000,
+            attempts: Some(2),
+            backoff: None,
+            ttl: (byte == b't').then_some(90_000),
+        }),
+    }
+}
+
+/// Dumps to begin a corpus with: of all that [`effects`] is played on.
+pub fn furnished_dumps() -> Vec<Vec<u8>> {
+    let all = (0..FURNITURE.len() as u8).map(|which| snapshot(&furnished(which).queue).concat());
+    all.chain([snapshot(&new_queue(1)).concat()]).collect()
+}
