@@ -5,43 +5,14 @@
 set -eu
 cd "$(dirname "$0")/.."
 servers=$PWD/target/servers
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+apt=$servers/apt
+. tools/debian.sh
 
 # --- Debian's packages: downloaded with a private apt (own lists, nothing counted as installed, so that
 # all libraries come along, the C library too), unpacked, and run by the loader that came with them.
 
-private_apt() {
-    apt-get -qq -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-        -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null \
-        -o Dir::State="$apt/state" -o Dir::State::Status="$apt/status" -o Dir::Cache="$apt/cache" \
-        -o APT::Default-Release= -o APT::Sandbox::User="$(id -un)" "$@"
-}
-
-# Where this system gets Debian's packages.
-system_mirror() {
-    apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep '/debian/*$' | head -n 1
-}
-
-prepare_apt() {
-    apt=$servers/apt
-    [ ! -e "$apt/ready" ] || return 0
-    if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
-        echo "needs apt-get and dpkg-deb, so Debian or Ubuntu" >&2
-        return 1
-    fi
-    [ -e $keyring ] || { echo "needs the package debian-archive-keyring" >&2; return 1; }
-    mirror=${DEBIAN_MIRROR:-$(system_mirror)}
-    [ -n "$mirror" ] || { echo "the system has no source of Debian's packages; set DEBIAN_MIRROR" >&2; return 1; }
-    mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
-    : >"$apt/status"
-    for suite in trixie bookworm bookworm-backports; do
-        echo "deb [signed-by=$keyring] $mirror $suite main"
-    done >"$apt/sources.list"
-    private_apt update && : >"$apt/ready"
-}
-
 from_debian() { # packages...
-    prepare_apt || return 1
+    prepare_apt "deb trixie" "deb bookworm" "deb bookworm-backports" || return 1
     rm -rf "$folder" "$apt/cache/archives"
     mkdir -p "$folder/root" "$apt/cache/archives/partial"
     private_apt -y --no-install-recommends --download-only install "$@" || return 1
