@@ -14,6 +14,9 @@ MODULE := $(TARGET)/release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
 # without the module; those that need a server start one that loads $(MODULE).
 TEST = DQ_MODULE='$(MODULE)' $(CARGO) test --no-default-features
 
+# Servers built by tools/built-servers.sh.
+BUILT = $(CURDIR)/target/built
+
 # In a target folder of its own: in the other one each run would have the module built anew.
 BENCH = DQ_MODULE='$(MODULE)' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
 	$(CARGO) bench -q --no-default-features --bench bench --
@@ -123,6 +126,29 @@ bench-quick: ## less of it, in under two minutes
 	@$(CARGO) build --release
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --quick $(ONLY)
 
+fuzz: ## fuzzes the queue, SECONDS=60 for each target (with a nightly compiler)
+	@tools/setup.sh cargo cc fuzz
+	@tools/fuzz.sh $(or $(SECONDS),60)
+
+asan: ## the tests that need a server, on a Redis with AddressSanitizer (built first)
+	@tools/setup.sh cargo cc libclang source
+	@tools/built-servers.sh asan
+	@$(CARGO) build --release
+	@ASAN_OPTIONS=allocator_may_return_null=1 DQ_SERVER='$(BUILT)/redis-asan/redis-server' \
+		$(TEST) --test integration
+
+valgrind: ## random traffic under valgrind's memcheck; any report of the module fails
+	@tools/setup.sh cargo cc libclang server valgrind
+	@tools/valgrind-check.sh canary
+	@$(CARGO) build --release
+	@tools/valgrind.sh "$$(tools/server.sh)" '$(MODULE)' $(CARGO) test -q --no-default-features --test integration ending
+
+defrag: ## active defragmentation, on a Redis with the jemalloc that it needs (built first)
+	@tools/setup.sh cargo cc libclang source
+	@tools/built-servers.sh defrag
+	@$(CARGO) build --release
+	@DQ_SERVER='$(BUILT)/redis-defrag/redis-server' $(TEST) --test integration defrag -- --nocapture
+
 servers: ## Redis 8.0, Valkey 8.0 and 9.1 under target/servers, for test-all
 	@tools/setup.sh fetch
 	@tools/servers.sh
@@ -168,6 +194,6 @@ test-metrics: ## alerts and dashboard, with a real redis_exporter and Prometheus
 
 clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
-	rm -rf target/servers
+	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients test-import test-metrics bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients test-import test-metrics bench-core bench-opponents bench-page bench-check fuzz asan valgrind defrag clean

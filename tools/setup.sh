@@ -1,7 +1,7 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
 #   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node go java rust
-#   beanstalkd prometheus
+#   beanstalkd prometheus source fuzz valgrind
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -67,6 +67,17 @@ has_prometheus() { # with promtool and redis_exporter
     command -v redis_exporter >/dev/null || command -v prometheus-redis-exporter >/dev/null
 }
 
+has_source() { # to build Debian's source packages
+    command -v dpkg-source >/dev/null && command -v make >/dev/null
+}
+
+has_fuzz() { # a nightly compiler, cargo-fuzz (here or in target/tools), and C++ for libFuzzer
+    "$CARGO" +nightly --version >/dev/null 2>&1 && command -v c++ >/dev/null &&
+        { [ -x target/tools/bin/cargo-fuzz ] || command -v cargo-fuzz >/dev/null; }
+}
+
+has_valgrind() { command -v valgrind >/dev/null; }
+
 # --- how to get it
 
 manager() {
@@ -84,6 +95,10 @@ packages() { # need -> packages
         apt-get:cc) echo gcc libc6-dev ;;
         apt-get:libclang) echo libclang-dev ;;
         apt-get:server) echo redis-tools ;;
+        apt-get:source) echo dpkg-dev make debian-archive-keyring ;;
+        apt-get:fuzz) command -v c++ >/dev/null || echo g++ ;;
+        dnf:fuzz) command -v c++ >/dev/null || echo gcc-c++ ;;
+        apt-get:valgrind | dnf:valgrind | pacman:valgrind) echo valgrind ;;
         apt-get:fetch | apt-get:python) echo python3 python3-venv ca-certificates ;;
         apt-get:node) # NodeSource's package has npm in it, and bears no other
             if apt-cache show --no-all-versions nodejs 2>/dev/null | grep -q '^Provides:.*npm'; then
@@ -128,6 +143,9 @@ by_hand() { # need -> what to get where no package manager helps
         python) echo "python3 with its venv module, or with redis-py" ;;
         beanstalkd) echo "beanstalkd: see https://beanstalkd.github.io" ;;
         prometheus) echo "prometheus with promtool, and redis_exporter" ;;
+        source) echo "Debian or Ubuntu, with dpkg-dev and make" ;;
+        fuzz) echo "a nightly toolchain (rustup toolchain install nightly), cargo-fuzz, a C++ compiler" ;;
+        valgrind) echo "valgrind" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
     esac
 }
@@ -187,6 +205,11 @@ fi
 for need in $lacking; do
     if [ "$need" = lint ] && command -v rustup >/dev/null; then
         rustup component add clippy rustfmt || true
+    fi
+    if [ "$need" = fuzz ]; then
+        "$CARGO" +nightly --version >/dev/null 2>&1 || ! command -v rustup >/dev/null ||
+            rustup toolchain install nightly --profile minimal || true
+        "$CARGO" install -q --locked --root target/tools cargo-fuzz || true
     fi
     # What the system offers may be too old (Redis 6 on Ubuntu 22.04), or nothing at all.
     if [ "$need" = server ] && ! has_server; then
