@@ -7,7 +7,7 @@ use crate::memory::for_all;
 use crate::scene::{Lines, Scene};
 use crate::support::{poll, skipped, wait_until, Raw, Server, PATIENCE};
 
-const JOBS: usize = 60_000;
+const JOBS: usize = 120_000;
 
 /// A server whose defragmentation can be switched on, and on small heaps.
 fn server() -> Option<(Server, Server)> {
@@ -45,7 +45,8 @@ fn leave_holes(client: &mut Raw, key: &str) {
         client,
         "DQ.ADD KEY c@ payload-of-a-job-? PRIORITY @ DELAY 9@",
     );
-    let script = "for n = 0, ARGV[1] - 1 do if n % 4 > 0 then \
+    // At random: pages that are all equally full would not be worth moving.
+    let script = "for n = 0, ARGV[1] - 1 do if math.random(4) > 1 then \
         redis.call('DQ.ACK', KEYS[1], 'l' .. n) \
         redis.call('DQ.DEL', KEYS[1], 'a' .. n, 'b' .. n, 'c' .. n) end end";
     let count = (JOBS / 4).to_string();
@@ -76,13 +77,13 @@ fn fragmented_queues_are_moved_together() {
     for_all(&mut client, 200, "DQ.ADD small:@ a payload-?");
     let digest = server.digest();
     let before = fragmentation(&server);
-    assert!(before > 1.5, "hardly fragmented: {before}");
+    assert!(before > 1.3, "hardly fragmented: {before}");
     // It does not get better by itself.
     let better = |by: f64| fragmentation(&server) - 1.0 < (before - 1.0) * by;
     assert!(poll(Duration::from_secs(1), || better(0.9).then_some(())).is_none());
     client.says("CONFIG SET activedefrag yes", "+OK");
     let start = Instant::now();
-    wait_until("pages are full again", PATIENCE * 4, || better(0.4));
+    wait_until("pages are full again", PATIENCE * 2, || better(0.5));
     println!(
         "{before} -> {} in {:?}",
         fragmentation(&server),
@@ -106,17 +107,22 @@ fn traffic_goes_on_meanwhile() {
     client.says("CONFIG SET active-defrag-max-scan-fields 1", "+OK");
     client.says("CONFIG SET activedefrag yes", "+OK");
     for (round, removal) in ["DEL", "DQ.PURGE", "RENAME"].into_iter().enumerate() {
-        leave_holes(&mut client, "q");
+        leave_holes(&mut client, "big");
         let mut traffic = crate::traffic::Traffic::new(&server, 7 + round as u64);
         let start = server.number("stats", "active_defrag_hits");
-        wait_until("much has moved under traffic", PATIENCE * 4, || {
-            traffic.run(100);
-            server.number("stats", "active_defrag_hits") > start + 3000
+        wait_until("much has moved under traffic", PATIENCE * 2, || {
+            // On small queues, which come and go; and on the large one.
+            traffic.run(50);
+            client.run("DQ.POP big COUNT 5 NOACK");
+            client.run("DQ.ADD big * a-payload PRIORITY -2");
+            client.run("DQ.POP big TTR 20");
+            client.run("DQ.PURGE big DEAD");
+            server.number("stats", "active_defrag_hits") > start + 1000
         });
         client.run(&match removal {
-            "DEL" => "DEL q".to_owned(),
-            "DQ.PURGE" => "DQ.PURGE q ALL".to_owned(),
-            _ => "RENAME q elsewhere".to_owned(),
+            "DEL" => "DEL big".to_owned(),
+            "DQ.PURGE" => "DQ.PURGE big ALL".to_owned(),
+            _ => "RENAME big elsewhere".to_owned(),
         });
         traffic.run(500);
         server.assert_followed_by(&[&replica]);

@@ -1,8 +1,9 @@
 //! A whole life with a good end: what memory checkers look at. `make asan` and `make valgrind` run it on
 //! servers that are checked, where the end tells of leaks.
 
+use crate::memory::is_sanitized;
 use crate::scene::Lines;
-use crate::support::{wait_until, Server, PATIENCE};
+use crate::support::{skipped, wait_until, Server, PATIENCE};
 use crate::traffic::Traffic;
 
 #[test]
@@ -40,4 +41,26 @@ fn nothing_is_left_at_the_end() {
     Traffic::new(&server, 9).run(200);
     server.stop();
     server.assert_no_crash();
+}
+
+/// The end of a checked server tells of leaks indeed: the server has a command that leaks.
+#[test]
+fn a_leak_is_noticed() {
+    let mut server = Server::start();
+    if !is_sanitized(&server) {
+        return skipped("the server is not built with AddressSanitizer");
+    }
+    let mut client = server.raw();
+    for number in 0..20 {
+        client.says(
+            &format!("DEBUG LEAK a-string-that-nobody-frees-{number}"),
+            "+OK",
+        );
+    }
+    server.stop();
+    let crash = server.crash().unwrap_or_default();
+    assert!(crash.contains("LeakSanitizer"), "{}", server.log());
+    let _ = std::fs::remove_dir_all(server.folder());
+    // It takes a crash for a failure, and here it is none.
+    std::mem::forget(server);
 }

@@ -42,7 +42,7 @@ pub fn for_all(client: &mut Raw, count: usize, line: &str) {
 }
 
 /// AddressSanitizer keeps what is freed for a while.
-fn is_sanitized(server: &Server) -> bool {
+pub fn is_sanitized(server: &Server) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", server.pid()));
     maps.is_ok_and(|maps| maps.contains("libasan"))
 }

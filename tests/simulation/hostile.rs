@@ -221,7 +221,9 @@ fn everything(ids: &[Id]) -> Vec<Op> {
 /// Nothing that only looks may fail, whatever the queue holds.
 fn look(queue: &Queue, reply: &Reply, now: Now) {
     if let Reply::Jobs(jobs) = reply {
-        jobs.iter().for_each(|job| drop(queue.get(&job.id, now)));
+        for job in jobs {
+            let _ = queue.get(&job.id, now);
+        }
     }
     let counted: usize = State::ALL
         .map(|state| queue.len(Some(state), now))
