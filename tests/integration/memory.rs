@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::scene::{let_pass, Lines, Scene};
-use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
+use crate::support::{skipped, wait_until, Raw, Reply, Server, PATIENCE};
 
 const ROUNDS: usize = 10;
 /// Buffers of clients and the like: little against a few megabytes of jobs.
@@ -132,6 +132,12 @@ fn memory_usage_tells_the_truth() {
     let mut told = Vec::new();
     for (shape, lines) in SHAPES {
         let server = Server::start();
+        if !server
+            .info("memory", "mem_allocator")
+            .starts_with("jemalloc")
+        {
+            return skipped("MEMORY USAGE reckons with the sizes of jemalloc");
+        }
         let mut client = server.raw();
         // Warm, as above.
         for line in lines {
