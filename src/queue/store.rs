@@ -339,7 +339,9 @@ impl Store {
             ));
         }
         let own = |handle| {
-            let own = self.rare(handle).and_then(|rare| rare.terms.as_ref());
+            let own = self
+                .rare(word(self.bytes(handle), 0))
+                .and_then(|rare| rare.terms.as_ref());
             own.map_or(0, |own| own_bytes(own))
         };
         let handles = self.table.handles();
