@@ -3,6 +3,8 @@
 //!
 //! `DQ_SEED=n` runs that seed alone, `DQ_SOAK_SECONDS=n` goes on with new seeds for so long (`make soak`).
 
+// Without the numbers that fuzzers give it.
+#[allow(dead_code)]
 #[path = "../simulation/rng.rs"]
 mod rng;
 #[path = "../support/mod.rs"]
