@@ -5,7 +5,6 @@
 CARGO ?= $(shell command -v cargo || echo $(HOME)/.cargo/bin/cargo)
 HOST ?= 127.0.0.1
 PORT ?= 6379
-SECONDS ?= 600
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 MODULE := $(TARGET)/release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
@@ -33,9 +32,12 @@ OPPONENTS := $(TARGET)/opponents
 export CARGO
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
-	@echo "Settings: PORT=6380 (run), DQ_SERVER=path/to/redis-server (run, test, demo), SERVERS='paths' (test-all),"
-	@echo "PREFIX=/usr/local (install, uninstall)"
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p; s/^# --- \(.*\)/\n\1:/p' Makefile | awk -F '\t' 'NF < 2 { print; next } { printf "%-24s %s\n", $$1, $$2 }'
+	@echo
+	@echo "Settings: DQ_SERVER=path/to/redis-server (all that starts one), SERVERS='paths' (test-all), HOST=, PORT= (run, top),"
+	@echo "PREFIX=/usr/local (install, uninstall), SECONDS= (soak, fuzz)"
+
+# --- Using it
 
 run: ## a server with the module on port 6379, in the foreground, data in ./data
 	@tools/port.sh $(PORT)
@@ -43,36 +45,16 @@ run: ## a server with the module on port 6379, in the foreground, data in ./data
 	@$(CARGO) build --release
 	@exec tools/run.sh $(PORT) '$(MODULE)'
 
-test: ## all tests; those that need a server run against DQ_SERVER, or the system's
-	@tools/setup.sh cargo cc libclang server
-	@$(CARGO) build --release
-	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
-	DQ_SERVER=$$server $(TEST)
-
-top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS='--help'
-	@tools/setup.sh cargo cc
-	@$(TOP) build --release $(if $(TLS),--features tls)
-	@exec '$(TARGET)/top/release/dq-top' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
-
-test-top: ## its tests, against DQ_SERVER or the system's
-	@tools/setup.sh cargo cc libclang server
-	@$(CARGO) build --release
-	@DQ_SERVER=$$(tools/server.sh) && export DQ_SERVER DQ_MODULE='$(MODULE)' && \
-	$(TOP) test --release
-
-# Mostly these tests wait, so more of them run at a time than there are processors.
-test-clients: ## the examples and libraries of other languages: Python, Node, Go, Java, Rust
-	@tools/setup.sh cargo cc libclang server
-	@$(CARGO) build --release
-	@DQ_CLIENTS='$(TARGET)/clients' tests/clients/prepare.sh
-	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
-	DQ_SERVER=$$server DQ_CLIENTS='$(TARGET)/clients' $(TEST) --test clients -- --include-ignored --test-threads=8
-
 demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server die on the way
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
 	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && \
 	DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" examples/order_timeout.py
+
+top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS='--help'
+	@tools/setup.sh cargo cc
+	@$(TOP) build --release $(if $(TLS),--features tls)
+	@exec '$(TARGET)/top/release/dq-top' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
 
 build: ## the module, target/release/libdq.so
 	@tools/setup.sh cargo cc libclang
@@ -86,6 +68,66 @@ install: ## the module, without symbols, into PREFIX/lib/redis/modules; DESTDIR=
 uninstall: ## takes it away again
 	@tools/install.sh -u '$(MODULE)' '$(MODULE_FOLDER)' '$(DESTDIR)'
 
+# --- Tests
+
+test: ## all tests; those that need a server run against DQ_SERVER, or the system's
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
+	DQ_SERVER=$$server $(TEST)
+
+# TESTS: fewer of them.
+test-all: ## the tests that need a server, against each one found
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@failed=; \
+	for server in $(or $(SERVERS),$$(tools/server.sh all)); do \
+		echo "Tests against $$("$$server" --version)"; \
+		DQ_SERVER=$$server $(TEST) $(addprefix --test ,$(or $(TESTS),integration crash cluster docs)) || failed="$$failed $$server"; \
+	done; \
+	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
+
+servers: ## Redis 8.0, Valkey 8.0 and 9.1 under target/servers, for test-all
+	@tools/setup.sh fetch
+	@tools/servers.sh
+
+# Mostly these tests wait, so more of them run at a time than there are processors.
+test-clients: ## the examples and libraries of other languages: Python, Node, Go, Java, Rust
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@DQ_CLIENTS='$(TARGET)/clients' tests/clients/prepare.sh
+	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
+	DQ_SERVER=$$server DQ_CLIENTS='$(TARGET)/clients' $(TEST) --test clients -- --include-ignored --test-threads=8
+
+test-recipes: ## docs/recipes.md and `make install`, against DQ_SERVER, or the system's
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && for tests in recipes install; do \
+		DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" -B -m unittest discover -s tests/$$tests || exit 1; \
+	done
+
+test-import: ## dq-import, on what BullMQ, Redisson and beanstalkd themselves made
+	@tools/setup.sh cargo cc libclang server
+	@[ -z "$$CI" ] || tools/setup.sh java node beanstalkd
+	@$(CARGO) build --release
+	@tools/dq-import/tests/real/prepare.sh '$(TARGET)/import/real'
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \
+	DQ_IMPORT_REAL='$(TARGET)/import/real' CARGO_TARGET_DIR='$(TARGET)/import' \
+	$(CARGO) test --manifest-path tools/dq-import/Cargo.toml
+
+test-metrics: ## alerts and dashboard, with a real redis_exporter and Prometheus
+	@tools/setup.sh cargo cc libclang server python
+	@[ -z "$$CI" ] || tools/setup.sh prometheus
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && python=$$(tools/python.sh grafana_foundation_sdk) && \
+	DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" tools/metrics/test.py
+
+test-top: ## dq-top, in a terminal of its own against real servers
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@DQ_SERVER=$$(tools/server.sh) && export DQ_SERVER DQ_MODULE='$(MODULE)' && \
+	$(TOP) test --release
+
 lint: ## formatting and clippy; a warning is an error
 	@tools/setup.sh cargo cc libclang lint
 	$(CARGO) fmt --check
@@ -93,40 +135,18 @@ lint: ## formatting and clippy; a warning is an error
 	$(CARGO) clippy --all-targets --no-default-features -- -D warnings
 	$(TOP) fmt --check
 	$(TOP) clippy --all-targets -- -D warnings
-
 	$(CARGO) fmt --check --manifest-path tools/dq-import/Cargo.toml
 	CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) clippy --manifest-path tools/dq-import/Cargo.toml --all-targets -- -D warnings
 
-bench: ## all figures: bench-core, then bench-opponents; ONLY="wake idle": some of bench-core
-	@$(MAKE) --no-print-directory bench-core
-	$(if $(ONLY),,@$(MAKE) --no-print-directory bench-opponents)
+# --- Tests that take long, or servers built for them
 
-bench-core: ## our goals, against a sorted set and scripts
+soak: ## crashes and the simulation with new seeds, for SECONDS=600
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
-	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) $(ONLY)
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \
+	tools/soak.sh $(or $(SECONDS),600) $(CARGO) test --no-default-features
 
-bench-opponents: ## dq, Celery, BullMQ, asynq, Redisson, beanstalkd; ONLY="adds celery", QUICK=1
-	@tools/setup.sh cargo cc libclang server
-	@$(CARGO) build --release
-	@tools/opponents.sh '$(OPPONENTS)'
-	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
-		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --only $(ONLY)
-
-bench-page: ## docs/benchmarks.md and its plots anew from the figures of the last make bench
-	@tools/setup.sh python
-	@python=$$(tools/python.sh matplotlib) && PYTHONDONTWRITEBYTECODE=1 "$$python" benches/page/page.py '$(TARGET)/bench'
-
-bench-check: ## docs/benchmarks.md says what its figures say; and the checks of what measures
-	@tools/setup.sh python
-	@PYTHONDONTWRITEBYTECODE=1 python3 benches/page/test_page.py
-
-bench-quick: ## less of it, in under two minutes
-	@tools/setup.sh cargo cc libclang server
-	@$(CARGO) build --release
-	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --quick $(ONLY)
-
-fuzz: ## fuzzes the queue, SECONDS=60 for each target (with a nightly compiler)
+fuzz: ## fuzzes the queue, for SECONDS=60 each target (with a nightly compiler)
 	@tools/setup.sh cargo cc fuzz
 	@tools/fuzz.sh $(or $(SECONDS),60)
 
@@ -149,51 +169,47 @@ defrag: ## active defragmentation, on a Redis with the jemalloc that it needs (b
 	@$(CARGO) build --release
 	@DQ_SERVER='$(BUILT)/redis-defrag/redis-server' $(TEST) --test integration defrag -- --nocapture
 
-servers: ## Redis 8.0, Valkey 8.0 and 9.1 under target/servers, for test-all
-	@tools/setup.sh fetch
-	@tools/servers.sh
+mutants: ## changes the queue in a thousand ways, each of which its tests should notice; SHARD=5/14: a part of them
+	@tools/setup.sh cargo cc
+	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-mutants
+	@mkdir -p '$(TARGET)/mutants'
+	@DQ_SIM_STEPS=3000 $(CARGO) mutants --no-default-features -f 'src/queue/**' -e src/queue/skiplist/check.rs \
+		-E 'memory_bytes|check_invariants|fn check' -o '$(TARGET)/mutants' --profile test --timeout 150 \
+		$(if $(SHARD),--shard $(SHARD)) -- --lib --test simulation
 
-test-all: ## the tests that need a server, against each one found
+# --- Figures
+
+bench: ## all figures: bench-core, then bench-opponents; ONLY="wake idle": some of bench-core
+	@$(MAKE) --no-print-directory bench-core
+	$(if $(ONLY),,@$(MAKE) --no-print-directory bench-opponents)
+
+bench-quick: ## less of it, in under two minutes
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
-	@failed=; \
-	for server in $(or $(SERVERS),$$(tools/server.sh all)); do \
-		echo "Tests against $$("$$server" --version)"; \
-		DQ_SERVER=$$server $(TEST) --test integration --test crash --test cluster --test docs || failed="$$failed $$server"; \
-	done; \
-	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --quick $(ONLY)
 
-test-recipes: ## docs/recipes.md and `make install`, against DQ_SERVER, or the system's
-	@tools/setup.sh cargo cc libclang server python
-	@$(CARGO) build --release
-	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && for tests in recipes install; do \
-		DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" -B -m unittest discover -s tests/$$tests || exit 1; \
-	done
-
-soak: ## crashes and the simulation with new seeds for so long: SECONDS=600
+bench-core: ## our goals, against a sorted set and scripts
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
-	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \
-	tools/soak.sh $(SECONDS) $(CARGO) test --no-default-features
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) $(ONLY)
 
-test-import: ## dq-import, on what BullMQ, Redisson and beanstalkd themselves made
+bench-opponents: ## dq, Celery, BullMQ, asynq, Redisson, beanstalkd; ONLY="adds celery", QUICK=1
 	@tools/setup.sh cargo cc libclang server
-	@[ -z "$$CI" ] || tools/setup.sh java node beanstalkd
 	@$(CARGO) build --release
-	@tools/dq-import/tests/real/prepare.sh '$(TARGET)/import/real'
-	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \
-	DQ_IMPORT_REAL='$(TARGET)/import/real' CARGO_TARGET_DIR='$(TARGET)/import' \
-	$(CARGO) test --manifest-path tools/dq-import/Cargo.toml
+	@tools/opponents.sh '$(OPPONENTS)'
+	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
+		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --only $(ONLY)
 
-test-metrics: ## alerts and dashboard, with a real redis_exporter and Prometheus
-	@tools/setup.sh cargo cc libclang server python
-	@[ -z "$$CI" ] || tools/setup.sh prometheus
-	@$(CARGO) build --release
-	@server=$$(tools/server.sh) && python=$$(tools/python.sh grafana_foundation_sdk) && \
-	DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" tools/metrics/test.py
+bench-page: ## docs/benchmarks.md and its plots anew from the figures of the last make bench
+	@tools/setup.sh python
+	@python=$$(tools/python.sh matplotlib) && PYTHONDONTWRITEBYTECODE=1 "$$python" benches/page/page.py '$(TARGET)/bench'
+
+bench-check: ## docs/benchmarks.md says what its figures say; and the checks of what measures
+	@tools/setup.sh python
+	@PYTHONDONTWRITEBYTECODE=1 python3 benches/page/test_page.py
 
 clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run test demo build install uninstall lint bench bench-quick servers test-all test-recipes soak top test-top test-clients test-import test-metrics bench-core bench-opponents bench-page bench-check fuzz asan valgrind defrag clean
+.PHONY: help run demo top build install uninstall test test-all servers test-clients test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
