@@ -48,6 +48,8 @@ fn nothing_is_left_at_the_end() {
 fn a_leak_is_noticed() {
     let mut server = Server::start();
     if !is_sanitized(&server) {
+        // Under valgrind the log of a killed one would have no end.
+        server.stop();
         return skipped("the server is not built with AddressSanitizer");
     }
     let mut client = server.raw();
