@@ -138,11 +138,16 @@ impl Cluster {
         );
     }
 
-    /// Hands the slot over, target first.
+    /// Hands the slot over, target first, and tells the others, as `redis-cli --cluster reshard` does. Waits until
+    /// all have heard of the new epoch: a node that takes the slot next, and has not, would number its own claim
+    /// below that of the node before it, and give the slot up again, with all its keys.
     #[track_caller]
     pub fn finish_move(&self, slot: u16, from: usize, to: usize) {
         let target = self.id(to);
-        for node in [to, from] {
+        let others = (0..self.nodes.len()).filter(|node| ![to, from].contains(node));
+        let others =
+            others.filter(|&node| self.nodes[node].info("replication", "role") == "master");
+        for node in [to, from].into_iter().chain(others) {
             cmd!(
                 self.nodes[node].connect(),
                 "CLUSTER",
@@ -152,6 +157,12 @@ impl Cluster {
                 &target
             );
         }
+        wait_until("all nodes know the latest epoch", PATIENCE, || {
+            let epoch =
+                |node: &Server| cluster_info(&mut node.connect()).remove("cluster_current_epoch");
+            let epochs: Vec<_> = self.nodes.iter().map(epoch).collect();
+            epochs.iter().all(|epoch| *epoch == epochs[0])
+        });
     }
 
     /// Moves a slot with all its keys, as `redis-cli --cluster reshard` does.
