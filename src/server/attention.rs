@@ -14,6 +14,8 @@ use std::ffi::c_int;
 
 /// While clients are paused nothing may be propagated.
 const PAUSED_RETRY_MS: u64 = 10;
+/// The server redirects all who wait for slots that it gave away within a second.
+const REDIRECTED_RETRY_MS: u64 = 100;
 
 thread_local! {
     /// On a replica queues wait for their master: only waits end.
@@ -47,7 +49,7 @@ pub fn look(ctx: Ctx<'_>) {
         return;
     }
     let steps = config::timer_steps();
-    let mut left = end_waits(steps);
+    let mut left = end_waits(ctx, steps);
     if flags.is_master() && ctx.is_paused() {
         timer::look_again_in(PAUSED_RETRY_MS);
     } else if flags.is_master() {
@@ -103,12 +105,18 @@ fn rearm() {
     }
 }
 
-fn end_waits(mut steps: usize) -> usize {
+fn end_waits(ctx: Ctx<'_>, mut steps: usize) -> usize {
+    let mut redirects = foreign::Redirects::new(ctx);
     while steps > 0 {
-        let Some(taken) = waiters::take_expired(clock::now().ms()) else {
+        let now_ms = clock::now().ms();
+        let Some((ticket, db, key)) = waiters::first_expired(now_ms) else {
             break;
         };
-        taken.hand(None);
+        if redirects.has(db, &key) {
+            waiters::postpone(ticket, now_ms + REDIRECTED_RETRY_MS);
+        } else if let Some(client) = waiters::take(ticket, None) {
+            client.hand(None);
+        }
         steps -= 1;
     }
     steps

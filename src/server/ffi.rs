@@ -333,6 +333,39 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// Whether the slot is on its way to this node, in a cluster. Written into the node's own line of
+    /// CLUSTER NODES, as `[93-<-` and the id of the node that it comes from.
+    pub fn imports_slot(self, slot: u16) -> bool {
+        // SAFETY: the format names a C string; the bytes are the reply's, which is freed here.
+        unsafe {
+            let reply = api!(
+                RedisModule_Call,
+                self.raw,
+                c"CLUSTER".as_ptr(),
+                c"c".as_ptr(),
+                c"NODES".as_ptr()
+            );
+            if reply.is_null() {
+                return false;
+            }
+            let mut len = 0;
+            let start = api!(RedisModule_CallReplyStringPtr, reply, &mut len);
+            let nodes: &[u8] = if start.is_null() {
+                &[]
+            } else {
+                std::slice::from_raw_parts(start.cast(), len)
+            };
+            let own = nodes
+                .split(|&byte| byte == b'\n')
+                .find(|line| line.windows(6).any(|word| word == b"myself"));
+            let mark = format!("[{slot}-<-");
+            let imports =
+                own.is_some_and(|own| own.windows(mark.len()).any(|word| word == mark.as_bytes()));
+            api!(RedisModule_FreeCallReply, reply);
+            imports
+        }
+    }
+
     /// Whether this node serves the key's slot, in a cluster: a keyed call is refused where not.
     pub fn owns_slot_of(self, key: RawString) -> bool {
         // SAFETY: the format names one module string; the reply is freed here.

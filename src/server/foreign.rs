@@ -5,6 +5,7 @@
 use super::ffi::{Ctx, OwnString};
 use super::{attention, clock, deadlines};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 
 /// Between two rounds of asking; so long may queues wait whose slot has become ours.
@@ -110,4 +111,36 @@ fn end_round(asking: &mut Asking) {
 
 fn is_ours(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> bool {
     ctx.select_db(db) && ctx.owns_slot_of(OwnString::new(name).raw())
+}
+
+/// Those who wait on keys of slots that went to another node: the server answers them with a
+/// redirection, by its cron. That may come just behind the timer, in the same turn of the event loop,
+/// in which a client whose wait the timer has ended still counts as blocked: it would be answered a
+/// second time, and take all replies that follow for those of the commands before. So such waits are
+/// not for the timer to end. Only in a slot that is being imported nobody else ends them.
+pub struct Redirects<'a> {
+    ctx: Ctx<'a>,
+    is_cluster: bool,
+    /// What is known of slots, for as long as nothing else happens.
+    slots: BTreeMap<u16, bool>,
+}
+
+impl<'a> Redirects<'a> {
+    pub fn new(ctx: Ctx<'a>) -> Self {
+        Redirects {
+            ctx,
+            is_cluster: ctx.flags().is_cluster(),
+            slots: BTreeMap::new(),
+        }
+    }
+
+    pub fn has(&mut self, db: c_int, key: &[u8]) -> bool {
+        if !self.is_cluster {
+            return false;
+        }
+        let ctx = self.ctx;
+        let slot = ctx.slot_of(OwnString::new(key).raw());
+        let is_redirected = || !is_ours(ctx, db, key) && !ctx.imports_slot(slot);
+        *self.slots.entry(slot).or_insert_with(is_redirected)
+    }
 }

@@ -275,15 +275,24 @@ pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<Taken> {
     })
 }
 
-/// A client whose wait has ended.
-pub fn take_expired(now_ms: u64) -> Option<Taken> {
-    let ticket = REGISTRY.with_borrow(|registry| {
-        let first = registry.by_until.first();
-        first
-            .filter(|(until, _)| *until <= now_ms)
-            .map(|&(_, ticket)| ticket)
-    })?;
-    take(ticket, None)
+/// A client whose wait has ended, and one of its keys.
+pub fn first_expired(now_ms: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
+    REGISTRY.with_borrow(|registry| {
+        let &(until, ticket) = registry.by_until.first()?;
+        let waiter = registry.waiters.get(&ticket)?;
+        (until <= now_ms).then(|| Some((ticket, waiter.db, Arc::clone(waiter.keys.first()?))))?
+    })
+}
+
+/// The wait ends later.
+pub fn postpone(ticket: u64, until: u64) {
+    REGISTRY.with_borrow_mut(|registry| {
+        if let Some(waiter) = registry.waiters.get_mut(&ticket) {
+            registry.by_until.remove(&(waiter.until, ticket));
+            waiter.until = until;
+            registry.by_until.insert((until, ticket));
+        }
+    });
 }
 
 impl Taken {

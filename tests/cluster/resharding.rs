@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::probe::packed;
 use crate::router::Guides;
 use crate::scene::{let_pass, now_ms, Delivery, Lines, Scene};
 use crate::support::cluster::Cluster;
@@ -143,6 +144,46 @@ fn waits_on_nothing_leave_nothing() {
     let reply = staying.reply();
     assert!(reply.starts_with("-MOVED "), "{reply}");
     assert_nothing_left(&cluster.nodes[from]);
+}
+
+/// The server redirects who waits for a slot that has gone, by its cron; the module ends waits, by its
+/// timer. Where both are late they come together, and the client must hear one of them.
+#[test]
+fn a_wait_that_ends_as_its_slot_goes_is_answered_once() {
+    let cluster = Cluster::start(3);
+    let from = cluster.node_of("{x}none");
+    let (slot, to) = (cluster.slot_of("{x}none"), (from + 1) % 3);
+    let mut waiting = [(); 3].map(|()| {
+        let mut client = cluster.nodes[from].waiting("DQ.BPOP {x}none 1");
+        client.begin("PING");
+        client
+    });
+    // The waits end while the server sleeps. In the turn in which it sees that, the slot goes, and
+    // a second sleep makes the cron late as well: it comes just behind the timer.
+    let (mut first, mut second) = (cluster.nodes[from].raw(), cluster.nodes[from].raw());
+    first.begin("DEBUG SLEEP 1.2");
+    let_pass(Duration::from_millis(200));
+    let gone = format!("CLUSTER SETSLOT {slot} NODE {}", cluster.id(to));
+    second.send(&[packed(&gone), packed("DEBUG SLEEP 0.2")].concat());
+    assert_eq!(first.reply(), "+OK");
+    assert_eq!([second.reply(), second.reply()], ["+OK", "+OK"]);
+    for client in &mut waiting {
+        let reply = client.reply();
+        assert!(reply == "nil*" || reply.starts_with("-MOVED "), "{reply}");
+        assert_eq!(client.reply(), "+PONG", "after {reply}");
+    }
+}
+
+/// Who was sent to a slot that is being imported waits there, and not longer than asked.
+#[test]
+fn waits_end_in_a_slot_that_comes() {
+    let cluster = Cluster::start(3);
+    let from = cluster.node_of("{x}none");
+    let (slot, to) = (cluster.slot_of("{x}none"), (from + 1) % 3);
+    cluster.begin_move(slot, from, to);
+    let mut client = cluster.nodes[to].raw();
+    client.says("ASKING", "+OK");
+    client.says("DQ.BPOP {x}none 0.05", "nil*");
 }
 
 /// Queues wander over all three masters, there and back, while jobs are added, delivered, forgotten,
