@@ -182,8 +182,16 @@ impl Raw {
             let left = patience
                 .checked_sub(start.elapsed())
                 .filter(|left| !left.is_zero())?;
+            // Long replies are not parsed anew for each piece.
+            let enough = self.received.len() + self.received.len() / 8;
             // Nothing is no end yet: the wait may have been interrupted.
             assert_ne!(self.receive(left), Some(0), "the server hung up");
+            let more = |count: &Option<usize>| count.is_some_and(|count| count > 0);
+            while self.received.len() < enough {
+                if !more(&self.receive(Duration::from_millis(1))) {
+                    break;
+                }
+            }
         }
     }
 
