@@ -34,10 +34,12 @@ class Job(NamedTuple):
 
 
 def connect(url="redis://localhost"):
+    # Ids and payloads are bytes: those that are no UTF-8 become texts from which the same bytes are sent again.
     # The socket must be more patient than DQ.BPOP (redis-py 8 gives up after 5 s if not told otherwise),
     # and redis-py must not send a command again by itself: a second DQ.BPOP would take a second job,
     # while the first waits for the end of a lease that nobody holds.
-    return redis.Redis.from_url(url, decode_responses=True, socket_timeout=WAIT_S + 10, retry=Retry(NoBackoff(), 0))
+    return redis.Redis.from_url(url, decode_responses=True, encoding_errors="surrogateescape",
+                                socket_timeout=WAIT_S + 10, retry=Retry(NoBackoff(), 0))
 
 
 def now_ms():
@@ -89,7 +91,9 @@ def work(queue, handle, stop=None, wait_s=WAIT_S):
         try:
             if job := queue.take(wait_s):
                 settle(queue, job, handle)
-        except (redis.ConnectionError, redis.TimeoutError):     # what we had comes back with its lease's end
+        except redis.RedisError as error:
+            # A lost connection, UNBLOCKED or READONLY after a failover: what we had comes back with its lease's end.
+            logging.warning("worker of %s: %r", queue.key, error)
             time.sleep(0.5)
 
 

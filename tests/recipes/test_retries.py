@@ -2,6 +2,8 @@
 
 import time
 
+import redis
+
 from support import PATIENCE_S, Recipe, at_once, wait_until
 
 import callbacks, exactly_once, locked, partner
@@ -69,6 +71,29 @@ class Callbacks(Recipe):
                 stop.set()
 
         callbacks.watch(queue, alert, stop, wait_s=1.5 * PATIENCE_S)
+
+
+class Work(Recipe):
+    def test_it_goes_on_after_a_failover(self):
+        """What a client that waits is told when its master is demoted."""
+        queue, done = self.queue(), []
+        with in_background(work, queue, lambda job: done.append(job.id)):
+            def blocked():
+                return [int(client["id"]) for client in self.db.client_list() if "b" in client["flags"]]
+
+            for id in wait_until("the worker waits", blocked):
+                self.assertEqual(self.db.client_unblock(id, error=True), 1)
+            queue.add("after")
+            self.wait_for_len(queue)
+        self.assertEqual(done, ["after"])
+
+    def test_bytes_that_are_no_text(self):
+        queue, done, raw = self.queue(), [], redis.Redis.from_url(self.server.url)
+        self.addCleanup(raw.close)
+        raw.execute_command("DQ.ADD", queue.key, b"id\xff", b"\x80\xfe")
+        with in_background(work, queue, lambda job: done.append(job.payload), wait_s=0.1):
+            self.wait_for_len(queue)
+        self.assertEqual([payload.encode(errors="surrogateescape") for payload in done], [b"\x80\xfe"])
 
 
 class Locked(Recipe):
