@@ -47,7 +47,7 @@ def handle(id, payload, token, attempt):
     heart.start()
     name = id.decode(errors="backslashreplace")
     try:
-        send(payload.decode(), attempt)
+        send(payload.decode(errors="replace"), attempt)
         failure = None
     except Exception as error:
         failure = error
@@ -57,6 +57,9 @@ def handle(id, payload, token, attempt):
     if failure:
         state = db.execute_command("DQ.NACK", QUEUE, id, "TOKEN", token)
         print(f"failed {name} (attempt {attempt}): {failure}; now {state.decode() if state else 'lost'}")
+        if state == b"ready":
+            # It has no ladder (BACKOFF): without a pause it would fail again and again, thousands of times a second.
+            time.sleep(1)
     elif db.execute_command("DQ.ACK", QUEUE, "WITHTOKENS", id, token):
         print(f"done {name} (attempt {attempt})")
     else:

@@ -47,7 +47,7 @@ async def handle(id, payload, token, attempt):
     heart = asyncio.create_task(beat(id, token))
     name = id.decode(errors="backslashreplace")
     try:
-        await send(payload.decode(), attempt)
+        await send(payload.decode(errors="replace"), attempt)
         failure = None
     except Exception as error:
         failure = error
@@ -56,6 +56,9 @@ async def handle(id, payload, token, attempt):
     if failure:
         state = await db.execute_command("DQ.NACK", QUEUE, id, "TOKEN", token)
         print(f"failed {name} (attempt {attempt}): {failure}; now {state.decode() if state else 'lost'}")
+        if state == b"ready":
+            # It has no ladder (BACKOFF): without a pause it would fail again and again, thousands of times a second.
+            await asyncio.sleep(1)
     elif await db.execute_command("DQ.ACK", QUEUE, "WITHTOKENS", id, token):
         print(f"done {name} (attempt {attempt})")
     else:
