@@ -1,5 +1,6 @@
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.net.URI;
 import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -42,9 +43,12 @@ public final class RedissonExample {
      * and send the command again.
      */
     static Redisson connect() {
+        String address = System.getenv().getOrDefault("REDIS_URL", "redis://127.0.0.1:6379");
+        String database = URI.create(address).getPath().replace("/", ""); // which Redisson ignores
         var config = new Config();
         config.useSingleServer()
-                .setAddress(System.getenv().getOrDefault("REDIS_URL", "redis://127.0.0.1:6379"))
+                .setAddress(address)
+                .setDatabase(database.isEmpty() ? 0 : Integer.parseInt(database))
                 .setTimeout((WAIT_S + 10) * 1000)
                 .setConnectionMinimumIdleSize(1);
         return (Redisson) Redisson.create(config);
