@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 
 use crate::entry::{Entry, Item, Seen};
 use crate::options::Options;
@@ -14,6 +14,8 @@ use crate::target::{Found, Target, Written};
 
 const LONGEST_ID: usize = 1024;
 const TOO_SOON: &str = "left: due sooner than --due-after";
+const BEFORE: &str = "imported before";
+const CHANGED: &str = "imported before, and changed in the source since";
 const GONE: &str =
     "imported, and GONE from the source since (an old worker had it, or it was cancelled)";
 const TAKEN: &str = "taken or changed by somebody else just now";
@@ -82,13 +84,21 @@ impl Import<'_> {
                 let (soon, entries): (Vec<_>, Vec<_>) = entries
                     .into_iter()
                     .partition(|entry| import.is_too_soon(entry));
-                soon.iter().for_each(|entry| tally.add(TOO_SOON, &entry.id));
+                for (entry, found) in soon.iter().zip(import.target.find(&soon)?) {
+                    let what = match found {
+                        Found::Missing => TOO_SOON,
+                        Found::Duplicate => outcome(found),
+                        Found::ChangedInSource => CHANGED,
+                        Found::There | Found::Finished | Found::Differs => BEFORE,
+                    };
+                    tally.add(what, &entry.id);
+                }
                 for (entry, written) in entries.iter().zip(import.target.add(&entries)?) {
                     let what = match written {
                         Written::Added => "imported",
-                        Written::Before => "imported before",
-                        Written::Duplicate => "duplicates: the queue had a job of that id",
-                        Written::Changed => "imported before, and changed in the source since",
+                        Written::Before => BEFORE,
+                        Written::Duplicate => outcome(Found::Duplicate),
+                        Written::Changed => CHANGED,
                     };
                     tally.add(what, &entry.id);
                 }
@@ -240,7 +250,9 @@ impl Import<'_> {
         tally: &mut Tally,
         mut work: impl FnMut(&mut Self, &mut Tally, Vec<Entry>) -> Result<()>,
     ) -> Result<()> {
-        let mut progress = Progress::new(what, self.source.size()?);
+        let size = self.source.size();
+        let size = size.with_context(|| self.source.title())?;
+        let mut progress = Progress::new(what, size);
         let mut seen = Seen::default();
         let mut pace = Pace::new(self.options.pace.rate);
         self.source.begin(pass)?;

@@ -24,10 +24,23 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("dq-import: {error:#}");
+            eprintln!("dq-import: {}", told(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// The error with its causes, without those that it names itself.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text += &format!(": {cause}");
+        }
+    }
+    text
 }
 
 /// Whether all is in order.
@@ -75,7 +88,16 @@ pub fn without_password(url: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::without_password;
+    use anyhow::anyhow;
+
+    use super::{told, without_password};
+
+    #[test]
+    fn no_cause_is_told_twice() {
+        let refused = || anyhow!("refused").context("connect: refused");
+        assert_eq!(told(&refused().context("host")), "host: connect: refused");
+        assert_eq!(told(&anyhow!("a").context("b")), "b: a");
+    }
 
     #[test]
     fn messages_hold_no_password() {

@@ -19,8 +19,8 @@ pub struct Options {
     /// The server with dq; the same one if not given
     #[arg(long, global = true)]
     pub to: Option<String>,
-    /// The dq queue: its key
-    #[arg(long, global = true, default_value = "")]
+    /// The dq queue: its key. Required
+    #[arg(long, global = true, default_value = "", hide_default_value = true)]
     pub queue: String,
     #[command(flatten)]
     pub mode: Mode,
@@ -47,7 +47,7 @@ pub struct Mode {
     /// others' hands (an old worker took it, or somebody cancelled it there). Without, it is only counted
     #[arg(long, global = true, requires = "delete_source")]
     pub cancel_gone: bool,
-    /// Removes the ledger: when all is done, and the source is empty or gone
+    /// Removes the ledger of this queue and source: when all is done, and the source is empty or gone
     #[arg(long, global = true, group = "mode")]
     pub forget: bool,
     /// Jobs that were imported and are no longer in the queue have been finished by workers: that is in order

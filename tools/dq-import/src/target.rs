@@ -123,6 +123,9 @@ impl Target {
 
     /// Compares: changes nothing.
     pub fn find(&mut self, entries: &[Entry]) -> Result<Vec<Found>> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut pipe = redis::pipe();
         for entry in entries {
             pipe.cmd("HGET").arg(&self.ledger).arg(&entry.id);

@@ -113,15 +113,14 @@ fn a_lost_ledger() {
 }
 
 #[test]
-fn the_wrong_kind_of_key_is_an_error() {
-    let mut world = imported();
-    cmd!(world.client, "SET", "text", "x");
-    for source in ["text", "jobs"] {
-        let output = world
-            .command(&[])
-            .args(["zset", source])
-            .output()
-            .expect("the tool runs");
-        assert_ne!(output.status.code(), Some(0));
+fn the_wrong_kind_of_key_is_an_error_that_names_it() {
+    for source in ["text", QUEUE] {
+        let mut world = World::new(&["zset", source]);
+        cmd!(world.client, "SET", "text", "x");
+        cmd!(world.client, "DQ.ADD", QUEUE, "a", "x");
+        let run = world.run(&[]);
+        assert_eq!(run.code, 2, "{}", run.text);
+        run.says(&format!("the sorted set {source}: "))
+            .says("WRONGTYPE");
     }
 }

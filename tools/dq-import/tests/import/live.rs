@@ -93,6 +93,17 @@ fn what_is_due_soon_stays_with_the_old_workers() {
     assert_eq!((world.len(), world.zcard("old")), (100, 0));
 }
 
+#[test]
+fn what_was_imported_before_goes_however_soon_it_is_due() {
+    let mut world = imported();
+    world
+        .run(&["--due-after", &(9 * HOUR_MS).to_string(), "--delete-source"])
+        .ok()
+        .counts(JOBS, "imported before")
+        .counts(JOBS, "deleted from the source,");
+    assert_eq!((world.len(), world.zcard("old")), (JOBS, 0));
+}
+
 /// Deletes while somebody changes jobs that are still there. `change` is a script that changes the job
 /// ARGV[1] if it is there, and says whether it was; none of those may be deleted.
 fn change_while_deleting(source: &[&str], change: &str) {
