@@ -56,6 +56,11 @@ top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS
 	@$(TOP) build --release $(if $(TLS),--features tls)
 	@exec '$(TARGET)/top/release/dq-top' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
 
+dq-import: ## the importer of docs/migrate.md; prints where it is
+	@tools/setup.sh cargo cc
+	@CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) build --release --manifest-path tools/dq-import/Cargo.toml
+	@echo '$(TARGET)/import/release/dq-import'
+
 build: ## the module, target/release/libdq.so
 	@tools/setup.sh cargo cc libclang
 	@$(CARGO) build --release
@@ -70,7 +75,7 @@ uninstall: ## takes it away again
 
 # --- Tests
 
-test: ## all tests; those that need a server run against DQ_SERVER, or the system's
+test: ## the module's tests; those that need a server run against DQ_SERVER, or the system's
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
 	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
@@ -212,4 +217,4 @@ clean: ## all that was built or fetched; ./data stays
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top build install uninstall test test-all servers test-clients test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
