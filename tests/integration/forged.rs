@@ -8,8 +8,8 @@ use std::time::Duration;
 use dq::queue::effect::Effect;
 use dq::queue::job::{Life, Place};
 
+use crate::payloads::{dump, forged, is_well, repaired, restore, stored, wrapped};
 use crate::probe::show;
-use crate::safety::{dump, forged, is_well, repaired, restore, stored, wrapped};
 use crate::scene::{pair, Dice, Lines};
 use crate::support::{raw, Raw, Reply, Server};
 
@@ -206,7 +206,7 @@ fn numbers_that_two_jobs_share_are_refused() {
         let applied = [
             b"DQ.APPLY".as_slice(),
             b"q",
-            &crate::safety::encoded(effects),
+            &crate::payloads::encoded(effects),
         ];
         assert_eq!(show(&client.call(&applied)) == "+OK", restored == "+OK");
         client.run("DEL q");

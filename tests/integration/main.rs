@@ -32,10 +32,14 @@ mod totals;
 mod traces;
 
 mod keyspace;
+mod payloads;
 mod persistence;
 mod replication;
+mod rules;
 mod safety;
 mod scene;
 mod timer;
 mod traffic;
 mod waiting;
+mod waiting_in_clusters;
+mod woken;
