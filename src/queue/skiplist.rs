@@ -287,13 +287,13 @@ impl<K: Key> Skiplist<K> {
         detached
     }
 
-    /// The bytes of heap asked for. Visits every node.
     /// Frees about `count` entries of a list that is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
         let nodes = count.div_ceil(NODE);
         self.bottom.shed(nodes) || self.uppers.iter_mut().any(|level| level.shed(nodes))
     }
 
+    /// The bytes of heap asked for. Visits every node.
     pub fn memory_bytes(&self) -> usize {
         let uppers: usize = self.uppers.iter().map(Level::memory_bytes).sum();
         self.bottom.memory_bytes()

@@ -4,6 +4,10 @@
 //! came with, and all of it happens on the server's main thread. [`Ctx`] and what is made from it are
 //! neither `Send` nor kept beyond the callback.
 
+mod cluster;
+
+pub use cluster::valkey;
+
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CStr};
 use std::marker::PhantomData;
@@ -29,13 +33,6 @@ pub type RawString = *mut raw::RedisModuleString;
 
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
-
-/// What `valkeymodule.h` of 9.1 has and `redismodule.h` has not.
-pub mod valkey {
-    pub const OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
-    pub const EVENT_ATOMIC_SLOT_MIGRATION: u64 = 19;
-    pub const SUBEVENT_IMPORT_COMPLETED: u64 = 4;
-}
 
 /// Runs a callback's body so that a panic, which is a bug, ends it and not the server.
 pub fn guarded<T>(what: &str, otherwise: T, body: impl FnOnce() -> T) -> T {
@@ -133,26 +130,6 @@ impl<'a> Ctx<'a> {
         }
         // SAFETY: live context.
         unsafe { api!(RedisModule_SetModuleOptions, self.raw, options as c_int) };
-    }
-
-    /// Whether modules may be asked to bear it. The number of the option may mean something else to a
-    /// server of the other family.
-    pub fn has_atomic_slot_migration(self) -> bool {
-        // SAFETY: takes no arguments; Redis 7.0 lacks it.
-        let known = unsafe { raw::RedisModule_GetModuleOptionsAll.map(|all| all()) };
-        let known = known.unwrap_or_default() as u32;
-        known & valkey::OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION != 0 && self.is_valkey()
-    }
-
-    fn is_valkey(self) -> bool {
-        // SAFETY: live context; the data are freed here, and the field's text with them.
-        unsafe {
-            let data = api!(RedisModule_GetServerInfo, self.raw, c"server".as_ptr());
-            let field = c"valkey_version".as_ptr();
-            let version = api!(RedisModule_ServerInfoGetFieldC, data, field);
-            api!(RedisModule_FreeServerInfo, self.raw, data);
-            !version.is_null()
-        }
     }
 
     /// At load. The key is the first argument; a command that asks for `getkeys-api` tells more.
@@ -310,79 +287,6 @@ impl<'a> Ctx<'a> {
     pub fn is_asked_for_keys(self) -> bool {
         // SAFETY: live context of a command.
         unsafe { api!(RedisModule_IsKeysPositionRequest, self.raw) != 0 }
-    }
-
-    /// The key's slot, in a cluster.
-    pub fn slot_of(self, key: RawString) -> u16 {
-        // SAFETY: the format names a C string and a module string; the reply is freed here.
-        unsafe {
-            let reply = api!(
-                RedisModule_Call,
-                self.raw,
-                c"CLUSTER".as_ptr(),
-                c"cs".as_ptr(),
-                c"KEYSLOT".as_ptr(),
-                key
-            );
-            if reply.is_null() {
-                return 0;
-            }
-            let slot = api!(RedisModule_CallReplyInteger, reply);
-            api!(RedisModule_FreeCallReply, reply);
-            slot.clamp(0, 16383) as u16
-        }
-    }
-
-    /// Whether the slot is on its way to this node, in a cluster. Written into the node's own line of
-    /// CLUSTER NODES, as `[93-<-` and the id of the node that it comes from.
-    pub fn imports_slot(self, slot: u16) -> bool {
-        // SAFETY: the format names a C string; the bytes are the reply's, which is freed here.
-        unsafe {
-            let reply = api!(
-                RedisModule_Call,
-                self.raw,
-                c"CLUSTER".as_ptr(),
-                c"c".as_ptr(),
-                c"NODES".as_ptr()
-            );
-            if reply.is_null() {
-                return false;
-            }
-            let mut len = 0;
-            let start = api!(RedisModule_CallReplyStringPtr, reply, &mut len);
-            let nodes: &[u8] = if start.is_null() {
-                &[]
-            } else {
-                std::slice::from_raw_parts(start.cast(), len)
-            };
-            let own = nodes
-                .split(|&byte| byte == b'\n')
-                .find(|line| line.windows(6).any(|word| word == b"myself"));
-            let mark = format!("[{slot}-<-");
-            let imports =
-                own.is_some_and(|own| own.windows(mark.len()).any(|word| word == mark.as_bytes()));
-            api!(RedisModule_FreeCallReply, reply);
-            imports
-        }
-    }
-
-    /// Whether this node serves the key's slot, in a cluster: a keyed call is refused where not.
-    pub fn owns_slot_of(self, key: RawString) -> bool {
-        // SAFETY: the format names one module string; the reply is freed here.
-        unsafe {
-            let reply = api!(
-                RedisModule_Call,
-                self.raw,
-                c"EXISTS".as_ptr(),
-                c"s".as_ptr(),
-                key
-            );
-            if reply.is_null() {
-                return false;
-            }
-            api!(RedisModule_FreeCallReply, reply);
-        }
-        true
     }
 }
 

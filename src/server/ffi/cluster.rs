@@ -1,0 +1,106 @@
+//! What clusters add to the API: whose slot it is, and Valkey's way of moving them.
+
+use super::{api, Ctx, RawString};
+use redis_module::raw;
+
+/// What `valkeymodule.h` of 9.1 has and `redismodule.h` has not.
+pub mod valkey {
+    pub const OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
+    pub const EVENT_ATOMIC_SLOT_MIGRATION: u64 = 19;
+    pub const SUBEVENT_IMPORT_COMPLETED: u64 = 4;
+}
+
+impl Ctx<'_> {
+    /// Whether modules may be asked to bear it. The number of the option may mean something else to a
+    /// server of the other family.
+    pub fn has_atomic_slot_migration(self) -> bool {
+        // SAFETY: takes no arguments; Redis 7.0 lacks it.
+        let known = unsafe { raw::RedisModule_GetModuleOptionsAll.map(|all| all()) };
+        let known = known.unwrap_or_default() as u32;
+        known & valkey::OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION != 0 && self.is_valkey()
+    }
+
+    fn is_valkey(self) -> bool {
+        // SAFETY: live context; the data are freed here, and the field's text with them.
+        unsafe {
+            let data = api!(RedisModule_GetServerInfo, self.raw, c"server".as_ptr());
+            let field = c"valkey_version".as_ptr();
+            let version = api!(RedisModule_ServerInfoGetFieldC, data, field);
+            api!(RedisModule_FreeServerInfo, self.raw, data);
+            !version.is_null()
+        }
+    }
+
+    /// The key's slot, in a cluster.
+    pub fn slot_of(self, key: RawString) -> u16 {
+        // SAFETY: the format names a C string and a module string; the reply is freed here.
+        unsafe {
+            let reply = api!(
+                RedisModule_Call,
+                self.raw,
+                c"CLUSTER".as_ptr(),
+                c"cs".as_ptr(),
+                c"KEYSLOT".as_ptr(),
+                key
+            );
+            if reply.is_null() {
+                return 0;
+            }
+            let slot = api!(RedisModule_CallReplyInteger, reply);
+            api!(RedisModule_FreeCallReply, reply);
+            slot.clamp(0, 16383) as u16
+        }
+    }
+
+    /// Whether the slot is on its way to this node, in a cluster. Written into the node's own line of
+    /// CLUSTER NODES, as `[93-<-` and the id of the node that it comes from.
+    pub fn imports_slot(self, slot: u16) -> bool {
+        // SAFETY: the format names a C string; the bytes are the reply's, which is freed here.
+        unsafe {
+            let reply = api!(
+                RedisModule_Call,
+                self.raw,
+                c"CLUSTER".as_ptr(),
+                c"c".as_ptr(),
+                c"NODES".as_ptr()
+            );
+            if reply.is_null() {
+                return false;
+            }
+            let mut len = 0;
+            let start = api!(RedisModule_CallReplyStringPtr, reply, &mut len);
+            let nodes: &[u8] = if start.is_null() {
+                &[]
+            } else {
+                std::slice::from_raw_parts(start.cast(), len)
+            };
+            let own = nodes
+                .split(|&byte| byte == b'\n')
+                .find(|line| line.windows(6).any(|word| word == b"myself"));
+            let mark = format!("[{slot}-<-");
+            let imports =
+                own.is_some_and(|own| own.windows(mark.len()).any(|word| word == mark.as_bytes()));
+            api!(RedisModule_FreeCallReply, reply);
+            imports
+        }
+    }
+
+    /// Whether this node serves the key's slot, in a cluster: a keyed call is refused where not.
+    pub fn owns_slot_of(self, key: RawString) -> bool {
+        // SAFETY: the format names one module string; the reply is freed here.
+        unsafe {
+            let reply = api!(
+                RedisModule_Call,
+                self.raw,
+                c"EXISTS".as_ptr(),
+                c"s".as_ptr(),
+                key
+            );
+            if reply.is_null() {
+                return false;
+            }
+            api!(RedisModule_FreeCallReply, reply);
+        }
+        true
+    }
+}
