@@ -39,18 +39,23 @@ pub fn exactly(args: Args<'_>, len: usize) -> Result<(), Refusal> {
 /// A decimal integer as the server itself takes one: no plus sign, no spaces, no leading zeros.
 pub fn integer(bytes: &[u8]) -> Result<i64, Refusal> {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    let canonical = match digits {
+    let leads = match digits {
         b"0" => digits.len() == bytes.len(),
-        [b'1'..=b'9', ..] => digits.iter().all(u8::is_ascii_digit),
-        _ => false,
+        [first, ..] => *first != b'0',
+        [] => false,
     };
     // As many digits as fit a u64, whatever they are.
-    if !canonical || digits.len() > 19 {
+    if !leads || digits.len() > 19 {
         return Err(out_of_range());
     }
-    let magnitude = digits
-        .iter()
-        .fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let mut magnitude = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(out_of_range());
+        }
+        magnitude = magnitude * 10 + u64::from(digit);
+    }
     let signed = if digits.len() < bytes.len() {
         0i64.checked_sub_unsigned(magnitude)
     } else {

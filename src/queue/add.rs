@@ -3,9 +3,10 @@
 use super::clock::{Mint, Now};
 use super::effect::{Effect, Effects, Event};
 use super::error::QueueError;
-use super::job::{Place, Terms, ID_MAX, INSTANT_MAX};
+use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::settle::SETTLE_BUDGET;
+use super::store::NewJob;
 use super::Queue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -91,7 +92,7 @@ impl Queue {
             self.settle(now, SETTLE_BUDGET, out);
         }
         let old = add.id.and_then(|id| self.find_settled(id, now, out));
-        let place = old.map(|handle| self.jobs.place(handle));
+        let place = old.map(|handle| self.jobs.job(handle).place());
         let refused = match add.condition {
             Condition::New => {
                 place.is_some_and(|place| place != Place::Dead)
@@ -115,7 +116,7 @@ impl Queue {
             Some(id) => Cow::Borrowed(id),
             None => Cow::Owned(self.fresh_id(now, mint, out)),
         };
-        self.commit_added(&id, add, (due, expires), old.is_some(), out);
+        self.commit_added(&id, add, (due, expires), old, out);
         Ok(Some(id))
     }
 
@@ -140,21 +141,23 @@ impl Queue {
         id: &[u8],
         add: &Add<'_>,
         (due, expires): (u64, u64),
-        replaces: bool,
+        old: Option<Handle>,
         out: &mut Effects,
     ) {
         let settings = Arc::clone(&self.settings);
-        let effect = Effect::Added {
+        let terms = add.terms(&settings);
+        out.push(&Effect::Added {
             id,
             payload: add.payload,
             due,
             expires,
-            terms: add.terms(&settings),
-        };
-        self.commit(&effect, out);
+            terms: terms.borrowed(),
+        });
+        let job = NewJob::scheduled(id, add.payload, (due, expires), &terms);
+        self.put(old, job);
         for totals in [&mut *self.totals, &mut out.totals] {
             totals.added += 1;
-            totals.deleted += u64::from(replaces);
+            totals.deleted += u64::from(old.is_some());
         }
         out.raise(Event::Add);
     }

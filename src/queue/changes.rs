@@ -4,7 +4,7 @@
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
 use super::clock::Now;
-use super::effect::{Change, Death, Effect, Effects, Removal, FOREVER};
+use super::effect::{Change, Death, Effect, Effects, FOREVER};
 use super::error::QueueError;
 use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
 use super::rate::RateWindow;
@@ -177,23 +177,20 @@ impl Queue {
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
+        self.put(old, NewJob::scheduled(id, payload, (due, expires), terms));
+        Ok(())
+    }
+
+    /// Puts a job, the last in the order of adding, in the place of an old one of its id.
+    pub(super) fn put(&mut self, old: Option<Handle>, job: NewJob<'_>) {
         if let Some(old) = old {
             self.remove(old);
         }
         self.seq += 1;
         self.insert(NewJob {
-            id,
-            payload,
             seq: self.seq,
-            due,
-            place: Place::Scheduled,
-            terms,
-            life: Life {
-                expires,
-                ..Life::default()
-            },
+            ..job
         });
-        Ok(())
     }
 
     fn apply_stored(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
@@ -258,15 +255,16 @@ impl Queue {
     }
 
     fn position(&self, handle: Handle) -> Position {
+        let job = self.jobs.job(handle);
         Position {
-            course: self.jobs.course(handle),
-            priority: self.jobs.terms(handle).priority,
+            course: job.course(),
+            priority: job.terms().priority,
         }
     }
 
     /// Whether the change is one that the job's place allows, with numbers within bounds.
     fn check_change(&self, handle: Handle, change: Change) -> Result<(), QueueError> {
-        let place = self.jobs.place(handle);
+        let place = self.jobs.job(handle).place();
         let fits = match change {
             Change::Reserved {
                 token,
@@ -303,22 +301,16 @@ impl Queue {
         out: &mut Effects,
     ) {
         debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
+        let job = self.jobs.job(handle);
         out.push(&Effect::Job {
-            id: self.jobs.id(handle),
+            id: job.id(),
             change,
         });
+        let due = change.is_delivery().then(|| job.due());
         for totals in [&mut *self.totals, &mut out.totals] {
             change.count(totals);
-            if matches!(change, Change::Reserved { .. })
-                || matches!(
-                    change,
-                    Change::Removed {
-                        cause: Removal::Popped,
-                        ..
-                    }
-                )
-            {
-                totals.lateness.record(now, self.jobs.due(handle));
+            if let Some(due) = due {
+                totals.lateness.record(now, due);
             }
         }
         change.events().iter().for_each(|&event| out.raise(event));
@@ -328,7 +320,7 @@ impl Queue {
     fn change(&mut self, handle: Handle, change: Change) {
         if let Change::Removed { remember, .. } = change {
             if remember != 0 {
-                let id = self.jobs.id(handle).to_vec();
+                let id = self.jobs.job(handle).id().to_vec();
                 let remembered = self.remember(&id, remember);
                 debug_assert!(remembered.is_ok());
             }
@@ -360,12 +352,14 @@ impl Queue {
             ghosts.linked(handle);
         }
         let jobs = &self.jobs;
-        let seq = |handle| jobs.seq(handle);
+        let seq = |handle| jobs.job(handle).seq();
         let Course { place, life, .. } = at.course;
         match place {
             Place::Scheduled => self.schedule.insert(at.standing(), handle, seq),
             Place::Reserved => self.reserved.insert(life.at, handle, seq),
-            Place::Dead => self.dead.insert(life.at, handle, |h| jobs.life(h).death),
+            Place::Dead => self
+                .dead
+                .insert(life.at, handle, |h| jobs.job(h).life().death),
         }
         if life.expires != 0 && place != Place::Reserved {
             self.expiring.insert(life.expires, handle, seq);
@@ -375,12 +369,14 @@ impl Queue {
     /// Takes a job out of the lists that its position names.
     fn unlink(&mut self, handle: Handle, at: Position) {
         let jobs = &self.jobs;
-        let seq = |handle| jobs.seq(handle);
+        let seq = |handle| jobs.job(handle).seq();
         let Course { place, life, .. } = at.course;
         let there = match place {
             Place::Scheduled => self.schedule.remove(at.standing(), handle, seq),
             Place::Reserved => self.reserved.remove(life.at, handle, seq),
-            Place::Dead => self.dead.remove(life.at, handle, |h| jobs.life(h).death),
+            Place::Dead => self
+                .dead
+                .remove(life.at, handle, |h| jobs.job(h).life().death),
         };
         debug_assert!(there, "job {handle} is not where its fields say");
         if life.expires != 0 && place != Place::Reserved {

@@ -5,6 +5,7 @@ use super::effect::{Change, Death, Effects, Removal};
 use super::error::QueueError;
 use super::job::{Handle, Place, State};
 use super::settle::SETTLE_BUDGET;
+use super::store::Course;
 use super::Queue;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,13 +144,14 @@ impl Queue {
         out: &mut Effects,
         deliver: &mut impl FnMut(Delivery<'_>),
     ) {
+        let job = self.jobs.job(handle);
         let change = if pop.noack {
             Change::Removed {
                 cause: Removal::Popped,
                 remember: self.remember_until(now),
             }
         } else {
-            let lease_ms = pop.ttr_ms.unwrap_or(self.jobs.terms(handle).ttr_ms);
+            let lease_ms = pop.ttr_ms.unwrap_or(job.terms().ttr_ms);
             Change::Reserved {
                 token: mint.next_token(now, self.token),
                 deadline: now.after_capped(lease_ms),
@@ -157,9 +159,9 @@ impl Queue {
             }
         };
         deliver(Delivery {
-            id: self.jobs.id(handle),
-            payload: self.jobs.payload(handle),
-            attempts: self.jobs.life(handle).attempts.saturating_add(1),
+            id: job.id(),
+            payload: job.payload(),
+            attempts: job.life().attempts.saturating_add(1),
             lease: match change {
                 Change::Reserved {
                     token, deadline, ..
@@ -186,7 +188,7 @@ impl Queue {
         let Some(handle) = self.find_settled(id, now, out) else {
             return false;
         };
-        if !claim.fits(self.jobs.life(handle).token) {
+        if !claim.fits(self.jobs.job(handle).life().token) {
             return false;
         }
         let change = Change::Removed {
@@ -212,8 +214,8 @@ impl Queue {
         let Some(handle) = self.find_settled(nack.id, now, out) else {
             return Ok(None);
         };
-        let life = self.jobs.life(handle);
-        if !nack.claim.fits(life.token) || self.jobs.place(handle) == Place::Dead {
+        let Course { place, life, .. } = self.jobs.job(handle).course();
+        if !nack.claim.fits(life.token) || place == Place::Dead {
             return Ok(None);
         }
         if life.expires != 0 && life.expires <= now.ms() {
@@ -232,8 +234,10 @@ impl Queue {
     }
 
     fn nacked(&self, handle: Handle, nack: &Nack<'_>, asked: Option<u64>, now: Now) -> Change {
-        let terms = self.jobs.terms(handle);
-        let attempts = self.jobs.life(handle).attempts;
+        let job = self.jobs.job(handle);
+        let terms = job.terms();
+        let Course { due, life, .. } = job.course();
+        let attempts = life.attempts;
         let priority = nack.priority.unwrap_or(terms.priority);
         let died = Change::Died {
             at: now.ms(),
@@ -248,7 +252,7 @@ impl Queue {
                 attempts,
             },
             NackKind::Silent => Change::Nacked {
-                due: asked.unwrap_or(self.jobs.due(handle)),
+                due: asked.unwrap_or(due),
                 priority,
                 attempts: attempts.saturating_sub(1),
             },
@@ -265,8 +269,8 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<u64> {
         let handle = self.find_settled(id, now, out)?;
-        let life = self.jobs.life(handle);
-        if self.jobs.place(handle) != Place::Reserved || !claim.fits(life.token) {
+        let Course { place, life, .. } = self.jobs.job(handle).course();
+        if place != Place::Reserved || !claim.fits(life.token) {
             return None;
         }
         let lease_ms = ttr_ms.unwrap_or(life.lease_ms);

@@ -217,6 +217,16 @@ impl Change {
         }
     }
 
+    /// Whether a consumer gets the job by it.
+    pub(super) fn is_delivery(self) -> bool {
+        let popped = |cause| cause == Removal::Popped;
+        match self {
+            Change::Reserved { .. } => true,
+            Change::Removed { cause, .. } => popped(cause),
+            _ => false,
+        }
+    }
+
     pub(super) fn count(self, totals: &mut Totals) {
         match self {
             Change::Reserved { .. } => totals.delivered += 1,
@@ -265,11 +275,16 @@ pub struct Effects {
 const BUFFER_KEPT: usize = 64 * 1024;
 
 impl Effects {
+    /// In line, so that what nobody hears of is not even put together.
+    #[inline]
     pub fn push(&mut self, effect: &Effect<'_>) {
         self.any = true;
-        if self.unheard {
-            return;
+        if !self.unheard {
+            self.append(effect);
         }
+    }
+
+    fn append(&mut self, effect: &Effect<'_>) {
         if self.bytes.is_empty() {
             self.bytes.push(EFFECTS_VERSION);
         }

@@ -81,11 +81,10 @@ impl Queue {
     }
 
     pub(super) fn is_ghost(&self, handle: Handle) -> bool {
-        let place = || self.jobs.place(handle);
+        let job = || self.jobs.job(handle);
         let is_of = |ghosts: &Ghosts| {
-            ghosts.place == place()
-                && (ghosts.place != Place::Scheduled
-                    || ghosts.dues.contains(&self.jobs.due(handle)))
+            ghosts.place == job().place()
+                && (ghosts.place != Place::Scheduled || ghosts.dues.contains(&job().due()))
                 && !ghosts.has_newer(handle)
         };
         !self.ghosts.is_empty() && self.ghosts.iter().any(is_of)
@@ -132,9 +131,9 @@ impl Queue {
 
     pub(super) fn free_ghost(&mut self, handle: Handle) {
         let jobs = &self.jobs;
-        let expires = jobs.life(handle).expires;
-        if expires != 0 && jobs.place(handle) != Place::Reserved {
-            self.expiring.remove(expires, handle, |h| jobs.seq(h));
+        let expires = jobs.job(handle).life().expires;
+        if expires != 0 && jobs.job(handle).place() != Place::Reserved {
+            self.expiring.remove(expires, handle, |h| jobs.job(h).seq());
         }
         for ghosts in &mut self.ghosts {
             ghosts.freed(handle);

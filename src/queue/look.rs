@@ -2,6 +2,7 @@
 
 use super::clock::Now;
 use super::job::{Handle, JobView, Place, State};
+use super::store::Course;
 use super::Queue;
 
 /// What DQ.STATS tells beside the totals.
@@ -28,8 +29,9 @@ pub struct Peek {
 
 impl Queue {
     pub(super) fn state_of(&self, handle: Handle, now: Now) -> State {
-        match self.jobs.place(handle) {
-            Place::Scheduled if self.jobs.due(handle) <= now.ms() => State::Ready,
+        let job = self.jobs.job(handle);
+        match job.place() {
+            Place::Scheduled if job.due() <= now.ms() => State::Ready,
             Place::Scheduled => State::Delayed,
             Place::Reserved => State::Reserved,
             Place::Dead => State::Dead,
@@ -41,13 +43,15 @@ impl Queue {
     }
 
     pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {
+        let job = self.jobs.job(handle);
+        let Course { due, life, .. } = job.course();
         JobView {
-            id: self.jobs.id(handle),
-            payload: self.jobs.payload(handle),
+            id: job.id(),
+            payload: job.payload(),
             state: self.state_of(handle, now),
-            due: self.jobs.due(handle),
-            terms: self.jobs.terms(handle),
-            life: self.jobs.life(handle),
+            due,
+            terms: job.terms(),
+            life,
         }
     }
 
@@ -85,7 +89,7 @@ impl Queue {
         match peek.state {
             State::Delayed => {
                 let from = from.max(now.ms() + 1);
-                let delayed = self.schedule.by_due(from, |h| self.jobs.seq(h));
+                let delayed = self.schedule.by_due(from, |h| self.jobs.job(h).seq());
                 delayed
                     .take_while(until)
                     .map(handle)
@@ -93,7 +97,7 @@ impl Queue {
                     .for_each(show);
             }
             State::Ready => {
-                let within = |&h: &Handle| (from..=to).contains(&self.jobs.due(h));
+                let within = |&h: &Handle| (from..=to).contains(&self.jobs.job(h).due());
                 let ready = self.schedule.by_rank(now.ms().min(to));
                 ready.filter(within).take(count).for_each(show);
             }

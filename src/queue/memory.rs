@@ -47,6 +47,9 @@ impl Memory {
     }
 
     fn find(&self, id: &[u8]) -> Option<u32> {
+        if self.ids.len() == 0 {
+            return None;
+        }
         let is_it = |number| self.ids.get(number).is_some_and(|entry| *entry.id == *id);
         self.table.find(self.hasher.hash_one(id), is_it)
     }

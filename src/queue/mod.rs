@@ -51,7 +51,7 @@ use settings::Settings;
 use skiplist::Skiplist;
 use stats::Totals;
 use std::sync::Arc;
-use store::Store;
+use store::{Course, Store};
 
 /// Seeds the hashing of ids, which come from users: a server draws it once, at random.
 #[derive(Clone, Debug)]
@@ -154,7 +154,9 @@ impl Queue {
 
     /// All jobs, list by list in their orders.
     fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        let scheduled = self.schedule.by_due(0, |handle| self.jobs.seq(handle));
+        let scheduled = self
+            .schedule
+            .by_due(0, |handle| self.jobs.job(handle).seq());
         let lists = scheduled
             .chain(self.reserved.iter())
             .chain(self.dead.iter());
@@ -194,30 +196,29 @@ impl Queue {
     }
 
     fn standing(&self, handle: Handle) -> Standing {
+        let job = self.jobs.job(handle);
         Standing {
-            priority: self.jobs.terms(handle).priority,
-            due: self.jobs.due(handle),
+            priority: job.terms().priority,
+            due: job.due(),
         }
     }
 
     fn is_ready(&self, handle: Handle, now: Now) -> bool {
-        self.jobs.place(handle) == Place::Scheduled && self.jobs.due(handle) <= now.ms()
+        let job = self.jobs.job(handle);
+        job.place() == Place::Scheduled && job.due() <= now.ms()
     }
 
     /// What the timer must be called for, though nobody waits: the end of a lease, of a TTL, of a
     /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::settle`] has work left.
     pub fn next_event(&self) -> Option<u64> {
-        let first = |list: &Skiplist<u64>| list.first().map(|(instant, _)| instant);
-        let overdue = (self.surplus_dead() > 0).then_some(0);
-        [
-            overdue,
-            first(&self.reserved),
-            first(&self.expiring),
-            self.memory.next(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        if self.surplus_dead() > 0 {
+            return Some(0);
+        }
+        // Asked with each command: a plain minimum, where "never" is later than any instant.
+        let first = |list: &Skiplist<u64>| list.first().map_or(u64::MAX, |(instant, _)| instant);
+        let memory = self.memory.next().unwrap_or(u64::MAX);
+        let next = first(&self.reserved).min(first(&self.expiring)).min(memory);
+        (next != u64::MAX).then_some(next)
     }
 
     /// The earliest instant at which a delivery may succeed if nothing else happens: what a timer
@@ -294,14 +295,14 @@ impl Queue {
 
     /// For tests: everything that must hold between any two calls.
     pub fn check_invariants(&self) -> Result<(), String> {
-        let seq = |handle| self.jobs.seq(handle);
+        let seq = |handle| self.jobs.job(handle).seq();
         self.jobs.check_invariants()?;
         self.memory.check_invariants()?;
         self.schedule
             .check_invariants(|handle| self.standing(handle), seq)?;
         self.reserved.check_invariants(seq)?;
         self.dead
-            .check_invariants(|handle| self.jobs.life(handle).death)?;
+            .check_invariants(|handle| self.jobs.job(handle).life().death)?;
         self.expiring.check_invariants(seq)?;
         if self.live_len() + self.dead.len() + self.count_ghosts() != self.jobs.len() {
             return Err(format!(
@@ -313,7 +314,8 @@ impl Queue {
         }
         for (list, place) in [(&self.reserved, Place::Reserved), (&self.dead, Place::Dead)] {
             for (instant, handle) in list.iter() {
-                if self.jobs.place(handle) != place || self.jobs.life(handle).at != instant {
+                let job = self.jobs.job(handle);
+                if job.place() != place || job.life().at != instant {
                     return Err(format!("job {handle} is not {place:?} at {instant}"));
                 }
             }
@@ -324,23 +326,26 @@ impl Queue {
     fn check_expiring(&self) -> Result<(), String> {
         let mut expected = 0;
         let reserved = self.reserved.iter().map(|(_, handle)| handle);
-        let scheduled = self.schedule.by_due(0, |handle| self.jobs.seq(handle));
+        let scheduled = self
+            .schedule
+            .by_due(0, |handle| self.jobs.job(handle).seq());
         let others = scheduled
             .map(|(_, handle)| handle)
             .chain(self.dead.iter().map(|(_, h)| h));
         for handle in others {
-            expected += usize::from(self.jobs.life(handle).expires != 0);
-            if self.jobs.place(handle) == Place::Scheduled && self.jobs.life(handle).at != 0 {
+            let Course { place, life, .. } = self.jobs.job(handle).course();
+            expected += usize::from(life.expires != 0);
+            if place == Place::Scheduled && life.at != 0 {
                 return Err(format!("scheduled job {handle} has a deadline"));
             }
         }
         for (expires, handle) in self.expiring.iter() {
-            if self.jobs.life(handle).expires != expires {
+            if self.jobs.job(handle).life().expires != expires {
                 return Err(format!("job {handle} does not expire at {expires}"));
             }
         }
         for handle in reserved {
-            if self.jobs.life(handle).token == 0 {
+            if self.jobs.job(handle).life().token == 0 {
                 return Err(format!("reserved job {handle} has no token"));
             }
         }

@@ -13,7 +13,7 @@ impl Queue {
     pub fn delete(&mut self, id: &[u8], spare_reserved: bool, now: Now, out: &mut Effects) -> bool {
         let handle = self.find_settled(id, now, out);
         if let Some(handle) = handle {
-            if spare_reserved && self.jobs.place(handle) == Place::Reserved {
+            if spare_reserved && self.jobs.job(handle).place() == Place::Reserved {
                 return false;
             }
             let change = Change::Removed {
@@ -64,7 +64,7 @@ impl Queue {
     }
 
     fn handles_of(&self, state: State, cut: u64) -> Vec<Handle> {
-        let seq = |handle| self.jobs.seq(handle);
+        let seq = |handle| self.jobs.job(handle).seq();
         let handle = |(_, handle)| handle;
         match state {
             State::Delayed => self.schedule.by_due(cut + 1, seq).map(handle).collect(),
@@ -94,7 +94,7 @@ impl Queue {
                 let jobs = &self.jobs;
                 schedule = self
                     .schedule
-                    .split(cut, state == State::Ready, |h| jobs.seq(h));
+                    .split(cut, state == State::Ready, |h| jobs.job(h).seq());
             }
             Place::Reserved => list = std::mem::take(&mut self.reserved),
             Place::Dead => list = std::mem::take(&mut self.dead),

@@ -12,10 +12,11 @@ impl Queue {
         let Some(handle) = self.find_settled(id, now, out) else {
             return false;
         };
-        if self.jobs.place(handle) != Place::Scheduled {
+        let before = self.jobs.job(handle).course();
+        if before.place != Place::Scheduled {
             return false;
         }
-        if self.jobs.due(handle) != due || self.jobs.life(handle).token != 0 {
+        if before.due != due || before.life.token != 0 {
             let was_ready = self.is_ready(handle, now);
             self.commit_job(handle, Change::Rescheduled { due }, now, out);
             if !was_ready && due <= now.ms() {
@@ -30,7 +31,7 @@ impl Queue {
         let Some(handle) = self.find_settled(id, now, out) else {
             return false;
         };
-        if self.jobs.place(handle) != Place::Dead {
+        if self.jobs.job(handle).place() != Place::Dead {
             return false;
         }
         self.commit_job(handle, Change::Kicked { due: now.ms() }, now, out);

@@ -6,6 +6,7 @@
 use super::clock::Now;
 use super::effect::{Change, Death, Effect, Effects, Removal};
 use super::job::{Handle, Place};
+use super::store::Course;
 use super::Queue;
 
 /// What one command settles before it looks: enough for whatever falls due in a millisecond, little
@@ -64,37 +65,42 @@ impl Queue {
             self.settle(now, SETTLE_BUDGET_OF_ID, out);
             handle = self.find(id)?;
         }
-        if self.jobs.place(handle) == Place::Reserved && self.jobs.life(handle).at <= now.ms() {
+        let Course { place, life, .. } = self.jobs.job(handle).course();
+        if place == Place::Reserved {
+            if life.at > now.ms() {
+                return Some(handle);
+            }
             self.end_lease(handle, now, out);
             handle = self.find(id)?;
         }
-        let reserved = self.jobs.place(handle) == Place::Reserved;
-        let gone = !reserved && self.expire_overdue(handle, now, out);
+        let gone = self.expire_overdue(handle, now, out);
         (!gone).then_some(handle)
     }
 
     /// Whether other jobs' deaths that are past matter to this one: by the order of dying, if its
     /// lease's end would be its death, or by DEADLEN, if it is dead.
     fn depends_on_deaths(&self, handle: Handle, now: Now) -> bool {
-        match self.jobs.place(handle) {
+        let job = self.jobs.job(handle);
+        match job.place() {
             Place::Scheduled => false,
             Place::Reserved => {
-                let life = self.jobs.life(handle);
-                life.at <= now.ms() && self.jobs.terms(handle).exhausted_by(life.attempts)
+                let life = job.life();
+                life.at <= now.ms() && job.terms().exhausted_by(life.attempts)
             }
             Place::Dead => self.settings.dead_len != 0,
         }
     }
 
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) {
-        let life = self.jobs.life(handle);
+        let job = self.jobs.job(handle);
+        let life = job.life();
         // By its own end, however late it is noticed.
         let change = if life.expires != 0 && life.expires <= life.at {
             Change::Removed {
                 cause: Removal::TimedOutExpired,
                 remember: 0,
             }
-        } else if self.jobs.terms(handle).exhausted_by(life.attempts) {
+        } else if job.terms().exhausted_by(life.attempts) {
             Change::Died {
                 at: life.at,
                 cause: Death::TimedOut,
@@ -116,7 +122,7 @@ impl Queue {
 
     /// Whether a job's TTL is past, which nobody has carried out yet.
     pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
-        let expires = self.jobs.life(handle).expires;
+        let expires = self.jobs.job(handle).life().expires;
         let overdue = expires != 0 && expires <= now.ms();
         if overdue {
             self.expire(handle, now, out);

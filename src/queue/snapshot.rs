@@ -9,7 +9,8 @@
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
 use super::effect::{encode, Effect, EFFECTS_VERSION};
-use super::job::{Handle, Terms};
+use super::job::Handle;
+use super::store::Course;
 use super::Queue;
 
 /// A chunk is closed once it is this long.
@@ -77,24 +78,25 @@ impl Queue {
     }
 
     fn stored(&self, handle: Handle) -> Effect<'_> {
-        let terms: Terms<'_> = self.jobs.terms(handle).borrowed();
+        let job = self.jobs.job(handle);
+        let Course { place, due, life } = job.course();
         Effect::Stored {
-            id: self.jobs.id(handle),
-            payload: self.jobs.payload(handle),
-            seq: self.jobs.seq(handle),
-            due: self.jobs.due(handle),
-            place: self.jobs.place(handle),
-            life: self.jobs.life(handle),
-            terms,
+            id: job.id(),
+            payload: job.payload(),
+            seq: job.seq(),
+            due,
+            place,
+            life,
+            terms: job.terms().borrowed(),
         }
     }
 
     /// Whether each job has numbers of its own in the orders of adding and of dying. In a forged payload
     /// two may share one: their order is then by chance, and not the same on a replica.
     pub fn has_distinct_numbers(&self) -> bool {
-        let seqs = self.handles().map(|h| self.jobs.seq(h)).collect();
+        let seqs = self.handles().map(|h| self.jobs.job(h).seq()).collect();
         let dead = self.dead.iter();
-        let deaths = dead.map(|(_, h)| self.jobs.life(h).death).collect();
+        let deaths = dead.map(|(_, h)| self.jobs.job(h).life().death).collect();
         [seqs, deaths].into_iter().all(|mut numbers: Vec<u64>| {
             numbers.sort_unstable();
             numbers.is_sorted_by(|a, b| a < b)
@@ -118,7 +120,7 @@ impl Queue {
             effect(&Effect::Kept);
         }
         // The order of adding decides across the lists, too, once their jobs meet in one.
-        let mut seqs: Vec<u64> = self.handles().map(|h| self.jobs.seq(h)).collect();
+        let mut seqs: Vec<u64> = self.handles().map(|h| self.jobs.job(h).seq()).collect();
         seqs.sort_unstable();
         for handle in self.handles() {
             let mut stored = self.stored(handle);

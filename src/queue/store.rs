@@ -59,6 +59,91 @@ pub struct NewJob<'a> {
     pub life: Life,
 }
 
+/// A job in the store: found once, then read.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    bytes: &'a [u8],
+    store: &'a Store,
+}
+
+impl<'a> NewJob<'a> {
+    /// One that nobody has had yet, with its due and expiry. Its number is the queue's to give.
+    pub fn scheduled(
+        id: &'a [u8],
+        payload: &'a [u8],
+        (due, expires): (u64, u64),
+        terms: &'a Terms<'a>,
+    ) -> Self {
+        NewJob {
+            id,
+            payload,
+            seq: 0,
+            due,
+            place: Place::Scheduled,
+            terms,
+            life: Life {
+                expires,
+                ..Life::default()
+            },
+        }
+    }
+}
+
+impl<'a> Job<'a> {
+    fn word0(self) -> u64 {
+        word(self.bytes, 0)
+    }
+
+    pub fn id(self) -> &'a [u8] {
+        id_of(self.bytes)
+    }
+
+    pub fn payload(self) -> &'a [u8] {
+        self.bytes.get(HEADER + id_len(self.bytes)..).unwrap_or(&[])
+    }
+
+    pub fn seq(self) -> u64 {
+        word(self.bytes, 8) & SEQ_BITS
+    }
+
+    pub fn place(self) -> Place {
+        place_of(self.word0())
+    }
+
+    pub fn course(self) -> Course {
+        let word0 = self.word0();
+        let (due, life) = match self.store.rare(word0) {
+            Some(rare) => (rare.due, rare.life),
+            None => (word0 & DUE_BITS, Life::default()),
+        };
+        Course {
+            place: place_of(word0),
+            due,
+            life,
+        }
+    }
+
+    pub fn due(self) -> u64 {
+        self.course().due
+    }
+
+    pub fn life(self) -> Life {
+        self.course().life
+    }
+
+    pub fn terms(self) -> &'a Terms<'static> {
+        let word0 = self.word0();
+        let own = (word0 & OWN_TERMS != 0)
+            .then(|| self.store.rare(word0))
+            .flatten();
+        own.and_then(|rare| rare.terms.as_deref())
+            .unwrap_or_else(|| {
+                let shared = (word(self.bytes, 8) >> TERMS_SHIFT) as u16;
+                self.store.terms.get(shared)
+            })
+    }
+}
+
 #[derive(Clone)]
 pub struct Store {
     slots: Slab<Box<[u8]>>,
@@ -95,8 +180,9 @@ impl Store {
     }
 
     pub fn find(&self, id: &[u8]) -> Option<Handle> {
-        self.table
-            .find(self.hasher.hash_one(id), |handle| self.id(handle) == id)
+        self.table.find(self.hasher.hash_one(id), |handle| {
+            self.job(handle).id() == id
+        })
     }
 
     /// The caller has made sure of room, of the id's length and that it is not there.
@@ -162,21 +248,11 @@ impl Store {
         self.slots.get(handle).is_some()
     }
 
-    pub fn id(&self, handle: Handle) -> &[u8] {
-        id_of(self.bytes(handle))
-    }
-
-    pub fn payload(&self, handle: Handle) -> &[u8] {
-        let bytes = self.bytes(handle);
-        &bytes[HEADER + id_len(bytes)..]
-    }
-
-    pub fn seq(&self, handle: Handle) -> u64 {
-        word(self.bytes(handle), 8) & SEQ_BITS
-    }
-
-    pub fn place(&self, handle: Handle) -> Place {
-        place_of(word(self.bytes(handle), 0))
+    pub fn job(&self, handle: Handle) -> Job<'_> {
+        Job {
+            bytes: self.bytes(handle),
+            store: self,
+        }
     }
 
     fn rare(&self, word0: u64) -> Option<&Rare> {
@@ -189,19 +265,6 @@ impl Store {
         (word0 & HAS_RARE != 0)
             .then(|| self.rares.get_mut((word0 & DUE_BITS) as u32))
             .flatten()
-    }
-
-    pub fn course(&self, handle: Handle) -> Course {
-        let word0 = word(self.bytes(handle), 0);
-        let (due, life) = match self.rare(word0) {
-            Some(rare) => (rare.due, rare.life),
-            None => (word0 & DUE_BITS, Life::default()),
-        };
-        Course {
-            place: place_of(word0),
-            due,
-            life,
-        }
     }
 
     /// Keeps a rare part exactly where there is something to keep in it.
@@ -230,22 +293,6 @@ impl Store {
             terms: None,
         });
         word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
-    }
-
-    pub fn due(&self, handle: Handle) -> u64 {
-        self.course(handle).due
-    }
-
-    pub fn life(&self, handle: Handle) -> Life {
-        self.course(handle).life
-    }
-
-    pub fn terms(&self, handle: Handle) -> &Terms<'static> {
-        let bytes = self.bytes(handle);
-        let word0 = word(bytes, 0);
-        let own = (word0 & OWN_TERMS != 0).then(|| self.rare(word0)).flatten();
-        own.and_then(|rare| rare.terms.as_deref())
-            .unwrap_or_else(|| self.terms.get((word(bytes, 8) >> TERMS_SHIFT) as u16))
     }
 
     pub fn set_priority(&mut self, handle: Handle, priority: i32) {
@@ -290,14 +337,16 @@ impl Store {
 
     /// A job as it stands, for another store.
     pub fn as_new(&self, handle: Handle) -> NewJob<'_> {
+        let job = self.job(handle);
+        let Course { place, due, life } = job.course();
         NewJob {
-            id: self.id(handle),
-            payload: self.payload(handle),
-            seq: self.seq(handle),
-            due: self.due(handle),
-            place: self.place(handle),
-            terms: self.terms(handle),
-            life: self.life(handle),
+            id: job.id(),
+            payload: job.payload(),
+            seq: job.seq(),
+            due,
+            place,
+            terms: job.terms(),
+            life,
         }
     }
 
@@ -330,7 +379,7 @@ impl Store {
 
     pub fn check_invariants(&self) -> Result<(), String> {
         self.table
-            .check_invariants(|handle| self.hasher.hash_one(self.id(handle)))?;
+            .check_invariants(|handle| self.hasher.hash_one(self.job(handle).id()))?;
         if self.table.len() != self.slots.len() {
             return Err(format!(
                 "{} ids for {} jobs",
@@ -451,12 +500,15 @@ mod tests {
             let course = Course { place, due, life };
             store.set_course(job, course);
             store.set_priority(job, due as i32);
-            assert_eq!(store.course(job), course);
+            assert_eq!(store.job(job).course(), course);
             assert_eq!(store.find(&longest), Some(job));
-            assert_eq!(store.payload(job), b"\0payload\xff");
-            assert_eq!((store.due(job), store.place(job)), (due, place));
-            assert_eq!((store.life(job), store.seq(job)), (life, SEQ_BITS));
-            assert_eq!(*store.terms(job), terms(due as i32));
+            assert_eq!(store.job(job).payload(), b"\0payload\xff");
+            assert_eq!((store.job(job).due(), store.job(job).place()), (due, place));
+            assert_eq!(
+                (store.job(job).life(), store.job(job).seq()),
+                (life, SEQ_BITS)
+            );
+            assert_eq!(*store.job(job).terms(), terms(due as i32));
         }
         store.check_invariants().unwrap();
         store.remove(job);
@@ -479,12 +531,15 @@ mod tests {
             })
             .collect();
         for (n, &job) in jobs.iter().enumerate() {
-            assert_eq!(*store.terms(job), terms(n as i32));
+            assert_eq!(*store.job(job).terms(), terms(n as i32));
             store.set_priority(job, -(n as i32));
         }
         for (n, &job) in jobs.iter().enumerate() {
-            assert_eq!(*store.terms(job), terms(-(n as i32)));
-            assert_eq!((store.due(job), store.life(job)), (7, Life::default()));
+            assert_eq!(*store.job(job).terms(), terms(-(n as i32)));
+            assert_eq!(
+                (store.job(job).due(), store.job(job).life()),
+                (7, Life::default())
+            );
             store.remove(job);
         }
         assert_eq!(store.terms.users(), 0);

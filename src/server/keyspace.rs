@@ -193,19 +193,17 @@ fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
     if queue.is_disposable() && !waiting.any() {
         return 0;
     }
-    let delivery = waiting
-        .any()
-        .then(|| queue.next_delivery(now, waiting.noack))
-        .flatten();
-    let announcement = propagate::events_are_wanted()
-        .then(|| queue.next_due(Now::from_ms(value.announced_ms)))
-        .flatten();
-    let instants = [queue.next_event(), delivery, announcement];
-    instants
-        .into_iter()
-        .flatten()
-        .min()
-        .unwrap_or(deadlines::IDLE)
+    // Asked with each command: a plain minimum, of which nearly always only the first is there.
+    let mut at = queue.next_event().unwrap_or(deadlines::IDLE);
+    if waiting.any() {
+        let delivery = queue.next_delivery(now, waiting.noack);
+        at = at.min(delivery.unwrap_or(deadlines::IDLE));
+    }
+    if propagate::events_are_wanted() {
+        let announcement = queue.next_due(Now::from_ms(value.announced_ms));
+        at = at.min(announcement.unwrap_or(deadlines::IDLE));
+    }
+    at
 }
 
 impl Drop for OpenKey<'_> {
