@@ -1,6 +1,7 @@
 //! dq: the delay queue as a native data type of Redis and Valkey.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod prefetch;
 pub mod queue;
 
 #[cfg(feature = "module")]

@@ -4,6 +4,7 @@ use super::clock::{Mint, Now};
 use super::effect::{Effect, Effects, Event};
 use super::error::QueueError;
 use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
+use super::schedule::Standing;
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::settle::SETTLE_BUDGET;
 use super::store::NewJob;
@@ -88,10 +89,13 @@ impl Queue {
             return Err(QueueError::IdLength);
         }
         check_terms(&add.terms(&self.settings))?;
+        let priority = add.priority;
+        let leaf = self.prefetch_added(add.id, Standing { priority, due });
         if self.settings.max_len != 0 {
             self.settle(now, SETTLE_BUDGET, out);
         }
         let old = add.id.and_then(|id| self.find_settled(id, now, out));
+        leaf.inspect(|&leaf| self.schedule.fetch(leaf));
         let place = old.map(|handle| self.jobs.job(handle).place());
         let refused = match add.condition {
             Condition::New => {

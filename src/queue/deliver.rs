@@ -115,6 +115,7 @@ impl Queue {
             }
             self.deliver(handle, pop, now, mint, out, &mut deliver);
             delivered += 1;
+            self.prefetch_following();
         }
         delivered
     }

@@ -22,6 +22,7 @@ pub mod glob;
 pub mod job;
 pub mod look;
 mod memory;
+mod prefetch;
 mod rate;
 pub mod relocate;
 pub mod remains;

@@ -7,7 +7,7 @@
 
 use super::job::Handle;
 use super::relocate::Mover;
-use super::skiplist::{ReadyKey, Skiplist};
+use super::skiplist::{Leaf, ReadyKey, Skiplist};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
@@ -52,6 +52,21 @@ impl Schedule {
         let ranked = self.ranked.get_or_insert_default();
         ranked.by_due.insert(at.due, handle, &seq);
         ranked.by_rank.insert(at.key(), handle, &seq);
+    }
+
+    /// See [`Skiplist::approach`]. Only for the list that nearly all jobs are in.
+    pub fn approach(&self, at: Standing) -> Option<Leaf> {
+        let behind_all = self.plain.last().is_none_or(|(due, _)| due <= at.due);
+        (at.priority == 0 && !behind_all).then(|| self.plain.approach(at.due))
+    }
+
+    pub fn fetch(&self, leaf: Leaf) {
+        self.plain.fetch(leaf);
+    }
+
+    /// Handles of that list's first jobs, a few.
+    pub fn leading(&self) -> &[Handle] {
+        self.plain.leading()
     }
 
     pub fn remove(&mut self, at: Standing, handle: Handle, seq: impl Fn(Handle) -> u64) -> bool {

@@ -40,9 +40,11 @@
 //! removed, arrays take about twice what full ones would. A segment of nodes stays until its last node goes.
 
 mod check;
+mod fetch;
 mod level;
 mod relocate;
 
+pub use fetch::Leaf;
 use level::{rank, Level, Node};
 use std::array;
 use std::iter;

@@ -10,6 +10,7 @@
 //! ```
 
 use super::relocate::{move_vec, Mover, STEP};
+use crate::prefetch::prefetch;
 
 const SEGMENT_BITS: u32 = 10;
 const SEGMENT_LEN: usize = 1 << SEGMENT_BITS;
@@ -152,6 +153,13 @@ impl<T> Slab<T> {
             Entry::Full(value) => Some(value),
             Entry::Vacant(_) => None,
         }
+    }
+
+    /// Has the entry on its way, not what it owns.
+    pub fn prefetch(&self, number: u32) {
+        let segment = self.segments.get((number >> SEGMENT_BITS) as usize);
+        let entry = segment.and_then(|s| s.entries.get(number as usize & (SEGMENT_LEN - 1)));
+        entry.into_iter().for_each(prefetch);
     }
 
     /// Moves the next few entries, and what `visit` moves of theirs; the number to go on from.

@@ -22,9 +22,12 @@ use super::relocate::{move_boxed, Mover};
 use super::slab::Slab;
 use super::table::IdTable;
 use super::terms::TermsPool;
+use crate::prefetch::prefetch_all;
 use ahash::RandomState;
 
 const HEADER: usize = 16;
+/// Of what is longer the processor itself notices that it is read in turn.
+const USUAL: usize = 192;
 const DUE_BITS: u64 = INSTANT_MAX;
 const ID_LEN_SHIFT: u32 = 42;
 const PLACE_SHIFT: u32 = 52;
@@ -183,6 +186,31 @@ impl Store {
         self.table.find(self.hasher.hash_one(id), |handle| {
             self.job(handle).id() == id
         })
+    }
+
+    /// Where a job of that id is or would be: for [`Store::prefetch_index`].
+    pub fn hash_of(&self, id: &[u8]) -> u64 {
+        self.hasher.hash_one(id)
+    }
+
+    /// Has the index's memory on its way, in two steps, of which the second reads what the first
+    /// has asked for.
+    pub fn prefetch_shard(&self, hash: u64) {
+        self.table.prefetch_shard(hash);
+    }
+
+    pub fn prefetch_index(&self, hash: u64) {
+        self.table.prefetch_slots(hash);
+    }
+
+    /// The same for a job, as far as most are long.
+    pub fn prefetch_slot(&self, handle: Handle) {
+        self.slots.prefetch(handle);
+    }
+
+    pub fn prefetch_job(&self, handle: Handle) {
+        let bytes = self.bytes(handle);
+        prefetch_all(&bytes[..bytes.len().min(USUAL)]);
     }
 
     /// The caller has made sure of room, of the id's length and that it is not there.

@@ -47,6 +47,7 @@
 //! under the same seed. Every number is safe as a cursor; it strictly rises, so every scan ends.
 
 use super::relocate::{move_vec, Mover, STEP};
+use crate::prefetch::{prefetch, prefetch_all};
 use std::hint::select_unpredictable;
 
 /// Shards of a page: decides how much is copied when a page or the list of pages grows.
@@ -129,6 +130,22 @@ impl IdTable {
             .take_while(|&&s| (s >> 32) as u32 == rank)
             .map(|&s| s as u32)
             .find(|&handle| is_it(handle))
+    }
+
+    /// Has on its way what [`IdTable::prefetch_slots`] reads.
+    pub fn prefetch_shard(&self, hash: u64) {
+        let shard = self.shard(self.leaf(rank_of(hash)).index());
+        shard.into_iter().for_each(prefetch);
+    }
+
+    /// Has on their way the slots that a search for this hash, or an insert, looks at or moves.
+    pub fn prefetch_slots(&self, hash: u64) {
+        let rank = rank_of(hash);
+        let leaf = self.leaf(rank);
+        if let Some(slots) = self.shard(leaf.index()) {
+            let guess = guess(slots, slot(rank, 0), leaf.bits);
+            prefetch_all(&slots[guess.saturating_sub(WINDOW / 2)..]);
+        }
     }
 
     /// The caller has made sure that the id is not there.
@@ -424,6 +441,12 @@ fn shard_mut(pages: &mut [Vec<Shard>], index: usize) -> Option<&mut Shard> {
     pages.get_mut(index / PAGE)?.get_mut(index % PAGE)
 }
 
+/// About where the key belongs, by interpolation.
+fn guess(slots: &[u64], key: u64, bits: u32) -> usize {
+    let within = (key >> 32 << bits) & 0xffff_ffff;
+    ((within * slots.len() as u64) >> 32) as usize
+}
+
 /// The first slot not less than `key`; the ranks of the shard agree in `bits` leading bits.
 ///
 /// The window around the interpolated place decides in 29 of 30 cases, without a branch on data:
@@ -431,9 +454,7 @@ fn shard_mut(pages: &mut [Vec<Shard>], index: usize) -> Option<&mut Shard> {
 /// the compiler from making branches, at twice the time. Where the window does not decide,
 /// the rest of its side is searched by halves, so that no distribution of ranks makes it slow.
 fn lower_bound(slots: &[u64], key: u64, bits: u32) -> usize {
-    let within = (key >> 32 << bits) & 0xffff_ffff;
-    let guess = ((within * slots.len() as u64) >> 32) as usize;
-    let from = guess
+    let from = guess(slots, key, bits)
         .saturating_sub(WINDOW / 2)
         .min(slots.len().saturating_sub(WINDOW));
     let Some(window) = slots[from..].first_chunk::<WINDOW>() else {

@@ -279,6 +279,12 @@ impl<K: Key, V: Copy> Level<K, V> {
         (id != NIL).then(|| &self[id])
     }
 
+    /// For a number that may have gone.
+    pub(super) fn get_any(&self, id: u32) -> Option<&Node<K, V>> {
+        let segment = self.segments.get(id as usize / SEGMENT)?;
+        segment.nodes.get(id as usize % SEGMENT)
+    }
+
     pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Node<K, V>> {
         (id != NIL).then(|| &mut self[id])
     }

@@ -1,0 +1,39 @@
+//! Having the memory of jobs on its way before it is needed.
+//!
+//! Of each job a command reads some places that are nowhere near each other, each found by way of
+//! another: the shard of the index and its slots; the nodes of the schedule; the slot of the handle
+//! and the job. In a large queue each is a wait for memory, as long as hundreds of instructions. Two
+//! such ways are gone at once here, in turns: what is asked for on the one arrives during a step on
+//! the other.
+
+use super::schedule::Standing;
+use super::skiplist::Leaf;
+use super::Queue;
+
+/// Fewer jobs are in the processor's cache anyway. Tests go this way with any.
+const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
+
+impl Queue {
+    /// For a job about to be added: the index's part, and the way to the place in the schedule.
+    pub(super) fn prefetch_added(&self, id: Option<&[u8]>, at: Standing) -> Option<Leaf> {
+        if self.jobs.len() < MANY {
+            return None;
+        }
+        let hash = id.map(|id| self.jobs.hash_of(id));
+        hash.inspect(|&hash| self.jobs.prefetch_shard(hash));
+        let leaf = self.schedule.approach(at);
+        hash.inspect(|&hash| self.jobs.prefetch_index(hash));
+        leaf
+    }
+
+    /// For the deliveries that follow one: the next job, and the way to the one behind it.
+    pub(super) fn prefetch_following(&self) {
+        if self.jobs.len() < MANY {
+            return;
+        }
+        if let [next, behind, ..] = *self.schedule.leading() {
+            self.jobs.prefetch_slot(behind);
+            self.jobs.prefetch_job(next);
+        }
+    }
+}
