@@ -97,6 +97,18 @@ impl Terms<'_> {
         self.max_attempts != 0 && attempts >= self.max_attempts
     }
 
+    /// As `==`, but where both have no ladder none is compared: glibc's memcmp of no bytes at all takes
+    /// a tenth of a microsecond on processors with AVX-512, if the address, as that of an empty slice
+    /// may be, is not mapped.
+    pub fn are(&self, other: &Terms<'_>) -> bool {
+        let fields = |terms: &Terms<'_>| {
+            let ladder = terms.backoff_ms.len();
+            (terms.priority, terms.ttr_ms, terms.max_attempts, ladder)
+        };
+        fields(self) == fields(other)
+            && (self.backoff_ms.is_empty() || self.backoff_ms == other.backoff_ms)
+    }
+
     pub fn into_owned(self) -> Terms<'static> {
         Terms {
             backoff_ms: Cow::Owned(self.backoff_ms.into_owned()),
