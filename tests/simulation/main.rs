@@ -5,6 +5,7 @@
 //! how many seeds of each shape run, `DQ_SIM_DEPTH=n` the length of the small histories.
 
 mod audit;
+mod bounds;
 mod canaries;
 mod compare;
 mod corpus;

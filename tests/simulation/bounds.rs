@@ -1,0 +1,329 @@
+//! What is taken from a master or a file and what is not, to the last number; and the numbers that a
+//! server asks a queue for.
+
+use crate::follow::{digest, new_queue};
+use dq::queue::add::Add;
+use dq::queue::clock::{Mint, Now};
+use dq::queue::effect::{Change, Death, Effect, Effects, Removal, FOREVER};
+use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, LADDER_MAX, SEQ_MAX, TOKEN_MAX};
+use dq::queue::Queue;
+use std::borrow::Cow;
+
+const TERMS: Terms<'static> = Terms {
+    priority: 0,
+    ttr_ms: 60_000,
+    max_attempts: 0,
+    backoff_ms: Cow::Borrowed(&[]),
+};
+
+fn added(id: &'static [u8]) -> Effect<'static> {
+    Effect::Added {
+        id,
+        payload: b"p",
+        due: 1000,
+        expires: 0,
+        terms: TERMS,
+    }
+}
+
+fn job(id: &'static [u8], change: Change) -> Effect<'static> {
+    Effect::Job { id, change }
+}
+
+const RESERVED: Change = Change::Reserved {
+    token: 7,
+    deadline: 2000,
+    lease_ms: 1000,
+};
+const DIED: Change = Change::Died {
+    at: 3000,
+    cause: Death::TimedOut,
+};
+
+/// Jobs named by their places.
+fn furnished() -> Queue {
+    let mut queue = new_queue(1);
+    let story = [
+        added(b"scheduled"),
+        added(b"reserved"),
+        added(b"dead"),
+        job(b"reserved", RESERVED),
+        job(b"dead", DIED),
+    ];
+    story.iter().for_each(|effect| queue.apply(effect).unwrap());
+    queue
+}
+
+fn takes(effect: &Effect<'_>) -> bool {
+    let mut queue = furnished();
+    let before = digest(&queue);
+    let taken = queue.apply(effect).is_ok();
+    assert!(
+        taken || digest(&queue) == before,
+        "refused, and yet changed: {effect:?}"
+    );
+    queue.check_invariants().unwrap();
+    taken
+}
+
+/// The effect is taken with the number at its bound, and refused with the next one.
+fn is_bounded_by(bound: u64, effect: impl Fn(u64) -> Effect<'static>) {
+    let at = effect(bound);
+    assert!(takes(&at), "refused: {at:?}");
+    let past = effect(bound + 1);
+    assert!(!takes(&past), "taken: {past:?}");
+}
+
+#[test]
+fn each_change_is_taken_only_where_the_job_is_in_a_place_for_it() {
+    let nacked = Change::Nacked {
+        due: 1,
+        priority: 0,
+        attempts: 1,
+    };
+    let touched = Change::Touched {
+        deadline: 1,
+        lease_ms: 1,
+    };
+    let removed = Change::Removed {
+        cause: Removal::Deleted,
+        remember: 0,
+    };
+    // scheduled, reserved, dead
+    let fits = [
+        (RESERVED, [true, false, false]),
+        (touched, [false, true, false]),
+        (Change::TimedOut, [false, true, false]),
+        (nacked, [true, true, false]),
+        (DIED, [true, true, false]),
+        (Change::Rescheduled { due: 1 }, [true, false, false]),
+        (Change::Kicked { due: 1 }, [false, false, true]),
+        (removed, [true, true, true]),
+    ];
+    for (change, taken) in fits {
+        let ids: [&[u8]; 3] = [b"scheduled", b"reserved", b"dead"];
+        for (id, taken) in ids.into_iter().zip(taken) {
+            assert_eq!(takes(&job(id, change)), taken, "{id:?} {change:?}");
+        }
+        assert!(!takes(&job(b"nobody", change)));
+    }
+}
+
+#[test]
+fn changes_end_at_the_last_instant_and_the_last_token() {
+    let on = |id: &'static [u8], change: fn(u64) -> Change| move |n: u64| job(id, change(n));
+    let reserved = |token, deadline, lease_ms| Change::Reserved {
+        token,
+        deadline,
+        lease_ms,
+    };
+    is_bounded_by(TOKEN_MAX, |n| job(b"scheduled", reserved(n, 1, 1)));
+    assert!(!takes(&job(b"scheduled", reserved(0, 1, 1))));
+    is_bounded_by(INSTANT_MAX, |n| job(b"scheduled", reserved(1, n, 1)));
+    is_bounded_by(INSTANT_MAX, |n| job(b"scheduled", reserved(1, 1, n)));
+    let touched = |deadline, lease_ms| Change::Touched { deadline, lease_ms };
+    is_bounded_by(INSTANT_MAX, |n| job(b"reserved", touched(n, 1)));
+    is_bounded_by(INSTANT_MAX, |n| job(b"reserved", touched(1, n)));
+    let nacked = |due| Change::Nacked {
+        due,
+        priority: 0,
+        attempts: 1,
+    };
+    is_bounded_by(INSTANT_MAX, on(b"reserved", nacked));
+    let died = |at| Change::Died {
+        at,
+        cause: Death::TimedOut,
+    };
+    is_bounded_by(INSTANT_MAX, on(b"reserved", died));
+    is_bounded_by(
+        INSTANT_MAX,
+        on(b"scheduled", |due| Change::Rescheduled { due }),
+    );
+    is_bounded_by(INSTANT_MAX, on(b"dead", |due| Change::Kicked { due }));
+    let removed = |remember| Change::Removed {
+        cause: Removal::Acked,
+        remember,
+    };
+    is_bounded_by(INSTANT_MAX, on(b"reserved", removed));
+}
+
+/// An added job with a number in one of its fields.
+fn added_with(due: u64, expires: u64, ttr_ms: u64) -> Effect<'static> {
+    Effect::Added {
+        id: b"new",
+        payload: b"",
+        due,
+        expires,
+        terms: Terms { ttr_ms, ..TERMS },
+    }
+}
+
+#[test]
+fn an_added_job_ends_at_the_last_instant() {
+    is_bounded_by(INSTANT_MAX, |n| added_with(n, 0, 1));
+    is_bounded_by(INSTANT_MAX, |n| added_with(0, n, 1));
+    is_bounded_by(INSTANT_MAX, |n| added_with(0, 0, n));
+    assert!(!takes(&added_with(0, 0, 0)), "a lease of no length");
+    let ladder = |steps: u64, ms: u64| Effect::Added {
+        id: b"new",
+        payload: b"",
+        due: 0,
+        expires: 0,
+        terms: Terms {
+            backoff_ms: Cow::Owned(vec![ms; steps as usize]),
+            ..TERMS
+        },
+    };
+    is_bounded_by(LADDER_MAX as u64, |n| ladder(n, 1));
+    is_bounded_by(INSTANT_MAX, |n| ladder(1, n));
+    assert!(!takes(&ladder(1, 0)), "a step of no length");
+}
+
+#[test]
+fn a_stored_job_must_not_contradict_itself() {
+    let stored = |place, seq, due, life| Effect::Stored {
+        id: b"new",
+        payload: b"",
+        seq,
+        due,
+        place,
+        life,
+        terms: TERMS,
+    };
+    let none = Life::default();
+    let leased = Life {
+        token: 1,
+        at: 5,
+        lease_ms: 9,
+        ..none
+    };
+    let died = Life {
+        at: 5,
+        death: 9,
+        ..none
+    };
+    // Of a life: scheduled, reserved, dead.
+    let fits = [
+        (none, [true, false, true]),
+        (leased, [false, true, true]),
+        (died, [false, false, true]),
+        (Life { at: 0, ..leased }, [true, true, true]),
+        (Life { death: 1, ..leased }, [false, false, true]),
+        (Life { death: 1, ..none }, [false, false, true]),
+    ];
+    for (life, taken) in fits {
+        let places = [Place::Scheduled, Place::Reserved, Place::Dead];
+        for (place, taken) in places.into_iter().zip(taken) {
+            let effect = stored(place, 1 << 20, 1, life);
+            assert_eq!(takes(&effect), taken, "{effect:?}");
+        }
+    }
+    let (scheduled, reserved, dead) = (Place::Scheduled, Place::Reserved, Place::Dead);
+    is_bounded_by(SEQ_MAX, |n| stored(scheduled, n, 1, none));
+    is_bounded_by(INSTANT_MAX, |n| stored(scheduled, 1, n, none));
+    is_bounded_by(INSTANT_MAX, |n| {
+        stored(scheduled, 1, 1, Life { expires: n, ..none })
+    });
+    is_bounded_by(INSTANT_MAX, |n| {
+        stored(reserved, 1, 1, Life { at: n, ..leased })
+    });
+    is_bounded_by(INSTANT_MAX, |n| {
+        stored(
+            reserved,
+            1,
+            1,
+            Life {
+                lease_ms: n,
+                ..leased
+            },
+        )
+    });
+    is_bounded_by(TOKEN_MAX, |n| {
+        stored(reserved, 1, 1, Life { token: n, ..leased })
+    });
+    is_bounded_by(SEQ_MAX, |n| stored(dead, 1, 1, Life { death: n, ..died }));
+}
+
+#[test]
+fn floors_pauses_and_memories_end_where_there_is_room_to_go_on() {
+    let floors = |seq, death, token| Effect::Floors { seq, death, token };
+    is_bounded_by(SEQ_MAX, |n| floors(n, 0, 0));
+    is_bounded_by(SEQ_MAX, |n| floors(0, n, 0));
+    is_bounded_by(TOKEN_MAX, |n| floors(0, 0, n));
+    is_bounded_by(INSTANT_MAX, |until| Effect::Paused { until });
+    assert!(takes(&Effect::Paused { until: FOREVER }));
+    is_bounded_by(INSTANT_MAX, |until| Effect::Remembered { id: b"i", until });
+    is_bounded_by(INSTANT_MAX, |cut| Effect::Purged { state: None, cut });
+}
+
+#[test]
+fn a_queue_tells_the_largest_numbers_it_has_seen() {
+    let mut queue = furnished();
+    assert_eq!((queue.token_floor(), queue.order_floor()), (7, 3));
+    let floors = |seq, death, token| Effect::Floors { seq, death, token };
+    queue.apply(&floors(50, 40, 30)).unwrap();
+    assert_eq!((queue.token_floor(), queue.order_floor()), (30, 50));
+    queue.apply(&floors(5, 60, 3)).unwrap();
+    assert_eq!((queue.token_floor(), queue.order_floor()), (30, 60));
+}
+
+#[test]
+fn what_was_drawn_elsewhere_raises_what_is_drawn() {
+    let (mut mint, now) = (Mint::new(), Now::from_ms(5000));
+    mint.raise_id((9000, 3));
+    assert_eq!(mint.next_id(now), b"9000-4");
+    mint.raise_id((8000, 9));
+    assert_eq!(mint.id(), (9000, 4), "a smaller one raises nothing");
+    let drawn_from_no_clock = [
+        (INSTANT_MAX + 1, 0),
+        (9001, u64::MAX / 2),
+        (INSTANT_MAX + 1, u64::MAX),
+    ];
+    for id in drawn_from_no_clock {
+        mint.raise_id(id);
+        assert_eq!(mint.id(), (9000, 4), "{id:?}");
+    }
+    mint.raise_id((INSTANT_MAX, u64::MAX / 2 - 1));
+    assert_eq!(mint.id(), (INSTANT_MAX, u64::MAX / 2 - 1));
+    let token = mint.next_token(now, 0);
+    assert_eq!(mint.token(), token);
+    mint.raise_token(token + 10);
+    assert_eq!(mint.next_token(now, 0), token + 11);
+    mint.raise_token(token);
+    assert_eq!(mint.token(), token + 11, "a smaller one raises nothing");
+}
+
+#[test]
+fn an_id_that_is_made_is_neither_that_of_a_job_nor_remembered() {
+    let now = Now::from_ms(5000);
+    let mut queue = new_queue(1);
+    queue.apply(&added(b"5000-0")).unwrap();
+    let remembered = Effect::Remembered {
+        id: b"5000-1",
+        until: INSTANT_MAX,
+    };
+    queue.apply(&remembered).unwrap();
+    let mut mint = Mint::new();
+    let made = queue.add(
+        &Add::new(None, b"p"),
+        now,
+        &mut mint,
+        &mut Effects::default(),
+    );
+    assert_eq!(made.unwrap().unwrap(), &b"5000-2"[..]);
+}
+
+#[test]
+fn a_pause_tells_when_it_ends() {
+    let (mut queue, now) = (new_queue(1), Now::from_ms(5000));
+    let mut out = Effects::default();
+    assert_eq!(queue.paused(now), 0);
+    queue.pause(Some(100), now, &mut out).unwrap();
+    assert_eq!(queue.paused(now), 5100);
+    assert_eq!(queue.paused(Now::from_ms(5099)), 5100);
+    assert_eq!(queue.paused(Now::from_ms(5100)), 0);
+    queue.pause(None, now, &mut out).unwrap();
+    assert_eq!(queue.paused(now), -1);
+    queue.resume(now, &mut out);
+    assert_eq!(queue.paused(now), 0);
+}
