@@ -50,6 +50,8 @@ async function handle(db, [, id, payload, token, attempt]) {
   if (failure) {
     const state = await db.sendCommand(['DQ.NACK', QUEUE, id, 'TOKEN', token]);
     console.log(`failed ${id} (attempt ${attempt}): ${failure.message}; now ${state ?? 'lost'}`);
+    // Ready again at once: it has no ladder (BACKOFF), and would fail thousands of times a second.
+    if (String(state) === 'ready') await sleep(1000);
   } else if (await db.sendCommand(['DQ.ACK', QUEUE, 'WITHTOKENS', id, token])) {
     console.log(`done ${id} (attempt ${attempt})`);
   } else {

@@ -7,7 +7,7 @@ use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
 use super::schedule::Standing;
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::settle::SETTLE_BUDGET;
-use super::store::NewJob;
+use super::store::{Id, NewJob};
 use super::Queue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -90,11 +90,12 @@ impl Queue {
         }
         check_terms(&add.terms(&self.settings))?;
         let priority = add.priority;
-        let leaf = self.prefetch_added(add.id, Standing { priority, due });
+        let id = add.id.map(|id| self.jobs.hashed(id));
+        let leaf = self.prefetch_added(id, Standing { priority, due });
         if self.settings.max_len != 0 {
             self.settle(now, SETTLE_BUDGET, out);
         }
-        let old = add.id.and_then(|id| self.find_settled(id, now, out));
+        let old = id.and_then(|id| self.find_settled(id, now, out));
         leaf.inspect(|&leaf| self.schedule.fetch(leaf));
         let place = old.map(|handle| self.jobs.job(handle).place());
         let refused = match add.condition {
@@ -116,12 +117,13 @@ impl Queue {
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        let id = match add.id {
+        let name = match add.id {
             Some(id) => Cow::Borrowed(id),
             None => Cow::Owned(self.fresh_id(now, mint, out)),
         };
-        self.commit_added(&id, add, (due, expires), old, out);
-        Ok(Some(id))
+        let id = id.unwrap_or_else(|| self.jobs.hashed(&name));
+        self.commit_added(id, add, (due, expires), old, out);
+        Ok(Some(name))
     }
 
     fn remembers(&self, id: &[u8], now: Now) -> bool {
@@ -132,7 +134,7 @@ impl Queue {
     fn fresh_id(&self, now: Now, mint: &mut Mint, out: &mut Effects) -> Vec<u8> {
         loop {
             let id = mint.next_id(now);
-            if self.find(&id).is_none() && self.memory.until(&id).is_none() {
+            if self.find(self.jobs.hashed(&id)).is_none() && self.memory.until(&id).is_none() {
                 let (ms, seq) = mint.id();
                 out.push(&Effect::Minted { ms, seq, token: 0 });
                 return id;
@@ -142,7 +144,7 @@ impl Queue {
 
     fn commit_added(
         &mut self,
-        id: &[u8],
+        id: Id<'_>,
         add: &Add<'_>,
         (due, expires): (u64, u64),
         old: Option<Handle>,
@@ -151,7 +153,7 @@ impl Queue {
         let settings = Arc::clone(&self.settings);
         let terms = add.terms(&settings);
         out.push(&Effect::Added {
-            id,
+            id: id.bytes,
             payload: add.payload,
             due,
             expires,

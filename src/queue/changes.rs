@@ -116,7 +116,7 @@ impl Queue {
                 ref terms,
             } => self.apply_added(id, payload, due, expires, terms)?,
             Effect::Job { id, change } => {
-                let handle = self.find(id);
+                let handle = self.find(self.jobs.hashed(id));
                 let handle = handle.ok_or(malformed("an effect on a job that is not there"))?;
                 self.check_change(handle, change)?;
                 self.change(handle, change);
@@ -173,6 +173,7 @@ impl Queue {
         check_instant(due)?;
         check_instant(expires)?;
         check_terms(terms)?;
+        let id = self.jobs.hashed(id);
         let old = self.find(id);
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
@@ -219,6 +220,7 @@ impl Queue {
             Place::Reserved => life.token != 0 && life.death == 0,
             Place::Dead => true,
         };
+        let id = self.jobs.hashed(id);
         if !fits || self.find(id).is_some() {
             return Err(malformed("a stored job that contradicts itself or another"));
         }

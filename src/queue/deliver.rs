@@ -91,7 +91,7 @@ impl Queue {
     ) -> u64 {
         self.settle(now, SETTLE_BUDGET, out);
         if let Some(id) = pop.id {
-            self.find_settled(id, now, out);
+            self.find_settled(self.jobs.hashed(id), now, out);
         }
         self.take(pop, now, mint, out, deliver)
     }
@@ -131,7 +131,9 @@ impl Queue {
             return None;
         }
         match pop.id {
-            Some(id) => self.find(id).filter(|&job| self.is_ready(job, now)),
+            Some(id) => self
+                .find(self.jobs.hashed(id))
+                .filter(|&job| self.is_ready(job, now)),
             None => self.schedule.first_ready(now.ms()),
         }
     }
@@ -186,7 +188,7 @@ impl Queue {
 
     /// Removes a finished job; whether the claim reached one.
     pub fn ack(&mut self, id: &[u8], claim: Claim, now: Now, out: &mut Effects) -> bool {
-        let Some(handle) = self.find_settled(id, now, out) else {
+        let Some(handle) = self.find_settled(self.jobs.hashed(id), now, out) else {
             return false;
         };
         if !claim.fits(self.jobs.job(handle).life().token) {
@@ -212,7 +214,7 @@ impl Queue {
             None => None,
         };
         self.settle(now, SETTLE_BUDGET, out);
-        let Some(handle) = self.find_settled(nack.id, now, out) else {
+        let Some(handle) = self.find_settled(self.jobs.hashed(nack.id), now, out) else {
             return Ok(None);
         };
         let Course { place, life, .. } = self.jobs.job(handle).course();
@@ -269,7 +271,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<u64> {
-        let handle = self.find_settled(id, now, out)?;
+        let handle = self.find_settled(self.jobs.hashed(id), now, out)?;
         let Course { place, life, .. } = self.jobs.job(handle).course();
         if place != Place::Reserved || !claim.fits(life.token) {
             return None;

@@ -8,6 +8,7 @@
 use super::job::{Handle, Place};
 use super::schedule::Schedule;
 use super::skiplist::Skiplist;
+use super::store::Id;
 use super::table::IdTable;
 use super::Queue;
 use std::ops::RangeInclusive;
@@ -76,7 +77,7 @@ impl Ghosts {
 
 impl Queue {
     /// The job of that id, in any state.
-    pub(super) fn find(&self, id: &[u8]) -> Option<Handle> {
+    pub(super) fn find(&self, id: Id<'_>) -> Option<Handle> {
         self.jobs.find(id).filter(|&handle| !self.is_ghost(handle))
     }
 
@@ -120,7 +121,7 @@ impl Queue {
     }
 
     /// Makes room for a job of that id.
-    pub(super) fn bury_namesake(&mut self, id: &[u8]) {
+    pub(super) fn bury_namesake(&mut self, id: Id<'_>) {
         if self.is_haunted() {
             let namesake = self.jobs.find(id);
             if let Some(handle) = namesake.filter(|&handle| self.is_ghost(handle)) {

@@ -39,7 +39,8 @@ impl Queue {
     }
 
     pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
-        self.find(id).map(|handle| self.view(handle, now))
+        self.find(self.jobs.hashed(id))
+            .map(|handle| self.view(handle, now))
     }
 
     pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {

@@ -8,6 +8,7 @@
 
 use super::schedule::Standing;
 use super::skiplist::Leaf;
+use super::store::Id;
 use super::Queue;
 
 /// Fewer jobs are in the processor's cache anyway. Tests go this way with any.
@@ -15,14 +16,13 @@ const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
 
 impl Queue {
     /// For a job about to be added: the index's part, and the way to the place in the schedule.
-    pub(super) fn prefetch_added(&self, id: Option<&[u8]>, at: Standing) -> Option<Leaf> {
+    pub(super) fn prefetch_added(&self, id: Option<Id<'_>>, at: Standing) -> Option<Leaf> {
         if self.jobs.len() < MANY {
             return None;
         }
-        let hash = id.map(|id| self.jobs.hash_of(id));
-        hash.inspect(|&hash| self.jobs.prefetch_shard(hash));
+        id.inspect(|&id| self.jobs.prefetch_shard(id));
         let leaf = self.schedule.approach(at);
-        hash.inspect(|&hash| self.jobs.prefetch_index(hash));
+        id.inspect(|&id| self.jobs.prefetch_index(id));
         leaf
     }
 

@@ -11,7 +11,7 @@ impl Queue {
     /// Removes a job in any state, reserved ones only where they are not spared, and its memory;
     /// whether a job went.
     pub fn delete(&mut self, id: &[u8], spare_reserved: bool, now: Now, out: &mut Effects) -> bool {
-        let handle = self.find_settled(id, now, out);
+        let handle = self.find_settled(self.jobs.hashed(id), now, out);
         if let Some(handle) = handle {
             if spare_reserved && self.jobs.job(handle).place() == Place::Reserved {
                 return false;

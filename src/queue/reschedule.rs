@@ -9,7 +9,7 @@ use super::Queue;
 impl Queue {
     /// Moves a delayed or ready job to another due; whether there was one.
     pub fn reschedule(&mut self, id: &[u8], due: u64, now: Now, out: &mut Effects) -> bool {
-        let Some(handle) = self.find_settled(id, now, out) else {
+        let Some(handle) = self.find_settled(self.jobs.hashed(id), now, out) else {
             return false;
         };
         let before = self.jobs.job(handle).course();
@@ -28,7 +28,7 @@ impl Queue {
 
     /// Makes a dead job ready; whether there was one.
     pub fn kick(&mut self, id: &[u8], now: Now, out: &mut Effects) -> bool {
-        let Some(handle) = self.find_settled(id, now, out) else {
+        let Some(handle) = self.find_settled(self.jobs.hashed(id), now, out) else {
             return false;
         };
         if self.jobs.job(handle).place() != Place::Dead {

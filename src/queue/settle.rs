@@ -6,7 +6,7 @@
 use super::clock::Now;
 use super::effect::{Change, Death, Effect, Effects, Removal};
 use super::job::{Handle, Place};
-use super::store::Course;
+use super::store::{Course, Id};
 use super::Queue;
 
 /// What one command settles before it looks: enough for whatever falls due in a millisecond, little
@@ -56,7 +56,7 @@ impl Queue {
     /// Returns the job, if it is still there.
     pub(super) fn find_settled(
         &mut self,
-        id: &[u8],
+        id: Id<'_>,
         now: Now,
         out: &mut Effects,
     ) -> Option<Handle> {

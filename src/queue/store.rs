@@ -51,9 +51,16 @@ pub struct Course {
     pub life: Life,
 }
 
+/// The id of a job, hashed once, by the store of its queue.
+#[derive(Clone, Copy)]
+pub struct Id<'a> {
+    pub bytes: &'a [u8],
+    hash: u64,
+}
+
 /// A job about to be stored. Its id must not be there.
 pub struct NewJob<'a> {
-    pub id: &'a [u8],
+    pub id: Id<'a>,
     pub payload: &'a [u8],
     pub seq: u64,
     pub due: u64,
@@ -72,7 +79,7 @@ pub struct Job<'a> {
 impl<'a> NewJob<'a> {
     /// One that nobody has had yet, with its due and expiry. Its number is the queue's to give.
     pub fn scheduled(
-        id: &'a [u8],
+        id: Id<'a>,
         payload: &'a [u8],
         (due, expires): (u64, u64),
         terms: &'a Terms<'a>,
@@ -182,25 +189,26 @@ impl Store {
         self.slots.has_room() && self.rares.has_room()
     }
 
-    pub fn find(&self, id: &[u8]) -> Option<Handle> {
-        self.table.find(self.hasher.hash_one(id), |handle| {
-            self.job(handle).id() == id
-        })
+    pub fn hashed<'i>(&self, id: &'i [u8]) -> Id<'i> {
+        Id {
+            bytes: id,
+            hash: self.hasher.hash_one(id),
+        }
     }
 
-    /// Where a job of that id is or would be: for [`Store::prefetch_index`].
-    pub fn hash_of(&self, id: &[u8]) -> u64 {
-        self.hasher.hash_one(id)
+    pub fn find(&self, id: Id<'_>) -> Option<Handle> {
+        self.table
+            .find(id.hash, |handle| self.job(handle).id() == id.bytes)
     }
 
     /// Has the index's memory on its way, in two steps, of which the second reads what the first
     /// has asked for.
-    pub fn prefetch_shard(&self, hash: u64) {
-        self.table.prefetch_shard(hash);
+    pub fn prefetch_shard(&self, id: Id<'_>) {
+        self.table.prefetch_shard(id.hash);
     }
 
-    pub fn prefetch_index(&self, hash: u64) {
-        self.table.prefetch_slots(hash);
+    pub fn prefetch_index(&self, id: Id<'_>) {
+        self.table.prefetch_slots(id.hash);
     }
 
     /// The same for a job, as far as most are long.
@@ -215,11 +223,12 @@ impl Store {
 
     /// The caller has made sure of room, of the id's length and that it is not there.
     pub fn insert(&mut self, job: NewJob<'_>) -> Handle {
-        debug_assert!((1..=ID_MAX).contains(&job.id.len()));
+        debug_assert!((1..=ID_MAX).contains(&job.id.bytes.len()));
         debug_assert!(job.due <= INSTANT_MAX && job.seq <= SEQ_BITS);
         let shared = self.terms.acquire(job.terms, &self.hasher);
+        let id = job.id.bytes;
         let mut word0 =
-            job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
+            job.due | (id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
         let word1 = job.seq | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
         if shared.is_none() || job.life != Life::default() {
             let rare = self.rares.insert(Rare {
@@ -232,17 +241,17 @@ impl Store {
             let own = if shared.is_none() { OWN_TERMS } else { 0 };
             word0 = word0 & !DUE_BITS | u64::from(rare) | HAS_RARE | own;
         }
-        let mut bytes = Vec::with_capacity(HEADER + job.id.len() + job.payload.len());
+        let mut bytes = Vec::with_capacity(HEADER + id.len() + job.payload.len());
         bytes.extend_from_slice(&word0.to_le_bytes());
         bytes.extend_from_slice(&word1.to_le_bytes());
-        bytes.extend_from_slice(job.id);
+        bytes.extend_from_slice(id);
         bytes.extend_from_slice(job.payload);
         self.job_bytes += allocated(bytes.len());
         if shared.is_none() {
             self.job_bytes += own_bytes(job.terms);
         }
         let handle = self.slots.insert(bytes.into_boxed_slice());
-        self.table.insert(self.hasher.hash_one(job.id), handle);
+        self.table.insert(job.id.hash, handle);
         handle
     }
 
@@ -368,7 +377,7 @@ impl Store {
         let job = self.job(handle);
         let Course { place, due, life } = job.course();
         NewJob {
-            id: job.id(),
+            id: self.hashed(job.id()),
             payload: job.payload(),
             seq: job.seq(),
             due,
@@ -497,7 +506,7 @@ mod tests {
 
     fn add(store: &mut Store, id: &[u8], payload: &[u8], seq: u64, terms: &Terms<'_>) -> Handle {
         store.insert(NewJob {
-            id,
+            id: store.hashed(id),
             payload,
             seq,
             due: 7,
@@ -529,7 +538,7 @@ mod tests {
             store.set_course(job, course);
             store.set_priority(job, due as i32);
             assert_eq!(store.job(job).course(), course);
-            assert_eq!(store.find(&longest), Some(job));
+            assert_eq!(store.find(store.hashed(&longest)), Some(job));
             assert_eq!(store.job(job).payload(), b"\0payload\xff");
             assert_eq!((store.job(job).due(), store.job(job).place()), (due, place));
             assert_eq!(
@@ -540,7 +549,7 @@ mod tests {
         }
         store.check_invariants().unwrap();
         store.remove(job);
-        assert_eq!(store.find(&longest), None);
+        assert_eq!(store.find(store.hashed(&longest)), None);
         store.check_invariants().unwrap();
     }
 

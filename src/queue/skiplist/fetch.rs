@@ -11,9 +11,14 @@ pub struct Leaf(u32);
 impl<K: Key> Skiplist<K> {
     /// Finds the leaf for a key and has it on its way, for [`Skiplist::fetch`] to read.
     pub fn approach(&self, key: K) -> Leaf {
-        let (_, leaf) = self.path_to(|n| rank(&n.keys()[1..], |k| *k < key));
-        self.bottom.get(leaf).into_iter().for_each(prefetch);
-        Leaf(leaf)
+        let mut node = self.top();
+        for level in self.uppers.iter().rev() {
+            let links = &level[node];
+            let at = rank(&links.keys()[1..], |k| *k < key);
+            node = links.values()[at].child;
+        }
+        self.bottom.get(node).into_iter().for_each(prefetch);
+        Leaf(node)
     }
 
     /// Has on its way what an insert into the leaf reads and moves.

@@ -63,7 +63,7 @@ public final class JedisExample {
         }
     }
 
-    void handle(byte[] id, byte[] payload, byte[] token, long attempt) {
+    void handle(byte[] id, byte[] payload, byte[] token, long attempt) throws InterruptedException {
         var beats = heart.scheduleAtFixedRate(
                 () -> beat(id, token), LEASE_MS / 3, LEASE_MS / 3, TimeUnit.MILLISECONDS);
         Exception failure = null;
@@ -79,6 +79,9 @@ public final class JedisExample {
             var state = (byte[]) db.sendCommand(Dq.NACK, bytes(QUEUE), id, bytes("TOKEN"), token);
             System.out.printf("failed %s (attempt %d): %s; now %s%n", name, attempt, failure.getMessage(),
                     state == null ? "lost" : new String(state, UTF_8));
+            if (state != null && new String(state, UTF_8).equals("ready")) {
+                Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
+            }
         } else if (db.sendCommand(Dq.ACK, bytes(QUEUE), bytes("WITHTOKENS"), id, token).equals(1L)) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);
         } else {

@@ -102,7 +102,7 @@ public final class LettuceExample {
         }
     }
 
-    void handle(byte[] id, byte[] payload, byte[] token, long attempt) {
+    void handle(byte[] id, byte[] payload, byte[] token, long attempt) throws InterruptedException {
         var beats = heart.scheduleAtFixedRate(
                 () -> beat(id, token), LEASE_MS / 3, LEASE_MS / 3, TimeUnit.MILLISECONDS);
         Exception failure = null;
@@ -118,6 +118,9 @@ public final class LettuceExample {
             byte[] state = askValue(Dq.NACK, queue().add(id).add("TOKEN").add(token));
             System.out.printf("failed %s (attempt %d): %s; now %s%n", name, attempt, failure.getMessage(),
                     state == null ? "lost" : new String(state, UTF_8));
+            if (state != null && new String(state, UTF_8).equals("ready")) {
+                Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
+            }
         } else if (askNumber(Dq.ACK, queue().add("WITHTOKENS").add(id).add(token)) == 1) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);
         } else {

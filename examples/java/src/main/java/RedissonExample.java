@@ -86,7 +86,7 @@ public final class RedissonExample {
         }
     }
 
-    void handle(byte[] id, byte[] payload, byte[] token, long attempt) {
+    void handle(byte[] id, byte[] payload, byte[] token, long attempt) throws InterruptedException {
         var beats = heart.scheduleAtFixedRate(
                 () -> beat(id, token), LEASE_MS / 3, LEASE_MS / 3, TimeUnit.MILLISECONDS);
         Exception failure = null;
@@ -102,6 +102,9 @@ public final class RedissonExample {
             var state = (byte[]) ask(NACK, id, "TOKEN", token);
             System.out.printf("failed %s (attempt %d): %s; now %s%n", name, attempt, failure.getMessage(),
                     state == null ? "lost" : new String(state, UTF_8));
+            if (state != null && new String(state, UTF_8).equals("ready")) {
+                Thread.sleep(1000);     // it has no ladder (BACKOFF), and would fail thousands of times a second
+            }
         } else if (ask(ACK, "WITHTOKENS", id, token).equals(1L)) {
             System.out.printf("done %s (attempt %d)%n", name, attempt);
         } else {
