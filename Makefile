@@ -11,7 +11,8 @@ MODULE := $(TARGET)/release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
 
 # The server's allocator, which the module installs, does not exist in a test: so they are built
 # without the module; those that need a server start one that loads $(MODULE).
-TEST = DQ_MODULE='$(MODULE)' $(CARGO) test --no-default-features
+# Most of them wait most of the time: so more at once than there are cores.
+TEST = DQ_MODULE='$(MODULE)' RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} $(CARGO) test --no-default-features
 
 # Servers built by tools/built-servers.sh.
 BUILT = $(CURDIR)/target/built

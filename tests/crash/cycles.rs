@@ -219,17 +219,23 @@ fn killed_while_rewriting_without_preamble() {
     gate(Setting::Rewrite { preamble: false }, 2, 6);
 }
 
-/// Whoever promises more than the server keeps is found out.
+/// Whoever promises more than the server keeps is found out: not in each run, as a server may die just
+/// after a save.
 #[test]
 fn canary_rdb_does_not_keep_everything() {
-    let (server, troupe, _) = kill(Setting::Rdb, 1, 4);
-    let mut history = troupe.drained(&server);
-    assert_eq!(check(&history).faults.len(), 0);
-    for life in &mut history.lives {
-        life.kept = Kept::All;
+    let mut unseen = vec![Rule::Lost, Rule::Finished, Rule::TwoLeases];
+    for seed in 1..=10 {
+        let (server, troupe, _) = kill(Setting::Rdb, seed, 4);
+        let mut history = troupe.drained(&server);
+        assert_eq!(check(&history).faults.len(), 0);
+        for life in &mut history.lives {
+            life.kept = Kept::All;
+        }
+        let verdict = check(&history);
+        unseen.retain(|rule| verdict.faults.iter().all(|it| it.rule != *rule));
+        if unseen.is_empty() {
+            return;
+        }
     }
-    let verdict = check(&history);
-    for rule in [Rule::Lost, Rule::Finished, Rule::TwoLeases] {
-        assert!(verdict.faults.iter().any(|it| it.rule == rule), "{rule:?}");
-    }
+    panic!("never seen: {unseen:?}");
 }
