@@ -100,7 +100,7 @@ impl Terms<'_> {
     /// As `==`, but where both have no ladder none is compared: glibc's memcmp of no bytes at all takes
     /// a tenth of a microsecond on processors with AVX-512, if the address, as that of an empty slice
     /// may be, is not mapped.
-    pub fn are(&self, other: &Terms<'_>) -> bool {
+    pub fn equals(&self, other: &Terms<'_>) -> bool {
         let fields = |terms: &Terms<'_>| {
             let ladder = terms.backoff_ms.len();
             (terms.priority, terms.ttr_ms, terms.max_attempts, ladder)

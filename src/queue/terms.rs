@@ -41,7 +41,7 @@ impl TermsPool {
     /// The number of these terms, with one user more; `None` where the pool is full of others.
     pub fn acquire(&mut self, terms: &Terms<'_>, hasher: &impl BuildHasher) -> Option<TermsRef> {
         let number = match self.entries.get(self.latest as usize) {
-            Some(entry) if entry.terms.are(terms) => self.latest,
+            Some(entry) if entry.terms.equals(terms) => self.latest,
             _ => self.find_or_add(terms, hasher)?,
         };
         let entry = self.entries.get_mut(number as usize)?;
@@ -53,7 +53,7 @@ impl TermsPool {
     fn find_or_add(&mut self, terms: &Terms<'_>, hasher: &impl BuildHasher) -> Option<TermsRef> {
         let entries = &self.entries;
         let hash = hasher.hash_one(terms);
-        let same = |&number: &TermsRef| entries[number as usize].terms.are(terms);
+        let same = |&number: &TermsRef| entries[number as usize].terms.equals(terms);
         if let Some(&number) = self.numbers.find(hash, same) {
             return Some(number);
         }
