@@ -7,7 +7,7 @@ use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
 use super::schedule::Standing;
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::settle::SETTLE_BUDGET;
-use super::store::{Id, NewJob};
+use super::store::NewJob;
 use super::Queue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -121,8 +121,7 @@ impl Queue {
             Some(id) => Cow::Borrowed(id),
             None => Cow::Owned(self.fresh_id(now, mint, out)),
         };
-        let id = id.unwrap_or_else(|| self.jobs.hashed(&name));
-        self.commit_added(id, add, (due, expires), old, out);
+        self.commit_added(&name, add, (due, expires), old, out);
         Ok(Some(name))
     }
 
@@ -144,7 +143,7 @@ impl Queue {
 
     fn commit_added(
         &mut self,
-        id: Id<'_>,
+        id: &[u8],
         add: &Add<'_>,
         (due, expires): (u64, u64),
         old: Option<Handle>,
@@ -153,7 +152,7 @@ impl Queue {
         let settings = Arc::clone(&self.settings);
         let terms = add.terms(&settings);
         out.push(&Effect::Added {
-            id: id.bytes,
+            id,
             payload: add.payload,
             due,
             expires,

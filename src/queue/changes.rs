@@ -173,8 +173,7 @@ impl Queue {
         check_instant(due)?;
         check_instant(expires)?;
         check_terms(terms)?;
-        let id = self.jobs.hashed(id);
-        let old = self.find(id);
+        let old = self.find(self.jobs.hashed(id));
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
@@ -220,8 +219,7 @@ impl Queue {
             Place::Reserved => life.token != 0 && life.death == 0,
             Place::Dead => true,
         };
-        let id = self.jobs.hashed(id);
-        if !fits || self.find(id).is_some() {
+        if !fits || self.find(self.jobs.hashed(id)).is_some() {
             return Err(malformed("a stored job that contradicts itself or another"));
         }
         if !self.jobs.has_room() {

@@ -60,7 +60,7 @@ pub struct Id<'a> {
 
 /// A job about to be stored. Its id must not be there.
 pub struct NewJob<'a> {
-    pub id: Id<'a>,
+    pub id: &'a [u8],
     pub payload: &'a [u8],
     pub seq: u64,
     pub due: u64,
@@ -79,7 +79,7 @@ pub struct Job<'a> {
 impl<'a> NewJob<'a> {
     /// One that nobody has had yet, with its due and expiry. Its number is the queue's to give.
     pub fn scheduled(
-        id: Id<'a>,
+        id: &'a [u8],
         payload: &'a [u8],
         (due, expires): (u64, u64),
         terms: &'a Terms<'a>,
@@ -223,12 +223,11 @@ impl Store {
 
     /// The caller has made sure of room, of the id's length and that it is not there.
     pub fn insert(&mut self, job: NewJob<'_>) -> Handle {
-        debug_assert!((1..=ID_MAX).contains(&job.id.bytes.len()));
+        debug_assert!((1..=ID_MAX).contains(&job.id.len()));
         debug_assert!(job.due <= INSTANT_MAX && job.seq <= SEQ_BITS);
         let shared = self.terms.acquire(job.terms, &self.hasher);
-        let id = job.id.bytes;
         let mut word0 =
-            job.due | (id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
+            job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
         let word1 = job.seq | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
         if shared.is_none() || job.life != Life::default() {
             let rare = self.rares.insert(Rare {
@@ -241,17 +240,17 @@ impl Store {
             let own = if shared.is_none() { OWN_TERMS } else { 0 };
             word0 = word0 & !DUE_BITS | u64::from(rare) | HAS_RARE | own;
         }
-        let mut bytes = Vec::with_capacity(HEADER + id.len() + job.payload.len());
+        let mut bytes = Vec::with_capacity(HEADER + job.id.len() + job.payload.len());
         bytes.extend_from_slice(&word0.to_le_bytes());
         bytes.extend_from_slice(&word1.to_le_bytes());
-        bytes.extend_from_slice(id);
+        bytes.extend_from_slice(job.id);
         bytes.extend_from_slice(job.payload);
         self.job_bytes += allocated(bytes.len());
         if shared.is_none() {
             self.job_bytes += own_bytes(job.terms);
         }
         let handle = self.slots.insert(bytes.into_boxed_slice());
-        self.table.insert(job.id.hash, handle);
+        self.table.insert(self.hasher.hash_one(job.id), handle);
         handle
     }
 
@@ -377,7 +376,7 @@ impl Store {
         let job = self.job(handle);
         let Course { place, due, life } = job.course();
         NewJob {
-            id: self.hashed(job.id()),
+            id: job.id(),
             payload: job.payload(),
             seq: job.seq(),
             due,
@@ -506,7 +505,7 @@ mod tests {
 
     fn add(store: &mut Store, id: &[u8], payload: &[u8], seq: u64, terms: &Terms<'_>) -> Handle {
         store.insert(NewJob {
-            id: store.hashed(id),
+            id,
             payload,
             seq,
             due: 7,
