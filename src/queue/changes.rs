@@ -8,6 +8,7 @@ use super::effect::{Change, Death, Effect, Effects, FOREVER};
 use super::error::QueueError;
 use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
 use super::rate::RateWindow;
+use super::rows;
 use super::schedule::Standing;
 use super::settings::{check_terms, Settings};
 use super::store::{Course, NewJob};
@@ -28,6 +29,29 @@ fn check_instant(instant: u64) -> Result<(), QueueError> {
 fn check_id(id: &[u8]) -> Result<(), QueueError> {
     if !(1..=ID_MAX).contains(&id.len()) {
         return Err(malformed("an id of an impossible length"));
+    }
+    Ok(())
+}
+
+const CONTRADICTION: &str = "a stored job that contradicts itself or another";
+
+/// Whether a job as it stands may stand so, but for its terms and for other jobs.
+fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
+    let life = &job.life;
+    check_id(job.id)?;
+    for instant in [job.due, life.expires, life.at, life.lease_ms] {
+        check_instant(instant)?;
+    }
+    if job.seq > SEQ_MAX || life.death > SEQ_MAX || life.token > TOKEN_MAX {
+        return Err(malformed("a number that leaves no room to count on"));
+    }
+    let fits = match job.place {
+        Place::Scheduled => life.at == 0 && life.death == 0,
+        Place::Reserved => life.token != 0 && life.death == 0,
+        Place::Dead => true,
+    };
+    if !fits {
+        return Err(malformed(CONTRADICTION));
     }
     Ok(())
 }
@@ -147,7 +171,24 @@ impl Queue {
                 check_instant(cut)?;
                 self.apply_purge(state, cut);
             }
-            Effect::Stored { .. } => self.apply_stored(effect)?,
+            Effect::Stored {
+                id,
+                payload,
+                seq,
+                due,
+                place,
+                life,
+                ref terms,
+            } => self.apply_stored(NewJob {
+                id,
+                payload,
+                seq,
+                due,
+                place,
+                terms,
+                life,
+            })?,
+            Effect::Rows { rows } => self.apply_rows(rows)?,
             Effect::Floors { seq, death, token } => {
                 if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
                     return Err(malformed("a number that leaves no room to count on"));
@@ -193,51 +234,46 @@ impl Queue {
         });
     }
 
-    fn apply_stored(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        let Effect::Stored {
-            id,
-            payload,
-            seq,
-            due,
-            place,
-            life,
-            ref terms,
-        } = *effect
-        else {
-            return Ok(());
-        };
-        check_id(id)?;
-        check_terms(terms)?;
-        for instant in [due, life.expires, life.at, life.lease_ms] {
-            check_instant(instant)?;
-        }
-        if seq > SEQ_MAX || life.death > SEQ_MAX || life.token > TOKEN_MAX {
-            return Err(malformed("a number that leaves no room to count on"));
-        }
-        let fits = match place {
-            Place::Scheduled => life.at == 0 && life.death == 0,
-            Place::Reserved => life.token != 0 && life.death == 0,
-            Place::Dead => true,
-        };
-        if !fits || self.find(self.jobs.hashed(id)).is_some() {
-            return Err(malformed("a stored job that contradicts itself or another"));
+    fn apply_stored(&mut self, job: NewJob<'_>) -> Result<(), QueueError> {
+        check_terms(job.terms)?;
+        check_stored(&job)?;
+        if self.find(self.jobs.hashed(job.id)).is_some() {
+            return Err(malformed(CONTRADICTION));
         }
         if !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        self.seq = self.seq.max(seq);
-        self.deaths = self.deaths.max(life.death);
-        self.token = self.token.max(life.token);
-        self.insert(NewJob {
-            id,
-            payload,
-            seq,
-            due,
-            place,
-            terms,
-            life,
-        });
+        self.restore(job);
         Ok(())
+    }
+
+    fn apply_rows(&mut self, bytes: &[u8]) -> Result<(), QueueError> {
+        let (rows, terms) = rows::read(bytes)?;
+        terms.iter().try_for_each(check_terms)?;
+        let jobs = || rows.iter().map(|row| row.job(&terms));
+        jobs().try_for_each(|job| check_stored(&job))?;
+        // All are looked for before the first comes, so that their places in the index are on their way
+        // from memory at the same time, not one after the other.
+        if jobs().any(|job| self.find(self.jobs.hashed(job.id)).is_some()) {
+            return Err(malformed(CONTRADICTION));
+        }
+        let mut ids: Vec<&[u8]> = rows.iter().map(|row| row.id).collect();
+        ids.sort_unstable();
+        if !ids.is_sorted_by(|a, b| a < b) {
+            return Err(malformed(CONTRADICTION));
+        }
+        if !self.jobs.has_room_for(rows.len()) {
+            return Err(QueueError::TooManyJobs);
+        }
+        jobs().for_each(|job| self.restore(job));
+        Ok(())
+    }
+
+    fn restore(&mut self, job: NewJob<'_>) {
+        self.seq = self.seq.max(job.seq);
+        self.deaths = self.deaths.max(job.life.death);
+        self.token = self.token.max(job.life.token);
+        self.insert(job);
     }
 
     pub(super) fn insert(&mut self, job: NewJob<'_>) {

@@ -60,7 +60,7 @@ pub enum Effect<'a> {
     Forgot {
         until: u64,
     },
-    /// A job as it stands: snapshots are made of these.
+    /// A job as it stands: snapshots were made of these, and digests are.
     Stored {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -91,6 +91,11 @@ pub enum Effect<'a> {
         ms: u64,
         seq: u64,
         token: u64,
+    },
+    /// Jobs as they stand, as many [`super::rows`]: all of them come, or none.
+    Rows {
+        #[serde(with = "serde_bytes")]
+        rows: &'a [u8],
     },
 }
 
@@ -359,7 +364,11 @@ impl postcard::ser_flavors::Flavor for Append<'_> {
 
 /// Appends one effect; the version byte that begins a sequence is the caller's.
 pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
-    let encoded = postcard::serialize_with_flavor(effect, Append(bytes));
+    append(effect, bytes);
+}
+
+pub(super) fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>) {
+    let encoded = postcard::serialize_with_flavor(value, Append(bytes));
     debug_assert!(encoded.is_ok(), "a Vec takes everything");
 }
 

@@ -43,7 +43,7 @@ impl Memory {
     }
 
     pub fn has_room(&self) -> bool {
-        self.ids.has_room()
+        self.ids.has_room_for(1)
     }
 
     fn find(&self, id: &[u8]) -> Option<u32> {

@@ -28,6 +28,7 @@ pub mod relocate;
 pub mod remains;
 pub mod remove;
 pub mod reschedule;
+mod rows;
 mod schedule;
 pub mod settings;
 pub mod settle;

@@ -51,9 +51,10 @@ impl<T> Slab<T> {
         self.len
     }
 
-    /// Whether another value can be numbered.
-    pub fn has_room(&self) -> bool {
-        !self.open.is_empty() || self.segments.len() < (NONE >> SEGMENT_BITS) as usize
+    /// Whether so many more values can be numbered.
+    pub fn has_room_for(&self, count: usize) -> bool {
+        const CAPACITY: usize = (NONE >> SEGMENT_BITS) as usize * SEGMENT_LEN;
+        count <= CAPACITY - self.len
     }
 
     /// There must be room.
@@ -94,7 +95,7 @@ impl<T> Slab<T> {
 
     fn add_segment(&mut self) -> u32 {
         let number = self.segments.len() as u32;
-        debug_assert!(self.has_room());
+        debug_assert!(self.has_room_for(1));
         if number == 0 {
             self.segments.reserve_exact(1);
             self.open.reserve_exact(1);

@@ -1,8 +1,9 @@
 //! A queue as a sequence of effects: what RDB, DUMP and a rewritten AOF hold.
 //!
 //! ```text
-//!   chunk 0: version, Floors, Configured | Kept, Paused, Stored, Stored, ...
-//!   chunk 1: version, Stored, Stored, ..., Remembered, ...
+//!   chunk 0: version, Floors, Configured | Kept, Paused, Rows
+//!   chunk 1: version, Rows
+//!   chunk 2: version, Rows, Remembered, ...
 //!   ...                                   each chunk stands for itself: effects to apply in turn
 //! ```
 //!
@@ -10,42 +11,78 @@
 
 use super::effect::{encode, Effect, EFFECTS_VERSION};
 use super::job::Handle;
-use super::store::Course;
+use super::rows::Rows;
+use super::store::{Course, NewJob};
 use super::Queue;
 
-/// A chunk is closed once it is this long.
-const CHUNK_BYTES: usize = 64 * 1024;
+/// A chunk is closed once it is this long. The server compresses each chunk for itself: this is within what
+/// its compression can look back on, and longer ones make it far slower where there is little to compress.
+const CHUNK_BYTES: usize = 4 * 1024;
+/// So many bytes of chunks lie side by side before their memory is used again: the table of the server's
+/// compression is not cleared between chunks, and what it holds of older ones at the same place misleads it.
+const LAP_BYTES: usize = 2 * 1024 * 1024;
 
 struct Chunks<'a> {
+    /// Chunks that are written, and from `start` on the one that is not.
     bytes: Vec<u8>,
+    start: usize,
+    rows: Rows<'a>,
     write: &'a mut dyn FnMut(&[u8]),
 }
 
-impl Chunks<'_> {
+impl<'a> Chunks<'a> {
     fn push(&mut self, effect: &Effect<'_>) {
-        if self.bytes.is_empty() {
-            self.bytes.push(EFFECTS_VERSION);
-        }
+        self.begin();
         encode(effect, &mut self.bytes);
-        if self.bytes.len() >= CHUNK_BYTES {
+        if self.bytes.len() - self.start >= CHUNK_BYTES {
             self.flush();
         }
     }
 
+    fn begin(&mut self) {
+        if self.bytes.len() == self.start {
+            self.bytes.push(EFFECTS_VERSION);
+        }
+    }
+
+    fn push_job(&mut self, job: &NewJob<'a>) {
+        self.rows.push(job);
+        let len = self.bytes.len() - self.start + self.rows.bytes().len();
+        if self.rows.is_full() || len >= CHUNK_BYTES {
+            self.end_rows();
+            self.flush();
+        }
+    }
+
+    fn end_rows(&mut self) {
+        if !self.rows.bytes().is_empty() {
+            self.begin();
+            let rows = self.rows.bytes();
+            encode(&Effect::Rows { rows }, &mut self.bytes);
+            self.rows.clear();
+        }
+    }
+
     fn flush(&mut self) {
-        if !self.bytes.is_empty() {
-            (self.write)(&self.bytes);
+        if self.bytes.len() > self.start {
+            (self.write)(&self.bytes[self.start..]);
+            self.start = self.bytes.len();
+        }
+        if self.start >= LAP_BYTES {
             self.bytes.clear();
-            self.bytes.shrink_to(CHUNK_BYTES * 2);
+            self.bytes.shrink_to(LAP_BYTES * 2);
+            self.start = 0;
         }
     }
 }
 
 impl Queue {
     /// Hands the queue to `write`, chunk by chunk; at least one.
-    pub fn snapshot(&self, write: &mut dyn FnMut(&[u8])) {
+    pub fn snapshot<'a>(&'a self, write: &'a mut dyn FnMut(&[u8])) {
         let mut chunks = Chunks {
             bytes: Vec::new(),
+            start: 0,
+            rows: Rows::default(),
             write,
         };
         chunks.push(&Effect::Floors {
@@ -55,8 +92,9 @@ impl Queue {
         });
         self.snapshot_settings(&mut chunks);
         for handle in self.handles() {
-            chunks.push(&self.stored(handle));
+            chunks.push_job(&self.jobs.as_new(handle));
         }
+        chunks.end_rows();
         for (id, until) in self.memory.iter() {
             chunks.push(&Effect::Remembered { id, until });
         }

@@ -186,7 +186,11 @@ impl Store {
     }
 
     pub fn has_room(&self) -> bool {
-        self.slots.has_room() && self.rares.has_room()
+        self.has_room_for(1)
+    }
+
+    pub fn has_room_for(&self, count: usize) -> bool {
+        self.slots.has_room_for(count) && self.rares.has_room_for(count)
     }
 
     pub fn hashed<'i>(&self, id: &'i [u8]) -> Id<'i> {

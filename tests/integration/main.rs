@@ -13,6 +13,7 @@ mod bpop_contract;
 mod company;
 mod defrag;
 mod del_purge;
+mod encodings;
 mod ending;
 mod errors;
 mod events;

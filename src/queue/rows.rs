@@ -1,0 +1,339 @@
+//! Jobs of a snapshot, many in one effect: each row tells how its job differs from the one before.
+//!
+//! ```text
+//!   row:   head   due, seq   [id length] [payload length] [Terms] [Life]   id   payload
+//!           │      │
+//!           │      └ less those of the row before
+//!           └ bits 0-1 place, 2-5 which of the bracketed parts are there
+//!
+//!   not there:  the lengths and Terms of the row before; a Life of zeros
+//! ```
+//!
+//! Numbers are of variable length, as in all effects. Before the first row stand zeros, and no Terms.
+
+use super::effect::append;
+use super::error::QueueError;
+use super::job::{Life, Place, Terms};
+use super::store::NewJob;
+use serde::Deserialize;
+
+/// In one effect, at most: what a reader holds at once.
+pub const ROWS_MAX: usize = 1024;
+
+const ID_LEN: u8 = 1 << 2;
+const PAYLOAD_LEN: u8 = 1 << 3;
+const TERMS: u8 = 1 << 4;
+const LIFE: u8 = 1 << 5;
+const PLACE: u8 = 3;
+const UNUSED: u8 = 3 << 6;
+
+/// Longer ladders stand in each row: a short payload must not become many long ones.
+const LADDER_SHARED: usize = 8;
+
+/// What a row may leave out.
+struct Before<T> {
+    due: u64,
+    seq: u64,
+    id_len: usize,
+    payload_len: usize,
+    terms: Option<T>,
+}
+
+impl<T> Default for Before<T> {
+    fn default() -> Self {
+        Before {
+            due: 0,
+            seq: 0,
+            id_len: 0,
+            payload_len: 0,
+            terms: None,
+        }
+    }
+}
+
+/// Rows to be written.
+#[derive(Default)]
+pub struct Rows<'a> {
+    bytes: Vec<u8>,
+    count: usize,
+    before: Before<&'a Terms<'a>>,
+}
+
+impl<'a> Rows<'a> {
+    pub fn push(&mut self, job: &NewJob<'a>) {
+        let Rows { bytes, before, .. } = self;
+        let shared =
+            |terms: &&Terms<'_>| terms.backoff_ms.len() <= LADDER_SHARED && terms.equals(job.terms);
+        let part = |bit, is_there| if is_there { bit } else { 0 };
+        let head = job.place as u8
+            | part(ID_LEN, job.id.len() != before.id_len)
+            | part(PAYLOAD_LEN, job.payload.len() != before.payload_len)
+            | part(TERMS, !before.terms.as_ref().is_some_and(shared))
+            | part(LIFE, job.life != Life::default());
+        bytes.push(head);
+        append(&difference(job.due, before.due), bytes);
+        append(&difference(job.seq, before.seq), bytes);
+        if head & ID_LEN != 0 {
+            append(&job.id.len(), bytes);
+        }
+        if head & PAYLOAD_LEN != 0 {
+            append(&job.payload.len(), bytes);
+        }
+        if head & TERMS != 0 {
+            append(job.terms, bytes);
+        }
+        if head & LIFE != 0 {
+            append(&job.life, bytes);
+        }
+        bytes.extend_from_slice(job.id);
+        bytes.extend_from_slice(job.payload);
+        self.count += 1;
+        *before = Before {
+            due: job.due,
+            seq: job.seq,
+            id_len: job.id.len(),
+            payload_len: job.payload.len(),
+            terms: Some(job.terms),
+        };
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.count == ROWS_MAX
+    }
+
+    /// A buffer that one large payload has grown is not kept.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(64 * 1024);
+        self.count = 0;
+        self.before = Before::default();
+    }
+}
+
+fn difference(number: u64, before: u64) -> i64 {
+    number.wrapping_sub(before) as i64
+}
+
+/// A row as it was read: whether its numbers are possible, nobody has looked at.
+pub struct Row<'a> {
+    pub id: &'a [u8],
+    pub payload: &'a [u8],
+    pub seq: u64,
+    pub due: u64,
+    pub place: Place,
+    pub life: Life,
+    /// Their number in the list beside the rows.
+    terms: usize,
+}
+
+impl<'a> Row<'a> {
+    pub fn job(&self, terms: &'a [Terms<'static>]) -> NewJob<'a> {
+        NewJob {
+            id: self.id,
+            payload: self.payload,
+            seq: self.seq,
+            due: self.due,
+            place: self.place,
+            terms: &terms[self.terms],
+            life: self.life,
+        }
+    }
+}
+
+/// The rows, and the terms that they have.
+pub fn read(mut bytes: &[u8]) -> Result<(Vec<Row<'_>>, Vec<Terms<'static>>), QueueError> {
+    let (mut rows, mut terms) = (Vec::new(), Vec::new());
+    let mut before = Before::default();
+    while !bytes.is_empty() {
+        if rows.len() == ROWS_MAX {
+            return Err(QueueError::Malformed("more rows than are ever written"));
+        }
+        let row = read_row(&mut bytes, &mut before, &mut terms);
+        rows.push(row.ok_or(QueueError::Malformed("a row that does not decode"))?);
+    }
+    Ok((rows, terms))
+}
+
+fn read_row<'a>(
+    bytes: &mut &'a [u8],
+    before: &mut Before<usize>,
+    terms: &mut Vec<Terms<'static>>,
+) -> Option<Row<'a>> {
+    let head = *bytes.split_off_first()?;
+    let place = match head & PLACE {
+        _ if head & UNUSED != 0 => return None,
+        place if place == Place::Scheduled as u8 => Place::Scheduled,
+        place if place == Place::Reserved as u8 => Place::Reserved,
+        place if place == Place::Dead as u8 => Place::Dead,
+        _ => return None,
+    };
+    before.due = before.due.wrapping_add_signed(take(bytes)?);
+    before.seq = before.seq.wrapping_add_signed(take(bytes)?);
+    if head & ID_LEN != 0 {
+        before.id_len = take(bytes)?;
+    }
+    if head & PAYLOAD_LEN != 0 {
+        before.payload_len = take(bytes)?;
+    }
+    if head & TERMS != 0 {
+        before.terms = Some(terms.len());
+        terms.push(take(bytes)?);
+    } else if terms.last()?.backoff_ms.len() > LADDER_SHARED {
+        return None;
+    }
+    let life = if head & LIFE != 0 {
+        take(bytes)?
+    } else {
+        Life::default()
+    };
+    Some(Row {
+        id: bytes.split_off(..before.id_len)?,
+        payload: bytes.split_off(..before.payload_len)?,
+        seq: before.seq,
+        due: before.due,
+        place,
+        life,
+        terms: before.terms?,
+    })
+}
+
+fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
+    *bytes = rest;
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::effect::Effect;
+    use crate::queue::{HashSeed, Queue};
+
+    fn terms(ladder: usize) -> Terms<'static> {
+        Terms {
+            priority: -5,
+            ttr_ms: 1000,
+            max_attempts: 2,
+            backoff_ms: vec![7; ladder].into(),
+        }
+    }
+
+    fn job<'a>(id: &'a [u8], terms: &'a Terms<'a>) -> NewJob<'a> {
+        NewJob {
+            id,
+            payload: b"payload",
+            seq: 7,
+            due: 8,
+            place: Place::Scheduled,
+            terms,
+            life: Life::default(),
+        }
+    }
+
+    fn written<'a>(jobs: impl IntoIterator<Item = NewJob<'a>>) -> Vec<u8> {
+        let mut rows = Rows::default();
+        jobs.into_iter().for_each(|job| rows.push(&job));
+        rows.bytes().to_vec()
+    }
+
+    fn fields<'a>(job: &NewJob<'a>) -> impl PartialEq + std::fmt::Debug + 'a {
+        let numbers = (job.seq, job.due, job.place, job.life);
+        (job.id, job.payload, numbers, job.terms.clone().into_owned())
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let all_terms = [terms(0), terms(LADDER_SHARED), terms(LADDER_SHARED + 1)];
+        let life = Life {
+            expires: 1,
+            token: u64::MAX,
+            at: 2,
+            lease_ms: 3,
+            death: 4,
+            attempts: u32::MAX,
+        };
+        let numbers = [0, 1, u64::MAX, 1 << 63, 5, 5];
+        let ids: Vec<Vec<u8>> = (1..=36)
+            .map(|len| vec![len; len as usize % 5 + 1])
+            .collect();
+        let jobs = || {
+            ids.iter().enumerate().map(|(n, id)| NewJob {
+                payload: &id[..id.len() % 3],
+                seq: numbers[n % 6],
+                due: numbers[(n + 1) % 6],
+                place: [Place::Scheduled, Place::Reserved, Place::Dead][n % 3],
+                life: if n % 4 == 0 { life } else { Life::default() },
+                ..job(id, &all_terms[n / 12])
+            })
+        };
+        let bytes = written(jobs());
+        let (rows, terms) = read(&bytes).unwrap();
+        let read: Vec<_> = rows.iter().map(|row| fields(&row.job(&terms))).collect();
+        let wrote: Vec<_> = jobs().map(|job| fields(&job)).collect();
+        assert_eq!(read, wrote);
+        assert_eq!(
+            terms.len(),
+            2 + 12,
+            "long ladders once a row, the others once"
+        );
+    }
+
+    #[test]
+    fn what_nobody_writes_is_refused() {
+        let (short, long) = (terms(1), terms(LADDER_SHARED + 1));
+        let one = written([job(b"a", &short)]);
+        let two = written([job(b"a", &short), job(b"b", &short)]);
+        assert!(read(&two).is_ok());
+        let unused = |bit| [&[one[0] | bit], &one[1..]].concat();
+        let follower = &two[one.len()..];
+        let borrowed_ladder = [&written([job(b"a", &long)]), follower].concat();
+        for bytes in [
+            unused(1 << 6),
+            unused(1 << 7),
+            unused(PLACE),
+            follower.to_vec(),
+            borrowed_ladder,
+            one[..one.len() - 1].to_vec(),
+        ] {
+            assert!(read(&bytes).is_err(), "{}", bytes.escape_ascii());
+        }
+        let most = [one.clone(), follower.repeat(ROWS_MAX - 1)].concat();
+        assert_eq!(read(&most).unwrap().0.len(), ROWS_MAX);
+        assert!(read(&[most, follower.to_vec()].concat()).is_err());
+    }
+
+    #[test]
+    fn all_rows_come_or_none() {
+        let terms = &terms(1);
+        let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+        let mut come = |jobs: Vec<NewJob<'_>>| {
+            let rows = &written(jobs);
+            let came = queue.apply(&Effect::Rows { rows }).is_ok();
+            queue.check_invariants().unwrap();
+            let now = crate::queue::clock::Now::from_ms(1);
+            (came, queue.len(None, now))
+        };
+        let impossible = NewJob {
+            due: u64::MAX,
+            ..job(b"x", terms)
+        };
+        assert_eq!(come(vec![]), (true, 0));
+        assert_eq!(come(vec![job(b"a", terms), impossible]), (false, 0));
+        assert_eq!(
+            come([b"a", b"b", b"a"].map(|id| job(id, terms)).into()),
+            (false, 0)
+        );
+        assert_eq!(
+            come([b"a", b"b"].map(|id| job(id, terms)).into()),
+            (true, 2)
+        );
+        assert_eq!(
+            come([b"c", b"a"].map(|id| job(id, terms)).into()),
+            (false, 2)
+        );
+    }
+}
