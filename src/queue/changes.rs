@@ -129,8 +129,25 @@ impl Position {
 }
 
 impl Queue {
+    /// From here on effects are those of a snapshot, of which nothing is asked before [`Queue::end_restore`]: the
+    /// queue is empty, and jobs that come as rows are told apart only at the end.
+    pub fn begin_restore(&mut self) {
+        self.jobs.leave_unindexed();
+    }
+
+    /// After an error the queue is of no use.
+    pub fn end_restore(&mut self) -> Result<(), QueueError> {
+        if !self.jobs.index() {
+            return Err(malformed(CONTRADICTION));
+        }
+        Ok(())
+    }
+
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        if self.jobs.is_unindexed() && effect.looks_for_jobs() {
+            self.end_restore()?;
+        }
         match *effect {
             Effect::Added {
                 id,
@@ -252,20 +269,28 @@ impl Queue {
         terms.iter().try_for_each(check_terms)?;
         let jobs = || rows.iter().map(|row| row.job(&terms));
         jobs().try_for_each(|job| check_stored(&job))?;
-        // All are looked for before the first comes, so that their places in the index are on their way
-        // from memory at the same time, not one after the other.
-        if jobs().any(|job| self.find(self.jobs.hashed(job.id)).is_some()) {
-            return Err(malformed(CONTRADICTION));
-        }
-        let mut ids: Vec<&[u8]> = rows.iter().map(|row| row.id).collect();
-        ids.sort_unstable();
-        if !ids.is_sorted_by(|a, b| a < b) {
-            return Err(malformed(CONTRADICTION));
+        if !self.jobs.is_unindexed() {
+            self.check_distinct(jobs().map(|job| job.id))?;
         }
         if !self.jobs.has_room_for(rows.len()) {
             return Err(QueueError::TooManyJobs);
         }
         jobs().for_each(|job| self.restore(job));
+        Ok(())
+    }
+
+    /// Whether these ids are new, and no two of them the same.
+    fn check_distinct<'a>(&self, ids: impl Iterator<Item = &'a [u8]>) -> Result<(), QueueError> {
+        let mut ids: Vec<&[u8]> = ids.collect();
+        // All are looked for before the first comes, so that their places in the index are on their way
+        // from memory at the same time, not one after the other.
+        let known = ids
+            .iter()
+            .any(|id| self.find(self.jobs.hashed(id)).is_some());
+        ids.sort_unstable();
+        if known || !ids.is_sorted_by(|a, b| a < b) {
+            return Err(malformed(CONTRADICTION));
+        }
         Ok(())
     }
 

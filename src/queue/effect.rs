@@ -187,6 +187,20 @@ impl Event {
 }
 
 impl Effect<'_> {
+    /// Whether jobs must be found by their ids to carry it out. Not so what snapshots are made of.
+    pub(super) fn looks_for_jobs(&self) -> bool {
+        !matches!(
+            self,
+            Effect::Rows { .. }
+                | Effect::Floors { .. }
+                | Effect::Configured(_)
+                | Effect::Paused { .. }
+                | Effect::Kept
+                | Effect::Remembered { .. }
+                | Effect::Minted { .. }
+        )
+    }
+
     /// What it raises wherever it is carried out.
     pub fn events(&self) -> &'static [Event] {
         match self {

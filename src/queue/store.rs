@@ -20,6 +20,7 @@
 use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
 use super::relocate::{move_boxed, Mover};
 use super::slab::Slab;
+use super::table::bulk::Entries;
 use super::table::IdTable;
 use super::terms::TermsPool;
 use crate::prefetch::prefetch_all;
@@ -159,6 +160,8 @@ pub struct Store {
     slots: Slab<Box<[u8]>>,
     rares: Slab<Rare>,
     table: IdTable,
+    /// While there is no index yet: what will stand in it.
+    unindexed: Option<Entries>,
     terms: TermsPool,
     hasher: RandomState,
     /// What the allocator gives for the jobs' own allocations.
@@ -171,6 +174,7 @@ impl Store {
             slots: Slab::new(),
             rares: Slab::new(),
             table: IdTable::new(),
+            unindexed: None,
             terms: TermsPool::new(),
             hasher,
             job_bytes: 0,
@@ -254,8 +258,31 @@ impl Store {
             self.job_bytes += own_bytes(job.terms);
         }
         let handle = self.slots.insert(bytes.into_boxed_slice());
-        self.table.insert(self.hasher.hash_one(job.id), handle);
+        let hash = self.hasher.hash_one(job.id);
+        match &mut self.unindexed {
+            None => self.table.insert(hash, handle),
+            Some(entries) => entries.push(hash, handle),
+        }
         handle
+    }
+
+    /// Until [`Store::index`], jobs of an empty store are only inserted: none is looked for or removed.
+    pub fn leave_unindexed(&mut self) {
+        debug_assert!(self.len() == 0);
+        self.unindexed = Some(Entries::default());
+    }
+
+    pub fn is_unindexed(&self) -> bool {
+        self.unindexed.is_some()
+    }
+
+    /// Makes the index, once; false where two jobs have the same id: then nothing can be done with the store.
+    pub fn index(&mut self) -> bool {
+        let Some(entries) = self.unindexed.take() else {
+            return true;
+        };
+        let table = entries.into_table(|a, b| self.job(a).id() == self.job(b).id());
+        table.map(|table| self.table = table).is_some()
     }
 
     pub fn remove(&mut self, handle: Handle) {
@@ -414,6 +441,10 @@ impl Store {
             + self.slots.memory_bytes()
             + self.rares.memory_bytes()
             + self.table.memory_bytes()
+            + self
+                .unindexed
+                .as_ref()
+                .map_or(0, |entries| entries.capacity() * size_of::<u64>())
             + self.terms.memory_bytes()
     }
 

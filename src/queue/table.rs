@@ -46,6 +46,8 @@
 //! that stays throughout is visited by the one call whose interval has its rank. A cursor holds
 //! under the same seed. Every number is safe as a cursor; it strictly rises, so every scan ends.
 
+pub mod bulk;
+
 use super::relocate::{move_vec, Mover, STEP};
 use crate::prefetch::{prefetch, prefetch_all};
 use std::hint::select_unpredictable;

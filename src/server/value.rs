@@ -103,6 +103,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
         }
         let origin = origin_of_load();
         let mut queue = new_queue();
+        queue.begin_restore();
         loop {
             let mut len = 0;
             // SAFETY: `io` is live; what is returned is ours to free.
@@ -118,7 +119,9 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             let at_end = applied.is_none();
             let sound = match applied {
                 Some(applied) => applied.map(drop),
-                None => propagate::check_whole(&queue, origin),
+                None => queue
+                    .end_restore()
+                    .and_then(|()| propagate::check_whole(&queue, origin)),
             };
             if let Err(error) = sound {
                 log(c"warning", &format!("a queue that cannot be read: {error}"));

@@ -46,9 +46,12 @@ impl Follower {
     pub fn of_snapshot(seed: u64, mint: Mint, chunks: &[Vec<u8>]) -> Result<Self, String> {
         let mut follower = Follower::new(seed);
         follower.mint = mint;
+        follower.queue.begin_restore();
         chunks
             .iter()
             .try_for_each(|chunk| follower.carry_out(chunk))?;
+        let ended = follower.queue.end_restore();
+        ended.map_err(|error| error.to_string())?;
         follower.queue.check_invariants()?;
         Ok(follower)
     }

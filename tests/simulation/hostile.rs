@@ -52,7 +52,19 @@ pub enum Broken {
 /// A dump: what is taken must be sound, be the same written and read again, and go on as any queue does.
 pub fn dump(bytes: &[u8], broken: Broken) -> Result<(), String> {
     let mut taken = Follower::new(1);
-    if taken.carry_out(bytes).is_err() || is_refused_from_a_client(&taken.queue) {
+    let as_effects = taken.carry_out(bytes);
+    match (
+        &as_effects,
+        Follower::of_snapshot(3, Mint::new(), &[bytes.to_vec()]),
+    ) {
+        (Ok(()), Ok(file)) => same("as a file", &taken.queue, &file.queue)?,
+        (Err(_), Err(_)) => {}
+        (as_effects, as_file) => {
+            let as_file = as_file.map(drop);
+            return Err(format!("as effects {as_effects:?}, as a file {as_file:?}"));
+        }
+    }
+    if as_effects.is_err() || is_refused_from_a_client(&taken.queue) {
         return Ok(());
     }
     taken.queue.check_invariants()?;

@@ -315,3 +315,40 @@ fn check_invariants_can_fail() {
         "wrong hashes went unseen"
     );
 }
+
+#[test]
+fn made_at_once_is_as_made_one_by_one() {
+    for hash_of in HASHES {
+        for count in [0, 1, 64, 65, 1000, 70_000] {
+            // Those of few hashes have long shards: quadratic.
+            let count = if hash_of(1) == hash_of(3) {
+                count.min(1000)
+            } else {
+                count
+            };
+            let mut entries = bulk::Entries::default();
+            (0..count).for_each(|h| entries.push(hash_of(h), h));
+            let mut table = entries.into_table(|_, _| false).expect("no id twice");
+            table.check_invariants(hash_of).unwrap();
+            let one_by_one = filled(0..count, hash_of);
+            assert!(table.handles().eq(one_by_one.handles()));
+            // And goes on as any other.
+            (count..count + 200).for_each(|h| table.insert(hash_of(h), h));
+            (0..count).for_each(|h| assert!(table.remove(hash_of(h), h)));
+            table.check_invariants(hash_of).unwrap();
+            assert_eq!(table.len(), 200);
+        }
+    }
+}
+
+#[test]
+fn an_id_that_comes_twice_is_noticed() {
+    for hash_of in HASHES {
+        let mut entries = bulk::Entries::default();
+        (0..500).for_each(|h| entries.push(hash_of(h % 499), h));
+        // Handles 0 and 499 have the same id.
+        let same = |a: u32, b: u32| a % 499 == b % 499;
+        assert!(entries.clone().into_table(same).is_none());
+        assert!(entries.into_table(|_, _| false).is_some());
+    }
+}
