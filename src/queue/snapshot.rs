@@ -14,6 +14,7 @@ use super::job::Handle;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
+use std::hint::black_box;
 
 /// A chunk is closed once it is this long. The server compresses each chunk for itself: this is within what
 /// its compression can look back on, and longer ones make it far slower where there is little to compress.
@@ -21,6 +22,8 @@ const CHUNK_BYTES: usize = 4 * 1024;
 /// So many bytes of chunks lie side by side before their memory is used again: the table of the server's
 /// compression is not cleared between chunks, and what it holds of older ones at the same place misleads it.
 const LAP_BYTES: usize = 2 * 1024 * 1024;
+/// Jobs whose memory is asked for at the same time.
+const BATCH: usize = 64;
 
 struct Chunks<'a> {
     /// Chunks that are written, and from `start` on the one that is not.
@@ -91,14 +94,30 @@ impl Queue {
             token: self.token,
         });
         self.snapshot_settings(&mut chunks);
-        for handle in self.handles() {
-            chunks.push_job(&self.jobs.as_new(handle));
-        }
+        let mut batch = Vec::with_capacity(BATCH);
+        self.handles().for_each(|handle| {
+            batch.push(handle);
+            if batch.len() == BATCH {
+                self.snapshot_jobs(&batch, &mut chunks);
+                batch.clear();
+            }
+        });
+        self.snapshot_jobs(&batch, &mut chunks);
         chunks.end_rows();
         for (id, until) in self.memory.iter() {
             chunks.push(&Effect::Remembered { id, until });
         }
         chunks.flush();
+    }
+
+    /// Reads a little of all before it writes the first: they lie anywhere, and so are on their way from memory at
+    /// the same time, not one after the other.
+    fn snapshot_jobs<'a>(&'a self, batch: &[Handle], chunks: &mut Chunks<'a>) {
+        let ends = batch.iter().map(|&handle| self.jobs.payload(handle).last());
+        black_box(ends.fold(0, |all, end| all ^ end.copied().unwrap_or(0)));
+        for &handle in batch {
+            chunks.push_job(&self.jobs.as_new(handle));
+        }
     }
 
     fn snapshot_settings(&self, chunks: &mut Chunks<'_>) {
