@@ -188,23 +188,7 @@ impl Queue {
                 check_instant(cut)?;
                 self.apply_purge(state, cut);
             }
-            Effect::Stored {
-                id,
-                payload,
-                seq,
-                due,
-                place,
-                life,
-                ref terms,
-            } => self.apply_stored(NewJob {
-                id,
-                payload,
-                seq,
-                due,
-                place,
-                terms,
-                life,
-            })?,
+            Effect::Stored { .. } => self.apply_stored(effect)?,
             Effect::Rows { rows } => self.apply_rows(rows)?,
             Effect::Floors { seq, death, token } => {
                 if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
@@ -251,7 +235,28 @@ impl Queue {
         });
     }
 
-    fn apply_stored(&mut self, job: NewJob<'_>) -> Result<(), QueueError> {
+    fn apply_stored(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        let Effect::Stored {
+            id,
+            payload,
+            seq,
+            due,
+            place,
+            life,
+            ref terms,
+        } = *effect
+        else {
+            return Ok(());
+        };
+        let job = NewJob {
+            id,
+            payload,
+            seq,
+            due,
+            place,
+            terms,
+            life,
+        };
         check_terms(job.terms)?;
         check_stored(&job)?;
         if self.find(self.jobs.hashed(job.id)).is_some() {

@@ -14,7 +14,6 @@ use super::job::Handle;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
-use std::hint::black_box;
 
 /// A chunk is closed once it is this long. The server compresses each chunk for itself: this is within what
 /// its compression can look back on, and longer ones make it far slower where there is little to compress.
@@ -110,11 +109,15 @@ impl Queue {
         chunks.flush();
     }
 
-    /// Reads a little of all before it writes the first: they lie anywhere, and so are on their way from memory at
+    /// Asks for the memory of all before it writes the first: they lie anywhere, and so are on their way at
     /// the same time, not one after the other.
     fn snapshot_jobs<'a>(&'a self, batch: &[Handle], chunks: &mut Chunks<'a>) {
-        let ends = batch.iter().map(|&handle| self.jobs.payload(handle).last());
-        black_box(ends.fold(0, |all, end| all ^ end.copied().unwrap_or(0)));
+        batch
+            .iter()
+            .for_each(|&handle| self.jobs.prefetch_slot(handle));
+        batch
+            .iter()
+            .for_each(|&handle| self.jobs.prefetch_job(handle));
         for &handle in batch {
             chunks.push_job(&self.jobs.as_new(handle));
         }

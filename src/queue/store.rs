@@ -17,6 +17,9 @@
 //! Most jobs are never in need of a rare part until they are delivered: 16 bytes beside id and
 //! payload say all about them.
 
+mod loading;
+mod stored;
+
 use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
 use super::relocate::{move_boxed, Mover};
 use super::slab::Slab;
@@ -25,6 +28,7 @@ use super::table::IdTable;
 use super::terms::TermsPool;
 use crate::prefetch::prefetch_all;
 use ahash::RandomState;
+pub use stored::{Course, Id, Job, NewJob};
 
 const HEADER: usize = 16;
 /// Of what is longer the processor itself notices that it is read in turn.
@@ -42,117 +46,6 @@ struct Rare {
     due: u64,
     life: Life,
     terms: Option<Box<Terms<'static>>>,
-}
-
-/// What of a job changes on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Course {
-    pub place: Place,
-    pub due: u64,
-    pub life: Life,
-}
-
-/// The id of a job, hashed once, by the store of its queue.
-#[derive(Clone, Copy)]
-pub struct Id<'a> {
-    pub bytes: &'a [u8],
-    hash: u64,
-}
-
-/// A job about to be stored. Its id must not be there.
-pub struct NewJob<'a> {
-    pub id: &'a [u8],
-    pub payload: &'a [u8],
-    pub seq: u64,
-    pub due: u64,
-    pub place: Place,
-    pub terms: &'a Terms<'a>,
-    pub life: Life,
-}
-
-/// A job in the store: found once, then read.
-#[derive(Clone, Copy)]
-pub struct Job<'a> {
-    bytes: &'a [u8],
-    store: &'a Store,
-}
-
-impl<'a> NewJob<'a> {
-    /// One that nobody has had yet, with its due and expiry. Its number is the queue's to give.
-    pub fn scheduled(
-        id: &'a [u8],
-        payload: &'a [u8],
-        (due, expires): (u64, u64),
-        terms: &'a Terms<'a>,
-    ) -> Self {
-        NewJob {
-            id,
-            payload,
-            seq: 0,
-            due,
-            place: Place::Scheduled,
-            terms,
-            life: Life {
-                expires,
-                ..Life::default()
-            },
-        }
-    }
-}
-
-impl<'a> Job<'a> {
-    fn word0(self) -> u64 {
-        word(self.bytes, 0)
-    }
-
-    pub fn id(self) -> &'a [u8] {
-        id_of(self.bytes)
-    }
-
-    pub fn payload(self) -> &'a [u8] {
-        self.bytes.get(HEADER + id_len(self.bytes)..).unwrap_or(&[])
-    }
-
-    pub fn seq(self) -> u64 {
-        word(self.bytes, 8) & SEQ_BITS
-    }
-
-    pub fn place(self) -> Place {
-        place_of(self.word0())
-    }
-
-    pub fn course(self) -> Course {
-        let word0 = self.word0();
-        let (due, life) = match self.store.rare(word0) {
-            Some(rare) => (rare.due, rare.life),
-            None => (word0 & DUE_BITS, Life::default()),
-        };
-        Course {
-            place: place_of(word0),
-            due,
-            life,
-        }
-    }
-
-    pub fn due(self) -> u64 {
-        self.course().due
-    }
-
-    pub fn life(self) -> Life {
-        self.course().life
-    }
-
-    pub fn terms(self) -> &'a Terms<'static> {
-        let word0 = self.word0();
-        let own = (word0 & OWN_TERMS != 0)
-            .then(|| self.store.rare(word0))
-            .flatten();
-        own.and_then(|rare| rare.terms.as_deref())
-            .unwrap_or_else(|| {
-                let shared = (word(self.bytes, 8) >> TERMS_SHIFT) as u16;
-                self.store.terms.get(shared)
-            })
-    }
 }
 
 #[derive(Clone)]
@@ -191,10 +84,6 @@ impl Store {
 
     pub fn has_room(&self) -> bool {
         self.has_room_for(1)
-    }
-
-    pub fn has_room_for(&self, count: usize) -> bool {
-        self.slots.has_room_for(count) && self.rares.has_room_for(count)
     }
 
     pub fn hashed<'i>(&self, id: &'i [u8]) -> Id<'i> {
@@ -258,31 +147,8 @@ impl Store {
             self.job_bytes += own_bytes(job.terms);
         }
         let handle = self.slots.insert(bytes.into_boxed_slice());
-        let hash = self.hasher.hash_one(job.id);
-        match &mut self.unindexed {
-            None => self.table.insert(hash, handle),
-            Some(entries) => entries.push(hash, handle),
-        }
+        self.enter(self.hasher.hash_one(job.id), handle);
         handle
-    }
-
-    /// Until [`Store::index`], jobs of an empty store are only inserted: none is looked for or removed.
-    pub fn leave_unindexed(&mut self) {
-        debug_assert!(self.len() == 0);
-        self.unindexed = Some(Entries::default());
-    }
-
-    pub fn is_unindexed(&self) -> bool {
-        self.unindexed.is_some()
-    }
-
-    /// Makes the index, once; false where two jobs have the same id: then nothing can be done with the store.
-    pub fn index(&mut self) -> bool {
-        let Some(entries) = self.unindexed.take() else {
-            return true;
-        };
-        let table = entries.into_table(|a, b| self.job(a).id() == self.job(b).id());
-        table.map(|table| self.table = table).is_some()
     }
 
     pub fn remove(&mut self, handle: Handle) {
@@ -441,10 +307,6 @@ impl Store {
             + self.slots.memory_bytes()
             + self.rares.memory_bytes()
             + self.table.memory_bytes()
-            + self
-                .unindexed
-                .as_ref()
-                .map_or(0, |entries| entries.capacity() * size_of::<u64>())
             + self.terms.memory_bytes()
     }
 

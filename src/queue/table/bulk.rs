@@ -12,10 +12,6 @@ impl Entries {
         self.0.push(slot(rank_of(hash), handle));
     }
 
-    pub fn capacity(&self) -> usize {
-        self.0.capacity()
-    }
-
     /// The table; none where two handles are of the `same` id. Asked only if all 32 stored bits agree.
     pub fn into_table(self, same: impl Fn(u32, u32) -> bool) -> Option<IdTable> {
         let mut slots = self.0;

@@ -1,0 +1,38 @@
+//! A store that many jobs come to at once, perhaps before it has an index.
+
+use super::Store;
+use crate::queue::job::Handle;
+use crate::queue::table::bulk::Entries;
+
+impl Store {
+    pub fn has_room_for(&self, count: usize) -> bool {
+        self.slots.has_room_for(count) && self.rares.has_room_for(count)
+    }
+
+    #[inline]
+    pub(super) fn enter(&mut self, hash: u64, handle: Handle) {
+        match &mut self.unindexed {
+            None => self.table.insert(hash, handle),
+            Some(entries) => entries.push(hash, handle),
+        }
+    }
+
+    /// Until [`Store::index`], jobs of an empty store are only inserted: none is looked for or removed.
+    pub fn leave_unindexed(&mut self) {
+        debug_assert!(self.len() == 0);
+        self.unindexed = Some(Entries::default());
+    }
+
+    pub fn is_unindexed(&self) -> bool {
+        self.unindexed.is_some()
+    }
+
+    /// Makes the index, once; false where two jobs have the same id: then nothing can be done with the store.
+    pub fn index(&mut self) -> bool {
+        let Some(entries) = self.unindexed.take() else {
+            return true;
+        };
+        let table = entries.into_table(|a, b| self.job(a).id() == self.job(b).id());
+        table.map(|table| self.table = table).is_some()
+    }
+}

@@ -1,0 +1,116 @@
+//! A job on its way into the store, and as it stands there.
+
+use super::{id_len, id_of, place_of, word, Store};
+use super::{DUE_BITS, HEADER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
+use crate::queue::job::{Life, Place, Terms};
+
+/// What of a job changes on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    pub place: Place,
+    pub due: u64,
+    pub life: Life,
+}
+
+/// The id of a job, hashed once, by the store of its queue.
+#[derive(Clone, Copy)]
+pub struct Id<'a> {
+    pub bytes: &'a [u8],
+    pub(super) hash: u64,
+}
+
+/// A job about to be stored. Its id must not be there.
+pub struct NewJob<'a> {
+    pub id: &'a [u8],
+    pub payload: &'a [u8],
+    pub seq: u64,
+    pub due: u64,
+    pub place: Place,
+    pub terms: &'a Terms<'a>,
+    pub life: Life,
+}
+
+/// A job in the store: found once, then read.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) store: &'a Store,
+}
+
+impl<'a> NewJob<'a> {
+    /// One that nobody has had yet, with its due and expiry. Its number is the queue's to give.
+    pub fn scheduled(
+        id: &'a [u8],
+        payload: &'a [u8],
+        (due, expires): (u64, u64),
+        terms: &'a Terms<'a>,
+    ) -> Self {
+        NewJob {
+            id,
+            payload,
+            seq: 0,
+            due,
+            place: Place::Scheduled,
+            terms,
+            life: Life {
+                expires,
+                ..Life::default()
+            },
+        }
+    }
+}
+
+impl<'a> Job<'a> {
+    fn word0(self) -> u64 {
+        word(self.bytes, 0)
+    }
+
+    pub fn id(self) -> &'a [u8] {
+        id_of(self.bytes)
+    }
+
+    pub fn payload(self) -> &'a [u8] {
+        self.bytes.get(HEADER + id_len(self.bytes)..).unwrap_or(&[])
+    }
+
+    pub fn seq(self) -> u64 {
+        word(self.bytes, 8) & SEQ_BITS
+    }
+
+    pub fn place(self) -> Place {
+        place_of(self.word0())
+    }
+
+    pub fn course(self) -> Course {
+        let word0 = self.word0();
+        let (due, life) = match self.store.rare(word0) {
+            Some(rare) => (rare.due, rare.life),
+            None => (word0 & DUE_BITS, Life::default()),
+        };
+        Course {
+            place: place_of(word0),
+            due,
+            life,
+        }
+    }
+
+    pub fn due(self) -> u64 {
+        self.course().due
+    }
+
+    pub fn life(self) -> Life {
+        self.course().life
+    }
+
+    pub fn terms(self) -> &'a Terms<'static> {
+        let word0 = self.word0();
+        let own = (word0 & OWN_TERMS != 0)
+            .then(|| self.store.rare(word0))
+            .flatten();
+        own.and_then(|rare| rare.terms.as_deref())
+            .unwrap_or_else(|| {
+                let shared = (word(self.bytes, 8) >> TERMS_SHIFT) as u16;
+                self.store.terms.get(shared)
+            })
+    }
+}
