@@ -162,6 +162,13 @@ impl Memory {
                 return Err("an id remembered at the wrong instant".into());
             }
         }
+        let bytes: usize = self.iter().map(|(id, _)| allocated(id.len())).sum();
+        if bytes != self.id_bytes {
+            return Err(format!(
+                "{} bytes of ids counted, {bytes} there",
+                self.id_bytes
+            ));
+        }
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod audit;
 mod bounds;
 mod canaries;
 mod compare;
+mod corners;
 mod corpus;
 mod exhaustive;
 mod follow;

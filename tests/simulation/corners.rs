@@ -1,0 +1,148 @@
+//! What no history of ordinary length shows.
+
+use crate::follow::new_queue;
+use dq::queue::add::Add;
+use dq::queue::clock::{Mint, Now};
+use dq::queue::deliver::{Claim, Nack, NackKind, Pop};
+use dq::queue::effect::{decode, Change, Death, Effect, Effects, Event, Removal};
+use dq::queue::error::QueueError;
+use dq::queue::job::{State, Terms};
+use dq::queue::look::Peek;
+use dq::queue::settings::SettingsChange;
+use dq::queue::Queue;
+use std::borrow::Cow;
+
+const NOW: u64 = 5_000;
+
+fn now() -> Now {
+    Now::from_ms(NOW)
+}
+
+/// Jobs `0`, `1`, ... that died in that order.
+fn dead(count: usize, mint: &mut Mint) -> Queue {
+    let mut queue = new_queue(1);
+    let mut out = Effects::default();
+    for number in 0..count {
+        let id = number.to_string().into_bytes();
+        let added = queue.add(&Add::new(Some(&id), b"p"), now(), mint, &mut out);
+        assert!(added.unwrap().is_some());
+        let pop = Pop {
+            count: 1,
+            ..Pop::default()
+        };
+        assert_eq!(queue.pop(&pop, now(), mint, &mut out, |_| {}), 1);
+        let nack = Nack {
+            id: &id,
+            claim: Claim::Current,
+            delay_ms: None,
+            priority: None,
+            kind: NackKind::Fatal,
+        };
+        assert_eq!(queue.nack(&nack, now(), &mut out), Ok(Some(State::Dead)));
+    }
+    queue
+}
+
+/// A new DEADLEN removes so many at once and leaves the rest to the timer: but nobody sees them any more.
+#[test]
+fn dead_jobs_beyond_deadlen_do_not_count_though_they_are_still_there() {
+    let mut queue = dead(1500, &mut Mint::new());
+    let (mut out, change) = (
+        Effects::default(),
+        SettingsChange {
+            dead_len: Some(10),
+            ..SettingsChange::default()
+        },
+    );
+    assert_eq!(queue.next_event(), None);
+    queue.configure_with(&change, now(), &mut out).unwrap();
+    assert!(queue.next_event().is_some_and(|at| at <= NOW));
+    assert_eq!(queue.len(Some(State::Dead), now()), 10);
+    assert_eq!(queue.summary(now()).dead, 10);
+    let peek = Peek {
+        state: State::Dead,
+        from: 0,
+        to: u64::MAX,
+        count: 100,
+    };
+    let mut shown = Vec::new();
+    queue.peek(&peek, now(), |job| shown.push(job.id.to_vec()));
+    let youngest: Vec<Vec<u8>> = (1490..1500)
+        .map(|n: u32| n.to_string().into_bytes())
+        .collect();
+    assert_eq!(shown, youngest);
+    queue.settle(now(), usize::MAX, &mut out);
+    assert_eq!(queue.next_event(), None);
+    assert_eq!(queue.len(Some(State::Dead), now()), 10);
+    queue.check_invariants().unwrap();
+}
+
+#[test]
+fn effects_that_nobody_hears_happen_and_are_not_written() {
+    let mut out = Effects::default();
+    assert!(out.is_empty() && !out.is_unheard());
+    out.leave_unheard();
+    out.push(&Effect::Kept);
+    assert!(out.is_unheard() && !out.is_empty());
+    assert_eq!(out.bytes(), b"");
+    assert!(!out.has_events());
+    out.raise(Event::Ack);
+    out.raise(Event::Add);
+    assert!(out.has_events());
+    assert!(out.events().eq([Event::Add, Event::Ack]));
+    out.clear();
+    assert!(out.is_empty() && !out.is_unheard() && !out.has_events());
+    out.push(&Effect::Kept);
+    out.push(&Effect::Resumed);
+    let told: Vec<Effect<'_>> = decode(out.bytes()).map(Result::unwrap).collect();
+    assert_eq!(told, [Effect::Kept, Effect::Resumed]);
+}
+
+#[test]
+fn effects_say_what_they_raise() {
+    let added = Effect::Added {
+        id: b"i",
+        payload: b"p",
+        due: 1,
+        expires: 0,
+        terms: Terms {
+            priority: 0,
+            ttr_ms: 1,
+            max_attempts: 0,
+            backoff_ms: Cow::Borrowed(&[]),
+        },
+    };
+    assert_eq!(added.events(), [Event::Add]);
+    let purged = Effect::Purged {
+        state: None,
+        cut: 1,
+    };
+    assert_eq!(purged.events(), [Event::Del]);
+    assert_eq!(Effect::Kept.events(), []);
+    let of = |change| Effect::Job { id: b"i", change }.events();
+    let died = |cause| Change::Died { at: 1, cause };
+    let removed = |cause| Change::Removed { cause, remember: 0 };
+    assert_eq!(of(Change::TimedOut), [Event::Timeout]);
+    assert_eq!(of(Change::Kicked { due: 1 }), [Event::Ready]);
+    assert_eq!(of(Change::Rescheduled { due: 1 }), []);
+    assert_eq!(of(died(Death::TimedOut)), [Event::Timeout, Event::Dead]);
+    let nacked = Death::Nacked { priority: 0 };
+    assert_eq!(of(died(nacked)), [Event::Nack, Event::Dead]);
+    assert_eq!(of(removed(Removal::Acked)), [Event::Ack]);
+    assert_eq!(of(removed(Removal::Popped)), [Event::Pop]);
+    let late = removed(Removal::NackedExpired);
+    assert_eq!(of(late), [Event::Nack, Event::Expired]);
+}
+
+#[test]
+fn names_and_errors_are_those_of_the_contract() {
+    let names = State::ALL.map(State::name);
+    assert_eq!(names, ["delayed", "ready", "reserved", "dead"]);
+    let full = QueueError::Full.to_string();
+    assert_eq!(full, "MAXLEN queue is full");
+    let malformed = QueueError::Malformed("it is round").to_string();
+    assert_eq!(
+        malformed,
+        "ERR malformed or unfitting queue data: it is round"
+    );
+}
