@@ -94,7 +94,12 @@ impl Follower {
         for effect in decode(effects) {
             let effect = effect.map_err(|error| error.to_string())?;
             match &effect {
-                Effect::Dropped => self.queue = new_queue(self.seed),
+                Effect::Dropped => {
+                    // What was wrong with the queue goes with it, but was wrong.
+                    let sound = self.queue.end_restore();
+                    sound.map_err(|error| error.to_string())?;
+                    self.queue = new_queue(self.seed);
+                }
                 Effect::Minted { ms, seq, .. } => self.mint.raise_id((*ms, *seq)),
                 _ => {}
             }
