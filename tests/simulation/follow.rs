@@ -44,6 +44,13 @@ impl Follower {
     }
 
     pub fn of_snapshot(seed: u64, mint: Mint, chunks: &[Vec<u8>]) -> Result<Self, String> {
+        let follower = Follower::of_file(seed, mint, chunks)?;
+        follower.queue.check_invariants()?;
+        Ok(follower)
+    }
+
+    /// What a server reads from a file, sound or not.
+    pub fn of_file(seed: u64, mint: Mint, chunks: &[Vec<u8>]) -> Result<Self, String> {
         let mut follower = Follower::new(seed);
         follower.mint = mint;
         follower.queue.begin_restore();
@@ -52,7 +59,6 @@ impl Follower {
             .try_for_each(|chunk| follower.carry_out(chunk))?;
         let ended = follower.queue.end_restore();
         ended.map_err(|error| error.to_string())?;
-        follower.queue.check_invariants()?;
         Ok(follower)
     }
 

@@ -53,13 +53,11 @@ pub enum Broken {
 pub fn dump(bytes: &[u8], broken: Broken) -> Result<(), String> {
     let mut taken = Follower::new(1);
     let as_effects = taken.carry_out(bytes);
-    match (
-        &as_effects,
-        Follower::of_snapshot(3, Mint::new(), &[bytes.to_vec()]),
-    ) {
+    let as_file = Follower::of_file(3, Mint::new(), &[bytes.to_vec()]);
+    match (&as_effects, &as_file) {
         (Ok(()), Ok(file)) => same("as a file", &taken.queue, &file.queue)?,
         (Err(_), Err(_)) => {}
-        (as_effects, as_file) => {
+        _ => {
             let as_file = as_file.map(drop);
             return Err(format!("as effects {as_effects:?}, as a file {as_file:?}"));
         }
