@@ -1,12 +1,15 @@
 //! Jobs that were purged while others stay: gone for everybody, and still in the store until they are
 //! buried, a few at a time.
 //!
-//! A purge takes whole lists, or splits one, which touches no job. Its jobs are then known by where
-//! they stood: by their place and due, unless they were linked into a list since. Handles that were
-//! are written down as long as there are ghosts that they might be taken for.
+//! A purge takes whole lists, or detaches a part of the schedule, which touches no job. Its jobs are then
+//! known by where they stood: by their place and due, unless they were linked into a list since. Handles
+//! that were are written down as long as there are ghosts that they might be taken for.
+//!
+//! What is detached stays within the schedule, the latest first. The ghosts of the latest purge are buried
+//! first, too: so each purge need only know how many entries are its own.
 
 use super::job::{Handle, Place};
-use super::schedule::Schedule;
+use super::schedule::Detached;
 use super::skiplist::Skiplist;
 use super::store::Id;
 use super::table::IdTable;
@@ -18,7 +21,8 @@ use std::ops::RangeInclusive;
 pub struct Ghosts {
     place: Place,
     dues: RangeInclusive<u64>,
-    pub(super) schedule: Schedule,
+    /// Of the schedule's.
+    pub(super) detached: Detached,
     pub(super) list: Skiplist<u64>,
     /// Jobs linked since: none of these, even under a handle that one of these had.
     newer: IdTable,
@@ -38,13 +42,13 @@ impl Ghosts {
     pub fn new(
         place: Place,
         dues: RangeInclusive<u64>,
-        schedule: Schedule,
+        detached: Detached,
         list: Skiplist<u64>,
     ) -> Self {
         Ghosts {
             place,
             dues,
-            schedule,
+            detached,
             list,
             newer: IdTable::new(),
         }
@@ -67,11 +71,11 @@ impl Ghosts {
 
     /// Frees about `count` things of ghosts whose store is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
-        self.schedule.shed(count) || self.list.shed(count) || self.newer.shed(count)
+        self.list.shed(count) || self.newer.shed(count)
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.schedule.memory_bytes() + self.list.memory_bytes() + self.newer.memory_bytes()
+        self.list.memory_bytes() + self.newer.memory_bytes()
     }
 }
 
@@ -104,7 +108,7 @@ impl Queue {
             let Some(ghosts) = self.ghosts.last_mut() else {
                 break;
             };
-            let scheduled = ghosts.schedule.pop_any();
+            let scheduled = self.schedule.pop_detached(&mut ghosts.detached);
             let next = scheduled.or_else(|| ghosts.list.pop_first().map(|(_, handle)| handle));
             match next {
                 Some(handle) if self.jobs.contains(handle) && self.is_ghost(handle) => {
@@ -142,12 +146,22 @@ impl Queue {
         self.jobs.remove(handle);
     }
 
+    /// For tests: what is detached belongs to purges.
+    pub(super) fn check_ghosts(&self) -> Result<(), String> {
+        let mut expected = Detached::default();
+        for ghosts in &self.ghosts {
+            expected += ghosts.detached;
+        }
+        if self.schedule.detached().0 != expected {
+            return Err(format!("{expected:?} are expected to be detached"));
+        }
+        Ok(())
+    }
+
     /// How many ghosts there are: for tests, as it looks at each.
     pub(super) fn count_ghosts(&self) -> usize {
-        let mut handles: Vec<Handle> = Vec::new();
+        let (_, mut handles) = self.schedule.detached();
         for ghosts in &self.ghosts {
-            let scheduled = ghosts.schedule.by_due(0, u64::from);
-            handles.extend(scheduled.map(|(_, handle)| handle));
             handles.extend(ghosts.list.iter().map(|(_, handle)| handle));
         }
         handles.retain(|&handle| self.jobs.contains(handle) && self.is_ghost(handle));

@@ -306,6 +306,7 @@ impl Queue {
         self.dead
             .check_invariants(|handle| self.jobs.job(handle).life().death)?;
         self.expiring.check_invariants(seq)?;
+        self.check_ghosts()?;
         if self.live_len() + self.dead.len() + self.count_ghosts() != self.jobs.len() {
             return Err(format!(
                 "{} live and {} dead jobs, but {} in all",

@@ -11,7 +11,7 @@
 //!
 //! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number
 //! is safe. What is moved twice, or missed because it came behind the cursor, waits for the next round.
-//! Ghosts are left alone: they are about to go.
+//! What was purged and lies in lists of its own is left alone: it is about to go.
 
 use super::Queue;
 

@@ -85,20 +85,12 @@ impl Queue {
             State::Reserved => (Place::Reserved, 0..=u64::MAX),
             State::Dead => (Place::Dead, 0..=u64::MAX),
         };
-        let (mut schedule, mut list) = Default::default();
+        let (mut detached, mut list) = Default::default();
         match place {
-            Place::Scheduled => {
-                for handle in self.schedule.ranked_in(dues.clone()) {
-                    self.remove(handle);
-                }
-                let jobs = &self.jobs;
-                schedule = self
-                    .schedule
-                    .split(cut, state == State::Ready, |h| jobs.job(h).seq());
-            }
+            Place::Scheduled => detached = self.schedule.detach(dues.clone()),
             Place::Reserved => list = std::mem::take(&mut self.reserved),
             Place::Dead => list = std::mem::take(&mut self.dead),
         }
-        self.ghosts.push(Ghosts::new(place, dues, schedule, list));
+        self.ghosts.push(Ghosts::new(place, dues, detached, list));
     }
 }

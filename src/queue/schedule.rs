@@ -23,6 +23,44 @@ struct Ranked {
     by_rank: Skiplist<ReadyKey>,
 }
 
+/// How many entries of each list were detached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detached {
+    plain: usize,
+    /// By due, and by rank.
+    ranked: [usize; 2],
+}
+
+impl std::ops::AddAssign for Detached {
+    fn add_assign(&mut self, other: Self) {
+        self.plain += other.plain;
+        self.ranked[0] += other.ranked[0];
+        self.ranked[1] += other.ranked[1];
+    }
+}
+
+impl Ranked {
+    /// One stretch of the one list, and of the other one of each priority: with few priorities, little
+    /// work.
+    fn detach(&mut self, dues: RangeInclusive<u64>) -> usize {
+        let count = self.by_due.detach(dues.clone());
+        let key = |priority, due| ReadyKey { priority, due };
+        if self.by_due.is_empty() {
+            let all = key(i32::MIN, 0)..=key(i32::MAX, u64::MAX);
+            self.by_rank.detach(all);
+            return count;
+        }
+        let mut next = self.by_rank.first();
+        while let Some((ReadyKey { priority, .. }, _)) = next {
+            let stretch = key(priority, *dues.start())..=key(priority, *dues.end());
+            self.by_rank.detach(stretch);
+            let behind = priority.checked_add(1);
+            next = behind.and_then(|priority| self.by_rank.iter_from(key(priority, 0)).next());
+        }
+        count
+    }
+}
+
 /// Where a job stands: its priority and its due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -78,10 +116,16 @@ impl Schedule {
         };
         let there = ranked.by_due.remove(at.due, handle, &seq)
             && ranked.by_rank.remove(at.key(), handle, &seq);
-        if ranked.by_due.is_empty() {
-            self.ranked = None;
-        }
+        self.drop_ranked();
         there
+    }
+
+    /// Unless there is something in it.
+    fn drop_ranked(&mut self) {
+        let is_bare = |r: &mut Box<Ranked>| {
+            r.by_due.is_empty() && !r.by_due.has_detached() && !r.by_rank.has_detached()
+        };
+        self.ranked.take_if(is_bare);
     }
 
     /// The job to be served first among those that are due.
@@ -146,43 +190,45 @@ impl Schedule {
         merge(plain, ranked, |a, b| a.0.priority <= b.0.priority).map(|(_, handle)| handle)
     }
 
-    /// Those of priority other than 0 that a split at `cut` could not take as a whole.
-    pub fn ranked_in(&self, dues: RangeInclusive<u64>) -> Vec<Handle> {
-        let Some(ranked) = &self.ranked else {
-            return Vec::new();
-        };
-        let within = ranked.by_due.iter_from(*dues.start());
-        let within = within.take_while(|(due, _)| dues.contains(due));
-        let handles: Vec<Handle> = within.map(|(_, handle)| handle).collect();
-        if handles.len() == ranked.by_due.len() {
-            return Vec::new();
-        }
-        handles
-    }
-
-    /// Takes out all jobs whose due is up to `cut`, or all others. Of those of priority other than 0
-    /// all must be among them, or none.
-    pub fn split(&mut self, cut: u64, up_to_cut: bool, seq: impl Fn(Handle) -> u64) -> Self {
-        let mut plain = self.plain.split_off_below(cut, true, seq);
-        if !up_to_cut {
-            std::mem::swap(&mut plain, &mut self.plain);
-        }
-        let goes = |ranked: &mut Box<Ranked>| {
-            let first = ranked.by_due.first();
-            first.is_some_and(|(due, _)| (due <= cut) == up_to_cut)
-        };
-        Schedule {
-            plain,
-            ranked: self.ranked.take_if(goes),
-        }
-    }
-
-    /// Takes out any job of a schedule that nobody asks for an order any more.
-    pub fn pop_any(&mut self) -> Option<Handle> {
+    /// Takes out all jobs whose due is within the range, to be had from [`Schedule::pop_detached`].
+    pub fn detach(&mut self, dues: RangeInclusive<u64>) -> Detached {
         let ranked = self.ranked.as_mut();
-        let popped = self.plain.pop_first();
-        let popped = popped.or_else(|| ranked.and_then(|ranked| ranked.by_due.pop_first()));
-        popped.map(|(_, handle)| handle)
+        Detached {
+            plain: self.plain.detach(dues.clone()),
+            ranked: [ranked.map_or(0, |ranked| ranked.detach(dues)); 2],
+        }
+    }
+
+    /// Any job of those that were detached last, `left` of which are still there. One that stood in two
+    /// lists comes twice.
+    pub fn pop_detached(&mut self, left: &mut Detached) -> Option<Handle> {
+        if left.plain > 0 {
+            left.plain -= 1;
+            return self.plain.pop_detached().map(|(_, handle)| handle);
+        }
+        let ranked = self.ranked.as_mut()?;
+        let handle = if left.ranked[0] > 0 {
+            left.ranked[0] -= 1;
+            ranked.by_due.pop_detached().map(|(_, handle)| handle)
+        } else if left.ranked[1] > 0 {
+            left.ranked[1] -= 1;
+            ranked.by_rank.pop_detached().map(|(_, handle)| handle)
+        } else {
+            None
+        };
+        self.drop_ranked();
+        handle
+    }
+
+    /// What is detached and still there: for tests, as it looks at each.
+    pub fn detached(&self) -> (Detached, Vec<Handle>) {
+        let mut handles: Vec<Handle> = self.plain.detached().map(|(_, h)| h).collect();
+        let plain = handles.len();
+        let ranked = self.ranked.as_ref().map_or([0; 2], |ranked| {
+            handles.extend(ranked.by_due.detached().map(|(_, h)| h));
+            [handles.len() - plain, ranked.by_rank.detached().count()]
+        });
+        (Detached { plain, ranked }, handles)
     }
 
     /// Frees about `count` entries of a schedule that is not used any more; false at the end.
@@ -232,8 +278,11 @@ impl Schedule {
             let mut dues: Vec<(u64, Handle)> =
                 ranked_keys.iter().map(|&(h, at)| (at.due, h)).collect();
             dues.sort_by_key(|&(due, h)| (due, seq(h)));
-            if !ranked.by_due.iter().eq(dues) || ranked_keys.is_empty() {
+            if !ranked.by_due.iter().eq(dues) {
                 return Err("the two orders of ranked jobs differ".into());
+            }
+            if ranked_keys.is_empty() && ranked.by_rank.detached().next().is_none() {
+                return Err("lists for ranked jobs, and none of these".into());
             }
         }
         for (handle, at) in plain.chain(ranked_keys) {

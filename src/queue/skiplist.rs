@@ -40,14 +40,18 @@
 //! removed, arrays take about twice what full ones would. A segment of nodes stays until its last node goes.
 
 mod check;
+mod detach;
+mod due;
 mod fetch;
 mod level;
+mod node;
+mod path;
 mod relocate;
+mod shape;
 
 pub use fetch::Leaf;
-use level::{rank, Level, Node};
-use std::array;
-use std::iter;
+use level::Level;
+use node::{rank, Node};
 use std::mem;
 
 /// Items in a full node.
@@ -105,7 +109,7 @@ struct Link<F> {
 }
 
 /// Where a search went on one level: link number `at` of `node`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Step {
     node: u32,
     at: u32,
@@ -124,7 +128,9 @@ type Tie = (u64, u32);
 pub struct Skiplist<K: Key> {
     bottom: Level<K, u32>,
     uppers: Vec<Level<K, Link<K::Floor>>>,
-    len: usize,
+    /// How many of the upper levels lead to entries of the list; others only have detached nodes.
+    height: u32,
+    len: u32,
 }
 
 impl<K: Key> Default for Skiplist<K> {
@@ -138,12 +144,13 @@ impl<K: Key> Skiplist<K> {
         Skiplist {
             bottom: Level::new(),
             uppers: Vec::new(),
+            height: 0,
             len: 0,
         }
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     pub fn is_empty(&self) -> bool {
@@ -178,7 +185,7 @@ impl<K: Key> Skiplist<K> {
         } else {
             self.bottom[leaf].place_of(key, handle, &tie)
         };
-        self.lengthen(&path, 1, key.floor());
+        self.lengthen(&path, key.floor());
         if let Some(right) = self.bottom.insert(leaf, at, key, handle) {
             self.add_links(&path, leaf, right, &tie);
         }
@@ -199,7 +206,7 @@ impl<K: Key> Skiplist<K> {
             return false;
         };
         node.remove(at);
-        self.settle(&path, leaf, 1, key.floor());
+        self.settle(&path, leaf, key.floor());
         true
     }
 
@@ -209,24 +216,17 @@ impl<K: Key> Skiplist<K> {
         let entry = node.pop_first();
         let floor = entry.0.floor();
         if node.len() == 0 {
-            self.settle(&self.path_to_start(), leaf, 1, floor);
+            self.settle(&self.path_to_start(), leaf, floor);
             return Some(entry);
         }
-        if self.uppers.is_empty() {
+        if self.height == 0 {
             // Elsewhere the node is soon gone.
             node.shrink();
         }
         self.len -= 1;
-        for depth in 0..self.uppers.len() {
-            self.shorten(
-                depth,
-                Step {
-                    node: self.uppers[depth].first,
-                    at: 0,
-                },
-                1,
-                floor,
-            );
+        for depth in 0..self.height() {
+            let node = self.uppers[depth].first;
+            self.shorten(depth, Step { node, at: 0 }, floor);
         }
         Some(entry)
     }
@@ -236,7 +236,7 @@ impl<K: Key> Skiplist<K> {
         let is_below = |k: &K| *k < bound || (inclusive && *k == bound);
         let mut passed = 0;
         let mut node = self.top();
-        for level in self.uppers.iter().rev() {
+        for level in self.levels().iter().rev() {
             let at = rank(&level[node].keys()[1..], is_below);
             let links = level[node].values();
             passed += links[..at].iter().map(|l| l.span as usize).sum::<usize>();
@@ -268,27 +268,6 @@ impl<K: Key> Skiplist<K> {
             .skip(skipped)
     }
 
-    /// Detaches all entries below the bound as a list of their own; whole nodes move, not entries.
-    pub fn split_off_below(&mut self, bound: K, inclusive: bool, tie: impl Fn(u32) -> u64) -> Self {
-        let is_below = |k: &K| *k < bound || (inclusive && *k == bound);
-        let mut detached = Self::new();
-        let mut rest = 0;
-        while let Some(node) = self.bottom.get_mut(self.bottom.first) {
-            rest = rank(node.keys(), is_below);
-            if rest < node.len() {
-                break;
-            }
-            let node = node.split_off(0);
-            let (count, floor) = (node.len(), node.floor());
-            self.settle(&self.path_to_start(), self.bottom.first, count, floor);
-            detached.push_node(node, &tie);
-        }
-        for (key, handle) in iter::repeat_with(|| self.pop_first()).take(rest).flatten() {
-            detached.insert(key, handle, &tie);
-        }
-        detached
-    }
-
     /// Frees about `count` entries of a list that is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
         let nodes = count.div_ceil(NODE);
@@ -301,285 +280,6 @@ impl<K: Key> Skiplist<K> {
         self.bottom.memory_bytes()
             + uppers
             + self.uppers.capacity() * mem::size_of::<Level<K, Link<K::Floor>>>()
-    }
-}
-
-/// The way through the levels, and what changes along it.
-impl<K: Key> Skiplist<K> {
-    /// The first node of the topmost level, which has no other unless it is the bottom of an empty list.
-    fn top(&self) -> u32 {
-        self.uppers
-            .last()
-            .map_or(self.bottom.first, |level| level.first)
-    }
-
-    fn path_to(&self, link: impl Fn(&Node<K, Link<K::Floor>>) -> usize) -> (Path, u32) {
-        let mut path = NOWHERE;
-        let mut node = self.top();
-        for (depth, level) in self.uppers.iter().enumerate().rev() {
-            let at = link(&level[node]);
-            path[depth] = Step {
-                node,
-                at: at as u32,
-            };
-            node = level[node].values()[at].child;
-        }
-        (path, node)
-    }
-
-    fn path_to_start(&self) -> Path {
-        let mut path = NOWHERE;
-        for (step, level) in path.iter_mut().zip(&self.uppers) {
-            *step = Step {
-                node: level.first,
-                at: 0,
-            };
-        }
-        path
-    }
-
-    fn path_to_end(&self) -> (Path, u32) {
-        let mut path = NOWHERE;
-        for (step, level) in path.iter_mut().zip(&self.uppers) {
-            *step = Step {
-                node: level.last,
-                at: level[level.last].len() as u32 - 1,
-            };
-        }
-        (path, self.bottom.last)
-    }
-
-    #[inline]
-    fn link_mut(&mut self, depth: usize, step: Step) -> &mut Link<K::Floor> {
-        &mut self.uppers[depth][step.node].values_mut()[step.at as usize]
-    }
-
-    /// Span and floor of a link at `depth` that leads to `child`.
-    fn measure(&self, depth: usize, child: u32) -> (u32, K::Floor) {
-        let span = match depth.checked_sub(1) {
-            None => self.bottom[child].len() as u32,
-            Some(below) => self.uppers[below][child]
-                .values()
-                .iter()
-                .map(|l| l.span)
-                .sum(),
-        };
-        (span, self.floor_of(depth, child))
-    }
-
-    fn floor_of(&self, depth: usize, child: u32) -> K::Floor {
-        if depth == 0 {
-            self.bottom[child].floor()
-        } else {
-            self.uppers[depth - 1][child].floor()
-        }
-    }
-
-    fn lengthen(&mut self, path: &Path, count: usize, floor: K::Floor) {
-        self.len += count;
-        for (level, step) in self.uppers.iter_mut().zip(path) {
-            let link = &mut level[step.node].values_mut()[step.at as usize];
-            link.span += count as u32;
-            link.floor = link.floor.min(floor);
-        }
-    }
-
-    /// `count` entries have gone from below a link, `floor` the least due of them.
-    fn shorten(&mut self, depth: usize, step: Step, count: usize, floor: K::Floor) {
-        let link = self.link_mut(depth, step);
-        link.span -= count as u32;
-        if link.floor == floor && mem::size_of::<K::Floor>() > 0 {
-            let child = link.child;
-            self.link_mut(depth, step).floor = self.floor_of(depth, child);
-        }
-    }
-
-    /// Leads links to leaf `right`, new behind `leaf`; where that overfills a node, to the node's new neighbour too.
-    fn add_links(&mut self, path: &Path, leaf: u32, right: u32, tie: impl Fn(u32) -> u64) {
-        let (before, behind) = (&self.bottom[leaf], &self.bottom[right]);
-        let mut key = behind.keys()[0];
-        let mut separator = if before.keys().last() == Some(&key) {
-            let first = behind.values()[0];
-            (tie(first), first)
-        } else {
-            (0, 0)
-        };
-        let (mut left, mut right) = (leaf, right);
-        for (depth, step) in path.iter().enumerate() {
-            let step = if depth < self.uppers.len() {
-                *step
-            } else {
-                self.add_level(left, key)
-            };
-            let (span, floor) = self.measure(depth, left);
-            let link = self.link_mut(depth, step);
-            (link.span, link.floor) = (span, floor);
-            let (span, floor) = self.measure(depth, right);
-            let link = Link {
-                tie: separator,
-                floor,
-                child: right,
-                span,
-            };
-            let level = &mut self.uppers[depth];
-            let Some(node) = level.insert(step.node, step.at as usize + 1, key, link) else {
-                return;
-            };
-            (left, right) = (step.node, node);
-            (key, separator) = (level[node].keys()[0], level[node].values()[0].tie);
-        }
-    }
-
-    /// Puts a level on top, with a single link to what was the top. Its key is never compared.
-    fn add_level(&mut self, child: u32, key: K) -> Step {
-        let (span, floor) = self.measure(self.uppers.len(), child);
-        let mut level = Level::new();
-        let mut top = Node::new();
-        top.insert(
-            0,
-            key,
-            Link {
-                tie: (0, 0),
-                floor,
-                child,
-                span,
-            },
-        );
-        let node = level.add_after(NIL, top);
-        self.uppers.push(level);
-        Step { node, at: 0 }
-    }
-
-    /// `count` entries have gone from `leaf`, `floor` the least due of them: sets the path right again,
-    /// drops what is empty, merges what has become small, takes off levels that skip nothing.
-    fn settle(&mut self, path: &Path, leaf: u32, count: usize, floor: K::Floor) {
-        self.len -= count;
-        if self.len == 0 {
-            *self = Self::new();
-            return;
-        }
-        let mut child = leaf;
-        for (depth, step) in path.iter().enumerate().take(self.uppers.len()) {
-            let items = self.items_in(depth, child);
-            if items == 0 {
-                self.drop_node(depth, child);
-                self.uppers[depth][step.node].remove_link(step.at as usize);
-            } else {
-                self.shorten(depth, *step, count, floor);
-                if items <= NODE / 2 {
-                    self.merge_around(depth, *step, items);
-                }
-            }
-            child = step.node;
-        }
-        while self
-            .uppers
-            .last()
-            .is_some_and(|top| top[top.first].len() == 1)
-        {
-            self.uppers.pop();
-        }
-        if self.uppers.is_empty() {
-            self.uppers = Vec::new();
-        }
-    }
-
-    /// How many items the node below a link at `depth` has.
-    fn items_in(&self, depth: usize, child: u32) -> usize {
-        if depth == 0 {
-            self.bottom[child].len()
-        } else {
-            self.uppers[depth - 1][child].len()
-        }
-    }
-
-    fn drop_node(&mut self, depth: usize, child: u32) {
-        if depth == 0 {
-            self.bottom.take(child);
-        } else {
-            self.uppers[depth - 1].take(child);
-        }
-    }
-
-    /// Merges the node below a link with the one behind or before it, if they fit and have the same parent.
-    fn merge_around(&mut self, depth: usize, step: Step, items: usize) {
-        let at = step.at as usize;
-        let links = self.uppers[depth][step.node].values();
-        let fits = |l: &&Link<K::Floor>| {
-            // Of a leaf the span tells the size, without a visit.
-            let more = if depth == 0 {
-                l.span as usize
-            } else {
-                self.items_in(depth, l.child)
-            };
-            items + more <= MERGED
-        };
-        let left = if links.get(at + 1).filter(fits).is_some() {
-            at
-        } else if at > 0 && links.get(at - 1).filter(fits).is_some() {
-            at - 1
-        } else {
-            return;
-        };
-        let (into, from) = (links[left], links[left + 1]);
-        if depth == 0 {
-            self.bottom.merge(into.child, from.child);
-        } else {
-            self.uppers[depth - 1].merge(into.child, from.child);
-        }
-        let parent = &mut self.uppers[depth][step.node];
-        parent.remove_link(left + 1);
-        let link = &mut parent.values_mut()[left];
-        (link.span, link.floor) = (into.span + from.span, into.floor.min(from.floor));
-    }
-
-    /// Adds a node whose entries all come behind those of the list.
-    fn push_node(&mut self, node: Node<K, u32>, tie: impl Fn(u32) -> u64) {
-        let (count, floor) = (node.len(), node.floor());
-        if self.is_empty() {
-            self.bottom.add_after(NIL, node);
-            self.len = count;
-            return;
-        }
-        let (path, leaf) = self.path_to_end();
-        let right = self.bottom.add_after(leaf, node);
-        self.lengthen(&path, count, floor);
-        self.add_links(&path, leaf, right, tie);
-    }
-}
-
-impl Skiplist<ReadyKey> {
-    /// The first entry, in the order of the list, that is due.
-    pub fn first_due(&self, now: u64) -> Option<(ReadyKey, u32)> {
-        self.iter_due(now).next()
-    }
-
-    /// All entries that are due, in the order of the list; stretches where none is are skipped.
-    pub fn iter_due(&self, now: u64) -> impl Iterator<Item = (ReadyKey, u32)> + '_ {
-        self.nodes_due(now)
-            .flat_map(Node::items)
-            .filter(move |(key, _)| key.due <= now)
-    }
-
-    fn nodes_due(&self, now: u64) -> impl Iterator<Item = &Node<ReadyKey, u32>> + '_ {
-        let height = self.uppers.len();
-        let mut untried: [_; MAX_UPPERS] = array::from_fn(|_| [].iter());
-        let mut only = self.bottom.get(self.bottom.first).filter(|_| height == 0);
-        if let Some(top) = self.uppers.last() {
-            untried[height - 1] = top[top.first].values().iter();
-        }
-        let mut depth = height.saturating_sub(1);
-        iter::from_fn(move || loop {
-            match untried[depth].find(|link: &&Link<u64>| link.floor <= now) {
-                Some(link) if depth == 0 => return Some(&self.bottom[link.child]),
-                Some(link) => {
-                    depth -= 1;
-                    untried[depth] = self.uppers[depth][link.child].values().iter();
-                }
-                None if depth + 1 < height => depth += 1,
-                None => return only.take(),
-            }
-        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What must hold in a list, checked in full: for tests.
 
-use super::{Key, Node, Skiplist};
+use super::node::Node;
+use super::{Key, Skiplist};
 
 /// What must hold, in full.
 impl<K: Key> Skiplist<K> {
@@ -13,12 +14,12 @@ impl<K: Key> Skiplist<K> {
             order.windows(2).all(|w| w[0] < w[1]),
             "entries out of order",
         )?;
-        ensure(order.len() == self.len, "wrong length")?;
+        ensure(order.len() == self.len(), "wrong length")?;
         self.bottom.check()?;
         // How many entries come before each node of the level below.
         let mut starts: Vec<usize> = self.bottom.firsts().collect();
         let mut children: Vec<u32> = self.bottom.ids().collect();
-        for (depth, level) in self.uppers.iter().enumerate() {
+        for (depth, level) in self.levels().iter().enumerate() {
             level.check()?;
             let links = level.nodes_from(level.first).flat_map(Node::items);
             ensure(
@@ -47,11 +48,28 @@ impl<K: Key> Skiplist<K> {
         }
         ensure(children.len() == 1 || self.is_empty(), "more than one top")?;
         ensure(
-            self.uppers
+            self.levels()
                 .last()
                 .is_none_or(|top| top[top.first].len() > 1),
             "top skips nothing",
-        )
+        )?;
+        self.check_detached()
+    }
+
+    fn check_detached(&self) -> Result<(), String> {
+        for level in &self.uppers[self.height()..] {
+            level.check()?;
+            ensure(level.ids().next().is_none(), "a node above the top")?;
+        }
+        let bare = self.uppers[self.height()..].last();
+        ensure(bare.is_none_or(|l| l.has_nodes()), "a level without nodes")?;
+        let mut below = self.bottom.detached().count();
+        for level in &self.uppers {
+            let count = level.detached().count();
+            ensure(count <= below, "more nodes detached above than below")?;
+            below = count;
+        }
+        Ok(())
     }
 }
 

@@ -1,224 +1,11 @@
-//! The nodes of one level, their items, and the arena they live in: see the picture in the parent.
+//! The nodes of one level, and the arena they live in: see the picture in the parent.
 
 use super::check::ensure;
-use super::{Key, Link, NIL, NODE, RUN, SEGMENT};
+use super::node::Node;
+use super::{Key, Step, NIL, NODE, RUN, SEGMENT};
 use std::iter;
 use std::mem;
 use std::ops::{Index, IndexMut};
-
-/// How many keys, all of them at the front, are below. A first look at the last of each eight asks for all
-/// cache lines of a node at once, where bisection would wait for one after the other.
-pub(super) fn rank<K>(keys: &[K], is_below: impl Fn(&K) -> bool) -> usize {
-    let passed = 8 * keys
-        .chunks_exact(8)
-        .filter(|eight| is_below(&eight[7]))
-        .count();
-    let rest = &keys[passed..];
-    passed
-        + rest[..rest.len().min(8)]
-            .iter()
-            .filter(|k| is_below(k))
-            .count()
-}
-
-/// A node of any level.
-#[derive(Clone)]
-pub(super) struct Node<K, V> {
-    pub(super) keys: Vec<K>,
-    pub(super) values: Vec<V>,
-    /// Items before it have been popped. pop_first would move all others forward otherwise.
-    pub(super) start: u8,
-    /// Behind the item inserted last, and how many in a row were inserted there.
-    pub(super) turn: u8,
-    pub(super) in_turn: u8,
-    pub(super) prev: u32,
-    /// In a free node, the next free one of the segment.
-    pub(super) next: u32,
-}
-
-impl<K, V> Default for Node<K, V> {
-    fn default() -> Self {
-        Node {
-            keys: Vec::new(),
-            values: Vec::new(),
-            start: 0,
-            turn: 0,
-            in_turn: 0,
-            prev: NIL,
-            next: NIL,
-        }
-    }
-}
-
-impl<K: Key, V: Copy> Node<K, V> {
-    pub(super) fn new() -> Self {
-        Self::default()
-    }
-
-    pub(super) fn keys(&self) -> &[K] {
-        &self.keys[self.start as usize..]
-    }
-
-    pub(super) fn values(&self) -> &[V] {
-        &self.values[self.start as usize..]
-    }
-
-    pub(super) fn values_mut(&mut self) -> &mut [V] {
-        &mut self.values[self.start as usize..]
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.keys.len() - self.start as usize
-    }
-
-    pub(super) fn items(&self) -> impl Iterator<Item = (K, V)> + '_ {
-        self.keys()
-            .iter()
-            .copied()
-            .zip(self.values().iter().copied())
-    }
-
-    /// The least of the items' floors. Where these rise, the second stands for all that follow but the last:
-    /// the first link of a level may lead to entries before its key, the last of a node beyond the run.
-    pub(super) fn least(&self, floor: impl Fn(usize) -> K::Floor) -> K::Floor {
-        let (keys, last) = (self.keys(), self.len() - 1);
-        let second = last.min(1);
-        let end = if keys[second].rises_to(keys[last]) {
-            second
-        } else {
-            last
-        };
-        (0..=end).fold(floor(last), |least, at| least.min(floor(at)))
-    }
-
-    pub(super) fn insert(&mut self, at: usize, key: K, value: V) {
-        debug_assert!(self.len() < NODE);
-        self.in_turn = if at == self.turn as usize {
-            self.in_turn.saturating_add(1)
-        } else {
-            0
-        };
-        self.turn = at as u8 + 1;
-        if self.keys.len() == self.keys.capacity() {
-            self.make_room();
-        }
-        self.keys.insert(self.start as usize + at, key);
-        self.values.insert(self.start as usize + at, value);
-    }
-
-    #[cold]
-    pub(super) fn make_room(&mut self) {
-        self.close_start();
-        let len = self.len();
-        if len == self.keys.capacity() {
-            let more = (2 * len).clamp(4, NODE) - len;
-            self.keys.reserve_exact(more);
-            self.values.reserve_exact(more);
-        }
-    }
-
-    pub(super) fn close_start(&mut self) {
-        self.keys.drain(..self.start as usize);
-        self.values.drain(..self.start as usize);
-        self.start = 0;
-    }
-
-    pub(super) fn remove(&mut self, at: usize) {
-        self.keys.remove(self.start as usize + at);
-        self.values.remove(self.start as usize + at);
-        self.shrink();
-    }
-
-    pub(super) fn shrink(&mut self) {
-        let capacity = self.keys.capacity();
-        if capacity > 4 && self.len() <= capacity * 3 / 8 {
-            self.close_start();
-            self.keys.shrink_to(capacity / 2);
-            self.values.shrink_to(capacity / 2);
-        }
-    }
-
-    pub(super) fn split_off(&mut self, at: usize) -> Self {
-        self.close_start();
-        Node {
-            keys: self.keys.split_off(at),
-            values: self.values.split_off(at),
-            ..Node::default()
-        }
-    }
-
-    pub(super) fn append(&mut self, other: &Self) {
-        self.close_start();
-        self.keys.reserve_exact(other.len());
-        self.values.reserve_exact(other.len());
-        self.keys.extend_from_slice(other.keys());
-        self.values.extend_from_slice(other.values());
-    }
-}
-
-impl<K: Key> Node<K, u32> {
-    pub(super) fn floor(&self) -> K::Floor {
-        self.least(|at| self.keys()[at].floor())
-    }
-
-    /// Where an entry that is not there belongs.
-    pub(super) fn place_of(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> usize {
-        let at = rank(self.keys(), |k| *k < key);
-        let equals = rank(&self.keys()[at..], |k| *k == key);
-        if equals == 0 {
-            return at;
-        }
-        let own = (tie(handle), handle);
-        at + self.values()[at..at + equals].partition_point(|h| (tie(*h), *h) < own)
-    }
-
-    pub(super) fn find(&self, key: K, handle: u32) -> Option<usize> {
-        // Also has the handles on their way from memory while the keys are searched.
-        if !self.values().contains(&handle) {
-            return None;
-        }
-        let at = rank(self.keys(), |k| *k < key);
-        let equals = rank(&self.keys()[at..], |k| *k == key);
-        self.values()[at..at + equals]
-            .iter()
-            .position(|h| *h == handle)
-            .map(|n| at + n)
-    }
-
-    pub(super) fn pop_first(&mut self) -> (K, u32) {
-        let start = self.start as usize;
-        self.start += 1;
-        (self.keys[start], self.values[start])
-    }
-}
-
-impl<K: Key> Node<K, Link<K::Floor>> {
-    pub(super) fn floor(&self) -> K::Floor {
-        self.least(|at| self.values()[at].floor)
-    }
-
-    /// The last link whose separator is not behind (key, tie of handle); the first link where all are.
-    pub(super) fn link_to(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> usize {
-        let keys = &self.keys()[1..];
-        let at = rank(keys, |k| *k < key);
-        if keys.get(at) != Some(&key) {
-            return at;
-        }
-        let equals = rank(&keys[at..], |k| *k == key);
-        at + self.values()[at + 1..][..equals]
-            .partition_point(|l| l.tie == (0, 0) || l.tie <= (tie(handle), handle))
-    }
-
-    /// The link that becomes the first takes over the separator, which is that of the node.
-    pub(super) fn remove_link(&mut self, at: usize) {
-        let start = self.start as usize;
-        if at == 0 && self.len() > 1 {
-            self.keys[start + 1] = self.keys[start];
-            self.values[start + 1].tie = self.values[start].tie;
-        }
-        self.remove(at);
-    }
-}
 
 /// The nodes of a level, in segments; which node comes after which is up to their links.
 #[derive(Clone)]
@@ -228,6 +15,8 @@ pub(super) struct Level<K, V> {
     pub(super) roomy: u32,
     pub(super) first: u32,
     pub(super) last: u32,
+    /// The first of those that do not belong to the list any more: see [`super::detach`].
+    pub(super) detached: u32,
 }
 
 #[derive(Clone)]
@@ -272,6 +61,7 @@ impl<K: Key, V: Copy> Level<K, V> {
             roomy: 0,
             first: NIL,
             last: NIL,
+            detached: NIL,
         }
     }
 
@@ -362,8 +152,14 @@ impl<K: Key, V: Copy> Level<K, V> {
 
     /// Takes a node out of the level.
     pub(super) fn take(&mut self, id: u32) -> Node<K, V> {
-        let node = mem::take(&mut self[id]);
+        let node = self.release(id);
         self.join(node.prev, node.next);
+        node
+    }
+
+    /// Frees the place of a node, whoever its neighbours are.
+    fn release(&mut self, id: u32) -> Node<K, V> {
+        let node = mem::take(&mut self[id]);
         let number = id as usize / SEGMENT;
         self.roomy = self.roomy.min(number as u32);
         let segment = &mut self.segments[number];
@@ -379,10 +175,63 @@ impl<K: Key, V: Copy> Level<K, V> {
         node
     }
 
+    /// Detaches the items from one place up to another, which may be in another node. What is left of
+    /// these two nodes stays; returns of each whether anything is.
+    pub(super) fn cut(&mut self, from: Step, to: Step) -> (bool, bool) {
+        let (from_at, to_at) = (from.at as usize, to.at as usize);
+        let (before, behind) = (from_at > 0, to_at < self[to.node].len());
+        if from.node == to.node && (before || behind) {
+            self.detach_items(from.node, from_at, to_at);
+            return (true, true);
+        }
+        let (mut first, mut last) = (from.node, to.node);
+        if before {
+            let end = self[from.node].len();
+            self.detach_items(from.node, from_at, end);
+            first = self[from.node].next;
+        }
+        if behind {
+            self.detach_items(to.node, 0, to_at);
+            last = self[to.node].prev;
+        }
+        if !(behind && first == to.node) {
+            self.detach_nodes(first, last);
+        }
+        (before, behind)
+    }
+
+    /// As a node of their own.
+    fn detach_items(&mut self, id: u32, from: usize, to: usize) {
+        if from < to {
+            let mut node = self[id].cut_out(from, to);
+            node.next = self.detached;
+            self.detached = self.store(node);
+        }
+    }
+
+    /// Whole nodes stay where they are, joined as they were, but for the way back.
+    fn detach_nodes(&mut self, first: u32, last: u32) {
+        self.join(self[first].prev, self[last].next);
+        self[last].next = mem::replace(&mut self.detached, first);
+    }
+
+    pub(super) fn free_detached(&mut self) {
+        if self.detached != NIL {
+            self.detached = self.release(self.detached).next;
+        }
+    }
+
+    pub(super) fn has_nodes(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         let item = mem::size_of::<K>() + mem::size_of::<V>();
+        // Free nodes have no arrays.
         let items: usize = self
-            .nodes_from(self.first)
+            .segments
+            .iter()
+            .flat_map(|s| &s.nodes)
             .map(|n| n.keys.capacity() * item)
             .sum();
         let nodes: usize = self.segments.iter().map(|s| s.nodes.capacity()).sum();
@@ -409,8 +258,16 @@ impl<K, V> Segment<K, V> {
 
 impl<K: Key, V: Copy> Level<K, V> {
     pub(super) fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ids_from(self.first)
+    }
+
+    pub(super) fn detached(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ids_from(self.detached)
+    }
+
+    fn ids_from(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
         let there = |id: &u32| *id != NIL;
-        iter::successors(Some(self.first).filter(there), move |id| {
+        iter::successors(Some(id).filter(there), move |id| {
             Some(self[*id].next).filter(there)
         })
     }
@@ -439,6 +296,11 @@ impl<K: Key, V: Copy> Level<K, V> {
             live[id as usize / SEGMENT] += 1;
         }
         ensure(prev == self.last, "last node is not the last")?;
+        for id in self.detached() {
+            let len = self[id].len();
+            ensure((1..=NODE).contains(&len), "detached node empty or too full")?;
+            live[id as usize / SEGMENT] += 1;
+        }
         ensure(self.segments.iter().map(|s| s.live).eq(live), "nodes lost")
     }
 }

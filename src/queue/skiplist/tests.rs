@@ -1,5 +1,6 @@
 use super::*;
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 
 struct Dice(u64);
 
@@ -19,6 +20,8 @@ struct Twin<K: Key> {
     ties: Vec<u64>,
     free: Vec<u32>,
     next_tie: u64,
+    /// What was detached and not popped since, sorted; the handles may be in use again.
+    detached: Vec<(K, u32)>,
 }
 
 impl<K: Key + std::fmt::Debug> Twin<K> {
@@ -29,6 +32,7 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
             ties: vec![],
             free: vec![],
             next_tie: 0,
+            detached: vec![],
         }
     }
 
@@ -65,19 +69,30 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
         self.free.extend(expected.map(|e| e.2));
     }
 
-    fn split(&mut self, bound: K, inclusive: bool) {
-        let at = self
-            .sorted
-            .partition_point(|e| e.0 < bound || (inclusive && e.0 == bound));
-        let below = self
-            .list
-            .split_off_below(bound, inclusive, |h| self.ties[h as usize]);
-        below.check_invariants(|h| self.ties[h as usize]).unwrap();
-        assert!(below.iter().eq(self.sorted.drain(..at).map(|e| (e.0, e.2))));
-        self.free.extend(below.iter().map(|e| e.1));
+    fn detach(&mut self, keys: RangeInclusive<K>) {
+        let start = self.sorted.partition_point(|e| e.0 < *keys.start());
+        let end = self.sorted.partition_point(|e| e.0 <= *keys.end());
+        let gone: Vec<_> = self.sorted.drain(start..end.max(start)).collect();
+        assert_eq!(self.list.detach(keys), gone.len());
+        self.free.extend(gone.iter().map(|e| e.2));
+        self.detached.extend(gone.iter().map(|e| (e.0, e.2)));
+        self.detached.sort_unstable();
+    }
+
+    fn pop_detached(&mut self) {
+        let popped = self.list.pop_detached();
+        assert_eq!(popped.is_none(), self.detached.is_empty());
+        if let Some(entry) = popped {
+            let at = self.detached.binary_search(&entry);
+            self.detached.remove(at.expect("one that was detached"));
+        }
     }
 
     fn check(&self, probe: K) {
+        let mut detached: Vec<_> = self.list.detached().collect();
+        detached.sort_unstable();
+        assert_eq!(detached, self.detached);
+        assert_eq!(self.list.has_detached(), !detached.is_empty());
         self.list
             .check_invariants(|h| self.ties[h as usize])
             .unwrap();
@@ -124,7 +139,11 @@ fn play<K: Key + std::fmt::Debug>(
         };
         let k = key(&mut dice);
         match dice.below(100) {
-            0 if dice.below(every) == 0 => twin.split(k, step % 2 == 0),
+            0..3 if dice.below(every) == 0 => {
+                let other = key(&mut dice);
+                twin.detach(k.min(other)..=k.max(other));
+            }
+            3..8 => (0..dice.below(60)).for_each(|_| twin.pop_detached()),
             n if n < 20 => twin.pop(),
             n if len > 0 && (n < 45 || (!growing && n < 85)) => {
                 twin.remove(dice.below(len) as usize)
@@ -138,6 +157,10 @@ fn play<K: Key + std::fmt::Debug>(
     }
     while !twin.sorted.is_empty() {
         twin.pop();
+    }
+    twin.check(key(&mut dice));
+    while !twin.detached.is_empty() {
+        twin.pop_detached();
     }
     twin.check(key(&mut dice));
     assert_eq!(twin.list.memory_bytes(), 0);
@@ -175,6 +198,75 @@ fn finds_what_is_due() {
         play(seed, 2_000, 1, 40 * seed, key, due);
         play(seed, 40_000, 500, 6_000, key, due);
     }
+}
+
+/// Large lists of several levels, of which ranges of every size go, one after the other.
+fn detach_ranges<K: Key + std::fmt::Debug>(seed: u64, key: impl Fn(&mut Dice) -> K) {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut twin = Twin::new();
+    for round in 0..60 {
+        let target = 1 << (4 + dice.below(11));
+        while twin.sorted.len() < target {
+            twin.insert(key(&mut dice), false);
+        }
+        for _ in 0..1 + dice.below(3) {
+            let len = twin.sorted.len() as u64;
+            let start = dice.below(len.max(1));
+            let most = 1 << dice.below(16);
+            let width = dice.below(most);
+            let key_at = |at: u64| twin.sorted.get(at as usize).map(|e| e.0);
+            let start_key = key_at(start).unwrap_or_else(|| key(&mut dice));
+            let end_key = key_at(start + width).unwrap_or_else(|| key(&mut dice));
+            twin.detach(start_key.min(end_key)..=start_key.max(end_key));
+            twin.check(start_key);
+        }
+        let popped = dice.below(twin.detached.len() as u64 * 3 / 2 + 1);
+        (0..popped).for_each(|_| twin.pop_detached());
+        twin.check(key(&mut dice));
+        if round % 10 == 9 {
+            // The whole list goes, and it grows again beside what is detached.
+            if let (Some(first), Some(last)) = (twin.list.first(), twin.list.last()) {
+                twin.detach(first.0..=last.0);
+                twin.check(first.0);
+                assert!(twin.list.is_empty());
+            }
+        }
+    }
+    while !twin.detached.is_empty() {
+        twin.pop_detached();
+    }
+    while !twin.sorted.is_empty() {
+        twin.pop();
+    }
+    assert_eq!(twin.list.memory_bytes(), 0);
+}
+
+#[test]
+fn any_range_can_be_detached() {
+    for seed in 1..=6 {
+        detach_ranges(seed, |d| d.below(1 << 40));
+        detach_ranges(seed, |d| d.below(1000 * seed));
+        detach_ranges(seed, |d| d.below(3));
+        detach_ranges(seed, |d| ReadyKey {
+            priority: d.below(seed * seed) as i32,
+            due: d.below(100 * seed * seed * seed),
+        });
+    }
+}
+
+#[test]
+fn an_empty_or_inverted_range_detaches_nothing() {
+    let mut list = Skiplist::new();
+    assert_eq!(list.detach(0u64..=u64::MAX), 0);
+    (0..5000).for_each(|n| list.insert(u64::from(n) * 2, n, u64::from));
+    assert_eq!(list.detach(77..=77), 0);
+    assert_eq!(list.detach(10_000..=u64::MAX), 0);
+    #[allow(clippy::reversed_empty_ranges)]
+    let inverted = 900..=100;
+    assert_eq!(list.detach(inverted), 0);
+    assert!(!list.has_detached() && list.pop_detached().is_none());
+    assert_eq!(list.len(), 5000);
+    list.check_invariants(u64::from).unwrap();
 }
 
 #[test]
@@ -246,6 +338,23 @@ fn memory_follows_the_number_of_entries() {
         list.memory_bytes()
     );
     list.check_invariants(tie).unwrap();
+    // The same by ranges, and the rest of it: what is detached counts until it is popped.
+    (0..100_000)
+        .filter(|n| n % 16 == 0)
+        .for_each(|n| assert!(list.remove(n as u64, n, tie)));
+    (0..100_000).for_each(|n| list.insert(n as u64, n, tie));
+    let whole = list.memory_bytes();
+    (0..100_000u64)
+        .step_by(256)
+        .for_each(|n| assert!(list.detach(n + 16..=n + 255) >= 144));
+    assert!(list.memory_bytes() >= whole * 9 / 10);
+    while list.pop_detached().is_some() {}
+    assert!(
+        list.memory_bytes() < 6_256 * 12 * 2 + 100_000,
+        "{} bytes after ranges went",
+        list.memory_bytes()
+    );
+    list.check_invariants(tie).unwrap();
     while list.len() > 4 {
         list.pop_first();
     }
@@ -267,7 +376,7 @@ fn memory_follows_the_number_of_entries() {
 #[test]
 fn a_corrupted_list_is_found_out() {
     type Corruption = fn(&mut Skiplist<ReadyKey>);
-    let corruptions: [Corruption; 10] = [
+    let corruptions: [Corruption; 16] = [
         |l| l.len += 1,
         |l| l.bottom[3].keys.swap(1, 10),
         |l| l.bottom[3].values.swap(4, 5),
@@ -278,6 +387,16 @@ fn a_corrupted_list_is_found_out() {
         |l| l.uppers[0][0].values[1].floor -= 1,
         |l| l.uppers[0][0].values[2].tie.0 += 1000,
         |l| l.uppers[0][0].values.swap(1, 2),
+        |l| l.height -= 1,
+        |l| l.bottom.detached = NIL,
+        |l| l.bottom.detached = l.bottom[l.bottom.detached].next,
+        |l| l.uppers[0].detached = NIL,
+        |l| {
+            while l.bottom.detached != NIL {
+                l.bottom.free_detached()
+            }
+        },
+        |l| l.uppers.push(Level::new()),
     ];
     for (number, corrupt) in corruptions.into_iter().enumerate() {
         let mut list = Skiplist::new();
@@ -285,7 +404,8 @@ fn a_corrupted_list_is_found_out() {
             priority: 0,
             due: 5 + h as u64 / 100,
         };
-        (0..1000).for_each(|h| list.insert(key(h), h, |h| h as u64));
+        (0..1300).for_each(|h| list.insert(key(h), h, |h| h as u64));
+        assert_eq!(list.detach(key(1000)..=key(1299)), 300);
         list.check_invariants(|h| h as u64).unwrap();
         corrupt(&mut list);
         assert!(

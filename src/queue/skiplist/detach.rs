@@ -1,0 +1,131 @@
+//! Taking a range of entries out of a list at once, however many they are.
+//!
+//! Nothing moves but what is cut off the two nodes at the ends of the range, on each level. The nodes
+//! between them stay where they are, in the arena of their level, and only leave its chain for another:
+//!
+//! ```text
+//! uppers[0]    [ - | d    k |  ] <─────────────> [ v    y ]       detached: [d k] ─► [q r] ─► ...
+//!                              (was: [q r])
+//! bottom       [abc]                         [wx][yz]             detached: [v] ─► [def] ─► [klm] ─► ...
+//! ```
+//!
+//! What is detached belongs to the list no more: nobody finds it, and it has no order. It is taken out
+//! entry by entry, what was detached last coming first, and its nodes are freed on the way, on all
+//! levels: each detached node has a detached node below it that nobody else has, so that those above
+//! are gone when those of the bottom are. A level that has only detached nodes stays so long.
+
+use super::node::{rank, Node};
+use super::{Key, Link, Path, Skiplist, Step, NODE};
+use std::ops::RangeInclusive;
+
+impl<K: Key> Skiplist<K> {
+    /// Takes out all entries whose keys are within the range; returns how many. They are to be had, in
+    /// any order, from [`Skiplist::pop_detached`].
+    pub fn detach(&mut self, keys: RangeInclusive<K>) -> usize {
+        let (start, end) = keys.into_inner();
+        let count = self
+            .count_below(end, true)
+            .saturating_sub(self.count_below(start, false));
+        if count == 0 {
+            return 0;
+        }
+        let (before, behind) = (|key: &K| *key < start, |key: &K| *key <= end);
+        let left = self.place_behind(before);
+        let right = self.place_behind(behind);
+        self.len -= count as u32;
+        if self.cut(left, right) {
+            self.mend(before);
+            self.mend(behind);
+        } else {
+            self.height = 0;
+        }
+        self.lower();
+        count
+    }
+
+    /// An entry that was detached; its node goes when it was the last in it.
+    pub fn pop_detached(&mut self) -> Option<(K, u32)> {
+        let id = self.bottom.detached;
+        let node = self.bottom.get_mut(id)?;
+        let entry = node.pop_first();
+        if node.len() == 0 {
+            self.bottom.free_detached();
+            self.uppers.iter_mut().for_each(|l| l.free_detached());
+            self.drop_bare_levels();
+        }
+        Some(entry)
+    }
+
+    pub fn has_detached(&self) -> bool {
+        self.bottom.get(self.bottom.detached).is_some()
+    }
+
+    /// All that is detached.
+    pub fn detached(&self) -> impl Iterator<Item = (K, u32)> + '_ {
+        let nodes = self.bottom.detached().map(|id| &self.bottom[id]);
+        nodes.flat_map(Node::items)
+    }
+
+    /// The way to the first entry that is not before, and its place.
+    fn place_behind(&self, is_before: impl Fn(&K) -> bool) -> (Path, Step) {
+        let (path, node) = self.path_to(|n| rank(&n.keys()[1..], &is_before));
+        let at = rank(self.bottom[node].keys(), &is_before) as u32;
+        (path, Step { node, at })
+    }
+
+    /// Detaches what lies between two places, level by level: first entries, then the links to nodes
+    /// that went as a whole. Whether anything stays.
+    fn cut(&mut self, left: (Path, Step), right: (Path, Step)) -> bool {
+        let (mut from, mut to) = (left.1, right.1);
+        let mut stay = self.bottom.cut(from, to);
+        for depth in 0..self.height() {
+            let is_one = stay.0 && from.node == to.node;
+            (from, to) = (left.0[depth], right.0[depth]);
+            // Links to what has lost something, and how far along that of the right one will be.
+            let (left_link, mut right_link) = (from, to);
+            from.at += u32::from(stay.0);
+            to.at += u32::from(!stay.1);
+            if is_one {
+                to = from;
+            }
+            right_link.at = if from.node == to.node { from.at } else { 0 };
+            let level = &mut self.uppers[depth];
+            if from.at == 0 || from.node != to.node {
+                level[to.node].become_first(to.at as usize);
+            }
+            let stay_here = level.cut(from, to);
+            if stay.0 {
+                self.measure_anew(depth, left_link);
+            }
+            if stay.1 && !is_one {
+                self.measure_anew(depth, right_link);
+            }
+            stay = stay_here;
+        }
+        stay.0 || stay.1
+    }
+
+    fn measure_anew(&mut self, depth: usize, step: Step) {
+        let child = self.link_mut(depth, step).child;
+        let (span, floor) = self.measure(depth, child);
+        let link = self.link_mut(depth, step);
+        *link = Link {
+            span,
+            floor,
+            ..*link
+        };
+    }
+
+    /// Merges what has become small along the way to a place, from the top, so that nodes whose parents
+    /// become one are neighbours when their turn comes.
+    fn mend(&mut self, is_before: impl Fn(&K) -> bool) {
+        for depth in (0..self.height()).rev() {
+            let (path, leaf) = self.path_to(|n| rank(&n.keys()[1..], &is_before));
+            let child = depth.checked_sub(1).map_or(leaf, |below| path[below].node);
+            let items = self.items_in(depth, child);
+            if items <= NODE / 2 {
+                self.merge_around(depth, path[depth], items);
+            }
+        }
+    }
+}

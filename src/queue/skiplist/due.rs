@@ -1,0 +1,41 @@
+//! What is due of a list that is sorted by something else.
+
+use super::node::Node;
+use super::{Link, ReadyKey, Skiplist, MAX_UPPERS};
+use std::array;
+use std::iter;
+
+impl Skiplist<ReadyKey> {
+    /// The first entry, in the order of the list, that is due.
+    pub fn first_due(&self, now: u64) -> Option<(ReadyKey, u32)> {
+        self.iter_due(now).next()
+    }
+
+    /// All entries that are due, in the order of the list; stretches where none is are skipped.
+    pub fn iter_due(&self, now: u64) -> impl Iterator<Item = (ReadyKey, u32)> + '_ {
+        self.nodes_due(now)
+            .flat_map(Node::items)
+            .filter(move |(key, _)| key.due <= now)
+    }
+
+    fn nodes_due(&self, now: u64) -> impl Iterator<Item = &Node<ReadyKey, u32>> + '_ {
+        let height = self.height();
+        let mut untried: [_; MAX_UPPERS] = array::from_fn(|_| [].iter());
+        let mut only = self.bottom.get(self.bottom.first).filter(|_| height == 0);
+        if let Some(top) = self.levels().last() {
+            untried[height - 1] = top[top.first].values().iter();
+        }
+        let mut depth = height.saturating_sub(1);
+        iter::from_fn(move || loop {
+            match untried[depth].find(|link: &&Link<u64>| link.floor <= now) {
+                Some(link) if depth == 0 => return Some(&self.bottom[link.child]),
+                Some(link) => {
+                    depth -= 1;
+                    untried[depth] = self.uppers[depth][link.child].values().iter();
+                }
+                None if depth + 1 < height => depth += 1,
+                None => return only.take(),
+            }
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! A node and its items: see the picture in the parent.
+
+use super::{Key, Link, NIL, NODE};
+
+/// How many keys, all of them at the front, are below. A first look at the last of each eight asks for all
+/// cache lines of a node at once, where bisection would wait for one after the other.
+pub(super) fn rank<K>(keys: &[K], is_below: impl Fn(&K) -> bool) -> usize {
+    let passed = 8 * keys
+        .chunks_exact(8)
+        .filter(|eight| is_below(&eight[7]))
+        .count();
+    let rest = &keys[passed..];
+    passed
+        + rest[..rest.len().min(8)]
+            .iter()
+            .filter(|k| is_below(k))
+            .count()
+}
+
+/// A node of any level.
+#[derive(Clone)]
+pub(super) struct Node<K, V> {
+    pub(super) keys: Vec<K>,
+    pub(super) values: Vec<V>,
+    /// Items before it have been popped. pop_first would move all others forward otherwise.
+    pub(super) start: u8,
+    /// Behind the item inserted last, and how many in a row were inserted there.
+    pub(super) turn: u8,
+    pub(super) in_turn: u8,
+    pub(super) prev: u32,
+    /// In a free node, the next free one of the segment.
+    pub(super) next: u32,
+}
+
+impl<K, V> Default for Node<K, V> {
+    fn default() -> Self {
+        Node {
+            keys: Vec::new(),
+            values: Vec::new(),
+            start: 0,
+            turn: 0,
+            in_turn: 0,
+            prev: NIL,
+            next: NIL,
+        }
+    }
+}
+
+impl<K: Key, V: Copy> Node<K, V> {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn keys(&self) -> &[K] {
+        &self.keys[self.start as usize..]
+    }
+
+    pub(super) fn values(&self) -> &[V] {
+        &self.values[self.start as usize..]
+    }
+
+    pub(super) fn values_mut(&mut self) -> &mut [V] {
+        &mut self.values[self.start as usize..]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len() - self.start as usize
+    }
+
+    pub(super) fn items(&self) -> impl Iterator<Item = (K, V)> + '_ {
+        self.keys()
+            .iter()
+            .copied()
+            .zip(self.values().iter().copied())
+    }
+
+    /// The least of the items' floors. Where these rise, the second stands for all that follow but the last:
+    /// the first link of a level may lead to entries before its key, the last of a node beyond the run.
+    pub(super) fn least(&self, floor: impl Fn(usize) -> K::Floor) -> K::Floor {
+        let (keys, last) = (self.keys(), self.len() - 1);
+        let second = last.min(1);
+        let end = if keys[second].rises_to(keys[last]) {
+            second
+        } else {
+            last
+        };
+        (0..=end).fold(floor(last), |least, at| least.min(floor(at)))
+    }
+
+    pub(super) fn insert(&mut self, at: usize, key: K, value: V) {
+        debug_assert!(self.len() < NODE);
+        self.in_turn = if at == self.turn as usize {
+            self.in_turn.saturating_add(1)
+        } else {
+            0
+        };
+        self.turn = at as u8 + 1;
+        if self.keys.len() == self.keys.capacity() {
+            self.make_room();
+        }
+        self.keys.insert(self.start as usize + at, key);
+        self.values.insert(self.start as usize + at, value);
+    }
+
+    #[cold]
+    pub(super) fn make_room(&mut self) {
+        self.close_start();
+        let len = self.len();
+        if len == self.keys.capacity() {
+            let more = (2 * len).clamp(4, NODE) - len;
+            self.keys.reserve_exact(more);
+            self.values.reserve_exact(more);
+        }
+    }
+
+    pub(super) fn close_start(&mut self) {
+        self.keys.drain(..self.start as usize);
+        self.values.drain(..self.start as usize);
+        self.start = 0;
+    }
+
+    pub(super) fn remove(&mut self, at: usize) {
+        self.keys.remove(self.start as usize + at);
+        self.values.remove(self.start as usize + at);
+        self.shrink();
+    }
+
+    pub(super) fn shrink(&mut self) {
+        let mut room = self.keys.capacity();
+        if room > 4 && self.len() <= room * 3 / 8 {
+            while room > 4 && self.len() <= room * 3 / 8 {
+                room /= 2;
+            }
+            self.close_start();
+            self.keys.shrink_to(room);
+            self.values.shrink_to(room);
+        }
+    }
+
+    pub(super) fn split_off(&mut self, at: usize) -> Self {
+        self.close_start();
+        Node {
+            keys: self.keys.split_off(at),
+            values: self.values.split_off(at),
+            ..Node::default()
+        }
+    }
+
+    /// Takes out the items from one number up to another.
+    pub(super) fn cut_out(&mut self, from: usize, to: usize) -> Self {
+        self.close_start();
+        let out = Node {
+            keys: self.keys.drain(from..to).collect(),
+            values: self.values.drain(from..to).collect(),
+            ..Node::default()
+        };
+        self.shrink();
+        out
+    }
+
+    pub(super) fn append(&mut self, other: &Self) {
+        self.close_start();
+        self.keys.reserve_exact(other.len());
+        self.values.reserve_exact(other.len());
+        self.keys.extend_from_slice(other.keys());
+        self.values.extend_from_slice(other.values());
+    }
+}
+
+impl<K: Key> Node<K, u32> {
+    pub(super) fn floor(&self) -> K::Floor {
+        self.least(|at| self.keys()[at].floor())
+    }
+
+    /// Where an entry that is not there belongs.
+    pub(super) fn place_of(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> usize {
+        let at = rank(self.keys(), |k| *k < key);
+        let equals = rank(&self.keys()[at..], |k| *k == key);
+        if equals == 0 {
+            return at;
+        }
+        let own = (tie(handle), handle);
+        at + self.values()[at..at + equals].partition_point(|h| (tie(*h), *h) < own)
+    }
+
+    pub(super) fn find(&self, key: K, handle: u32) -> Option<usize> {
+        // Also has the handles on their way from memory while the keys are searched.
+        if !self.values().contains(&handle) {
+            return None;
+        }
+        let at = rank(self.keys(), |k| *k < key);
+        let equals = rank(&self.keys()[at..], |k| *k == key);
+        self.values()[at..at + equals]
+            .iter()
+            .position(|h| *h == handle)
+            .map(|n| at + n)
+    }
+
+    pub(super) fn pop_first(&mut self) -> (K, u32) {
+        let start = self.start as usize;
+        self.start += 1;
+        (self.keys[start], self.values[start])
+    }
+}
+
+impl<K: Key> Node<K, Link<K::Floor>> {
+    pub(super) fn floor(&self) -> K::Floor {
+        self.least(|at| self.values()[at].floor)
+    }
+
+    /// The last link whose separator is not behind (key, tie of handle); the first link where all are.
+    pub(super) fn link_to(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> usize {
+        let keys = &self.keys()[1..];
+        let at = rank(keys, |k| *k < key);
+        if keys.get(at) != Some(&key) {
+            return at;
+        }
+        let equals = rank(&keys[at..], |k| *k == key);
+        at + self.values()[at + 1..][..equals]
+            .partition_point(|l| l.tie == (0, 0) || l.tie <= (tie(handle), handle))
+    }
+
+    pub(super) fn remove_link(&mut self, at: usize) {
+        if at == 0 {
+            self.become_first(1);
+        }
+        self.remove(at);
+    }
+
+    /// A link that those before it leave alone takes over the first one's separator, which is the node's.
+    pub(super) fn become_first(&mut self, at: usize) {
+        let start = self.start as usize;
+        if at < self.len() {
+            self.keys[start + at] = self.keys[start];
+            self.values[start + at].tie = self.values[start].tie;
+        }
+    }
+}

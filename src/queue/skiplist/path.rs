@@ -1,0 +1,118 @@
+//! The way through the levels, and what changes along it.
+
+use super::level::Level;
+use super::node::Node;
+use super::{Key, Link, Path, Skiplist, Step, NOWHERE};
+use std::mem;
+
+impl<K: Key> Skiplist<K> {
+    /// The upper levels that lead to entries of the list.
+    #[inline]
+    pub(super) fn levels(&self) -> &[Level<K, Link<K::Floor>>] {
+        &self.uppers[..self.height()]
+    }
+
+    #[inline]
+    pub(super) fn height(&self) -> usize {
+        self.height as usize
+    }
+
+    /// The first node of the topmost level, which has no other unless it is the bottom of an empty list.
+    pub(super) fn top(&self) -> u32 {
+        self.levels()
+            .last()
+            .map_or(self.bottom.first, |level| level.first)
+    }
+
+    pub(super) fn path_to(&self, link: impl Fn(&Node<K, Link<K::Floor>>) -> usize) -> (Path, u32) {
+        let mut path = NOWHERE;
+        let mut node = self.top();
+        for (depth, level) in self.levels().iter().enumerate().rev() {
+            let at = link(&level[node]);
+            path[depth] = Step {
+                node,
+                at: at as u32,
+            };
+            node = level[node].values()[at].child;
+        }
+        (path, node)
+    }
+
+    pub(super) fn path_to_start(&self) -> Path {
+        let mut path = NOWHERE;
+        for (step, level) in path.iter_mut().zip(self.levels()) {
+            *step = Step {
+                node: level.first,
+                at: 0,
+            };
+        }
+        path
+    }
+
+    pub(super) fn path_to_end(&self) -> (Path, u32) {
+        let mut path = NOWHERE;
+        for (step, level) in path.iter_mut().zip(self.levels()) {
+            *step = Step {
+                node: level.last,
+                at: level[level.last].len() as u32 - 1,
+            };
+        }
+        (path, self.bottom.last)
+    }
+
+    #[inline]
+    pub(super) fn link_mut(&mut self, depth: usize, step: Step) -> &mut Link<K::Floor> {
+        &mut self.uppers[depth][step.node].values_mut()[step.at as usize]
+    }
+
+    /// Span and floor of a link at `depth` that leads to `child`.
+    pub(super) fn measure(&self, depth: usize, child: u32) -> (u32, K::Floor) {
+        let span = match depth.checked_sub(1) {
+            None => self.bottom[child].len() as u32,
+            Some(below) => self.uppers[below][child]
+                .values()
+                .iter()
+                .map(|l| l.span)
+                .sum(),
+        };
+        (span, self.floor_of(depth, child))
+    }
+
+    fn floor_of(&self, depth: usize, child: u32) -> K::Floor {
+        if depth == 0 {
+            self.bottom[child].floor()
+        } else {
+            self.uppers[depth - 1][child].floor()
+        }
+    }
+
+    /// An entry of that floor comes to the end of a path.
+    pub(super) fn lengthen(&mut self, path: &Path, floor: K::Floor) {
+        self.len += 1;
+        let height = self.height();
+        for (level, step) in self.uppers[..height].iter_mut().zip(path) {
+            let link = &mut level[step.node].values_mut()[step.at as usize];
+            link.span += 1;
+            link.floor = link.floor.min(floor);
+        }
+    }
+
+    /// An entry of that floor has gone from below a link.
+    pub(super) fn shorten(&mut self, depth: usize, step: Step, floor: K::Floor) {
+        let link = self.link_mut(depth, step);
+        link.span -= 1;
+        if link.floor == floor && mem::size_of::<K::Floor>() > 0 {
+            let child = link.child;
+            self.link_mut(depth, step).floor = self.floor_of(depth, child);
+        }
+    }
+
+    /// How many items the node below a link at `depth` has.
+    pub(super) fn items_in(&self, depth: usize, child: u32) -> usize {
+        if depth == 0 {
+            self.bottom[child].len()
+        } else {
+            self.uppers[depth - 1][child].len()
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Growing and shrinking: links for new nodes, small neighbours merged, levels put on and taken off.
+
+use super::level::Level;
+use super::node::Node;
+use super::{Key, Link, Path, Skiplist, Step, MERGED, NIL, NODE};
+
+impl<K: Key> Skiplist<K> {
+    /// Leads links to leaf `right`, new behind `leaf`; where that overfills a node, to the node's new neighbour too.
+    pub(super) fn add_links(
+        &mut self,
+        path: &Path,
+        leaf: u32,
+        right: u32,
+        tie: impl Fn(u32) -> u64,
+    ) {
+        let (before, behind) = (&self.bottom[leaf], &self.bottom[right]);
+        let mut key = behind.keys()[0];
+        let mut separator = if before.keys().last() == Some(&key) {
+            let first = behind.values()[0];
+            (tie(first), first)
+        } else {
+            (0, 0)
+        };
+        let (mut left, mut right) = (leaf, right);
+        for (depth, step) in path.iter().enumerate() {
+            let step = if depth < self.height() {
+                *step
+            } else {
+                self.add_level(left, key)
+            };
+            let (span, floor) = self.measure(depth, left);
+            let link = self.link_mut(depth, step);
+            (link.span, link.floor) = (span, floor);
+            let (span, floor) = self.measure(depth, right);
+            let link = Link {
+                tie: separator,
+                floor,
+                child: right,
+                span,
+            };
+            let level = &mut self.uppers[depth];
+            let Some(node) = level.insert(step.node, step.at as usize + 1, key, link) else {
+                return;
+            };
+            (left, right) = (step.node, node);
+            (key, separator) = (level[node].keys()[0], level[node].values()[0].tie);
+        }
+    }
+
+    /// Puts a level on top, with a single link to what was the top. Its key is never compared.
+    fn add_level(&mut self, child: u32, key: K) -> Step {
+        let height = self.height();
+        let (span, floor) = self.measure(height, child);
+        let mut top = Node::new();
+        top.insert(
+            0,
+            key,
+            Link {
+                tie: (0, 0),
+                floor,
+                child,
+                span,
+            },
+        );
+        if height == self.uppers.len() {
+            self.uppers.push(Level::new());
+        }
+        self.height += 1;
+        let node = self.uppers[height].add_after(NIL, top);
+        Step { node, at: 0 }
+    }
+
+    /// An entry of that floor has gone from `leaf`: sets the path right again, drops what is empty, merges
+    /// what has become small, takes off levels that skip nothing.
+    pub(super) fn settle(&mut self, path: &Path, leaf: u32, floor: K::Floor) {
+        self.len -= 1;
+        if self.len == 0 {
+            // The only leaf, then, and nothing above it.
+            self.bottom.take(leaf);
+            self.drop_bare_levels();
+            return;
+        }
+        let mut child = leaf;
+        for (depth, step) in path.iter().enumerate().take(self.height()) {
+            let items = self.items_in(depth, child);
+            if items == 0 {
+                self.drop_node(depth, child);
+                self.uppers[depth][step.node].remove_link(step.at as usize);
+            } else {
+                self.shorten(depth, *step, floor);
+                if items <= NODE / 2 {
+                    self.merge_around(depth, *step, items);
+                }
+            }
+            child = step.node;
+        }
+        self.lower();
+    }
+
+    /// Takes off the levels that skip nothing.
+    pub(super) fn lower(&mut self) {
+        while let Some(top) = self.levels().last().map(|level| level.first) {
+            let level = &mut self.uppers[self.height as usize - 1];
+            if level[top].len() > 1 {
+                return;
+            }
+            level.take(top);
+            self.height -= 1;
+            self.drop_bare_levels();
+        }
+    }
+
+    /// Gives levels back that have no nodes any more, not even detached ones.
+    pub(super) fn drop_bare_levels(&mut self) {
+        let height = self.height();
+        while self.uppers.len() > height && self.uppers.last().is_some_and(|l| !l.has_nodes()) {
+            self.uppers.pop();
+        }
+        if self.uppers.is_empty() {
+            self.uppers = Vec::new();
+        }
+        if !self.bottom.has_nodes() {
+            *self = Self::new();
+        }
+    }
+
+    fn drop_node(&mut self, depth: usize, child: u32) {
+        if depth == 0 {
+            self.bottom.take(child);
+        } else {
+            self.uppers[depth - 1].take(child);
+        }
+    }
+
+    /// Merges the node below a link with the one behind or before it, if they fit and have the same parent.
+    pub(super) fn merge_around(&mut self, depth: usize, step: Step, items: usize) {
+        let at = step.at as usize;
+        let links = self.uppers[depth][step.node].values();
+        let fits = |l: &&Link<K::Floor>| {
+            // Of a leaf the span tells the size, without a visit.
+            let more = if depth == 0 {
+                l.span as usize
+            } else {
+                self.items_in(depth, l.child)
+            };
+            items + more <= MERGED
+        };
+        let left = if links.get(at + 1).filter(fits).is_some() {
+            at
+        } else if at > 0 && links.get(at - 1).filter(fits).is_some() {
+            at - 1
+        } else {
+            return;
+        };
+        let (into, from) = (links[left], links[left + 1]);
+        if depth == 0 {
+            self.bottom.merge(into.child, from.child);
+        } else {
+            self.uppers[depth - 1].merge(into.child, from.child);
+        }
+        let parent = &mut self.uppers[depth][step.node];
+        parent.remove_link(left + 1);
+        let link = &mut parent.values_mut()[left];
+        (link.span, link.floor) = (into.span + from.span, into.floor.min(from.floor));
+    }
+}
