@@ -170,3 +170,6 @@ impl Queue {
         handles.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -243,7 +243,7 @@ fn detach_ranges<K: Key + std::fmt::Debug>(seed: u64, key: impl Fn(&mut Dice) ->
 
 #[test]
 fn any_range_can_be_detached() {
-    for seed in 1..=6 {
+    for seed in 1..=3 {
         detach_ranges(seed, |d| d.below(1 << 40));
         detach_ranges(seed, |d| d.below(1000 * seed));
         detach_ranges(seed, |d| d.below(3));

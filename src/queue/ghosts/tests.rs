@@ -1,0 +1,175 @@
+use super::*;
+use crate::queue::add::{Add, Condition, When};
+use crate::queue::clock::{Mint, Now};
+use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+use crate::queue::effect::Effects;
+use crate::queue::job::State;
+use crate::queue::HashSeed;
+
+const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
+
+/// One queue, and all that it needs to be spoken to. What happens to it follows from the seed alone, but
+/// for the burying, of which nobody can tell.
+struct Stage {
+    queue: Queue,
+    mint: Mint,
+    out: Effects,
+    dice: u64,
+    now_ms: u64,
+}
+
+impl Stage {
+    fn new(seed: u64) -> Self {
+        Stage {
+            queue: Queue::new(&HashSeed::new([1, 2, 3, 4])),
+            mint: Mint::new(),
+            out: Effects::default(),
+            dice: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            now_ms: 1_000_000,
+        }
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.dice = self
+            .dice
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(1);
+        (self.dice >> 33) % n
+    }
+
+    fn now(&self) -> Now {
+        Now::from_ms(self.now_ms)
+    }
+
+    fn add(&mut self) {
+        let id = self.below(20_000).to_string();
+        let when = match self.below(3) {
+            0 => When::At(self.below(self.now_ms)),
+            1 => When::Delay(0),
+            _ => When::Delay(1 + self.below(10_000)),
+        };
+        let add = Add {
+            when,
+            condition: Condition::Replace,
+            priority: [0, 0, 0, 0, -3, 1, 2, i32::MAX][self.below(8) as usize],
+            ttl_ms: (self.below(10) == 0).then_some(60_000),
+            ..Add::new(Some(id.as_bytes()), b"payload")
+        };
+        let now = self.now();
+        let added = self.queue.add(&add, now, &mut self.mint, &mut self.out);
+        added.unwrap();
+    }
+
+    /// Delivers some, and gives a few of them back or up.
+    fn deliver(&mut self) {
+        let (count, now) = (1 + self.below(600), self.now());
+        let pop = Pop {
+            count,
+            ..Pop::default()
+        };
+        let mut ids = Vec::new();
+        self.queue
+            .pop(&pop, now, &mut self.mint, &mut self.out, |job| {
+                ids.push(job.id.to_vec());
+            });
+        for id in ids {
+            let nack = Nack {
+                id: &id,
+                claim: Claim::Current,
+                delay_ms: Some(self.below(5000)),
+                priority: None,
+                kind: if self.below(2) == 0 {
+                    NackKind::Fail
+                } else {
+                    NackKind::Fatal
+                },
+            };
+            if self.below(2) == 0 {
+                self.queue.nack(&nack, now, &mut self.out).unwrap();
+            }
+        }
+    }
+
+    fn lens(&self) -> [usize; 4] {
+        STATES.map(|state| self.queue.len(Some(state), self.now()))
+    }
+
+    /// All of one state goes, and nothing else.
+    fn purge(&mut self) {
+        let (number, now) = (self.below(4) as usize, self.now());
+        self.queue.settle(now, usize::MAX, &mut self.out);
+        let mut expected = self.lens();
+        let state = Some(STATES[number]);
+        let count = self.queue.purge(state, now, &mut self.out);
+        assert_eq!(count, std::mem::take(&mut expected[number]) as u64);
+        assert_eq!(self.lens(), expected);
+    }
+
+    fn round(&mut self) {
+        for _ in 0..self.below(3000) {
+            self.add();
+        }
+        self.deliver();
+        for _ in 0..1 + self.below(3) {
+            self.purge();
+        }
+        self.now_ms += self.below(3000);
+        self.out.clear();
+    }
+
+    fn digest(&self) -> Vec<u8> {
+        let mut all = Vec::new();
+        self.queue.digest(&mut |bytes| all.extend(bytes));
+        all
+    }
+}
+
+#[test]
+fn it_is_all_the_same_when_they_are_buried() {
+    for seed in 1..=5 {
+        let (mut late, mut soon) = (Stage::new(seed), Stage::new(seed));
+        let (mut budget, mut most) = (seed, 0);
+        for _ in 0..40 {
+            late.round();
+            soon.round();
+            most = most.max(late.queue.ghosts.len());
+            budget = budget.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            late.queue.bury((budget >> 33) as usize % 4000);
+            soon.queue.bury(usize::MAX);
+            assert!(!soon.queue.is_haunted());
+            for stage in [&late, &soon] {
+                stage.queue.check_invariants().unwrap();
+            }
+            assert!(late.digest() == soon.digest());
+            assert!(late.queue.copied().check_invariants().is_ok());
+        }
+        assert!(most > 2, "never more than {most} purges at a time");
+        late.queue.bury(usize::MAX);
+        assert_eq!(late.queue.jobs.len(), soon.queue.jobs.len());
+    }
+}
+
+#[test]
+fn ghosts_that_are_miscounted_are_found_out() {
+    type Corruption = fn(&mut Queue);
+    let corruptions: [Corruption; 4] = [
+        |queue| queue.ghosts[0].detached = Detached::default(),
+        |queue| queue.ghosts.clear(),
+        |queue| queue.ghosts[0].dues = 0..=1,
+        |queue| {
+            let mut detached = queue.ghosts[0].detached;
+            queue.schedule.pop_detached(&mut detached);
+        },
+    ];
+    for (number, corrupt) in corruptions.into_iter().enumerate() {
+        let mut stage = Stage::new(7);
+        (0..1000).for_each(|_| stage.add());
+        let now = stage.now();
+        let state = Some(State::Delayed);
+        assert!(stage.queue.purge(state, now, &mut stage.out) > 100);
+        stage.queue.check_invariants().unwrap();
+        corrupt(&mut stage.queue);
+        let checked = stage.queue.check_invariants();
+        assert!(checked.is_err(), "corruption {number} passed");
+    }
+}
