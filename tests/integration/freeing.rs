@@ -68,6 +68,7 @@ fn replicas_free_what_was_purged() {
     let full = integer(&mut on_replica, "MEMORY USAGE q");
     client.run("DQ.PURGE q READY");
     client.run("RENAME q r");
+    replica.wait_for_offset_of(&master);
     wait_until("the purged jobs are freed", PATIENCE, || {
         integer(&mut on_replica, "MEMORY USAGE r") < full / 10
     });
@@ -87,4 +88,75 @@ fn copies_take_only_what_is_there() {
     client.run("EXEC");
     assert!(integer(&mut client, "MEMORY USAGE copy") < full / 10);
     assert_eq!(integer(&mut client, "DQ.LEN copy"), 1);
+}
+
+/// What a command on a copy of the queue takes of the server's time in microseconds, at best of a few.
+fn least_us(server: &Server, client: &mut Raw, key: &str, command: &str, options: &str) -> u64 {
+    let once = |_| {
+        client.run(&format!("COPY {key} copy"));
+        client.run("CONFIG RESETSTAT");
+        client.run(&format!("{command} copy {options}"));
+        let spent = server.info(
+            "commandstats",
+            &format!("cmdstat_{}", command.to_lowercase()),
+        );
+        client.run("DEL copy");
+        let us = spent.split([',', '=']).nth(3).map(str::parse);
+        us.and_then(Result::ok).expect("calls=1,usec=...")
+    };
+    (0..7).map(once).min().expect("some")
+}
+
+/// Whatever share of a queue goes, with priorities or without: twenty times the jobs are no more work.
+#[test]
+fn purging_a_large_queue_takes_no_longer_than_a_small_one() {
+    const SMALL: usize = 10_000;
+    const LARGE: usize = 20 * SMALL;
+    let server = Server::start();
+    let mut client = server.raw();
+    for (key, jobs, priorities) in [
+        ("small", SMALL, 1),
+        ("large", LARGE, 1),
+        ("small-ranked", SMALL, 4),
+        ("large-ranked", LARGE, 4),
+    ] {
+        for start in (0..jobs).step_by(1000) {
+            for job in start..start + 1000 {
+                let due = [job * 7919 % LARGE, 4_000_000_000_000 + job][job % 2];
+                let priority = job / 2 % priorities;
+                client.begin(&format!(
+                    "DQ.ADD {key} {job} x AT {due} PRIORITY {priority}"
+                ));
+            }
+            (0..1000).for_each(|_| drop(client.read()));
+        }
+        client.says(&format!("DQ.LEN {key} READY"), &(jobs / 2).to_string());
+    }
+    let mut ratio = |kind: &str, command: &str, options: &str| {
+        let small = least_us(
+            &server,
+            &mut client,
+            &format!("small{kind}"),
+            command,
+            options,
+        );
+        let large = least_us(
+            &server,
+            &mut client,
+            &format!("large{kind}"),
+            command,
+            options,
+        );
+        println!("{command} {options} {kind}: {small} us, {large} us");
+        large as f64 / small.max(1) as f64
+    };
+    for kind in ["", "-ranked"] {
+        for state in ["READY", "DELAYED", "ALL"] {
+            let ratio = ratio(kind, "DQ.PURGE", state);
+            assert!(ratio < 10.0, "{state} {kind}: {ratio:.1} times as long");
+        }
+    }
+    // What does look at each job is told apart. (A small queue stays in the processor's cache, hence the margin.)
+    let ratio = ratio("", "DUMP", "");
+    assert!(ratio > 10.0, "only {ratio:.1} times as long");
 }
