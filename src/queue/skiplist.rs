@@ -35,9 +35,13 @@
 //! million entries reads four nodes, where dice with p = 1/4 have it follow some thirty links from cache miss
 //! to cache miss. Nor is there an unlucky list: the bounds hold always, not on average.
 //!
+//! A range of keys is taken out at once, however many entries there are, by joining its nodes to a chain of
+//! *detached* ones in the same arena: see [`detach`].
+//!
 //! Memory: 12 bytes per entry of a u64 list (20 with ReadyKey) in full nodes, and about 1.4 per entry for the
 //! nodes themselves and links. No two neighbours below a link node are both small, so however entries were
-//! removed, arrays take about twice what full ones would. A segment of nodes stays until its last node goes.
+//! removed, arrays take about twice what full ones would. A segment of nodes stays until its last node goes,
+//! be it a detached one.
 
 mod check;
 mod detach;

@@ -1,12 +1,16 @@
 //! Taking a range of entries out of a list at once, however many they are.
 //!
 //! Nothing moves but what is cut off the two nodes at the ends of the range, on each level. The nodes
-//! between them stay where they are, in the arena of their level, and only leave its chain for another:
+//! between them stay where they are, in the arena of their level, and only leave its chain for another.
+//! The list in the parent's picture, when the keys from f to r have been detached:
 //!
 //! ```text
-//! uppers[0]    [ - | d    k |  ] <─────────────> [ v    y ]       detached: [d k] ─► [q r] ─► ...
-//!                              (was: [q r])
-//! bottom       [abc]                         [wx][yz]             detached: [v] ─► [def] ─► [klm] ─► ...
+//! uppers[1]    [ -    q ]
+//!                |    |
+//!                |    +--------------+
+//! uppers[0]    [ -    d ] <------> [ q    v ]      detached:  [k]
+//!                |    |              |    |
+//! bottom       [abc][de] <-------> [st][vwxyz]     detached:  [klm] -> [qr] -> [fg]
 //! ```
 //!
 //! What is detached belongs to the list no more: nobody finds it, and it has no order. It is taken out
