@@ -204,7 +204,7 @@ pub static COMMANDS: [About; 20] = [
     About {
         name: c"dq.purge",
         summary: c"Removes all jobs of one state, or of all.",
-        complexity: c"O(1) with ALL, RESERVED and DEAD, O(N / 64) with DELAYED and READY of N jobs, and O(M log N) for M jobs of a priority other than 0 of which others stay",
+        complexity: c"O(1) with ALL, RESERVED and DEAD; with DELAYED and READY O(P log N), where N jobs have P different priorities",
         tips: c"",
         arity: 3,
         keys: Keys::First(Access::Delete),

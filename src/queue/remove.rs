@@ -50,6 +50,10 @@ impl Queue {
     /// Carries out a purge: delayed is what is due after `cut`, ready the rest of the schedule.
     pub(super) fn apply_purge(&mut self, state: Option<State>, cut: u64) {
         let at_cut = Now::from_ms(cut);
+        if self.ghosts.len() == PURGES {
+            // Perhaps the latest were not many.
+            self.bury(MANY);
+        }
         match state {
             None => self.set_jobs_aside(),
             Some(of) => match self.len(state, at_cut) {

@@ -40,8 +40,8 @@ impl std::ops::AddAssign for Detached {
 }
 
 impl Ranked {
-    /// One stretch of the one list, and of the other one of each priority: with few priorities, little
-    /// work.
+    /// One stretch of the one list, and of the other one of each priority: little work where priorities
+    /// are few.
     fn detach(&mut self, dues: RangeInclusive<u64>) -> usize {
         let count = self.by_due.detach(dues.clone());
         let key = |priority, due| ReadyKey { priority, due };
