@@ -12,7 +12,7 @@ impl<K: Key> Skiplist<K> {
     /// Finds the leaf for a key and has it on its way, for [`Skiplist::fetch`] to read.
     pub fn approach(&self, key: K) -> Leaf {
         let mut node = self.top();
-        for level in self.uppers.iter().rev() {
+        for level in self.levels().iter().rev() {
             let links = &level[node];
             let at = rank(&links.keys()[1..], |k| *k < key);
             node = links.values()[at].child;
