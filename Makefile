@@ -179,9 +179,10 @@ mutants: ## changes the queue in a thousand ways, each of which its tests should
 	@tools/setup.sh cargo cc
 	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-mutants
 	@mkdir -p '$(TARGET)/mutants'
-	@DQ_SIM_STEPS=3000 $(CARGO) mutants --no-default-features -f 'src/queue/**' -e src/queue/skiplist/check.rs \
-		-E 'memory_bytes|check_invariants|fn check' -o '$(TARGET)/mutants' --profile test --timeout 150 \
-		$(if $(SHARD),--shard $(SHARD)) -- --lib --test simulation
+	@DQ_SIM_STEPS=3000 CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_TEST_DEBUG=0 CARGO_INCREMENTAL=1 \
+	$(CARGO) mutants --no-default-features -f 'src/queue/**' -e src/queue/skiplist/check.rs -e 'src/queue/**/tests.rs' \
+		-E 'memory_bytes|check_invariants|fn check' -o '$(TARGET)/mutants' --profile test --timeout 60 -j2 \
+		-C=--lib -C=--test=simulation $(if $(SHARD),--shard $(SHARD))
 
 # --- Figures
 

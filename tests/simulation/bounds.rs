@@ -5,7 +5,8 @@ use crate::follow::{digest, new_queue};
 use dq::queue::add::Add;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::effect::{Change, Death, Effect, Effects, Removal, FOREVER};
-use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, LADDER_MAX, SEQ_MAX, TOKEN_MAX};
+use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, SEQ_MAX, TOKEN_MAX};
+use dq::queue::settings::{Rate, Settings};
 use dq::queue::Queue;
 use std::borrow::Cow;
 
@@ -254,6 +255,44 @@ fn floors_pauses_and_memories_end_where_there_is_room_to_go_on() {
     assert!(takes(&Effect::Paused { until: FOREVER }));
     is_bounded_by(INSTANT_MAX, |until| Effect::Remembered { id: b"i", until });
     is_bounded_by(INSTANT_MAX, |cut| Effect::Purged { state: None, cut });
+}
+
+#[test]
+fn settings_end_where_the_contract_says() {
+    let with = |change: fn(&mut Settings, u64)| {
+        move |n: u64| {
+            let mut settings = Settings::default();
+            change(&mut settings, n);
+            Effect::Configured(settings)
+        }
+    };
+    let rate = |count, window_ms| Some(Rate { count, window_ms });
+    is_bounded_by(INSTANT_MAX, with(|it, n| it.ttr_ms = Some(n)));
+    is_bounded_by(INSTANT_MAX, with(|it, n| it.dedupe_ms = n));
+    is_bounded_by(INSTANT_MAX, with(|it, n| it.backoff_ms = vec![n]));
+    let ladder = |it: &mut Settings, steps| it.backoff_ms = vec![1; steps as usize];
+    is_bounded_by(LADDER_MAX as u64, with(ladder));
+    let count = |it: &mut Settings, n| {
+        let (count, window_ms) = (n as u32, 1);
+        it.rate = Some(Rate { count, window_ms });
+    };
+    is_bounded_by(RATE_MAX, with(count));
+    let window = |it: &mut Settings, window_ms| {
+        it.rate = Some(Rate {
+            count: 1,
+            window_ms,
+        });
+    };
+    is_bounded_by(INSTANT_MAX, with(window));
+    for refused in [rate(0, 1), rate(1, 0)] {
+        let settings = Settings {
+            rate: refused,
+            ..Settings::default()
+        };
+        assert!(!takes(&Effect::Configured(settings)), "{refused:?}");
+    }
+    let nothing = with(|it, n| it.ttr_ms = Some(n))(0);
+    assert!(!takes(&nothing), "a lease of no length");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What no history of ordinary length shows.
 
 use crate::follow::new_queue;
-use dq::queue::add::Add;
+use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{Claim, Nack, NackKind, Pop};
 use dq::queue::effect::{decode, Change, Death, Effect, Effects, Event, Removal};
@@ -75,6 +75,57 @@ fn dead_jobs_beyond_deadlen_do_not_count_though_they_are_still_there() {
     assert_eq!(queue.next_event(), None);
     assert_eq!(queue.len(Some(State::Dead), now()), 10);
     queue.check_invariants().unwrap();
+}
+
+/// Who settles in steps takes no more of them than it has.
+#[test]
+fn a_step_settles_no_more_than_its_budget() {
+    let (mut queue, mut mint, mut out) = (new_queue(1), Mint::new(), Effects::default());
+    for number in 0..10 {
+        let id = number.to_string().into_bytes();
+        let added = queue.add(&Add::new(Some(&id), b"p"), now(), &mut mint, &mut out);
+        assert!(added.unwrap().is_some());
+    }
+    let pop = Pop {
+        count: 10,
+        ttr_ms: Some(5),
+        ..Pop::default()
+    };
+    assert_eq!(queue.pop(&pop, now(), &mut mint, &mut out, |_| {}), 10);
+    let later = Now::from_ms(NOW + 5);
+    for (budget, left, reserved) in [(3, 0, 7), (1, 0, 6), (4, 0, 2), (10, 8, 0), (5, 5, 0)] {
+        assert_eq!(queue.settle(later, budget, &mut out), left);
+        assert_eq!(queue.len(Some(State::Reserved), later), reserved);
+    }
+}
+
+#[test]
+fn a_job_that_is_moved_to_now_becomes_ready_once() {
+    let (mut queue, mut mint) = (new_queue(1), Mint::new());
+    let mut out = Effects::default();
+    let mut add = Add::new(Some(b"j"), b"p");
+    add.when = When::At(NOW + 100);
+    queue.add(&add, now(), &mut mint, &mut out).unwrap();
+    let moves = [
+        (NOW + 50, false),
+        (NOW + 1, false),
+        (NOW, true),
+        (NOW - 1, false),
+        (NOW + 9, false),
+        (NOW - 5, true),
+    ];
+    for (due, becomes_ready) in moves {
+        out.clear();
+        assert!(queue.reschedule(b"j", due, now(), &mut out));
+        let told: Vec<Event> = out.events().collect();
+        let ready = if becomes_ready {
+            &[Event::Ready][..]
+        } else {
+            &[]
+        };
+        assert_eq!(told, ready, "to {due}");
+    }
+    assert!(!queue.reschedule(b"other", NOW, now(), &mut out));
 }
 
 #[test]
