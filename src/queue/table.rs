@@ -47,9 +47,9 @@
 //! under the same seed. Every number is safe as a cursor; it strictly rises, so every scan ends.
 
 pub mod bulk;
+mod fetch;
 
 use super::relocate::{move_vec, Mover, STEP};
-use crate::prefetch::{prefetch, prefetch_all};
 use std::hint::select_unpredictable;
 
 /// Shards of a page: decides how much is copied when a page or the list of pages grows.
@@ -132,22 +132,6 @@ impl IdTable {
             .take_while(|&&s| (s >> 32) as u32 == rank)
             .map(|&s| s as u32)
             .find(|&handle| is_it(handle))
-    }
-
-    /// Has on its way what [`IdTable::prefetch_slots`] reads.
-    pub fn prefetch_shard(&self, hash: u64) {
-        let shard = self.shard(self.leaf(rank_of(hash)).index());
-        shard.into_iter().for_each(prefetch);
-    }
-
-    /// Has on their way the slots that a search for this hash, or an insert, looks at or moves.
-    pub fn prefetch_slots(&self, hash: u64) {
-        let rank = rank_of(hash);
-        let leaf = self.leaf(rank);
-        if let Some(slots) = self.shard(leaf.index()) {
-            let guess = guess(slots, slot(rank, 0), leaf.bits);
-            prefetch_all(&slots[guess.saturating_sub(WINDOW / 2)..]);
-        }
     }
 
     /// The caller has made sure that the id is not there.
