@@ -311,11 +311,7 @@ fn stale_tokens() {
     let second = pen.pop(&[(1, 2)]);
     pen.touch(1, first, 100);
     pen.ack(1, second, Some(1));
-    assert_eq!(
-        pen.found(),
-        [Rule::TwoLeases, Rule::Stale],
-        "of the one before"
-    );
+    assert_eq!(pen.found(), [Rule::Stale], "of the one before");
     let mut pen = Pen::new();
     pen.add(1, 0);
     let token = pen.pop(&[(1, 1)]);
@@ -416,5 +412,36 @@ fn attempts_of_the_last_save() {
         let token = pen.pop(&[(1, attempts)]);
         pen.ack(1, token, Some(1));
         assert_eq!(pen.found(), rules, "the next is {attempts}");
+    }
+}
+
+/// A crash takes a second delivery back, and the first one's token is alive again: what it does in the next
+/// life says nothing of the second.
+#[test]
+fn a_token_that_a_crash_brings_back() {
+    type Use = fn(&mut Pen, u64);
+    let uses: [(&str, Use, u32); 2] = [
+        (
+            "given back",
+            |pen, token| pen.nack(1, token, Kind::Silent, 0),
+            1,
+        ),
+        ("touched", |pen, token| pen.touch(1, token, 1000), 2),
+    ];
+    for (what, with, third) in uses {
+        for (second, rules) in [(2, vec![]), (1, vec![Rule::Attempts])] {
+            let mut pen = Pen::new();
+            pen.add(1, 0);
+            let first = pen.pop(&[(1, 1)]);
+            let save = Kept::Before(1000 * pen.now_ms);
+            pen.later(100);
+            pen.pop(&[(1, second)]);
+            pen.crash(save);
+            with(&mut pen, first);
+            pen.later(1000);
+            let last = pen.pop(&[(1, third)]);
+            pen.ack(1, last, Some(1));
+            assert_eq!(pen.found(), rules, "{what}, the second is {second}");
+        }
     }
 }

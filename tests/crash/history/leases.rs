@@ -45,12 +45,12 @@ fn check_again(
         lost_tail(history, former.entry)
     } else if !nacks.is_empty() {
         Cause::NackUnknown
-    } else if handed.now_ms() >= lease_end(history, story, former, life) {
+    } else if handed.now_ms() >= lease_end(history, story, former, handed) {
         after_lease(history, story, former, life)
     } else if !history.is_certain(former.entry, life) {
         lost_tail(history, former.entry)
     } else {
-        let end = lease_end(history, story, former, life);
+        let end = lease_end(history, story, former, handed);
         let (now, tokens) = (handed.now_ms(), (former.token(), handed.token()));
         let text = format!("came at {now}, its lease ended at {end}, tokens {tokens:?}");
         return verdict.fault_of(story, Rule::TwoLeases, &text);
@@ -86,12 +86,20 @@ fn after_lease(history: &History, story: &Story<'_>, former: &Handed<'_>, life: 
     Cause::LeaseEnded
 }
 
-/// When its lease ended, or earlier where that is open.
-fn lease_end(history: &History, story: &Story<'_>, handed: &Handed<'_>, life: usize) -> u64 {
-    let mut end = handed.delivery.lease.map_or(0, |lease| lease.deadline);
-    let meant = |claim: &Claim| story.is_meant(claim, handed);
-    for (entry, touch) in story.touches().filter(|(_, touch)| meant(&touch.claim)) {
-        let sure = touch.claim.token.is_some() && history.is_certain(entry, life);
+/// When the former's lease ended, or earlier where that is open, as far as the next delivery could know:
+/// after a crash its token may have been touched again by whoever never heard of the next.
+fn lease_end(
+    history: &History,
+    story: &Story<'_>,
+    former: &Handed<'_>,
+    handed: &Handed<'_>,
+) -> u64 {
+    let mut end = former.delivery.lease.map_or(0, |lease| lease.deadline);
+    let touches = story.touches().filter(|(entry, touch)| {
+        story.is_meant(&touch.claim, former) && !handed.entry.is_before(entry)
+    });
+    for (entry, touch) in touches {
+        let sure = touch.claim.token.is_some() && history.is_certain(entry, handed.entry.life);
         match (touch.answer.flatten(), touch.ttr_ms) {
             (Some(deadline), _) if sure => end = deadline,
             (Some(deadline), _) => end = end.min(deadline),

@@ -88,9 +88,11 @@ fn next_attempts(
     if story.may_die() && story.kicks().any(|(kick, _)| in_between(kick)) {
         least = 1;
     }
-    let silent = story
-        .nacks()
-        .filter(|(_, nack)| nack.kind == Kind::Silent && story.is_meant(&nack.claim, before));
+    // A token may be given back in a later life that knows only of the delivery before.
+    let silent = story.nacks().filter(|(entry, nack)| {
+        let meant = nack.kind == Kind::Silent && story.is_meant(&nack.claim, before);
+        meant && !handed.entry.is_before(entry)
+    });
     for (entry, nack) in silent {
         least = least.saturating_sub(1).max(1);
         let told = nack.answer == Some(true) && nack.claim.token.is_some();
