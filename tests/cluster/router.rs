@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, IntoConnectionInfo, Value};
+use redis::{Cmd, Value};
 
-use crate::support::{poll, Client, PATIENCE};
+use crate::support::{poll, Client, Socket, PATIENCE};
 
 /// What is answered while slots or masters change.
 const PASSING: [&str; 5] = [
@@ -171,11 +171,7 @@ impl Router {
 }
 
 fn connect(port: u16) -> Option<Client> {
-    let info = ("127.0.0.1", port).into_connection_info().ok()?;
-    let settings = info.redis_settings().clone().set_skip_set_lib_name();
-    let client = redis::Client::open(info.set_redis_settings(settings)).ok()?;
-    let connection = client.get_connection_with_timeout(Duration::from_secs(5));
-    connection.ok().map(Client::new)
+    Socket::tcp(port).ok().map(Client::new)
 }
 
 /// Between two attempts.

@@ -130,7 +130,7 @@ fn storms_of_unblock() {
             let how = *rng.pick(&["TIMEOUT", "ERROR"]);
             pipe.cmd("CLIENT").arg("UNBLOCK").arg(id).arg(how);
         }
-        pipe.exec(storm.connection()).expect("answers");
+        pipe.exec(&mut storm).expect("answers");
         // Those too who began to wait only after it.
         wait_until("nobody waits", PATIENCE, || {
             for (_, id) in &clients {

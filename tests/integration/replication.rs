@@ -2,12 +2,11 @@
 //! in its place.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::probe::{packed, show};
 use crate::scene::{let_pass, now_ms, pair, Lines, Scene};
-use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
+use crate::support::{wait_until, Raw, Reply, Server, Socket, PATIENCE};
 use crate::traffic::Traffic;
 
 #[test]
@@ -126,14 +125,14 @@ fn effects_travel_not_commands() {
 
 /// A replica that only listens.
 struct Stream {
-    socket: TcpStream,
+    socket: Socket,
     bytes: Vec<u8>,
 }
 
 impl Stream {
     fn of(server: &Server) -> Stream {
-        let mut socket = TcpStream::connect(("127.0.0.1", server.port())).expect("a connection");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let mut socket = Socket::tcp(server.port()).expect("a connection");
+        socket.set_patience(PATIENCE);
         socket.write_all(&packed("SYNC")).expect("sent");
         let mut stream = Stream {
             socket,

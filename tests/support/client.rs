@@ -1,10 +1,11 @@
 //! A client's connection that a test can read: arbitrary bytes in, `redis::Value` out.
 
+use std::io::Write;
 use std::time::Duration;
 
-use redis::{ConnectionLike, RedisResult, Value};
+use redis::{ConnectionLike, Parser, RedisResult, Value};
 
-use super::PATIENCE;
+use super::{Socket, PATIENCE};
 
 /// Sends a command and returns its reply; panics on an error reply.
 ///
@@ -25,21 +26,29 @@ macro_rules! try_cmd {
 }
 
 pub struct Client {
-    connection: redis::Connection,
+    socket: Socket,
+    parser: Parser,
 }
 
 impl Client {
-    pub fn new(connection: redis::Connection) -> Client {
-        let client = Client { connection };
-        client.set_patience(PATIENCE);
-        client
+    pub fn new(socket: Socket) -> Client {
+        socket.set_patience(PATIENCE);
+        Client {
+            socket,
+            parser: Parser::new(),
+        }
+    }
+
+    /// From now on the server speaks RESP3.
+    pub fn speak_resp3(mut self) -> RedisResult<Client> {
+        let hello = self.call_raw(redis::cmd("HELLO").arg(3))?;
+        hello.extract_error()?;
+        Ok(self)
     }
 
     /// How long one reply may take before the test fails.
     pub fn set_patience(&self, patience: Duration) {
-        self.connection
-            .set_read_timeout(Some(patience))
-            .expect("a socket takes a timeout");
+        self.socket.set_patience(patience);
     }
 
     #[track_caller]
@@ -62,19 +71,33 @@ impl Client {
 
     /// `Err` is a lost connection or a timeout; an error reply is `Ok(Value::ServerError)`.
     pub fn call_raw(&mut self, command: &redis::Cmd) -> RedisResult<Value> {
-        self.connection.req_command(command)
+        self.req_command(command)
     }
 
     /// Sends without waiting: for blocking commands. The reply comes with `receive`.
     pub fn send(&mut self, command: &redis::Cmd) {
-        self.connection
-            .send_packed_command(&command.get_packed_command())
+        self.socket
+            .write_all(&command.get_packed_command())
             .expect("connection is open");
     }
 
     #[track_caller]
     pub fn receive(&mut self) -> Result<Value, String> {
-        refused(self.connection.recv_response().expect("a reply"))
+        refused(self.read().expect("a reply"))
+    }
+
+    fn read(&mut self) -> RedisResult<Value> {
+        self.parser.parse_value(&mut self.socket)
+    }
+
+    /// What is pushed (RESP3) is no reply.
+    fn read_reply(&mut self) -> RedisResult<Value> {
+        loop {
+            match self.read()? {
+                Value::Push { .. } => {}
+                reply => return Ok(reply),
+            }
+        }
     }
 
     /// A field of INFO, as text.
@@ -86,9 +109,39 @@ impl Client {
             .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
             .map(|value| value.trim_end().to_owned())
     }
+}
 
-    pub fn connection(&mut self) -> &mut redis::Connection {
-        &mut self.connection
+/// For what `redis` does with a connection, such as pipelines.
+impl ConnectionLike for Client {
+    fn req_packed_command(&mut self, command: &[u8]) -> RedisResult<Value> {
+        self.socket.write_all(command)?;
+        self.read_reply()
+    }
+
+    fn req_packed_commands(
+        &mut self,
+        commands: &[u8],
+        offset: usize,
+        count: usize,
+    ) -> RedisResult<Vec<Value>> {
+        self.socket.write_all(commands)?;
+        let replies: RedisResult<Vec<Value>> =
+            (0..offset + count).map(|_| self.read_reply()).collect();
+        let mut replies = replies?;
+        replies.drain(..offset);
+        Ok(replies)
+    }
+
+    fn get_db(&self) -> i64 {
+        0
+    }
+
+    fn check_connection(&mut self) -> bool {
+        self.call_raw(&redis::cmd("PING")).is_ok()
+    }
+
+    fn is_open(&self) -> bool {
+        true
     }
 }
 

@@ -23,6 +23,7 @@ pub mod locate;
 mod place;
 pub mod raw;
 pub mod server;
+pub mod socket;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -35,6 +36,7 @@ pub use client::Client;
 pub use locate::Version;
 pub use raw::{Raw, Reply};
 pub use server::Server;
+pub use socket::Socket;
 
 /// How long a test waits for what must come: long enough for a busy machine, finite all the same.
 pub const PATIENCE: Duration = Duration::from_secs(30);

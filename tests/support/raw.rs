@@ -3,11 +3,9 @@
 //! Where `redis::Value` says `Nil`, this tells the null array from the null bulk.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::{Socket, PATIENCE};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
@@ -116,39 +114,21 @@ pub fn encode(arguments: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
 pub struct Raw {
-    stream: Stream,
+    socket: Socket,
     received: Vec<u8>,
 }
 
 impl Raw {
-    pub fn tcp(stream: TcpStream) -> Raw {
-        stream
-            .set_nodelay(true)
-            .expect("a TCP socket takes nodelay");
+    pub fn new(socket: Socket) -> Raw {
         Raw {
-            stream: Stream::Tcp(stream),
-            received: Vec::new(),
-        }
-    }
-
-    pub fn unix(stream: UnixStream) -> Raw {
-        Raw {
-            stream: Stream::Unix(stream),
+            socket,
             received: Vec::new(),
         }
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
-        let sent = match &mut self.stream {
-            Stream::Tcp(stream) => stream.write_all(bytes),
-            Stream::Unix(stream) => stream.write_all(bytes),
-        };
+        let sent = self.socket.write_all(bytes);
         sent.expect("the server takes the bytes");
     }
 
@@ -210,28 +190,14 @@ impl Raw {
     /// How many bytes came (0: the end), None after `patience`.
     fn receive(&mut self, patience: Duration) -> Option<usize> {
         let mut chunk = [0; 65536];
-        let count = match &mut self.stream {
-            Stream::Tcp(stream) => {
-                stream
-                    .set_read_timeout(Some(patience))
-                    .expect("a socket takes a timeout");
-                stream.read(&mut chunk)
-            }
-            Stream::Unix(stream) => {
-                stream
-                    .set_read_timeout(Some(patience))
-                    .expect("a socket takes a timeout");
-                stream.read(&mut chunk)
-            }
-        };
-        match count {
+        self.socket.set_patience(patience);
+        match self.socket.read(&mut chunk) {
             Ok(count) => {
                 self.received.extend_from_slice(&chunk[..count]);
                 Some(count)
             }
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => None,
-                ErrorKind::Interrupted => None,
                 ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Some(0),
                 _ => panic!("reading from the server: {error}"),
             },

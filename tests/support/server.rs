@@ -2,17 +2,17 @@
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, Value};
+use redis::Value;
 
 use super::{
-    locate, one_process_at_a_time, place, poll, wait_until, Builder, Client, Raw, Version, PATIENCE,
+    locate, one_process_at_a_time, place, poll, wait_until, Builder, Client, Raw, Socket, Version,
+    PATIENCE,
 };
 use crate::cmd;
 
@@ -154,10 +154,11 @@ impl Server {
             return Err(status);
         }
         let own = format!("process_id:{}\r", process.id());
-        let Ok(mut connection) = self.try_connect(ProtocolVersion::RESP2) else {
+        let Ok(socket) = self.socket() else {
             return Ok(None);
         };
-        let _ = connection.set_read_timeout(Some(Duration::from_secs(1)));
+        let mut connection = Client::new(socket);
+        connection.set_patience(Duration::from_secs(1));
         // Whoever answers on this port must be this very process, and must have loaded its data.
         let info = redis::cmd("INFO").query::<String>(&mut connection);
         let ready = match info {
@@ -260,42 +261,30 @@ impl Server {
 impl Server {
     #[track_caller]
     pub fn connect(&self) -> Client {
-        self.connect_with(ProtocolVersion::RESP2)
-    }
-
-    #[track_caller]
-    pub fn connect_resp3(&self) -> Client {
-        self.connect_with(ProtocolVersion::RESP3)
-    }
-
-    #[track_caller]
-    fn connect_with(&self, protocol: ProtocolVersion) -> Client {
-        match self.try_connect(protocol) {
-            Ok(connection) => Client::new(connection),
+        match self.socket() {
+            Ok(socket) => Client::new(socket),
             Err(error) => panic!("cannot connect: {error}\n{}", self.end_of_log()),
         }
     }
 
-    fn try_connect(&self, protocol: ProtocolVersion) -> redis::RedisResult<redis::Connection> {
-        let address = match self.builder.unix_socket {
-            true => ConnectionAddr::Unix(self.socket_path()),
-            false => ConnectionAddr::Tcp("127.0.0.1".to_owned(), self.port),
-        };
-        let info: ConnectionInfo = address.into_connection_info()?;
-        let settings = info.redis_settings().clone();
-        let settings = settings.set_protocol(protocol).set_skip_set_lib_name();
-        redis::Client::open(info.set_redis_settings(settings))?
-            .get_connection_with_timeout(Duration::from_secs(5))
+    #[track_caller]
+    pub fn connect_resp3(&self) -> Client {
+        match self.connect().speak_resp3() {
+            Ok(client) => client,
+            Err(error) => panic!("no RESP3: {error}\n{}", self.end_of_log()),
+        }
+    }
+
+    fn socket(&self) -> io::Result<Socket> {
+        match self.builder.unix_socket {
+            true => Socket::unix(&self.socket_path()),
+            false => Socket::tcp(self.port),
+        }
     }
 
     #[track_caller]
     pub fn raw(&self) -> Raw {
-        match self.builder.unix_socket {
-            true => Raw::unix(UnixStream::connect(self.socket_path()).expect("the server listens")),
-            false => {
-                Raw::tcp(TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens"))
-            }
-        }
+        Raw::new(self.socket().expect("the server listens"))
     }
 
     fn socket_path(&self) -> PathBuf {
