@@ -27,6 +27,8 @@ pub fn prefetch<T>(place: &T) {
 #[inline(always)]
 pub fn prefetch_all<T>(places: &[T]) {
     let step = (LINE / size_of::<T>()).max(1);
-    places.iter().step_by(step).for_each(prefetch);
+    for line in places.chunks(step) {
+        prefetch(&line[0]);
+    }
     places.last().into_iter().for_each(prefetch);
 }

@@ -130,7 +130,9 @@ impl<'a> Options<'a> {
             return Ok(None);
         };
         self.next += 1;
-        let is_it = |known: &&str| word.eq_ignore_ascii_case(known.as_bytes());
+        // Nearly all write them in capitals.
+        let is_it =
+            |known: &&str| word == known.as_bytes() || word.eq_ignore_ascii_case(known.as_bytes());
         let index = self.known.iter().position(is_it).ok_or_else(syntax_error)?;
         if self.seen & 1 << index != 0 {
             return Err(syntax_error());

@@ -7,7 +7,8 @@ use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
 use super::schedule::Standing;
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::settle::SETTLE_BUDGET;
-use super::store::NewJob;
+use super::skiplist::Way;
+use super::store::{Id, NewJob};
 use super::Queue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -88,15 +89,15 @@ impl Queue {
         if add.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
             return Err(QueueError::IdLength);
         }
-        check_terms(&add.terms(&self.settings))?;
+        check_terms(&add.terms(&self.settings, &self.settings.backoff_ms))?;
         let priority = add.priority;
         let id = add.id.map(|id| self.jobs.hashed(id));
-        let leaf = self.prefetch_added(id, Standing { priority, due });
+        let way = self.prefetch_added(id, Standing { priority, due });
         if self.settings.max_len != 0 {
             self.settle(now, SETTLE_BUDGET, out);
         }
         let old = id.and_then(|id| self.find_settled(id, now, out));
-        leaf.inspect(|&leaf| self.schedule.fetch(leaf));
+        way.iter().for_each(|way| self.schedule.fetch(way));
         let place = old.map(|handle| self.jobs.job(handle).place());
         let refused = match add.condition {
             Condition::New => {
@@ -121,7 +122,8 @@ impl Queue {
             Some(id) => Cow::Borrowed(id),
             None => Cow::Owned(self.fresh_id(now, mint, out)),
         };
-        self.commit_added(&name, add, (due, expires), old, out);
+        let id = id.unwrap_or_else(|| self.jobs.hashed(&name));
+        self.commit_added(id, add, (due, expires), old, way.as_ref(), out);
         Ok(Some(name))
     }
 
@@ -143,23 +145,27 @@ impl Queue {
 
     fn commit_added(
         &mut self,
-        id: &[u8],
+        id: Id<'_>,
         add: &Add<'_>,
         (due, expires): (u64, u64),
         old: Option<Handle>,
+        way: Option<&Way<u64>>,
         out: &mut Effects,
     ) {
-        let settings = Arc::clone(&self.settings);
-        let terms = add.terms(&settings);
+        // Counting owners of the settings costs as much as a look into the index, and few have a ladder.
+        let has_ladder = !self.settings.backoff_ms.is_empty();
+        let settings = has_ladder.then(|| Arc::clone(&self.settings));
+        let ladder = settings.as_ref().map_or(&[][..], |it| &it.backoff_ms);
+        let terms = add.terms(&self.settings, ladder);
         out.push(&Effect::Added {
-            id,
+            id: id.bytes,
             payload: add.payload,
             due,
             expires,
             terms: terms.borrowed(),
         });
-        let job = NewJob::scheduled(id, add.payload, (due, expires), &terms);
-        self.put(old, job);
+        let job = NewJob::scheduled(id.bytes, add.payload, (due, expires), &terms);
+        self.put(old, job, id, way);
         for totals in [&mut *self.totals, &mut out.totals] {
             totals.added += 1;
             totals.deleted += u64::from(old.is_some());
@@ -169,14 +175,14 @@ impl Queue {
 }
 
 impl Add<'_> {
-    /// Its own terms, and the queue's where it has none.
-    fn terms<'s>(&'s self, settings: &'s Settings) -> Terms<'s> {
+    /// Its own terms, and the queue's where it has none; with the queue's ladder.
+    fn terms<'s>(&'s self, settings: &Settings, ladder: &'s [u64]) -> Terms<'s> {
         let defaults = settings.terms(self.server_ttr_ms);
         Terms {
             priority: self.priority,
             ttr_ms: self.ttr_ms.unwrap_or(defaults.ttr_ms),
             max_attempts: self.max_attempts.unwrap_or(defaults.max_attempts),
-            backoff_ms: self.backoff_ms.map_or(defaults.backoff_ms, Cow::Borrowed),
+            backoff_ms: Cow::Borrowed(self.backoff_ms.unwrap_or(ladder)),
         }
     }
 

@@ -11,7 +11,8 @@ use super::rate::RateWindow;
 use super::rows;
 use super::schedule::Standing;
 use super::settings::{check_terms, Settings};
-use super::store::{Course, NewJob};
+use super::skiplist::Way;
+use super::store::{Course, Id, NewJob};
 use super::Queue;
 use std::sync::Arc;
 
@@ -219,20 +220,26 @@ impl Queue {
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        self.put(old, NewJob::scheduled(id, payload, (due, expires), terms));
+        let job = NewJob::scheduled(id, payload, (due, expires), terms);
+        self.put(old, job, self.jobs.hashed(id), None);
         Ok(())
     }
 
-    /// Puts a job, the last in the order of adding, in the place of an old one of its id.
-    pub(super) fn put(&mut self, old: Option<Handle>, job: NewJob<'_>) {
+    /// Puts a job, the last in the order of adding, in the place of an old one of its id. The way to its
+    /// place may be known.
+    pub(super) fn put(
+        &mut self,
+        old: Option<Handle>,
+        mut job: NewJob<'_>,
+        id: Id<'_>,
+        way: Option<&Way<u64>>,
+    ) {
         if let Some(old) = old {
             self.remove(old);
         }
         self.seq += 1;
-        self.insert(NewJob {
-            seq: self.seq,
-            ..job
-        });
+        job.seq = self.seq;
+        self.insert(&job, id, way);
     }
 
     fn apply_stored(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
@@ -303,10 +310,11 @@ impl Queue {
         self.seq = self.seq.max(job.seq);
         self.deaths = self.deaths.max(job.life.death);
         self.token = self.token.max(job.life.token);
-        self.insert(job);
+        self.insert(&job, self.jobs.hashed(job.id), None);
     }
 
-    pub(super) fn insert(&mut self, job: NewJob<'_>) {
+    pub(super) fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>, way: Option<&Way<u64>>) {
+        debug_assert!(id == self.jobs.hashed(job.id));
         let at = Position {
             course: Course {
                 place: job.place,
@@ -315,9 +323,9 @@ impl Queue {
             },
             priority: job.terms.priority,
         };
-        self.bury_namesake(job.id);
-        let handle = self.jobs.insert(job);
-        self.link(handle, at);
+        self.bury_namesake(id);
+        let handle = self.jobs.insert(job, id);
+        self.link(handle, at, way);
     }
 
     fn position(&self, handle: Handle) -> Position {
@@ -401,7 +409,7 @@ impl Queue {
             self.jobs.set_priority(handle, after.priority);
         }
         self.jobs.set_course(handle, after.course);
-        self.link(handle, after);
+        self.link(handle, after, None);
     }
 
     pub(super) fn remove(&mut self, handle: Handle) {
@@ -413,7 +421,7 @@ impl Queue {
     }
 
     /// Puts a job into the lists that its position names.
-    fn link(&mut self, handle: Handle, at: Position) {
+    fn link(&mut self, handle: Handle, at: Position, way: Option<&Way<u64>>) {
         for ghosts in &mut self.ghosts {
             ghosts.linked(handle);
         }
@@ -421,7 +429,7 @@ impl Queue {
         let seq = |handle| jobs.job(handle).seq();
         let Course { place, life, .. } = at.course;
         match place {
-            Place::Scheduled => self.schedule.insert(at.standing(), handle, seq),
+            Place::Scheduled => self.schedule.insert(at.standing(), handle, way, seq),
             Place::Reserved => self.reserved.insert(life.at, handle, seq),
             Place::Dead => self
                 .dead

@@ -126,9 +126,9 @@ impl Queue {
     }
 
     /// Makes room for a job of that id.
-    pub(super) fn bury_namesake(&mut self, id: &[u8]) {
+    pub(super) fn bury_namesake(&mut self, id: Id<'_>) {
         if self.is_haunted() {
-            let namesake = self.jobs.find(self.jobs.hashed(id));
+            let namesake = self.jobs.find(id);
             if let Some(handle) = namesake.filter(|&handle| self.is_ghost(handle)) {
                 self.free_ghost(handle);
             }

@@ -142,7 +142,8 @@ impl Queue {
         };
         if self.is_haunted() {
             for handle in self.handles() {
-                copy.insert(self.jobs.as_new(handle));
+                let job = self.jobs.as_new(handle);
+                copy.insert(&job, copy.jobs.hashed(job.id), None);
             }
         } else {
             copy.jobs = self.jobs.clone();

@@ -7,7 +7,7 @@
 //! the other.
 
 use super::schedule::Standing;
-use super::skiplist::Leaf;
+use super::skiplist::Way;
 use super::store::Id;
 use super::Queue;
 
@@ -16,14 +16,14 @@ const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
 
 impl Queue {
     /// For a job about to be added: the index's part, and the way to the place in the schedule.
-    pub(super) fn prefetch_added(&self, id: Option<Id<'_>>, at: Standing) -> Option<Leaf> {
+    pub(super) fn prefetch_added(&self, id: Option<Id<'_>>, at: Standing) -> Option<Way<u64>> {
         if self.jobs.len() < MANY {
             return None;
         }
         id.inspect(|&id| self.jobs.prefetch_shard(id));
-        let leaf = self.schedule.approach(at);
+        let way = self.schedule.approach(at);
         id.inspect(|&id| self.jobs.prefetch_index(id));
-        leaf
+        way
     }
 
     /// For the deliveries that follow one: the next job, and the way to the one behind it.

@@ -51,8 +51,8 @@ impl From<Queue> for Remains {
 
 impl Queue {
     /// What was purged since the last call, to be freed step by step.
-    pub fn take_remains(&mut self) -> Vec<Remains> {
-        std::mem::take(&mut self.remains)
+    pub fn take_remains(&mut self) -> Option<Vec<Remains>> {
+        (!self.remains.is_empty()).then(|| std::mem::take(&mut self.remains))
     }
 
     /// Sets all jobs aside, as if there had never been any.

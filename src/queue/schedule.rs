@@ -7,7 +7,7 @@
 
 use super::job::Handle;
 use super::relocate::Mover;
-use super::skiplist::{Leaf, ReadyKey, Skiplist};
+use super::skiplist::{ReadyKey, Skiplist, Way};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
@@ -83,9 +83,15 @@ impl Schedule {
     }
 
     /// `seq` tells the order of adding, by which equal standings are ordered.
-    pub fn insert(&mut self, at: Standing, handle: Handle, seq: impl Fn(Handle) -> u64) {
+    pub fn insert(
+        &mut self,
+        at: Standing,
+        handle: Handle,
+        way: Option<&Way<u64>>,
+        seq: impl Fn(Handle) -> u64,
+    ) {
         if at.priority == 0 {
-            return self.plain.insert(at.due, handle, seq);
+            return self.plain.insert_by(way, at.due, handle, seq);
         }
         let ranked = self.ranked.get_or_insert_default();
         ranked.by_due.insert(at.due, handle, &seq);
@@ -93,13 +99,13 @@ impl Schedule {
     }
 
     /// See [`Skiplist::approach`]. Only for the list that nearly all jobs are in.
-    pub fn approach(&self, at: Standing) -> Option<Leaf> {
+    pub fn approach(&self, at: Standing) -> Option<Way<u64>> {
         let behind_all = self.plain.last().is_none_or(|(due, _)| due <= at.due);
         (at.priority == 0 && !behind_all).then(|| self.plain.approach(at.due))
     }
 
-    pub fn fetch(&self, leaf: Leaf) {
-        self.plain.fetch(leaf);
+    pub fn fetch(&self, way: &Way<u64>) {
+        self.plain.fetch(way);
     }
 
     /// Handles of that list's first jobs, a few.

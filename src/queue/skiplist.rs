@@ -53,7 +53,7 @@ mod path;
 mod relocate;
 mod shape;
 
-pub use fetch::Leaf;
+pub use fetch::Way;
 use level::Level;
 use node::{rank, Node};
 use std::mem;
@@ -133,7 +133,10 @@ pub struct Skiplist<K: Key> {
     bottom: Level<K, u32>,
     uppers: Vec<Level<K, Link<K::Floor>>>,
     /// How many of the upper levels lead to entries of the list; others only have detached nodes.
-    height: u32,
+    height: u16,
+    /// Counts what happens to the list, round and round: tells whether anything has happened in between, as
+    /// long as that is not tens of thousands of things.
+    changes: u16,
     len: u32,
 }
 
@@ -149,6 +152,7 @@ impl<K: Key> Skiplist<K> {
             bottom: Level::new(),
             uppers: Vec::new(),
             height: 0,
+            changes: 0,
             len: 0,
         }
     }
@@ -173,6 +177,21 @@ impl<K: Key> Skiplist<K> {
 
     /// Adds an entry. `tie` must know every handle of the list and the new one.
     pub fn insert(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) {
+        self.insert_by(None, key, handle, tie);
+    }
+
+    /// The same, where the way may be known from [`Skiplist::approach`].
+    pub fn insert_by(
+        &mut self,
+        way: Option<&Way<K>>,
+        key: K,
+        handle: u32,
+        tie: impl Fn(u32) -> u64,
+    ) {
+        if let Some(way) = way.filter(|way| self.is_known(way, key)) {
+            let at = self.bottom[way.leaf].place_of(key, handle, &tie);
+            return self.insert_at(&way.path, (way.leaf, at), key, handle, tie);
+        }
         if self.is_empty() {
             self.bottom.add_after(NIL, Node::new());
         }
@@ -189,9 +208,21 @@ impl<K: Key> Skiplist<K> {
         } else {
             self.bottom[leaf].place_of(key, handle, &tie)
         };
-        self.lengthen(&path, key.floor());
+        self.insert_at(&path, (leaf, at), key, handle, tie);
+    }
+
+    fn insert_at(
+        &mut self,
+        path: &Path,
+        (leaf, at): (u32, usize),
+        key: K,
+        handle: u32,
+        tie: impl Fn(u32) -> u64,
+    ) {
+        self.changes = self.changes.wrapping_add(1);
+        self.lengthen(path, key.floor());
         if let Some(right) = self.bottom.insert(leaf, at, key, handle) {
-            self.add_links(&path, leaf, right, &tie);
+            self.add_links(path, leaf, right, tie);
         }
     }
 
@@ -209,6 +240,7 @@ impl<K: Key> Skiplist<K> {
         let Some(at) = node.find(key, handle) else {
             return false;
         };
+        self.changes = self.changes.wrapping_add(1);
         node.remove(at);
         self.settle(&path, leaf, key.floor());
         true
@@ -218,6 +250,7 @@ impl<K: Key> Skiplist<K> {
         let leaf = self.bottom.first;
         let node = self.bottom.get_mut(leaf)?;
         let entry = node.pop_first();
+        self.changes = self.changes.wrapping_add(1);
         let floor = entry.0.floor();
         if node.len() == 0 {
             self.settle(&self.path_to_start(), leaf, floor);

@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// The caller has made sure of room, of the id's length and that it is not there.
-    pub fn insert(&mut self, job: NewJob<'_>) -> Handle {
+    pub fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>) -> Handle {
         debug_assert!((1..=ID_MAX).contains(&job.id.len()));
         debug_assert!(job.due <= INSTANT_MAX && job.seq <= SEQ_BITS);
         let shared = self.terms.acquire(job.terms, &self.hasher);
@@ -147,7 +147,7 @@ impl Store {
             self.job_bytes += own_bytes(job.terms);
         }
         let handle = self.slots.insert(bytes.into_boxed_slice());
-        self.enter(self.hasher.hash_one(job.id), handle);
+        self.enter(id.hash, handle);
         handle
     }
 
@@ -401,7 +401,7 @@ mod tests {
     }
 
     fn add(store: &mut Store, id: &[u8], payload: &[u8], seq: u64, terms: &Terms<'_>) -> Handle {
-        store.insert(NewJob {
+        let job = NewJob {
             id,
             payload,
             seq,
@@ -409,7 +409,8 @@ mod tests {
             place: Place::Scheduled,
             terms,
             life: Life::default(),
-        })
+        };
+        store.insert(&job, store.hashed(id))
     }
 
     #[test]

@@ -37,10 +37,8 @@ pub fn bury(queue: Queue) {
 
 /// Has these freed step by step.
 pub fn lay(remains: Vec<Remains>) {
-    if !remains.is_empty() {
-        GRAVES.with_borrow_mut(|graves| graves.extend(remains));
-        timer::arm(0);
-    }
+    GRAVES.with_borrow_mut(|graves| graves.extend(remains));
+    timer::arm(0);
 }
 
 pub fn is_empty() -> bool {

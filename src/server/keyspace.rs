@@ -153,7 +153,7 @@ impl<'a> OpenKey<'a> {
         let (ctx, name, db) = (self.ctx, self.name, self.db());
         let dropped = self.is_disposable(db);
         if let Some(queue) = self.queue() {
-            graveyard::lay(queue.take_remains());
+            queue.take_remains().into_iter().for_each(graveyard::lay);
         }
         if dropped {
             effects.push(&Effect::Dropped);

@@ -147,7 +147,7 @@ pub fn apply(queue: &mut Queue, bytes: &[u8], origin: Origin) -> Result<bool, Qu
         mint.raise_id(minted);
         mint.raise_token(queue.token_floor().max(token.min(TOKEN_MAX)));
     });
-    graveyard::lay(queue.take_remains());
+    queue.take_remains().into_iter().for_each(graveyard::lay);
     Ok(dropped)
 }
 

@@ -172,7 +172,7 @@ impl Run {
             before.check(&self.queue, &self.out, &reply)?;
             self.queue.check_invariants()?;
         }
-        let mut remains = self.queue.take_remains();
+        let mut remains = self.queue.take_remains().unwrap_or_default();
         remains.retain_mut(|remains| remains.shed(1000));
         if self.queue.next_event().is_none_or(|at| at > now.ms()) {
             self.past = 0;

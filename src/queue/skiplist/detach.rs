@@ -36,6 +36,7 @@ impl<K: Key> Skiplist<K> {
         let (before, behind) = (|key: &K| *key < start, |key: &K| *key <= end);
         let left = self.place_behind(before);
         let right = self.place_behind(behind);
+        self.changes = self.changes.wrapping_add(1);
         self.len -= count as u32;
         if self.cut(left, right) {
             self.mend(before);

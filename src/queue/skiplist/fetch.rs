@@ -1,29 +1,47 @@
 //! Having nodes on their way from memory before they are needed.
 
-use super::{rank, Key, Skiplist};
+use super::{rank, Key, Path, Skiplist};
 use crate::prefetch::{prefetch, prefetch_all};
 
-/// Where a key will go, if nothing happens to the list until then. Otherwise it is of no use, and does
-/// no harm.
-#[derive(Clone, Copy)]
-pub struct Leaf(u32);
+/// The way to where a key will go, if nothing happens to the list until then. Otherwise it is of no use,
+/// and does no harm.
+pub struct Way<K> {
+    key: K,
+    pub(super) path: Path,
+    pub(super) leaf: u32,
+    changes: u16,
+    /// The key's tie would have had to be asked for to know the way, or there is none yet.
+    is_open: bool,
+}
 
 impl<K: Key> Skiplist<K> {
     /// Finds the leaf for a key and has it on its way, for [`Skiplist::fetch`] to read.
-    pub fn approach(&self, key: K) -> Leaf {
-        let mut node = self.top();
-        for level in self.levels().iter().rev() {
-            let links = &level[node];
-            let at = rank(&links.keys()[1..], |k| *k < key);
-            node = links.values()[at].child;
+    pub fn approach(&self, key: K) -> Way<K> {
+        let mut is_open = self.is_empty();
+        let (path, leaf) = self.path_to(|links| {
+            let keys = &links.keys()[1..];
+            let at = rank(keys, |k| *k < key);
+            is_open |= keys.get(at) == Some(&key);
+            at
+        });
+        self.bottom.get(leaf).into_iter().for_each(prefetch);
+        Way {
+            key,
+            path,
+            leaf,
+            changes: self.changes,
+            is_open,
         }
-        self.bottom.get(node).into_iter().for_each(prefetch);
-        Leaf(node)
+    }
+
+    /// Whether it is the way that [`Skiplist::insert`] would find.
+    pub(super) fn is_known(&self, way: &Way<K>, key: K) -> bool {
+        way.key == key && way.changes == self.changes && !way.is_open
     }
 
     /// Has on its way what an insert into the leaf reads and moves.
-    pub fn fetch(&self, leaf: Leaf) {
-        if let Some(node) = self.bottom.get_any(leaf.0) {
+    pub fn fetch(&self, way: &Way<K>) {
+        if let Some(node) = self.bottom.get_any(way.leaf) {
             prefetch_all(node.keys());
             prefetch_all(node.values());
         }

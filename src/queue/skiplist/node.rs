@@ -175,19 +175,24 @@ impl<K: Key> Node<K, u32> {
     /// Where an entry that is not there belongs.
     pub(super) fn place_of(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> usize {
         let at = rank(self.keys(), |k| *k < key);
-        let equals = rank(&self.keys()[at..], |k| *k == key);
-        if equals == 0 {
+        if self.keys().get(at) != Some(&key) {
             return at;
         }
+        let equals = rank(&self.keys()[at..], |k| *k == key);
         let own = (tie(handle), handle);
         at + self.values()[at..at + equals].partition_point(|h| (tie(*h), *h) < own)
     }
 
     pub(super) fn find(&self, key: K, handle: u32) -> Option<usize> {
-        // Also has the handles on their way from memory while the keys are searched.
-        if !self.values().contains(&handle) {
-            return None;
+        // Sixteen are compared at a time.
+        let mut chunks = self.values().chunks(16);
+        let passed = 16 * chunks.position(|handles| handles.contains(&handle))?;
+        let mut rest = self.values()[passed..].iter();
+        let at = passed + rest.position(|h| *h == handle)?;
+        if self.keys()[at] == key {
+            return Some(at);
         }
+        // The same handle under another key.
         let at = rank(self.keys(), |k| *k < key);
         let equals = rank(&self.keys()[at..], |k| *k == key);
         self.values()[at..at + equals]

@@ -24,7 +24,10 @@ impl<K: Key> Skiplist<K> {
             .map_or(self.bottom.first, |level| level.first)
     }
 
-    pub(super) fn path_to(&self, link: impl Fn(&Node<K, Link<K::Floor>>) -> usize) -> (Path, u32) {
+    pub(super) fn path_to(
+        &self,
+        mut link: impl FnMut(&Node<K, Link<K::Floor>>) -> usize,
+    ) -> (Path, u32) {
         let mut path = NOWHERE;
         let mut node = self.top();
         for (depth, level) in self.levels().iter().enumerate().rev() {

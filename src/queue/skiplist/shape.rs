@@ -120,7 +120,10 @@ impl<K: Key> Skiplist<K> {
             self.uppers = Vec::new();
         }
         if !self.bottom.has_nodes() {
-            *self = Self::new();
+            *self = Skiplist {
+                changes: self.changes,
+                ..Self::new()
+            };
         }
     }
 

@@ -22,6 +22,8 @@ struct Twin<K: Key> {
     next_tie: u64,
     /// What was detached and not popped since, sorted; the handles may be in use again.
     detached: Vec<(K, u32)>,
+    /// Approached some time ago.
+    approached: Option<(K, Way<K>)>,
 }
 
 impl<K: Key + std::fmt::Debug> Twin<K> {
@@ -33,11 +35,25 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
             free: vec![],
             next_tie: 0,
             detached: vec![],
+            approached: None,
         }
     }
 
-    /// Mostly the newest tie, at times one that was left out before.
-    fn insert(&mut self, key: K, late: bool) {
+    /// Mostly the newest tie, at times one that was left out before. By a way that was approached just now,
+    /// or before whatever else happened, or by none.
+    fn insert(&mut self, mut key: K, late: bool) {
+        let mut way = Some(self.list.approach(key));
+        match self.next_tie % 10 {
+            0 => way = None,
+            2 => self.approached = way.take().map(|way| (key, way)),
+            4 => {
+                let approached = self.approached.take();
+                (key, way) = approached.map_or((key, None), |(key, way)| (key, Some(way)));
+            }
+            // Another key's.
+            6 => way = self.sorted.first().map(|first| self.list.approach(first.0)),
+            _ => {}
+        }
         let handle = self.free.pop().unwrap_or_else(|| {
             self.ties.push(0);
             self.ties.len() as u32 - 1
@@ -51,7 +67,8 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
             }
         }
         self.ties[handle as usize] = tie;
-        self.list.insert(key, handle, |h| self.ties[h as usize]);
+        let tie_of = |h: u32| self.ties[h as usize];
+        self.list.insert_by(way.as_ref(), key, handle, tie_of);
         let at = self.sorted.partition_point(|e| (e.0, e.1) < (key, tie));
         self.sorted.insert(at, (key, tie, handle));
     }

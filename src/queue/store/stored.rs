@@ -13,7 +13,7 @@ pub struct Course {
 }
 
 /// The id of a job, hashed once, by the store of its queue.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Id<'a> {
     pub bytes: &'a [u8],
     pub(super) hash: u64,
