@@ -81,4 +81,107 @@ mod tests {
         let (pattern, text) = ("a*".repeat(500) + "b", "a".repeat(1000));
         assert!(!matches(pattern.as_bytes(), text.as_bytes()), "and soon");
     }
+
+    enum Element {
+        Star,
+        Any,
+        /// Ranges, and whether they are those of what does not match.
+        Class(Vec<(u8, u8)>, bool),
+    }
+
+    /// The class that begins here, and what comes behind it.
+    fn class(mut rest: &[u8]) -> (Element, &[u8]) {
+        let negated = rest.first() == Some(&b'^');
+        rest = &rest[usize::from(negated)..];
+        let mut ranges = Vec::new();
+        loop {
+            rest = match *rest {
+                [] | [b']'] => return (Element::Class(ranges, negated), &[]),
+                [b']', ref behind @ ..] => return (Element::Class(ranges, negated), behind),
+                [b'\\', one, ref behind @ ..] => {
+                    ranges.push((one, one));
+                    behind
+                }
+                [one, b'-', other, ref behind @ ..] => {
+                    ranges.push((one.min(other), one.max(other)));
+                    behind
+                }
+                [one, ref behind @ ..] => {
+                    ranges.push((one, one));
+                    behind
+                }
+            };
+        }
+    }
+
+    fn elements(pattern: &[u8]) -> Vec<Element> {
+        let (mut all, mut rest) = (Vec::new(), pattern);
+        while let [first, behind @ ..] = rest {
+            let (element, behind) = match (first, behind) {
+                (b'*', _) => (Element::Star, behind),
+                (b'?', _) => (Element::Any, behind),
+                (b'[', _) => class(behind),
+                (b'\\', [one, behind @ ..]) | (one, behind) => {
+                    (Element::Class(vec![(*one, *one)], false), behind)
+                }
+            };
+            all.push(element);
+            rest = behind;
+        }
+        all
+    }
+
+    fn matches_naively(elements: &[Element], text: &[u8]) -> bool {
+        let Some((element, behind)) = elements.split_first() else {
+            return text.is_empty();
+        };
+        let is_next = |byte: u8| match element {
+            Element::Star => false,
+            Element::Any => true,
+            Element::Class(ranges, negated) => {
+                ranges
+                    .iter()
+                    .any(|(from, to)| (*from..=*to).contains(&byte))
+                    != *negated
+            }
+        };
+        if matches!(element, Element::Star) {
+            return (0..=text.len()).any(|passed| matches_naively(behind, &text[passed..]));
+        }
+        text.split_first()
+            .is_some_and(|(&byte, rest)| is_next(byte) && matches_naively(behind, rest))
+    }
+
+    /// All words of up to so many of these letters.
+    fn words(letters: &[u8], longest: usize) -> Vec<Vec<u8>> {
+        let mut all = vec![Vec::new()];
+        let mut from = 0;
+        for _ in 0..longest {
+            let end = all.len();
+            for at in from..end {
+                for &letter in letters {
+                    all.push([&all[at][..], &[letter]].concat());
+                }
+            }
+            from = end;
+        }
+        all
+    }
+
+    #[test]
+    fn all_small_patterns_agree_with_a_naive_reading() {
+        let texts = words(b"abc-^]\\", 2);
+        for pattern in words(b"ac*?[]^-\\", 5) {
+            let elements = elements(&pattern);
+            for text in &texts {
+                assert_eq!(
+                    matches(&pattern, text),
+                    matches_naively(&elements, text),
+                    "{} {}",
+                    pattern.escape_ascii(),
+                    text.escape_ascii()
+                );
+            }
+        }
+    }
 }
