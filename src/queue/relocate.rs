@@ -71,7 +71,7 @@ impl Queue {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::queue::add::{Add, When};
     use crate::queue::clock::{Mint, Now};
@@ -112,7 +112,7 @@ mod tests {
     }
 
     /// Many jobs of all kinds, and ids that are remembered.
-    fn queue() -> Queue {
+    pub fn queue() -> Queue {
         let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
         let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
         let change = SettingsChange {

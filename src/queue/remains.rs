@@ -81,3 +81,50 @@ impl Queue {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::relocate::tests::queue;
+
+    const STEP: usize = 100;
+
+    fn steps(mut shed: impl FnMut(usize) -> bool) -> usize {
+        (0..100_000).take_while(|_| shed(STEP)).count()
+    }
+
+    #[test]
+    fn all_is_freed_and_little_at_a_time() {
+        let mut parts = Remains::from(queue());
+        let [reserved, _, expiring] = &parts.lists;
+        let lens = [
+            parts.jobs.len(),
+            parts.schedule.len(),
+            reserved.len(),
+            expiring.len(),
+            parts.memory.len(),
+        ];
+        let [reserved, _, expiring] = &mut parts.lists;
+        let counts = [
+            steps(|count| parts.jobs.shed(count)),
+            steps(|count| parts.schedule.shed(count)),
+            steps(|count| reserved.shed(count)),
+            steps(|count| expiring.shed(count)),
+            steps(|count| parts.memory.shed(count)),
+        ];
+        for (len, count) in lens.into_iter().zip(counts) {
+            let expected = len.div_ceil(STEP);
+            assert!(expected > 20);
+            assert!(
+                (expected / 2..=4 * expected).contains(&count),
+                "{len} in {count}"
+            );
+        }
+        // The same in one, of which a part had been set aside before: one step more tells that it is gone.
+        let mut queue = queue();
+        queue.set_jobs_aside();
+        let mut whole = Remains::from(queue);
+        let all: usize = counts.iter().sum();
+        assert_eq!(steps(|count| whole.shed(count)), all + 1);
+    }
+}

@@ -197,3 +197,23 @@ fn names_and_errors_are_those_of_the_contract() {
         "ERR malformed or unfitting queue data: it is round"
     );
 }
+
+/// The server compresses chunk by chunk, and a reader holds one at a time.
+#[test]
+fn a_snapshot_comes_in_chunks_of_a_few_kilobytes() {
+    let (mut queue, mut mint, mut out) = (new_queue(1), Mint::new(), Effects::default());
+    for number in 0..20_000u32 {
+        let id = number.to_string().into_bytes();
+        // One that is a chunk of its own, and what comes behind it is short again.
+        let payload = vec![b'p'; if number == 10_000 { 100_000 } else { 64 }];
+        let add = Add::new(Some(&id), &payload);
+        assert!(queue.add(&add, now(), &mut mint, &mut out).is_ok());
+    }
+    let mut chunks = Vec::new();
+    queue.snapshot(&mut |chunk| chunks.push(chunk.len()));
+    let all: usize = chunks.iter().sum();
+    assert!((1_400_000..1_700_000).contains(&all), "{all} bytes");
+    let long = chunks.iter().filter(|&&len| len > 4096 + 200).count();
+    assert_eq!(long, 1);
+    assert!(chunks.len() < all / 4000, "{} chunks", chunks.len());
+}
