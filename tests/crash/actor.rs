@@ -1,15 +1,46 @@
 //! A client that does everything clients do, from a seed, and writes down what it asked and was told.
 
+use std::collections::HashMap;
+
 use redis::{cmd, Cmd, Value};
 
 use crate::clock::Clock;
-use crate::history::{Ack, Add, Claim, Delivery, Due, Entry, Pop, Stamp, What};
+use crate::cmd;
+use crate::history::{Ack, Add, Bounds, Claim, Delivery, Due, Entry, Pop, Stamp, What};
 use crate::link::{ask, corpses, deliveries, number, text, Said};
 use crate::rng::Rng;
 use crate::support::{wait_until, Client, PATIENCE};
 
-/// Of a plain one, one with limits, one for at-most-once, one whose ids come again and again.
-pub const QUEUES: [&str; 4] = ["plain", "limits", "taken", "shared"];
+/// Of a plain one, one with limits, one for at-most-once, one whose ids come again and again, one that is
+/// purged, one with MAXLEN and DEDUPE.
+pub const QUEUES: [&str; 6] = ["plain", "limits", "taken", "shared", "purged", "bounded"];
+
+/// Of the queue of that name.
+const BOUNDS: Bounds = Bounds {
+    max_len: 6,
+    dedupe_ms: 100,
+};
+
+pub fn bounds() -> HashMap<String, Bounds> {
+    HashMap::from([("bounded".to_owned(), BOUNDS)])
+}
+
+/// What is set before the traffic begins, and stays.
+#[track_caller]
+pub fn set_bounds(client: &mut Client) {
+    for (queue, bounds) in bounds() {
+        let (max_len, dedupe_ms) = (bounds.max_len, bounds.dedupe_ms);
+        cmd!(
+            client,
+            "DQ.CFGSET",
+            queue,
+            "MAXLEN",
+            max_len,
+            "DEDUPE",
+            dedupe_ms
+        );
+    }
+}
 
 /// A job that it has and has not finished.
 #[derive(Clone)]
@@ -121,9 +152,11 @@ impl Actor {
         self.serials += 1;
         let serial = ((self.number as u64 + 1) << 32) | self.serials;
         let shared = queue == "shared";
-        let id = match shared {
-            true => format!("s{}", self.rng.below(16)),
-            false => format!("j{serial}"),
+        let bounded = queue == "bounded";
+        let id = match (shared, bounded) {
+            (true, _) => format!("s{}", self.rng.below(16)),
+            (_, true) => format!("b{}", self.rng.below(24)),
+            _ => format!("j{serial}"),
         };
         let rng = &mut self.rng;
         let now_ms = self.clock.stamp().wall_ms();
@@ -140,7 +173,8 @@ impl Actor {
             max_attempts: rng.maybe(4, |rng| 1 + rng.below(4) as u32).unwrap_or(0),
             ttl_ms: rng.maybe(12, |rng| 30 + rng.below(400)),
             backoff: rng.maybe(4, |_| vec![10, 40]).unwrap_or_default(),
-            only: !shared,
+            only: !shared && !bounded,
+            nx: !shared || rng.one_in(3),
             answer: None,
         }
     }

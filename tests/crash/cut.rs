@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use redis::Value;
 
-use crate::actor::Actor;
+use crate::actor::{set_bounds, Actor};
 use crate::clock::Clock;
 use crate::cmd;
 use crate::report::seeds;
@@ -71,6 +71,7 @@ fn write(seed: u64, commands: usize) -> Written {
         .config("appendfsync", "no")
         .start();
     let mut client = server.connect();
+    set_bounds(&mut client);
     let mut actor = Actor::new(0, seed, Clock::new());
     let file = last_aof(server.folder());
     let length = || fs::metadata(&file).expect("a file").len() as usize;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::actor::set_bounds;
 use crate::clock::Clock;
 use crate::history::{End, Kept, Tally};
 use crate::report::{seeds, Report};
@@ -42,6 +43,7 @@ struct Pair {
 impl Pair {
     fn start(builder: Builder) -> Pair {
         let (master, replica) = (builder.clone().start(), builder.start());
+        set_bounds(&mut master.connect());
         replica.replica_of(&master);
         Pair { master, replica }
     }

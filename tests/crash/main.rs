@@ -18,6 +18,7 @@ mod failover;
 mod history;
 mod link;
 mod mutants;
+mod mutants_of_bounds;
 mod report;
 mod rude;
 mod soak;

@@ -4,7 +4,8 @@ use redis::{cmd, Cmd, Value};
 
 use crate::actor::{ack_command, Actor, Asked, Gone, Held, QUEUES};
 use crate::history::{
-    payload, Ack, Add, Claim, Del, Due, Kick, Kind, Nack, Pop, Reschedule, Touch, What,
+    payload, Ack, Add, Claim, Del, Due, Kick, Kind, Nack, Pop, Purge, Reschedule, Taken, Touch,
+    What, Which,
 };
 use crate::link::{bytes, deliveries, number};
 use crate::support::Client;
@@ -19,8 +20,9 @@ impl Actor {
             75..=81 => self.nack(client),
             82..=86 => self.touch(client),
             87..=89 => self.reschedule(client),
-            90..=91 => self.kick(client),
-            92..=93 => self.del(client),
+            90 => self.kick(client),
+            91..=92 => self.del(client),
+            93 => self.purge(client),
             94..=95 => self.configure(client),
             _ => self.transaction(client),
         }
@@ -55,8 +57,9 @@ impl Actor {
             Due::In(ms) => drop(command.arg("DELAY").arg(ms)),
             Due::At(ms) => drop(command.arg("AT").arg(ms)),
         }
-        if queue == "shared" {
-            command.arg(["NX", "XX", "REPLACE"][self.rng.below(3) as usize]);
+        match add.nx {
+            true => drop(self.rng.one_in(4).then(|| command.arg("NX"))),
+            false => drop(command.arg(["XX", "REPLACE"][self.rng.below(2) as usize])),
         }
         if add.priority != 0 {
             command.arg("PRIORITY").arg(add.priority);
@@ -82,7 +85,11 @@ impl Actor {
     /// The answer of an ADD.
     fn told(&mut self, queue: &str, add: &mut Add, reply: Option<&Value>) {
         let id = reply.and_then(bytes);
-        add.answer = reply.map(|_| id.is_some());
+        add.answer = reply.map(|reply| match reply {
+            Value::ServerError(_) => Taken::Full,
+            Value::Nil => Taken::Refused,
+            _ => Taken::Added,
+        });
         if let Some(id) = id {
             let id = String::from_utf8(id).expect("an id of text");
             self.know(queue, &id);
@@ -105,9 +112,10 @@ impl Actor {
     }
 
     fn bpop(&mut self, client: &mut Client) -> Result<(), Gone> {
-        let queues = match self.rng.below(3) {
+        let queues = match self.rng.below(4) {
             0 => vec![self.a_queue()],
             1 => vec!["limits", "plain"],
+            2 => vec!["bounded", "purged"],
             _ => vec!["plain", "shared", "limits"],
         };
         let (pop, options) = self.new_pop(&queues, false);
@@ -131,7 +139,11 @@ impl Actor {
         if let Some(ttr_ms) = self.rng.maybe(3, |rng| 15 + rng.below(200)) {
             options.extend(["TTR".to_owned(), ttr_ms.to_string()]);
         }
-        let noack = queues == ["taken"] && self.rng.one_in(2);
+        let noack = match queues {
+            ["taken"] => self.rng.one_in(2),
+            ["bounded"] => self.rng.one_in(6),
+            _ => false,
+        };
         if noack {
             options.push("NOACK".to_owned());
         }
@@ -299,12 +311,35 @@ impl Actor {
         };
         let mut command = cmd("DQ.DEL");
         command.arg(&queue);
-        if self.rng.one_in(3) {
+        let spares = self.rng.one_in(3);
+        if spares {
             command.arg("UNRESERVED");
         }
         let asked = self.ask(client, command.arg(&ids))?;
         let answer = asked.reply.as_ref().map(number);
-        self.record(&queue, &asked, What::Del(Del { ids, answer }))
+        self.record(
+            &queue,
+            &asked,
+            What::Del(Del {
+                ids,
+                spares,
+                answer,
+            }),
+        )
+    }
+
+    fn purge(&mut self, client: &mut Client) -> Result<(), Gone> {
+        let (which, word) = *self.rng.pick(&[
+            (Which::Delayed, "DELAYED"),
+            (Which::Ready, "READY"),
+            (Which::Reserved, "RESERVED"),
+            (Which::Dead, "DEAD"),
+            (Which::All, "ALL"),
+        ]);
+        let queue = "purged";
+        let asked = self.ask(client, cmd("DQ.PURGE").arg(queue).arg(word))?;
+        let answer = asked.reply.as_ref().map(number);
+        self.record(queue, &asked, What::Purge(Purge { which, answer }))
     }
 
     /// No entry of the history: whatever the limits are, the rules are the same.
@@ -328,7 +363,8 @@ impl Actor {
 
     /// Two ADDs and a POP in one: all of it or nothing.
     fn transaction(&mut self, client: &mut Client) -> Result<(), Gone> {
-        let queue = ["plain", "limits"][self.rng.below(2) as usize];
+        // Their ADDs are not refused, so that each shows whether its transaction was carried out.
+        let queue = ["plain", "limits", "purged"][self.rng.below(3) as usize];
         let mut adds = [self.new_add(queue), self.new_add(queue)];
         let (mut pop, options) = self.new_pop(&[queue], false);
         let mut commands: Vec<Cmd> = vec![cmd("MULTI")];

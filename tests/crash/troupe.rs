@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::actor::Actor;
+use crate::actor::{bounds, Actor};
 use crate::clock::Clock;
 use crate::history::{check, End, History, Kept, Life, Tally};
 use crate::support::{Client, Server};
@@ -75,6 +75,7 @@ impl Troupe {
         entries.sort_by_key(|entry| (entry.sent.at_us, entry.client));
         History {
             entries,
+            bounds: bounds(),
             lives: self.lives,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::check::{check, Rule};
 use super::pen::{Pen, START_MS};
-use super::{payload, Add, Del, Delivery, Due, End, Kept, Kick, Kind, Life, What};
+use super::{payload, Add, Del, Delivery, Due, End, Kept, Kick, Kind, Life, Taken, What};
 
 /// A job that is added, delivered, and acknowledged.
 fn plain(kept: Kept) -> Pen {
@@ -169,7 +169,7 @@ fn unexpected() {
     let What::Add(add) = &mut pen.history.entries[0].what else {
         unreachable!("the first entry");
     };
-    add.answer = Some(false);
+    add.answer = Some(Taken::Refused);
     assert_eq!(pen.found(), [Rule::Unexpected], "it was refused");
     let mut pen = plain(Kept::All);
     pen.dead(77, 1);
@@ -296,6 +296,7 @@ fn after_its_end() {
     pen.add(1, 0);
     pen.write(What::Del(Del {
         ids: vec!["j1".to_owned()],
+        spares: false,
         answer: Some(1),
     }));
     pen.take(1);

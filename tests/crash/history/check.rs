@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::story::{Stories, Story};
-use super::{due, leases, losses, order, tokens, unexpected, History};
+use super::{bounds, due, leases, losses, order, purges, tokens, unexpected, History};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
@@ -28,6 +28,12 @@ pub enum Rule {
     Stale,
     Order,
     Tokens,
+    /// A purge removed more, or fewer, than it can have.
+    Purged,
+    /// Refused by MAXLEN though there was room, or taken though there was none.
+    Length,
+    /// ADD NX taken though the id was in use or remembered, or refused though it was neither.
+    Condition,
 }
 
 /// Why a job came again. None of these is a fault.
@@ -64,6 +70,12 @@ pub struct Tally {
     pub orders: u64,
     /// Servers killed in the midst of a save or a rewrite.
     pub killed_saving: u64,
+    /// Jobs that purges removed.
+    pub purged: u64,
+    /// ADDs that MAXLEN refused.
+    pub full: u64,
+    /// ADDs with NX that had to be refused, as the id was remembered.
+    pub remembered: u64,
     pub again: BTreeMap<Cause, u64>,
 }
 
@@ -76,6 +88,9 @@ impl Tally {
         self.deliveries += other.deliveries;
         self.orders += other.orders;
         self.killed_saving += other.killed_saving;
+        self.purged += other.purged;
+        self.full += other.full;
+        self.remembered += other.remembered;
         for (cause, count) in &other.again {
             *self.again.entry(*cause).or_default() += count;
         }
@@ -87,7 +102,7 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} of them while saving; {} commands ({} unanswered, {} to be kept), {} jobs, {} deliveries, \
-             {} orders; again: {:?}",
+             {} orders, {} purged, {} full, {} remembered; again: {:?}",
             self.killed_saving,
             self.commands,
             self.unanswered,
@@ -95,6 +110,9 @@ impl fmt::Display for Tally {
             self.jobs,
             self.deliveries,
             self.orders,
+            self.purged,
+            self.full,
+            self.remembered,
             self.again
         )
     }
@@ -120,6 +138,11 @@ impl Verdict {
 
     pub fn again(&mut self, cause: Cause) {
         *self.tally.again.entry(cause).or_default() += 1;
+    }
+
+    #[track_caller]
+    pub fn assert_clean(&self, history: &History) {
+        assert!(self.faults.is_empty(), "{}", self.complaint(history));
     }
 
     /// The first faults, and all that is known of the first job.
@@ -161,5 +184,7 @@ pub fn check(history: &History) -> Verdict {
     leases::check(&stories, &mut verdict);
     order::check(&stories, &mut verdict);
     tokens::check(&stories, &mut verdict);
+    purges::check(&stories, &mut verdict);
+    bounds::check(&stories, &mut verdict);
     verdict
 }

@@ -45,12 +45,12 @@ fn check_again(
         lost_tail(history, former.entry)
     } else if !nacks.is_empty() {
         Cause::NackUnknown
-    } else if handed.now_ms() >= lease_end(history, story, former, handed) {
+    } else if handed.now_ms() >= lease_end(history, story, former, handed.entry) {
         after_lease(history, story, former, life)
     } else if !history.is_certain(former.entry, life) {
         lost_tail(history, former.entry)
     } else {
-        let end = lease_end(history, story, former, handed);
+        let end = lease_end(history, story, former, handed.entry);
         let (now, tokens) = (handed.now_ms(), (former.token(), handed.token()));
         let text = format!("came at {now}, its lease ended at {end}, tokens {tokens:?}");
         return verdict.fault_of(story, Rule::TwoLeases, &text);
@@ -86,20 +86,16 @@ fn after_lease(history: &History, story: &Story<'_>, former: &Handed<'_>, life: 
     Cause::LeaseEnded
 }
 
-/// When the former's lease ended, or earlier where that is open, as far as the next delivery could know:
-/// after a crash its token may have been touched again by whoever never heard of the next.
-fn lease_end(
-    history: &History,
-    story: &Story<'_>,
-    former: &Handed<'_>,
-    handed: &Handed<'_>,
-) -> u64 {
+/// When the former's lease ended, or earlier where that is open, as far as the next delivery (or what else
+/// it is asked for) could know: after a crash its token may have been touched again by whoever never heard
+/// of the next.
+pub fn lease_end(history: &History, story: &Story<'_>, former: &Handed<'_>, at: &Entry) -> u64 {
     let mut end = former.delivery.lease.map_or(0, |lease| lease.deadline);
-    let touches = story.touches().filter(|(entry, touch)| {
-        story.is_meant(&touch.claim, former) && !handed.entry.is_before(entry)
-    });
+    let touches = story
+        .touches()
+        .filter(|(entry, touch)| story.is_meant(&touch.claim, former) && !at.is_before(entry));
     for (entry, touch) in touches {
-        let sure = touch.claim.token.is_some() && history.is_certain(entry, handed.entry.life);
+        let sure = touch.claim.token.is_some() && history.is_certain(entry, at.life);
         match (touch.answer.flatten(), touch.ttr_ms) {
             (Some(deadline), _) if sure => end = deadline,
             (Some(deadline), _) => end = end.min(deadline),
@@ -145,15 +141,19 @@ fn finished_before(
         }
         _ => false,
     });
+    let purged = || {
+        let mut purges = story.purged_by.iter();
+        purges.any(|purge| certain(purge) && handed.comes_after(purge))
+    };
     match (acked, taken, deleted) {
         (true, _, _) => Some("its ACK"),
         (_, true, _) => Some("a POP with NOACK"),
         (_, _, true) => Some("its DEL"),
-        _ => None,
+        _ => purged().then_some("a PURGE"),
     }
 }
 
-fn is_of(story: &Story<'_>, token: u64) -> bool {
+pub fn is_of(story: &Story<'_>, token: u64) -> bool {
     story.leases.iter().any(|lease| lease.token() == token)
 }
 
@@ -167,7 +167,11 @@ fn check_stale(history: &History, story: &Story<'_>, verdict: &mut Verdict) {
                 let known = history.is_certain(later.entry, entry.life);
                 later.token() > token && later.entry.is_before(entry) && known
             });
-            if outdated {
+            let purged = story
+                .purged_by
+                .iter()
+                .any(|purge| purge.is_before(entry) && history.is_certain(purge, entry.life));
+            if outdated || purged {
                 let text = format!("token {token} was accepted again");
                 verdict.fault_of(story, Rule::Stale, &text);
             }
@@ -188,7 +192,7 @@ fn check_stale(history: &History, story: &Story<'_>, verdict: &mut Verdict) {
 }
 
 /// The tokens by which it reached a job for certain, and whether that ends them.
-fn did_something(entry: &Entry) -> (Vec<u64>, bool) {
+pub fn did_something(entry: &Entry) -> (Vec<u64>, bool) {
     match &entry.what {
         What::Ack(ack) if ack.answer == Some(ack.claims.len() as u64) => (
             ack.claims.iter().filter_map(|claim| claim.token).collect(),

@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::check::{Rule, Verdict};
+use super::places::Places;
+use super::purges::{earliest_due, may_hit};
 use super::story::{Stories, Story};
 use super::{Entry, What};
 
@@ -12,7 +14,7 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     let mut missing: HashMap<&str, Vec<(Rule, &Story<'_>)>> = HashMap::new();
     for story in stories.jobs.values() {
         let last = stories.history.lives.len();
-        let kept = story.add.answer == Some(true) && stories.history.is_certain(story.entry, last);
+        let kept = story.add.is_added() && stories.history.is_certain(story.entry, last);
         let unit = story.entry.unit;
         let half = story.add.answer.is_none() && unit.is_some_and(|unit| survived.contains(&unit));
         let rule = match (kept, half) {
@@ -25,11 +27,13 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
             missing.entry(queue).or_default().push((rule, story));
         }
     }
-    for (queue, jobs) in missing {
-        if jobs.len() as u64 > taken_unseen(stories, queue) {
-            for (rule, story) in jobs {
-                verdict.fault_of(story, rule, "is not there");
-            }
+    for jobs in missing.into_values() {
+        let mut places = Places::default();
+        for (_, story) in &jobs {
+            places.want(silent_removers(stories, story));
+        }
+        for (rule, story) in places.left_over().into_iter().map(|at| jobs[at]) {
+            verdict.fault_of(story, rule, "is not there");
         }
     }
 }
@@ -46,13 +50,21 @@ fn surviving_units(stories: &Stories<'_>) -> HashSet<u64> {
     seen.filter_map(|story| story.entry.unit).collect()
 }
 
-/// How many jobs POPs with NOACK may have taken whose answer never came: at most once is their bargain.
-fn taken_unseen(stories: &Stories<'_>, queue: &str) -> u64 {
-    let unseen = stories.unknown_pops.iter().filter(|(_, pop)| pop.noack);
-    unseen
-        .filter(|(_, pop)| pop.queues.iter().any(|name| name == queue))
-        .map(|(_, pop)| pop.count)
-        .sum()
+/// What may have removed it without a word, and how many jobs: purges, and POPs with NOACK whose answer
+/// never came (at most once is their bargain).
+fn silent_removers<'s, 'a>(
+    stories: &'s Stories<'a>,
+    story: &'s Story<'a>,
+) -> impl Iterator<Item = (&'a Entry, u64)> + 's {
+    let purges = story
+        .purges()
+        .filter(|(entry, purge)| may_hit(stories, story, entry, purge));
+    let purges = purges.map(|(entry, purge)| (entry, purge.answer.unwrap_or(u64::MAX)));
+    let due = earliest_due(story);
+    let pops = stories
+        .unheard_noacks(story)
+        .filter(move |(entry, _)| due <= entry.ended.wall_ms());
+    purges.chain(pops.map(|(entry, pop)| (entry, pop.count)))
 }
 
 fn may_be_gone(stories: &Stories<'_>, story: &Story<'_>) -> bool {
@@ -64,7 +76,8 @@ fn may_be_gone(stories: &Stories<'_>, story: &Story<'_>) -> bool {
     story.is_dead || !story.taken.is_empty() || expired || story.others.iter().any(ended)
 }
 
-fn may_end(story: &Story<'_>, entry: &Entry) -> bool {
+/// Can that have removed it? (Of purges there is more to say, see there.)
+pub fn may_end(story: &Story<'_>, entry: &Entry) -> bool {
     match &entry.what {
         What::Ack(ack) => {
             let meant = |claim: &super::Claim| {
@@ -77,8 +90,11 @@ fn may_end(story: &Story<'_>, entry: &Entry) -> bool {
             ack.answer != Some(0) && ack.claims.iter().any(meant)
         }
         What::Del(del) => del.answer != Some(0),
-        // In its place, perhaps.
-        What::Add(add) => add.answer != Some(false) && !entry.is_before(story.entry),
+        // In its place, perhaps; with NX in that of a dead one only.
+        What::Add(add) => {
+            let replaces = !add.nx || story.may_die();
+            add.may_be_added() && replaces && !entry.is_before(story.entry)
+        }
         _ => false,
     }
 }

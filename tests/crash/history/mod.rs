@@ -6,18 +6,27 @@
 //! things make that sharp: the payload of each job names the very ADD that it comes from, and a
 //! token tells the server's clock at the delivery, and the order of deliveries.
 
+mod bounds;
 mod canaries;
+mod canaries_of_bounds;
+mod canaries_of_purges;
 mod check;
 mod due;
 mod leases;
 mod losses;
 mod order;
 mod pen;
+mod places;
+mod presence;
+mod purges;
 mod story;
 mod tokens;
 mod unexpected;
 
 pub use check::{check, Rule, Tally};
+pub use story::Stories;
+
+use std::collections::HashMap;
 
 use crate::rng::Rng;
 
@@ -69,6 +78,7 @@ pub enum What {
     Reschedule(Reschedule),
     Kick(Kick),
     Del(Del),
+    Purge(Purge),
     /// The dead that are there at the end.
     Dead(Vec<Corpse>),
 }
@@ -92,8 +102,28 @@ pub struct Add {
     pub backoff: Vec<u64>,
     /// NX of an id that nobody else uses: cannot be refused.
     pub only: bool,
-    /// Added, or refused.
-    pub answer: Answer<bool>,
+    /// Taken only where no live job has the id, and the queue does not remember it.
+    pub nx: bool,
+    pub answer: Answer<Taken>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    Added,
+    /// By its condition.
+    Refused,
+    /// The queue is at its MAXLEN.
+    Full,
+}
+
+impl Add {
+    pub fn is_added(&self) -> bool {
+        self.answer == Some(Taken::Added)
+    }
+
+    pub fn may_be_added(&self) -> bool {
+        matches!(self.answer, None | Some(Taken::Added))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -174,6 +204,24 @@ pub struct Kick {
 #[derive(Clone, Debug)]
 pub struct Del {
     pub ids: Vec<String>,
+    /// UNRESERVED: it leaves reserved jobs alone.
+    pub spares: bool,
+    pub answer: Answer<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    Delayed,
+    Ready,
+    Reserved,
+    Dead,
+    All,
+}
+
+#[derive(Clone, Debug)]
+pub struct Purge {
+    pub which: Which,
+    /// How many jobs went.
     pub answer: Answer<u64>,
 }
 
@@ -205,9 +253,18 @@ pub struct Life {
     pub end: End,
 }
 
+/// What is set of a queue before the traffic begins, and stays. 0 is no limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bounds {
+    pub max_len: u64,
+    pub dedupe_ms: u64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub entries: Vec<Entry>,
+    /// Of queues that have any.
+    pub bounds: HashMap<String, Bounds>,
     /// Those that have ended; the last one goes on.
     pub lives: Vec<Life>,
 }
@@ -223,6 +280,7 @@ impl Entry {
             What::Reschedule(reschedule) => reschedule.answer.is_some(),
             What::Kick(kick) => kick.answer.is_some(),
             What::Del(del) => del.answer.is_some(),
+            What::Purge(purge) => purge.answer.is_some(),
             What::Dead(_) => true,
         }
     }

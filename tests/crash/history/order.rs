@@ -26,7 +26,7 @@ fn rank<'a>(story: &Story<'a>) -> Option<Rank<'a>> {
         What::Kick(_) => story.may_die(),
         _ => false,
     });
-    (!moved && story.add.answer == Some(true)).then(|| Rank {
+    (!moved && story.add.is_added()).then(|| Rank {
         priority: story.add.priority,
         due: (
             due::lower(story.entry, story.add.due),

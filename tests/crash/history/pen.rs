@@ -3,7 +3,7 @@
 use super::check::{check, Rule};
 use super::{
     payload, Ack, Add, Claim, Corpse, Delivery, Due, End, Entry, History, Kept, Kind, Lease, Life,
-    Nack, Pop, Reschedule, Stamp, Touch, What,
+    Nack, Pop, Purge, Reschedule, Stamp, Taken, Touch, What, Which,
 };
 
 /// The wall's clock when the run begins.
@@ -68,7 +68,8 @@ impl Pen {
             ttl_ms: None,
             backoff: Vec::new(),
             only: true,
-            answer: Some(true),
+            nx: true,
+            answer: Some(Taken::Added),
         };
         match &mut self.write(What::Add(add)).what {
             What::Add(add) => add,
@@ -152,6 +153,10 @@ impl Pen {
             ids: vec![format!("j{serial}")],
             answer: Some(1),
         }));
+    }
+
+    pub fn purge(&mut self, which: Which, answer: Option<u64>) {
+        self.write(What::Purge(Purge { which, answer }));
     }
 
     pub fn dead(&mut self, serial: u64, attempts: u32) {

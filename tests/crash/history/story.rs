@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{serial_of, Ack, Add, Claim, Delivery, Entry, History, Kick, Nack, Pop, Touch, What};
+use super::{
+    purges, serial_of, Ack, Add, Claim, Delivery, Entry, History, Kick, Nack, Pop, Purge, Touch,
+    What,
+};
 
 /// One job in a client's hand.
 #[derive(Clone, Copy)]
@@ -44,9 +47,11 @@ pub struct Story<'a> {
     pub leases: Vec<Handed<'a>>,
     /// At most one, if all is well.
     pub taken: Vec<Handed<'a>>,
-    /// Entries that name its id, or that kick the dead of its queue, and ADDs of the same id.
+    /// Entries that name its id, kicks and purges of its queue, and ADDs of the same id.
     pub others: Vec<&'a Entry>,
     pub is_dead: bool,
+    /// After these it was there no more for certain.
+    pub purged_by: Vec<&'a Entry>,
 }
 
 impl<'a> Story<'a> {
@@ -81,6 +86,13 @@ impl<'a> Story<'a> {
     pub fn kicks(&self) -> impl Iterator<Item = (&'a Entry, &'a Kick)> + '_ {
         self.others.iter().filter_map(|entry| match &entry.what {
             What::Kick(kick) if kick.answer != Some(0) => Some((*entry, kick)),
+            _ => None,
+        })
+    }
+
+    pub fn purges(&self) -> impl Iterator<Item = (&'a Entry, &'a Purge)> + '_ {
+        self.others.iter().filter_map(|entry| match &entry.what {
+            What::Purge(purge) => Some((*entry, purge)),
             _ => None,
         })
     }
@@ -177,7 +189,38 @@ impl<'a> Stories<'a> {
         }
         stories.hand_out();
         stories.name_ids();
+        let sure = |story| purges::sure(&stories, story);
+        let sure: Vec<Vec<&Entry>> = stories.jobs.values().map(sure).collect();
+        for (story, sure) in stories.jobs.values_mut().zip(sure) {
+            story.purged_by = sure;
+        }
         stories
+    }
+
+    /// POPs and BPOPs of its queue without an answer that may have delivered it before that was over.
+    pub fn may_be_taken_unheard(&self, story: &Story<'_>, at: &Entry) -> bool {
+        let mut pops = self.unheard_pops(story);
+        pops.any(|(entry, _)| !at.is_before(entry))
+    }
+
+    /// Those with NOACK, which may have removed it.
+    pub fn unheard_noacks<'s>(
+        &'s self,
+        story: &'s Story<'_>,
+    ) -> impl Iterator<Item = (&'a Entry, &'a Pop)> + 's {
+        let pops = self.unheard_pops(story);
+        pops.filter(|(_, pop)| pop.noack)
+    }
+
+    fn unheard_pops<'s>(
+        &'s self,
+        story: &'s Story<'_>,
+    ) -> impl Iterator<Item = (&'a Entry, &'a Pop)> + 's {
+        let pops = self.unknown_pops.iter().copied();
+        pops.filter(|(entry, pop)| {
+            let of_queue = pop.queues.contains(&story.entry.queue);
+            of_queue && !entry.is_before(story.entry)
+        })
     }
 
     fn add(&mut self, entry: &'a Entry, add: &'a Add) {
@@ -189,6 +232,7 @@ impl<'a> Stories<'a> {
             taken: Vec::new(),
             others: Vec::new(),
             is_dead: false,
+            purged_by: Vec::new(),
         };
         self.jobs.insert(add.serial, story);
     }
@@ -220,7 +264,7 @@ impl<'a> Stories<'a> {
 
     fn name_ids(&mut self) {
         let mut named: HashMap<(&str, &str), Vec<&Entry>> = HashMap::new();
-        let mut kicks: HashMap<&str, Vec<&Entry>> = HashMap::new();
+        let mut of_queue: HashMap<&str, Vec<&Entry>> = HashMap::new();
         for entry in &self.history.entries {
             let mut name = |id: &'a str| named.entry((&entry.queue, id)).or_default().push(entry);
             match &entry.what {
@@ -231,7 +275,9 @@ impl<'a> Stories<'a> {
                 What::Reschedule(all) => all.ids.iter().for_each(|id| name(id)),
                 What::Del(del) => del.ids.iter().for_each(|id| name(id)),
                 What::Kick(Kick { ids: Some(ids), .. }) => ids.iter().for_each(|id| name(id)),
-                What::Kick(_) => kicks.entry(&entry.queue).or_default().push(entry),
+                What::Kick(_) | What::Purge(_) => {
+                    of_queue.entry(&entry.queue).or_default().push(entry)
+                }
                 What::Pop(_) | What::Dead(_) => {}
             }
         }
@@ -243,7 +289,8 @@ impl<'a> Stories<'a> {
             let all = of_id.into_iter().flatten().copied();
             let is_self = |entry: &&Entry| std::ptr::eq(*entry, story.entry);
             let mut others: Vec<&Entry> = all.filter(|entry| !is_self(entry)).collect();
-            others.extend(kicks.get(story.entry.queue.as_str()).into_iter().flatten());
+            let queue = story.entry.queue.as_str();
+            others.extend(of_queue.get(queue).into_iter().flatten());
             others.sort_by_key(|entry| entry.sent.at_us);
             story.others = others;
         }

@@ -3,7 +3,7 @@
 
 use super::check::{Rule, Verdict};
 use super::story::{Handed, Stories, Story};
-use super::{serial_of, Corpse, Entry, Kind, What};
+use super::{serial_of, Corpse, Entry, Kind, Taken, What};
 
 pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     for stranger in &stories.strangers {
@@ -13,7 +13,7 @@ pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
         verdict.fault(Rule::Unexpected, text);
     }
     for story in stories.jobs.values() {
-        if story.add.only && story.add.answer == Some(false) {
+        if story.add.only && story.add.answer == Some(Taken::Refused) {
             verdict.fault_of(story, Rule::Unexpected, "refused without a reason");
         }
         for handed in story.deliveries() {
@@ -29,7 +29,7 @@ fn check_identity(story: &Story<'_>, handed: &Handed<'_>, verdict: &mut Verdict)
     let other_id = story.add.id.as_ref().is_some_and(|id| *id != delivery.id);
     let other_queue = story.entry.queue != delivery.queue;
     let not_asked = !handed.pop.queues.contains(&delivery.queue);
-    let refused = story.add.answer == Some(false);
+    let refused = !story.add.may_be_added();
     if other_id || other_queue || not_asked || refused || handed.entry.is_before(story.entry) {
         let text = format!("came as {} of {}", delivery.id, delivery.queue);
         verdict.fault_of(story, Rule::Unexpected, &text);
@@ -109,15 +109,22 @@ fn check_dead(stories: &Stories<'_>, verdict: &mut Verdict) {
             What::Dead(corpses) => corpses,
             _ => &[],
         };
-        corpses
+        corpses.iter().map(move |corpse| (entry, corpse))
     });
-    for corpse in corpses {
+    for (entry, corpse) in corpses {
         let serial = serial_of(&corpse.payload);
         let Some(story) = serial.and_then(|serial| stories.jobs.get(&serial)) else {
             let text = format!("the dead {}", corpse.payload.escape_ascii());
             verdict.fault(Rule::Unexpected, text);
             continue;
         };
+        let purged = story
+            .purged_by
+            .iter()
+            .any(|purge| purge.is_before(entry) && stories.history.is_certain(purge, entry.life));
+        if purged {
+            verdict.fault_of(story, Rule::Finished, "is there, dead, after a PURGE");
+        }
         let fatal = story.nacks().any(|(_, nack)| nack.kind == Kind::Fatal);
         let limit = story.add.max_attempts;
         if !fatal && (limit == 0 || corpse.attempts < limit) {

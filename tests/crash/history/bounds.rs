@@ -1,0 +1,149 @@
+//! What a queue takes: with MAXLEN an ADD is refused only where the queue can have been full, and never
+//! taken where it was; with NX and DEDUPE only where the id can have been in use or remembered, and never
+//! taken where it was.
+
+use std::collections::HashMap;
+
+use super::check::{Rule, Verdict};
+use super::presence::{is_live, may_be_there};
+use super::story::{Stories, Story};
+use super::{Bounds, Entry, Taken, What};
+
+pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
+    let mut queues: HashMap<&str, Vec<&Story<'_>>> = HashMap::new();
+    for story in stories.jobs.values() {
+        queues.entry(&story.entry.queue).or_default().push(story);
+    }
+    for (queue, jobs) in queues {
+        let bounds = stories.history.bounds.get(queue);
+        let bounds = bounds.copied().unwrap_or_default();
+        for story in jobs.iter().filter(|story| story.add.nx) {
+            if !story.add.only {
+                check_condition(stories, story, bounds, verdict);
+            }
+            if bounds.max_len > 0 {
+                check_length(stories, story, &jobs, bounds, verdict);
+            }
+        }
+    }
+}
+
+/// Of an ADD that is no growth where a live job has its id: with NX it is none.
+fn check_length(
+    stories: &Stories<'_>,
+    story: &Story<'_>,
+    jobs: &[&Story<'_>],
+    bounds: Bounds,
+    verdict: &mut Verdict,
+) {
+    let at = story.entry;
+    let count = |test: &dyn Fn(&Story<'_>) -> bool| {
+        let there = jobs.iter().filter(|job| test(job));
+        there.count() as u64
+    };
+    if story.add.answer == Some(Taken::Full) {
+        verdict.tally.full += 1;
+        let most = count(&|job| may_be_there(stories, job, at));
+        if most < bounds.max_len {
+            let text = format!("found the queue full, of {most} jobs at most");
+            verdict.fault_of(story, Rule::Length, &text);
+        }
+    } else if story.add.is_added() {
+        let least = count(&|job| is_live(stories, job, at));
+        if least >= bounds.max_len {
+            let text = format!("was taken beside {least} jobs");
+            verdict.fault_of(story, Rule::Length, &text);
+        }
+    }
+}
+
+fn check_condition(
+    stories: &Stories<'_>,
+    story: &Story<'_>,
+    bounds: Bounds,
+    verdict: &mut Verdict,
+) {
+    let at = story.entry;
+    let same_id = || {
+        let serials = story.others.iter().filter_map(|entry| match &entry.what {
+            What::Add(add) => Some(add.serial),
+            _ => None,
+        });
+        serials.filter_map(|serial| stories.jobs.get(&serial))
+    };
+    match story.add.answer {
+        None => {}
+        Some(Taken::Refused) => {
+            let in_use = same_id().any(|other| may_be_there(stories, other, at));
+            if !in_use && !may_be_remembered(stories, story, bounds) {
+                verdict.fault_of(story, Rule::Condition, "was refused without a reason");
+            }
+            let remembered = is_remembered(stories, story, bounds);
+            verdict.tally.remembered += u64::from(remembered);
+        }
+        Some(Taken::Added | Taken::Full) => {
+            if same_id().any(|other| is_live(stories, other, at)) {
+                verdict.fault_of(story, Rule::Condition, "was taken beside a job of its id");
+            }
+            if is_remembered(stories, story, bounds) {
+                verdict.fault_of(story, Rule::Condition, "was taken though it was remembered");
+            }
+        }
+    }
+}
+
+/// Entries that have finished a job of its id for certain, or may have.
+fn finishers<'s, 'a>(
+    stories: &'s Stories<'a>,
+    story: &'s Story<'a>,
+    for_certain: bool,
+) -> impl Iterator<Item = &'a Entry> + 's {
+    let acks = story.acks().filter(move |(_, ack)| match ack.answer {
+        Some(count) if for_certain => count == ack.claims.len() as u64,
+        other => !for_certain && other != Some(0),
+    });
+    let taken = story.others.iter().filter_map(|entry| match &entry.what {
+        What::Add(add) => stories.jobs.get(&add.serial),
+        _ => None,
+    });
+    let taken = taken.flat_map(|other| other.taken.iter().map(|taken| taken.entry));
+    let unheard = stories.unknown_pops.iter().filter(move |(_, pop)| {
+        !for_certain && pop.noack && pop.queues.contains(&story.entry.queue)
+    });
+    let acks = acks.map(|(entry, _)| entry).chain(taken);
+    acks.chain(unheard.map(|(entry, _)| *entry))
+}
+
+/// Is there one so short a time before that its id must have been remembered? DEL forgets it, be there
+/// a job or not.
+fn is_remembered(stories: &Stories<'_>, story: &Story<'_>, bounds: Bounds) -> bool {
+    let at = story.entry;
+    finishers(stories, story, true).any(|finisher| {
+        let until = finisher.sent.wall_ms_up() + bounds.dedupe_ms;
+        let forgotten = story.others.iter().any(|entry| {
+            matches!(entry.what, What::Del(_)) && !entry.is_before(finisher) && !at.is_before(entry)
+        });
+        bounds.dedupe_ms > 0
+            && finisher.is_before(at)
+            && stories.history.is_certain(finisher, at.life)
+            && at.ended.wall_ms() < until
+            && !forgotten
+    })
+}
+
+fn may_be_remembered(stories: &Stories<'_>, story: &Story<'_>, bounds: Bounds) -> bool {
+    let at = story.entry;
+    finishers(stories, story, false).any(|finisher| {
+        let until = finisher.ended.wall_ms_up() + bounds.dedupe_ms;
+        let forgotten = story.others.iter().any(|entry| match &entry.what {
+            What::Del(del) => {
+                let all = del.answer == Some(del.ids.len() as u64);
+                let forgets = del.answer.is_some() && (all || !del.spares);
+                let certain = stories.history.is_certain(entry, at.life);
+                forgets && certain && finisher.is_before(entry) && entry.is_before(at)
+            }
+            _ => false,
+        });
+        !forgotten && bounds.dedupe_ms > 0 && !at.is_before(finisher) && until > at.sent.wall_ms()
+    })
+}

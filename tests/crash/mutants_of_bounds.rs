@@ -1,0 +1,109 @@
+//! As mutants.rs, of what MAXLEN, DEDUPE and PURGE did: of a history in which that is not rare.
+
+use crate::cycles::{self, Setting};
+use crate::history::{check, Bounds, Entry, History, Purge, Rule, Stories, What, Which};
+use crate::mutants::{is_noticed, Mutant};
+use crate::rng::Rng;
+
+/// Of random purges.
+const PURGES: [Mutant; 3] = [
+    ("a purge that told more", tell_more, Rule::Purged, 4),
+    ("a purge that told nothing", tell_nothing, Rule::Purged, 5),
+    ("jobs that a purge left", leave, Rule::Finished, 10),
+];
+
+/// Of all there is: another bound than there was.
+const BOUNDS: [(&str, Bounds, Rule); 4] = [
+    ("a smaller MAXLEN", bounds(2, 100), Rule::Length),
+    ("a larger MAXLEN", bounds(24, 100), Rule::Length),
+    ("a shorter DEDUPE", bounds(6, 0), Rule::Condition),
+    ("a longer DEDUPE", bounds(6, 60_000), Rule::Condition),
+];
+
+const fn bounds(max_len: u64, dedupe_ms: u64) -> Bounds {
+    Bounds { max_len, dedupe_ms }
+}
+
+/// Any purge with an answer that fits.
+fn any(history: &mut History, rng: &mut Rng, fits: fn(u64) -> bool) -> usize {
+    let answer = |entry: &Entry| match &entry.what {
+        What::Purge(purge) => purge.answer,
+        _ => None,
+    };
+    let entries = &history.entries;
+    let fits = |at: &usize| answer(&entries[*at]).is_some_and(fits);
+    let all: Vec<usize> = (0..entries.len()).filter(fits).collect();
+    *rng.pick(&all)
+}
+
+fn purge(history: &mut History, at: usize) -> &mut Purge {
+    match &mut history.entries[at].what {
+        What::Purge(purge) => purge,
+        other => panic!("no PURGE: {other:?}"),
+    }
+}
+
+fn tell_more(history: &mut History, rng: &mut Rng) -> bool {
+    let at = any(history, rng, |_| true);
+    let purge = purge(history, at);
+    purge.answer = purge.answer.map(|told| told + 4);
+    purge.which != Which::All
+}
+
+fn tell_nothing(history: &mut History, rng: &mut Rng) -> bool {
+    let at = any(history, rng, |told| told > 1);
+    purge(history, at).answer = Some(0);
+    true
+}
+
+/// It was of all jobs, then: but one that was there came later.
+fn leave(history: &mut History, rng: &mut Rng) -> bool {
+    let at = any(history, rng, |_| true);
+    purge(history, at).which = Which::All;
+    let entry = &history.entries[at];
+    let stories = Stories::of(history);
+    let mut jobs = stories.jobs.values();
+    jobs.any(|story| {
+        let later = |life: usize| history.is_certain(entry, life);
+        let before = story.entry.queue == entry.queue && story.entry.is_before(entry);
+        let mut deliveries = story.deliveries();
+        before && deliveries.any(|it| entry.is_before(it.entry) && later(it.entry.life))
+    })
+}
+
+fn are_enough(history: &History) -> bool {
+    let purges = history
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.what {
+            What::Purge(purge) => purge.answer,
+            _ => None,
+        });
+    purges.filter(|&told| told > 1).count() > 2
+}
+
+/// Not everything comes in each run.
+#[test]
+fn canary_what_is_falsified_of_bounds_is_noticed() {
+    let (mut purges, mut unseen) = (PURGES.to_vec(), BOUNDS.to_vec());
+    for seed in 1..=10 {
+        let (server, troupe, _) = cycles::kill(Setting::Rewrite { preamble: true }, seed, 4);
+        let history = troupe.drained(&server);
+        check(&history).assert_clean(&history);
+        if are_enough(&history) {
+            purges.retain(|mutant| !is_noticed(&history, mutant));
+        }
+        unseen.retain(|(name, bounds, rule)| {
+            let mut falsified = history.clone();
+            falsified.bounds.insert("bounded".to_owned(), *bounds);
+            let faults = check(&falsified).faults;
+            let noticed = faults.iter().filter(|fault| fault.rule == *rule).count();
+            println!("{name}: {noticed} times noticed");
+            noticed == 0
+        });
+        if purges.is_empty() && unseen.is_empty() {
+            return;
+        }
+    }
+    panic!("never seen: {unseen:?}, {purges:?}");
+}
