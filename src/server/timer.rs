@@ -6,6 +6,10 @@
 //!
 //! Nothing is ever due by the timer: it asks the clock, and firing too often or too early does
 //! nothing.
+//!
+//! The server's timers, the one of 0 ms too, go by the clock: one that is under way when the clock is set
+//! back would fire as much later. So the timerfd tells of that as well, and a new one takes its place;
+//! a moment later, as Valkey 9.1 goes on with the old time for a millisecond.
 
 use super::ffi::{self, api, guarded};
 use super::{attention, clock};
@@ -17,6 +21,9 @@ use std::ptr::null_mut;
 /// Servers up to 7.0 reckon a timer's period in 32-bit microseconds: above 2,147,483 ms one spins.
 const LONGEST_PERIOD_MS: u64 = 60_000;
 
+/// After the clock was set: until then every server has seen that it was.
+const SETTLED_MS: u64 = 2;
+
 struct Timer {
     /// A context of the module's own, to create timers with and nothing else.
     ctx: Cell<*mut raw::RedisModuleCtx>,
@@ -25,6 +32,10 @@ struct Timer {
     armed_for: Cell<u64>,
     /// A module timer is under way that will look at everything when it fires.
     looking: Cell<bool>,
+    /// It, where there is a timerfd: then there is one at a time.
+    under_way: Cell<Option<raw::RedisModuleTimerID>>,
+    /// The clock was set: one will be under way when the timerfd tells that it has settled.
+    settling: Cell<bool>,
     fires: Cell<u64>,
     late_us_max: Cell<u64>,
 }
@@ -36,6 +47,8 @@ thread_local! {
             fd: Cell::new(-1),
             armed_for: Cell::new(u64::MAX),
             looking: Cell::new(false),
+            under_way: Cell::new(None),
+            settling: Cell::new(false),
             fires: Cell::new(0),
             late_us_max: Cell::new(0),
         }
@@ -71,7 +84,9 @@ pub fn arm(instant: u64) {
         }
         timer.armed_for.set(instant);
         if timer.fd.get() >= 0 {
-            wakeup::set(timer.fd.get(), instant);
+            if wakeup::set(timer.fd.get(), instant) {
+                settle(timer);
+            }
         } else {
             look_in(timer, instant - now.ms());
         }
@@ -92,7 +107,7 @@ fn look_in(timer: &Timer, ms: u64) {
     timer.looking.set(ms <= 1 || timer.fd.get() >= 0);
     let period = ms.min(LONGEST_PERIOD_MS) as i64;
     // SAFETY: the context was made at load; the callback takes no data.
-    unsafe {
+    let id = unsafe {
         api!(
             RedisModule_CreateTimer,
             timer.ctx.get(),
@@ -101,6 +116,19 @@ fn look_in(timer: &Timer, ms: u64) {
             null_mut()
         )
     };
+    timer.under_way.set(Some(id));
+}
+
+/// The module timer under way may have to wait for the old time to come again. Nor may it stay: a period
+/// that long makes servers up to 7.0 spin.
+fn settle(timer: &Timer) {
+    if let Some(id) = timer.under_way.take() {
+        // SAFETY: its own context; it has not fired, and this is not its callback.
+        unsafe { api!(RedisModule_StopTimer, timer.ctx.get(), id, null_mut()) };
+    }
+    timer.settling.set(true);
+    timer.looking.set(true);
+    wakeup::set_in(timer.fd.get(), SETTLED_MS);
 }
 
 /// How often the timer did its work, and how much later than it was set to, at most.
@@ -111,9 +139,15 @@ pub fn figures() -> (u64, u64) {
 /// Called by the event loop: without a context, so nothing is done but to ask for one.
 unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
     guarded("the event loop's callback", (), || {
-        wakeup::drain(fd);
+        let clock_was_set = wakeup::drain(fd);
         TIMER.with(|timer| {
-            if !timer.looking.get() {
+            if clock_was_set {
+                settle(timer);
+            } else if timer.settling.replace(false) {
+                timer.armed_for.set(u64::MAX);
+                wakeup::watch_clock(timer.fd.get());
+                look_in(timer, 0);
+            } else if !timer.looking.get() {
                 look_in(timer, 0);
             }
         });
@@ -124,6 +158,7 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
     guarded("the timer", (), || {
         let armed_for = TIMER.with(|timer| {
             timer.looking.set(false);
+            timer.under_way.set(None);
             timer.fires.set(timer.fires.get() + 1);
             timer.armed_for.replace(u64::MAX)
         });
@@ -139,6 +174,7 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
 #[cfg(target_os = "linux")]
 mod wakeup {
     use super::ffi::{api, OK};
+    use crate::queue::job::INSTANT_MAX;
     use redis_module::raw;
     use std::ffi::{c_int, c_void};
     use std::ptr::null_mut;
@@ -170,30 +206,63 @@ mod wakeup {
                 libc::close(fd);
                 return -1;
             }
+            watch_clock(fd);
             fd
         }
     }
 
-    /// At that unix-ms; the clock being set later on is the kernel's business.
-    pub fn set(fd: c_int, instant: u64) {
+    /// It is set to the last of all instants, to tell of the clock being set.
+    pub fn watch_clock(fd: c_int) {
+        set(fd, INSTANT_MAX);
+    }
+
+    /// At that unix-ms, also where the clock is set until then; and at once when it is set. Whether it
+    /// was set since the last time, and nobody has read so.
+    pub fn set(fd: c_int, instant: u64) -> bool {
+        let done = set_to(
+            fd,
+            instant,
+            libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET,
+        );
+        if done < 0 && is(libc::EINVAL) {
+            // Not every kernel knows that flag (gVisor's does not).
+            set_to(fd, instant, libc::TFD_TIMER_ABSTIME);
+            return false;
+        }
+        done < 0 && is(libc::ECANCELED)
+    }
+
+    /// So many ms from now, whatever the clock says.
+    pub fn set_in(fd: c_int, ms: u64) {
+        set_to(fd, ms, 0);
+    }
+
+    fn set_to(fd: c_int, ms: u64, flags: c_int) -> c_int {
         let at = libc::itimerspec {
             it_interval: libc::timespec {
                 tv_sec: 0,
                 tv_nsec: 0,
             },
             it_value: libc::timespec {
-                tv_sec: (instant / 1000) as libc::time_t,
-                tv_nsec: (instant % 1000 * 1_000_000) as libc::c_long,
+                tv_sec: (ms / 1000) as libc::time_t,
+                tv_nsec: (ms % 1000 * 1_000_000) as libc::c_long,
             },
         };
         // SAFETY: the descriptor is ours, the struct is complete.
-        unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &at, null_mut()) };
+        unsafe { libc::timerfd_settime(fd, flags, &at, null_mut()) }
     }
 
-    pub fn drain(fd: c_int) {
+    /// Whether the clock was set.
+    pub fn drain(fd: c_int) -> bool {
         let mut count = 0u64;
         // SAFETY: reads eight bytes into eight bytes, without blocking.
-        unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
+        let read = unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
+        read < 0 && is(libc::ECANCELED)
+    }
+
+    /// The last system call's error.
+    fn is(error: c_int) -> bool {
+        std::io::Error::last_os_error().raw_os_error() == Some(error)
     }
 }
 
@@ -207,7 +276,15 @@ mod wakeup {
         -1
     }
 
-    pub fn set(_fd: c_int, _instant: u64) {}
+    pub fn watch_clock(_fd: c_int) {}
 
-    pub fn drain(_fd: c_int) {}
+    pub fn set(_fd: c_int, _instant: u64) -> bool {
+        false
+    }
+
+    pub fn set_in(_fd: c_int, _ms: u64) {}
+
+    pub fn drain(_fd: c_int) -> bool {
+        false
+    }
 }
