@@ -10,6 +10,8 @@ mod ack;
 mod add;
 mod atomic;
 mod bpop_contract;
+#[cfg(target_os = "linux")]
+mod clock_steps;
 mod company;
 mod defrag;
 mod del_purge;
@@ -19,6 +21,8 @@ mod errors;
 mod events;
 mod forged;
 mod freeing;
+#[cfg(target_os = "linux")]
+mod guest;
 mod leaving;
 mod listeners;
 mod look;

@@ -1,0 +1,200 @@
+//! A clock that is set, forward and back, while the server serves: in a guest, where nobody else has it.
+
+use std::time::Duration;
+
+use crate::guest::{self, step_clock};
+use crate::scene::{let_pass, Delivery, Lines, Scene};
+use crate::support::{wait_until, Builder, Raw, Server, PATIENCE};
+
+const HOUR: i64 = 3_600_000;
+
+#[test]
+fn the_clock_is_set() {
+    if guest::is_here() {
+        let scenes: [(&str, fn()); 6] = [
+            ("a jump forward", dues_and_leases_that_a_jump_brings),
+            ("a step back", nothing_is_early_after_a_step_back),
+            ("after a step back", the_timer_goes_on_after_a_step_back),
+            (
+                "amid a pause",
+                a_step_back_while_the_timer_waits_for_a_pause_to_end,
+            ),
+            ("ids and tokens", ids_and_tokens_grow),
+            ("a restart", tokens_grow_over_a_restart),
+        ];
+        for (name, scene) in scenes {
+            println!("{name}");
+            scene();
+        }
+    } else if let Some(Err(log)) = guest::run("clock_steps::the_clock_is_set") {
+        panic!("in the guest:\n{log}");
+    }
+}
+
+/// There is no network.
+fn builder() -> Builder {
+    Server::builder().unix_socket()
+}
+
+/// The server's clock, as clients see it. Valkey 9.1 tells the old time for a millisecond.
+#[track_caller]
+fn time_ms(client: &mut Raw) -> u64 {
+    let_pass(Duration::from_millis(2));
+    let words = client.words("TIME");
+    let number = |at: usize| words[at].parse::<u64>().expect("digits");
+    number(0) * 1000 + number(1) / 1000
+}
+
+fn token(delivery: &Delivery) -> u64 {
+    delivery.token.parse().expect("digits")
+}
+
+fn dues_and_leases_that_a_jump_brings() {
+    let server = builder().start();
+    let mut client = server.raw();
+    client.run("DQ.ADD q late x DELAY 3600000");
+    let due: u64 = client.words("DQ.GET q late")[9].parse().expect("a due");
+    let mut waiting = server.waiting("DQ.BPOP q 0 TTR 3600000");
+    step_clock(HOUR - 60_000);
+    client.says("DQ.POP q", "nil*");
+    assert_eq!(server.blocked(), 1, "its due has not come");
+    step_clock(120_000);
+    let first = waiting.delivery();
+    assert!(first.deadline >= due + HOUR as u64, "{first:?}, due {due}");
+    assert!(first.deadline <= time_ms(&mut client) + 1 + HOUR as u64);
+    // And the end of its lease.
+    waiting.begin("DQ.BPOP q 0 TTR 1000");
+    server.wait_for_blocked(1);
+    step_clock(HOUR);
+    let second = waiting.delivery();
+    assert_eq!((second.id.as_str(), second.attempts), ("late", 2));
+    assert!(token(&second) > token(&first));
+    assert!(time_ms(&mut client) >= first.deadline);
+}
+
+fn nothing_is_early_after_a_step_back() {
+    let server = builder().start();
+    let mut client = server.raw();
+    client.run("DQ.ADD q ready x");
+    client.run("DQ.ADD leased a x");
+    client.run("DQ.POP leased TTR 60000");
+    step_clock(-HOUR);
+    for _ in 0..2 {
+        client.says("DQ.POP q", "nil*");
+        client.says("DQ.LEN q DELAYED", "1");
+        client.says("DQ.POP leased", "nil*");
+        client.says("DQ.LEN leased RESERVED", "1");
+    }
+    let mut waiting = ["q", "leased"].map(|key| server.waiting(&format!("DQ.BPOP {key} 0")));
+    step_clock(HOUR);
+    assert_eq!(waiting[0].delivery().id, "ready");
+    assert_eq!(server.blocked(), 1, "the other lease goes on");
+    step_clock(60_000);
+    assert_eq!(waiting[1].delivery().attempts, 2);
+}
+
+fn the_timer_goes_on_after_a_step_back() {
+    let server = builder().start();
+    let mut client = server.raw();
+    client.run("DQ.ADD q far x DELAY 60000");
+    let mut waiting = server.waiting("DQ.BPOP q 0 TTR 100");
+    step_clock(-HOUR);
+    client.run("DQ.ADD q near x DELAY 100 ATTEMPTS 1");
+    let due: u64 = client.words("DQ.GET q near")[9].parse().expect("a due");
+    assert_eq!(waiting.delivery().id, "near");
+    assert!(time_ms(&mut client) >= due);
+    // Its lease ends without anybody asking.
+    wait_until("the lease ends", PATIENCE, || {
+        server.number("dq", "dq_died_total") == 1
+    });
+    assert_sleeps(&server);
+}
+
+/// While clients are paused the timer looks again every few milliseconds, by a timer of the server's,
+/// which goes by this clock, too.
+fn a_step_back_while_the_timer_waits_for_a_pause_to_end() {
+    let server = builder().start();
+    let mut client = server.raw();
+    client.run("DQ.ADD q first x DELAY 60000");
+    let mut waiting = server.waiting("DQ.BPOP q 0");
+    client.says("CLIENT PAUSE 600000 WRITE", "+OK");
+    step_clock(60_000);
+    let fires = server.number("dq", "dq_timer_fires_total");
+    wait_until("the timer looks again and again", PATIENCE, || {
+        server.number("dq", "dq_timer_fires_total") > fires + 5
+    });
+    step_clock(-HOUR);
+    client.says("CLIENT UNPAUSE", "+OK");
+    client.run("DQ.ADD q second x DELAY 20");
+    assert_eq!(waiting.delivery().id, "second");
+    assert_sleeps(&server);
+}
+
+/// Once all is done it uses no CPU, and its timer does not fire: one that spins never stops.
+#[track_caller]
+fn assert_sleeps(server: &Server) {
+    let interval = Duration::from_millis(500);
+    wait_until("the server sleeps", PATIENCE, || {
+        let (cpu, fires) = (server.cpu(), server.number("dq", "dq_timer_fires_total"));
+        let_pass(interval);
+        let used = server.cpu() - cpu;
+        let fired = server.number("dq", "dq_timer_fires_total") - fires;
+        used < interval.as_secs_f64() / 3.0 && fired == 0
+    });
+}
+
+fn ids_and_tokens_grow() {
+    let server = builder().start();
+    let mut client = server.raw();
+    let mut last = ((0, 0), 0);
+    for step in [
+        0,
+        -HOUR,
+        -24 * HOUR,
+        25 * HOUR,
+        -1000,
+        -1000,
+        2000,
+        HOUR,
+        -HOUR,
+    ] {
+        step_clock(step);
+        for _ in 0..2 {
+            client.run("DQ.ADD q * x");
+            let before = time_ms(&mut client);
+            client.begin("DQ.POP q TTR 5000");
+            let job = client.delivery();
+            let lease = before + 5000..=time_ms(&mut client) + 5001;
+            assert!(lease.contains(&job.deadline), "{job:?}, not in {lease:?}");
+            let (ms, seq) = job.id.split_once('-').expect("<unix-ms>-<seq>");
+            let id: (u64, u64) = (ms.parse().expect("digits"), seq.parse().expect("digits"));
+            let now = (id, token(&job));
+            assert!(
+                now.0 > last.0 && now.1 > last.1,
+                "{now:?} after {last:?}, step {step}"
+            );
+            last = now;
+            client.says(&format!("DQ.ACK q {}", job.id), "1");
+        }
+    }
+}
+
+fn tokens_grow_over_a_restart() {
+    let mut server = builder().aof().start();
+    let mut client = server.raw();
+    step_clock(HOUR);
+    client.run("DQ.ADD q a x AT 0");
+    client.begin("DQ.POP q");
+    let before = client.delivery();
+    client.says(
+        &format!("DQ.NACK q a TOKEN {} SILENT", before.token),
+        "'ready'",
+    );
+    server.stop();
+    step_clock(-2 * HOUR);
+    server.restart();
+    let mut client = server.raw();
+    client.begin("DQ.POP q");
+    let after = client.delivery();
+    assert!(token(&after) > token(&before), "{after:?} after {before:?}");
+}
