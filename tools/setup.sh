@@ -1,7 +1,7 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
 #   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node go java rust
-#   beanstalkd prometheus source fuzz valgrind
+#   beanstalkd prometheus source fuzz valgrind uml
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -78,6 +78,8 @@ has_fuzz() { # a nightly compiler, cargo-fuzz (here or in target/tools), and C++
 
 has_valgrind() { command -v valgrind >/dev/null; }
 
+has_uml() { command -v linux.uml >/dev/null; } # a kernel that is a process, whose clock can be set
+
 # --- how to get it
 
 manager() {
@@ -98,6 +100,7 @@ packages() { # need -> packages
         apt-get:source) echo dpkg-dev make debian-archive-keyring ;;
         apt-get:fuzz) command -v c++ >/dev/null || echo g++ ;;
         dnf:fuzz) command -v c++ >/dev/null || echo gcc-c++ ;;
+        apt-get:uml) echo user-mode-linux ;;
         apt-get:valgrind | dnf:valgrind | pacman:valgrind) echo valgrind ;;
         apt-get:fetch | apt-get:python) echo python3 python3-venv ca-certificates ;;
         apt-get:node) # NodeSource's package has npm in it, and bears no other
@@ -146,6 +149,7 @@ by_hand() { # need -> what to get where no package manager helps
         source) echo "Debian or Ubuntu, with dpkg-dev and make" ;;
         fuzz) echo "a nightly toolchain (rustup toolchain install nightly), cargo-fuzz, a C++ compiler" ;;
         valgrind) echo "valgrind" ;;
+        uml) echo "user-mode-linux, as on Debian: its program linux.uml" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
     esac
 }
