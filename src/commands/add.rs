@@ -1,12 +1,13 @@
 //! DQ.ADD key id|* payload [NX | XX | REPLACE] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
 //! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms]
 
-use super::change_or_create;
-use super::parse::{at_least, natural_u32, positive_millis, priority, Options};
+use super::change_or_create_open;
+use super::parse::{at_least, natural_u32, positive_millis, priority, wrong_arity, Options};
 use crate::queue::add::{Add, Condition};
 use crate::server::clock::with_mint;
 use crate::server::config;
 use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::keyspace::OpenKey;
 
 const CONDITIONS: [&str; 3] = ["NX", "XX", "REPLACE"];
 const INSTANTS: [&str; 2] = ["DELAY", "AT"];
@@ -16,7 +17,14 @@ const WORDS: [&str; 10] = [
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
-    let id = args.get(2).unwrap_or_default();
+    let (Some(key), Some(id)) = (args.raw(1), args.get(2)) else {
+        return Err(wrong_arity(args));
+    };
+    // Before the options are read, so that what the index holds of the id comes from memory meanwhile.
+    let mut key = OpenKey::open(ctx, key);
+    if let Some(queue) = key.as_mut().ok().and_then(OpenKey::queue) {
+        queue.prefetch_id(id);
+    }
     let mut ladder = None;
     let mut add = Add::new((id != b"*").then_some(id), args.get(3).unwrap_or_default());
     add.server_ttr_ms = config::default_ttr_ms();
@@ -38,7 +46,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     options.only_one_of(&INSTANTS)?;
     add.backoff_ms = ladder.as_deref();
 
-    let added = change_or_create(ctx, args, |queue, now, effects| {
+    let added = change_or_create_open(ctx, key?, |queue, now, effects| {
         with_mint(|mint| queue.add(&add, now, mint, effects))
     })??;
     match added {

@@ -72,7 +72,14 @@ fn change_or_create<T>(
     let Some(key) = args.raw(1) else {
         return Err(parse::wrong_arity(args));
     };
-    let mut open = OpenKey::open(ctx, key)?;
+    change_or_create_open(ctx, OpenKey::open(ctx, key)?, change)
+}
+
+fn change_or_create_open<T>(
+    ctx: Ctx<'_>,
+    mut open: OpenKey<'_>,
+    change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
+) -> Result<T, Refusal> {
     let now = clock::now();
     with_command_effects(ctx, |effects| {
         if let Some(value) = open.value() {

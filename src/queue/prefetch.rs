@@ -8,22 +8,25 @@
 
 use super::schedule::Standing;
 use super::skiplist::Way;
-use super::store::Id;
 use super::Queue;
 
 /// Fewer jobs are in the processor's cache anyway. Tests go this way with any.
 const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
 
 impl Queue {
-    /// For a job about to be added: the index's part, and the way to the place in the schedule.
-    pub(super) fn prefetch_added(&self, id: Option<Id<'_>>, at: Standing) -> Option<Way<u64>> {
+    /// For a job about to be added, as soon as its id is known: the index's part.
+    pub fn prefetch_id(&self, id: &[u8]) {
+        if self.jobs.len() >= MANY {
+            self.jobs.prefetch_index(self.jobs.hashed(id));
+        }
+    }
+
+    /// As soon as its due is known: the way to its place in the schedule.
+    pub(super) fn prefetch_place(&self, at: Standing) -> Option<Way<u64>> {
         if self.jobs.len() < MANY {
             return None;
         }
-        id.inspect(|&id| self.jobs.prefetch_shard(id));
-        let way = self.schedule.approach(at);
-        id.inspect(|&id| self.jobs.prefetch_index(id));
-        way
+        self.schedule.approach(at)
     }
 
     /// For the deliveries that follow one: the next job, and the way to the one behind it.

@@ -107,6 +107,12 @@ fn wrong_types() {
         for line in more {
             p.unseen(line, WRONGTYPE);
         }
+        // What cannot be read comes first.
+        p.unseen("DQ.ADD q a x SOON", "-ERR syntax error");
+        p.unseen(
+            "DQ.ADD q a x TTR 0",
+            "-ERR value is not an integer or out of range",
+        );
         p.run("DEL q");
     }
     // And ours is of no other type.
