@@ -92,7 +92,7 @@ impl Queue {
         check_terms(&add.terms(&self.settings, &self.settings.backoff_ms))?;
         let priority = add.priority;
         let id = add.id.map(|id| self.jobs.hashed(id));
-        let way = self.prefetch_place(Standing { priority, due });
+        let way = self.prefetch_added(id, Standing { priority, due });
         if self.settings.max_len != 0 {
             self.settle(now, SETTLE_BUDGET, out);
         }

@@ -8,25 +8,28 @@
 
 use super::schedule::Standing;
 use super::skiplist::Way;
+use super::store::Id;
 use super::Queue;
 
 /// Fewer jobs are in the processor's cache anyway. Tests go this way with any.
 const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
 
 impl Queue {
-    /// For a job about to be added, as soon as its id is known: the index's part.
+    /// For a job about to be added, as soon as its id is known.
     pub fn prefetch_id(&self, id: &[u8]) {
         if self.jobs.len() >= MANY {
-            self.jobs.prefetch_index(self.jobs.hashed(id));
+            self.jobs.prefetch_shard(self.jobs.hashed(id));
         }
     }
 
-    /// As soon as its due is known: the way to its place in the schedule.
-    pub(super) fn prefetch_place(&self, at: Standing) -> Option<Way<u64>> {
+    /// As soon as its due is known: the way to its place in the schedule, and the index's part.
+    pub(super) fn prefetch_added(&self, id: Option<Id<'_>>, at: Standing) -> Option<Way<u64>> {
         if self.jobs.len() < MANY {
             return None;
         }
-        self.schedule.approach(at)
+        let way = self.schedule.approach(at);
+        id.inspect(|&id| self.jobs.prefetch_index(id));
+        way
     }
 
     /// For the deliveries that follow one: the next job, and the way to the one behind it.

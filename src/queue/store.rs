@@ -98,9 +98,14 @@ impl Store {
             .find(id.hash, |handle| self.job(handle).id() == id.bytes)
     }
 
-    /// Has on its way what a search for the id, or an insert, reads of the index.
+    /// Has the index's memory on its way, in two steps, of which the second reads what the first
+    /// has asked for.
+    pub fn prefetch_shard(&self, id: Id<'_>) {
+        self.table.prefetch_shard(id.hash);
+    }
+
     pub fn prefetch_index(&self, id: Id<'_>) {
-        self.table.prefetch(id.hash);
+        self.table.prefetch_slots(id.hash);
     }
 
     /// The same for a job, as far as most are long.

@@ -1,11 +1,17 @@
 //! Having a part of the index on its way from memory before it is needed.
 
 use super::{guess, rank_of, slot, IdTable, WINDOW};
-use crate::prefetch::prefetch_all;
+use crate::prefetch::{prefetch, prefetch_all};
 
 impl IdTable {
+    /// Has on its way what [`IdTable::prefetch_slots`] reads.
+    pub fn prefetch_shard(&self, hash: u64) {
+        let shard = self.shard(self.leaf(rank_of(hash)).index());
+        shard.into_iter().for_each(prefetch);
+    }
+
     /// Has on their way the slots that a search for this hash, or an insert, looks at or moves.
-    pub fn prefetch(&self, hash: u64) {
+    pub fn prefetch_slots(&self, hash: u64) {
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
         if let Some(slots) = self.shard(leaf.index()) {
