@@ -179,7 +179,7 @@ fn a_crowd_of_dead_jobs_is_kicked_in_steps() {
     for number in 0..2500 {
         pipe.cmd("DQ.ADD").arg("q").arg(number).arg("x").ignore();
     }
-    pipe.exec(client.connection()).expect("jobs");
+    pipe.exec(&mut client).expect("jobs");
     cmd!(client, "DQ.POP", "q", "COUNT", 2500);
     wait_until("all are dead", PATIENCE, || {
         count(&mut client, "DEAD") == 2500

@@ -291,7 +291,7 @@ fn a_thousand_queues_cost_no_more_than_a_bounded_number_of_questions() {
             .arg("x")
             .ignore();
     }
-    pipe.exec(client.connection()).expect("a thousand queues");
+    pipe.exec(&mut client).expect("a thousand queues");
     let monitor = Monitor::of(&server);
     monitor.wait_for("queues 1000");
     cmd!(client, "CONFIG", "RESETSTAT");

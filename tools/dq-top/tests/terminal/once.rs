@@ -89,7 +89,7 @@ fn more_queues_than_are_asked_for_at_once() {
             .arg("x")
             .ignore();
     }
-    pipe.exec(server.connect().connection()).expect("queues");
+    pipe.exec(&mut server.connect()).expect("queues");
     let table = table(address(&server), &[]);
     assert_eq!(table.len(), 451);
     assert!(table[1..].iter().all(|line| line[2] == "1"));
