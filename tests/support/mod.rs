@@ -39,7 +39,7 @@ pub use server::Server;
 pub use socket::Socket;
 
 /// How long a test waits for what must come: long enough for a busy machine, finite all the same.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls until `condition` holds; panics with `what` when `deadline` has passed.
 #[track_caller]
