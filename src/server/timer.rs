@@ -24,6 +24,14 @@ const LONGEST_PERIOD_MS: u64 = 60_000;
 /// After the clock was set: until then every server has seen that it was.
 const SETTLED_MS: u64 = 2;
 
+/// What the timerfd has to tell when it is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    InstantHasCome,
+    ClockSet,
+    Nothing,
+}
+
 struct Timer {
     /// A context of the module's own, to create timers with and nothing else.
     ctx: Cell<*mut raw::RedisModuleCtx>,
@@ -139,17 +147,18 @@ pub fn figures() -> (u64, u64) {
 /// Called by the event loop: without a context, so nothing is done but to ask for one.
 unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
     guarded("the event loop's callback", (), || {
-        let clock_was_set = wakeup::drain(fd);
-        TIMER.with(|timer| {
-            if clock_was_set {
-                settle(timer);
-            } else if timer.settling.replace(false) {
+        let told = wakeup::drain(fd);
+        TIMER.with(|timer| match told {
+            // A client served before, in the same turn of the event loop, has set it anew: it will tell.
+            Told::Nothing => {}
+            Told::ClockSet => settle(timer),
+            Told::InstantHasCome if timer.settling.replace(false) => {
                 timer.armed_for.set(u64::MAX);
                 wakeup::watch_clock(timer.fd.get());
                 look_in(timer, 0);
-            } else if !timer.looking.get() {
-                look_in(timer, 0);
             }
+            Told::InstantHasCome if timer.looking.get() => {}
+            Told::InstantHasCome => look_in(timer, 0),
         });
     });
 }
@@ -174,6 +183,7 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
 #[cfg(target_os = "linux")]
 mod wakeup {
     use super::ffi::{api, OK};
+    use super::Told;
     use crate::queue::job::INSTANT_MAX;
     use redis_module::raw;
     use std::ffi::{c_int, c_void};
@@ -252,12 +262,15 @@ mod wakeup {
         unsafe { libc::timerfd_settime(fd, flags, &at, null_mut()) }
     }
 
-    /// Whether the clock was set.
-    pub fn drain(fd: c_int) -> bool {
+    pub fn drain(fd: c_int) -> Told {
         let mut count = 0u64;
         // SAFETY: reads eight bytes into eight bytes, without blocking.
         let read = unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
-        read < 0 && is(libc::ECANCELED)
+        match read {
+            0.. => Told::InstantHasCome,
+            _ if is(libc::ECANCELED) => Told::ClockSet,
+            _ => Told::Nothing,
+        }
     }
 
     /// The last system call's error.
@@ -268,6 +281,7 @@ mod wakeup {
 
 #[cfg(not(target_os = "linux"))]
 mod wakeup {
+    use super::Told;
     use std::ffi::{c_int, c_void};
 
     pub type OnReadable = unsafe extern "C" fn(c_int, *mut c_void, c_int);
@@ -284,7 +298,7 @@ mod wakeup {
 
     pub fn set_in(_fd: c_int, _ms: u64) {}
 
-    pub fn drain(_fd: c_int) -> bool {
-        false
+    pub fn drain(_fd: c_int) -> Told {
+        Told::Nothing
     }
 }
