@@ -127,7 +127,7 @@ const NOWHERE: Path = [Step { node: NIL, at: 0 }; MAX_UPPERS];
 /// after all (in a forged dump) make two entries one.
 type Tie = (u64, u32);
 
-/// An ordered multiset of (key, handle).
+/// Entries (key, handle) in order. A handle stands here once at most.
 #[derive(Clone)]
 pub struct Skiplist<K: Key> {
     bottom: Level<K, u32>,
@@ -175,7 +175,7 @@ impl<K: Key> Skiplist<K> {
         Some((*node.keys().last()?, *node.values().last()?))
     }
 
-    /// Adds an entry. `tie` must know every handle of the list and the new one.
+    /// Adds an entry, whose handle is not there. `tie` must know every handle of the list and the new one.
     pub fn insert(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) {
         self.insert_by(None, key, handle, tie);
     }

@@ -189,16 +189,7 @@ impl<K: Key> Node<K, u32> {
         let passed = 16 * chunks.position(|handles| handles.contains(&handle))?;
         let mut rest = self.values()[passed..].iter();
         let at = passed + rest.position(|h| *h == handle)?;
-        if self.keys()[at] == key {
-            return Some(at);
-        }
-        // The same handle under another key.
-        let at = rank(self.keys(), |k| *k < key);
-        let equals = rank(&self.keys()[at..], |k| *k == key);
-        self.values()[at..at + equals]
-            .iter()
-            .position(|h| *h == handle)
-            .map(|n| at + n)
+        (self.keys()[at] == key).then_some(at)
     }
 
     pub(super) fn pop_first(&mut self) -> (K, u32) {
