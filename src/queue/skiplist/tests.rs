@@ -477,3 +477,17 @@ fn equal_ties_do_not_make_two_entries_one() {
     }
     assert_eq!(list.len(), 0);
 }
+
+#[test]
+fn a_way_is_no_way_through_what_came_after_the_list_was_empty() {
+    let tie = u64::from;
+    let mut list = Skiplist::new();
+    (0..100).for_each(|n| list.insert(10 * u64::from(n), n, tie));
+    let way = list.approach(905);
+    while list.pop_first().is_some() {}
+    // As many changes as before.
+    (0..100).for_each(|n| list.insert(1000 + u64::from(n), n, tie));
+    list.insert_by(Some(&way), 905, 100, tie);
+    list.check_invariants(tie).unwrap();
+    assert_eq!(list.first(), Some((905, 100)));
+}
