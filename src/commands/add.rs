@@ -1,8 +1,8 @@
 //! DQ.ADD key id|* payload [NX | XX | REPLACE] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
 //! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms]
 
-use super::change_or_create_open;
-use super::parse::{at_least, natural_u32, positive_millis, priority, wrong_arity, Options};
+use super::parse::{at_least, natural_u32, positive_millis, priority, Options};
+use super::{change_or_create_open, open};
 use crate::queue::add::{Add, Condition};
 use crate::server::clock::with_mint;
 use crate::server::config;
@@ -17,11 +17,9 @@ const WORDS: [&str; 10] = [
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
-    let (Some(key), Some(id)) = (args.raw(1), args.get(2)) else {
-        return Err(wrong_arity(args));
-    };
+    let id = args.get(2).unwrap_or_default();
     // Before the options are read, so that what the index holds of the id comes from memory meanwhile.
-    let mut key = OpenKey::open(ctx, key);
+    let mut key = open(ctx, args);
     if let Some(queue) = key.as_mut().ok().and_then(OpenKey::queue) {
         queue.prefetch_id(id);
     }

@@ -1,12 +1,13 @@
 //! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms] [NOACK]
 
 use super::parse::{out_of_range, positive, positive_millis, syntax_error, wrong_arity};
-use super::{change_named, reply_delivery};
+use super::{change_open, reply_delivery};
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
 use crate::server::clock::{now, with_mint};
 use crate::server::command_info::{tell_key_at, Access};
 use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::keyspace::OpenKey;
 use crate::server::waiters::{self, Handover, Wish};
 use std::ops::Range;
 
@@ -46,7 +47,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     waiters::block(ctx, keys, &names, layout.wish, until);
     for &key in keys {
         // Now that somebody waits, the timer has to know when there is something to hand over.
-        change_named(ctx, key, |_, _, _| ())?;
+        change_open(ctx, OpenKey::open(ctx, key)?, |_, _, _| ())?;
     }
     Ok(())
 }
@@ -140,7 +141,7 @@ fn pop_at_once(
     };
     let many = wish.count.is_some();
     let mut delivered = 0;
-    change_named(ctx, key, |queue, now, effects| {
+    change_open(ctx, OpenKey::open(ctx, key)?, |queue, now, effects| {
         with_mint(|mint| {
             queue.pop(&pop, now, mint, effects, |job| {
                 if delivered == 0 && many {

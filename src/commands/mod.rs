@@ -26,30 +26,33 @@ use crate::queue::deliver::Delivery;
 use crate::queue::effect::Effects;
 use crate::queue::Queue;
 use crate::server::clock;
-use crate::server::ffi::{Args, Ctx, RawString, Refusal};
+use crate::server::ffi::{Args, Ctx, Refusal};
 use crate::server::keyspace::OpenKey;
 use crate::server::propagate::with_command_effects;
 use crate::server::value;
 
-/// Changes the queue under the command's key, which is its first argument; `None` where there is no
-/// such key.
+/// Opens the command's key, which is its first argument.
+fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
+    match args.raw(1) {
+        Some(key) => OpenKey::open(ctx, key),
+        None => Err(parse::wrong_arity(args)),
+    }
+}
+
+/// Changes the queue under the command's key; `None` where there is no such key.
 fn change<T>(
     ctx: Ctx<'_>,
     args: Args<'_>,
     change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
 ) -> Result<Option<T>, Refusal> {
-    match args.raw(1) {
-        Some(key) => change_named(ctx, key, change),
-        None => Err(parse::wrong_arity(args)),
-    }
+    change_open(ctx, open(ctx, args)?, change)
 }
 
-fn change_named<T>(
+fn change_open<T>(
     ctx: Ctx<'_>,
-    key: RawString,
+    mut open: OpenKey<'_>,
     change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
 ) -> Result<Option<T>, Refusal> {
-    let mut open = OpenKey::open(ctx, key)?;
     let now = clock::now();
     with_command_effects(ctx, |effects| {
         let Some(value) = open.value() else {
@@ -69,10 +72,7 @@ fn change_or_create<T>(
     args: Args<'_>,
     change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
 ) -> Result<T, Refusal> {
-    let Some(key) = args.raw(1) else {
-        return Err(parse::wrong_arity(args));
-    };
-    change_or_create_open(ctx, OpenKey::open(ctx, key)?, change)
+    change_or_create_open(ctx, open(ctx, args)?, change)
 }
 
 fn change_or_create_open<T>(
@@ -107,10 +107,7 @@ fn look(
 ) -> Result<(), Refusal> {
     /// What is past before a look is at most what fell due since the timer fired.
     const SETTLE_BUDGET: usize = 1000;
-    let Some(key) = args.raw(1) else {
-        return Err(parse::wrong_arity(args));
-    };
-    let mut open = OpenKey::open(ctx, key)?;
+    let mut open = open(ctx, args)?;
     let now = clock::now();
     let next_event = open.queue().and_then(|queue| queue.next_event());
     let is_past = next_event.is_some_and(|instant| instant <= now.ms());

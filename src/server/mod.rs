@@ -20,3 +20,4 @@ pub mod propagate;
 pub mod timer;
 pub mod value;
 pub mod waiters;
+mod wakeup;

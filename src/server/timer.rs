@@ -12,6 +12,7 @@
 //! a moment later, as Valkey 9.1 goes on with the old time for a millisecond.
 
 use super::ffi::{self, api, guarded};
+use super::wakeup::{self, Told};
 use super::{attention, clock};
 use redis_module::raw;
 use std::cell::Cell;
@@ -23,14 +24,6 @@ const LONGEST_PERIOD_MS: u64 = 60_000;
 
 /// After the clock was set: until then every server has seen that it was.
 const SETTLED_MS: u64 = 2;
-
-/// What the timerfd has to tell when it is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    InstantHasCome,
-    ClockSet,
-    Nothing,
-}
 
 struct Timer {
     /// A context of the module's own, to create timers with and nothing else.
@@ -178,127 +171,4 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
         // SAFETY: the server passed the context to this callback.
         attention::look(unsafe { ffi::Ctx::new(ctx) });
     });
-}
-
-#[cfg(target_os = "linux")]
-mod wakeup {
-    use super::ffi::{api, OK};
-    use super::Told;
-    use crate::queue::job::INSTANT_MAX;
-    use redis_module::raw;
-    use std::ffi::{c_int, c_void};
-    use std::ptr::null_mut;
-
-    pub type OnReadable = unsafe extern "C" fn(c_int, *mut c_void, c_int);
-
-    /// A timerfd in the server's event loop, or -1.
-    pub fn open(on_readable: OnReadable) -> c_int {
-        // SAFETY: plain system calls; the event loop keeps the callback, which is static.
-        unsafe {
-            let add = raw::RedisModule_EventLoopAdd;
-            if add.is_none() {
-                return -1;
-            }
-            let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
-            let fd = libc::timerfd_create(libc::CLOCK_REALTIME, flags);
-            if fd < 0 {
-                return -1;
-            }
-            let readable = raw::REDISMODULE_EVENTLOOP_READABLE as c_int;
-            let added = api!(
-                RedisModule_EventLoopAdd,
-                fd,
-                readable,
-                Some(on_readable),
-                null_mut()
-            );
-            if added != OK {
-                libc::close(fd);
-                return -1;
-            }
-            watch_clock(fd);
-            fd
-        }
-    }
-
-    /// It is set to the last of all instants, to tell of the clock being set.
-    pub fn watch_clock(fd: c_int) {
-        set(fd, INSTANT_MAX);
-    }
-
-    /// At that unix-ms, also where the clock is set until then; and at once when it is set. Whether it
-    /// was set since the last time, and nobody has read so.
-    pub fn set(fd: c_int, instant: u64) -> bool {
-        let done = set_to(
-            fd,
-            instant,
-            libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET,
-        );
-        if done < 0 && is(libc::EINVAL) {
-            // Not every kernel knows that flag (gVisor's does not).
-            set_to(fd, instant, libc::TFD_TIMER_ABSTIME);
-            return false;
-        }
-        done < 0 && is(libc::ECANCELED)
-    }
-
-    /// So many ms from now, whatever the clock says.
-    pub fn set_in(fd: c_int, ms: u64) {
-        set_to(fd, ms, 0);
-    }
-
-    fn set_to(fd: c_int, ms: u64, flags: c_int) -> c_int {
-        let at = libc::itimerspec {
-            it_interval: libc::timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-            it_value: libc::timespec {
-                tv_sec: (ms / 1000) as libc::time_t,
-                tv_nsec: (ms % 1000 * 1_000_000) as libc::c_long,
-            },
-        };
-        // SAFETY: the descriptor is ours, the struct is complete.
-        unsafe { libc::timerfd_settime(fd, flags, &at, null_mut()) }
-    }
-
-    pub fn drain(fd: c_int) -> Told {
-        let mut count = 0u64;
-        // SAFETY: reads eight bytes into eight bytes, without blocking.
-        let read = unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
-        match read {
-            0.. => Told::InstantHasCome,
-            _ if is(libc::ECANCELED) => Told::ClockSet,
-            _ => Told::Nothing,
-        }
-    }
-
-    /// The last system call's error.
-    fn is(error: c_int) -> bool {
-        std::io::Error::last_os_error().raw_os_error() == Some(error)
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod wakeup {
-    use super::Told;
-    use std::ffi::{c_int, c_void};
-
-    pub type OnReadable = unsafe extern "C" fn(c_int, *mut c_void, c_int);
-
-    pub fn open(_on_readable: OnReadable) -> c_int {
-        -1
-    }
-
-    pub fn watch_clock(_fd: c_int) {}
-
-    pub fn set(_fd: c_int, _instant: u64) -> bool {
-        false
-    }
-
-    pub fn set_in(_fd: c_int, _ms: u64) {}
-
-    pub fn drain(_fd: c_int) -> Told {
-        Told::Nothing
-    }
 }

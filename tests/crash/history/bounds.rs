@@ -2,19 +2,13 @@
 //! taken where it was; with NX and DEDUPE only where the id can have been in use or remembered, and never
 //! taken where it was.
 
-use std::collections::HashMap;
-
 use super::check::{Rule, Verdict};
 use super::presence::{is_live, may_be_there};
 use super::story::{Stories, Story};
 use super::{Bounds, Entry, Taken, What};
 
 pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
-    let mut queues: HashMap<&str, Vec<&Story<'_>>> = HashMap::new();
-    for story in stories.jobs.values() {
-        queues.entry(&story.entry.queue).or_default().push(story);
-    }
-    for (queue, jobs) in queues {
+    for (queue, jobs) in stories.by_queue() {
         let bounds = stories.history.bounds.get(queue);
         let bounds = bounds.copied().unwrap_or_default();
         for story in jobs.iter().filter(|story| story.add.nx) {

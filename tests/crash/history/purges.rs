@@ -4,8 +4,6 @@
 //! answer. Where it does, the job is gone if the purge is about that state, and not touched if not; where
 //! it does not, the purge may have removed it.
 
-use std::collections::HashMap;
-
 use super::check::{Rule, Verdict};
 use super::leases::lease_end;
 use super::presence::{may_be_there, may_have_ended};
@@ -155,10 +153,7 @@ fn waits(story: &Story<'_>, nack: &Nack) -> (u64, u64) {
 }
 
 pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
-    let mut queues: HashMap<&str, Vec<&Story<'_>>> = HashMap::new();
-    for story in stories.jobs.values() {
-        queues.entry(&story.entry.queue).or_default().push(story);
-    }
+    let queues = stories.by_queue();
     for entry in &stories.history.entries {
         let What::Purge(purge) = &entry.what else {
             continue;

@@ -197,6 +197,14 @@ impl<'a> Stories<'a> {
         stories
     }
 
+    pub fn by_queue(&self) -> HashMap<&str, Vec<&Story<'a>>> {
+        let mut queues: HashMap<&str, Vec<&Story<'a>>> = HashMap::new();
+        for story in self.jobs.values() {
+            queues.entry(&story.entry.queue).or_default().push(story);
+        }
+        queues
+    }
+
     /// POPs and BPOPs of its queue without an answer that may have delivered it before that was over.
     pub fn may_be_taken_unheard(&self, story: &Story<'_>, at: &Entry) -> bool {
         let mut pops = self.unheard_pops(story);
