@@ -95,6 +95,7 @@ impl Queue {
         let way = self.prefetch_added(id, Standing { priority, due });
         if self.settings.max_len != 0 {
             self.settle(now, SETTLE_BUDGET, out);
+            self.settle_for_room(now, out);
         }
         let old = id.and_then(|id| self.find_settled(id, now, out));
         way.iter().for_each(|way| self.schedule.fetch(way));

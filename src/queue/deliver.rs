@@ -89,7 +89,11 @@ impl Queue {
         out: &mut Effects,
         deliver: impl FnMut(Delivery<'_>),
     ) -> u64 {
-        self.settle(now, SETTLE_BUDGET, out);
+        if self.settle(now, SETTLE_BUDGET, out) == 0 {
+            // No consumer is sent away for want of jobs whose leases are over, whatever else is past.
+            let asked = usize::try_from(pop.count).unwrap_or(usize::MAX);
+            self.end_overdue_leases(now, asked.max(SETTLE_BUDGET), out);
+        }
         if let Some(id) = pop.id {
             self.find_settled(self.jobs.hashed(id), now, out);
         }

@@ -45,9 +45,9 @@ impl Queue {
             (Some((_, handle)), _) if instant_of(lease) <= instant_of(expiry) => {
                 self.end_lease(handle, now, out);
             }
-            (_, Some((_, handle))) if self.is_ghost(handle) => self.free_ghost(handle),
-            (_, Some((_, handle))) => self.expire(handle, now, out),
-            _ => {}
+            _ => {
+                self.expire_first_overdue(now, out);
+            }
         }
         1
     }
@@ -91,6 +91,36 @@ impl Queue {
         }
     }
 
+    /// Ends at most so many of the leases that are over, though more may be past before them.
+    pub(super) fn end_overdue_leases(&mut self, now: Now, most: usize, out: &mut Effects) {
+        for _ in 0..most {
+            if !self.end_overdue_lease(now, out) {
+                break;
+            }
+        }
+    }
+
+    /// Where the queue is full by MAXLEN, carries out what may make room, though more may be past
+    /// before it.
+    pub(super) fn settle_for_room(&mut self, now: Now, out: &mut Effects) {
+        for _ in 0..SETTLE_BUDGET {
+            let is_full = self.live_len() as u64 >= self.settings.max_len;
+            let went_on = is_full
+                && (self.expire_first_overdue(now, out) || self.end_overdue_lease(now, out));
+            if !went_on {
+                break;
+            }
+        }
+    }
+
+    fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> bool {
+        let Some((_, handle)) = self.reserved.first().filter(|&(at, _)| at <= now.ms()) else {
+            return false;
+        };
+        self.end_lease(handle, now, out);
+        true
+    }
+
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) {
         let job = self.jobs.job(handle);
         let life = job.life();
@@ -118,6 +148,19 @@ impl Queue {
             remember: 0,
         };
         self.commit_job(handle, change, now, out);
+    }
+
+    fn expire_first_overdue(&mut self, now: Now, out: &mut Effects) -> bool {
+        let first = self.expiring.first();
+        let Some((_, handle)) = first.filter(|&(at, _)| at <= now.ms()) else {
+            return false;
+        };
+        if self.is_ghost(handle) {
+            self.free_ghost(handle);
+        } else {
+            self.expire(handle, now, out);
+        }
+        true
     }
 
     /// Whether a job's TTL is past, which nobody has carried out yet.

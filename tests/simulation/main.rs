@@ -21,6 +21,7 @@ mod op;
 mod rng;
 mod run;
 mod shapes;
+mod standstill;
 
 use generate::Shape;
 use run::{Run, Sabotage};
