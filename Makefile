@@ -18,8 +18,11 @@ TEST = DQ_MODULE='$(MODULE)' RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} $(CARGO)
 BUILT = $(CURDIR)/target/built
 
 # In a target folder of its own: in the other one each run would have the module built anew.
-BENCH = DQ_MODULE='$(MODULE)' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
+BENCH = DQ_MODULE='$(MODULE)' DQ_FLOOR='$(TARGET)/floor/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
 	$(CARGO) bench -q --no-default-features --bench bench --
+
+# Commands that do nothing, to compare with.
+FLOOR = CARGO_TARGET_DIR='$(TARGET)/floor' $(CARGO) build -q --release --manifest-path benches/floor/Cargo.toml
 
 # For packagers: DESTDIR is put before all paths that are written, and not into those that are told.
 PREFIX ?= /usr/local
@@ -145,6 +148,8 @@ lint: ## formatting and clippy; a warning is an error
 	$(TOP) clippy --all-targets -- -D warnings
 	$(CARGO) fmt --check --manifest-path tools/dq-import/Cargo.toml
 	CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) clippy --manifest-path tools/dq-import/Cargo.toml --all-targets -- -D warnings
+	$(CARGO) fmt --check --manifest-path benches/floor/Cargo.toml
+	CARGO_TARGET_DIR='$(TARGET)/floor' $(CARGO) clippy --manifest-path benches/floor/Cargo.toml -- -D warnings
 
 # --- Tests that take long, or servers built for them
 
@@ -195,11 +200,13 @@ bench: ## all figures: bench-core, then bench-opponents; ONLY="wake idle": some 
 bench-quick: ## less of it, in under two minutes
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
+	@$(FLOOR)
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --quick $(ONLY)
 
 bench-core: ## our goals, against a sorted set and scripts
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
+	@$(FLOOR)
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) $(ONLY)
 
 bench-opponents: ## dq, Celery, BullMQ, asynq, Redisson, beanstalkd; ONLY="adds celery", QUICK=1

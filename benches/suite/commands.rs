@@ -1,7 +1,7 @@
 //! What a command costs the server: into an empty queue, and one at a time.
 
 use super::bench::{Bench, PIPELINE};
-use super::jobs::{dq, members, zset, Scripts};
+use super::jobs::{dq, floor, members, zset, Scripts};
 use super::plan::Plan;
 use super::report::{Goal, Part, Row};
 use super::rounds::{Runs, Samples};
@@ -14,6 +14,7 @@ const BATCH: usize = 50;
 
 pub fn measure(plan: Plan) -> Part {
     let bench = &mut Bench::start(plan);
+    bench.host.load_floor();
     let adds = Samples::take(bench, plan.rounds, ADDING);
     let pairs = Samples::take(bench, plan.rounds, DELIVERING);
     let singles = Samples::take(bench, plan.rounds, ONE_AT_A_TIME);
@@ -28,7 +29,8 @@ pub fn measure(plan: Plan) -> Part {
              \x20 far: due in an hour to a day, at random (ZADD: such scores, the id as member, no payload). ready: no DELAY (ZADD:\n\
              \x20 rising scores). Pipeline {PIPELINE}: {ADDS} adds; {POPS} pops, then as many acks. Pipeline 1: {} commands.\n\
              \x20 script: EVALSHA of ZADD + HSET; ZPOPMIN, ZADD to a processing set, HGET; ZREM + HDEL. lean script: no hash, the\n\
-             \x20 payload in the member; ZPOPMIN, ZADD; ZREM. As fast as: within {:.0} %.\n",
+             \x20 payload in the member; ZPOPMIN, ZADD; ZREM. nothing: a module's commands of the same arguments and replies that\n\
+             \x20 open the key and do no more (benches/floor). As fast as: within {:.0} %.\n",
             super::jobs::ID_BYTES,
             super::jobs::PAYLOAD_BYTES,
             plan.rounds,
@@ -48,6 +50,9 @@ const ADDING: Runs<Bench, f64> = &[
     }),
     ("script far", |bench| add(bench, Scripts::add_far)),
     ("ping", |bench| add(bench, |_, out, _| ping(out))),
+    ("nothing far", |bench| {
+        add(bench, |_, out, n| floor::add_far(out, n))
+    }),
     ("add ready", |bench| {
         add(bench, |_, out, n| dq::add_ready(out, n))
     }),
@@ -77,6 +82,14 @@ fn adding(adds: &Samples<f64>) -> Vec<Row> {
         row("far", "script far", Goal::Better(4.5, 5.0)),
         row("far", "ping", Goal::AtMost(4.0, 3.3)),
         row("ready", "zadd ready", Goal::Told),
+        row("far", "nothing far", Goal::Told),
+        Row::paired(
+            "nothing, with DQ.ADD's arguments".to_owned(),
+            "ping",
+            "us",
+            Goal::Told,
+            (adds.of("nothing far"), adds.of("ping")),
+        ),
     ]
 }
 
@@ -98,6 +111,12 @@ const DELIVERING: Runs<Bench, Pair> = &[
         refill(bench, |_, out, n| members::add_ready(out, n));
         let pop = bench.cost(POPS, PIPELINE, Scripts::pop_member);
         (pop, bench.cost(POPS, PIPELINE, Scripts::ack_member))
+    }),
+    ("nothing", |bench| {
+        bench.host.flush();
+        let pop = bench.cost(POPS, PIPELINE, |_, out, n| floor::pop(out, n));
+        let ack = bench.cost(POPS, PIPELINE, |_, out, n| floor::ack(out, n));
+        (pop, ack)
     }),
     ("batch", |bench| {
         refill(bench, |_, out, n| dq::add_ready(out, n));
@@ -130,6 +149,14 @@ fn delivering(pairs: &Samples<Pair>) -> Vec<Row> {
         row("DQ.POP", "dq", "lean script", Goal::Told, |pair| pair.0),
         row("DQ.ACK", "dq", "lean script", Goal::Told, |pair| pair.1),
         row("DQ.POP + DQ.ACK", "dq", "script", Goal::Told, both),
+        row("DQ.POP + DQ.ACK", "dq", "nothing", Goal::Told, both),
+        row(
+            "nothing, with DQ.POP's and DQ.ACK's replies",
+            "nothing",
+            "lean script",
+            Goal::Told,
+            both,
+        ),
         row(&many, "batch", "dq", Goal::Told, both),
     ]
 }

@@ -12,6 +12,8 @@ use crate::support::{Builder, Server};
 pub struct Settings {
     pub cores: Option<Cores>,
     pub module: PathBuf,
+    /// The module whose commands do nothing.
+    pub floor: Option<PathBuf>,
 }
 
 pub static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -32,6 +34,18 @@ impl Host {
         let server = on_server_core(|| configure(builder).start());
         let admin = Connection::open(&server.folder().join("server.sock"));
         Host { server, admin }
+    }
+
+    /// Has the module loaded whose commands do nothing.
+    pub fn load_floor(&mut self) {
+        let settings = SETTINGS.get().expect("set by main");
+        let floor = settings.floor.as_ref().expect("DQ_FLOOR: see the Makefile");
+        let reply = self.call(&[b"MODULE", b"LOAD", floor.as_os_str().as_encoded_bytes()]);
+        assert!(
+            reply.starts_with(b"+OK") || reply == b"OK",
+            "{}",
+            String::from_utf8_lossy(&reply)
+        );
     }
 
     pub fn connect(&self) -> Connection {

@@ -67,11 +67,15 @@ pub mod dq {
     use super::*;
 
     pub fn add_far(out: &mut Vec<u8>, number: usize) {
+        add_far_by(out, b"DQ.ADD", number);
+    }
+
+    pub fn add_far_by(out: &mut Vec<u8>, command: &[u8], number: usize) {
         let delay = Decimal::of(far_delay_ms(number));
         let (id, payload) = (id(number), payload(number));
         encode(
             out,
-            &[b"DQ.ADD", b"dq", &id, payload, b"DELAY", delay.bytes()],
+            &[command, b"dq", &id, payload, b"DELAY", delay.bytes()],
         );
     }
 
@@ -104,6 +108,23 @@ pub mod dq {
 
     pub fn delete(out: &mut Vec<u8>, key: &[u8], numbers: (usize, usize)) {
         on_many(out, &[b"DQ.DEL", key], numbers);
+    }
+}
+
+/// Commands of the same arguments and replies that do nothing: see benches/floor.
+pub mod floor {
+    use super::*;
+
+    pub fn add_far(out: &mut Vec<u8>, number: usize) {
+        dq::add_far_by(out, b"FLOOR.ADD", number);
+    }
+
+    pub fn pop(out: &mut Vec<u8>, _number: usize) {
+        encode(out, &[b"FLOOR.POP", b"dq"]);
+    }
+
+    pub fn ack(out: &mut Vec<u8>, number: usize) {
+        encode(out, &[b"FLOOR.ACK", b"dq", &id(number)]);
     }
 }
 

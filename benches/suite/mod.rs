@@ -105,6 +105,7 @@ fn measure(wanted: &Wanted) -> ExitCode {
     let settings = Settings {
         cores,
         module: scratch.copy(&module),
+        floor: env::var_os("DQ_FLOOR").map(|path| scratch.copy(Path::new(&path))),
     };
     assert!(SETTINGS.set(settings).is_ok(), "set once");
     if let Some(cores) = cores {

@@ -23,7 +23,7 @@ impl Scratch {
 
     /// A copy, so that a build meanwhile does not change what is measured.
     pub fn copy(&self, file: &Path) -> PathBuf {
-        let copy = self.folder.join("module.so");
+        let copy = self.folder.join(file.file_name().expect("a file"));
         fs::copy(file, &copy).expect("the module can be copied");
         copy
     }

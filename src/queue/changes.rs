@@ -313,6 +313,7 @@ impl Queue {
         self.insert(&job, self.jobs.hashed(job.id), None);
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>, way: Option<&Way<u64>>) {
         debug_assert!(id == self.jobs.hashed(job.id));
         let at = Position {
@@ -367,6 +368,7 @@ impl Queue {
     }
 
     /// Records what was decided about a job, and carries it out.
+    #[inline]
     pub(super) fn commit_job(
         &mut self,
         handle: Handle,
@@ -391,6 +393,7 @@ impl Queue {
         self.change(handle, change);
     }
 
+    #[inline]
     fn change(&mut self, handle: Handle, change: Change) {
         if let Change::Removed { remember, .. } = change {
             if remember != 0 {
@@ -421,6 +424,7 @@ impl Queue {
     }
 
     /// Puts a job into the lists that its position names.
+    #[inline]
     fn link(&mut self, handle: Handle, at: Position, way: Option<&Way<u64>>) {
         for ghosts in &mut self.ghosts {
             ghosts.linked(handle);
@@ -441,6 +445,7 @@ impl Queue {
     }
 
     /// Takes a job out of the lists that its position names.
+    #[inline]
     fn unlink(&mut self, handle: Handle, at: Position) {
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();

@@ -18,6 +18,7 @@ const SETTLE_BUDGET_OF_ID: usize = 100;
 impl Queue {
     /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
     /// budget is left: none left means that there may be more.
+    #[inline]
     pub fn settle(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let mut left = budget;
         while left > 0 && self.next_event().is_some_and(|at| at <= now.ms()) {

@@ -165,11 +165,13 @@ impl<K: Key> Skiplist<K> {
         self.len == 0
     }
 
+    #[inline]
     pub fn first(&self) -> Option<(K, u32)> {
         let node = self.bottom.get(self.bottom.first)?;
         Some((*node.keys().first()?, *node.values().first()?))
     }
 
+    #[inline]
     pub fn last(&self) -> Option<(K, u32)> {
         let node = self.bottom.get(self.bottom.last)?;
         Some((*node.keys().last()?, *node.values().last()?))
@@ -181,6 +183,7 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// The same, where the way may be known from [`Skiplist::approach`].
+    #[inline]
     pub fn insert_by(
         &mut self,
         way: Option<&Way<K>>,
@@ -211,6 +214,7 @@ impl<K: Key> Skiplist<K> {
         self.insert_at(&path, (leaf, at), key, handle, tie);
     }
 
+    #[inline]
     fn insert_at(
         &mut self,
         path: &Path,
@@ -246,6 +250,7 @@ impl<K: Key> Skiplist<K> {
         true
     }
 
+    #[inline]
     pub fn pop_first(&mut self) -> Option<(K, u32)> {
         let leaf = self.bottom.first;
         let node = self.bottom.get_mut(leaf)?;

@@ -87,6 +87,7 @@ impl<K: Key, V: Copy> Node<K, V> {
         (0..=end).fold(floor(last), |least, at| least.min(floor(at)))
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, at: usize, key: K, value: V) {
         debug_assert!(self.len() < NODE);
         self.in_turn = if at == self.turn as usize {
@@ -192,6 +193,7 @@ impl<K: Key> Node<K, u32> {
         (self.keys()[at] == key).then_some(at)
     }
 
+    #[inline]
     pub(super) fn pop_first(&mut self) -> (K, u32) {
         let start = self.start as usize;
         self.start += 1;

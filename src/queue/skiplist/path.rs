@@ -52,6 +52,7 @@ impl<K: Key> Skiplist<K> {
         path
     }
 
+    #[inline]
     pub(super) fn path_to_end(&self) -> (Path, u32) {
         let mut path = NOWHERE;
         for (step, level) in path.iter_mut().zip(self.levels()) {
@@ -90,6 +91,7 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// An entry of that floor comes to the end of a path.
+    #[inline]
     pub(super) fn lengthen(&mut self, path: &Path, floor: K::Floor) {
         self.len += 1;
         let height = self.height();
@@ -101,6 +103,7 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// An entry of that floor has gone from below a link.
+    #[inline]
     pub(super) fn shorten(&mut self, depth: usize, step: Step, floor: K::Floor) {
         let link = self.link_mut(depth, step);
         link.span -= 1;
