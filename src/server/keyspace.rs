@@ -38,6 +38,8 @@ impl Value {
     }
 }
 
+const EMPTY: c_int = raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
+
 pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// A key opened for writing, which holds a queue or nothing. Closed when dropped.
@@ -75,17 +77,14 @@ impl<'a> OpenKey<'a> {
             key,
             value: None,
         };
-        // SAFETY: an open key; the server answers for a null one as for an empty one.
-        let kind = unsafe { api!(RedisModule_KeyType, open.key) };
-        if kind == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
-            return Ok(open);
-        }
-        // SAFETY: as above; a value of our type is a `Value` that `value` has made.
+        // SAFETY: an open key; the server answers for a null one as for an empty one. A value of our
+        // type is a `Value` that `value` has made.
         unsafe {
-            if api!(RedisModule_ModuleTypeGetType, open.key) != value::data_type() {
+            if api!(RedisModule_ModuleTypeGetType, open.key) == value::data_type() {
+                open.value = NonNull::new(api!(RedisModule_ModuleTypeGetValue, open.key).cast());
+            } else if api!(RedisModule_KeyType, open.key) != EMPTY {
                 return Err(Refusal(WRONG_TYPE.into()));
             }
-            open.value = NonNull::new(api!(RedisModule_ModuleTypeGetValue, open.key).cast());
         }
         Ok(open)
     }
