@@ -107,6 +107,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn totals_of_two_queues_are_added_one_by_one() {
+        let lateness = |late_us: u64| {
+            let mut lateness = Lateness::default();
+            lateness.record(Now::from_us(1_000_000 + late_us), 1000);
+            lateness
+        };
+        let one = Totals {
+            added: 1,
+            delivered: 2,
+            acked: 3,
+            nacked: 4,
+            timed_out: 5,
+            died: 6,
+            deleted: 7,
+            expired: 8,
+            lateness: lateness(30),
+        };
+        let mut sum = Totals {
+            lateness: lateness(12),
+            ..one
+        };
+        sum.add(&one);
+        assert_eq!(sum.named().map(|(_, it)| it), [2, 4, 6, 8, 10, 12, 14, 16]);
+        let Lateness {
+            count,
+            sum_us,
+            max_us,
+            ..
+        } = sum.lateness;
+        assert_eq!((count, sum_us, max_us), (2, 42, 30));
+        let buckets: Vec<_> = sum.lateness.buckets().take(3).collect();
+        assert_eq!(buckets, [(Some(10), 0), (Some(20), 1), (Some(50), 2)]);
+    }
+
+    #[test]
     fn buckets_cover_everything_once() {
         assert!(LATENESS_BOUNDS_US.is_sorted());
         let mut lateness = Lateness::default();

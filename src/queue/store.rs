@@ -443,6 +443,8 @@ mod tests {
                 (life, SEQ_BITS)
             );
             assert_eq!(*store.job(job).terms(), terms(due as i32));
+            let is_rare = life != Life::default();
+            assert_eq!(store.rares.len(), usize::from(is_rare));
         }
         store.check_invariants().unwrap();
         store.remove(job);
@@ -468,12 +470,32 @@ mod tests {
             assert_eq!(*store.job(job).terms(), terms(n as i32));
             store.set_priority(job, -(n as i32));
         }
+        let leased = Life {
+            token: 1,
+            at: 2,
+            lease_ms: 3,
+            ..Life::default()
+        };
         for (n, &job) in jobs.iter().enumerate() {
             assert_eq!(*store.job(job).terms(), terms(-(n as i32)));
             assert_eq!(
                 (store.job(job).due(), store.job(job).life()),
                 (7, Life::default())
             );
+            let courses = [
+                (Place::Reserved, leased),
+                (Place::Scheduled, Life::default()),
+            ];
+            for (place, life) in courses {
+                let course = Course {
+                    place,
+                    due: 8,
+                    life,
+                };
+                store.set_course(job, course);
+                assert_eq!(store.job(job).course(), course);
+                assert_eq!(*store.job(job).terms(), terms(-(n as i32)));
+            }
             store.remove(job);
         }
         assert_eq!(store.terms.users(), 0);

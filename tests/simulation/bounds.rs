@@ -245,6 +245,70 @@ fn a_stored_job_must_not_contradict_itself() {
     is_bounded_by(SEQ_MAX, |n| stored(dead, 1, 1, Life { death: n, ..died }));
 }
 
+/// What two dumps may say of jobs' places in the orders of adding and of dying.
+fn stored(id: &'static [u8], place: Place, seq: u64, life: Life) -> Effect<'static> {
+    Effect::Stored {
+        id,
+        payload: b"",
+        seq,
+        due: 1,
+        place,
+        life,
+        terms: TERMS,
+    }
+}
+
+fn queue_of(effects: &[Effect<'_>]) -> Queue {
+    let mut queue = new_queue(1);
+    effects.iter().for_each(|it| queue.apply(it).unwrap());
+    queue
+}
+
+#[test]
+fn jobs_that_share_a_number_are_found() {
+    let (none, scheduled) = (Life::default(), Place::Scheduled);
+    let added = |a, b, c| {
+        let ids: [(&'static [u8], u64); 3] = [(b"a", a), (b"b", b), (b"c", c)];
+        let effects = ids.map(|(id, seq)| stored(id, scheduled, seq, none));
+        queue_of(&effects).has_distinct_numbers()
+    };
+    assert!(added(1, 2, 3) && added(3, 1, 2));
+    assert!(!added(1, 1, 2) && !added(2, 1, 2) && !added(2, 2, 2));
+    let died = |a, b| {
+        let life = |death| Life {
+            at: 5,
+            death,
+            ..none
+        };
+        let effects = [(&b"a"[..], 1, a), (&b"b"[..], 2, b)]
+            .map(|(id, seq, death)| stored(id, Place::Dead, seq, life(death)));
+        queue_of(&effects).has_distinct_numbers()
+    };
+    assert!(died(1, 2) && died(2, 1) && !died(2, 2));
+}
+
+/// A lease's end brings a job among others of its due: before those that were added later.
+#[test]
+fn the_digest_sees_the_order_of_adding_across_lists_and_not_the_numbers() {
+    let leased = Life {
+        token: 1,
+        at: 5,
+        lease_ms: 9,
+        ..Life::default()
+    };
+    let digest_of = |a, b, c| {
+        digest(&queue_of(&[
+            stored(b"a", Place::Scheduled, a, Life::default()),
+            stored(b"b", Place::Reserved, b, leased),
+            stored(b"c", Place::Reserved, c, leased),
+        ]))
+    };
+    assert_eq!(digest_of(1, 2, 3), digest_of(10, 20, 400));
+    assert_eq!(digest_of(3, 1, 2), digest_of(4, 1, 3));
+    let orders = [digest_of(1, 2, 3), digest_of(2, 1, 3), digest_of(3, 1, 2)];
+    assert!(orders[0] != orders[1] && orders[1] != orders[2] && orders[0] != orders[2]);
+}
+
 #[test]
 fn floors_pauses_and_memories_end_where_there_is_room_to_go_on() {
     let floors = |seq, death, token| Effect::Floors { seq, death, token };

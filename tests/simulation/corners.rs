@@ -217,3 +217,17 @@ fn a_snapshot_comes_in_chunks_of_a_few_kilobytes() {
     assert_eq!(long, 1);
     assert!(chunks.len() < all / 4000, "{} chunks", chunks.len());
 }
+
+#[test]
+fn remembered_ids_come_in_chunks_too() {
+    let mut queue = new_queue(1);
+    for number in 0..20_000u32 {
+        let id = &number.to_string().into_bytes();
+        queue.apply(&Effect::Remembered { id, until: NOW }).unwrap();
+    }
+    let mut chunks = Vec::new();
+    queue.snapshot(&mut |chunk| chunks.push(chunk.len()));
+    let all: usize = chunks.iter().sum();
+    assert!(chunks.iter().all(|&len| len < 4096 + 200));
+    assert!(chunks.len() < all / 4000 + 2, "{} chunks", chunks.len());
+}
