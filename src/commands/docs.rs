@@ -236,7 +236,7 @@ pub static COMMANDS: [About; 20] = [
     About {
         name: c"dq.peek",
         summary: c"Shows the first jobs of a state, in its own order.",
-        complexity: c"O(log N + M) with N jobs in the queue, M of them shown; with FROM or TO also those ready jobs that are passed over",
+        complexity: c"O(log N + M) with N jobs in the queue, M of them shown; with FROM also those ready jobs of other priorities than 0 that are passed over",
         tips: TIME_MATTERS,
         arity: -3,
         keys: Keys::First(Access::Read),

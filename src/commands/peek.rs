@@ -6,9 +6,6 @@ use crate::queue::job::INSTANT_MAX;
 use crate::queue::look::Peek;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
-/// More would stall the server; who wants more goes on with FROM.
-const COUNT_MAX: u64 = 10_000;
-
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let mut peek = Peek {
@@ -22,7 +19,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         match word {
             "FROM" => peek.from = millis(options.value()?)?,
             "TO" => peek.to = millis(options.value()?)?,
-            _ => peek.count = positive(options.value()?)?.min(COUNT_MAX),
+            _ => peek.count = positive(options.value()?)?,
         }
     }
     look(ctx, args, |queue, now| {

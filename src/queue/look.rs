@@ -98,9 +98,8 @@ impl Queue {
                     .for_each(show);
             }
             State::Ready => {
-                let within = |&h: &Handle| (from..=to).contains(&self.jobs.job(h).due());
-                let ready = self.schedule.by_rank(now.ms().min(to));
-                ready.filter(within).take(count).for_each(show);
+                let ready = self.schedule.by_rank(from..=now.ms().min(to));
+                ready.take(count).for_each(show);
             }
             State::Reserved => {
                 let reserved = self.reserved.iter_from(from);

@@ -185,14 +185,14 @@ impl Schedule {
         })
     }
 
-    /// Those that are due, in the order in which they will be served.
-    pub fn by_rank(&self, now_ms: u64) -> impl Iterator<Item = Handle> + '_ {
-        let plain = self.plain.iter().take_while(move |&(due, _)| due <= now_ms);
+    /// Those whose due is within the range, in the order in which they are served once they are due.
+    pub fn by_rank(&self, dues: RangeInclusive<u64>) -> impl Iterator<Item = Handle> + '_ {
+        let (from, to) = dues.into_inner();
+        let plain = self.plain.iter_from(from);
+        let plain = plain.take_while(move |&(due, _)| due <= to);
         let plain = plain.map(|(due, handle)| (ReadyKey { priority: 0, due }, handle));
-        let ranked = self
-            .ranked
-            .iter()
-            .flat_map(move |r| r.by_rank.iter_due(now_ms));
+        let ranked = self.ranked.iter().flat_map(move |r| r.by_rank.iter_due(to));
+        let ranked = ranked.filter(move |&(key, _)| key.due >= from);
         merge(plain, ranked, |a, b| a.0.priority <= b.0.priority).map(|(_, handle)| handle)
     }
 

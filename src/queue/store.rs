@@ -340,17 +340,14 @@ impl Store {
     }
 }
 
-/// What a usual size-class allocator spends on `len` bytes: steps of an eighth of the power of two
-/// below, at least 16 bytes (jemalloc's classes; glibc's differ by a few bytes).
+/// What a usual size-class allocator spends on `len` bytes: steps of an eighth of the next power of
+/// two, at least 16 bytes (jemalloc's classes; glibc's differ by a few bytes).
 pub fn allocated(len: usize) -> usize {
     match len {
         0 => 0,
         1..=8 => 8,
         9..=128 => len.next_multiple_of(16),
-        _ => {
-            let step = (len - 1).next_power_of_two() >> 3;
-            len.next_multiple_of(step.max(16))
-        }
+        _ => len.next_multiple_of(len.next_power_of_two() >> 3),
     }
 }
 
@@ -398,6 +395,26 @@ mod tests {
 
     fn store() -> Store {
         Store::new(RandomState::with_seeds(1, 2, 3, 4))
+    }
+
+    /// jemalloc's, as its manual lists them.
+    #[test]
+    fn what_is_allocated_is_the_next_size_class() {
+        let small = [8, 16, 32, 48, 64, 80, 96, 112, 128];
+        let steps = (8..20).flat_map(|log| (5..=8).map(move |part| part << (log - 3)));
+        let classes: Vec<usize> = small.into_iter().chain(steps).collect();
+        assert!(classes.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(allocated(0), 0);
+        for len in 1..100_000 {
+            let class = classes.iter().find(|&&class| class >= len);
+            assert_eq!(Some(&allocated(len)), class, "{len}");
+        }
+        let ladder = |steps| Terms {
+            backoff_ms: Cow::Owned(vec![1; steps]),
+            ..terms(0)
+        };
+        assert_eq!(own_bytes(&ladder(100)) - own_bytes(&ladder(0)), 896);
+        assert!(own_bytes(&ladder(0)) >= size_of::<Terms<'_>>());
     }
 
     fn add(store: &mut Store, id: &[u8], payload: &[u8], seq: u64, terms: &Terms<'_>) -> Handle {

@@ -83,6 +83,25 @@ fn looking_changes_nothing() {
 }
 
 #[test]
+fn peek_shows_as_many_as_are_asked_for() {
+    let mut p = Probe::start();
+    for i in 0..12_000 {
+        p.run(&format!("DQ.ADD q {i} x AT {}", 1_000_000 + i));
+    }
+    for (options, shown) in [
+        ("COUNT 11999", 11_999),
+        ("COUNT 9223372036854775807", 12_000),
+        ("COUNT 50000 FROM 1000010 TO 1011000", 10_991),
+    ] {
+        let jobs = p.run(&format!("DQ.PEEK q READY {options}"));
+        let Reply::Array(jobs) = jobs else {
+            panic!("{options}: {jobs:?}");
+        };
+        assert_eq!(jobs.len(), shown, "{options}");
+    }
+}
+
+#[test]
 fn peek_in_each_states_own_order() {
     let mut p = Probe::start();
     let lines = "
