@@ -134,3 +134,81 @@ impl TermsPool {
             + ladders
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ahash::RandomState;
+    use std::borrow::Cow;
+
+    fn hasher() -> RandomState {
+        RandomState::with_seeds(1, 2, 3, 4)
+    }
+
+    fn terms(number: usize) -> Terms<'static> {
+        Terms {
+            priority: number as i32,
+            ttr_ms: 60_000,
+            max_attempts: 0,
+            backoff_ms: Cow::Borrowed(&[]),
+        }
+    }
+
+    fn acquire(pool: &mut TermsPool, number: usize) -> Option<TermsRef> {
+        let name = pool.acquire(&terms(number), &hasher())?;
+        assert_eq!(*pool.get(name), terms(number));
+        Some(name)
+    }
+
+    #[test]
+    fn those_in_use_keep_their_numbers_and_share_them() {
+        let mut pool = TermsPool::new();
+        let mut held: Vec<Vec<TermsRef>> = vec![Vec::new(); 100];
+        let mut x = 88172645463325252u64;
+        for step in 0..100_000 {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            // A few at a time, others later.
+            let number = (step / 5_000 * 7 + x as usize % 12) % 100;
+            match x >> 32 & 1 {
+                0 => held[number].extend(acquire(&mut pool, number)),
+                _ => held[number]
+                    .pop()
+                    .into_iter()
+                    .for_each(|it| pool.release(it)),
+            }
+            if step % 5_000 == 4_999 {
+                let all = held.iter_mut().flat_map(|it| it.drain(..));
+                all.for_each(|it| pool.release(it));
+            }
+            for (number, names) in held.iter().enumerate() {
+                let mut names = names.iter();
+                let first = names.next();
+                assert!(first.is_none_or(|&it| *pool.get(it) == terms(number)));
+                assert!(names.all(|it| Some(it) == first));
+            }
+            let users: usize = held.iter().map(Vec::len).sum();
+            assert_eq!(pool.users(), users as u64);
+        }
+        // Twelve were in use at a time, and eight may be kept for others to come.
+        assert!(pool.entries.len() <= 12 + 8, "{}", pool.entries.len());
+        assert_eq!(pool.numbers.len(), pool.entries.len());
+        assert!(pool.unused.len() <= pool.entries.len());
+    }
+
+    #[test]
+    fn a_full_pool_takes_others_once_some_are_out_of_use() {
+        let mut pool = TermsPool::new();
+        for number in 0..POOL_MAX {
+            assert_eq!(acquire(&mut pool, number), Some(number as TermsRef));
+        }
+        assert_eq!(acquire(&mut pool, POOL_MAX), None);
+        assert_eq!(acquire(&mut pool, 5), Some(5));
+        pool.release(5);
+        assert_eq!(acquire(&mut pool, POOL_MAX), None, "one user is left");
+        pool.release(5);
+        assert_eq!(acquire(&mut pool, POOL_MAX), Some(5));
+        assert_eq!(acquire(&mut pool, 5), None);
+    }
+}
