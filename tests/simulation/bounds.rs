@@ -9,6 +9,7 @@ use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, SEQ_
 use dq::queue::settings::{Rate, Settings};
 use dq::queue::Queue;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 const TERMS: Terms<'static> = Terms {
     priority: 0,
@@ -296,17 +297,24 @@ fn the_digest_sees_the_order_of_adding_across_lists_and_not_the_numbers() {
         lease_ms: 9,
         ..Life::default()
     };
-    let digest_of = |a, b, c| {
-        digest(&queue_of(&[
-            stored(b"a", Place::Scheduled, a, Life::default()),
-            stored(b"b", Place::Reserved, b, leased),
-            stored(b"c", Place::Reserved, c, leased),
-        ]))
+    let ids: [&'static [u8]; 8] = [b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h"];
+    let digest_of = |seqs: [u64; 8]| {
+        let jobs = ids.into_iter().zip(seqs).enumerate();
+        let jobs = jobs.map(|(n, (id, seq))| match n % 2 {
+            0 => stored(id, Place::Scheduled, seq, Life::default()),
+            _ => stored(id, Place::Reserved, seq, leased),
+        });
+        digest(&queue_of(&jobs.collect::<Vec<_>>()))
     };
-    assert_eq!(digest_of(1, 2, 3), digest_of(10, 20, 400));
-    assert_eq!(digest_of(3, 1, 2), digest_of(4, 1, 3));
-    let orders = [digest_of(1, 2, 3), digest_of(2, 1, 3), digest_of(3, 1, 2)];
-    assert!(orders[0] != orders[1] && orders[1] != orders[2] && orders[0] != orders[2]);
+    let order = [1, 2, 3, 4, 5, 6, 7, 8];
+    assert_eq!(digest_of(order), digest_of(order.map(|n| n * n + 5)));
+    let swapped = (1..8).map(|n| {
+        let mut order = order;
+        order.swap(n - 1, n);
+        order
+    });
+    let digests: HashSet<u64> = swapped.chain([order]).map(digest_of).collect();
+    assert_eq!(digests.len(), 8);
 }
 
 #[test]
