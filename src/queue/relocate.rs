@@ -82,16 +82,16 @@ pub mod tests {
     use std::collections::HashSet;
 
     /// Moves everything, and is late after so many arrays.
-    struct Everything {
+    pub struct Everything {
         arrays: usize,
-        bytes: usize,
+        pub bytes: usize,
         patience: usize,
         /// Where arrays have come to.
         places: HashSet<usize>,
     }
 
     impl Everything {
-        fn new(patience: usize) -> Self {
+        pub fn new(patience: usize) -> Self {
             Everything {
                 arrays: 0,
                 bytes: 0,
@@ -119,6 +119,16 @@ pub mod tests {
         fn is_late(&mut self) -> bool {
             self.arrays >= self.patience
         }
+    }
+
+    /// The bytes of all that a container hands out to be moved.
+    pub fn bytes_moved(mut relocate: impl FnMut(u32, &mut Everything) -> Option<u32>) -> usize {
+        let mut mover = Everything::new(usize::MAX);
+        let mut from = Some(0);
+        while let Some(number) = from {
+            from = relocate(number, &mut mover);
+        }
+        mover.bytes
     }
 
     /// Many jobs of all kinds, and ids that are remembered.

@@ -214,6 +214,7 @@ impl<T> Slab<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::relocate::tests::bytes_moved;
     use std::collections::HashMap;
 
     #[test]
@@ -252,5 +253,23 @@ mod tests {
             assert!(slab.remove(number).is_some());
         }
         assert_eq!(slab.memory_bytes(), 0, "an empty slab holds no memory");
+    }
+
+    #[test]
+    fn all_but_the_list_of_segments_is_moved_and_each_value_visited_once() {
+        let mut slab = Slab::new();
+        (0..5_000u32).for_each(|value| assert_eq!(slab.insert(value), value));
+        (0..5_000).step_by(3).for_each(|number| {
+            slab.remove(number);
+        });
+        let visits = std::cell::RefCell::new(Vec::new());
+        let moved = bytes_moved(|from, mover| {
+            slab.relocate(from, mover, |&mut value, _| visits.borrow_mut().push(value))
+        });
+        let apart = slab.segments.capacity() * size_of::<Segment<u32>>()
+            + slab.open.capacity() * size_of::<u32>();
+        assert_eq!(moved + apart, slab.memory_bytes());
+        let kept: Vec<u32> = (0..5_000).filter(|value| value % 3 != 0).collect();
+        assert_eq!(visits.into_inner(), kept);
     }
 }

@@ -47,3 +47,29 @@ impl<K, V> Level<K, V> {
         ((number + 1) * SEGMENT) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::relocate::tests::bytes_moved;
+    use crate::queue::skiplist::level::Segment;
+    use crate::queue::skiplist::Link;
+
+    #[test]
+    fn all_but_the_lists_of_segments_and_levels_is_moved() {
+        let mut list = Skiplist::new();
+        for handle in 0..200_000 {
+            let scattered = u64::from(handle).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            list.insert(scattered, handle, u64::from);
+        }
+        assert!(list.height() > 1 && list.bottom.segments.len() > 2);
+        let mut apart = list.uppers.capacity() * size_of::<Level<u64, Link<()>>>()
+            + list.bottom.segments.capacity() * size_of::<Segment<u64, u32>>();
+        for level in &list.uppers {
+            apart += level.segments.capacity() * size_of::<Segment<u64, Link<()>>>();
+        }
+        let moved = bytes_moved(|from, mover| list.relocate(from, mover));
+        assert_eq!(moved + apart, list.memory_bytes());
+        list.check_invariants(u64::from).unwrap();
+    }
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::queue::relocate::tests::bytes_moved;
 use std::collections::HashMap;
 
 /// SplitMix64.
@@ -351,4 +352,14 @@ fn an_id_that_comes_twice_is_noticed() {
         assert!(entries.clone().into_table(same).is_none());
         assert!(entries.into_table(|_, _| false).is_some());
     }
+}
+
+#[test]
+fn all_but_the_list_of_pages_is_moved() {
+    let mut table = filled(0..200_000, HASHES[0]);
+    assert!(table.pages.len() > 2);
+    let apart = table.pages.capacity() * size_of::<Vec<Shard>>();
+    let moved = bytes_moved(|from, mover| table.relocate(from, mover));
+    assert_eq!(moved + apart, table.memory_bytes());
+    table.check_invariants(HASHES[0]).unwrap();
 }
