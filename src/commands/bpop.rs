@@ -106,7 +106,7 @@ fn end_of_wait(seconds: &[u8], now: Now) -> Result<u64, Refusal> {
     let seconds: f64 = text
         .filter(plain)
         .and_then(|text| text.parse().ok())
-        .filter(|seconds: &f64| seconds.is_finite())
+        .filter(|&seconds: &f64| seconds < f64::INFINITY)
         .ok_or(Refusal(NO_FLOAT.into()))?;
     if seconds < 0.0 {
         return Err(Refusal("ERR timeout is negative".into()));

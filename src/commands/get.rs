@@ -1,14 +1,14 @@
 //! DQ.GET key id
 
 use super::parse::exactly;
-use super::{look, reply_token};
+use super::{look_at, reply_token};
 use crate::queue::job::{JobView, State};
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 3)?;
     let id = args.get(2).unwrap_or_default();
-    look(ctx, args, |queue, now| {
+    look_at(ctx, args, Some(id), |queue, now| {
         match queue.and_then(|queue| queue.get(id, now)) {
             Some(job) => reply(ctx, &job),
             None => ctx.reply_null(),

@@ -105,6 +105,16 @@ fn look(
     args: Args<'_>,
     show: impl FnOnce(Option<&Queue>, Now),
 ) -> Result<(), Refusal> {
+    look_at(ctx, args, None, show)
+}
+
+/// The same for one job, whatever else is past.
+fn look_at(
+    ctx: Ctx<'_>,
+    args: Args<'_>,
+    id: Option<&[u8]>,
+    show: impl FnOnce(Option<&Queue>, Now),
+) -> Result<(), Refusal> {
     /// What is past before a look is at most what fell due since the timer fired.
     const SETTLE_BUDGET: usize = 1000;
     let mut open = open(ctx, args)?;
@@ -118,6 +128,8 @@ fn look(
     with_command_effects(ctx, |effects| {
         if let Some(queue) = open.queue() {
             queue.settle(now, SETTLE_BUDGET, effects);
+            id.into_iter()
+                .for_each(|id| queue.settle_job(id, now, effects));
         }
         let left = open.queue().filter(|queue| !queue.is_disposable());
         show(left.map(|queue| &*queue), now);

@@ -5,6 +5,7 @@ use super::parse::{at_least, millis, syntax_error};
 use crate::queue::add::When;
 use crate::server::clock::now;
 use crate::server::ffi::{Args, Ctx, Refusal};
+use std::collections::HashSet;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 5)?;
@@ -21,7 +22,10 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let due = when.instant(now())?;
     let moved = change(ctx, args, |queue, now, effects| {
         let ids = (4..args.len()).filter_map(|at| args.get(at));
-        ids.filter(|id| queue.reschedule(id, due, now, effects))
+        // One that is named twice moves once.
+        let (mut named, is_only) = (HashSet::new(), args.len() == 5);
+        ids.filter(|&id| is_only || named.insert(id))
+            .filter(|id| queue.reschedule(id, due, now, effects))
             .count()
     })?;
     ctx.reply_integer(moved.unwrap_or(0) as i64);

@@ -6,8 +6,6 @@ use crate::queue::glob::matches;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 const COUNT_DEFAULT: u64 = 10;
-/// COUNT is a hint, and a larger one would stall the server.
-const COUNT_MAX: u64 = 10_000;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
@@ -18,7 +16,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         match word {
             "STATE" => of = Some(state(options.value()?).ok_or_else(syntax_error)?),
             "MATCH" => pattern = Some(options.value()?),
-            _ => count = positive(options.value()?)?.min(COUNT_MAX),
+            _ => count = positive(options.value()?)?,
         }
     }
     look(ctx, args, |queue, now| {

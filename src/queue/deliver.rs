@@ -89,13 +89,9 @@ impl Queue {
         out: &mut Effects,
         deliver: impl FnMut(Delivery<'_>),
     ) -> u64 {
-        if self.settle(now, SETTLE_BUDGET, out) == 0 {
-            // No consumer is sent away for want of jobs whose leases are over, whatever else is past.
-            let asked = usize::try_from(pop.count).unwrap_or(usize::MAX);
-            self.end_overdue_leases(now, asked.max(SETTLE_BUDGET), out);
-        }
+        self.settle_for(pop.count, now, out);
         if let Some(id) = pop.id {
-            self.find_settled(self.jobs.hashed(id), now, out);
+            self.settle_job(id, now, out);
         }
         self.take(pop, now, mint, out, deliver)
     }
@@ -225,12 +221,7 @@ impl Queue {
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return Ok(None);
         }
-        if life.expires != 0 && life.expires <= now.ms() {
-            let change = Change::Removed {
-                cause: Removal::NackedExpired,
-                remember: 0,
-            };
-            self.commit_job(handle, change, now, out);
+        if self.expire_overdue(handle, now, out) {
             return Ok(None);
         }
         let change = self.nacked(handle, nack, asked, now);

@@ -154,8 +154,6 @@ pub enum Removal {
     Expired,
     /// Its TTL was past when its lease ended.
     TimedOutExpired,
-    /// Its TTL was past when it was given back.
-    NackedExpired,
 }
 
 /// Keyspace events, by the order in which one command raises them.
@@ -231,7 +229,6 @@ impl Change {
                 Removal::Deleted => &[Event::Del],
                 Removal::Expired => &[Event::Expired],
                 Removal::TimedOutExpired => &[Event::Timeout, Event::Expired],
-                Removal::NackedExpired => &[Event::Nack, Event::Expired],
             },
         }
     }
@@ -266,10 +263,6 @@ impl Change {
                 Removal::Expired => totals.expired += 1,
                 Removal::TimedOutExpired => {
                     totals.timed_out += 1;
-                    totals.expired += 1;
-                }
-                Removal::NackedExpired => {
-                    totals.nacked += 1;
                     totals.expired += 1;
                 }
             },

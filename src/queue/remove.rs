@@ -4,7 +4,6 @@ use super::clock::Now;
 use super::effect::{Change, Effect, Effects, Event, Removal};
 use super::ghosts::{Ghosts, MANY, PURGES};
 use super::job::{Handle, Place, State};
-use super::settle::SETTLE_BUDGET;
 use super::Queue;
 
 impl Queue {
@@ -30,7 +29,8 @@ impl Queue {
 
     /// Removes all jobs of a state, or all; returns how many. Memories stay.
     pub fn purge(&mut self, state: Option<State>, now: Now, out: &mut Effects) -> u64 {
-        self.settle(now, SETTLE_BUDGET, out);
+        // Jobs whose lease is over are not purged as reserved, however many they are.
+        self.settle_for(u64::MAX, now, out);
         let count = self.len(state, now) as u64
             + if state.is_none() {
                 self.dead.len() as u64

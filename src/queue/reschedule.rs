@@ -3,7 +3,6 @@
 use super::clock::Now;
 use super::effect::{Change, Effects, Event};
 use super::job::Place;
-use super::settle::SETTLE_BUDGET;
 use super::Queue;
 
 impl Queue {
@@ -40,7 +39,7 @@ impl Queue {
 
     /// Makes up to `count` dead jobs ready, the longest dead first; returns how many.
     pub fn kick_oldest(&mut self, count: u64, now: Now, out: &mut Effects) -> u64 {
-        self.settle(now, SETTLE_BUDGET, out);
+        self.settle_for(count, now, out);
         self.trim_dead(now, usize::MAX, out);
         let mut kicked = 0;
         while kicked < count {

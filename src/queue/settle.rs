@@ -53,7 +53,12 @@ impl Queue {
         1
     }
 
-    /// As [`Queue::settle`] for one job, whatever else is past: what a command on an id sees.
+    /// As [`Queue::settle`] for one job, whatever else is past.
+    pub fn settle_job(&mut self, id: &[u8], now: Now, out: &mut Effects) {
+        self.find_settled(self.jobs.hashed(id), now, out);
+    }
+
+    /// The same: what a command on an id sees.
     /// Returns the job, if it is still there.
     pub(super) fn find_settled(
         &mut self,
@@ -92,9 +97,14 @@ impl Queue {
         }
     }
 
-    /// Ends at most so many of the leases that are over, though more may be past before them.
-    pub(super) fn end_overdue_leases(&mut self, now: Now, most: usize, out: &mut Effects) {
-        for _ in 0..most {
+    /// As [`Queue::settle`] for a command that is about to do something with so many jobs: leases that
+    /// are over are ended, that many at least, though more may be past before them.
+    pub(super) fn settle_for(&mut self, count: u64, now: Now, out: &mut Effects) {
+        if self.settle(now, SETTLE_BUDGET, out) > 0 {
+            return;
+        }
+        let asked = usize::try_from(count).unwrap_or(usize::MAX);
+        for _ in 0..asked.max(SETTLE_BUDGET) {
             if !self.end_overdue_lease(now, out) {
                 break;
             }

@@ -120,11 +120,12 @@ unsafe extern "C" fn on_swap(
         let (first, second) = (info.dbnum_first, info.dbnum_second);
         deadlines::swap(first, second);
         graveyard::swap(first, second);
-        // Clients wait on in their database, whose keys are others now.
-        for db in [first, second] {
-            for name in waiters::keys_of(db) {
-                attention::want(db, &name);
-            }
+        // Clients wait on in their database, whose keys are others now; and a key that was kept for
+        // them alone, under the same name in the other one, is so no more.
+        let names = [waiters::keys_of(first), waiters::keys_of(second)].concat();
+        for name in names {
+            attention::want(first, &name);
+            attention::want(second, &name);
         }
     });
 }

@@ -409,6 +409,10 @@ fn scan_shows_every_id() {
         let found: BTreeSet<String> = scan_all(&mut p, options).into_iter().collect();
         assert_eq!(found.len(), 3000, "{options}");
     }
+    let Reply::Array(reply) = p.run("DQ.SCAN q 0 COUNT 3001") else {
+        panic!("an array")
+    };
+    assert_eq!(plain(&reply[0]), "0", "as many as are asked for, at once");
     let ready = scan_all(&mut p, "STATE ready COUNT 100");
     assert_eq!(ready.len(), 1500);
     let matched: BTreeSet<String> = scan_all(&mut p, "MATCH id*[37]5? count 50")

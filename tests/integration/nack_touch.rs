@@ -174,11 +174,7 @@ fn past_its_ttl_it_vanishes() {
         reserved(&mut p, "TTL 15 TTR 100000");
         let expires = p.field_int("DQ.GET q a", "expires") as u64;
         p.wait_until_ms(expires);
-        p.raises(
-            &format!("DQ.NACK q a {options}"),
-            "nil$",
-            "dq.nack dq.expired",
-        );
+        p.raises(&format!("DQ.NACK q a {options}"), "nil$", "dq.expired");
         assert_eq!(p.field_int("DQ.STATS q", "expired"), 1);
         p.says("DQ.LEN q", "0");
         p.run("DEL q");

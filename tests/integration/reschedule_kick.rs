@@ -47,7 +47,7 @@ fn reschedule_moves_delayed_and_ready_jobs() {
     let after = p.time_us();
     let due = p.field_int("DQ.GET q r", "due") as u64 * 1000;
     assert!(due >= before + 500_000_000 && due < after + 500_001_000);
-    p.says("DQ.RESCHEDULE q DELAY 0 r r", "2");
+    p.says("DQ.RESCHEDULE q DELAY 0 r nobody r r", "1");
     p.says("DQ.POP q", "[ 'r' 'pr' ? 1 ? ]");
 }
 

@@ -373,6 +373,35 @@ fn an_empty_queue_is_kept_for_those_who_wait() {
     assert_eq!(replica.raw().int("DBSIZE"), 0);
 }
 
+/// In the other database nobody waits on its name.
+#[test]
+fn a_queue_kept_for_those_who_wait_goes_when_databases_are_swapped() {
+    let server = Server::start();
+    let mut client = server.raw();
+    for (from, to) in [(0, 1), (1, 0), (3, 0)] {
+        client.run(&format!("SELECT {from}"));
+        let mut waiting = server.raw();
+        waiting.run(&format!("SELECT {from}"));
+        client.says("DQ.ADD q a x DELAY 60000", "'a'");
+        waiting.begin("DQ.BPOP q 0");
+        server.wait_for_blocked(1);
+        client.says("DQ.DEL q a", "1");
+        client.says("EXISTS q", "1");
+        client.says(&format!("SWAPDB {from} {to}"), "+OK");
+        client.run(&format!("SELECT {to}"));
+        wait_until(format!("it goes, {from} to {to}"), PATIENCE, || {
+            client.int("EXISTS q") == 0
+        });
+        // And he who waits is served where he is.
+        client.run(&format!("SELECT {from}"));
+        client.says("DQ.ADD q b x", "'b'");
+        assert_eq!(waiting.delivery().id, "b");
+        client.says("DQ.ACK q b", "1");
+        drop(waiting);
+        server.wait_for_blocked(0);
+    }
+}
+
 #[test]
 fn noack_passes_those_whom_maxreserved_holds_back() {
     let server = Server::start();

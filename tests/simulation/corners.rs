@@ -181,8 +181,8 @@ fn effects_say_what_they_raise() {
     assert_eq!(of(died(nacked)), [Event::Nack, Event::Dead]);
     assert_eq!(of(removed(Removal::Acked)), [Event::Ack]);
     assert_eq!(of(removed(Removal::Popped)), [Event::Pop]);
-    let late = removed(Removal::NackedExpired);
-    assert_eq!(of(late), [Event::Nack, Event::Expired]);
+    let late = removed(Removal::TimedOutExpired);
+    assert_eq!(of(late), [Event::Timeout, Event::Expired]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::Pop;
 use dq::queue::effect::Effects;
+use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
 use dq::queue::Queue;
 
@@ -97,6 +98,36 @@ fn who_asks_for_many_gets_all_whose_leases_are_over() {
     assert_eq!(ids.len(), MANY);
     assert!(ids.is_sorted(), "by the order of adding");
     stood.queue.check_invariants().unwrap();
+}
+
+#[test]
+fn a_look_at_one_job_and_a_purge_see_whose_lease_is_over() {
+    let now = Now::from_ms(NOW + LEASE);
+    let mut stood = stood_still(0, MANY, 20);
+    let last = format!("leased-{:04}", MANY - 1).into_bytes();
+    let Stood { queue, out, .. } = &mut stood;
+    assert_eq!(queue.get(&last, now).unwrap().state, State::Reserved);
+    queue.settle_job(&last, now, out);
+    assert_eq!(queue.get(&last, now).unwrap().state, State::Ready);
+    assert_eq!(queue.purge(Some(State::Reserved), now, out), 0);
+    assert!(queue.get(&last, now).is_some());
+    assert_eq!(stood.pop(2 * MANY, false, now).len(), MANY);
+}
+
+#[test]
+fn as_many_dead_jobs_are_kicked_as_are_asked_for() {
+    let mut stood = stood_still(0, 0, 20);
+    let now = Now::from_ms(NOW);
+    for number in 0..MANY {
+        let id = format!("dies-{number:04}").into_bytes();
+        let mut add = Add::new(Some(&id), b"p");
+        add.max_attempts = Some(1);
+        let Stood { queue, mint, out } = &mut stood;
+        queue.add(&add, now, mint, out).unwrap();
+    }
+    assert_eq!(stood.pop(MANY, false, now).len(), MANY);
+    let (now, Stood { queue, out, .. }) = (Now::from_ms(NOW + LEASE), &mut stood);
+    assert_eq!(queue.kick_oldest(2 * MANY as u64, now, out), MANY as u64);
 }
 
 #[test]

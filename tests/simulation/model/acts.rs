@@ -278,12 +278,12 @@ impl Model {
         if dead && !self.has(Fault::NackReachesDead) {
             return Reply::Nil;
         }
-        self.totals.nacked += 1;
         if self.jobs[index].expires.is_some_and(|at| at <= now / 1000) {
             self.jobs.remove(index);
             self.totals.expired += u64::from(!self.has(Fault::ExpiryUncounted));
             return Reply::Nil;
         }
+        self.totals.nacked += 1;
         let state = self.give_back(index, nack, asked.flatten(), now);
         Reply::State(state)
     }
