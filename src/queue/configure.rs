@@ -24,7 +24,7 @@ impl Queue {
         let forgets = settings.dedupe_ms == 0 && self.memory.len() > 0;
         if settings != *self.settings || forgets {
             self.commit(&Effect::Configured(settings), out);
-            self.trim_dead(now, TRIM_BUDGET, out);
+            self.trim_dead_after(now.ms(), TRIM_BUDGET, now, out);
         } else if !self.kept {
             self.commit(&Effect::Kept, out);
         }

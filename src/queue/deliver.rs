@@ -4,7 +4,7 @@ use super::clock::{Mint, Now};
 use super::effect::{Change, Death, Effects, Removal};
 use super::error::QueueError;
 use super::job::{Handle, Place, State};
-use super::settle::SETTLE_BUDGET;
+use super::settle::{overdue_budget, SETTLE_BUDGET};
 use super::store::Course;
 use super::Queue;
 
@@ -87,47 +87,56 @@ impl Queue {
         now: Now,
         mint: &mut Mint,
         out: &mut Effects,
-        deliver: impl FnMut(Delivery<'_>),
+        mut deliver: impl FnMut(Delivery<'_>),
     ) -> u64 {
-        self.settle_for(pop.count, now, out);
+        let asked = if self.is_shut(now) { 0 } else { pop.count };
+        self.settle_for(asked, now, out);
         if let Some(id) = pop.id {
             self.settle_job(id, now, out);
         }
-        self.take(pop, now, mint, out, deliver)
+        let mut budget = overdue_budget(asked);
+        self.take(pop, now, mint, out, &mut budget, &mut deliver)
     }
 
-    /// As [`Queue::pop`], for whom what is past has been settled already.
+    /// As [`Queue::pop`], for whom what is past has been settled already. Where that was not all, jobs whose
+    /// TTL is over stand before others: each takes one of the budget, and at none left it ends.
     pub fn take(
         &mut self,
         pop: &Pop<'_>,
         now: Now,
         mint: &mut Mint,
         out: &mut Effects,
-        mut deliver: impl FnMut(Delivery<'_>),
+        budget: &mut usize,
+        deliver: &mut impl FnMut(Delivery<'_>),
     ) -> u64 {
         let mut delivered = 0;
-        while delivered < pop.count {
+        while delivered < pop.count && *budget > 0 {
             let Some(handle) = self.next_deliverable(pop, now) else {
                 break;
             };
             if self.expire_overdue(handle, now, out) {
+                *budget -= 1;
                 continue;
             }
-            self.deliver(handle, pop, now, mint, out, &mut deliver);
+            self.deliver(handle, pop, now, mint, out, deliver);
             delivered += 1;
             self.prefetch_following();
         }
         delivered
     }
 
+    fn is_held(&self, pop: &Pop<'_>, now: Now) -> bool {
+        self.is_shut(now) || (!pop.noack && self.reserved_is_full())
+    }
+
+    /// Delivers nothing, whatever ends.
+    fn is_shut(&self, now: Now) -> bool {
+        let rate = self.rate.as_ref();
+        self.is_paused(now) || rate.is_some_and(|window| !window.is_open(now))
+    }
+
     fn next_deliverable(&self, pop: &Pop<'_>, now: Now) -> Option<Handle> {
-        let held = self.is_paused(now)
-            || (!pop.noack && self.reserved_is_full())
-            || self
-                .rate
-                .as_ref()
-                .is_some_and(|window| !window.is_open(now));
-        if held {
+        if self.is_held(pop, now) {
             return None;
         }
         match pop.id {
@@ -227,7 +236,7 @@ impl Queue {
         let change = self.nacked(handle, nack, asked, now);
         self.commit_job(handle, change, now, out);
         let state = self.state_of(handle, now);
-        self.trim_dead(now, 1, out);
+        self.trim_dead_after(now.ms(), 1, now, out);
         Ok(Some(state))
     }
 

@@ -3,6 +3,7 @@
 use super::clock::Now;
 use super::effect::{Change, Effects, Event};
 use super::job::Place;
+use super::settle::overdue_budget;
 use super::Queue;
 
 impl Queue {
@@ -41,12 +42,15 @@ impl Queue {
     pub fn kick_oldest(&mut self, count: u64, now: Now, out: &mut Effects) -> u64 {
         self.settle_for(count, now, out);
         self.trim_dead(now, usize::MAX, out);
+        let mut budget = overdue_budget(count);
         let mut kicked = 0;
-        while kicked < count {
+        while kicked < count && budget > 0 {
             let Some((_, handle)) = self.dead.first() else {
                 break;
             };
-            if !self.expire_overdue(handle, now, out) {
+            if self.expire_overdue(handle, now, out) {
+                budget -= 1;
+            } else {
                 self.commit_job(handle, Change::Kicked { due: now.ms() }, now, out);
                 kicked += 1;
             }

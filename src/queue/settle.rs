@@ -14,6 +14,15 @@ use super::Queue;
 pub(super) const SETTLE_BUDGET: usize = 1000;
 /// The same for each id of a command, which may name many.
 const SETTLE_BUDGET_OF_ID: usize = 100;
+/// Jobs whose TTL is over, and that stand before those that a command is asked for: as many as it is
+/// asked for, or these, it removes. After a standstill they take three milliseconds.
+const OVERDUE_BUDGET: usize = 10_000;
+
+pub(super) fn overdue_budget(asked: u64) -> usize {
+    usize::try_from(asked)
+        .unwrap_or(usize::MAX)
+        .max(OVERDUE_BUDGET)
+}
 
 impl Queue {
     /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
@@ -30,17 +39,17 @@ impl Queue {
     /// The earliest thing that is past; returns how many jobs or ids it concerned.
     fn settle_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         if self.surplus_dead() > 0 {
-            return self.trim_dead(now, budget, out);
+            let last_death = self.dead.last().map_or(0, |(at, _)| at);
+            if !self.has_overdue_before(last_death.min(now.ms())) {
+                return self.trim_dead(now, budget, out);
+            }
         }
         let lease = self.reserved.first();
         let expiry = self.expiring.first();
         let forgetting = self.memory.next().unwrap_or(u64::MAX);
         let instant_of = |first: Option<(u64, Handle)>| first.map_or(u64::MAX, |(at, _)| at);
         if forgetting < instant_of(lease).min(instant_of(expiry)) {
-            let until = self.memory.nth_until(budget).unwrap_or(0).min(now.ms());
-            let before = self.memory.len();
-            self.commit(&Effect::Forgot { until }, out);
-            return before - self.memory.len();
+            return self.forget_next(now, budget, out);
         }
         match (lease, expiry) {
             (Some((_, handle)), _) if instant_of(lease) <= instant_of(expiry) => {
@@ -51,6 +60,23 @@ impl Queue {
             }
         }
         1
+    }
+
+    /// Forgets about `budget` ids; returns how many. Those of one instant go one by one where they are many.
+    fn forget_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+        let before = self.memory.len();
+        let until = self.memory.nth_until(budget).unwrap_or(0).min(now.ms());
+        let twice = budget.saturating_mul(2);
+        if before > twice && self.memory.nth_until(twice).is_some_and(|at| at <= until) {
+            let first = self.memory.iter().take(budget);
+            let ids: Vec<Vec<u8>> = first.map(|(id, _)| id.to_vec()).collect();
+            for id in &ids {
+                self.commit(&Effect::ForgotId { id }, out);
+            }
+        } else {
+            self.commit(&Effect::Forgot { until }, out);
+        }
+        before - self.memory.len()
     }
 
     /// As [`Queue::settle`] for one job, whatever else is past.
@@ -150,7 +176,21 @@ impl Queue {
             Change::TimedOut
         };
         self.commit_job(handle, change, now, out);
-        self.trim_dead(now, 1, out);
+        self.trim_dead_after(life.at, 1, now, out);
+    }
+
+    /// Removes at most so many of the longest dead beyond DEADLEN, because of what happened at that instant.
+    /// Where that was out of turn, TTLs that ended before it may yet make room: the rest is left to
+    /// [`Queue::settle`].
+    pub(super) fn trim_dead_after(&mut self, at: u64, most: usize, now: Now, out: &mut Effects) {
+        if self.surplus_dead() > 0 && !self.has_overdue_before(at) {
+            self.trim_dead(now, most, out);
+        }
+    }
+
+    /// Whether a TTL that ended before that instant has not been carried out.
+    fn has_overdue_before(&self, instant: u64) -> bool {
+        self.expiring.first().is_some_and(|(at, _)| at < instant)
     }
 
     fn expire(&mut self, handle: Handle, now: Now, out: &mut Effects) {
@@ -175,9 +215,14 @@ impl Queue {
     }
 
     /// Whether a job's TTL is past, which nobody has carried out yet.
-    pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
+    pub(super) fn is_overdue(&self, handle: Handle, now: Now) -> bool {
         let expires = self.jobs.job(handle).life().expires;
-        let overdue = expires != 0 && expires <= now.ms();
+        expires != 0 && expires <= now.ms()
+    }
+
+    /// Removes a job whose TTL is past; whether it was.
+    pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
+        let overdue = self.is_overdue(handle, now);
         if overdue {
             self.expire(handle, now, out);
         }

@@ -6,7 +6,7 @@ use super::keyspace::{OpenKey, Value};
 use super::waiters::{Handover, OwnDelivery, Taken};
 use super::{clock, config, deadlines, foreign, graveyard, propagate, timer, waiters};
 use crate::queue::clock::Now;
-use crate::queue::deliver::Pop;
+use crate::queue::deliver::{Delivery, Pop};
 use crate::queue::effect::Effects;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -189,14 +189,15 @@ fn serve(
         };
         let mut jobs = Vec::new();
         clock::with_mint(|mint| {
-            value.queue.take(&pop, now, mint, effects, |delivery| {
+            let mut keep = |delivery: Delivery<'_>| {
                 jobs.push(OwnDelivery {
                     id: delivery.id.to_vec(),
                     payload: delivery.payload.to_vec(),
                     attempts: delivery.attempts,
                     lease: delivery.lease,
                 });
-            })
+            };
+            value.queue.take(&pop, now, mint, effects, steps, &mut keep)
         });
         if jobs.is_empty() {
             break;

@@ -382,7 +382,7 @@ fn a_queue_kept_for_those_who_wait_goes_when_databases_are_swapped() {
         client.run(&format!("SELECT {from}"));
         let mut waiting = server.raw();
         waiting.run(&format!("SELECT {from}"));
-        client.says("DQ.ADD q a x DELAY 60000", "'a'");
+        client.says("DQ.ADD q a x DELAY 3600000", "'a'");
         waiting.begin("DQ.BPOP q 0");
         server.wait_for_blocked(1);
         client.says("DQ.DEL q a", "1");

@@ -4,9 +4,10 @@
 use crate::follow::new_queue;
 use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
-use dq::queue::deliver::Pop;
+use dq::queue::deliver::{Claim, Nack, NackKind, Pop};
 use dq::queue::effect::Effects;
 use dq::queue::job::State;
+use dq::queue::look::Peek;
 use dq::queue::settings::SettingsChange;
 use dq::queue::Queue;
 
@@ -139,5 +140,145 @@ fn jobs_whose_ttl_is_over_take_no_place() {
         assert!(stood.add("new", number, None, now), "{number}");
     }
     assert!(!stood.add("new", MANY, None, now));
+    stood.queue.check_invariants().unwrap();
+}
+
+/// Jobs that were ready before their TTL ended, all at NOW + 20, `before` of them ahead of the one that has
+/// none.
+fn overdue(before: usize) -> Stood {
+    let mut stood = Stood {
+        queue: new_queue(1),
+        mint: Mint::new(),
+        out: Effects::default(),
+    };
+    for number in 0..before {
+        let id = format!("expired-{number}").into_bytes();
+        let mut add = Add::new(Some(&id), b"p");
+        add.ttl_ms = Some(20);
+        let added = stood
+            .queue
+            .add(&add, Now::from_ms(NOW), &mut stood.mint, &mut stood.out);
+        added.unwrap();
+    }
+    assert!(stood.add("lasting", 0, None, Now::from_ms(NOW)));
+    stood
+}
+
+#[test]
+fn a_pop_finds_a_job_behind_ten_thousand_whose_ttl_is_over() {
+    let now = Now::from_ms(NOW + 20);
+    for before in [500, 2_000, 10_999] {
+        let mut stood = overdue(before);
+        assert_eq!(stood.pop(1, false, now), ["lasting-0000"], "{before}");
+        assert_eq!(stood.queue.totals().expired, before as u64);
+        assert_eq!(stood.pop(1, false, now), Vec::<String>::new());
+        stood.queue.check_invariants().unwrap();
+    }
+    let mut stood = overdue(50_000);
+    assert_eq!(stood.pop(1, false, now), Vec::<String>::new());
+    assert_eq!(stood.queue.totals().expired, 11_000);
+    stood.queue.settle(now, usize::MAX, &mut stood.out);
+    assert_eq!(stood.pop(1, false, now), ["lasting-0000"]);
+}
+
+#[test]
+fn the_timer_serves_within_its_steps() {
+    let now = Now::from_ms(NOW + 20);
+    let mut stood = overdue(MANY);
+    let pop = Pop {
+        count: 1,
+        ..Pop::default()
+    };
+    let (queue, mint, out) = (&mut stood.queue, &mut stood.mint, &mut stood.out);
+    let mut steps = 100;
+    let served = queue.take(&pop, now, mint, out, &mut steps, &mut |_| {});
+    assert_eq!((served, steps, queue.totals().expired), (0, 0, 100));
+}
+
+#[test]
+fn a_kick_removes_ten_thousand_dead_whose_ttl_is_over() {
+    let mut stood = overdue(5 * MANY);
+    let now = Now::from_ms(NOW);
+    for id in stood.pop(6 * MANY, false, now) {
+        let nack = Nack {
+            id: id.as_bytes(),
+            claim: Claim::Current,
+            delay_ms: None,
+            priority: None,
+            kind: NackKind::Fatal,
+        };
+        let dead = stood.queue.nack(&nack, now, &mut stood.out);
+        assert_eq!(dead.unwrap(), Some(State::Dead));
+    }
+    let now = Now::from_ms(NOW + 20);
+    let kicked = stood.queue.kick_oldest(1, now, &mut stood.out);
+    assert_eq!((kicked, stood.queue.totals().expired), (0, 11_000));
+    let (queue, out) = (&mut stood.queue, &mut stood.out);
+    assert_eq!(queue.kick_oldest(4_000, now, out), 1);
+    queue.check_invariants().unwrap();
+}
+
+/// DEADLEN 2, and in the order of time: `kept` is dead, `gone` is dead and its TTL ends at NOW + 20, and at
+/// NOW + 30 `late`'s last lease ends.
+#[test]
+fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
+    let mut stood = stood_still(0, 0, 10);
+    let change = SettingsChange {
+        dead_len: Some(2),
+        ..SettingsChange::default()
+    };
+    let start = Now::from_ms(NOW);
+    let (queue, out) = (&mut stood.queue, &mut stood.out);
+    queue.configure_with(&change, start, out).unwrap();
+    for (id, ttl_ms) in [("kept", None), ("gone", Some(20)), ("late", None)] {
+        let mut add = Add::new(Some(id.as_bytes()), b"p");
+        (add.ttl_ms, add.max_attempts) = (ttl_ms, Some(1));
+        let (queue, mint, out) = (&mut stood.queue, &mut stood.mint, &mut stood.out);
+        queue.add(&add, start, mint, out).unwrap();
+        assert_eq!(stood.pop(1, false, start), [id]);
+        if id != "late" {
+            let nack = Nack {
+                id: id.as_bytes(),
+                claim: Claim::Current,
+                delay_ms: None,
+                priority: None,
+                kind: NackKind::Fail,
+            };
+            let dead = stood.queue.nack(&nack, start, &mut stood.out);
+            assert_eq!(dead.unwrap(), Some(State::Dead));
+        }
+    }
+    let now = Now::from_ms(NOW + 30);
+    assert_eq!(stood.pop(1, false, now), Vec::<String>::new());
+    stood.queue.check_invariants().unwrap();
+    stood.queue.settle(now, usize::MAX, &mut stood.out);
+    let peek = Peek {
+        state: State::Dead,
+        from: 0,
+        to: u64::MAX,
+        count: 9,
+    };
+    let mut dead = Vec::new();
+    stood
+        .queue
+        .peek(&peek, now, |job| dead.push(job.id.to_vec()));
+    assert_eq!(dead, [&b"kept"[..], b"late"]);
+    stood.queue.check_invariants().unwrap();
+}
+
+#[test]
+fn ids_that_are_forgotten_at_one_instant_go_in_steps() {
+    let mut stood = stood_still(0, 0, 20);
+    let now = Now::from_ms(NOW + 10);
+    stood.queue.settle(now, 100, &mut stood.out);
+    let add = |stood: &mut Stood, number| stood.add("forgotten", number, None, now);
+    let mut steps = 1;
+    while stood.queue.settle(now, 100, &mut stood.out) == 0 {
+        steps += 1;
+    }
+    assert!((MANY / 200..=MANY / 100).contains(&steps), "{steps}");
+    for number in 0..MANY {
+        assert!(add(&mut stood, number), "{number}");
+    }
     stood.queue.check_invariants().unwrap();
 }
