@@ -54,8 +54,8 @@ impl Stood {
     }
 }
 
-/// At NOW + 10 ids are forgotten, at NOW + 30 so many leases end, and TTLs after `ttl_ms`.
-fn stood_still(max_len: usize, leases: usize, ttl_ms: u64) -> Stood {
+/// At NOW + 10 ids are forgotten.
+fn remembering(max_len: usize) -> Stood {
     let mut stood = Stood {
         queue: new_queue(1),
         mint: Mint::new(),
@@ -71,6 +71,12 @@ fn stood_still(max_len: usize, leases: usize, ttl_ms: u64) -> Stood {
     configured.unwrap();
     stood.add_many("forgotten", None);
     assert_eq!(stood.pop(MANY, true, now).len(), MANY);
+    stood
+}
+
+/// Beside that so many leases end at NOW + 30, and TTLs after `ttl_ms`.
+fn stood_still(max_len: usize, leases: usize, ttl_ms: u64) -> Stood {
+    let (mut stood, now) = (remembering(max_len), Now::from_ms(NOW));
     for number in 0..leases {
         assert!(stood.add("leased", number, None, now));
     }
@@ -140,6 +146,30 @@ fn jobs_whose_ttl_is_over_take_no_place() {
         assert!(stood.add("new", number, None, now), "{number}");
     }
     assert!(!stood.add("new", MANY, None, now));
+    stood.queue.check_invariants().unwrap();
+}
+
+#[test]
+fn a_last_attempt_that_is_over_takes_no_place() {
+    let mut stood = remembering(0);
+    let (now, later) = (Now::from_ms(NOW), Now::from_ms(NOW + LEASE));
+    let change = SettingsChange {
+        max_len: Some(5),
+        ..SettingsChange::default()
+    };
+    let (queue, out) = (&mut stood.queue, &mut stood.out);
+    queue.configure_with(&change, now, out).unwrap();
+    for (number, max_attempts) in [0, 0, 0, 0, 1].into_iter().enumerate() {
+        let id = number.to_string().into_bytes();
+        let mut add = Add::new(Some(&id), b"p");
+        add.max_attempts = Some(max_attempts);
+        let Stood { queue, mint, out } = &mut stood;
+        queue.add(&add, now, mint, out).unwrap();
+    }
+    assert_eq!(stood.pop(5, false, now).len(), 5);
+    assert!(!stood.add("new", 0, None, now));
+    assert!(stood.add("new", 0, None, later));
+    assert!(!stood.add("new", 1, None, later));
     stood.queue.check_invariants().unwrap();
 }
 
