@@ -84,8 +84,7 @@ impl Queue {
         self.find_settled(self.jobs.hashed(id), now, out);
     }
 
-    /// The same: what a command on an id sees.
-    /// Returns the job, if it is still there.
+    /// The same: what a command on an id sees. Returns the job, if it is still there.
     pub(super) fn find_settled(
         &mut self,
         id: Id<'_>,
@@ -214,15 +213,10 @@ impl Queue {
         true
     }
 
-    /// Whether a job's TTL is past, which nobody has carried out yet.
-    pub(super) fn is_overdue(&self, handle: Handle, now: Now) -> bool {
-        let expires = self.jobs.job(handle).life().expires;
-        expires != 0 && expires <= now.ms()
-    }
-
-    /// Removes a job whose TTL is past; whether it was.
+    /// Removes a job whose TTL is past, which nobody has carried out yet; whether it was.
     pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
-        let overdue = self.is_overdue(handle, now);
+        let expires = self.jobs.job(handle).life().expires;
+        let overdue = expires != 0 && expires <= now.ms();
         if overdue {
             self.expire(handle, now, out);
         }
