@@ -67,49 +67,38 @@ unsafe fn reply(ctx: *mut raw::RedisModuleCtx, bytes: &[u8]) {
     }
 }
 
-unsafe extern "C" fn add(
-    ctx: *mut raw::RedisModuleCtx,
-    argv: *mut *mut raw::RedisModuleString,
-    argc: c_int,
-) -> c_int {
-    // SAFETY: called by the server.
-    unsafe {
-        read_and_open(ctx, argv, argc);
-        reply(ctx, ID);
-    }
-    raw::REDISMODULE_OK as c_int
+/// A command of that name, and what it replies in the context of that name.
+macro_rules! command {
+    ($name:ident, $ctx:ident, $reply:block) => {
+        unsafe extern "C" fn $name(
+            $ctx: *mut raw::RedisModuleCtx,
+            argv: *mut *mut raw::RedisModuleString,
+            argc: c_int,
+        ) -> c_int {
+            // SAFETY: called by the server, with its arguments.
+            unsafe {
+                read_and_open($ctx, argv, argc);
+                $reply
+            }
+            raw::REDISMODULE_OK as c_int
+        }
+    };
 }
 
-unsafe extern "C" fn pop(
-    ctx: *mut raw::RedisModuleCtx,
-    argv: *mut *mut raw::RedisModuleString,
-    argc: c_int,
-) -> c_int {
-    // SAFETY: called by the server.
-    unsafe {
-        read_and_open(ctx, argv, argc);
-        api!(RedisModule_ReplyWithArray, ctx, 5);
-        reply(ctx, ID);
-        reply(ctx, PAYLOAD);
-        reply(ctx, TOKEN);
-        api!(RedisModule_ReplyWithLongLong, ctx, 1);
-        api!(RedisModule_ReplyWithLongLong, ctx, DEADLINE);
-    }
-    raw::REDISMODULE_OK as c_int
-}
-
-unsafe extern "C" fn ack(
-    ctx: *mut raw::RedisModuleCtx,
-    argv: *mut *mut raw::RedisModuleString,
-    argc: c_int,
-) -> c_int {
-    // SAFETY: called by the server.
-    unsafe {
-        read_and_open(ctx, argv, argc);
-        api!(RedisModule_ReplyWithLongLong, ctx, 1);
-    }
-    raw::REDISMODULE_OK as c_int
-}
+command!(add, ctx, {
+    reply(ctx, ID);
+});
+command!(pop, ctx, {
+    api!(RedisModule_ReplyWithArray, ctx, 5);
+    reply(ctx, ID);
+    reply(ctx, PAYLOAD);
+    reply(ctx, TOKEN);
+    api!(RedisModule_ReplyWithLongLong, ctx, 1);
+    api!(RedisModule_ReplyWithLongLong, ctx, DEADLINE);
+});
+command!(ack, ctx, {
+    api!(RedisModule_ReplyWithLongLong, ctx, 1);
+});
 
 fn load(context: &Context, _: &[RedisString]) -> Status {
     let create = |(name, entry, flags): (&CStr, Entry, &CStr)| {

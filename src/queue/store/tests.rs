@@ -1,0 +1,137 @@
+use super::*;
+use std::borrow::Cow;
+
+fn terms(priority: i32) -> Terms<'static> {
+    Terms {
+        priority,
+        ttr_ms: 60_000,
+        max_attempts: 3,
+        backoff_ms: Cow::Borrowed(&[10, 20]),
+    }
+}
+
+fn store() -> Store {
+    Store::new(RandomState::with_seeds(1, 2, 3, 4))
+}
+
+/// jemalloc's, as its manual lists them.
+#[test]
+fn what_is_allocated_is_the_next_size_class() {
+    let small = [8, 16, 32, 48, 64, 80, 96, 112, 128];
+    let steps = (8..20).flat_map(|log| (5..=8).map(move |part| part << (log - 3)));
+    let classes: Vec<usize> = small.into_iter().chain(steps).collect();
+    assert!(classes.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(allocated(0), 0);
+    for len in 1..100_000 {
+        let class = classes.iter().find(|&&class| class >= len);
+        assert_eq!(Some(&allocated(len)), class, "{len}");
+    }
+    let ladder = |steps| Terms {
+        backoff_ms: Cow::Owned(vec![1; steps]),
+        ..terms(0)
+    };
+    assert_eq!(own_bytes(&ladder(100)) - own_bytes(&ladder(0)), 896);
+    assert!(own_bytes(&ladder(0)) >= size_of::<Terms<'_>>());
+}
+
+fn add(store: &mut Store, id: &[u8], payload: &[u8], seq: u64, terms: &Terms<'_>) -> Handle {
+    let job = NewJob {
+        id,
+        payload,
+        seq,
+        due: 7,
+        place: Place::Scheduled,
+        terms,
+        life: Life::default(),
+    };
+    store.insert(&job, store.hashed(id))
+}
+
+#[test]
+fn every_field_keeps_to_itself() {
+    let mut store = store();
+    let longest = vec![0xff; ID_MAX];
+    let job = add(&mut store, &longest, b"\0payload\xff", SEQ_BITS, &terms(-5));
+    let life = Life {
+        expires: INSTANT_MAX,
+        token: u64::MAX,
+        at: 1,
+        lease_ms: 2,
+        death: 3,
+        attempts: u32::MAX,
+    };
+    for (due, place, life) in [
+        (INSTANT_MAX, Place::Dead, life),
+        (0, Place::Scheduled, Life::default()),
+        (5, Place::Reserved, life),
+    ] {
+        let course = Course { place, due, life };
+        store.set_course(job, course);
+        store.set_priority(job, due as i32);
+        assert_eq!(store.job(job).course(), course);
+        assert_eq!(store.find(store.hashed(&longest)), Some(job));
+        assert_eq!(store.job(job).payload(), b"\0payload\xff");
+        assert_eq!((store.job(job).due(), store.job(job).place()), (due, place));
+        assert_eq!(
+            (store.job(job).life(), store.job(job).seq()),
+            (life, SEQ_BITS)
+        );
+        assert_eq!(*store.job(job).terms(), terms(due as i32));
+        let is_rare = life != Life::default();
+        assert_eq!(store.rares.len(), usize::from(is_rare));
+    }
+    store.check_invariants().unwrap();
+    store.remove(job);
+    assert_eq!(store.find(store.hashed(&longest)), None);
+    store.check_invariants().unwrap();
+}
+
+#[test]
+fn more_distinct_terms_than_the_pool_keeps() {
+    let mut store = store();
+    let jobs: Vec<Handle> = (0..10_000)
+        .map(|n| {
+            add(
+                &mut store,
+                n.to_string().as_bytes(),
+                b"",
+                n,
+                &terms(n as i32),
+            )
+        })
+        .collect();
+    for (n, &job) in jobs.iter().enumerate() {
+        assert_eq!(*store.job(job).terms(), terms(n as i32));
+        store.set_priority(job, -(n as i32));
+    }
+    let leased = Life {
+        token: 1,
+        at: 2,
+        lease_ms: 3,
+        ..Life::default()
+    };
+    for (n, &job) in jobs.iter().enumerate() {
+        assert_eq!(*store.job(job).terms(), terms(-(n as i32)));
+        assert_eq!(
+            (store.job(job).due(), store.job(job).life()),
+            (7, Life::default())
+        );
+        let courses = [
+            (Place::Reserved, leased),
+            (Place::Scheduled, Life::default()),
+        ];
+        for (place, life) in courses {
+            let course = Course {
+                place,
+                due: 8,
+                life,
+            };
+            store.set_course(job, course);
+            assert_eq!(store.job(job).course(), course);
+            assert_eq!(*store.job(job).terms(), terms(-(n as i32)));
+        }
+        store.remove(job);
+    }
+    assert_eq!(store.terms.users(), 0);
+    store.check_invariants().unwrap();
+}
