@@ -24,6 +24,7 @@ pub mod touch;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::effect::Effects;
+use crate::queue::settle::SETTLE_BUDGET;
 use crate::queue::Queue;
 use crate::server::clock;
 use crate::server::ffi::{Args, Ctx, Refusal};
@@ -115,8 +116,6 @@ fn look_at(
     id: Option<&[u8]>,
     show: impl FnOnce(Option<&Queue>, Now),
 ) -> Result<(), Refusal> {
-    /// What is past before a look is at most what fell due since the timer fired.
-    const SETTLE_BUDGET: usize = 1000;
     let mut open = open(ctx, args)?;
     let now = clock::now();
     let next_event = open.queue().and_then(|queue| queue.next_event());
@@ -128,8 +127,9 @@ fn look_at(
     with_command_effects(ctx, |effects| {
         if let Some(queue) = open.queue() {
             queue.settle(now, SETTLE_BUDGET, effects);
-            id.into_iter()
-                .for_each(|id| queue.settle_job(id, now, effects));
+            if let Some(id) = id {
+                queue.settle_job(id, now, effects);
+            }
         }
         let left = open.queue().filter(|queue| !queue.is_disposable());
         show(left.map(|queue| &*queue), now);

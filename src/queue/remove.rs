@@ -4,10 +4,8 @@ use super::clock::Now;
 use super::effect::{Change, Effect, Effects, Event, Removal};
 use super::ghosts::{Ghosts, MANY, PURGES};
 use super::job::{Handle, Place, State};
+use super::settle::OUT_OF_TURN;
 use super::Queue;
-
-/// Leases that a purge ends before it looks what is reserved, after a standstill: in some five ms.
-const PURGE_BUDGET: u64 = 10_000;
 
 impl Queue {
     /// Removes a job in any state, reserved ones only where they are not spared, and its memory;
@@ -33,7 +31,7 @@ impl Queue {
     /// Removes all jobs of a state, or all; returns how many. Memories stay.
     pub fn purge(&mut self, state: Option<State>, now: Now, out: &mut Effects) -> u64 {
         // Lest jobs whose lease is over be purged as reserved.
-        self.settle_for(PURGE_BUDGET, now, out);
+        self.settle_for(OUT_OF_TURN as u64, now, out);
         let count = self.len(state, now) as u64
             + if state.is_none() {
                 self.dead.len() as u64

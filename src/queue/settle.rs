@@ -11,17 +11,18 @@ use super::Queue;
 
 /// What one command settles before it looks: enough for whatever falls due in a millisecond, little
 /// enough not to be felt. More is left to the timer.
-pub(super) const SETTLE_BUDGET: usize = 1000;
+pub const SETTLE_BUDGET: usize = 1000;
 /// The same for each id of a command, which may name many.
 const SETTLE_BUDGET_OF_ID: usize = 100;
-/// Jobs whose TTL is over, and that stand before those that a command is asked for: as many as it is
-/// asked for, or these, it removes. After a standstill they take three milliseconds.
-const OVERDUE_BUDGET: usize = 10_000;
+/// What a command carries out out of turn, lest it take jobs for what they are no more: three to five
+/// milliseconds' worth, and only after a standstill.
+pub(super) const OUT_OF_TURN: usize = 10_000;
 
+/// How many jobs whose TTL is over a command removes from before those that it is asked for.
 pub(super) fn overdue_budget(asked: u64) -> usize {
     usize::try_from(asked)
         .unwrap_or(usize::MAX)
-        .max(OVERDUE_BUDGET)
+        .max(OUT_OF_TURN)
 }
 
 impl Queue {

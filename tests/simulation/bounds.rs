@@ -183,15 +183,7 @@ fn an_added_job_ends_at_the_last_instant() {
 
 #[test]
 fn a_stored_job_must_not_contradict_itself() {
-    let stored = |place, seq, due, life| Effect::Stored {
-        id: b"new",
-        payload: b"",
-        seq,
-        due,
-        place,
-        life,
-        terms: TERMS,
-    };
+    let stored = |place, seq, due, life| stored(b"new", place, seq, due, life);
     let none = Life::default();
     let leased = Life {
         token: 1,
@@ -247,12 +239,12 @@ fn a_stored_job_must_not_contradict_itself() {
 }
 
 /// What two dumps may say of jobs' places in the orders of adding and of dying.
-fn stored(id: &'static [u8], place: Place, seq: u64, life: Life) -> Effect<'static> {
+fn stored(id: &'static [u8], place: Place, seq: u64, due: u64, life: Life) -> Effect<'static> {
     Effect::Stored {
         id,
         payload: b"",
         seq,
-        due: 1,
+        due,
         place,
         life,
         terms: TERMS,
@@ -270,7 +262,7 @@ fn jobs_that_share_a_number_are_found() {
     let (none, scheduled) = (Life::default(), Place::Scheduled);
     let added = |a, b, c| {
         let ids: [(&'static [u8], u64); 3] = [(b"a", a), (b"b", b), (b"c", c)];
-        let effects = ids.map(|(id, seq)| stored(id, scheduled, seq, none));
+        let effects = ids.map(|(id, seq)| stored(id, scheduled, seq, 1, none));
         queue_of(&effects).has_distinct_numbers()
     };
     assert!(added(1, 2, 3) && added(3, 1, 2));
@@ -282,7 +274,7 @@ fn jobs_that_share_a_number_are_found() {
             ..none
         };
         let effects = [(&b"a"[..], 1, a), (&b"b"[..], 2, b)]
-            .map(|(id, seq, death)| stored(id, Place::Dead, seq, life(death)));
+            .map(|(id, seq, death)| stored(id, Place::Dead, seq, 1, life(death)));
         queue_of(&effects).has_distinct_numbers()
     };
     assert!(died(1, 2) && died(2, 1) && !died(2, 2));
@@ -301,8 +293,8 @@ fn the_digest_sees_the_order_of_adding_across_lists_and_not_the_numbers() {
     let digest_of = |seqs: [u64; 8]| {
         let jobs = ids.into_iter().zip(seqs).enumerate();
         let jobs = jobs.map(|(n, (id, seq))| match n % 2 {
-            0 => stored(id, Place::Scheduled, seq, Life::default()),
-            _ => stored(id, Place::Reserved, seq, leased),
+            0 => stored(id, Place::Scheduled, seq, 1, Life::default()),
+            _ => stored(id, Place::Reserved, seq, 1, leased),
         });
         digest(&queue_of(&jobs.collect::<Vec<_>>()))
     };

@@ -23,6 +23,33 @@ struct Stood {
 }
 
 impl Stood {
+    fn new() -> Self {
+        Stood {
+            queue: new_queue(1),
+            mint: Mint::new(),
+            out: Effects::default(),
+        }
+    }
+
+    fn configure(&mut self, change: &SettingsChange) {
+        let now = Now::from_ms(NOW);
+        let configured = self.queue.configure_with(change, now, &mut self.out);
+        configured.unwrap();
+    }
+
+    /// What is given back so is dead.
+    fn fail(&mut self, id: &str, kind: NackKind) {
+        let nack = Nack {
+            id: id.as_bytes(),
+            claim: Claim::Current,
+            delay_ms: None,
+            priority: None,
+            kind,
+        };
+        let dead = self.queue.nack(&nack, Now::from_ms(NOW), &mut self.out);
+        assert_eq!(dead.unwrap(), Some(State::Dead));
+    }
+
     fn add(&mut self, kind: &str, number: usize, ttl_ms: Option<u64>, now: Now) -> bool {
         let id = format!("{kind}-{number:04}").into_bytes();
         let mut add = Add::new(Some(&id), b"p");
@@ -56,19 +83,14 @@ impl Stood {
 
 /// At NOW + 10 ids are forgotten.
 fn remembering(max_len: usize) -> Stood {
-    let mut stood = Stood {
-        queue: new_queue(1),
-        mint: Mint::new(),
-        out: Effects::default(),
-    };
+    let mut stood = Stood::new();
     let change = SettingsChange {
         dedupe_ms: Some(10),
         max_len: Some(max_len as u64),
         ..SettingsChange::default()
     };
     let now = Now::from_ms(NOW);
-    let configured = stood.queue.configure_with(&change, now, &mut stood.out);
-    configured.unwrap();
+    stood.configure(&change);
     stood.add_many("forgotten", None);
     assert_eq!(stood.pop(MANY, true, now).len(), MANY);
     stood
@@ -157,8 +179,7 @@ fn a_last_attempt_that_is_over_takes_no_place() {
         max_len: Some(5),
         ..SettingsChange::default()
     };
-    let (queue, out) = (&mut stood.queue, &mut stood.out);
-    queue.configure_with(&change, now, out).unwrap();
+    stood.configure(&change);
     for (number, max_attempts) in [0, 0, 0, 0, 1].into_iter().enumerate() {
         let id = number.to_string().into_bytes();
         let mut add = Add::new(Some(&id), b"p");
@@ -176,11 +197,7 @@ fn a_last_attempt_that_is_over_takes_no_place() {
 /// Jobs that were ready before their TTL ended, all at NOW + 20, `before` of them ahead of the one that has
 /// none.
 fn overdue(before: usize) -> Stood {
-    let mut stood = Stood {
-        queue: new_queue(1),
-        mint: Mint::new(),
-        out: Effects::default(),
-    };
+    let mut stood = Stood::new();
     for number in 0..before {
         let id = format!("expired-{number}").into_bytes();
         let mut add = Add::new(Some(&id), b"p");
@@ -230,15 +247,7 @@ fn a_kick_removes_ten_thousand_dead_whose_ttl_is_over() {
     let mut stood = overdue(5 * MANY);
     let now = Now::from_ms(NOW);
     for id in stood.pop(6 * MANY, false, now) {
-        let nack = Nack {
-            id: id.as_bytes(),
-            claim: Claim::Current,
-            delay_ms: None,
-            priority: None,
-            kind: NackKind::Fatal,
-        };
-        let dead = stood.queue.nack(&nack, now, &mut stood.out);
-        assert_eq!(dead.unwrap(), Some(State::Dead));
+        stood.fail(&id, NackKind::Fatal);
     }
     let now = Now::from_ms(NOW + 20);
     let kicked = stood.queue.kick_oldest(1, now, &mut stood.out);
@@ -258,8 +267,7 @@ fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
         ..SettingsChange::default()
     };
     let start = Now::from_ms(NOW);
-    let (queue, out) = (&mut stood.queue, &mut stood.out);
-    queue.configure_with(&change, start, out).unwrap();
+    stood.configure(&change);
     for (id, ttl_ms) in [("kept", None), ("gone", Some(20)), ("late", None)] {
         let mut add = Add::new(Some(id.as_bytes()), b"p");
         (add.ttl_ms, add.max_attempts) = (ttl_ms, Some(1));
@@ -267,15 +275,7 @@ fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
         queue.add(&add, start, mint, out).unwrap();
         assert_eq!(stood.pop(1, false, start), [id]);
         if id != "late" {
-            let nack = Nack {
-                id: id.as_bytes(),
-                claim: Claim::Current,
-                delay_ms: None,
-                priority: None,
-                kind: NackKind::Fail,
-            };
-            let dead = stood.queue.nack(&nack, start, &mut stood.out);
-            assert_eq!(dead.unwrap(), Some(State::Dead));
+            stood.fail(id, NackKind::Fail);
         }
     }
     let now = Now::from_ms(NOW + 30);
