@@ -98,7 +98,7 @@ test-all: ## the tests that need a server, against each one found
 	done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
-servers: ## Redis 8.0, Valkey 8.0 and 9.1 under target/servers, for test-all
+servers: ## Redis 7.0 to 8.6, Valkey 8.0 to 9.1 under target/servers, for test-all
 	@tools/setup.sh fetch
 	@tools/servers.sh
 

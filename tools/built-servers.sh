@@ -11,7 +11,7 @@ apt=$built/apt
 
 fetch() { # the source into $built/source, Debian's patches applied
     [ ! -d "$built/source" ] || return 0
-    prepare_apt "deb-src bookworm" || return 1
+    prepare_apt deb-src bookworm || return 1
     rm -rf "$built/fetched" && mkdir -p "$built/fetched"
     (cd "$built/fetched" && private_apt source --download-only redis) || return 1
     (cd "$built/fetched" && dpkg-source -q -x redis_*.dsc source) || return 1

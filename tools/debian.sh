@@ -15,7 +15,7 @@ system_mirror() {
     apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep '/debian/*$' | head -n 1
 }
 
-prepare_apt() { # "deb suite" or "deb-src suite" ...
+prepare_apt() { # deb or deb-src, suites...
     [ ! -e "$apt/ready" ] || return 0
     if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
         echo "needs apt-get and dpkg-deb, so Debian or Ubuntu" >&2
@@ -26,8 +26,9 @@ prepare_apt() { # "deb suite" or "deb-src suite" ...
     [ -n "$mirror" ] || { echo "the system has no source of Debian's packages; set DEBIAN_MIRROR" >&2; return 1; }
     mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
     : >"$apt/status"
-    for source; do
-        echo "${source% *} [signed-by=$keyring] $mirror ${source#* } main"
+    archive=$1 && shift
+    for suite; do
+        echo "$archive [signed-by=$keyring] $mirror $suite main"
     done >"$apt/sources.list"
     private_apt update && : >"$apt/ready"
 }
