@@ -1,6 +1,6 @@
 //! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms] [NOACK]
 
-use super::parse::{out_of_range, positive, positive_millis, syntax_error, wrong_arity};
+use super::parse::{out_of_range, positive, positive_millis, wrong_arity, Options};
 use super::{change_open, reply_delivery};
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
@@ -52,50 +52,65 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The option that ends before `end`: its word, and whether a value stands between.
+fn option_before(args: Args<'_>, end: usize) -> Option<(&'static str, bool)> {
+    const OPTIONS: [(&str, bool); 3] = [("NOACK", false), ("COUNT", true), ("TTR", true)];
+    let is_word = |index: usize, word: &str| {
+        let arg = args.get(index);
+        index > 0 && arg.is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    OPTIONS
+        .into_iter()
+        .find(|&(word, valued)| is_word(end.saturating_sub(1 + usize::from(valued)), word))
+}
+
 /// Read from the end: options while there are any, then the timeout, and all before it are keys.
 fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
+    if args.len() < 3 {
+        return Err(wrong_arity(args));
+    }
     let mut end = args.len();
+    let mut first = None;
+    while let Some((word, valued)) = option_before(args, end) {
+        end -= 1 + usize::from(valued);
+        first = Some(word);
+    }
+    // An option whose value is missing stands there itself.
+    let in_place = ["COUNT", "TTR"].into_iter().find(|word| {
+        let arg = args.get(end - 1).unwrap_or_default();
+        arg.eq_ignore_ascii_case(word.as_bytes())
+    });
+    if let Some(word) = in_place.or(first.filter(|_| end < 3)) {
+        return Err(no_timeout(word));
+    }
+    Ok(Layout {
+        keys: 1..end - 1,
+        timeout: end - 1,
+        wish: wish(args, end)?,
+    })
+}
+
+/// The options, which begin at `first`.
+fn wish(args: Args<'_>, first: usize) -> Result<Wish, Refusal> {
     let mut wish = Wish {
         count: None,
         ttr_ms: None,
         noack: false,
     };
-    let is_word = |index: usize, word: &str| {
-        let arg = args.get(index);
-        arg.is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    // A key and a timeout stand before every option.
-    loop {
-        if end > 3 && is_word(end - 1, "NOACK") {
-            if wish.noack {
-                return Err(syntax_error());
-            }
-            wish.noack = true;
-            end -= 1;
-        } else if end > 4 && is_word(end - 2, "COUNT") {
-            let count = positive(args.get(end - 1).unwrap_or_default())?;
-            if wish.count.replace(count).is_some() {
-                return Err(syntax_error());
-            }
-            end -= 2;
-        } else if end > 4 && is_word(end - 2, "TTR") {
-            let ttr_ms = positive_millis(args.get(end - 1).unwrap_or_default())?;
-            if wish.ttr_ms.replace(ttr_ms).is_some() {
-                return Err(syntax_error());
-            }
-            end -= 2;
-        } else {
-            break;
+    let mut options = Options::new(args, first, &["COUNT", "TTR", "NOACK"]);
+    while let Some(word) = options.word()? {
+        match word {
+            "COUNT" => wish.count = Some(positive(options.value()?)?),
+            "TTR" => wish.ttr_ms = Some(positive_millis(options.value()?)?),
+            _ => wish.noack = true,
         }
     }
-    if end < 3 {
-        return Err(wrong_arity(args));
-    }
-    Ok(Layout {
-        keys: 1..end - 1,
-        timeout: end - 1,
-        wish,
-    })
+    Ok(wish)
+}
+
+/// Forgotten, it would make a key of the option's word, and the client would wait on that.
+fn no_timeout(word: &str) -> Refusal {
+    Refusal(format!("ERR timeout is missing: {word} stands where it must be").into())
 }
 
 /// The instant at which a wait of so many seconds ends; u64::MAX for 0, which is for ever.

@@ -108,8 +108,8 @@ fn waiting_in_resp3() {
 #[test]
 fn its_options_are_read_from_the_end() {
     let mut p = Probe::start();
-    // Keys may read like options.
-    for key in ["COUNT", "NOACK", "TTR", "5"] {
+    // Keys may read like options; COUNT and TTR not as the last.
+    for key in ["COUNT", "NOACK", "5"] {
         p.run(&format!("DQ.ADD {key} a x"));
     }
     p.talk(
@@ -117,8 +117,6 @@ fn its_options_are_read_from_the_end() {
         [ 'NOACK' 'a' 'x' nil$ 1 nil$ ]
         > DQ.BPOP COUNT 5 0
         [ 'COUNT' 'a' 'x' ? 1 ? ]
-        > DQ.BPOP TTR 0
-        [ 'TTR' 'a' 'x' ? 1 ? ]
         > DQ.BPOP q 5 0 COUNT 1
         [ '5' [ [ 'a' 'x' ? 1 ? ] ] ]",
     );
@@ -171,7 +169,35 @@ fn refuses() {
     }
     // Not an option's word, so it is the timeout.
     p.unseen("DQ.BPOP q 1 NONSENSE", no_float);
-    p.unseen("DQ.BPOP q 1 COUNT", no_float);
+}
+
+/// It would otherwise make keys of the options, and the client would wait on a key named COUNT for ever.
+#[test]
+fn a_forgotten_timeout() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x");
+    for (line, word) in [
+        ("q COUNT 5", "COUNT"),
+        ("none count 5", "COUNT"),
+        ("q TTR 5000", "TTR"),
+        ("q NOACK", "NOACK"),
+        ("q COUNT 5 NOACK", "COUNT"),
+        ("q NOACK TTR 1 COUNT 5", "NOACK"),
+        ("q COUNT x", "COUNT"),
+        ("COUNT 5", "COUNT"),
+        ("NOACK NOACK", "NOACK"),
+        ("q 1 COUNT", "COUNT"),
+        ("q none TTR", "TTR"),
+    ] {
+        p.unseen(
+            &format!("DQ.BPOP {line}"),
+            &format!("-ERR timeout is missing: {word} stands where it must be"),
+        );
+    }
+    p.unseen(
+        "DQ.BPOP none q COUNT 5",
+        "-ERR timeout is not a float or out of range",
+    );
 }
 
 #[test]
