@@ -101,7 +101,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             );
             return null_mut();
         }
-        let origin = origin_of_load();
+        let origin = origin();
         let mut queue = new_queue();
         queue.begin_restore();
         loop {
@@ -135,8 +135,8 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
     })
 }
 
-/// Outside a load, a payload comes from a client by RESTORE; but a replica does as its master did.
-fn origin_of_load() -> propagate::Origin {
+/// Outside a load, RESTORE and COPY come from a client; but a replica does as its master did.
+fn origin() -> propagate::Origin {
     // SAFETY: the server allows a null context, of which it tells only about itself.
     let flags = unsafe { Ctx::new(null_mut()) }.flags();
     if flags.is_master() && !flags.is_loading() {
@@ -242,13 +242,18 @@ unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, _value: *const 
     });
 }
 
+/// A queue that is kept for its waiting clients alone is none to a client: COPY fails, rather than replace its
+/// target by nothing. The server leaves no way to answer 0 from here.
 unsafe extern "C" fn copy(
     _ctx: *mut raw::RedisModuleKeyOptCtx,
     value: *const c_void,
 ) -> *mut c_void {
     guarded("copy", null_mut(), || {
         // SAFETY: the server passes a value of our type.
-        let queue = unsafe { value_of(value) }.queue.copied();
-        Box::into_raw(Box::new(Value::new(queue))).cast()
+        let queue = unsafe { &value_of(value).queue };
+        if queue.is_disposable() && origin() == propagate::Origin::Client {
+            return null_mut();
+        }
+        Box::into_raw(Box::new(Value::new(queue.copied()))).cast()
     })
 }

@@ -104,6 +104,26 @@ fn client_holds(server: &Server, key: &str) -> bool {
     server.raw().int(&format!("EXISTS {key}")) == 1
 }
 
+#[test]
+fn a_queue_kept_for_its_waiting_clients_takes_no_other_ones_place() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.says("DQ.ADD q a x DELAY 3600000", "'a'");
+    let mut waiting = server.waiting("DQ.BPOP q 0");
+    client.says("DQ.DEL q a", "1");
+    client.says("DQ.ADD p b x", "'b'");
+    for options in ["REPLACE", ""] {
+        let target = if options.is_empty() { "none" } else { "p" };
+        let reply = client.ask(&format!("COPY q {target} {options}"));
+        assert!(!reply.starts_with('1'), "{reply}");
+    }
+    client.says("DQ.LEN p", "1");
+    client.says("EXISTS none", "0");
+    client.says("DQ.ADD q c x", "'c'");
+    assert_eq!(waiting.delivery().id, "c");
+    client.says("COPY q p REPLACE", "1");
+}
+
 /// After these commands the queue stands elsewhere, and its deadlines with it: a client waits there.
 #[test]
 fn deadlines_go_on_under_the_new_name() {
