@@ -135,29 +135,34 @@ fn while_clients_are_paused() {
         let gone = master.waiting("DQ.BPOP q none 0 NOACK");
         client.says("DQ.ADD q leased x", "'leased'");
         assert_eq!(waiting.delivery().id, "leased");
-        client.run("DQ.TOUCH q leased TTR 100");
-        client.says("DQ.ADD q due x DELAY 120", "'due'");
-        client.says("DQ.ADD q dies x DELAY 60000 TTL 100", "'dies'");
-        client.says("DQ.ADD other dies x DELAY 60000 TTL 100", "'dies'");
-        let until = now_ms() + 1500;
-        client.says(&format!("CLIENT PAUSE 1500 {kind}"), "+OK");
+        client.run("DQ.TOUCH q leased TTR 300");
+        client.says("DQ.ADD q due x DELAY 320", "'due'");
+        client.says("DQ.ADD q dies x DELAY 60000 TTL 300", "'dies'");
+        client.says("DQ.ADD other dies x DELAY 60000 TTL 300", "'dies'");
+        let all_is_due = now_ms() + 320;
+        // One that stops UNPAUSE too has to end by itself.
+        let pause_ms = if kind == "ALL" { 1500 } else { 3_600_000 };
+        let until = now_ms() + pause_ms;
+        client.says(&format!("CLIENT PAUSE {pause_ms} {kind}"), "+OK");
         drop(gone);
+        let mut waiting = master.raw();
+        waiting.begin("DQ.BPOP q 0");
         if kind == "WRITE" {
             // Waits end on time, and what is asked does not change anything.
-            assert_eq!(timed_out.read(), Reply::NullArray);
-            assert!(now_ms() < until, "the wait ended only with the pause");
             let digest = master.digest();
-            while now_ms() + 100 < until {
+            assert_eq!(timed_out.read(), Reply::NullArray);
+            while now_ms() < all_is_due + 500 {
                 client.run("DQ.LEN q RESERVED");
                 client.run("DQ.STATS q");
                 client.run("DQ.SCAN other 0");
             }
             assert_eq!(master.digest(), digest);
+            client.says("CLIENT UNPAUSE", "+OK");
+            waiting.delivery();
+        } else {
+            let job = waiting.delivery();
+            assert!(now_ms() >= until, "{} was delivered in the pause", job.id);
         }
-        let mut waiting = master.raw();
-        waiting.begin("DQ.BPOP q 0");
-        let job = waiting.delivery();
-        assert!(now_ms() >= until, "{} was delivered in the pause", job.id);
         wait_until("all is done after the pause", PATIENCE, || {
             client.int("EXISTS other") == 0
         });
