@@ -43,7 +43,7 @@ help: ## this list
 
 # --- Using it
 
-run: ## a server with the module on port 6379, in the foreground, data in ./data
+run: ## a server with the module on port 6379, in the foreground, data in ./data; PORT=6380: in ./data-6380
 	@tools/port.sh $(PORT)
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
@@ -224,7 +224,7 @@ bench-check: ## docs/benchmarks.md says what its figures say; and the checks of 
 	@tools/setup.sh python
 	@PYTHONDONTWRITEBYTECODE=1 python3 benches/page/test_page.py
 
-clean: ## all that was built or fetched; ./data stays
+clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 

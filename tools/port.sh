@@ -3,7 +3,7 @@
 #   tools/port.sh port
 set -eu
 port=$1
-case $port in '' | *[!0-9]* | ??????*) port=0 ;; esac
+case $port in '' | 0* | *[!0-9]* | ??????*) port=0 ;; esac
 if [ "$port" -lt 1 ] || [ "$port" -gt 65535 ]; then
     echo "PORT=$1 is no port number" >&2
     exit 1

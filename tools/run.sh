@@ -1,18 +1,39 @@
 #!/bin/sh
-# Starts a server with the module, in the foreground; its data is kept in ./data.
+# Starts a server with the module, in the foreground; its data is kept in ./data, on another port than 6379 in
+# ./data-PORT: two servers that share a folder deliver jobs twice and write over each other's files.
 #   tools/run.sh port module
 set -eu
 cd "$(dirname "$0")/.."
 port=$1 module=$2
 tools/port.sh "$port"
 server=$(tools/server.sh)
-mkdir -p data
+folder=data
+[ "$port" = 6379 ] || folder=data-$port
+mkdir -p "$folder"
+
+# The server inherits the lock, and it ends with the server. macOS has no flock, but perl.
+lock() {
+    if command -v flock >/dev/null; then
+        flock -n 9
+    else
+        perl -e 'open(LOCK, ">&=", 9) && flock(LOCK, 6) or exit 1'
+    fi
+}
+exec 9>>"$folder/lock"
+if ! lock; then
+    echo "./$folder belongs to a server that is running (process $(tail -n 1 "$folder/lock"))." >&2
+    exit 1
+fi
+echo $$ >"$folder/lock"
 
 client=redis-cli
 command -v redis-cli >/dev/null || ! command -v valkey-cli >/dev/null || client=valkey-cli
 [ "$port" = 6379 ] || client="$client -p $port"
-cat <<END
-$("$server" --version | cut -d ' ' -f 1-3) with dq on port $port; Ctrl-C ends it. To try in another terminal:
+hint() {
+    cat <<END
+
+$("$server" --version | cut -d ' ' -f 1-3) with dq on port $port, data in ./$folder; Ctrl-C ends it.
+To try in another terminal:
 
   $client DQ.ADD mails welcome 'Hello, Ann!' DELAY 3000
   $client DQ.BPOP mails 10
@@ -20,5 +41,22 @@ $("$server" --version | cut -d ' ' -f 1-3) with dq on port $port; Ctrl-C ends it
   $client DQ.ACK mails welcome
 
 END
+}
+
+# The server's log, and once it is ready what to try, below all of that. Ctrl-C is for the server.
+log() {
+    trap '' INT TERM
+    exec 9>&-
+    while IFS= read -r line; do
+        printf '%s\n' "$line"
+        case $line in *'Ready to accept connections'*) hint; break ;; esac
+    done
+    exec cat
+}
+temporary=$(mktemp -d)
+mkfifo "$temporary/log"
+log <"$temporary/log" &
+exec >"$temporary/log"
+rm -r "$temporary"
 # Only this machine can connect: the server that is tried out here has no password.
-exec "$server" --port "$port" --bind 127.0.0.1 -::1 --dir data --appendonly yes --loadmodule "$module"
+exec "$server" --port "$port" --bind 127.0.0.1 -::1 --dir "$folder" --appendonly yes --loadmodule "$module"
