@@ -1,4 +1,4 @@
-//! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms] [NOACK]
+//! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms] [NOACK] [WITHDUE]
 
 use super::parse::{out_of_range, positive, positive_millis, wrong_arity, Options};
 use super::{change_open, reply_delivery};
@@ -54,7 +54,12 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 /// The option that ends before `end`: its word, and whether a value stands between.
 fn option_before(args: Args<'_>, end: usize) -> Option<(&'static str, bool)> {
-    const OPTIONS: [(&str, bool); 3] = [("NOACK", false), ("COUNT", true), ("TTR", true)];
+    const OPTIONS: [(&str, bool); 4] = [
+        ("NOACK", false),
+        ("WITHDUE", false),
+        ("COUNT", true),
+        ("TTR", true),
+    ];
     let is_word = |index: usize, word: &str| {
         let arg = args.get(index);
         index > 0 && arg.is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
@@ -96,13 +101,15 @@ fn wish(args: Args<'_>, first: usize) -> Result<Wish, Refusal> {
         count: None,
         ttr_ms: None,
         noack: false,
+        with_due: false,
     };
-    let mut options = Options::new(args, first, &["COUNT", "TTR", "NOACK"]);
+    let mut options = Options::new(args, first, &["COUNT", "TTR", "NOACK", "WITHDUE"]);
     while let Some(word) = options.word()? {
         match word {
             "COUNT" => wish.count = Some(positive(options.value()?)?),
             "TTR" => wish.ttr_ms = Some(positive_millis(options.value()?)?),
-            _ => wish.noack = true,
+            "NOACK" => wish.noack = true,
+            _ => wish.with_due = true,
         }
     }
     Ok(wish)
@@ -164,7 +171,7 @@ fn pop_at_once(
                     ctx.reply_bytes(name);
                     ctx.reply_array_of_unknown_len();
                 }
-                reply_delivery(ctx, (!many).then_some(name), job);
+                reply_delivery(ctx, (!many).then_some(name), wish.with_due, job);
                 delivered += 1;
             });
         });
@@ -188,7 +195,9 @@ pub fn reply(ctx: Ctx<'_>, handover: &Handover) {
             payload: &job.payload,
             attempts: job.attempts,
             lease: job.lease,
+            due: job.due,
         };
-        reply_delivery(ctx, (!handover.many).then_some(&handover.key), delivery);
+        let key = (!handover.many).then_some(&*handover.key);
+        reply_delivery(ctx, key, handover.with_due, delivery);
     }
 }

@@ -12,7 +12,25 @@ const IDS: Arg = ID.multiple();
 const TTR: Arg = Arg::integer(c"ttr").shown(c"ms").after(c"TTR").optional();
 const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
 const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
-const TOKEN: Arg = Arg::string(c"token").after(c"TOKEN").optional();
+const WITHDUE: Arg = Arg::word(c"withdue", c"WITHDUE").optional();
+/// Which delivery of one job, or which deliveries of several.
+const DELIVERIES: Arg = Arg::one_of(
+    c"jobs",
+    &[
+        Arg::block(
+            c"job",
+            &[ID, Arg::string(c"token").after(c"TOKEN").optional()],
+        ),
+        Arg::block(
+            c"ids",
+            &[
+                Arg::integer(c"numids"),
+                Arg::block(c"delivery", &[ID, Arg::string(c"token")]).multiple(),
+            ],
+        )
+        .after(c"IDS"),
+    ],
+);
 const PRIORITY: Arg = Arg::integer(c"priority").after(c"PRIORITY").optional();
 const ATTEMPTS: Arg = Arg::integer(c"attempts")
     .shown(c"count")
@@ -84,6 +102,7 @@ pub static COMMANDS: [About; 20] = [
             Arg::one_of(c"which", &[COUNT, ID.after(c"ID")]).optional(),
             TTR,
             NOACK,
+            WITHDUE,
         ],
     },
     About {
@@ -100,6 +119,7 @@ pub static COMMANDS: [About; 20] = [
             COUNT.optional(),
             TTR,
             NOACK,
+            WITHDUE,
         ],
     },
     About {
@@ -139,16 +159,15 @@ pub static COMMANDS: [About; 20] = [
     },
     About {
         name: c"dq.nack",
-        summary: c"Gives a delivered job back, to be delivered again or to be dead.",
-        complexity: c"O(log N) with N jobs in the queue",
+        summary: c"Gives delivered jobs back, to be delivered again or to be dead.",
+        complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: TIME_MATTERS,
         arity: -3,
         keys: Keys::First(Access::Update),
         categories: c"write fast",
         args: &[
             KEY,
-            ID,
-            TOKEN,
+            DELIVERIES,
             DELAY.optional(),
             PRIORITY,
             Arg::one_of(
@@ -164,13 +183,13 @@ pub static COMMANDS: [About; 20] = [
     },
     About {
         name: c"dq.touch",
-        summary: c"Begins the lease of a reserved job anew.",
-        complexity: c"O(log N) with N jobs in the queue",
+        summary: c"Begins the leases of reserved jobs anew.",
+        complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: TIME_MATTERS,
         arity: -3,
         keys: Keys::First(Access::Update),
         categories: c"write fast",
-        args: &[KEY, ID, TOKEN, TTR],
+        args: &[KEY, DELIVERIES, TTR],
     },
     About {
         name: c"dq.reschedule",

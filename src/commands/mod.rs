@@ -6,6 +6,7 @@ pub mod apply;
 pub mod bpop;
 pub mod configure;
 pub mod del;
+mod deliveries;
 pub mod docs;
 pub mod get;
 
@@ -138,9 +139,10 @@ fn look_at(
     Ok(())
 }
 
-/// `[id, payload, token, attempts, deadline]`, behind the key where there is one.
-fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, job: Delivery<'_>) {
-    ctx.reply_array(5 + usize::from(key.is_some()));
+/// `[id, payload, token, attempts, deadline]`, behind the key where there is one, before the due where it is
+/// asked for.
+fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, with_due: bool, job: Delivery<'_>) {
+    ctx.reply_array(5 + usize::from(key.is_some()) + usize::from(with_due));
     if let Some(key) = key {
         ctx.reply_bytes(key);
     }
@@ -151,6 +153,9 @@ fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, job: Delivery<'_>) {
     match job.lease {
         Some((_, deadline)) => ctx.reply_integer(deadline as i64),
         None => ctx.reply_null(),
+    }
+    if with_due {
+        ctx.reply_integer(job.due as i64);
     }
 }
 

@@ -1,7 +1,9 @@
 //! DQ.NACK key id [TOKEN t] [DELAY ms] [PRIORITY n] [SILENT | FAIL | FATAL]
+//! DQ.NACK key IDS n id token [id token ...] [the same but for TOKEN]
 
 use super::change;
-use super::parse::{at_least, millis, priority, Options};
+use super::deliveries::Deliveries;
+use super::parse::{millis, priority, Options};
 use crate::queue::add::When;
 use crate::queue::deliver::{Claim, Nack, NackKind};
 use crate::server::clock::now;
@@ -11,18 +13,18 @@ const KINDS: [&str; 3] = ["SILENT", "FAIL", "FATAL"];
 const WORDS: [&str; 6] = ["TOKEN", "DELAY", "PRIORITY", "SILENT", "FAIL", "FATAL"];
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    at_least(args, 3)?;
+    let mut deliveries = Deliveries::read(args)?;
     let mut nack = Nack {
-        id: args.get(2).unwrap_or_default(),
+        id: b"",
         claim: Claim::Current,
         delay_ms: None,
         priority: None,
         kind: NackKind::Fail,
     };
-    let mut options = Options::new(args, 3, &WORDS);
+    let mut options = Options::new(args, deliveries.end(), &WORDS);
     while let Some(word) = options.word()? {
         match word {
-            "TOKEN" => nack.claim = Claim::of_token(options.value()?),
+            "TOKEN" => deliveries.set_token(options.value()?)?,
             "DELAY" => nack.delay_ms = Some(millis(options.value()?)?),
             "PRIORITY" => nack.priority = Some(priority(options.value()?)?),
             "SILENT" => nack.kind = NackKind::Silent,
@@ -35,12 +37,24 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         // Refused whether or not there is such a job.
         When::Delay(ms).instant(now())?;
     }
-    let state = change(ctx, args, |queue, now, effects| {
-        queue.nack(&nack, now, effects)
+    let states = change(ctx, args, |queue, now, effects| {
+        // What the first is not refused with, none is.
+        let given_back = deliveries.iter().map(|(id, claim)| {
+            let nack = Nack { id, claim, ..nack };
+            queue.nack(&nack, now, effects)
+        });
+        given_back.collect::<Result<Vec<_>, _>>()
     })?;
-    match state.transpose()?.flatten() {
-        Some(state) => ctx.reply_bytes(state.name().as_bytes()),
-        None => ctx.reply_null(),
+    let Some(states) = states.transpose()? else {
+        deliveries.reply_nulls(ctx);
+        return Ok(());
+    };
+    deliveries.begin_reply(ctx);
+    for state in states {
+        match state {
+            Some(state) => ctx.reply_bytes(state.name().as_bytes()),
+            None => ctx.reply_null(),
+        }
     }
     Ok(())
 }

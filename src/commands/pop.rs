@@ -1,4 +1,4 @@
-//! DQ.POP key [COUNT n | ID id] [TTR ms] [NOACK]
+//! DQ.POP key [COUNT n | ID id] [TTR ms] [NOACK] [WITHDUE]
 
 use super::parse::{at_least, positive, positive_millis, Options};
 use super::{change, reply_delivery};
@@ -6,17 +6,20 @@ use crate::queue::deliver::Pop;
 use crate::server::clock::with_mint;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
+const WORDS: [&str; 5] = ["COUNT", "ID", "TTR", "NOACK", "WITHDUE"];
+
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
     let mut pop = Pop::default();
-    let mut count = None;
-    let mut options = Options::new(args, 2, &["COUNT", "ID", "TTR", "NOACK"]);
+    let (mut count, mut with_due) = (None, false);
+    let mut options = Options::new(args, 2, &WORDS);
     while let Some(word) = options.word()? {
         match word {
             "COUNT" => count = Some(positive(options.value()?)?),
             "ID" => pop.id = Some(options.value()?),
             "TTR" => pop.ttr_ms = Some(positive_millis(options.value()?)?),
-            _ => pop.noack = true,
+            "NOACK" => pop.noack = true,
+            _ => with_due = true,
         }
     }
     options.only_one_of(&["COUNT", "ID"])?;
@@ -29,7 +32,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         }
         with_mint(|mint| {
             delivered = queue.pop(&pop, now, mint, effects, |job| {
-                reply_delivery(ctx, None, job)
+                reply_delivery(ctx, None, with_due, job)
             })
         });
         if count.is_some() {

@@ -1,27 +1,31 @@
-//! DQ.TOUCH key id [TOKEN t] [TTR ms]
+//! DQ.TOUCH key id [TOKEN t] [TTR ms] | DQ.TOUCH key IDS n id token [id token ...] [TTR ms]
 
 use super::change;
-use super::parse::{at_least, positive_millis, Options};
-use crate::queue::deliver::Claim;
+use super::deliveries::Deliveries;
+use super::parse::{positive_millis, Options};
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    at_least(args, 3)?;
-    let id = args.get(2).unwrap_or_default();
-    let (mut claim, mut ttr_ms) = (Claim::Current, None);
-    let mut options = Options::new(args, 3, &["TOKEN", "TTR"]);
+    let mut deliveries = Deliveries::read(args)?;
+    let mut ttr_ms = None;
+    let mut options = Options::new(args, deliveries.end(), &["TOKEN", "TTR"]);
     while let Some(word) = options.word()? {
         match word {
-            "TOKEN" => claim = Claim::of_token(options.value()?),
+            "TOKEN" => deliveries.set_token(options.value()?)?,
             _ => ttr_ms = Some(positive_millis(options.value()?)?),
         }
     }
-    let deadline = change(ctx, args, |queue, now, effects| {
-        queue.touch(id, claim, ttr_ms, now, effects)
+    let touched = change(ctx, args, |queue, now, effects| {
+        deliveries.begin_reply(ctx);
+        for (id, claim) in deliveries.iter() {
+            match queue.touch(id, claim, ttr_ms, now, effects) {
+                Some(deadline) => ctx.reply_integer(deadline as i64),
+                None => ctx.reply_null(),
+            }
+        }
     })?;
-    match deadline.flatten() {
-        Some(deadline) => ctx.reply_integer(deadline as i64),
-        None => ctx.reply_null(),
+    if touched.is_none() {
+        deliveries.reply_nulls(ctx);
     }
     Ok(())
 }

@@ -29,6 +29,8 @@ pub struct Delivery<'a> {
     pub attempts: u32,
     /// Token and deadline; none where the job went at delivery.
     pub lease: Option<(u64, u64)>,
+    /// For which instant it was due.
+    pub due: u64,
 }
 
 /// Which delivery a client speaks of.
@@ -157,6 +159,7 @@ impl Queue {
         deliver: &mut impl FnMut(Delivery<'_>),
     ) {
         let job = self.jobs.job(handle);
+        let Course { due, life, .. } = job.course();
         let change = if pop.noack {
             Change::Removed {
                 cause: Removal::Popped,
@@ -173,7 +176,8 @@ impl Queue {
         deliver(Delivery {
             id: job.id(),
             payload: job.payload(),
-            attempts: job.life().attempts.saturating_add(1),
+            attempts: life.attempts.saturating_add(1),
+            due,
             lease: match change {
                 Change::Reserved {
                     token, deadline, ..

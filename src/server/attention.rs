@@ -195,6 +195,7 @@ fn serve(
                     payload: delivery.payload.to_vec(),
                     attempts: delivery.attempts,
                     lease: delivery.lease,
+                    due: delivery.due,
                 });
             };
             value.queue.take(&pop, now, mint, effects, steps, &mut keep)
@@ -206,6 +207,7 @@ fn serve(
         let handover = Handover {
             key: name.to_vec(),
             many: wish.count.is_some(),
+            with_due: wish.with_due,
             jobs,
         };
         served.extend(waiters::take(ticket, Some(name)).map(|client| (client, handover)));

@@ -25,6 +25,7 @@ pub struct Wish {
     pub count: Option<u64>,
     pub ttr_ms: Option<u64>,
     pub noack: bool,
+    pub with_due: bool,
 }
 
 /// One delivered job, out of the queue's memory: the reply is written after it.
@@ -34,6 +35,7 @@ pub struct OwnDelivery {
     pub payload: Vec<u8>,
     pub attempts: u32,
     pub lease: Option<(u64, u64)>,
+    pub due: u64,
 }
 
 /// What a client's wait ended with.
@@ -41,6 +43,7 @@ pub struct Handover {
     pub key: Vec<u8>,
     /// An array of jobs, not one job.
     pub many: bool,
+    pub with_due: bool,
     pub jobs: Vec<OwnDelivery>,
 }
 

@@ -188,6 +188,7 @@ fn a_forgotten_timeout() {
         ("NOACK NOACK", "NOACK"),
         ("q 1 COUNT", "COUNT"),
         ("q none TTR", "TTR"),
+        ("q withdue", "WITHDUE"),
     ] {
         p.unseen(
             &format!("DQ.BPOP {line}"),

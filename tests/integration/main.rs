@@ -26,6 +26,7 @@ mod guest;
 mod leaving;
 mod listeners;
 mod look;
+mod many;
 mod memory;
 mod nack_touch;
 mod order;

@@ -101,7 +101,9 @@ impl Traffic {
                 .is_some()
             {
                 let keys = self.dice.pick(&["q", "q r", "p q", "r s p", "none q"]);
-                let options = self.dice.pick(&["", "COUNT 2", "TTR 15", "NOACK"]);
+                let options = self
+                    .dice
+                    .pick(&["", "COUNT 2", "TTR 15", "NOACK", "WITHDUE"]);
                 let timeout = self.dice.pick(&["0.005", "0.05", "0.5"]);
                 self.waiting[number].begin(&format!("DQ.BPOP {keys} {timeout} {options}"));
             }
@@ -140,7 +142,9 @@ impl Traffic {
             }
             13..=17 => {
                 let (count, ttr) = (self.option("COUNT", 4), self.option("TTR", 50));
-                let noack = self.dice.pick(&["", "", "", " NOACK"]);
+                let noack = self
+                    .dice
+                    .pick(&["", "", " WITHDUE", " NOACK", " NOACK WITHDUE"]);
                 format!("DQ.POP {key}{count}{ttr}{noack}")
             }
             18 => format!("DQ.POP {key} ID {id}"),

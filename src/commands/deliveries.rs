@@ -1,0 +1,74 @@
+//! Which deliveries DQ.TOUCH and DQ.NACK speak of: `id [TOKEN t]`, or `IDS n id token [id token ...]`.
+
+use super::parse::{at_least, positive, syntax_error};
+use crate::queue::deliver::Claim;
+use crate::server::ffi::{Args, Ctx, Refusal};
+
+pub struct Deliveries<'a> {
+    args: Args<'a>,
+    /// How many pairs of id and token; none where there is one id.
+    pairs: Option<usize>,
+    /// With one id.
+    claim: Claim,
+}
+
+const FIRST_PAIR: usize = 4;
+
+impl<'a> Deliveries<'a> {
+    pub fn read(args: Args<'a>) -> Result<Self, Refusal> {
+        at_least(args, 3)?;
+        let first = args.get(2).unwrap_or_default();
+        let mut pairs = None;
+        if first.eq_ignore_ascii_case(b"IDS") {
+            at_least(args, FIRST_PAIR)?;
+            let count = positive(args.get(3).unwrap_or_default())?;
+            if count > (args.len() - FIRST_PAIR) as u64 / 2 {
+                return Err(syntax_error());
+            }
+            pairs = Some(count as usize);
+        }
+        Ok(Deliveries {
+            args,
+            pairs,
+            claim: Claim::Current,
+        })
+    }
+
+    /// Where the options begin.
+    pub fn end(&self) -> usize {
+        self.pairs.map_or(3, |count| FIRST_PAIR + 2 * count)
+    }
+
+    /// What TOKEN says. Behind IDS each id has its own.
+    pub fn set_token(&mut self, token: &[u8]) -> Result<(), Refusal> {
+        if self.pairs.is_some() {
+            return Err(syntax_error());
+        }
+        self.claim = Claim::of_token(token);
+        Ok(())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Claim)> + '_ {
+        let arg = |at| self.args.get(at).unwrap_or_default();
+        (0..self.pairs.unwrap_or(1)).map(move |number| match self.pairs {
+            None => (arg(2), self.claim),
+            Some(_) => {
+                let at = FIRST_PAIR + 2 * number;
+                (arg(at), Claim::of_token(arg(at + 1)))
+            }
+        })
+    }
+
+    /// Begins the reply: an array where many were asked for.
+    pub fn begin_reply(&self, ctx: Ctx<'_>) {
+        if let Some(count) = self.pairs {
+            ctx.reply_array(count);
+        }
+    }
+
+    /// As if each had found nothing: there is no queue.
+    pub fn reply_nulls(&self, ctx: Ctx<'_>) {
+        self.begin_reply(ctx);
+        self.iter().for_each(|_| ctx.reply_null());
+    }
+}

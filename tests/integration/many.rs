@@ -1,0 +1,148 @@
+//! DQ.TOUCH and DQ.NACK of many deliveries at once; WITHDUE.
+
+use crate::probe::Probe;
+use crate::scene::Scene;
+
+/// Reserves that many jobs of a queue `q`; ids and tokens as IDS wants them.
+fn reserved(p: &mut Probe, count: usize, options: &str) -> String {
+    let mut pairs = String::new();
+    for id in 0..count {
+        p.run(&format!("DQ.ADD q j{id} x {options}"));
+        let token = p.pop_token(&format!("DQ.POP q ID j{id}"));
+        pairs.push_str(&format!(" j{id} {token}"));
+    }
+    pairs
+}
+
+#[test]
+fn many_are_touched_each_by_its_token() {
+    let mut p = Probe::start();
+    p.unseen("DQ.TOUCH q IDS 2 a 1 b 2", "[ nil$ nil$ ]");
+    let pairs = reserved(&mut p, 3, "");
+    let before = p.time_us();
+    let reply = p.words(&format!("DQ.TOUCH q IDS 5{pairs} j0 1 nobody 7 TTR 400000"));
+    assert_eq!(reply[3..], ["nil$", "nil$"]);
+    for (id, deadline) in reply[..3].iter().enumerate() {
+        let deadline: u64 = deadline.parse().expect("a deadline");
+        assert!(deadline * 1000 >= before + 400_000_000);
+        let shown = p.field_int(&format!("DQ.GET q j{id}"), "deadline");
+        assert_eq!(shown as u64, deadline);
+    }
+    // The length of the last lease is that of the next one.
+    let before = p.time_us();
+    let again: u64 = p.words(&format!("DQ.TOUCH q ids 3{pairs}"))[0]
+        .parse()
+        .expect("a deadline");
+    assert!(again * 1000 >= before + 400_000_000);
+    // RESP3 has its own null.
+    p.says3("DQ.TOUCH q IDS 1 nobody 1", "[ nil ]");
+}
+
+#[test]
+fn many_are_given_back_each_by_its_token() {
+    let mut p = Probe::start();
+    p.unseen("DQ.NACK q IDS 1 a 1 FATAL", "[ nil$ ]");
+    let pairs = reserved(&mut p, 3, "ATTEMPTS 2");
+    p.seen(
+        &format!("DQ.NACK q IDS 4{pairs} nobody 1 DELAY 100000 PRIORITY 3"),
+        "[ 'delayed' 'delayed' 'delayed' nil$ ]",
+    );
+    // Those deliveries are over.
+    p.unseen(
+        &format!("DQ.NACK q IDS 3{pairs} SILENT"),
+        "[ nil$ nil$ nil$ ]",
+    );
+    assert_eq!(p.field_int("DQ.GET q j2", "priority"), 3);
+    p.run("DQ.RESCHEDULE q DELAY 0 j0 j1 j2");
+    let token = p.pop_token("DQ.POP q");
+    // A job that is named twice is given back once.
+    p.says(
+        &format!("DQ.NACK q IDS 2 j0 {token} j0 {token}"),
+        "[ 'dead' nil$ ]",
+    );
+    // The first id reads IDS.
+    p.run("DQ.ADD q IDS x PRIORITY -1");
+    let token = p.pop_token("DQ.POP q ID IDS");
+    p.says(&format!("DQ.NACK q IDS 1 IDS {token}"), "[ 'ready' ]");
+}
+
+#[test]
+fn pairs_that_do_not_fit_are_refused_and_nothing_is_done() {
+    let mut p = Probe::start();
+    let pairs = reserved(&mut p, 2, "");
+    for command in ["TOUCH", "NACK"] {
+        for rest in [
+            "1".into(),
+            "1 j0".into(),
+            format!("3{pairs}"),
+            format!("2{pairs} j0"),
+            format!("2{pairs} TOKEN 5"),
+            format!("1{pairs}"),
+            "9223372036854775807 j0 1".into(),
+        ] {
+            p.unseen(&format!("DQ.{command} q IDS {rest}"), "-ERR syntax error");
+        }
+        for count in ["0", "-1", "x", "9223372036854775808", "TOKEN"] {
+            p.unseen(
+                &format!("DQ.{command} q IDS {count}{pairs}"),
+                "-ERR value is not an integer or out of range",
+            );
+        }
+        let name = command.to_lowercase();
+        p.unseen(
+            &format!("DQ.{command} q IDS"),
+            &format!("-ERR wrong number of arguments for 'dq.{name}' command"),
+        );
+    }
+    let range = "-ERR value is not an integer or out of range";
+    p.unseen(
+        &format!("DQ.NACK q IDS 2{pairs} DELAY 4398046511103"),
+        range,
+    );
+    p.unseen(&format!("DQ.TOUCH q IDS 2{pairs} TTR 0"), range);
+    p.run("SET s x");
+    p.unseen(
+        "DQ.TOUCH s IDS 1 a 1",
+        "-WRONGTYPE Operation against a key holding the wrong kind of value",
+    );
+}
+
+#[test]
+fn withdue_tells_for_when_a_job_was_due() {
+    let mut p = Probe::start();
+    p.talk(
+        "> DQ.ADD q a x AT 1000
+        'a'
+        > DQ.ADD q b x AT 2000
+        'b'
+        > DQ.ADD q c x AT 3000
+        'c'
+        > DQ.ADD q d x AT 4000
+        'd'
+        > DQ.ADD q e x AT 5000
+        'e'
+        > DQ.POP q WITHDUE TTR 100000
+        [ 'a' 'x' ? 1 ? 1000 ]
+        > DQ.POP q NOACK withdue
+        [ 'b' 'x' nil$ 1 nil$ 2000 ]
+        > DQ.POP q COUNT 1 WITHDUE
+        [ [ 'c' 'x' ? 1 ? 3000 ] ]
+        > DQ.BPOP q 0 WITHDUE COUNT 1
+        [ 'q' [ [ 'd' 'x' ? 1 ? 4000 ] ] ]
+        > DQ.BPOP none q 0 TTR 100000 WITHDUE
+        [ 'q' 'e' 'x' ? 1 ? 5000 ]
+        > DQ.NACK q e SILENT
+        'ready'
+        > DQ.POP q ID e WITHDUE
+        [ 'e' 'x' ? 1 ? 5000 ]",
+    );
+    p.unseen("DQ.POP q WITHDUE WITHDUE", "-ERR syntax error");
+    // A client that waits gets it, too.
+    let mut raw = p.server.raw();
+    raw.send(&crate::probe::packed("DQ.BPOP q 0 WITHDUE NOACK"));
+    p.server.wait_for_blocked(1);
+    let due = p.time_ms() + 20;
+    p.run(&format!("DQ.ADD q f x AT {due}"));
+    let reply = crate::probe::show(&raw.read());
+    assert_eq!(reply, format!("[ 'q' 'f' 'x' nil$ 1 nil$ {due} ]"));
+}
