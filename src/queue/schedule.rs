@@ -15,12 +15,39 @@ use std::ops::RangeInclusive;
 pub struct Schedule {
     plain: Skiplist<u64>,
     ranked: Option<Box<Ranked>>,
+    ready: Ready,
 }
 
 #[derive(Clone, Default)]
 struct Ranked {
     by_due: Skiplist<u64>,
     by_rank: Skiplist<ReadyKey>,
+}
+
+/// How many jobs were ready at an instant, and until when no due comes. Not known by default.
+#[derive(Clone, Copy, Default)]
+struct Ready {
+    count: usize,
+    as_of: u64,
+    until: u64,
+}
+
+impl Ready {
+    #[inline]
+    fn inserted(&mut self, due: u64) {
+        if due <= self.as_of {
+            self.count = self.count.wrapping_add(1);
+        } else {
+            self.until = self.until.min(due);
+        }
+    }
+
+    #[inline]
+    fn removed(&mut self, due: u64) {
+        if due <= self.as_of {
+            self.count = self.count.wrapping_sub(1);
+        }
+    }
 }
 
 /// How many entries of each list were detached.
@@ -90,6 +117,7 @@ impl Schedule {
         way: Option<&Way<u64>>,
         seq: impl Fn(Handle) -> u64,
     ) {
+        self.ready.inserted(at.due);
         if at.priority == 0 {
             return self.plain.insert_by(way, at.due, handle, seq);
         }
@@ -114,6 +142,7 @@ impl Schedule {
     }
 
     pub fn remove(&mut self, at: Standing, handle: Handle, seq: impl Fn(Handle) -> u64) -> bool {
+        self.ready.removed(at.due);
         if at.priority == 0 {
             return self.plain.remove(at.due, handle, seq);
         }
@@ -170,6 +199,22 @@ impl Schedule {
             + ranked.map_or(0, |r| r.by_due.count_below(now_ms, true))
     }
 
+    /// How many are ready, and an instant until which this holds if nothing else happens, the next due
+    /// or an earlier one. Counted along, so that it costs nothing unless a due has come since.
+    #[inline]
+    pub fn count_ready(&mut self, now_ms: u64) -> (usize, u64) {
+        if (self.ready.as_of..self.ready.until).contains(&now_ms) {
+            self.ready.as_of = now_ms;
+        } else {
+            self.ready = Ready {
+                count: self.ready_len(now_ms),
+                as_of: now_ms,
+                until: self.next_due(now_ms).unwrap_or(u64::MAX),
+            };
+        }
+        (self.ready.count, self.ready.until)
+    }
+
     /// In the order of (due, adding), from `from` on.
     pub fn by_due<'a>(
         &'a self,
@@ -198,6 +243,7 @@ impl Schedule {
 
     /// Takes out all jobs whose due is within the range, to be had from [`Schedule::pop_detached`].
     pub fn detach(&mut self, dues: RangeInclusive<u64>) -> Detached {
+        self.ready = Ready::default();
         let ranked = self.ranked.as_mut();
         Detached {
             plain: self.plain.detach(dues.clone()),
@@ -269,6 +315,7 @@ impl Schedule {
         seq: impl Fn(Handle) -> u64,
     ) -> Result<(), String> {
         self.plain.check_invariants(&seq)?;
+        self.check_ready()?;
         let plain = self
             .plain
             .iter()
@@ -297,6 +344,24 @@ impl Schedule {
                     "job {handle} stands at {at:?}, not at its own place"
                 ));
             }
+        }
+        Ok(())
+    }
+}
+
+impl Schedule {
+    fn check_ready(&self) -> Result<(), String> {
+        let Ready {
+            count,
+            as_of,
+            until,
+        } = self.ready;
+        let is_counted = until > as_of;
+        if is_counted && count != self.ready_len(as_of) {
+            return Err(format!("not {count} jobs are ready at {as_of}"));
+        }
+        if is_counted && self.next_due(as_of).is_some_and(|due| due < until) {
+            return Err(format!("a due comes between {as_of} and {until}"));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use super::ffi::{Ctx, OwnString};
 use super::keyspace::{OpenKey, Value};
 use super::waiters::{Handover, OwnDelivery, Taken};
-use super::{clock, config, deadlines, foreign, graveyard, propagate, timer, waiters};
+use super::{clock, config, deadlines, foreign, graveyard, propagate, sums, timer, waiters};
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
 use crate::queue::effect::Effects;
@@ -53,7 +53,8 @@ pub fn look(ctx: Ctx<'_>) {
     if flags.is_master() && ctx.is_paused() {
         timer::look_again_in(PAUSED_RETRY_MS);
     } else if flags.is_master() {
-        left = attend_all(ctx, foreign::ask(ctx, left));
+        left = sums::catch_up(ctx, foreign::ask(ctx, left));
+        left = attend_all(ctx, left);
     }
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
@@ -84,13 +85,16 @@ fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
     steps
 }
 
+/// Whether listeners must be told when a due comes: those of a replica hear of what its master does.
+pub fn tells_of_dues() -> bool {
+    IS_MASTER.get() && propagate::events_are_wanted_since().is_some()
+}
+
 /// Arms the timer for what comes next.
-fn rearm() {
+pub fn rearm() {
     let of_master = || {
-        deadlines::next()
-            .into_iter()
-            .chain(foreign::next_ask())
-            .min()
+        let nexts = [deadlines::next(), foreign::next_ask(), sums::next()];
+        nexts.into_iter().flatten().min()
     };
     let deadline = IS_MASTER.get().then(of_master).flatten();
     if !graveyard::is_empty() {
@@ -131,23 +135,28 @@ struct Turn {
 
 /// Looks after one key, with at most so many steps for what is past and as many for those who wait.
 fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn {
+    let nothing_there = || {
+        deadlines::remove(db, name);
+        Turn::default()
+    };
     if !ctx.select_db(db) {
-        return Turn::default();
+        return nothing_there();
     }
     let raw_name = OwnString::new(name);
     if ctx.flags().is_cluster() && !ctx.owns_slot_of(raw_name.raw()) {
         // Where clients wait there may be no key, and nothing to come back to.
-        if OpenKey::db_of_queue(ctx, raw_name.raw()).is_some() {
-            foreign::park(ctx, db, &raw_name);
+        if OpenKey::db_of_queue(ctx, raw_name.raw()).is_none() {
+            return nothing_there();
         }
+        foreign::park(ctx, db, &raw_name);
         return Turn::default();
     }
     let Ok(mut open) = OpenKey::open(ctx, raw_name.raw()) else {
-        return Turn::default();
+        return nothing_there();
     };
     propagate::with_effects(|effects| {
         let Some(value) = open.value() else {
-            return Turn::default();
+            return nothing_there();
         };
         value.armed_for = u64::MAX;
         value.announce(now, effects);

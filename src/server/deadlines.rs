@@ -11,14 +11,18 @@
 //! ```text
 //!   by_instant:  ...1700 a  ...1755 b | FOREIGN + 93  c d e | FOREIGN + 5461  f | IDLE  g h
 //! ```
+//!
+//! Beside it each database keeps the [`Ledger`] of its queues: what a queue contributes to INFO comes and
+//! goes with its entry.
 
+use super::ledger::{Ledger, Ticket, NO_ACCOUNT};
+use crate::queue::figures::Figures;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
-use std::ops::Bound;
 use std::sync::Arc;
 
-type Name = Arc<[u8]>;
+pub type Name = Arc<[u8]>;
 
 /// Later than any instant: nothing to do until something happens.
 pub const IDLE: u64 = u64::MAX - 1;
@@ -28,10 +32,17 @@ const SLOTS: u64 = 16384;
 /// The keys of slot n stand at this + n.
 const FOREIGN: u64 = IDLE - SLOTS;
 
+#[derive(Clone, Copy)]
+struct Entry {
+    instant: u64,
+    account: u32,
+}
+
 #[derive(Default)]
 struct Database {
-    by_name: BTreeMap<Name, u64>,
+    by_name: BTreeMap<Name, Entry>,
     by_instant: BTreeSet<(u64, Name)>,
+    ledger: Ledger,
 }
 
 #[derive(Default)]
@@ -46,23 +57,44 @@ thread_local! {
 
 impl Database {
     fn set(&mut self, name: &[u8], instant: u64) {
-        let name = match self.by_name.get_key_value(name) {
-            Some((_, &old)) if old == instant => return,
+        let (name, account) = match self.by_name.get_key_value(name) {
+            Some((_, old)) if old.instant == instant => return,
             Some((name, &old)) => {
                 let name = Arc::clone(name);
-                self.by_instant.remove(&(old, Arc::clone(&name)));
-                name
+                self.by_instant.remove(&(old.instant, Arc::clone(&name)));
+                (name, old.account)
             }
-            None => Arc::from(name),
+            None => (Arc::from(name), NO_ACCOUNT),
         };
-        self.by_name.insert(Arc::clone(&name), instant);
+        let entry = Entry { instant, account };
+        self.by_name.insert(Arc::clone(&name), entry);
         self.by_instant.insert((instant, name));
     }
 
     fn remove(&mut self, name: &[u8]) {
-        if let Some((name, instant)) = self.by_name.remove_entry(name) {
-            self.by_instant.remove(&(instant, name));
+        if let Some((name, entry)) = self.by_name.remove_entry(name) {
+            self.by_instant.remove(&(entry.instant, name));
+            self.ledger.close(entry.account);
         }
+    }
+
+    /// The account of a name, opened where it has none; false where the name was not here at all.
+    fn account(&mut self, name: &[u8]) -> (Ticket, bool) {
+        let was_here = self.by_name.contains_key(name);
+        if !was_here {
+            self.set(name, 0);
+        }
+        let Some((key, &entry)) = self.by_name.get_key_value(name) else {
+            return (Ticket::default(), was_here);
+        };
+        if let Some(ticket) = self.ledger.ticket(entry.account) {
+            return (ticket, was_here);
+        }
+        let ticket = self.ledger.open(Arc::clone(key));
+        if let Some(entry) = self.by_name.get_mut(name) {
+            entry.account = ticket.account();
+        }
+        (ticket, was_here)
     }
 
     /// The first parked key of that slot or a later one, and its slot.
@@ -118,7 +150,7 @@ impl Deadlines {
     fn take_due(&mut self, now_ms: u64) -> Option<(c_int, Name)> {
         let (_, db, name) = self.next().filter(|&(instant, ..)| instant <= now_ms)?;
         let name = Arc::clone(name);
-        self.remove(db, &name);
+        self.set(db, &name, IDLE);
         Some((db, name))
     }
 
@@ -177,29 +209,59 @@ pub fn unpark(slot: u16, count: usize) -> usize {
     })
 }
 
-/// How many names stand here.
-pub fn len() -> usize {
-    DEADLINES.with_borrow(|d| d.databases.values().map(|db| db.by_name.len()).sum())
-}
-
-/// Up to `count` names behind the given one, over all databases in turn.
-pub fn names_after(after: Option<&(c_int, Arc<[u8]>)>, count: usize) -> Vec<(c_int, Arc<[u8]>)> {
-    DEADLINES.with_borrow(|d| {
-        let first_db = after.map_or(c_int::MIN, |&(db, _)| db);
-        let databases = d.databases.range(first_db..);
-        let names = databases.flat_map(|(&db, database)| {
-            let behind = match after {
-                Some((of, name)) if *of == db => Bound::Excluded(Arc::clone(name)),
-                _ => Bound::Unbounded,
-            };
-            let names = database.by_name.range((behind, Bound::Unbounded));
-            names.map(move |(name, _)| (db, Arc::clone(name)))
-        });
-        names.take(count).collect()
+/// The queue of that name has these figures, which hold until that instant. False where the name was
+/// unknown, and is to be looked at.
+pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) -> bool {
+    DEADLINES.with_borrow_mut(|d| {
+        let database = d.databases.entry(db).or_default();
+        if database.ledger.enter(*ticket, figures, until) {
+            return true;
+        }
+        let was_here;
+        (*ticket, was_here) = database.account(name);
+        database.ledger.enter(*ticket, figures, until);
+        was_here
     })
 }
 
-/// Takes out the key that has waited longest for attention.
+/// As [`account`], for a queue that came to stand under that name, perhaps from another one.
+pub fn account_anew(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) {
+    DEADLINES.with_borrow_mut(|d| {
+        let database = d.databases.entry(db).or_default();
+        (*ticket, _) = database.account(name);
+        database.ledger.enter(*ticket, figures, until);
+    });
+}
+
+/// A queue that has seen a due come since its figures were entered.
+pub fn outdated(now_ms: u64) -> Option<(c_int, Name)> {
+    DEADLINES.with_borrow_mut(|d| {
+        let mut databases = d.databases.iter_mut();
+        databases.find_map(|(&db, database)| Some((db, database.ledger.outdated(now_ms)?)))
+    })
+}
+
+/// The first instant at which figures cease to hold, or an earlier one.
+pub fn next_outdated() -> Option<u64> {
+    DEADLINES.with_borrow(|d| {
+        let nexts = d.databases.values();
+        nexts.filter_map(|database| database.ledger.next()).min()
+    })
+}
+
+/// How many queues there are, and what their figures add up to.
+pub fn sums() -> (usize, Figures) {
+    DEADLINES.with_borrow(|d| {
+        let mut sums = (0, Figures::default());
+        for Database { ledger, .. } in d.databases.values() {
+            sums.0 += ledger.len();
+            sums.1.exchange(Figures::default(), *ledger.sum());
+        }
+        sums
+    })
+}
+
+/// The key that has waited longest for attention. It stands at [`IDLE`] from now on.
 pub fn take_due(now_ms: u64) -> Option<(c_int, Arc<[u8]>)> {
     DEADLINES.with_borrow_mut(|d| d.take_due(now_ms))
 }

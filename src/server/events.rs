@@ -3,7 +3,7 @@
 
 use super::ffi::{api, bytes_of, guarded, valkey, Ctx, RawString, OK};
 use super::keyspace::OpenKey;
-use super::{attention, deadlines, foreign, graveyard, listeners, waiters};
+use super::{attention, deadlines, foreign, graveyard, listeners, propagate, waiters};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
 
@@ -12,6 +12,7 @@ const ARRIVALS: [&CStr; 4] = [c"rename_to", c"move_to", c"copy_to", c"restore"];
 
 /// Subscribes to all of it; false where the server refuses.
 pub fn subscribe(ctx: Ctx<'_>) -> bool {
+    propagate::note_listeners();
     // SAFETY: live context of the load; the callbacks are static.
     let keyspace = unsafe {
         api!(
@@ -89,6 +90,7 @@ unsafe extern "C" fn on_loading(
             let ctx = unsafe { Ctx::new(ctx) };
             attention::role_is(ctx.flags().is_master());
             listeners::may_have_come();
+            hear_of_listeners();
         } else {
             deadlines::clear(None);
         }
@@ -143,6 +145,13 @@ unsafe extern "C" fn on_role_change(
     });
 }
 
+/// Where somebody listens from now on, the timer has to know of the dues that are to be told.
+fn hear_of_listeners() {
+    if propagate::note_listeners() {
+        attention::rearm();
+    }
+}
+
 /// A snapshot was forked, a setting changed, a replica came: somebody may read on from here.
 unsafe extern "C" fn on_news(
     _ctx: *mut raw::RedisModuleCtx,
@@ -150,7 +159,10 @@ unsafe extern "C" fn on_news(
     _sub: u64,
     _data: *mut c_void,
 ) {
-    listeners::may_have_come();
+    guarded("an event", (), || {
+        listeners::may_have_come();
+        hear_of_listeners();
+    });
 }
 
 unsafe extern "C" fn on_slot_migration(

@@ -1,6 +1,7 @@
 //! A queue's key: open, create, finish, drop.
 
 use super::ffi::{api, bytes_of, Ctx, RawString, Refusal, OK};
+use super::ledger::Ticket;
 use super::{attention, clock, deadlines, graveyard, propagate, value, waiters};
 use crate::queue::clock::Now;
 use crate::queue::effect::{Effect, Effects, Event};
@@ -17,6 +18,8 @@ pub struct Value {
     pub armed_for: u64,
     /// Dues up to then have been told to those who listen.
     pub announced_ms: u64,
+    /// Where the queue's figures are entered.
+    pub ticket: Ticket,
 }
 
 impl Value {
@@ -25,16 +28,30 @@ impl Value {
             queue,
             armed_for: u64::MAX,
             announced_ms: clock::now().ms(),
+            ticket: Ticket::default(),
         }
+    }
+
+    /// Enters the queue's figures under that name, wherever they were entered before.
+    pub fn account_as(&mut self, db: c_int, name: &[u8]) {
+        let (figures, until) = self.queue.figures(clock::now());
+        deadlines::account_anew(db, name, &mut self.ticket, figures, until);
     }
 
     /// Tells those who listen that dues have come since the last time; before anything else happens
     /// to the queue, so that what a command makes ready is not told twice.
     pub fn announce(&mut self, now: Now, effects: &mut Effects) {
-        if propagate::events_are_wanted() && self.queue.became_ready(self.announced_ms, now) {
-            effects.raise(Event::Ready);
+        if let Some(since_ms) = propagate::events_are_wanted_since() {
+            if self
+                .queue
+                .became_ready(self.announced_ms.max(since_ms), now)
+            {
+                effects.raise(Event::Ready);
+            }
         }
         self.announced_ms = self.announced_ms.max(now.ms());
+        // What is ready by now is counted along from here on.
+        self.queue.figures(now);
     }
 }
 
@@ -62,10 +79,12 @@ impl<'a> OpenKey<'a> {
         Self::open_as(ctx, name, mode as c_int)
     }
 
-    /// The database, if the name holds a queue.
+    /// The database, if the name holds a queue, whose figures are entered under this name.
     pub fn db_of_queue(ctx: Ctx<'a>, name: RawString) -> Option<c_int> {
-        let open = Self::peek(ctx, name).ok()?;
-        open.value.map(|_| open.db())
+        let mut open = Self::peek(ctx, name).ok()?;
+        let (db, name) = (open.db(), open.name());
+        open.value()?.account_as(db, name);
+        Some(db)
     }
 
     fn open_as(ctx: Ctx<'a>, name: RawString, mode: c_int) -> Result<Self, Refusal> {
@@ -167,7 +186,8 @@ impl<'a> OpenKey<'a> {
         }
     }
 
-    /// Enters the key into `deadlines` if it needs attention before anybody would look.
+    /// Enters the queue's figures, and the key into `deadlines` if it needs attention before anybody
+    /// would look.
     pub fn arm(&mut self, db: c_int, now: Now) {
         let name = self.name();
         let Some(value) = self.value() else {
@@ -181,6 +201,13 @@ impl<'a> OpenKey<'a> {
             value.armed_for = at;
             deadlines::set(db, name, at);
             attention::arm(at);
+        }
+        let (figures, until) = value.queue.figures(now);
+        if !deadlines::account(db, name, &mut value.ticket, figures, until) {
+            attention::arm(0);
+        }
+        if propagate::events_are_wanted_since().is_some() {
+            attention::arm(until);
         }
     }
 }
@@ -197,10 +224,6 @@ fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
     if waiting.any() {
         let delivery = queue.next_delivery(now, waiting.noack);
         at = at.min(delivery.unwrap_or(deadlines::IDLE));
-    }
-    if propagate::events_are_wanted() {
-        let announcement = queue.next_due(Now::from_ms(value.announced_ms));
-        at = at.min(announcement.unwrap_or(deadlines::IDLE));
     }
     at
 }

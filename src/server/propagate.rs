@@ -8,7 +8,7 @@ use crate::queue::job::{INSTANT_MAX, SEQ_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};
 use crate::queue::stats::Totals;
 use crate::queue::Queue;
 use redis_module::raw;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, CStr};
 
 /// The command that carries effects to replicas and into the AOF.
@@ -17,6 +17,9 @@ pub const APPLY: &CStr = c"DQ.APPLY";
 thread_local! {
     /// Not there while it is lent.
     static EFFECTS: RefCell<Option<Box<Effects>>> = const { RefCell::new(None) };
+    /// As of the last change of the settings.
+    static WERE_WANTED: Cell<bool> = const { Cell::new(false) };
+    static LISTENED_SINCE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Lends the buffer of effects, empty. A command that another module runs from a keyspace event
@@ -43,10 +46,28 @@ pub fn totals() -> Totals {
 }
 
 /// Whether somebody may listen for the events of modules.
-pub fn events_are_wanted() -> bool {
+fn events_are_wanted() -> bool {
     // SAFETY: takes no arguments.
     let enabled = unsafe { api!(RedisModule_GetNotifyKeyspaceEvents) };
     enabled & raw::REDISMODULE_NOTIFY_MODULE as c_int != 0
+}
+
+/// Since when somebody may listen for the events of modules: what happened before is told no more.
+pub fn events_are_wanted_since() -> Option<u64> {
+    if !events_are_wanted() {
+        return None;
+    }
+    Some(LISTENED_SINCE.get())
+}
+
+/// Settings have changed. Whether somebody may listen from now on who did not before.
+pub fn note_listeners() -> bool {
+    let wanted = events_are_wanted();
+    let came = !WERE_WANTED.replace(wanted) && wanted;
+    if came {
+        LISTENED_SINCE.set(clock::now().ms());
+    }
+    came
 }
 
 /// As [`with_effects`], for a command: they are encoded only if somebody may read them.

@@ -128,8 +128,9 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
                 return null_mut();
             }
             if at_end {
-                note_arrival(io);
-                return Box::into_raw(Box::new(Value::new(queue))).cast();
+                let mut value = Box::new(Value::new(queue));
+                note_arrival(io, &mut value);
+                return Box::into_raw(value).cast();
             }
         }
     })
@@ -146,14 +147,19 @@ fn origin() -> propagate::Origin {
     }
 }
 
-/// A queue is about to stand under that name: the timer must look at it.
-fn note_arrival(io: *mut raw::RedisModuleIO) {
+/// A queue is about to stand under that name: the timer must look at it. A file's queues are told of by
+/// nothing else; where a client restores one, another may stand there yet.
+fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
     // SAFETY: `io` is live, and the name in it as long.
     unsafe {
         let name = api!(RedisModule_GetKeyNameFromIO, io);
         if !name.is_null() {
             let db = api!(RedisModule_GetDbIdFromIO, io);
-            attention::want(db, bytes_of(name.cast_mut()));
+            let name = bytes_of(name.cast_mut());
+            attention::want(db, name);
+            if Ctx::new(null_mut()).flags().is_loading() {
+                value.account_as(db, name);
+            }
         }
     }
 }

@@ -64,6 +64,28 @@ fn of_a_due_that_comes() {
     }
 }
 
+/// Listeners that come at run time hear of the jobs that are there, and of none that was ready before.
+#[test]
+fn of_a_due_that_comes_to_a_job_from_before_they_were_wanted() {
+    let mut p = Probe::start();
+    p.run("CONFIG SET notify-keyspace-events Eg");
+    p.run("DQ.ADD old a x DELAY 1");
+    p.run("DQ.ADD q a x DELAY 300");
+    crate::support::wait_until("one is due", crate::support::PATIENCE, || {
+        p.int("DQ.LEN old READY") == 1
+    });
+    p.ready_events = true;
+    p.run("CONFIG SET notify-keyspace-events Egd");
+    let mut seen = Vec::new();
+    crate::support::wait_until("dq.ready", crate::support::PATIENCE, || {
+        seen.append(&mut p.events());
+        seen.contains(&"dq.ready:q".to_owned())
+    });
+    p.run("DQ.POP old");
+    seen.append(&mut p.events());
+    assert_eq!(seen, ["dq.ready:q", "dq.pop:old"]);
+}
+
 #[test]
 fn ready_once_for_a_rescheduled_job() {
     let mut p = Probe::start();

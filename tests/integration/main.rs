@@ -44,6 +44,7 @@ mod replication;
 mod rules;
 mod safety;
 mod scene;
+mod sums;
 mod timer;
 mod traffic;
 mod waiting;

@@ -156,6 +156,10 @@ impl Run {
         let before = dense.then(|| Before::of(&self.queue, now));
         let totals = *self.queue.totals();
         let dues = self.dues(op);
+        if now.ms() % 2 == 0 {
+            // As the server does; what is ready is counted along from then on.
+            self.queue.figures(now);
+        }
         self.out.clear();
         let mut reply = self.execute(op, now);
         self.tamper(&mut reply);
@@ -181,7 +185,35 @@ impl Run {
         if dense {
             self.compare(now)?;
         }
+        self.figures(now)?;
         self.scan_on(now)
+    }
+
+    /// What is counted along is what is found by looking.
+    fn figures(&mut self, now: Now) -> Result<(), String> {
+        let (figures, until) = self.queue.figures(now);
+        let summary = self.queue.summary(now);
+        let counted = [
+            figures.delayed,
+            figures.ready,
+            figures.reserved,
+            figures.dead,
+        ];
+        let found = [
+            summary.delayed,
+            summary.ready,
+            summary.reserved,
+            summary.dead,
+        ];
+        equal("the figures", counted, found.map(|count| count as u64))?;
+        let unfreed = figures.unfreed > 0 && !self.queue.is_haunted();
+        equal("purged jobs that nobody knows of", unfreed, false)?;
+        let next = self.queue.next_due(now).unwrap_or(u64::MAX);
+        equal(
+            "how long they hold",
+            now.ms() < until && until <= next,
+            true,
+        )
     }
 
     fn execute(&mut self, op: &Op, now: Now) -> Reply {

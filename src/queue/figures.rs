@@ -1,0 +1,54 @@
+//! What one queue contributes to the figures over all queues. Each is counted along with what happens, so
+//! that telling them costs nothing however many jobs there are.
+
+use super::clock::Now;
+use super::Queue;
+
+/// Counts that may be added up over queues. A new one is a field here, its line in [`Queue::figures`] and
+/// in [`Figures::each`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    pub delayed: u64,
+    pub ready: u64,
+    pub reserved: u64,
+    pub dead: u64,
+    /// Purged jobs that are not freed yet.
+    pub unfreed: u64,
+}
+
+impl Figures {
+    fn each(&mut self) -> [&mut u64; 5] {
+        [
+            &mut self.delayed,
+            &mut self.ready,
+            &mut self.reserved,
+            &mut self.dead,
+            &mut self.unfreed,
+        ]
+    }
+
+    /// Puts new figures of a queue in the place of its old ones.
+    pub fn exchange(&mut self, mut old: Figures, mut new: Figures) {
+        let parts = old.each().into_iter().zip(new.each());
+        for (sum, (old, new)) in self.each().into_iter().zip(parts) {
+            *sum = sum.wrapping_sub(*old).wrapping_add(*new);
+        }
+    }
+}
+
+impl Queue {
+    /// The figures at that instant, and one until which they hold if nothing else happens: the next due,
+    /// or an earlier one.
+    #[inline]
+    pub fn figures(&mut self, now: Now) -> (Figures, u64) {
+        let (ready, until) = self.schedule.count_ready(now.ms());
+        let figures = Figures {
+            delayed: (self.schedule.len() - ready) as u64,
+            ready: ready as u64,
+            reserved: self.reserved.len() as u64,
+            dead: (self.dead.len() - self.surplus_dead()) as u64,
+            unfreed: (self.jobs.len() - self.live_len() - self.dead.len()) as u64,
+        };
+        (figures, until)
+    }
+}

@@ -1,0 +1,72 @@
+//! The figures over all queues, as of now: those of queues that have seen a due come since they were entered
+//! are entered anew first. Queues on which commands run need nothing of it.
+
+use super::ffi::{Ctx, OwnString};
+use super::keyspace::OpenKey;
+use super::{attention, clock, deadlines, propagate, timer};
+use crate::queue::figures::Figures;
+use std::cell::Cell;
+use std::ffi::c_int;
+
+/// Queues that one INFO sees to: some 20 ms. Where dues have come in more of them since the last INFO, the
+/// timer sees to the others, and until then their jobs count as delayed.
+const QUEUES_AT_ONCE: usize = 50_000;
+
+thread_local! {
+    /// INFO has left something to the timer.
+    static UNFINISHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How many queues there are, and their figures.
+pub fn of_all_queues() -> (usize, Figures) {
+    let left = timer::with_own_context(|ctx| enter_outdated(ctx, QUEUES_AT_ONCE));
+    if left == 0 {
+        UNFINISHED.set(true);
+        timer::look_again_in(1);
+    }
+    deadlines::sums()
+}
+
+/// The timer's share: what INFO has left, and what listeners are to be told of. Takes at most so many
+/// steps, and returns how many are left.
+pub fn catch_up(ctx: Ctx<'_>, steps: usize) -> usize {
+    if !is_wanted() {
+        return steps;
+    }
+    let left = enter_outdated(ctx, steps);
+    if left > 0 {
+        UNFINISHED.set(false);
+    }
+    left
+}
+
+/// When the timer must see to it.
+pub fn next() -> Option<u64> {
+    is_wanted().then(deadlines::next_outdated).flatten()
+}
+
+fn is_wanted() -> bool {
+    UNFINISHED.get() || attention::tells_of_dues()
+}
+
+fn enter_outdated(ctx: Ctx<'_>, mut steps: usize) -> usize {
+    let now_ms = clock::now().ms();
+    while steps > 0 {
+        let Some((db, name)) = deadlines::outdated(now_ms) else {
+            break;
+        };
+        enter(ctx, db, &name);
+        steps -= 1;
+    }
+    steps
+}
+
+fn enter(ctx: Ctx<'_>, db: c_int, name: &[u8]) {
+    let raw_name = OwnString::new(name);
+    let is_there = ctx.select_db(db) && OpenKey::db_of_queue(ctx, raw_name.raw()).is_some();
+    if !is_there {
+        deadlines::remove(db, name);
+    } else if propagate::events_are_wanted_since().is_some() {
+        attention::want(db, name);
+    }
+}

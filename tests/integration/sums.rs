@@ -1,0 +1,167 @@
+//! INFO dq over all queues: sums that are kept along, the same that a walk over all keys finds.
+
+use crate::probe::{plain, show};
+use crate::scene::{pair, Dice, Lines};
+use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
+
+const STATES: [&str; 4] = ["DELAYED", "READY", "RESERVED", "DEAD"];
+
+/// Queues and jobs by state, as INFO says.
+fn told(client: &mut Raw) -> [u64; 5] {
+    let text = plain(&client.run("INFO dq"));
+    let field = |name: &str| {
+        let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
+        let value = values.find_map(|value| value.strip_prefix(':'));
+        value
+            .and_then(|value| value.parse().ok())
+            .expect("a number")
+    };
+    [
+        field("dq_queues"),
+        field("dq_jobs_delayed"),
+        field("dq_jobs_ready"),
+        field("dq_jobs_reserved"),
+        field("dq_jobs_dead"),
+    ]
+}
+
+/// The same, found by asking each key of these databases.
+fn found(client: &mut Raw, databases: usize) -> [u64; 5] {
+    let mut sums = [0; 5];
+    for database in 0..databases {
+        client.run(&format!("SELECT {database}"));
+        for key in client.words("KEYS *") {
+            if plain(&client.run(&format!("TYPE {key}"))) != "dq-queue1" {
+                continue;
+            }
+            sums[0] += 1;
+            for (at, state) in STATES.iter().enumerate() {
+                sums[at + 1] += client.int(&format!("DQ.LEN {key} {state}")) as u64;
+            }
+        }
+    }
+    client.run("SELECT 0");
+    sums
+}
+
+fn all_sent(client: &mut Raw, lines: impl Iterator<Item = String>) {
+    let sent = lines.map(|line| client.begin(&line)).count();
+    (0..sent).for_each(|_| drop(client.read()));
+}
+
+/// The first call is right, and so is the one after dues have come in all of them.
+#[test]
+fn are_exact_at_any_number_of_queues() {
+    const QUEUES: u64 = 12_000;
+    let server = Server::start();
+    let mut client = server.raw();
+    let key = |number: u64| format!("q{number}");
+    for start in (0..QUEUES).step_by(1000) {
+        let keys = move || (start..start + 1000).map(key);
+        let due = 3_000_000_000_000u64;
+        all_sent(
+            &mut client,
+            keys().map(|key| format!("DQ.ADD {key} later x AT {due}")),
+        );
+        all_sent(&mut client, keys().map(|key| format!("DQ.ADD {key} now x")));
+    }
+    assert_eq!(told(&mut client), [QUEUES, QUEUES, QUEUES, 0, 0]);
+    for start in (0..QUEUES).step_by(1000) {
+        let keys = (start..start + 1000).map(key);
+        all_sent(
+            &mut client,
+            keys.map(|key| format!("DQ.RESCHEDULE {key} DELAY 1000 later")),
+        );
+    }
+    let all_due = client.int("DQ.LEN q0 READY");
+    wait_until("the dues have come", PATIENCE, || {
+        client.int(&format!("DQ.LEN q{} READY", QUEUES - 1)) == 2
+    });
+    assert_eq!(
+        told(&mut client),
+        [QUEUES, 0, 2 * QUEUES, 0, 0],
+        "{all_due}"
+    );
+    client.run("UNLINK q1 q2 q3");
+    client.run("DQ.POP q4");
+    assert_eq!(told(&mut client), [QUEUES - 3, 0, 2 * QUEUES - 7, 1, 0]);
+    client.run("DEBUG RELOAD");
+    assert_eq!(told(&mut client), [QUEUES - 3, 0, 2 * QUEUES - 7, 1, 0]);
+    client.run("FLUSHALL ASYNC");
+    assert_eq!(told(&mut client), [0; 5]);
+}
+
+/// One of the many ways in which queues come, change and go.
+fn line(dice: &mut Dice) -> String {
+    let [key, other] = [0; 2].map(|_| format!("k{}", dice.below(5)));
+    let id = dice.below(6);
+    let line = match dice.below(30) {
+        0..=5 => format!("DQ.ADD {key} {id} x DELAY {}", dice.below(3) * 20),
+        6 => format!(
+            "DQ.ADD {key} {id} x DELAY 100000 PRIORITY {}",
+            dice.below(3)
+        ),
+        7 => format!("DQ.ADD {key} {id} x TTL 10 REPLACE"),
+        8..=10 => format!("DQ.POP {key} TTR {}", [5, 100_000][dice.below(2) as usize]),
+        11 => format!("DQ.POP {key} COUNT 3 NOACK"),
+        12 => format!("DQ.ACK {key} {id} 1 2"),
+        13 => format!("DQ.NACK {key} {id} FATAL"),
+        14 => format!("DQ.KICK {key} COUNT 2"),
+        15 => format!("DQ.RESCHEDULE {key} DELAY {} {id}", dice.below(2) * 50),
+        16 => format!(
+            "DQ.PURGE {key} {}",
+            dice.pick(&["READY", "DEAD", "RESERVED", "ALL"])
+        ),
+        17 => format!("DQ.CFGSET {key} DEADLEN {}", dice.below(3)),
+        18 => format!("{} {key}", dice.pick(&["DEL", "UNLINK"])),
+        19 => format!("RENAME {key} {other}"),
+        20 => format!("MOVE {key} {}", dice.below(2)),
+        21 => format!("COPY {key} {other} REPLACE"),
+        22 => format!("COPY {key} {other} DB 1"),
+        23 => "SWAPDB 0 1".into(),
+        24 => format!("SET {key} x"),
+        25 => format!("PEXPIRE {key} {}", dice.below(20)),
+        26 => format!("SELECT {}", dice.below(2)),
+        27 => format!("DQ.BPOP {key} {other} 0.01"),
+        28 if dice.below(10) == 0 => dice.pick(&["FLUSHDB", "FLUSHALL ASYNC"]).into(),
+        _ => format!("DQ.DEL {key} {id}"),
+    };
+    line
+}
+
+#[test]
+fn follow_whatever_happens_to_queues() {
+    let (master, replica) = pair(Server::builder());
+    let (mut client, mut on_replica) = (master.raw(), replica.raw());
+    let mut dice = Dice::new(14);
+    let mut seen = [0; 5];
+    for step in 0..4000 {
+        let line = line(&mut dice);
+        let reply = client.run(&line);
+        if dice.below(40) == 0 {
+            // A payload in the place of what stands there.
+            if let Reply::Bulk(dump) = client.run("DUMP k1") {
+                client.call(&[b"RESTORE", b"k2", b"0", &dump, b"REPLACE"]);
+            }
+        }
+        if step % 8 > 0 {
+            continue;
+        }
+        // Something may become due between the two.
+        let (mut a, mut b) = ([0; 5], [1; 5]);
+        wait_until(format!("{line} -> {}", show(&reply)), PATIENCE, || {
+            (a, b) = (told(&mut client), found(&mut client, 2));
+            a == b
+        });
+        (0..5).for_each(|at| seen[at] += a[at]);
+    }
+    assert!(seen.iter().all(|&sum| sum > 0), "{seen:?}");
+    replica.wait_for_offset_of(&master);
+    wait_until("the replica's sums", PATIENCE, || {
+        told(&mut on_replica) == found(&mut on_replica, 2)
+    });
+    client.run("DEBUG RELOAD");
+    wait_until("after a load", PATIENCE, || {
+        told(&mut client) == found(&mut client, 2)
+    });
+}
