@@ -1,0 +1,377 @@
+"""The probe of the behaviour suite (clients/suite/README.md): probe.py sync | asyncio."""
+
+import asyncio as aio
+import base64
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+
+import redis
+import redis.asyncio
+
+import dq
+import dq.asyncio
+from dq.times import instant_to_ms, to_ms
+
+MS = timedelta(milliseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+runs = Counter()
+_writing = threading.Lock()
+
+
+def emit(event, **fields):
+    with _writing:
+        sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+        sys.stdout.flush()
+
+
+# --- Handlers
+
+
+def announce(jobs):
+    for job in jobs:
+        runs[job.id] += 1
+        emit(
+            "started",
+            job=job.id,
+            queue=job.queue,
+            attempt=job.attempt,
+            payload=base64.b64encode(job.payload).decode(),
+            kind=job.kind,
+            headers=dict(job.headers),
+            due=job.due and instant_to_ms(job.due),
+            batch=len(jobs),
+        )
+
+
+def script(job):
+    data = job.data
+    if not isinstance(data, dict) or runs[job.id] > data.get("times", float("inf")):
+        return {}
+    return data
+
+
+def act(todo):
+    """What every face does alike."""
+    do = todo.get("do")
+    if do == "throw":
+        raise RuntimeError(todo.get("message", "thrown"))
+    if do == "retry":
+        raise dq.Retry(todo["ms"] * MS, todo.get("reason"))
+    if do == "snooze":
+        raise dq.Snooze(todo["ms"] * MS, todo.get("reason"))
+    if do == "give_up":
+        raise dq.GiveUp(todo.get("reason"))
+    if do == "exit":
+        os._exit(3)
+    if do == "fork":
+        os.fork()
+    if do == "quit_thread":
+        sys.exit(7)
+
+
+def work(job, todo):
+    do = todo.get("do")
+    if do == "sleep":
+        try:
+            job.sleep(todo["ms"] / 1000)
+        except dq.Cancelled as cancelled:
+            emit("told", job=job.id, why=cancelled.reason)
+            raise
+    elif do == "stubborn":
+        time.sleep(todo["ms"] / 1000)
+    elif do == "hang":
+        threading.Event().wait()
+    act(todo)
+
+
+async def work_async(job, todo):
+    do = todo.get("do")
+    if do == "sleep":
+        try:
+            await aio.sleep(todo["ms"] / 1000)
+        except aio.CancelledError:
+            emit("told", job=job.id, why="lost" if job.lost else "stopping")
+            raise
+    elif do in ("stubborn", "hang"):
+        end = time.monotonic() + todo.get("ms", 10**9) / 1000
+        while time.monotonic() < end:
+            try:
+                await aio.sleep(end - time.monotonic())
+            except aio.CancelledError:
+                pass
+    act(todo)
+
+
+def handle(job):
+    announce([job])
+    try:
+        work(job, script(job))
+    finally:
+        emit("ended", job=job.id)
+
+
+async def handle_async(job):
+    announce([job])
+    try:
+        await work_async(job, script(job))
+    finally:
+        emit("ended", job=job.id)
+
+
+def handle_batch(jobs):
+    announce(jobs)
+    for job in jobs:
+        try:
+            work(job, script(job))
+        except Exception as error:
+            job.fail(error)
+
+
+async def handle_batch_async(jobs):
+    announce(jobs)
+    for job in jobs:
+        try:
+            await work_async(job, script(job))
+        except Exception as error:
+            job.fail(error)
+
+
+class Reports(dq.Hooks):
+    def before(self, job):
+        emit("before", job=job.id)
+
+    def after(self, job):
+        emit("after", job=job.id)
+
+    def failed(self, job, error):
+        emit("failed", job=job.id, error=type(error).__name__)
+
+    def lost(self, job):
+        emit("lost", job=job.id)
+
+
+def handlers(order, one, many):
+    made = []
+    for each in order.get("handlers") or [{}]:
+        backoff, lease = each.get("backoff_ms"), each.get("lease_ms")
+        made.append(
+            dq.Handler(
+                many if each.get("batch") else one,
+                kind=each.get("kind"),
+                attempts=each.get("attempts") or 0,
+                backoff=backoff and [ms * MS for ms in backoff],
+                lease=lease and lease * MS,
+                batch=each.get("batch") or 0,
+            )
+        )
+    return made
+
+
+def options(order):
+    given = {name: order[name] for name in ("concurrency", "prefetch", "weights") if order.get(name) is not None}
+    for name in ("drain", "wait"):
+        if order.get(f"{name}_ms") is not None:
+            given[name] = order[f"{name}_ms"] * MS
+    if order.get("hooks"):
+        given["hooks"] = [Reports()]
+    return given
+
+
+# --- Methods
+
+DURATIONS = {"delay", "ttr", "ttl", "dedupe", "duration", "interval", "grace", "jitter", "timeout"}
+INSTANTS = {"at", "since", "until", "first"}
+
+
+def from_json(name, value):
+    if name in DURATIONS:
+        return value * MS
+    if name in INSTANTS:
+        return EPOCH + value * MS
+    if name == "backoff":
+        return [ms * MS for ms in value]
+    if name in ("rate", "grouprate"):
+        return (value[0], value[1] * MS)
+    if name == "payload":
+        return base64.b64decode(value["base64"]) if isinstance(value, dict) else value.encode()
+    return value
+
+
+def to_json(value):
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime):
+        return instant_to_ms(value)
+    if isinstance(value, timedelta):
+        return to_ms(value)
+    if isinstance(value, dict):
+        return {to_name(name): to_json(each) for name, each in value.items() if name != "fields"}
+    if isinstance(value, (list, tuple)):
+        return [to_json(each) for each in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return to_json({name: getattr(value, name) for name in value.__dataclass_fields__})
+    return value
+
+
+def to_name(name):
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def method_call(queue, order):
+    args = {name: from_json(name, value) for name, value in (order.get("args") or {}).items() if value is not None}
+    method = order["method"]
+    if "payload" in args:
+        args["data"] = args.pop("payload")
+    if method == "add" and "repeat" in args:
+        count, id = args.pop("repeat"), args.pop("id")
+        return queue.add_many([{**args, "id": f"{id}:{n}"} for n in range(count)])
+    positional = []
+    for name in ("expression", "interval", "data", "timeout", "tokens", "id", "ids", "cursor", "duration", "buckets"):
+        named = name == "id" and method in ("add", "every", "cron", "pop") or name in ("cursor", "buckets", "duration")
+        if name in args and not named:
+            value = args.pop(name)
+            positional += value if name == "ids" else [value]
+    if "token" in args:
+        positional.append(args.pop("token"))
+    if method in ("peek", "purge", "len") and "state" in args:
+        positional.append(args.pop("state"))
+    return getattr(queue, method)(*positional, **args)
+
+
+# --- The two faces
+
+
+def connect(order, module):
+    if order.get("cluster"):
+        return module.RedisCluster.from_url(order["cluster"])
+    if order.get("sentinels"):
+        hosts = [tuple(each.rsplit(":", 1)) for each in order["sentinels"]]
+        sentinel = module.sentinel.Sentinel([(host, int(port)) for host, port in hosts], socket_timeout=5)
+        return sentinel.master_for(order["master"], socket_timeout=5)
+    return order["url"]
+
+
+def failed(error):
+    emit("error", type=type(error).__name__, message=str(error))
+
+
+class Sync:
+    def __init__(self):
+        self.queues = {}
+        self.worker = None
+
+    def main(self):
+        emit("ready", language="python", version=sys.version.split()[0])
+        # The worker runs in the main thread, where signals arrive; orders are read beside it.
+        self.begin = threading.Event()
+        threading.Thread(target=self.obey, daemon=True).start()
+        self.begin.wait()
+        if self.worker is None:
+            return
+        try:
+            self.worker.run()
+        except dq.DqError as error:
+            failed(error)
+        emit("stopped")
+        if self.terminated:
+            return
+        self.closed.wait()
+
+    def obey(self):
+        self.closed = threading.Event()
+        self.terminated = True
+        for line in sys.stdin:
+            order = json.loads(line)
+            try:
+                getattr(self, "do_" + order["do"])(order)
+            except Exception as error:
+                emit("refused", error=f"{type(error).__name__}: {error}")
+        self.closed.set()
+        self.begin.set()
+
+    def do_queue(self, order):
+        client = connect(order, redis)
+        self.queues[order["queue"]] = dq.Queue(client, order["name"], shards=order.get("shards") or 0)
+        emit("made")
+
+    def do_worker(self, order):
+        queues = [self.queues[name] for name in order["queues"]]
+        self.worker = dq.Worker(queues, *handlers(order, handle, handle_batch), **options(order))
+        emit("running")
+        self.begin.set()
+
+    def do_stop(self, order):
+        self.terminated = False
+        self.worker.stop()
+
+    def do_call(self, order):
+        emit("answer", value=to_json(method_call(self.queues[order["queue"]], order)))
+
+
+class Async:
+    def __init__(self):
+        self.queues = {}
+        self.worker = None
+        self.running = None
+
+    def main(self):
+        try:
+            aio.run(self.obey())
+        except aio.CancelledError:
+            pass
+
+    async def obey(self):
+        emit("ready", language="python-asyncio", version=sys.version.split()[0])
+        reader = aio.StreamReader(limit=1 << 26)
+        await aio.get_running_loop().connect_read_pipe(lambda: aio.StreamReaderProtocol(reader), sys.stdin)
+        self.task = aio.current_task()
+        self.terminated = True
+        while True:
+            line = await reader.readline()
+            if not line:
+                return
+            order = json.loads(line)
+            try:
+                await getattr(self, "do_" + order["do"])(order)
+            except Exception as error:
+                emit("refused", error=f"{type(error).__name__}: {error}")
+
+    async def do_queue(self, order):
+        client = connect(order, redis.asyncio)
+        if isinstance(client, redis.asyncio.RedisCluster):
+            await client.initialize()
+        self.queues[order["queue"]] = dq.asyncio.Queue(client, order["name"], shards=order.get("shards") or 0)
+        emit("made")
+
+    async def do_worker(self, order):
+        queues = [self.queues[name] for name in order["queues"]]
+        self.worker = dq.asyncio.Worker(queues, *handlers(order, handle_async, handle_batch_async), **options(order))
+        emit("running")
+        self.running = aio.create_task(self.run())
+
+    async def run(self):
+        try:
+            await self.worker.run()
+        except dq.DqError as error:
+            failed(error)
+        emit("stopped")
+        if self.terminated:
+            self.task.cancel()
+
+    async def do_stop(self, order):
+        self.terminated = False
+        self.worker.stop()
+
+    async def do_call(self, order):
+        emit("answer", value=to_json(await method_call(self.queues[order["queue"]], order)))
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+    {"sync": Sync, "asyncio": Async}[sys.argv[1]]().main()

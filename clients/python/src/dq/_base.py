@@ -1,0 +1,257 @@
+"""What both faces of the worker have in common beside ``_core``: settings, links, and who is told what."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Callable, Generic, Optional, TypeVar, Union
+
+from redis.exceptions import ResponseError
+
+from . import _core
+from ._commands import Commands
+from ._core import Delivery, Fetches, Handlers, Outcome
+from .errors import ConfigurationError, Say
+from .handler import Handler
+from .hooks import Hooks
+from .job import Job
+from .times import Duration, seconds
+
+Q = TypeVar("Q", bound=Commands)
+Function = Union[Handler[Any], Callable[..., Any]]
+Members = list[tuple[Any, bytes, float]]
+
+
+class BaseLink:
+    """The queues that are reached by one pair of connections: one that waits, one for the rest."""
+
+    def __init__(self, worker: BaseWorker[Any], members: Members, fetches: Fetches) -> None:
+        self._base = worker
+        self._fetches = fetches
+        self._codecs = {key: each.codec for each, key, _ in members}
+        self._held: dict[Delivery, None] = {}
+        self._outcomes: deque[Outcome] = deque()
+        self._fetching = False
+        self._troubles = 0
+
+    def _ring(self) -> None:
+        """There is something to tell the server."""
+        raise NotImplementedError
+
+    def _all_outcomes(self) -> deque[Outcome]:
+        told: deque[Outcome] = deque()
+        while self._outcomes:
+            told.append(self._outcomes.popleft())
+        return told
+
+    def _answered(self, outcome: Outcome, reply: Any) -> Optional[ResponseError]:
+        if isinstance(reply, ResponseError):
+            self._outcomes.append(outcome)
+            return reply
+        if outcome.answered(reply):
+            if outcome.verdict == "lost":
+                self._base._lost(outcome.delivery)
+        else:
+            self._outcomes.append(outcome)
+        return None
+
+    def _found(self, reply: Any) -> list[Delivery]:
+        if isinstance(reply, ResponseError):
+            raise reply
+        found = _core.deliveries(reply, self)
+        for delivery in found:
+            delivery.job = Job(delivery, self._codecs[delivery.key])
+            self._held[delivery] = None
+        return found
+
+    def settle(self, delivery: Delivery, decide: Callable[..., Outcome], *rest: Any) -> None:
+        """Who takes a delivery out of ``_held`` decides how it ends: its handler, a heartbeat or the stop."""
+        if self._held.pop(delivery, self) is not self:
+            self._outcomes.append(decide(delivery, *rest))
+            self._ring()
+
+    def _beats(self) -> list[tuple[_core.Command, list[Delivery]]]:
+        return _core.heartbeats(list(self._held), self._base.lease_ms)
+
+    def _beaten(self, group: list[Delivery], reply: Any) -> None:
+        if isinstance(reply, ResponseError):
+            raise reply
+        for delivery, deadline in zip(group, reply):
+            if deadline is None and self._held.pop(delivery, self) is not self:
+                self._base._lost(delivery)
+
+    def _leave(self) -> list[_core.Command]:
+        """Gives back all that is left."""
+        left: list[Delivery] = []
+        while self._held:
+            left.append(self._held.popitem()[0])
+        for delivery in left:
+            delivery.job._tell("stopping")
+        return _core.give_back(left)
+
+
+class BaseWorker(Generic[Q]):
+    """Runs handlers on the jobs of one or several queues.
+
+    queues: one, or several in strict order; with ``weights``, each comes first in its share of the fetches.
+    handlers: functions or what ``@handler`` makes of them; more of them by ``@worker.job("kind")``.
+    concurrency: how many handlers run at a time.
+    prefetch: how many jobs more may be in hand, so that short handlers need not wait for the network.
+    lease: instead of the longest of the handlers'.
+    drain: how long handlers may go on when the worker stops.
+    wait: how long one fetch waits at the server; then it is sent again.
+    """
+
+    def __init__(
+        self,
+        queues: Union[Q, Sequence[Q]],
+        *handlers: Function,
+        concurrency: int = 10,
+        prefetch: int = 0,
+        weights: Optional[Sequence[float]] = None,
+        lease: Optional[Duration] = None,
+        drain: Duration = _core.DRAIN_S,
+        wait: Duration = _core.WAIT_S,
+        hooks: Sequence[Hooks] = (),
+        logger: Optional[logging.Logger] = None,
+    ) -> None:
+        if concurrency < 1 or prefetch < 0:
+            raise ValueError("concurrency is 1 or more, prefetch 0 or more")
+        self.queues: list[Q] = [queues] if isinstance(queues, Commands) else list(queues)
+        if weights is not None and len(weights) != len(self.queues):
+            raise ValueError("as many weights as queues, please")
+        self.concurrency = concurrency
+        self.prefetch = prefetch
+        self.drain_s = seconds(drain)
+        self.wait_s = seconds(wait)
+        self.hooks = tuple(hooks)
+        self.log = logger or logging.getLogger("dq")
+        self.draining = False
+        self._weights = weights
+        self._lease = lease
+        self._handlers = Handlers(map(self._made, handlers))
+        self._in_hand = 0
+        self._backlog: deque[Delivery] = deque()
+        self._trouble_said: Optional[str] = None
+
+    def _made(self, function: Function, **options: Any) -> Handler[Any]:
+        made = function if isinstance(function, Handler) else Handler(function, **options)
+        self._check_function(made.function)
+        return made
+
+    def _check_function(self, function: Callable[..., Any]) -> None:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"{function!r} is a coroutine function: use dq.asyncio.Worker")
+
+    def job(self, kind: str, **options: Any) -> Callable[[Callable[..., Any]], Handler[Callable[..., Any]]]:
+        """Decorates the handler of jobs of that kind; options as those of ``@handler``."""
+
+        def register(function: Callable[..., Any]) -> Handler[Callable[..., Any]]:
+            made = self._made(function, kind=kind, **options)
+            self._handlers.add(made)
+            return made
+
+        return register
+
+    @property
+    def lease_s(self) -> float:
+        return self._handlers.lease_s() if self._lease is None else seconds(self._lease)
+
+    @property
+    def lease_ms(self) -> int:
+        return max(1, round(self.lease_s * 1000))
+
+    def _capacity(self) -> int:
+        """How many jobs may be in hand."""
+        return self.concurrency * self._handlers.size() + self.prefetch
+
+    def _groups(self) -> list[Members]:
+        """The queues' keys, those together that one BPOP can wait for: in a cluster, those of one slot."""
+        if not self._handlers.all():
+            raise ConfigurationError("the worker has no handler")
+        groups: dict[Any, Members] = {}
+        for each, weight in zip(self.queues, self._weights or [1.0] * len(self.queues)):
+            client: Any = each.client  # type: ignore[attr-defined]
+            for key in each.keys:
+                reach = (id(client), client.keyslot(key)) if hasattr(client, "keyslot") else id(client)
+                groups.setdefault(reach, []).append((each, key, weight))
+        return list(groups.values())
+
+    def _fetches(self, members: Members) -> Fetches:
+        # The shards of a queue take turns: none comes first.
+        weighted = self._weights is not None or any(each.shards for each, _, _ in members)
+        weights = [weight for _, _, weight in members] if weighted else None
+        return Fetches([key for _, key, _ in members], weights, self.lease_ms)
+
+    def _accept(self, found: Iterable[Delivery]) -> None:
+        """Into the backlog, or back to the server."""
+        for delivery in found:
+            if self.draining:
+                delivery.owner.settle(delivery, _core.returned)
+                continue
+            delivery.handler = self._handlers.choose(delivery.job)
+            if delivery.handler is None:
+                self.log.warning("no handler for kind %r: gave back job %r", delivery.job.kind, delivery.job.id)
+                delivery.owner.settle(delivery, _core.unknown)
+            else:
+                self._backlog.append(delivery)
+                self._in_hand += 1
+
+    def _take(self) -> list[Delivery]:
+        """One job of the backlog, or as many as its handler takes at a time."""
+        first = self._backlog.popleft()
+        size = first.handler.size if first.handler else 1
+        if size == 1:
+            return [first]
+        batch = [first, *[each for each in self._backlog if each.handler is first.handler][: size - 1]]
+        taken = set(batch)
+        self._backlog = deque(each for each in self._backlog if each not in taken)
+        return batch
+
+    def _return_backlog(self) -> None:
+        for delivery in self._backlog:
+            delivery.owner.settle(delivery, _core.returned)
+        self._in_hand -= len(self._backlog)
+        self._backlog.clear()
+
+    def _handled(self, delivery: Delivery, error: Optional[BaseException]) -> None:
+        """Its handler ended."""
+        if error is not None:
+            if not isinstance(error, Say) and not delivery.job.cancelled:
+                self.log.warning("job %r failed, attempt %d", delivery.job.id, delivery.attempt, exc_info=error)
+            if self.hooks:
+                self._hook("failed", [delivery], error)
+        elif self.hooks:
+            self._hook("after", [delivery])
+        delivery.owner.settle(delivery, _core.ended, error)
+
+    def _lost(self, delivery: Delivery) -> None:
+        self.log.warning("lost job %r: its lease ended before it was acknowledged", delivery.job.id)
+        delivery.job._tell("lost")
+        if self.hooks:
+            self._hook("lost", [delivery])
+
+    def _hook(self, name: str, batch: Sequence[Delivery], *rest: Any) -> None:
+        for hooks in self.hooks:
+            for delivery in batch:
+                try:
+                    getattr(hooks, name)(delivery.job, *rest)
+                except Exception:
+                    self.log.exception("the hook %s of %r failed", name, hooks)
+
+    def _fail(self, error: ConfigurationError) -> None:
+        """Ends the worker."""
+        raise NotImplementedError
+
+    def _trouble(self, error: Exception) -> None:
+        if self.draining:
+            return
+        end = _core.fatal(error)
+        if end is not None:
+            self._fail(end)
+        text = f"{type(error).__name__}: {error}"
+        if text != self._trouble_said:
+            self._trouble_said = text
+            self.log.warning("trouble with the server, trying again: %s", text)

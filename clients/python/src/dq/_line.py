@@ -1,0 +1,89 @@
+"""A connection of redis-py's, used in the raw: many commands in one write, answers as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterable
+from typing import Any, Optional
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import ResponseError
+from redis.retry import Retry
+
+from ._core import Command
+from .queue import Client
+
+
+class Line:
+    """Connects when it is first needed, and again after ``close``.
+
+    Any thread may call ``cut``; the rest belongs to one thread at a time.
+    """
+
+    def __init__(self, client: Client, key: bytes, timeout_s: float) -> None:
+        self._client = client
+        self._key = key
+        self._timeout_s = timeout_s
+        self._connection: Any = None
+        self._is_cut = False
+        self.client_id: Optional[int] = None
+
+    def send(self, commands: Iterable[Command]) -> None:
+        connection = self._connection or self._connect()
+        connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+
+    def read(self) -> Any:
+        """The next answer; an error that the server answers is returned."""
+        try:
+            return self._connection.read_response()
+        except ResponseError as error:
+            return error
+
+    def ask(self, commands: list[Command]) -> list[Any]:
+        self.send(commands)
+        return [self.read() for _ in commands]
+
+    def _connect(self) -> Any:
+        pool = self._pool()
+        connection = pool.connection_class(**{**pool.connection_kwargs, **self._overrides()})
+        connection.connect()
+        self._connection = connection
+        if self._is_cut:  # in the meantime
+            self.cut()
+        # Without the permission for it, a waiting connection is closed to withdraw it.
+        (reply,) = self.ask([(b"CLIENT", b"ID")])
+        self.client_id = reply if isinstance(reply, int) else None
+        return connection
+
+    def _overrides(self) -> dict[str, Any]:
+        return {
+            "socket_timeout": self._timeout_s,
+            "socket_connect_timeout": min(self._timeout_s, 5.0),
+            "retry": Retry(NoBackoff(), 0),
+            "health_check_interval": 0,
+            "decode_responses": False,
+        }
+
+    def _pool(self) -> Any:
+        if isinstance(self._client, redis.RedisCluster):
+            # A keyed command first: it follows a slot that moved, so the client knows its node.
+            self._client.execute_command("DQ.LEN", self._key)
+            node = self._client.get_node_from_key(self._key)
+            return self._client.get_redis_connection(node).connection_pool
+        return self._client.connection_pool
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self.client_id = None
+        if connection is not None:
+            connection.disconnect()
+
+    def cut(self) -> None:
+        """For good: whoever reads from it is woken by an error."""
+        self._is_cut = True
+        sock: Optional[socket.socket] = getattr(self._connection, "_sock", None)
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)

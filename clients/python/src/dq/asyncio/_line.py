@@ -1,0 +1,73 @@
+"""A connection of redis.asyncio's, used in the raw: many commands in one write, answers as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Optional
+
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ResponseError
+
+from .._core import Command
+from .queue import Client
+
+
+class Line:
+    """Connects when it is first needed, and again after ``close``. Its user sets the timeouts."""
+
+    def __init__(self, client: Client, key: bytes, connect_s: float) -> None:
+        self._client = client
+        self._key = key
+        self._connect_s = connect_s
+        self._connection: Any = None
+        self.client_id: Optional[int] = None
+
+    async def send(self, commands: Iterable[Command]) -> None:
+        connection = self._connection or await asyncio.wait_for(self._connect(), self._connect_s)
+        await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+
+    async def read(self) -> Any:
+        """The next answer; an error that the server answers is returned."""
+        try:
+            return await self._connection.read_response()
+        except ResponseError as error:
+            return error
+
+    async def ask(self, commands: list[Command]) -> list[Any]:
+        await self.send(commands)
+        return [await self.read() for _ in commands]
+
+    async def _connect(self) -> Any:
+        made, settings = await self._reach()
+        overrides = {
+            "socket_timeout": None,
+            "socket_connect_timeout": self._connect_s,
+            "retry": Retry(NoBackoff(), 0),
+            "health_check_interval": 0,
+            "decode_responses": False,
+        }
+        connection = made(**{**settings, **overrides})
+        await connection.connect()
+        self._connection = connection
+        # Without the permission for it, a waiting connection is closed to withdraw it.
+        (reply,) = await self.ask([(b"CLIENT", b"ID")])
+        self.client_id = reply if isinstance(reply, int) else None
+        return connection
+
+    async def _reach(self) -> tuple[Any, dict[str, Any]]:
+        client: Any = self._client
+        if isinstance(client, redis.RedisCluster):
+            # A keyed command first: it follows a slot that moved, so the client knows its node.
+            await client.execute_command("DQ.LEN", self._key)
+            node: Any = client.get_node_from_key(self._key)  # type: ignore[arg-type]
+            return node.connection_class, node.connection_kwargs
+        return client.connection_pool.connection_class, client.connection_pool.connection_kwargs
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self.client_id = None
+        if connection is not None:
+            await connection.disconnect(nowait=True)

@@ -1,0 +1,164 @@
+"""What the queries answer, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Optional
+
+from .job import id_from
+from .times import from_ms, maybe_duration, maybe_from_ms
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """A job that was popped by hand, without a worker."""
+
+    queue: str
+    id: str
+    payload: bytes
+    token: Optional[str]
+    """What ``ack``, ``nack`` and ``touch`` need; None with NOACK."""
+    attempt: int
+    deadline: Optional[datetime]
+    due: datetime
+
+    @staticmethod
+    def read(key: bytes, row: list[Any]) -> Reserved:
+        id, payload, token, attempt, deadline, due = row
+        return Reserved(
+            id_from(key), id_from(id), payload, token and token.decode(), attempt, maybe_from_ms(deadline), from_ms(due)
+        )
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """A job as DQ.GET shows it."""
+
+    id: str
+    payload: bytes
+    state: str
+    priority: int
+    due: Optional[datetime]
+    deadline: Optional[datetime]
+    ttr: timedelta
+    attempts: int
+    max_attempts: int
+    backoff: list[timedelta]
+    expires: Optional[datetime]
+    token: Optional[str]
+    reason: Optional[str]
+    failed: Optional[datetime]
+    fields: Mapping[str, Any]
+    """All fields as the server gave them; those of recurring jobs and groups are only here."""
+
+    @staticmethod
+    def read(reply: Optional[dict[bytes, Any]]) -> Optional[JobInfo]:
+        if reply is None:
+            return None
+        fields = {name.decode(): value for name, value in reply.items()}
+        return JobInfo(
+            id=id_from(fields["id"]),
+            payload=fields["payload"],
+            state=fields["state"].decode(),
+            priority=fields["priority"],
+            due=maybe_from_ms(fields["due"]),
+            deadline=maybe_from_ms(fields["deadline"]),
+            ttr=timedelta(milliseconds=fields["ttr"]),
+            attempts=fields["attempts"],
+            max_attempts=fields["max-attempts"],
+            backoff=[timedelta(milliseconds=ms) for ms in fields["backoff"]],
+            expires=maybe_from_ms(fields["expires"]),
+            token=_text(fields["token"]),
+            reason=_text(fields.get("reason")),
+            failed=maybe_from_ms(fields.get("failed")),
+            fields=fields,
+        )
+
+
+@dataclass(frozen=True)
+class Peeked:
+    """A job as DQ.PEEK shows it."""
+
+    id: str
+    payload: bytes
+    at: datetime
+    """When it is due, its lease ends, or it died, by the state that was asked for."""
+    attempts: int
+    priority: int
+
+    @staticmethod
+    def read(row: list[Any]) -> Peeked:
+        id, payload, at, attempts, priority = row
+        return Peeked(id_from(id), payload, from_ms(at), attempts, priority)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group that holds jobs."""
+
+    name: str
+    waiting: int
+    reserved: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A queue's figures; of a sharded queue, those of its shards added up."""
+
+    delayed: int
+    ready: int
+    reserved: int
+    dead: int
+    next_due: Optional[datetime]
+    oldest_ready: Optional[timedelta]
+    waiting_clients: int
+    totals: Mapping[str, int]
+    """``added``, ``delivered``, ``acked``, ``nacked``, ``timed-out``, ``died``, ``deleted``, ``expired``, ..."""
+    lateness_count: int
+    lateness_mean: timedelta
+    lateness_max: timedelta
+    lateness_buckets: list[tuple[Optional[timedelta], int]]
+    """Upper bound (None: no bound) and how many deliveries were at most so late."""
+
+
+_NOT_TOTALS = {"delayed", "ready", "reserved", "dead", "next-due", "oldest-ready-ms", "waiting-clients", "paused"}
+
+
+def add_up(replies: list[Optional[dict[bytes, Any]]]) -> Optional[Stats]:
+    """None where there is no queue."""
+    found = [{name.decode(): value for name, value in reply.items()} for reply in replies if reply is not None]
+    if not found:
+        return None
+
+    def total(name: str) -> int:
+        return sum(each[name] for each in found)
+
+    dues = [each["next-due"] for each in found if each["next-due"] is not None]
+    ages = [each["oldest-ready-ms"] for each in found if each["oldest-ready-ms"] is not None]
+    count = total("lateness-count")
+    buckets: dict[Optional[int], int] = {}
+    for each in found:
+        for bound, number in each["lateness-buckets"]:
+            buckets[bound] = buckets.get(bound, 0) + number
+    return Stats(
+        delayed=total("delayed"),
+        ready=total("ready"),
+        reserved=total("reserved"),
+        dead=total("dead"),
+        next_due=maybe_from_ms(min(dues, default=None)),
+        oldest_ready=maybe_duration(max(ages, default=None)),
+        waiting_clients=total("waiting-clients"),
+        totals={name: total(name) for name in found[0] if name not in _NOT_TOTALS and not name.startswith("lateness-")},
+        lateness_count=count,
+        lateness_mean=timedelta(microseconds=total("lateness-sum") / count if count else 0),
+        lateness_max=timedelta(microseconds=max(each["lateness-max"] for each in found)),
+        lateness_buckets=[
+            (None if bound is None else timedelta(microseconds=bound), number) for bound, number in buckets.items()
+        ],
+    )
+
+
+def _text(raw: Optional[bytes]) -> Optional[str]:
+    return None if raw is None else raw.decode("utf-8", "replace")

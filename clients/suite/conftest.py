@@ -1,0 +1,119 @@
+"""Fixtures, and the table at the end."""
+
+import inspect
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import languages  # noqa: E402
+from world import World  # noqa: E402
+
+
+class Scenario:
+    """What ``@scenario`` makes: for each language one test that it passes, and one that its canary fails."""
+
+    def __init__(self, play, number, canary, gate, only):
+        self.play, self.number, self.canary, self.gate, self.only = play, number, canary, gate, only
+
+
+def scenario(number, canary, *, gate=False, only=None):
+    """number: of the behaviour; canary: what breaks the worker, called with the world before the scenario."""
+
+    def decorate(play):
+        play.scenario = Scenario(play, number, canary, gate, only)
+        return play
+
+    return decorate
+
+
+def pytest_addoption(parser):
+    parser.addoption("--gate", action="store_true", help="only the scenarios that are short")
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    found = getattr(obj, "scenario", None) if inspect.isfunction(obj) else None
+    if found is None or obj.__module__ != collector.obj.__name__:
+        return None
+    if collector.config.getoption("--gate") and not found.gate:
+        return []
+    return [
+        Play.from_parent(
+            collector,
+            name=f"{name}[{language}{'-canary' if broken else ''}]",
+            language=language,
+            found=found,
+            broken=broken,
+        )
+        for language in languages.chosen()
+        for broken in (False, True)
+        if found.only is None or language.split("-")[0] in found.only
+    ]
+
+
+class Play(pytest.Item):
+    def __init__(self, *, language, found, broken, **rest):
+        super().__init__(**rest)
+        self.language, self.found, self.broken = language, found, broken
+        self.user_properties += [("scenario", found.play.__name__), ("number", found.number), ("language", language)]
+        self.user_properties += [("broken", broken)]
+
+    def runtest(self):
+        world = World(languages.PROBES[self.language], self.language)
+        try:
+            if not self.broken:
+                self.found.play(world)
+                return
+            self.found.canary(world)
+            world.patience_s = 6
+            try:
+                self.found.play(world)
+            except AssertionError:
+                return
+            raise RuntimeError("the canary passed: the scenario does not notice what it is for")
+        except BaseException:
+            print(world.log_text())
+            raise
+        finally:
+            world.close()
+
+    def repr_failure(self, excinfo, style=None):
+        return "".join(traceback.format_exception(excinfo.type, excinfo.value, excinfo.tb)[-6:])
+
+    def reportinfo(self):
+        return self.path, self.found.play.__code__.co_firstlineno, self.name
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    results, numbers = {}, {}
+    for outcome in ("passed", "failed", "error"):
+        for report in terminalreporter.stats.get(outcome, []):
+            known = dict(report.user_properties)
+            if "scenario" not in known:
+                continue
+            name = known["scenario"]
+            numbers[name] = known["number"]
+            cell = results.setdefault(name, {}).setdefault(known["language"], {})
+            cell["canary" if known["broken"] else "plays"] = outcome == "passed"
+    if not results:
+        return
+    columns = sorted({language for row in results.values() for language in row})
+    lines = [f"| | scenario | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
+    for name in sorted(results, key=lambda name: (numbers[name], name)):
+        cells = [mark(results[name].get(language)) for language in columns]
+        lines.append(f"| {numbers[name]} | {name.replace('_', ' ')} | {' | '.join(cells)} |")
+    path = Path(os.environ.get("DQ_SUITE_OUT", Path(__file__).parents[2] / "target" / "suite"))
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "table.md").write_text("\n".join(lines) + "\n")
+    terminalreporter.write_line("\n".join(["", *lines]))
+
+
+def mark(cell):
+    if cell is None:
+        return "-"
+    plays = {True: "yes", False: "NO", None: "-"}[cell.get("plays")]
+    return plays + {True: "", False: ", CANARY PASSED", None: ""}[cell.get("canary")]

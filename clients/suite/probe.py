@@ -1,0 +1,104 @@
+"""The driver's side of a probe: orders go in, events come out."""
+
+import json
+import signal
+import subprocess
+import threading
+import time
+
+PATIENCE_S = 30
+
+
+class Probe:
+    def __init__(self, command, log):
+        self._log = open(log, "ab")
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
+        )
+        self._events = []
+        self._news = threading.Condition()
+        self._ended = False
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.wait("ready")
+
+    def _listen(self):
+        for line in self.process.stdout:
+            event = json.loads(line)
+            event["at"] = time.monotonic()
+            with self._news:
+                self._events.append(event)
+                self._news.notify_all()
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+    # --- Orders
+
+    def order(self, do, **fields):
+        self.process.stdin.write(json.dumps({"do": do, **fields}).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, do, answer, **fields):
+        seen = len(self._events)
+        self.order(do, **fields)
+        event = self._await(lambda: self._first((answer, "refused", "error"), {}, seen), f"answer to {do}")
+        assert event["event"] == answer, event
+        return event
+
+    def call(self, queue, method, **args):
+        return self.ask("call", "answer", queue=queue, method=method, args=args)["value"]
+
+    # --- Events
+
+    def events(self, name=None, **fields):
+        with self._news:
+            return [it for it in self._events if fits(it, name and (name,), fields)]
+
+    def _first(self, names, fields, since=0):
+        return next((it for it in self._events[since:] if fits(it, names, fields)), None)
+
+    def wait(self, name, count=1, patience_s=PATIENCE_S, **fields):
+        """The event of that name and those fields, the ``count``-th of them."""
+
+        def found():
+            matching = [it for it in self._events if fits(it, (name,), fields)]
+            return matching[count - 1] if len(matching) >= count else None
+
+        return self._await(found, f"{name} {fields or ''} ({count})", patience_s)
+
+    def _await(self, found, what, patience_s=PATIENCE_S):
+        end = time.monotonic() + patience_s
+        with self._news:
+            while True:
+                event = found()
+                if event:
+                    return event
+                left = end - time.monotonic()
+                assert not self._ended, f"the probe ended before: {what}; events: {self._events[-8:]}"
+                assert left > 0, f"not within {patience_s} s: {what}; events: {self._events[-8:]}"
+                self._news.wait(left)
+
+    # --- The process
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def exit_code(self, patience_s=PATIENCE_S):
+        return self.process.wait(patience_s)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.kill()
+        self.process.stdin.close()
+        self._log.close()
+
+
+def fits(event, names, fields):
+    if names and event["event"] not in names:
+        return False
+    return all(event.get(field) == value for field, value in fields.items())

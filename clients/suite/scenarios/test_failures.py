@@ -1,0 +1,118 @@
+"""4, 5: what fails, and what a handler may say."""
+
+from conftest import scenario
+from proxy import Instead, swallow, without
+
+
+def rule(change):
+    return lambda world: world.prepare(lambda proxy: proxy.rules.append(change))
+
+
+no_reason = rule(without(b"DQ.NACK", b"REASON"))
+no_delay = rule(without(b"DQ.NACK", b"DELAY"))
+no_nack = rule(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
+counted = rule(without(b"DQ.NACK", b"SILENT", 0))
+
+
+def with_delay(command):
+    return Instead([*command, b"DELAY", b"1"]) if command[0].upper() == b"DQ.NACK" else None
+
+
+def not_fatal(command):
+    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
+
+
+@scenario(4, no_reason, gate=True)
+def a_failure_leaves_its_type_and_message(world):
+    world.add("j", {"do": "throw", "message": "no paper"}, "BACKOFF", 1, 60_000)
+    world.worker()
+    world.until(lambda: world.state("j") == "delayed", "it waits for its retry")
+    job = world.get("j")
+    assert "no paper" in job["reason"] and len(job["reason"]) > len("no paper"), job["reason"]
+    assert job["attempts"] == 1 and job["failed"]
+
+
+@scenario(4, rule(with_delay), gate=True)
+def the_ladder_of_the_job_goes_first(world):
+    world.add("j", {"do": "throw"}, "BACKOFF", 2, 50_000, 90_000)
+    world.worker(handlers=[{"lease_ms": 3000, "backoff_ms": [1000]}])
+    world.until(lambda: world.state("j") == "delayed", "it waits for its retry")
+    wait = world.get("j")["due"] - world.now_ms()
+    assert 40_000 < wait <= 50_000, wait
+
+
+@scenario(4, no_delay, gate=True)
+def the_ladder_of_the_handler_is_next(world):
+    world.add("j", {"do": "throw"})
+    world.worker(handlers=[{"lease_ms": 3000, "backoff_ms": [50_000, 90_000]}])
+    world.until(lambda: world.state("j") == "delayed", "it waits for its retry")
+    wait = world.get("j")["due"] - world.now_ms()
+    assert 40_000 < wait <= 50_000, wait
+
+
+@scenario(4, no_delay, gate=True)
+def without_a_ladder_waits_double_from_a_second(world):
+    world.add("j", {"do": "throw"})
+    probe = world.worker()
+    first = probe.wait("started", job="j", count=1)["at"]
+    second = probe.wait("started", job="j", count=2)["at"]
+    third = probe.wait("started", job="j", count=3)["at"]
+    assert second - first >= 1.0 and third - second >= 2.0, (second - first, third - second)
+    assert len(probe.events("started", job="j")) == 3
+
+
+@scenario(4, rule(not_fatal), gate=True)
+def after_its_attempts_a_job_is_dead(world):
+    world.add("j", {"do": "throw", "message": "again"})
+    probe = world.worker(handlers=[{"lease_ms": 3000, "attempts": 2, "backoff_ms": [150]}])
+    world.until(lambda: world.state("j") == "dead", "it is dead")
+    assert len(probe.events("started", job="j")) == 2
+    assert "again" in world.get("j")["reason"]
+
+
+@scenario(4, no_nack, gate=True)
+def a_handler_cannot_end_its_worker(world):
+    world.add("j", {"do": "quit_thread"}, "BACKOFF", 1, 60_000)
+    world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    world.until(lambda: world.state("j") == "delayed", "it waits for its retry")
+    world.add("next", {})
+    world.gone("next")
+
+
+@scenario(5, no_delay, gate=True)
+def retry_in_counts(world):
+    world.add("j", {"do": "retry", "ms": 60_000, "reason": "busy"}, "BACKOFF", 1, 1000)
+    world.worker()
+    world.until(lambda: world.state("j") == "delayed", "it waits")
+    job = world.get("j")
+    wait = job["due"] - world.now_ms()
+    assert 50_000 < wait <= 60_000 and job["attempts"] == 1 and job["reason"] == "busy", job
+
+
+@scenario(5, counted, gate=True)
+def snooze_does_not_count(world):
+    world.add("j", {"do": "snooze", "ms": 60_000}, "ATTEMPTS", 1)
+    world.worker()
+    world.until(lambda: world.state("j") == "delayed", "it waits")
+    job = world.get("j")
+    wait = job["due"] - world.now_ms()
+    assert 50_000 < wait <= 60_000 and job["attempts"] == 0, job
+
+
+@scenario(5, rule(not_fatal), gate=True)
+def give_up_is_final(world):
+    world.add("j", {"do": "give_up", "reason": "no such order"}, "ATTEMPTS", 9)
+    world.worker()
+    world.until(lambda: world.state("j") == "dead", "it is dead")
+    assert world.get("j")["reason"] == "no such order"
+
+
+@scenario(5, no_delay, gate=True)
+def no_answer_of_a_handler_makes_a_hot_loop(world):
+    world.add("j", {"do": "retry", "ms": 0})
+    world.add("k", {"do": "snooze", "ms": 0})
+    probe = world.worker(concurrency=2)
+    probe.wait("started", job="j", count=2)
+    probe.wait("started", job="k", count=2)
+    before = len(probe.events("started"))
+    world.never(lambda: len(probe.events("started")) - before > 50, "a hot loop")

@@ -1,0 +1,166 @@
+"""1, 8, 14: what a worker has in hand, how long it waits, and batches."""
+
+from conftest import scenario
+from proxy import swallow, with_value, without
+from world import payload_of
+
+
+def fetches_twice_as_many(world):
+    world.prepare(lambda proxy: proxy.rules.append(with_value(b"DQ.BPOP", b"COUNT", lambda n: b"%d" % (int(n) * 2))))
+
+
+@scenario(1, fetches_twice_as_many, gate=True)
+def holds_no_more_than_it_can_start(world):
+    for n in range(9):
+        world.add(f"j{n}", {"do": "sleep", "ms": 60_000})
+    probe = world.worker(concurrency=3, prefetch=2)
+    probe.wait("started", count=3)
+    world.until(lambda: world.len("RESERVED") >= 3, "jobs are reserved")
+    world.never(lambda: world.len("RESERVED") > 5, "more than concurrency + prefetch in hand")
+    assert len(probe.events("started")) == 3
+
+
+@scenario(1, lambda world: world.settings.update(worker={"concurrency": 1}), gate=True)
+def runs_as_many_at_a_time_as_it_may(world):
+    for n in range(4):
+        world.add(f"j{n}", {"do": "sleep", "ms": 60_000})
+    probe = world.worker(concurrency=4)
+    probe.wait("started", count=4, patience_s=world.patience_s)
+
+
+def never_acks(world):
+    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n")))
+
+
+def holds_back_acks(world):
+    """Each ACK waits until nothing else is to be done."""
+    never_acks(world)
+
+
+@scenario(1, holds_back_acks, gate=True)
+def acknowledges_while_another_job_runs(world):
+    world.add("long", {"do": "sleep", "ms": 60_000})
+    probe = world.worker(concurrency=2)
+    probe.wait("started", job="long")
+    world.add("short", {})
+    world.gone("short")
+    assert world.state("long") == "reserved"
+
+
+def one_write_each(world):
+    """What came in one write counts as several."""
+
+    def split(proxy):
+        class Split(list):
+            def append(self, write):
+                for command in write.commands:
+                    super().append(type(write)(write.connection, [command]))
+
+        proxy.writes = Split()
+
+    world.prepare(split)
+
+
+@scenario(1, one_write_each, gate=True)
+def sends_ack_and_next_fetch_in_one_write(world):
+    for n in range(50):
+        world.add(f"j{n}", {})
+    world.worker(concurrency=1)
+    world.gone(*[f"j{n}" for n in range(50)])
+    together = [
+        write
+        for write in world.proxy.writes
+        if {b"DQ.ACK", b"DQ.BPOP"} <= {command[0].upper() for command in write.commands}
+    ]
+    assert len(together) >= 25, f"only {len(together)} of 50 acknowledgements went along with a fetch"
+
+
+def polls(world):
+    world.prepare(lambda proxy: proxy.rules.append(lambda command: poll(command)))
+
+
+def poll(command):
+    from proxy import Instead
+
+    if command[0].upper() != b"DQ.BPOP":
+        return None
+    at = max(i for i, word in enumerate(command[:6]) if word.replace(b".", b"").isdigit())
+    return Instead([*command[:at], b"0.01", *command[at + 1 :]])
+
+
+@scenario(1, polls, gate=True)
+def waits_at_the_server_without_polling(world):
+    world.worker(concurrency=2)
+    world.until(world.waiting, "a client waits")
+    before = len(world.proxy.commands(b"DQ.BPOP"))
+    world.never(lambda: False, "", for_s=1.0)
+    assert len(world.proxy.commands(b"DQ.BPOP")) - before <= 1
+
+
+def cuts_waits_off(world):
+    """As a client does whose timeout is shorter than the wait."""
+    world.prepare(lambda proxy: proxy.rules.append(break_long_waits))
+
+
+def break_long_waits(command):
+    from proxy import Cut
+
+    return Cut() if command[0].upper() == b"DQ.BPOP" and break_long_waits_seen(command) else None
+
+
+def break_long_waits_seen(command, seen=[]):  # noqa: B006
+    seen.append(command)
+    return len(seen) % 2 == 0
+
+
+@scenario(8, cuts_waits_off)
+def no_wait_is_cut_off(world):
+    probe = world.worker(concurrency=1)
+    world.until(world.waiting, "a client waits")
+    before = world.proxy.connections
+    world.never(lambda: False, "", for_s=12)
+    assert world.proxy.connections == before, "it connected anew"
+    world.add("late", {})
+    probe.wait("started", job="late", patience_s=world.patience_s)
+    world.gone("late")
+
+
+@scenario(14, lambda world: world.settings.update(worker={"handlers": [{"lease_ms": 3000}]}), gate=True)
+def takes_many_jobs_at_a_time(world):
+    for n in range(100):
+        world.add(f"j{n}", {"do": "throw", "message": "alone"} if n == 7 else {}, "BACKOFF", 1, 60_000)
+    probe = world.worker(concurrency=1, handlers=[{"batch": 100, "lease_ms": 3000}])
+    event = probe.wait("started", batch=100, patience_s=world.patience_s)
+    assert event["batch"] == 100
+    world.gone(*[f"j{n}" for n in range(100) if n != 7])
+    world.until(lambda: world.state("j7") == "delayed", "the one that failed waits for its retry")
+    assert "alone" in world.get("j7")["reason"]
+
+
+@scenario(14, never_acks)
+def ten_thousand_jobs_in_one_batch(world):
+    probe = world.worker(start=False)
+    for part in range(10):
+        probe.call("q", "add", id=f"p{part}", data={}, repeat=1000)
+    world.start(probe, concurrency=1, handlers=[{"batch": 10_000, "lease_ms": 3000}])
+    probe.wait("started", batch=10_000, patience_s=world.patience_s * 2)
+    world.until(lambda: world.len() == 0, "all are acknowledged")
+
+
+@scenario(3, lambda world: never_acks(world), gate=True)
+def payloads_and_ids_are_bytes(world):
+    body, id = bytes(range(256)), b"\x00\xff{not text"
+    world.add(id, payload=b'{"x":1}')
+    world.add("body", payload=body)
+    probe = world.worker()
+    event = probe.wait("started", job="body")
+    assert payload_of(event) == body
+    world.gone(id)
+
+
+@scenario(4, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"REASON"))), gate=True)
+def what_is_not_json_fails_with_a_reason(world):
+    world.add("bad", None, payload=b"\xff\x00 no JSON")
+    world.worker()
+    world.until(lambda: world.state("bad") == "delayed", "it waits for its retry")
+    assert world.get("bad")["reason"]

@@ -1,0 +1,189 @@
+"""2, 3: leases are kept, lost jobs are noticed, ends are told."""
+
+import signal
+
+from conftest import scenario
+from proxy import Cut, CutBeforeReply, Reply, once, swallow, when, with_value, without
+
+
+def no_heartbeats(world):
+    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.TOUCH", touched)))
+
+
+def touched(command):
+    count = int(command[3]) if command[2].upper() == b"IDS" else 1
+    return b"*%d\r\n" % count + b":4000000000000\r\n" * count
+
+
+@scenario(2, no_heartbeats, gate=True)
+def a_slow_job_keeps_its_lease(world):
+    world.add("slow", {"do": "sleep", "ms": 2000}, "TTR", 500)
+    probe = world.worker(handlers=[{"lease_ms": 500}])
+    world.gone("slow")
+    assert len(probe.events("started")) == 1
+    assert world.stats()["timed-out"] == 0 if world.stats() else True
+
+
+@scenario(2, lambda world: world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.TOUCH", touched))), gate=True)
+def one_heartbeat_for_all_jobs(world):
+    for n in range(8):
+        world.add(f"j{n}", {"do": "sleep", "ms": 60_000})
+    probe = world.worker(concurrency=8, handlers=[{"lease_ms": 600}])
+    probe.wait("started", count=8)
+    sent = len(world.proxy.commands(b"DQ.TOUCH"))
+    world.until(lambda: len(world.proxy.commands(b"DQ.TOUCH")) >= sent + 5, "heartbeats are sent")
+    last = world.proxy.commands(b"DQ.TOUCH")[-1]
+    assert last[2].upper() == b"IDS" and int(last[3]) == 8, last
+    assert world.stats()["timed-out"] == 0
+
+
+@scenario(2, no_heartbeats, gate=True)
+def a_lost_job_is_told_and_not_acknowledged(world):
+    world.add("j", {"do": "sleep", "ms": 60_000, "times": 1})
+    probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": 900}])
+    probe.wait("started", job="j")
+    world.db.execute_command("DQ.ADD", "q", "j", b'{"do":"snooze","ms":60000}', "REPLACE", "DELAY", 60_000)
+    assert probe.wait("told", job="j", patience_s=world.patience_s)["why"] == "lost"
+    probe.wait("lost", job="j", patience_s=world.patience_s)
+    probe.wait("ended", job="j")
+    world.never(lambda: world.proxy.commands(b"DQ.ACK"), "a lost job was acknowledged", for_s=0.3)
+    assert world.state("j") == "delayed"
+
+
+def acks_whoever_has_it(world):
+    def rule(command):
+        from proxy import Instead
+
+        if command[0].upper() == b"DQ.ACK" and command[2].upper() == b"WITHTOKENS":
+            return Instead([*command[:2], command[3]])
+        return None
+
+    world.prepare(lambda proxy: proxy.rules.append(rule))
+
+
+@scenario(2, acks_whoever_has_it)
+def a_worker_stopped_for_longer_than_its_lease_harms_nobody(world):
+    world.add("j", {"do": "stubborn", "ms": 1500})
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 600}])
+    probe.wait("started", job="j")
+    probe.signal(signal.SIGSTOP)
+    reply = world.until(lambda: world.db.execute_command("DQ.POP", "q", "TTR", 60_000), "its lease ends")
+    token = reply[2]
+    probe.signal(signal.SIGCONT)
+    probe.wait("ended", job="j")
+    world.never(lambda: world.get("j") is None, "the other worker's job was acknowledged")
+    assert world.db.execute_command("DQ.ACK", "q", "WITHTOKENS", "j", token) == 1
+
+
+@scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.append(acks_without_token)), gate=True)
+def acknowledges_with_the_token(world):
+    world.add("j", {})
+    world.worker()
+    world.gone("j")
+    (ack,) = world.proxy.commands(b"DQ.ACK")
+    assert ack[2].upper() == b"WITHTOKENS" and ack[3] == b"j" and ack[4].isdigit()
+
+
+def acks_without_token(command):
+    """What the proxy recorded is what counts: so it forgets the token."""
+    if command[0].upper() == b"DQ.ACK":
+        command[:] = [*command[:2], command[3]]
+    return None
+
+
+def acks_only_once(world):
+    """A second ACK never reaches the server."""
+    seen = []
+
+    def rule(command):
+        if command[0].upper() != b"DQ.ACK":
+            return None
+        seen.append(command)
+        return Reply(b":1\r\n") if len(seen) > 1 else None
+
+    world.prepare(lambda proxy: proxy.rules.append(rule))
+
+
+@scenario(3, acks_only_once, gate=True)
+def an_ack_that_the_connection_lost_is_sent_again(world):
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut())))
+    world.add("j", {})
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="j")
+    world.gone("j")
+    assert len(probe.events("started")) == 1
+
+
+@scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.insert(0, swallow(b"DQ.ACK", b":0\r\n"))), gate=True)
+def an_ack_whose_answer_the_connection_lost_does_no_harm(world):
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", CutBeforeReply())))
+    world.add("j", {})
+    world.add("next", {}, "DELAY", 300)
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    world.gone("j", "next")
+    assert len(probe.events("started")) == 2
+
+
+@scenario(3, lambda world: world.prepare(lambda proxy: proxy.replies.append(acked_anyway)), gate=True)
+def an_ack_that_finds_nothing_is_reported_as_lost(world):
+    world.add("j", {"do": "stubborn", "ms": 400})
+    probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="j")
+    world.db.execute_command("DQ.ADD", "q", "j", b"{}", "REPLACE", "DELAY", 60_000)
+    probe.wait("lost", job="j", patience_s=world.patience_s)
+
+
+def acked_anyway(command, reply):
+    return b":1\r\n" if command[0].upper() == b"DQ.ACK" else None
+
+
+def long_lease(world):
+    world.prepare(lambda proxy: proxy.rules.append(with_value(b"DQ.BPOP", b"TTR", lambda _: b"600000")))
+
+
+@scenario(2, long_lease, gate=True)
+def a_job_of_a_killed_worker_comes_back_when_its_lease_ends(world):
+    world.add("j", {"do": "sleep", "ms": 60_000}, "TTR", 600_000)
+    probe = world.worker(handlers=[{"lease_ms": 700}])
+    probe.wait("started", job="j")
+    probe.kill()
+    world.until(lambda: world.state("j") == "ready", "the job is ready again")
+
+
+@scenario(2, long_lease, gate=True)
+def a_handler_that_exits_the_process_costs_only_a_lease(world):
+    world.add("j", {"do": "exit"})
+    probe = world.worker(handlers=[{"lease_ms": 700}])
+    assert probe.exit_code(world.patience_s) == 3
+    world.until(lambda: world.state("j") == "ready", "the job is ready again")
+    other = world.worker(start=False)
+    job = world.get("j")
+    assert job["attempts"] == 1
+    other.close()
+
+
+@scenario(2, lambda world: world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n"))))
+def a_lease_shorter_than_the_round_trip(world):
+    """The job may come more than once; the worker neither spins nor ends, and goes on to the next."""
+    world.proxy.delay_s = 0.1
+    world.add("j", {})
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 50}])
+    world.gone("j")
+    started = len(probe.events("started"))
+    assert started <= 5, f"{started} deliveries"
+    world.add("next", {})
+    world.gone("next")
+
+
+@scenario(
+    2, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"SILENT", 0))), gate=True
+)
+def a_handler_that_forks_is_acknowledged_once(world):
+    world.add("j", {"do": "fork"})
+    world.add("after", {"do": "snooze", "ms": 60_000})
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    world.gone("j")
+    world.until(lambda: world.state("after") == "delayed", "the next job is worked on")
+    assert world.get("after")["attempts"] == 0
+    assert len(world.proxy.commands(b"DQ.ACK")) == 1
+    assert len(probe.events("started", job="j")) == 1

@@ -1,0 +1,179 @@
+"""6: stopping."""
+
+import signal
+import threading
+import time
+
+from conftest import scenario
+from proxy import Reply, swallow
+
+
+def no_nack(world):
+    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.NACK", given_back)))
+
+
+def given_back(command):
+    if command[2].upper() == b"IDS":
+        count = int(command[3])
+        return b"*%d\r\n" % count + b"$5\r\nready\r\n" * count
+    return b"$5\r\nready\r\n"
+
+
+def deaf(world):
+    """The probe is held up before it is told to stop, for as long as a scenario waits."""
+
+    def hold(probe):
+        probe.stop_late = True
+
+    world.on_stop = hold
+
+
+def stopped_within(world, probe, limit_s, order=None):
+    begin = time.monotonic()
+    order() if order else probe.order("stop")
+    if getattr(world, "on_stop", None):
+        probe.signal(signal.SIGSTOP)
+    event = probe.wait("stopped", patience_s=limit_s)
+    return event["at"] - begin
+
+
+@scenario(6, no_nack, gate=True)
+def what_is_left_after_drain_is_given_back(world):
+    for n in range(3):
+        world.add(f"j{n}", {"do": "hang"})
+    probe = world.worker(concurrency=3, drain_ms=500, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", count=3)
+    took = stopped_within(world, probe, 30)
+    assert 0.5 <= took <= 2.5, took
+    for n in range(3):
+        assert world.state(f"j{n}") == "ready"
+        assert world.get(f"j{n}")["attempts"] == 0
+    (nack,) = world.proxy.commands(b"DQ.NACK")
+    assert nack[2].upper() == b"IDS" and int(nack[3]) == 3, nack
+
+
+@scenario(6, lambda world: world.settings.update(worker={"drain_ms": 0}), gate=True)
+def what_runs_may_end_within_drain(world):
+    world.add("j", {"do": "sleep", "ms": 800})
+    probe = world.worker(drain_ms=20_000, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="j")
+    stopped_within(world, probe, 30)
+    assert world.get("j") is None, "it was not acknowledged"
+
+
+@scenario(6, deaf, gate=True)
+def a_waiting_fetch_is_withdrawn_at_once(world):
+    probe = world.worker(drain_ms=20_000, wait_ms=15_000)
+    world.until(world.waiting, "it waits")
+    took = stopped_within(world, probe, min(10, world.patience_s))
+    assert took < 2, took
+    assert not world.waiting(), "a client still waits"
+
+
+def fetches_on(world):
+    """CLIENT UNBLOCK has no effect, nor does the end of a connection: jobs go to who waits no more."""
+    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.NACK", given_back)))
+
+
+@scenario(6, fetches_on)
+def no_job_is_stranded_by_a_deploy(world):
+    """Jobs come all the time while workers stop: each is worked on, or given back at once."""
+    stop = threading.Event()
+    added = []
+
+    def produce():
+        db = world.server.client()
+        while not stop.is_set():
+            id = f"j{len(added)}"
+            db.execute_command("DQ.ADD", "q", id, b'{"do":"sleep","ms":20}')
+            added.append(id)
+            time.sleep(0.002)
+
+    world.server
+    producer = threading.Thread(target=produce)
+    producer.start()
+    try:
+        for _ in range(4):
+            probe = world.worker(concurrency=4, prefetch=4, drain_ms=0, handlers=[{"lease_ms": 600_000}])
+            probe.wait("started", count=8)
+            stopped_within(world, probe, 10)
+            probe.close()
+            assert world.len("RESERVED") == 0, f"{world.len('RESERVED')} jobs wait for the end of a lease"
+    finally:
+        stop.set()
+        producer.join()
+
+
+@scenario(6, no_nack, gate=True)
+def handlers_are_told_after_drain(world):
+    world.add("j", {"do": "sleep", "ms": 60_000})
+    probe = world.worker(concurrency=1, drain_ms=300, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="j")
+    probe.order("stop")
+    assert probe.wait("told", job="j")["why"] == "stopping"
+    probe.wait("stopped")
+    assert world.state("j") == "ready"
+    assert world.get("j")["attempts"] == 0
+
+
+@scenario(6, deaf, gate=True)
+def stops_in_time_when_the_server_hangs(world):
+    world.add("j", {"do": "hang"})
+    probe = world.worker(concurrency=2, drain_ms=1000, handlers=[{"lease_ms": 3000}])
+    probe.wait("started", job="j")
+    world.server.stop()
+    try:
+        took = stopped_within(world, probe, min(15, world.patience_s))
+    finally:
+        world.server.go_on()
+    assert took <= 3.0, took
+
+
+@scenario(6, deaf, gate=True)
+def stops_in_time_when_the_server_is_gone(world):
+    world.add("j", {"do": "sleep", "ms": 500})
+    probe = world.worker(concurrency=2, drain_ms=1500, handlers=[{"lease_ms": 3000}])
+    probe.wait("started", job="j")
+    world.server.kill()
+    took = stopped_within(world, probe, min(15, world.patience_s))
+    assert took <= 3.5, took
+
+
+@scenario(6, deaf, gate=True)
+def sigterm_stops_it_in_good_order(world):
+    world.add("j", {"do": "sleep", "ms": 500})
+    probe = world.worker(concurrency=1, drain_ms=10_000, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="j")
+    stopped_within(world, probe, min(15, world.patience_s), lambda: probe.signal(signal.SIGTERM))
+    assert probe.exit_code() == 0
+    assert world.get("j") is None
+
+
+@scenario(6, lambda world: world.settings.update(worker={"concurrency": 9}), gate=True)
+def what_was_fetched_ahead_is_given_back_at_once(world):
+    for n in range(6):
+        world.add(f"j{n}", {"do": "sleep", "ms": 3000})
+    probe = world.worker(concurrency=2, prefetch=4, drain_ms=20_000, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", count=2)
+    world.until(lambda: world.len("RESERVED") == 6, "all are in hand")
+    probe.order("stop")
+    world.until(lambda: world.len("READY") == 4, "four are given back")
+    assert not probe.events("stopped")
+    assert world.get("j5")["attempts"] == 0
+    probe.wait("stopped")
+
+
+@scenario(6, lambda world: world.prepare(lambda proxy: proxy.rules.append(longer_drain)), gate=True)
+def a_second_stop_ends_the_drain(world):
+    world.add("j", {"do": "hang"})
+    probe = world.worker(concurrency=1, drain_ms=60_000, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="j")
+    probe.order("stop")
+    world.until(lambda: not world.waiting(), "it fetches no more")
+    took = stopped_within(world, probe, min(15, world.patience_s))
+    assert took <= 2.5, took
+    assert world.state("j") == "ready"
+
+
+def longer_drain(command):
+    return Reply(given_back(command)) if command[0].upper() == b"DQ.NACK" else None

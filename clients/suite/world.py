@@ -1,0 +1,148 @@
+"""What a scenario plays in: a server, a proxy before it, and probes."""
+
+import base64
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from probe import Probe
+from proxy import Proxy
+from servers import Server, wait_until
+
+KEY = "q"
+
+
+class World:
+    def __init__(self, command, language):
+        self.command = command
+        self.language = language
+        self.patience_s = 30
+        self.folder = Path(tempfile.mkdtemp(prefix="dq-suite-log-"))
+        self._server = None
+        self._proxy = None
+        self._closing = []
+        self._prepared = []
+        self.settings = {}
+
+    # --- Places
+
+    def prepare(self, change):
+        """For canaries: to be done with the proxy as soon as there is one."""
+        self._prepared.append(change)
+
+    def serve(self, *options, **rest):
+        """A server, if the scenario wants one of its own kind. To be called first."""
+        self._server = Server(*options, **rest).start()
+        return self._server
+
+    @property
+    def server(self):
+        return self._server or self.serve()
+
+    @property
+    def db(self):
+        return self.server.client()
+
+    @property
+    def proxy(self):
+        if self._proxy is None:
+            self._proxy = Proxy(self.server.port)
+            for change in self._prepared:
+                change(self._proxy)
+        return self._proxy
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.proxy.port}"
+
+    def keep(self, closing):
+        """To be closed in the end."""
+        self._closing.append(closing)
+        return closing
+
+    def probe(self):
+        made = Probe(self.command, self.folder / "probe.log")
+        made.patience_s = self.patience_s
+        return self.keep(made)
+
+    def worker(self, *, start=True, place=None, name=KEY, shards=None, **settings):
+        """A probe with a worker on one queue. ``settings`` of the scenario, but those of a canary go first."""
+        probe = self.probe()
+        place = place or {"url": self.url}
+        probe.ask("queue", "made", queue="q", name=name, shards=shards, **{**place, **self.settings.get("place", {})})
+        if start:
+            self.start(probe, **settings)
+        return probe
+
+    def start(self, probe, **settings):
+        given = {"queues": ["q"], "concurrency": 2, "drain_ms": 5000, "handlers": [{"lease_ms": 3000}]}
+        probe.ask("worker", "running", **{**given, **settings, **self.settings.get("worker", {})})
+
+    # --- Jobs
+
+    def add(self, id, data=None, *options, key=KEY, payload=None):
+        body = payload if payload is not None else json.dumps(data).encode()
+        return self.db.execute_command("DQ.ADD", key, id, body, *options)
+
+    def get(self, id, key=KEY):
+        reply = self.db.execute_command("DQ.GET", key, id)
+        if reply is None:
+            return None
+        pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
+        return {
+            name.decode(): value.decode(errors="replace") if isinstance(value, bytes) else value
+            for name, value in pairs
+        }
+
+    def state(self, id, key=KEY):
+        job = self.get(id, key)
+        return job and job["state"]
+
+    def stats(self, key=KEY):
+        reply = self.db.execute_command("DQ.STATS", key)
+        if reply is None:
+            return {}
+        pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
+        return {name.decode(): value for name, value in pairs}
+
+    def len(self, state=None, key=KEY):
+        return self.db.execute_command("DQ.LEN", key, *([state] if state else []))
+
+    def until(self, condition, what):
+        return wait_until(condition, what, self.patience_s)
+
+    def waiting(self):
+        """How many clients wait."""
+        return self.db.info("clients")["blocked_clients"]
+
+    def gone(self, *ids, key=KEY):
+        """All of them were acknowledged."""
+        self.until(lambda: all(self.get(id, key) is None for id in ids), f"{ids} are acknowledged")
+
+    def now_ms(self):
+        seconds, micros = self.db.time()
+        return seconds * 1000 + micros // 1000
+
+    def never(self, condition, what, for_s=1.0):
+        """It is not so, for a while. Only where nothing could be waited for instead."""
+        end = time.monotonic() + for_s
+        while time.monotonic() < end:
+            assert not condition(), what
+            time.sleep(0.01)
+
+    def log_text(self):
+        path = self.folder / "probe.log"
+        return path.read_text(errors="replace")[-4000:] if path.exists() else ""
+
+    def close(self):
+        for each in reversed(self._closing):
+            each.close()
+        if self._proxy:
+            self._proxy.close()
+        if self._server:
+            self._server.close()
+
+
+def payload_of(event):
+    return base64.b64decode(event["payload"])
