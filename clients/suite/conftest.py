@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import languages  # noqa: E402
-from world import World  # noqa: E402
+import languages
+from world import World
 
 
 class Scenario:

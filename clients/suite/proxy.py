@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import threading
 from dataclasses import dataclass, field
-from typing import Callable, List, Optional
+from typing import Callable, Optional
 
-Command = List[bytes]
+Command = list[bytes]
 
 
 class Cut:
@@ -39,7 +39,7 @@ class Write:
     """What came in one read from a client: as a rule, what it sent in one write."""
 
     connection: int
-    commands: List[Command] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
 
 
 class Proxy:
@@ -47,10 +47,10 @@ class Proxy:
 
     def __init__(self, target):
         self.target = target
-        self.rules: List[Rule] = []
-        self.replies: List[Callable[[Command, bytes], Optional[bytes]]] = []
+        self.rules: list[Rule] = []
+        self.replies: list[Callable[[Command, bytes], Optional[bytes]]] = []
         self.delay_s = 0.0
-        self.writes: List[Write] = []
+        self.writes: list[Write] = []
         self.connections = 0
         self._hangs = False
         self._loop = asyncio.new_event_loop()

@@ -6,9 +6,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from probe import Probe
 from proxy import Proxy
 from servers import Server, wait_until
+
+from probe import Probe
 
 KEY = "q"
 

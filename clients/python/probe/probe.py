@@ -2,6 +2,7 @@
 
 import asyncio as aio
 import base64
+import contextlib
 import json
 import logging
 import os
@@ -101,10 +102,8 @@ async def work_async(job, todo):
     elif do in ("stubborn", "hang"):
         end = time.monotonic() + todo.get("ms", 10**9) / 1000
         while time.monotonic() < end:
-            try:
+            with contextlib.suppress(aio.CancelledError):
                 await aio.sleep(end - time.monotonic())
-            except aio.CancelledError:
-                pass
     act(todo)
 
 
@@ -233,7 +232,11 @@ def method_call(queue, order):
         return queue.add_many([{**args, "id": f"{id}:{n}"} for n in range(count)])
     positional = []
     for name in ("expression", "interval", "data", "timeout", "tokens", "id", "ids", "cursor", "duration", "buckets"):
-        named = name == "id" and method in ("add", "every", "cron", "pop") or name in ("cursor", "buckets", "duration")
+        named = (name == "id" and method in ("add", "every", "cron", "pop")) or name in (
+            "cursor",
+            "buckets",
+            "duration",
+        )
         if name in args and not named:
             value = args.pop(name)
             positional += value if name == "ids" else [value]
@@ -321,10 +324,8 @@ class Async:
         self.running = None
 
     def main(self):
-        try:
+        with contextlib.suppress(aio.CancelledError):
             aio.run(self.obey())
-        except aio.CancelledError:
-            pass
 
     async def obey(self):
         emit("ready", language="python-asyncio", version=sys.version.split()[0])

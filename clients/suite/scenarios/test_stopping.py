@@ -89,7 +89,7 @@ def no_job_is_stranded_by_a_deploy(world):
             added.append(id)
             time.sleep(0.002)
 
-    world.server
+    world.db.ping()
     producer = threading.Thread(target=produce)
     producer.start()
     try:

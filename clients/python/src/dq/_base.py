@@ -11,7 +11,6 @@ from typing import Any, Callable, Generic, Optional, TypeVar, Union
 from redis.exceptions import ResponseError
 
 from . import _core
-from ._commands import Commands
 from ._core import Delivery, Fetches, Handlers, Outcome
 from .errors import ConfigurationError, Say
 from .handler import Handler
@@ -19,7 +18,7 @@ from .hooks import Hooks
 from .job import Job
 from .times import Duration, seconds
 
-Q = TypeVar("Q", bound=Commands)
+Q = TypeVar("Q")
 Function = Union[Handler[Any], Callable[..., Any]]
 Members = list[tuple[Any, bytes, float]]
 
@@ -119,7 +118,7 @@ class BaseWorker(Generic[Q]):
     ) -> None:
         if concurrency < 1 or prefetch < 0:
             raise ValueError("concurrency is 1 or more, prefetch 0 or more")
-        self.queues: list[Q] = [queues] if isinstance(queues, Commands) else list(queues)
+        self.queues: list[Q] = list(queues) if isinstance(queues, Sequence) else [queues]
         if weights is not None and len(weights) != len(self.queues):
             raise ValueError("as many weights as queues, please")
         self.concurrency = concurrency
@@ -172,8 +171,9 @@ class BaseWorker(Generic[Q]):
         if not self._handlers.all():
             raise ConfigurationError("the worker has no handler")
         groups: dict[Any, Members] = {}
-        for each, weight in zip(self.queues, self._weights or [1.0] * len(self.queues)):
-            client: Any = each.client  # type: ignore[attr-defined]
+        queues: list[Any] = list(self.queues)
+        for each, weight in zip(queues, self._weights or [1.0] * len(queues)):
+            client = each.client
             for key in each.keys:
                 reach = (id(client), client.keyslot(key)) if hasattr(client, "keyslot") else id(client)
                 groups.setdefault(reach, []).append((each, key, weight))
