@@ -4,7 +4,9 @@
 use super::ffi::{Ctx, OwnString};
 use super::keyspace::{OpenKey, Value};
 use super::waiters::{Handover, OwnDelivery, Taken};
-use super::{clock, config, deadlines, foreign, graveyard, propagate, sums, timer, waiters};
+use super::{
+    clock, config, deadlines, foreign, graveyard, propagate, sums, timer, trimmed, waiters,
+};
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
 use crate::queue::effect::Effects;
@@ -59,6 +61,7 @@ pub fn look(ctx: Ctx<'_>) {
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
     left = graveyard::visit_haunted(ctx, left);
+    left = trimmed::sweep(ctx, left.max(steps / 8));
     graveyard::shed(left.max(steps / 8));
     rearm();
 }
@@ -97,7 +100,7 @@ pub fn rearm() {
         nexts.into_iter().flatten().min()
     };
     let deadline = IS_MASTER.get().then(of_master).flatten();
-    if !graveyard::is_empty() {
+    if !graveyard::is_empty() || !trimmed::is_empty() {
         timer::look_again_in(1);
     }
     if let Some(instant) = deadline.into_iter().chain(waiters::next_until()).min() {

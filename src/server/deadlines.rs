@@ -20,6 +20,7 @@ use crate::queue::figures::Figures;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
+use std::ops::Bound;
 use std::sync::Arc;
 
 pub type Name = Arc<[u8]>;
@@ -46,7 +47,7 @@ struct Database {
 }
 
 #[derive(Default)]
-struct Deadlines {
+pub struct Deadlines {
     /// Only databases that have entries.
     databases: BTreeMap<c_int, Database>,
 }
@@ -120,7 +121,7 @@ impl Database {
 }
 
 impl Deadlines {
-    const fn new() -> Self {
+    pub const fn new() -> Self {
         Deadlines {
             databases: BTreeMap::new(),
         }
@@ -274,6 +275,28 @@ pub fn clear(db: Option<c_int>) {
         }
         None => d.databases.clear(),
     });
+}
+
+/// Puts others in the place of all that stands here, which is returned.
+pub fn replace(others: Deadlines) -> Deadlines {
+    DEADLINES.replace(others)
+}
+
+/// Up to `count` names behind the given one, over all databases in turn.
+pub fn names_after(after: Option<&(c_int, Name)>, count: usize) -> Vec<(c_int, Name)> {
+    DEADLINES.with_borrow(|d| {
+        let first_db = after.map_or(c_int::MIN, |&(db, _)| db);
+        let databases = d.databases.range(first_db..);
+        let names = databases.flat_map(|(&db, database)| {
+            let behind = match after {
+                Some((of, name)) if *of == db => Bound::Excluded(Arc::clone(name)),
+                _ => Bound::Unbounded,
+            };
+            let names = database.by_name.range((behind, Bound::Unbounded));
+            names.map(move |(name, _)| (db, Arc::clone(name)))
+        });
+        names.take(count).collect()
+    })
 }
 
 /// The databases have changed places.

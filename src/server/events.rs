@@ -1,9 +1,11 @@
 //! What happens to keys without a command of ours: loading, flushing, swapping, renaming, a change
 //! of role. Nothing is changed here; keys are noted down for the timer to look at.
 
-use super::ffi::{api, bytes_of, guarded, valkey, Ctx, RawString, OK};
+use super::ffi::{api, bytes_of, guarded, trims, valkey, Ctx, RawString, OK};
 use super::keyspace::OpenKey;
-use super::{attention, deadlines, foreign, graveyard, listeners, propagate, waiters};
+use super::{
+    async_load, attention, deadlines, foreign, graveyard, listeners, propagate, trimmed, waiters,
+};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
 
@@ -33,7 +35,11 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
         (raw::REDISMODULE_EVENT_FORK_CHILD, Some(on_news)),
         (raw::REDISMODULE_EVENT_CONFIG, Some(on_news)),
         (raw::REDISMODULE_EVENT_REPLICA_CHANGE, Some(on_news)),
+        (raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD, Some(on_async_load)),
     ];
+    if ctx.has_trims() {
+        events.push((trims::EVENT, Some(on_trim)));
+    }
     if ctx.has_atomic_slot_migration() {
         let event = valkey::EVENT_ATOMIC_SLOT_MIGRATION;
         events.push((event, Some(on_slot_migration)));
@@ -91,9 +97,23 @@ unsafe extern "C" fn on_loading(
             attention::role_is(ctx.flags().is_master());
             listeners::may_have_come();
             hear_of_listeners();
-        } else {
+        } else if !async_load::is_under_way() {
             deadlines::clear(None);
         }
+    });
+}
+
+/// Comes before and after the loading events of data that are loaded beside the old ones.
+unsafe extern "C" fn on_async_load(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    sub: u64,
+    _data: *mut c_void,
+) {
+    guarded("the asynchronous loading event", (), || match sub {
+        raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_STARTED => async_load::begin(),
+        raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED => async_load::complete(),
+        _ => async_load::abort(),
     });
 }
 
@@ -174,6 +194,20 @@ unsafe extern "C" fn on_slot_migration(
     guarded("the slot migration event", (), || {
         if sub == valkey::SUBEVENT_IMPORT_COMPLETED {
             foreign::slots_have_come();
+        }
+    });
+}
+
+unsafe extern "C" fn on_trim(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    sub: u64,
+    data: *mut c_void,
+) {
+    guarded("the trim event", (), || {
+        if sub == trims::AT_ONCE {
+            // SAFETY: the server passes what belongs to the event.
+            trimmed::add(unsafe { trims::slots_of(data) });
         }
     });
 }

@@ -6,7 +6,7 @@
 
 mod cluster;
 
-pub use cluster::valkey;
+pub use cluster::{trims, valkey};
 
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CStr};
@@ -87,8 +87,9 @@ impl Flags {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
     }
     /// The command comes from the master, or from the file being loaded: it is obeyed as it stands.
+    /// While a replica loads beside the data that it serves, commands come from its clients.
     pub fn is_obeyed(self) -> bool {
-        self.is_loading() || self.has(raw::REDISMODULE_CTX_FLAGS_REPLICATED)
+        self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_REPLICATED)
     }
     pub fn denies_blocking(self) -> bool {
         self.has(
@@ -120,11 +121,12 @@ impl<'a> Ctx<'a> {
         self.raw
     }
 
-    /// At load: errors while reading a dump are ours to answer, and a key counts as modified when we
-    /// say so. Valkey 9.1 moves slots at once only where all modules say that they can bear it.
+    /// At load: errors while reading a dump are ours to answer, a key counts as modified when we say so,
+    /// and a replica may load new data beside the old. Valkey 9.1 moves slots at once only where all modules say that they can bear it.
     pub fn set_module_options(self) {
         let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
-            | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;
+            | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
+            | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
         if self.has_atomic_slot_migration() {
             options |= valkey::OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION;
         }

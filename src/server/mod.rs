@@ -3,6 +3,7 @@
 //! Rules that hold throughout: all of it runs on the server's main thread, `value::free` excepted; no
 //! borrow of a thread-local is held over a call into the server; no panic crosses the border.
 
+pub mod async_load;
 pub mod attention;
 pub mod clock;
 pub mod command_info;
@@ -20,6 +21,7 @@ pub mod listeners;
 pub mod propagate;
 mod sums;
 pub mod timer;
+pub mod trimmed;
 pub mod value;
 pub mod waiters;
 mod wakeup;

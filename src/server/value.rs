@@ -3,7 +3,7 @@
 use super::defrag::defrag;
 use super::ffi::{api, bytes_of, guarded, log, Ctx, RawString};
 use super::keyspace::Value;
-use super::{attention, clock, deadlines, graveyard, propagate};
+use super::{async_load, attention, clock, deadlines, graveyard, propagate};
 use crate::queue::effect::{encode, Effect, EFFECTS_VERSION};
 use crate::queue::{HashSeed, Queue};
 use lazy_static::lazy_static;
@@ -156,10 +156,12 @@ fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
         if !name.is_null() {
             let db = api!(RedisModule_GetDbIdFromIO, io);
             let name = bytes_of(name.cast_mut());
-            attention::want(db, name);
-            if Ctx::new(null_mut()).flags().is_loading() {
-                value.account_as(db, name);
-            }
+            async_load::noting(|| {
+                attention::want(db, name);
+                if Ctx::new(null_mut()).flags().is_loading() {
+                    value.account_as(db, name);
+                }
+            });
         }
     }
 }

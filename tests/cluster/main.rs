@@ -25,3 +25,4 @@ mod resharding;
 mod routing;
 mod sentinel;
 mod sharded;
+mod trimmed;

@@ -8,6 +8,7 @@ mod probe;
 
 mod ack;
 mod add;
+mod async_load;
 mod atomic;
 mod bpop_contract;
 #[cfg(target_os = "linux")]

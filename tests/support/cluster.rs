@@ -1,6 +1,7 @@
 //! A cluster of masters on this machine, all slots given out.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use redis::Value;
 
@@ -228,6 +229,28 @@ impl Cluster {
             let state = migrations.first().and_then(|latest| latest.get("state"));
             state.is_some_and(|state| states.contains(&state.as_str()))
         });
+    }
+}
+
+/// Redis 8.4's way: the target asks for them.
+impl Cluster {
+    pub fn imports_slots(&self) -> bool {
+        let version = self.nodes[0].version();
+        version.is_redis() && version.at_least(8, 4)
+    }
+
+    #[track_caller]
+    pub fn import_slots(&self, slots: RangeInclusive<u16>, to: usize) {
+        let mut client = self.nodes[to].connect();
+        let (first, last) = slots.into_inner();
+        let id = text(cmd!(client, "CLUSTER", "MIGRATION", "IMPORT", first, last));
+        wait_until("the slots have come", PATIENCE, || {
+            let tasks = cmd!(client, "CLUSTER", "MIGRATION", "STATUS", "ID", &id);
+            let tasks: Vec<HashMap<String, Value>> = redis::from_redis_value(tasks).expect("maps");
+            let state = tasks[0].get("state").cloned().map(text);
+            state.as_deref() == Some("completed")
+        });
+        self.wait_until_ok();
     }
 }
 

@@ -1,4 +1,4 @@
-//! What clusters add to the API: whose slot it is, and Valkey's way of moving them.
+//! What clusters add to the API: whose slot it is, and each family's way of moving them at once.
 
 use super::{api, Ctx, RawString};
 use redis_module::raw;
@@ -10,7 +10,49 @@ pub mod valkey {
     pub const SUBEVENT_IMPORT_COMPLETED: u64 = 4;
 }
 
+/// What Redis 8.4 and newer tell of slots that moved away at once.
+pub mod trims {
+    use redis_module::raw;
+
+    pub const EVENT: u64 = raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION_TRIM;
+    /// All keys go at once, without a word about each.
+    pub const AT_ONCE: u64 = raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_TRIM_BACKGROUND;
+
+    /// The slots that the event is about.
+    ///
+    /// # Safety
+    /// `data` is what the server passed with it.
+    pub unsafe fn slots_of<'a>(data: *const std::ffi::c_void) -> impl Iterator<Item = u16> + 'a {
+        // SAFETY: the caller's promise; the server says how many ranges there are.
+        let ranges = unsafe {
+            let info = &*data.cast::<raw::RedisModuleClusterSlotMigrationTrimInfo>();
+            let slots = &*info.slots;
+            slots.ranges.as_slice(slots.num_ranges as usize)
+        };
+        ranges.iter().flat_map(|range| range.start..=range.end)
+    }
+
+    /// A key's slot.
+    pub fn slot_of(name: &[u8]) -> Option<u16> {
+        // SAFETY: the server reads so many bytes.
+        let slot = unsafe { raw::RedisModule_ClusterKeySlotC?(name.as_ptr().cast(), name.len()) };
+        u16::try_from(slot).ok()
+    }
+}
+
 impl Ctx<'_> {
+    /// Whether keys of slots that moved away may be taken out at once. On Valkey the event's number
+    /// means something else.
+    pub fn has_trims(self) -> bool {
+        let event = raw::RedisModuleEvent {
+            id: trims::EVENT,
+            dataver: 1,
+        };
+        // SAFETY: takes plain numbers.
+        let known = unsafe { api!(RedisModule_IsSubEventSupported, event, trims::AT_ONCE) != 0 };
+        known && !self.is_valkey()
+    }
+
     /// Whether modules may be asked to bear it. The number of the option may mean something else to a
     /// server of the other family.
     pub fn has_atomic_slot_migration(self) -> bool {

@@ -1,0 +1,42 @@
+//! A replica that loads its master's data beside its own (`repl-diskless-load swapdb`) and serves the old
+//! ones meanwhile: both have their names and figures, and those of the new data count when the data do.
+
+use super::deadlines::{self, Deadlines};
+use std::cell::RefCell;
+
+thread_local! {
+    /// Of the new data, while they are loaded.
+    static INCOMING: RefCell<Option<Deadlines>> = const { RefCell::new(None) };
+}
+
+pub fn begin() {
+    INCOMING.set(Some(Deadlines::new()));
+}
+
+pub fn is_under_way() -> bool {
+    INCOMING.with_borrow(Option::is_some)
+}
+
+/// Notes down a queue that is loaded: as one of the new data, where such are on their way.
+pub fn noting(note: impl FnOnce()) {
+    match INCOMING.take() {
+        Some(incoming) => {
+            let present = deadlines::replace(incoming);
+            note();
+            INCOMING.set(Some(deadlines::replace(present)));
+        }
+        None => note(),
+    }
+}
+
+/// The new data have taken the old ones' place.
+pub fn complete() {
+    if let Some(incoming) = INCOMING.take() {
+        deadlines::replace(incoming);
+    }
+}
+
+/// The old data stay.
+pub fn abort() {
+    INCOMING.set(None);
+}

@@ -1,0 +1,67 @@
+//! Redis 8.4 and newer take the keys of a slot that moved away atomically out of the keyspace all at once,
+//! and free them on another thread: no event comes for any of them. Their names are taken out of
+//! `deadlines` afterwards, in steps, by looking whether a queue is still there.
+
+use super::deadlines;
+use super::ffi::{trims, Ctx, OwnString};
+use super::keyspace::OpenKey;
+use super::timer;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::c_int;
+use std::sync::Arc;
+
+/// Names whose slot is computed in one step.
+const NAMES_PER_STEP: usize = 8;
+
+#[derive(Default)]
+struct Sweep {
+    slots: BTreeSet<u16>,
+    /// The last name that was looked at.
+    after: Option<(c_int, Arc<[u8]>)>,
+    /// Slots were added on the way: the names before are to be looked at again.
+    again: bool,
+}
+
+thread_local! {
+    static SWEEP: RefCell<Sweep> = RefCell::default();
+}
+
+/// The keys of these slots are gone, on a master or on a replica.
+pub fn add(slots: impl Iterator<Item = u16>) {
+    SWEEP.with_borrow_mut(|sweep| {
+        sweep.slots.extend(slots);
+        sweep.again = sweep.after.is_some();
+    });
+    timer::arm(0);
+}
+
+pub fn is_empty() -> bool {
+    SWEEP.with_borrow(|sweep| sweep.slots.is_empty())
+}
+
+/// Takes out names, with so many steps; returns how many are left.
+pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
+    let mut sweep = SWEEP.take();
+    while steps > 0 && !sweep.slots.is_empty() {
+        steps -= 1;
+        let names = deadlines::names_after(sweep.after.as_ref(), NAMES_PER_STEP);
+        for (db, name) in &names {
+            let is_meant = trims::slot_of(name).is_some_and(|slot| sweep.slots.contains(&slot));
+            if is_meant && !is_queue(ctx, *db, name) {
+                deadlines::remove(*db, name);
+            }
+        }
+        let at_end = names.len() < NAMES_PER_STEP;
+        sweep.after = names.into_iter().next_back().filter(|_| !at_end);
+        if at_end && !std::mem::take(&mut sweep.again) {
+            sweep.slots.clear();
+        }
+    }
+    SWEEP.set(sweep);
+    steps
+}
+
+fn is_queue(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> bool {
+    ctx.select_db(db) && OpenKey::db_of_queue(ctx, OwnString::new(name).raw()).is_some()
+}
