@@ -48,6 +48,7 @@ mod scene;
 mod sums;
 mod timer;
 mod traffic;
+mod under;
 mod waiting;
 mod waiting_in_clusters;
 mod woken;

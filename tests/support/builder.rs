@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Server, PATIENCE};
+use super::{Server, Setting, Version, PATIENCE};
 
 /// How to start a server: the module is loaded, nothing is saved, DEBUG and MODULE are allowed,
 /// replicas are served at once. Whatever is configured later in the chain counts.
@@ -13,6 +13,7 @@ pub struct Builder {
     pub(super) binary: Option<PathBuf>,
     pub(super) module: Option<PathBuf>,
     pub(super) module_arguments: String,
+    pub(super) settings: Vec<Setting>,
     pub(super) lines: Vec<String>,
     pub(super) unix_socket: bool,
     pub(super) files: Option<PathBuf>,
@@ -26,6 +27,7 @@ impl Builder {
             binary: None,
             module: None,
             module_arguments: String::new(),
+            settings: Vec::new(),
             lines: Vec::new(),
             unix_socket: false,
             files: None,
@@ -37,6 +39,7 @@ impl Builder {
     pub(super) fn with_module(path: PathBuf) -> Builder {
         Builder {
             module: Some(path),
+            settings: Setting::of_environment(),
             ..Builder::plain()
         }
     }
@@ -48,6 +51,12 @@ impl Builder {
             "{name} {}",
             if value.is_empty() { "\"\"" } else { &value }
         ));
+        self
+    }
+
+    /// What the server does not know is left out.
+    pub fn under(mut self, settings: &[Setting]) -> Builder {
+        self.settings.extend_from_slice(settings);
         self
     }
 
@@ -116,7 +125,7 @@ impl Builder {
         Server::of(self)
     }
 
-    pub(super) fn configuration(&self, port: u16) -> String {
+    pub(super) fn configuration(&self, version: &Version, port: u16) -> String {
         let mut lines: Vec<String> = [
             "bind 127.0.0.1",
             "logfile \"\"",
@@ -132,6 +141,8 @@ impl Builder {
         if self.unix_socket {
             lines.push("unixsocket server.sock".to_owned());
         }
+        let settings = self.settings.iter().flat_map(|it| it.lines(version));
+        lines.extend(settings.map(|&line| line.to_owned()));
         lines.extend_from_slice(&self.lines);
         if let Some(module) = &self.module {
             lines.push(format!(

@@ -13,6 +13,7 @@
 //! |---|---|---|
 //! | `DQ_SERVER` | the server's binary | `redis-server`, then `valkey-server` in PATH, then `target/servers/system` |
 //! | `DQ_MODULE` | the module | `target/release/libdq.so` |
+//! | `DQ_SETTINGS` | settings of all servers with the module: `io-threads`, `aof`, `dual-channel`, `swapdb` | none |
 //! | `DQ_KEEP` | keep the servers' folders (those of failed tests stay anyway) | unset |
 #![allow(dead_code)] // every test binary uses its own part of this
 
@@ -23,6 +24,7 @@ pub mod locate;
 mod place;
 pub mod raw;
 pub mod server;
+pub mod setting;
 pub mod socket;
 
 use std::fmt::Display;
@@ -36,6 +38,7 @@ pub use client::Client;
 pub use locate::Version;
 pub use raw::{Raw, Reply};
 pub use server::Server;
+pub use setting::Setting;
 pub use socket::Socket;
 
 /// How long a test waits for what must come: long enough for a busy machine, finite all the same.

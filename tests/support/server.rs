@@ -107,7 +107,7 @@ impl Server {
         }
         fs::write(
             self.folder.join("server.conf"),
-            self.builder.configuration(self.port),
+            self.builder.configuration(&self.version, self.port),
         )
         .expect("the folder takes a file");
     }
