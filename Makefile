@@ -110,6 +110,28 @@ test-clients: ## the examples and libraries of other languages: Python, Node, Go
 	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
 	DQ_SERVER=$$server DQ_CLIENTS='$(TARGET)/clients' $(TEST) --test clients -- --include-ignored --test-threads=8
 
+# What the tests of the worker libraries are told.
+SUITE = DQ_SERVER=$$server DQ_MODULE='$(MODULE)' DQ_SUITE_OUT='$(TARGET)/suite' PYTHONDONTWRITEBYTECODE=1
+PLAY = python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh) && server=$$(tools/server.sh) && cd clients/suite && \
+	$(SUITE) LANGUAGES='$(LANGUAGES)' "$$python" -m pytest -n $(or $(JOBS),6) --timeout 180
+
+test-suite: ## the worker libraries' behaviour, clients/suite; LANGUAGES=python, ARGS='-k heartbeat'
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@$(PLAY) $(ARGS)
+
+test-suite-gate: ## the short scenarios of it
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@$(PLAY) --gate $(ARGS)
+
+test-python: ## the Python library: its own tests, its example, its types; with CI=true the built package
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh) && server=$$(tools/server.sh) && cd clients/python && \
+	"$$python" tools/stubs.py --check && "$$python" -m ruff check . ../suite && "$$python" -m ruff format --check . ../suite && \
+	"$$python" -m mypy && $(SUITE) "$$python" -m pytest tests example
+
 test-recipes: ## docs/recipes.md and `make install`, against DQ_SERVER, or the system's
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
@@ -228,4 +250,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean

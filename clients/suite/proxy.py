@@ -52,7 +52,7 @@ class Proxy:
         self.delay_s = 0.0
         self.writes: list[Write] = []
         self.connections = 0
-        self._hangs = False
+        self._hung = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -64,7 +64,7 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
     def close(self):
-        self._hangs = False
+        self.heal()
         self._call(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -85,11 +85,11 @@ class Proxy:
         return [command for command in every if name is None or command[0].upper() == name]
 
     def hang(self):
-        """Nothing goes through any more, and no connection ends."""
-        self._hangs = True
+        """On the connections that there are nothing goes through any more, and none of them ends."""
+        self._hung = self.connections
 
     def heal(self):
-        self._hangs = False
+        self._hung = 0
 
     def cut(self):
         """Ends all connections."""
@@ -110,10 +110,10 @@ class Proxy:
             return
         self._writers |= {writer, upstream}
         commands = asyncio.Queue()
-        answering = asyncio.create_task(self._answer(commands, upstream_reader, upstream, writer))
+        answering = asyncio.create_task(self._answer(number, commands, upstream_reader, upstream, writer))
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await self._listen(number, reader, commands)
-        await self._while_it_hangs()
+        await self._while_it_hangs(number)
         for each in (writer, upstream):
             each.transport.abort()
             self._writers.discard(each)
@@ -137,24 +137,24 @@ class Proxy:
             if write.commands:
                 self.writes.append(write)
 
-    async def _while_it_hangs(self):
-        while self._hangs:
+    async def _while_it_hangs(self, number):
+        while number <= self._hung:
             await asyncio.sleep(0.01)
 
-    async def _answer(self, commands, reader, upstream, writer):
+    async def _answer(self, number, commands, reader, upstream, writer):
         try:
             while True:
                 command, raw = await commands.get()
-                await self._while_it_hangs()
-                if not await self._one(command, raw, reader, upstream, writer):
+                await self._while_it_hangs(number)
+                if not await self._one(number, command, raw, reader, upstream, writer):
                     break
         except (OSError, asyncio.IncompleteReadError):
             pass
-        await self._while_it_hangs()
+        await self._while_it_hangs(number)
         writer.transport.abort()
         upstream.transport.abort()
 
-    async def _one(self, command, raw, reader, upstream, writer):
+    async def _one(self, number, command, raw, reader, upstream, writer):
         verdict = next((said for said in (rule(command) for rule in self.rules) if said is not None), None)
         if isinstance(verdict, Cut):
             return False
@@ -169,7 +169,7 @@ class Proxy:
                 await asyncio.sleep(self.delay_s)
             if isinstance(verdict, CutBeforeReply):
                 return False
-        await self._while_it_hangs()
+        await self._while_it_hangs(number)
         for change in self.replies:
             reply = change(command, reply) or reply
         writer.write(reply)

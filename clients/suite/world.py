@@ -71,7 +71,8 @@ class World:
         """A probe with a worker on one queue. ``settings`` of the scenario, but those of a canary go first."""
         probe = self.probe()
         place = place or {"url": self.url}
-        probe.ask("queue", "made", queue="q", name=name, shards=shards, **{**place, **self.settings.get("place", {})})
+        fields = {"name": name, "shards": shards, **place, **self.settings.get("place", {})}
+        probe.ask("queue", "made", queue="q", **fields)
         if start:
             self.start(probe, **settings)
         return probe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
 
 from redis.exceptions import ResponseError
@@ -34,6 +34,8 @@ class BaseLink:
         self._outcomes: deque[Outcome] = deque()
         self._fetching = False
         self._troubles = 0
+        self.trouble: Optional[Exception] = None
+        """The last one."""
 
     def _ring(self) -> None:
         """There is something to tell the server."""
@@ -175,8 +177,7 @@ class BaseWorker(Generic[Q]):
         for each, weight in zip(queues, self._weights or [1.0] * len(queues)):
             client = each.client
             for key in each.keys:
-                reach = (id(client), client.keyslot(key)) if hasattr(client, "keyslot") else id(client)
-                groups.setdefault(reach, []).append((each, key, weight))
+                groups.setdefault(_reach(client, key), []).append((each, key, weight))
         return list(groups.values())
 
     def _fetches(self, members: Members) -> Fetches:
@@ -255,3 +256,12 @@ class BaseWorker(Generic[Q]):
         if text != self._trouble_said:
             self._trouble_said = text
             self.log.warning("trouble with the server, trying again: %s", text)
+
+
+def _reach(client: Any, key: bytes) -> Hashable:
+    """Equal where one connection can wait for both."""
+    if hasattr(client, "keyslot"):
+        return id(client), client.keyslot(key)
+    settings = client.connection_pool.connection_kwargs
+    place = tuple(settings.get(name) for name in ("host", "port", "path", "db", "username"))
+    return place if settings.get("host") or settings.get("path") else id(client)

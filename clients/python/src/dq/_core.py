@@ -313,7 +313,7 @@ def fatal(error: BaseException) -> Optional[ConfigurationError]:
         )
     elif text.startswith("WRONGTYPE"):
         what = "a queue's key holds a value of another type: choose another name for the queue, or delete that key"
-    elif "syntax error" in text or "wrong number of arguments" in text:
+    elif text.startswith(("syntax error", "wrong number of arguments", "timeout is not a float")):
         what = "the server's dq module is older than this library: upgrade the module"
     elif "DB index" in text or "invalid DB" in text.lower():
         what = "the server does not have this database: choose another number in the URL"

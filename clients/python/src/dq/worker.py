@@ -58,6 +58,7 @@ class _Link(BaseLink):
             self._troubles = 0
             return found
         except Exception as error:
+            self.trouble = error
             self._waiting.close()
             self._worker._trouble(error)
             self._troubles += 1
@@ -195,6 +196,7 @@ class Worker(BaseWorker[Queue]):
         self._lock = threading.Lock()
         self._ready = threading.Condition(self._lock)
         self._room = threading.Condition(self._lock)
+        self._turns: deque[_Link] = deque()
         self._claimed = 0
         self._running = 0
         self._idle = 0
@@ -315,7 +317,7 @@ class Worker(BaseWorker[Queue]):
             self._running -= finished
             self._in_hand -= finished
             if finished and not lone:
-                self._room.notify()
+                self._room.notify_all()
             while not self.draining:
                 if self._backlog:
                     batch = self._take()
@@ -355,10 +357,13 @@ class Worker(BaseWorker[Queue]):
         wait_s = self.wait_s if self._capacity() >= len(self._links) else _core.TURN_S
         while not self.draining:
             with self._lock:
-                while self._free() < 1 and not self.draining:
+                self._turns.append(link)
+                while (self._turns[0] is not link or self._free() < 1) and not self.draining:
                     self._room.wait()
+                self._turns.remove(link)
                 claim = max(1, self._free() // len(self._links))
                 self._claimed += claim
+                self._room.notify_all()
             found: list[Delivery] = []
             try:
                 found = link.fetch(claim, wait_s)
@@ -367,7 +372,7 @@ class Worker(BaseWorker[Queue]):
                     self._claimed -= claim
                     self._accept(found)
                     self._wake_another()
-                    self._room.notify()
+                    self._room.notify_all()
         self._orders.put("idle")
 
     def _free(self) -> int:
@@ -405,6 +410,8 @@ class Worker(BaseWorker[Queue]):
         for link in self._links:
             while True:
                 self._accept(link.fetch(self._capacity(), _core.NO_WAIT_S))
+                if link.trouble is not None:
+                    raise _core.fatal(link.trouble) or link.trouble
                 link.flush()
                 if not self._backlog:
                     break
@@ -413,8 +420,4 @@ class Worker(BaseWorker[Queue]):
                     self._handle(batch)
                     self._in_hand -= len(batch)
                     handled += len(batch)
-        with contextlib.suppress(queue.Empty):
-            order = self._orders.get_nowait()
-            if isinstance(order, ConfigurationError):
-                raise order
         return handled

@@ -48,6 +48,7 @@ class _Link(BaseLink):
             self._troubles = 0
             return found
         except Exception as error:
+            self.trouble = error
             await self._waiting.close()
             self._worker._trouble(error)
             self._troubles += 1
@@ -292,6 +293,7 @@ class Worker(BaseWorker[Queue]):
     def _make_links(self) -> None:
         self._stopping = asyncio.Event()
         self._room = asyncio.Event()
+        self._turn = asyncio.Lock()
         if self._stops:
             self._stopping.set()
         self.answer_s = min(_core.ANSWER_S, max(self.lease_s / 3, _core.SHORTEST_ANSWER_S))
@@ -300,15 +302,16 @@ class Worker(BaseWorker[Queue]):
     # --- Handling
 
     async def _claim(self) -> int:
-        """How many jobs a link may fetch, when there is room; 0 to end."""
-        while not self.draining:
-            free = self._capacity() - self._in_hand - self._claimed
-            if free > 0:
-                claim = max(1, free // len(self._links))
-                self._claimed += claim
-                return claim
-            self._room.clear()
-            await self._room.wait()
+        """How many jobs a link may fetch, when there is room and it is its turn; 0 to end."""
+        async with self._turn:
+            while not self.draining:
+                free = self._capacity() - self._in_hand - self._claimed
+                if free > 0:
+                    claim = max(1, free // len(self._links))
+                    self._claimed += claim
+                    return claim
+                self._room.clear()
+                await self._room.wait()
         return 0
 
     def _take_on(self, claim: int, found: list[Delivery]) -> None:
@@ -380,6 +383,8 @@ class Worker(BaseWorker[Queue]):
         for link in self._links:
             while True:
                 self._accept(await link.fetch(self._capacity(), _core.NO_WAIT_S))
+                if link.trouble is not None:
+                    raise _core.fatal(link.trouble) or link.trouble
                 await link._tell_outcomes()
                 if not self._backlog:
                     break
@@ -388,6 +393,4 @@ class Worker(BaseWorker[Queue]):
                     await self._handle(batch)
                     self._in_hand -= len(batch)
                     handled += len(batch)
-        if self._failure is not None:
-            raise self._failure
         return handled

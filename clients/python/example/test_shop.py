@@ -1,0 +1,92 @@
+"""How a program that uses dq is tested. The fixtures come with the package."""
+
+import threading
+
+import pytest
+from shop import QUEUE, Declined, Shop
+
+import dq
+from dq.testing import InlineQueue
+
+
+class World:
+    def __init__(self):
+        self.mails = []
+        self.payments = []
+        self.declines = 0
+        self.mailed = threading.Event()
+
+    def mail(self, to, text):
+        self.mails.append((to, text))
+        self.mailed.set()
+
+    def pay(self, order, amount):
+        if self.declines:
+            self.declines -= 1
+            raise Declined("try again later")
+        self.payments.append((order, amount))
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+@pytest.fixture
+def shop(dq_url, world):
+    return Shop(dq_url, world.mail, world.pay)
+
+
+def test_a_reminder_in_30_days(shop, world, clock):
+    shop.start_trial("ann")
+    shop.start_trial("bob")
+    shop.subscribe("bob")
+    worker = shop.worker()
+    clock.advance(days=29)
+    assert worker.drain() == 0
+    clock.advance(days=1)
+    assert worker.drain() == 1
+    assert world.mails == [("ann", "Your trial ends tomorrow.")]
+
+
+def test_a_payment_is_tried_again_after_a_minute_an_hour_and_a_day(shop, world, clock):
+    world.declines = 3
+    shop.order(17, 20)
+    worker = shop.worker()
+    worker.drain()
+    for step in ({"minutes": 1}, {"hours": 1}, {"days": 1}):
+        assert world.payments == []
+        clock.advance(**{name: value * 0.9 for name, value in step.items()})
+        assert worker.drain() == 0
+        clock.advance(**{name: value * 0.1 for name, value in step.items()})
+        assert worker.drain() == 1
+    assert world.payments == [(17, 20)]
+
+
+def test_a_payment_that_is_declined_four_times_is_dead(shop, world, clock):
+    world.declines = 4
+    shop.order(17, 20)
+    worker = shop.worker()
+    worker.drain()
+    while clock.next():
+        worker.drain()
+    job = shop.queue.get("charge:17")
+    assert job.state == "dead"
+    assert job.reason == "Declined: try again later"
+
+
+def test_a_deploy_in_the_middle_of_a_job(shop, world, clock):
+    shop.export(pages=1000)
+    with shop.worker(drain=0):
+        assert world.mailed.wait(30)
+    job = shop.queue.get("export")
+    assert job.state == "ready"  # at once, not when its lease ends
+    assert job.attempts == 0
+    assert 0 < len(world.mails) < 1000
+
+
+def test_a_handler_without_a_server():
+    seen = []
+    queue = InlineQueue(dq.Handler(lambda job: seen.append(job.data), kind="charge"), name=QUEUE)
+    queue.add({"order": 17}, kind="charge", delay=3600)
+    assert seen == [{"order": 17}]

@@ -1,0 +1,91 @@
+"""OpenTelemetry: ``pip install dq-redis[otel]``.
+
+    telemetry = dq.otel.Telemetry()
+    queue = dq.Queue(url, "orders", hooks=[telemetry])
+    worker = dq.Worker(queue, close, hooks=[telemetry])
+
+The producer's context travels in the job's headers. Each attempt is a span of its own that is *linked* to the
+producer's: a child would keep that trace open for as long as the job waits, which may be months.
+"""
+
+from __future__ import annotations
+
+import time
+from contextvars import Token
+from typing import Any, Optional
+
+from opentelemetry import context, metrics, propagate, trace
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
+
+from .errors import Say
+from .hooks import Hooks
+from .job import Job
+
+SYSTEM = {"messaging.system": "dq"}
+
+
+class Telemetry(Hooks):
+    """Spans and metrics by the semantic conventions for messaging."""
+
+    def __init__(
+        self,
+        tracer_provider: Optional[trace.TracerProvider] = None,
+        meter_provider: Optional[metrics.MeterProvider] = None,
+    ) -> None:
+        self._tracer = trace.get_tracer("dq", tracer_provider=tracer_provider)
+        meter = metrics.get_meter("dq", meter_provider=meter_provider)
+        self._sent = meter.create_counter("messaging.client.sent.messages", "{message}", "Jobs that were added")
+        self._consumed = meter.create_counter(
+            "messaging.client.consumed.messages", "{message}", "Jobs that were delivered"
+        )
+        self._duration = meter.create_histogram("messaging.process.duration", "s", "Duration of handlers")
+        self._running: dict[Job, tuple[Span, Token[Any], float]] = {}
+
+    def adding(self, queue: str, headers: dict[str, str]) -> None:
+        attributes = {**SYSTEM, "messaging.destination.name": queue, "messaging.operation.type": "send"}
+        with self._tracer.start_as_current_span(f"send {queue}", kind=SpanKind.PRODUCER, attributes=attributes):
+            propagate.inject(headers)
+        self._sent.add(1, {**SYSTEM, "messaging.destination.name": queue})
+
+    def before(self, job: Job) -> None:
+        producer = trace.get_current_span(propagate.extract(dict(job.headers), context.Context())).get_span_context()
+        attributes: dict[str, Any] = {
+            **SYSTEM,
+            "messaging.destination.name": job.queue,
+            "messaging.operation.type": "process",
+            "messaging.message.id": job.id,
+            "dq.attempt": job.attempt,
+        }
+        span = self._tracer.start_span(
+            f"process {job.queue}",
+            context=context.Context(),
+            kind=SpanKind.CONSUMER,
+            links=[Link(producer)] if producer.is_valid else [],
+            attributes=attributes,
+        )
+        token = context.attach(trace.set_span_in_context(span))
+        self._running[job] = span, token, time.perf_counter()
+        self._consumed.add(1, {**SYSTEM, "messaging.destination.name": job.queue})
+
+    def after(self, job: Job) -> None:
+        self._end(job, None)
+
+    def failed(self, job: Job, error: BaseException) -> None:
+        self._end(job, error)
+
+    def _end(self, job: Job, error: Optional[BaseException]) -> None:
+        if job not in self._running:
+            return
+        span, token, begin = self._running.pop(job)
+        attributes = {**SYSTEM, "messaging.destination.name": job.queue}
+        if error is not None:
+            attributes["error.type"] = type(error).__name__
+            span.record_exception(error)
+            if not isinstance(error, Say):
+                span.set_status(Status(StatusCode.ERROR, str(error)))
+        self._duration.record(time.perf_counter() - begin, attributes)
+        span.end()
+        context.detach(token)
+
+    def lost(self, job: Job) -> None:
+        trace.get_current_span().add_event("lost", {"messaging.message.id": job.id})

@@ -1,0 +1,200 @@
+"""Queues and workers against a server whose clock the tests move."""
+
+import asyncio
+import threading
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+import dq
+import dq.asyncio
+
+
+class Recorded(dq.Queue):
+    """Remembers its calls instead of making them."""
+
+    def __init__(self, **options):
+        super().__init__("redis://localhost:1", "q", **options)
+        self.calls = []
+
+    def _run(self, calls, combine):
+        self.calls += calls
+        return None
+
+
+AT = datetime(2030, 1, 1, tzinfo=timezone.utc)
+AT_MS = 1893456000000
+
+
+def call(method, *args, **options):
+    queue = Recorded()
+    getattr(queue, method)(*args, **options)
+    return queue.calls[0]
+
+
+def test_recurring_jobs_are_what_the_contract_says():
+    assert call("every", 60, {"a": 1}, id="e", until=AT, times=3, grace=5, jitter=1, first=AT) == (
+        "DQ.ADD", b"q", b"e", b'{"a":1}', "EVERY", 60_000, "UNTIL", AT_MS, "TIMES", 3, "GRACE", 5000, "JITTER", 1000,
+        "REPLACE", "AT", AT_MS,
+    )  # fmt: skip
+    assert call("cron", "0 9 * * MON-FRI", b"x", id="c", tz="Europe/Berlin", attempts=2) == (
+        "DQ.ADD", b"q", b"c", b"x", "CRON", "0 9 * * MON-FRI", "TZ", "Europe/Berlin", "ATTEMPTS", 2, "REPLACE",
+    )  # fmt: skip
+    assert call("next", "c", 3) == ("DQ.NEXT", b"q", b"c", "COUNT", 3)
+
+
+def test_groups_are_what_the_contract_says():
+    assert call("add", b"x", id="a", group="tenant")[4:] == ("GROUP", "tenant")
+    assert call("groups", match="t*", count=5) == ("DQ.GROUPS", b"q", "0", "MATCH", "t*", "COUNT", 5)
+    assert call("len", group="tenant") == ("DQ.LEN", b"q", "GROUP", "tenant")
+    assert call("cfgset", groupmax=1, grouprate=(5, 1), groupfifo=True) == (
+        "DQ.CFGSET", b"q", "GROUPMAX", 1, "GROUPRATE", 5, 1000, "GROUPFIFO", 1,
+    )  # fmt: skip
+
+
+def test_forecast_and_limits_are_what_the_contract_says():
+    assert call("forecast", AT, AT + timedelta(days=1), 24)[2:] == (
+        "FROM", AT_MS, "TO", AT_MS + 86_400_000, "BUCKETS", 24,
+    )  # fmt: skip
+    assert call("cfgset", maxbytes=10, backoff=[]) == ("DQ.CFGSET", b"q", "BACKOFF", 0, "MAXBYTES", 10)
+    assert call("add", b"x", if_exists="next")[4] == "NEXT"
+
+
+def test_wrong_arguments_are_said_before_anything_is_sent():
+    queue = Recorded()
+    for wrong in (
+        lambda: queue.add(b"x", delay=1, at=AT),
+        lambda: queue.add(b"x", if_exists="maybe"),
+        lambda: queue.add({1, 2}, kind="k"),
+        lambda: queue.add_many([{"data": b"x", "dealy": 1}]),
+        lambda: queue.nack("a", "1", mode="loud"),
+        lambda: Recorded(shards=-1),
+        lambda: dq.Worker(queue, weights=[1, 2]),
+        lambda: dq.Worker(queue, concurrency=0),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            wrong()
+    assert queue.calls == []
+
+
+def test_a_worker_takes_the_functions_of_its_face():
+    async def coroutine(job): ...
+
+    def function(job): ...
+
+    with pytest.raises(TypeError, match="coroutine"):
+        dq.Worker(Recorded(), coroutine)
+    with pytest.raises(TypeError, match="coroutine"):
+        dq.asyncio.Worker(dq.asyncio.Queue("redis://localhost:1", "q"), function)
+
+
+def test_a_delay_and_a_drain(dq_url, clock):
+    queue = dq.Queue(dq_url, "q")
+    queue.add({"n": 1}, id="a", delay=timedelta(hours=1))
+    seen = []
+    worker = dq.Worker(queue, lambda job: seen.append((job.id, job.data, job.due)))
+    due = queue.get("a").due
+    assert worker.drain() == 0
+    clock.advance(hours=1)
+    assert worker.drain() == 1
+    assert seen == [("a", {"n": 1}, due)]
+    assert queue.len() == 0
+
+
+def test_a_drain_of_the_asyncio_face(dq_url, clock):
+    async def play():
+        queue = dq.asyncio.Queue(dq_url, "q")
+        seen = []
+
+        @dq.handler(attempts=1)
+        async def handle(job):
+            seen.append(job.data)
+            if job.data == 2:
+                raise ValueError("two")
+
+        worker = dq.asyncio.Worker(queue, handle)
+        await queue.add_many([{"data": n, "id": str(n)} for n in range(5)])
+        assert await worker.drain() == 5
+        assert seen == [0, 1, 2, 3, 4]
+        assert (await queue.get("2")).reason == "ValueError: two"
+        assert [id async for id in queue.ids()] == ["2"]
+        await queue.aclose()
+
+    asyncio.run(play())
+
+
+def test_a_queue_that_is_full_says_so(dq_url):
+    queue = dq.Queue(dq_url, "q")
+    queue.cfgset(maxlen=1)
+    queue.add(b"x")
+    with pytest.raises(dq.QueueFull):
+        queue.add(b"y")
+
+
+def test_shards_are_one_queue(dq_url, clock):
+    queue = dq.Queue(dq_url, "q", shards=5)
+    queue.add_many([{"data": n, "id": f"j{n}"} for n in range(50)])
+    assert queue.add(1, id="j7") is None
+    assert queue.len() == 50
+    assert queue.stats().ready == 50
+    assert sorted(queue.ids()) == sorted(f"j{n}" for n in range(50))
+    assert queue.delete("j1", "j2", "nobody") == 2
+    assert len(queue.add(b"x")) == 32
+    assert dq.Worker(queue, lambda job: None).drain() == 49
+
+
+def test_hooks_that_raise_change_nothing(dq_url):
+    class Broken(dq.Hooks):
+        def before(self, job):
+            raise ValueError("hook")
+
+        def after(self, job):
+            raise ValueError("hook")
+
+    queue = dq.Queue(dq_url, "q")
+    queue.add(b"x")
+    assert dq.Worker(queue, lambda job: None, hooks=[Broken()]).drain() == 1
+    assert queue.len() == 0
+
+
+def test_a_worker_as_a_context(dq_url):
+    queue = dq.Queue(dq_url, "q")
+    done = threading.Event()
+    with dq.Worker(queue, lambda job: done.set(), concurrency=3):
+        queue.add(b"x")
+        assert done.wait(30)
+    assert queue.len() == 0
+
+
+def test_telemetry_links_attempts_to_the_producer(dq_url):
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from dq.otel import Telemetry
+
+    spans, reader, provider = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    telemetry = Telemetry(provider, MeterProvider([reader]))
+    queue = dq.Queue(dq_url, "q", hooks=[telemetry])
+    queue.add({"n": 1}, id="a", backoff=[60], attempts=1)
+
+    def fail(job):
+        raise ValueError("no")
+
+    dq.Worker(queue, fail, hooks=[telemetry]).drain()
+    sent, processed = spans.get_finished_spans()
+    assert processed.links[0].context.trace_id == sent.context.trace_id
+    assert processed.parent is None and processed.context.trace_id != sent.context.trace_id
+    assert processed.status.is_ok is False
+    names = {
+        metric.name
+        for resource in reader.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+    assert names == {
+        "messaging.client.sent.messages", "messaging.client.consumed.messages", "messaging.process.duration",
+    }  # fmt: skip

@@ -1,0 +1,206 @@
+"""9, 10, 12, 15: several queues, shards, kinds, hooks, methods."""
+
+import json
+import zlib
+
+from conftest import scenario
+from proxy import Instead, swallow
+from servers import Cluster, wait_until
+from world import payload_of
+
+
+def worker_with(**settings):
+    return lambda world: world.settings.update(worker=settings)
+
+
+def place_with(**fields):
+    return lambda world: world.settings.update(place=fields)
+
+
+def two_queues(world, **settings):
+    probe = world.worker(start=False)
+    probe.ask("queue", "made", queue="r", name="r", url=world.url)
+    for n in range(60):
+        world.add(f"q{n}", {})
+        world.add(f"r{n}", {}, key="r")
+    world.start(probe, queues=["q", "r"], concurrency=1, **settings)
+    return probe
+
+
+@scenario(9, worker_with(queues=["r", "q"]), gate=True)
+def several_queues_in_strict_order(world):
+    probe = two_queues(world)
+    probe.wait("started", count=120, patience_s=world.patience_s)
+    order = [event["queue"] for event in probe.events("started")]
+    assert order == ["q"] * 60 + ["r"] * 60, order
+
+
+@scenario(9, worker_with(weights=None), gate=True)
+def several_queues_by_weight(world):
+    probe = two_queues(world, weights=[3, 1])
+    probe.wait("started", count=60, patience_s=world.patience_s)
+    first = [event["queue"] for event in probe.events("started")][:60]
+    assert 1 <= first.count("r") < 30, first
+
+
+def crc(id, shards, name="q"):
+    return f"{name}:{{{zlib.crc32(id.encode()) % shards}}}"
+
+
+@scenario(9, place_with(shards=11), gate=True)
+def shards_by_crc32_of_the_id(world):
+    probe = world.worker(start=False, shards=12)
+    for n in range(40):
+        assert probe.call("q", "add", id=f"order:{n}", data={"do": "sleep", "ms": 60_000}) == f"order:{n}"
+    for n in range(40):
+        assert world.get(f"order:{n}", crc(f"order:{n}", 12)), n
+    assert probe.call("q", "len") == 40
+    assert probe.call("q", "add", id="order:1", data={}) is None
+    assert probe.call("q", "delete", ids=["order:1"]) == 1
+    assert probe.call("q", "stats")["ready"] == 39
+    world.start(probe, concurrency=3)
+    probe.wait("started", count=3)
+    world.never(lambda: len(probe.events("started")) > 3, "more than it may")
+
+
+def plain_client(world):
+    """Who follows no redirection loses the slots of the other node."""
+    world.is_plain = True
+
+
+@scenario(9, plain_client)
+def a_slot_that_moves_in_a_cluster(world):
+    cluster = world.keep(Cluster())
+    place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
+    probe = world.worker(place=place, shards=4, concurrency=4, wait_ms=1000)
+    db = cluster.client()
+    keys = [f"q:{{{n}}}" for n in range(4)]
+
+    def add_to_all(name):
+        for n, key in enumerate(keys):
+            db.execute_command("DQ.ADD", key, f"{name}{n}", json.dumps({"do": "stubborn", "ms": 200}))
+
+    def all_done():
+        return sum(db.execute_command("DQ.LEN", key) for key in keys) == 0
+
+    add_to_all("before")
+    wait_until(all_done, "jobs of all shards are worked on", world.patience_s)
+    for key in keys[:2]:
+        add_to_all(f"{key}:moving")
+        cluster.move(key)
+    add_to_all("after")
+    wait_until(all_done, "jobs of all shards are worked on after the move", world.patience_s)
+    ids = {event["job"] for event in probe.events("started")}
+    assert len(ids) == 16, ids
+
+
+def not_given_back(world):
+    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.NACK", b"$5\r\nready\r\n")))
+
+
+@scenario(10, not_given_back, gate=True)
+def an_unknown_kind_is_given_back(world):
+    world.add("j", {"dq": 1, "kind": "tomorrow", "data": {}})
+    world.add("future", {"dq": 2, "kind": "known", "data": {}})
+    world.add("known", {"dq": 1, "kind": "known", "data": {}})
+    probe = world.worker(concurrency=1, handlers=[{"kind": "known", "lease_ms": 60_000}])
+    world.gone("known")
+    for id in ("j", "future"):
+        world.until(lambda id=id: world.state(id) == "delayed", "it waits for a worker that knows it")
+        assert world.get(id)["attempts"] == 0
+    assert [event["job"] for event in probe.events("started")] == ["known"]
+
+
+def rewritten(world):
+    def rule(command):
+        return Instead([*command[:3], b"{}", *command[4:]]) if command[0].upper() == b"DQ.ADD" else None
+
+    world.prepare(lambda proxy: proxy.rules.append(rule))
+
+
+@scenario(10, rewritten, gate=True)
+def kinds_and_headers_travel_in_the_envelope(world):
+    probe = world.worker(start=False)
+    probe.call("q", "add", id="k", data={"order": 17}, kind="close", headers={"a": "b"}, delay=0)
+    probe.call("q", "add", id="plain", data={"order": 17})
+    probe.call("q", "add", id="bytes", payload={"base64": "AP8="})
+    assert json.loads(world.get("k")["payload"]) == {
+        "dq": 1,
+        "kind": "close",
+        "data": {"order": 17},
+        "headers": {"a": "b"},
+    }
+    assert json.loads(world.get("plain")["payload"]) == {"order": 17}
+    world.start(probe, concurrency=1, handlers=[{"kind": "close"}, {}])
+    event = probe.wait("started", job="k")
+    assert event["kind"] == "close" and event["headers"] == {"a": "b"}
+    assert probe.wait("started", job="plain")["kind"] is None
+    assert payload_of(probe.wait("started", job="bytes")) == b"\x00\xff"
+
+
+@scenario(12, worker_with(hooks=False), gate=True)
+def hooks_are_called(world):
+    world.add("good", {})
+    world.add("bad", {"do": "throw"}, "BACKOFF", 1, 60_000)
+    probe = world.worker(concurrency=1, hooks=True)
+    probe.wait("after", job="good", patience_s=world.patience_s)
+    probe.wait("failed", job="bad", patience_s=world.patience_s)
+    names = [event["event"] for event in probe.events(job="good")]
+    assert names == ["before", "started", "ended", "after"], names
+
+
+def other_tokens(world):
+    """Tokens that went through a number with too few digits."""
+
+    def rule(command):
+        if command[0].upper() in (b"DQ.ACK", b"DQ.NACK", b"DQ.TOUCH"):
+            return Instead([b"%d" % (int(word) ^ 1) if word.isdigit() and len(word) > 17 else word for word in command])
+        return None
+
+    world.prepare(lambda proxy: proxy.rules.append(rule))
+
+
+@scenario(15, other_tokens, gate=True)
+def every_command_is_a_method(world):
+    probe = world.worker(start=False)
+    call = lambda method, **args: probe.call("q", method, **args)  # noqa: E731
+    now = world.now_ms()
+    assert (
+        call("add", id="a", data={"n": 1}, priority=5, ttr=5000, attempts=3, backoff=[1000, 2000], ttl=600_000) == "a"
+    )
+    assert call("add", id="later", data=2, at=now + 3_600_000) == "later"
+    assert call("add", id="a", data=3) is None
+    assert call("add", id="a", data={"n": 4}, if_exists="replace") == "a"
+    assert call("add", id="nobody", data=5, if_exists="only-replace") is None
+    job = call("get", id="later")
+    assert job["state"] == "delayed" and job["due"] == now + 3_600_000 and job["token"] is None
+    assert call("get", id="nobody") is None
+    assert call("len") == 2 and call("len", state="delayed") == 1
+    assert [it["id"] for it in call("peek", state="delayed", count=5)] == ["later"]
+    assert sorted(call("scan")[1]) == ["a", "later"]
+    assert call("reschedule", ids=["later"], delay=60_000) == 1
+    (popped,) = call("pop", count=5, ttr=30_000)
+    assert popped["id"] == "a" and popped["attempt"] == 1 and popped["token"].isdigit()
+    assert (call("touch", id="a", token=popped["token"], ttr=60_000) or 0) > now
+    assert call("touch", id="a", token="17") is None
+    assert call("touch_many", tokens={"a": popped["token"], "x": "1"})["x"] is None
+    assert call("nack", id="a", token=popped["token"], delay=60_000, mode="silent") == "delayed"
+    assert call("reschedule", ids=["a"], delay=0) == 1
+    (popped,) = call("bpop", timeout=1000)
+    assert call("nack_many", tokens={"a": popped["token"]}, mode="fatal") == {"a": "dead"}
+    assert call("kick", ids=["a"]) == 1
+    (popped,) = call("pop", id="a")
+    assert call("ack", id="a", token=popped["token"]) is True
+    assert call("ack", id="a", token=popped["token"]) is False
+    call("cfgset", maxlen=1000, ttr=7000, rate=[100, 1000])
+    assert call("cfgget")["maxlen"] == 1000
+    call("pause", duration=60_000)
+    assert call("pop") == []
+    call("resume")
+    stats = call("stats")
+    assert stats["delayed"] == 1 and stats["totals"]["acked"] == 1
+    assert call("delete", ids=["later", "nobody"]) == 1
+    call("add", id="x", data=1, delay=1000)
+    assert call("purge", state="all") == 1
+    assert call("add", id="many", data={}, repeat=300)[299] == "many:299"
+    assert call("len") == 300

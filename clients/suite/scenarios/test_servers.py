@@ -1,0 +1,207 @@
+"""7: the server goes, and what cannot work is said."""
+
+import time
+
+import redis
+from conftest import scenario
+from proxy import swallow
+from servers import PATIENCE_S, Sentinels, wait_until
+
+
+def never_acks(world):
+    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n")))
+
+
+def seems_transient(world):
+    """What is fatal seems to be a server that starts."""
+
+    def change(command, reply):
+        return b"-LOADING the server is loading\r\n" if reply.startswith(b"-") else None
+
+    world.prepare(lambda proxy: proxy.replies.append(change))
+
+
+def seems_fatal(world):
+    """What passes seems to be a server without the module."""
+
+    def change(command, reply):
+        return b"-ERR unknown command 'DQ.BPOP'\r\n" if reply.startswith(b"-") else None
+
+    world.prepare(lambda proxy: proxy.replies.append(change))
+
+
+def held_up(world):
+    """The worker stands still from the fault on."""
+    world.on_fault = lambda probe: probe.signal(19)
+
+
+def fault(world, probe):
+    if hasattr(world, "on_fault"):
+        world.on_fault(probe)
+
+
+@scenario(7, held_up, gate=True)
+def a_killed_server_comes_back(world):
+    world.add("before", {"do": "stubborn", "ms": 700})
+    probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="before")
+    world.server.kill()
+    fault(world, probe)
+    world.server.start()
+    world.add("after", {})
+    world.gone("before", "after")
+    assert len(probe.events("started")) == 2
+
+
+@scenario(7, held_up, gate=True)
+def a_worker_starts_before_its_server(world):
+    world.db.ping()
+    world.server.kill()
+    probe = world.worker()
+    fault(world, probe)
+    time.sleep(0.3)
+    world.server.start()
+    world.add("j", {})
+    world.gone("j")
+
+
+@scenario(7, seems_fatal, gate=True)
+def unblocked_and_killed_clients_go_on(world):
+    probe = world.worker(concurrency=1)
+    for how in ("UNBLOCK", "KILL"):
+        world.until(world.waiting, "it waits")
+        client = next(it["id"] for it in world.db.client_list() if it["cmd"].lower() == "dq.bpop")
+        if how == "UNBLOCK":
+            world.db.execute_command("CLIENT", "UNBLOCK", client, "ERROR")
+        else:
+            world.db.execute_command("CLIENT", "KILL", "ID", client)
+        world.add(how, {})
+        probe.wait("started", job=how, patience_s=world.patience_s)
+        world.gone(how)
+
+
+@scenario(7, seems_fatal, gate=True)
+def a_master_that_becomes_a_replica_and_a_master_again(world):
+    probe = world.worker(concurrency=1)
+    world.until(world.waiting, "it waits")
+    world.db.execute_command("REPLICAOF", "127.0.0.1", 1)
+    world.until(lambda: not world.waiting(), "nobody waits at a replica")
+    world.db.execute_command("REPLICAOF", "NO", "ONE")
+    world.add("j", {})
+    probe.wait("started", job="j", patience_s=world.patience_s)
+    world.gone("j")
+
+
+@scenario(7, never_acks, gate=True)
+def a_full_memory_stops_producers_but_not_workers(world):
+    for n in range(5):
+        world.add(f"j{n}", {})
+    world.db.config_set("maxmemory", 1)
+    probe = world.worker()
+    world.gone(*[f"j{n}" for n in range(5)])
+    probe.order("call", queue="q", method="add", args={"id": "x", "data": {}})
+    probe.wait("refused", patience_s=world.patience_s)
+    world.db.config_set("maxmemory", 0)
+    probe.call("q", "add", id="y", data={})
+    world.gone("y")
+
+
+@scenario(7, seems_fatal, gate=True)
+def a_full_disk_is_waited_out(world):
+    world.serve("--appendonly", "no", "--enable-protected-configs", "yes", "--save", "3600 1000000")
+    world.add("j", {"do": "sleep", "ms": 300})
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", job="j")
+    world.db.config_set("dir", "/proc")
+    write_snapshot(world)
+    refused(world)
+    probe.wait("ended", job="j")
+    world.never(lambda: probe.events("stopped"), "it ended", for_s=0.5)
+    world.db.config_set("dir", str(world.server.folder))
+    write_snapshot(world)
+    world.gone("j")
+    world.add("next", {})
+    world.gone("next")
+
+
+def write_snapshot(world):
+    world.db.bgsave()
+    world.until(lambda: not world.db.info("persistence")["rdb_bgsave_in_progress"], "the snapshot ends")
+
+
+def refused(world):
+    try:
+        world.add("refused", {})
+    except redis.ResponseError as error:
+        assert "MISCONF" in str(error), error
+        return
+    raise RuntimeError("the server takes writes with a full disk: the scenario is broken")
+
+
+@scenario(7, held_up)
+def a_connection_that_hangs_is_given_up(world):
+    world.add("slow", {"do": "stubborn", "ms": 1000})
+    probe = world.worker(concurrency=2, wait_ms=1000, handlers=[{"lease_ms": 20_000}])
+    probe.wait("started", job="slow")
+    world.until(world.waiting, "it waits")
+    world.proxy.hang()
+    fault(world, probe)
+    world.gone("slow")
+    world.add("j", {})
+    probe.wait("ended", job="j", patience_s=world.patience_s)
+    world.gone("j")
+    assert len(probe.events("started", job="slow")) == 1
+
+
+def ends_with(world, probe, *words):
+    event = probe.wait("error", patience_s=min(10, world.patience_s))
+    text = event["message"].lower()
+    assert all(word in text for word in words), text
+    probe.wait("stopped", patience_s=world.patience_s)
+
+
+@scenario(7, seems_transient, gate=True)
+def without_the_module_it_says_so(world):
+    world.serve(module=False)
+    ends_with(world, world.worker(), "module", "loadmodule")
+
+
+@scenario(7, seems_transient, gate=True)
+def with_a_wrong_password_it_says_so(world):
+    server = world.serve("--requirepass", "right")
+    server.password = "right"
+    probe = world.worker(place={"url": f"redis://:wrong@127.0.0.1:{world.proxy.port}"})
+    ends_with(world, probe, "password")
+
+
+@scenario(7, seems_transient, gate=True)
+def with_a_key_of_another_type_it_says_so(world):
+    world.db.set("q", "no queue")
+    ends_with(world, world.worker(), "another type")
+
+
+def fixed_address(world):
+    """Who asks no Sentinel stays with the master that is gone."""
+    world.follows = False
+
+
+@scenario(7, fixed_address)
+def a_failover_by_sentinel_is_followed(world):
+    sentinels = world.keep(Sentinels())
+    place = {"sentinels": [sentinels.address], "master": "dq"}
+    if not getattr(world, "follows", True):
+        place = {"url": sentinels.master.url}
+    add(sentinels.master, "before")
+    probe = world.worker(place=place, concurrency=2, wait_ms=1000)
+    probe.wait("ended", job="before")
+    old = sentinels.current()
+    sentinels.master.kill()
+    wait_until(lambda: sentinels.current() != old, "the failover", PATIENCE_S)
+    wait_until(lambda: sentinels.replica.client().info("replication")["role"] == "master", "the promotion")
+    add(sentinels.replica, "after")
+    probe.wait("ended", job="after", patience_s=world.patience_s)
+    wait_until(lambda: not sentinels.replica.client().execute_command("DQ.LEN", "q"), "it is acknowledged")
+
+
+def add(server, id):
+    server.client().execute_command("DQ.ADD", "q", id, b"{}")
