@@ -9,6 +9,7 @@ import dq.otel
 import dq.testing
 
 TEXT = (Path(__file__).parents[1] / "README.md").read_text()
+OWNERS = {"dq": dq, "dq.asyncio": dq.asyncio, "queue": dq.Queue, "worker": dq.Worker}
 BLOCKS = [part.split("```", 1)[0] for part in TEXT.split("```python\n")[1:]]
 
 
