@@ -86,15 +86,15 @@ test: ## the module's tests; those that need a server run against DQ_SERVER, or 
 	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
 	DQ_SERVER=$$server $(TEST)
 
-# TESTS: fewer of them.
-test-all: ## the tests that need a server, against each one found
+# TESTS: fewer of them; ONLY: those with such names.
+test-all: ## the tests that need a server, against each one found; DQ_SETTINGS='io-threads aof': under these
 	@tools/setup.sh cargo cc libclang server
 	@[ -z "$$CI" ] || tools/setup.sh uml || echo "A test that sets the clock will be left out." >&2
 	@$(CARGO) build --release
 	@failed=; \
 	for server in $(or $(SERVERS),$$(tools/server.sh all)); do \
 		echo "Tests against $$("$$server" --version)"; \
-		DQ_SERVER=$$server $(TEST) $(addprefix --test ,$(or $(TESTS),integration crash cluster docs)) || failed="$$failed $$server"; \
+		DQ_SERVER=$$server $(TEST) $(addprefix --test ,$(or $(TESTS),integration crash cluster docs)) $(if $(ONLY),-- $(ONLY)) || failed="$$failed $$server"; \
 	done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
