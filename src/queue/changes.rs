@@ -6,6 +6,7 @@
 use super::clock::Now;
 use super::effect::{Change, Death, Effect, Effects, FOREVER};
 use super::error::QueueError;
+use super::ghosts::BURIED_WITH_EACH;
 use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
 use super::rate::RateWindow;
 use super::rows;
@@ -188,6 +189,15 @@ impl Queue {
             Effect::Purged { state, cut } => {
                 check_instant(cut)?;
                 self.apply_purge(state, cut);
+            }
+            Effect::PurgedLeases { cut } => {
+                check_instant(cut)?;
+                self.apply_purge_of_leases(cut);
+            }
+            Effect::Trimmed { count } => {
+                let dead = self.dead.len();
+                let count = usize::try_from(count).ok().filter(|&count| count <= dead);
+                self.apply_trim(count.ok_or(malformed("more dead jobs than there are"))?);
             }
             Effect::Stored { .. } => self.apply_stored(effect)?,
             Effect::Rows { rows } => self.apply_rows(rows)?,
@@ -441,6 +451,9 @@ impl Queue {
         }
         if life.expires != 0 && place != Place::Reserved {
             self.expiring.insert(life.expires, handle, seq);
+        }
+        if self.is_haunted() {
+            self.bury(BURIED_WITH_EACH);
         }
     }
 

@@ -4,7 +4,7 @@ use super::clock::{Mint, Now};
 use super::effect::{Change, Death, Effects, Removal};
 use super::error::QueueError;
 use super::job::{Handle, Place, State};
-use super::settle::{overdue_budget, SETTLE_BUDGET};
+use super::settle::{OUT_OF_TURN, SETTLE_BUDGET};
 use super::store::Course;
 use super::Queue;
 
@@ -91,13 +91,29 @@ impl Queue {
         out: &mut Effects,
         mut deliver: impl FnMut(Delivery<'_>),
     ) -> u64 {
-        let asked = if self.is_shut(now) { 0 } else { pop.count };
-        self.settle_for(asked, now, out);
+        self.settle_for(self.most_deliverable(pop, now), Place::Scheduled, now, out);
         if let Some(id) = pop.id {
             self.settle_job(id, now, out);
         }
-        let mut budget = overdue_budget(asked);
+        let mut budget = OUT_OF_TURN;
         self.take(pop, now, mint, out, &mut budget, &mut deliver)
+    }
+
+    /// No more jobs than that can be delivered, whatever ends.
+    fn most_deliverable(&self, pop: &Pop<'_>, now: Now) -> u64 {
+        if self.is_shut(now) {
+            return 0;
+        }
+        let by_rate = self
+            .settings
+            .rate
+            .map_or(u64::MAX, |rate| rate.count.into());
+        let by_places = match self.settings.max_reserved {
+            0 => u64::MAX,
+            _ if pop.noack => u64::MAX,
+            places => places,
+        };
+        pop.count.min(by_rate).min(by_places)
     }
 
     /// As [`Queue::pop`], for whom what is past has been settled already. Where that was not all, jobs whose
@@ -226,7 +242,7 @@ impl Queue {
             Some(ms) => Some(now.after(ms).ok_or(QueueError::OutOfRange)?),
             None => None,
         };
-        self.settle(now, SETTLE_BUDGET, out);
+        self.settle_some(SETTLE_BUDGET, now, out);
         let Some(handle) = self.find_settled(self.jobs.hashed(nack.id), now, out) else {
             return Ok(None);
         };

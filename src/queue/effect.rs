@@ -7,6 +7,7 @@
 use super::error::QueueError;
 use super::job::{Life, Place, State, Terms};
 use super::settings::Settings;
+use super::settle::OUT_OF_TURN;
 use super::stats::Totals;
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,14 @@ pub enum Effect<'a> {
     Rows {
         #[serde(with = "serde_bytes")]
         rows: &'a [u8],
+    },
+    /// All reserved jobs are gone whose leases end after `cut`.
+    PurgedLeases {
+        cut: u64,
+    },
+    /// So many of the longest dead are gone, by DEADLEN.
+    Trimmed {
+        count: u64,
     },
 }
 
@@ -204,7 +213,9 @@ impl Effect<'_> {
         match self {
             Effect::Added { .. } => &[Event::Add],
             Effect::Job { change, .. } => change.events(),
-            Effect::Purged { .. } => &[Event::Del],
+            Effect::Purged { .. } | Effect::PurgedLeases { .. } | Effect::Trimmed { .. } => {
+                &[Event::Del]
+            }
             _ => &[],
         }
     }
@@ -279,6 +290,8 @@ pub struct Effects {
     /// Whether anything happened at all.
     any: bool,
     events: u16,
+    /// Steps taken for what is past: see [`Effects::allow`].
+    settled: usize,
     /// Over all that went through here: never cleared.
     pub totals: Totals,
 }
@@ -301,6 +314,16 @@ impl Effects {
             self.bytes.push(EFFECTS_VERSION);
         }
         encode(effect, &mut self.bytes);
+    }
+
+    /// How many steps of those wanted one command may yet take for what is past, whatever number of jobs
+    /// it names.
+    pub(super) fn allow(&self, wanted: usize) -> usize {
+        wanted.min(OUT_OF_TURN.saturating_sub(self.settled))
+    }
+
+    pub(super) fn took(&mut self, steps: usize) {
+        self.settled += steps;
     }
 
     pub fn raise(&mut self, event: Event) {
@@ -345,6 +368,7 @@ impl Effects {
         self.unheard = false;
         self.any = false;
         self.events = 0;
+        self.settled = 0;
     }
 }
 

@@ -46,7 +46,7 @@ impl Queue {
             delayed: (self.schedule.len() - ready) as u64,
             ready: ready as u64,
             reserved: self.reserved.len() as u64,
-            dead: (self.dead.len() - self.surplus_dead()) as u64,
+            dead: self.dead.len() as u64,
             unfreed: (self.jobs.len() - self.live_len() - self.dead.len()) as u64,
         };
         (figures, until)

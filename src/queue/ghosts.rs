@@ -1,29 +1,64 @@
 //! Jobs that were purged while others stay: gone for everybody, and still in the store until they are
 //! buried, a few at a time.
 //!
-//! A purge takes whole lists, or detaches a part of the schedule, which touches no job. Its jobs are then
-//! known by where they stood: by their place and due, unless they were linked into a list since. Handles
-//! that were are written down as long as there are ghosts that they might be taken for.
+//! A purge detaches a part of a list, which touches no job. Its jobs are then known by where they stood:
+//! by their place and its instant, unless they were linked into a list since. Handles that were are written
+//! down as long as there are ghosts that they might be taken for.
 //!
-//! What is detached stays within the schedule, the latest first. The ghosts of the latest purge are buried
+//! What is detached stays within its list, the latest first. The ghosts of the latest purge are buried
 //! first, too: so each purge need only know how many entries are its own.
+//!
+//! Every purge whose ghosts are about makes each look at a job a little longer, so they must stay few: a
+//! purge of all that an earlier one had taken, and perhaps more, joins it; and each job that is linked into
+//! a list has a few ghosts buried, so that the next purge can only be much smaller than the one before it.
 
 use super::job::{Handle, Place};
 use super::schedule::Detached;
-use super::skiplist::Skiplist;
-use super::store::Id;
+use super::store::{Course, Id};
 use super::table::IdTable;
 use super::Queue;
 use std::ops::RangeInclusive;
 
-/// What one purge has taken out of the lists.
-#[derive(Clone)]
+/// Which jobs a purge has taken, of all that stood there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Purged {
+    /// Delayed and ready ones with such dues.
+    Dues(RangeInclusive<u64>),
+    /// Reserved ones with such deadlines.
+    Leases(RangeInclusive<u64>),
+    /// Those that stood among the dead before this (instant of death, number in the order of dying).
+    DeadBefore((u64, u64)),
+}
+
+impl Purged {
+    fn place(&self) -> Place {
+        match self {
+            Purged::Dues(_) => Place::Scheduled,
+            Purged::Leases(_) => Place::Reserved,
+            Purged::DeadBefore(_) => Place::Dead,
+        }
+    }
+
+    /// Whether it takes all that the other one takes.
+    fn includes(&self, other: &Purged) -> bool {
+        let covers = |all: &RangeInclusive<u64>, some: &RangeInclusive<u64>| {
+            all.start() <= some.start() && some.end() <= all.end()
+        };
+        match (self, other) {
+            (Purged::Dues(all), Purged::Dues(some)) => covers(all, some),
+            (Purged::Leases(all), Purged::Leases(some)) => covers(all, some),
+            (Purged::DeadBefore(all), Purged::DeadBefore(some)) => some <= all,
+            _ => false,
+        }
+    }
+}
+
+/// What one purge has taken out of the lists, or several.
 pub struct Ghosts {
-    place: Place,
-    dues: RangeInclusive<u64>,
-    /// Of the schedule's.
-    pub(super) detached: Detached,
-    pub(super) list: Skiplist<u64>,
+    purged: Purged,
+    /// Of the schedule's detached entries; of those of the list of the reserved, or the dead.
+    scheduled: Detached,
+    listed: usize,
     /// Jobs linked since: none of these, even under a handle that one of these had.
     newer: IdTable,
 }
@@ -31,8 +66,9 @@ pub struct Ghosts {
 /// Purges of no more jobs are carried out at once, which takes less than half a millisecond. Tests make
 /// ghosts of anything.
 pub(super) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
-/// Purges whose ghosts are about at the same time, at most.
-pub(super) const PURGES: usize = 8;
+/// Ghosts buried with each job that is linked into a list: there are that many times more in each purge
+/// than in the one that follows it.
+pub(super) const BURIED_WITH_EACH: usize = 4;
 
 /// Handles are numbered densely; the table wants them scattered.
 fn scattered(handle: Handle) -> u64 {
@@ -40,21 +76,6 @@ fn scattered(handle: Handle) -> u64 {
 }
 
 impl Ghosts {
-    pub fn new(
-        place: Place,
-        dues: RangeInclusive<u64>,
-        detached: Detached,
-        list: Skiplist<u64>,
-    ) -> Self {
-        Ghosts {
-            place,
-            dues,
-            detached,
-            list,
-            newer: IdTable::new(),
-        }
-    }
-
     fn has_newer(&self, handle: Handle) -> bool {
         let found = self.newer.find(scattered(handle), |other| other == handle);
         found.is_some()
@@ -72,11 +93,11 @@ impl Ghosts {
 
     /// Frees about `count` things of ghosts whose store is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
-        self.list.shed(count) || self.newer.shed(count)
+        self.newer.shed(count)
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.list.memory_bytes() + self.newer.memory_bytes()
+        self.newer.memory_bytes()
     }
 }
 
@@ -87,13 +108,48 @@ impl Queue {
     }
 
     pub(super) fn is_ghost(&self, handle: Handle) -> bool {
-        let job = || self.jobs.job(handle);
+        if self.ghosts.is_empty() {
+            return false;
+        }
+        let Course { place, due, life } = self.jobs.job(handle).course();
         let is_of = |ghosts: &Ghosts| {
-            ghosts.place == job().place()
-                && (ghosts.place != Place::Scheduled || ghosts.dues.contains(&job().due()))
-                && !ghosts.has_newer(handle)
+            let stood_there = match &ghosts.purged {
+                Purged::Dues(dues) => place == Place::Scheduled && dues.contains(&due),
+                Purged::Leases(ends) => place == Place::Reserved && ends.contains(&life.at),
+                Purged::DeadBefore(end) => place == Place::Dead && (life.at, life.death) < *end,
+            };
+            stood_there && !ghosts.has_newer(handle)
         };
-        !self.ghosts.is_empty() && self.ghosts.iter().any(is_of)
+        self.ghosts.iter().any(is_of)
+    }
+
+    /// Detaches those jobs, `count` of them.
+    pub(super) fn make_ghosts(&mut self, purged: Purged, count: usize) {
+        let (mut scheduled, mut listed) = (Detached::default(), 0);
+        match &purged {
+            Purged::Dues(dues) => scheduled = self.schedule.detach(dues.clone()),
+            Purged::Leases(ends) => listed = self.reserved.detach(ends.clone()),
+            Purged::DeadBefore(_) => {
+                self.dead.detach_first(count);
+                listed = count;
+            }
+        }
+        let of_place = |ghosts: &&mut Ghosts| ghosts.purged.place() == purged.place();
+        let latest = self.ghosts.iter_mut().rev().find(of_place);
+        if let Some(latest) = latest.filter(|latest| purged.includes(&latest.purged)) {
+            // None of those that stood there are left.
+            latest.purged = purged;
+            latest.scheduled += scheduled;
+            latest.listed += listed;
+            latest.newer = IdTable::new();
+            return;
+        }
+        self.ghosts.push(Ghosts {
+            purged,
+            scheduled,
+            listed,
+            newer: IdTable::new(),
+        });
     }
 
     /// Whether there is something left to bury.
@@ -109,8 +165,19 @@ impl Queue {
             let Some(ghosts) = self.ghosts.last_mut() else {
                 break;
             };
-            let scheduled = self.schedule.pop_detached(&mut ghosts.detached);
-            let next = scheduled.or_else(|| ghosts.list.pop_first().map(|(_, handle)| handle));
+            let list = match ghosts.purged {
+                Purged::Dues(_) => None,
+                Purged::Leases(_) => Some(&mut self.reserved),
+                Purged::DeadBefore(_) => Some(&mut self.dead),
+            };
+            let next = match list {
+                None => self.schedule.pop_detached(&mut ghosts.scheduled),
+                Some(_) if ghosts.listed == 0 => None,
+                Some(list) => {
+                    ghosts.listed -= 1;
+                    list.pop_detached().map(|(_, handle)| handle)
+                }
+            };
             match next {
                 Some(handle) if self.jobs.contains(handle) && self.is_ghost(handle) => {
                     self.free_ghost(handle);
@@ -149,11 +216,18 @@ impl Queue {
 
     /// For tests: what is detached belongs to purges.
     pub(super) fn check_ghosts(&self) -> Result<(), String> {
-        let mut expected = Detached::default();
+        let (mut scheduled, mut reserved, mut dead) = (Detached::default(), 0, 0);
         for ghosts in &self.ghosts {
-            expected += ghosts.detached;
+            scheduled += ghosts.scheduled;
+            match ghosts.purged {
+                Purged::Dues(_) => {}
+                Purged::Leases(_) => reserved += ghosts.listed,
+                Purged::DeadBefore(_) => dead += ghosts.listed,
+            }
         }
-        if self.schedule.detached().0 != expected {
+        let expected = (scheduled, reserved, dead);
+        let lists = [&self.reserved, &self.dead].map(|list| list.detached().count());
+        if expected != (self.schedule.detached().0, lists[0], lists[1]) {
             return Err(format!("{expected:?} are expected to be detached"));
         }
         Ok(())
@@ -162,8 +236,8 @@ impl Queue {
     /// How many ghosts there are: for tests, as it looks at each.
     pub(super) fn count_ghosts(&self) -> usize {
         let (_, mut handles) = self.schedule.detached();
-        for ghosts in &self.ghosts {
-            handles.extend(ghosts.list.iter().map(|(_, handle)| handle));
+        for list in [&self.reserved, &self.dead] {
+            handles.extend(list.detached().map(|(_, handle)| handle));
         }
         handles.retain(|&handle| self.jobs.contains(handle) && self.is_ghost(handle));
         handles.sort_unstable();

@@ -63,7 +63,7 @@ impl Queue {
             Some(State::Delayed) => self.schedule.len() - self.schedule.ready_len(now.ms()),
             Some(State::Ready) => self.schedule.ready_len(now.ms()),
             Some(State::Reserved) => self.reserved.len(),
-            Some(State::Dead) => self.dead.len() - self.surplus_dead(),
+            Some(State::Dead) => self.dead.len(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Queue {
             delayed: self.schedule.len() - ready,
             ready,
             reserved: self.reserved.len(),
-            dead: self.dead.len() - self.surplus_dead(),
+            dead: self.dead.len(),
             next_due: self.schedule.next_due(now.ms()),
             oldest_ready_ms: least_due.and_then(|due| now.ms().checked_sub(due)),
         }
@@ -110,10 +110,7 @@ impl Queue {
                     .for_each(show);
             }
             State::Dead => {
-                // The oldest ones, beyond DEADLEN, are as good as gone.
-                let before = self.dead.count_below(from, false);
-                let gone = self.surplus_dead().saturating_sub(before);
-                let dead = self.dead.iter_from(from).skip(gone);
+                let dead = self.dead.iter_from(from);
                 dead.take_while(until)
                     .map(handle)
                     .take(count)

@@ -34,7 +34,7 @@ mod schedule;
 pub mod settings;
 pub mod settle;
 pub mod skiplist;
-pub mod slab;
+pub(crate) mod slab;
 pub mod snapshot;
 pub mod stats;
 mod store;

@@ -1,7 +1,7 @@
 //! What is left of a queue, or of the part of it that was purged: freed in small steps, because a
 //! million jobs at once would hold up the server for a tenth of a second.
 
-use super::ghosts::Ghosts;
+use super::ghosts::{Ghosts, MANY};
 use super::memory::Memory;
 use super::schedule::Schedule;
 use super::skiplist::Skiplist;
@@ -20,6 +20,12 @@ pub struct Remains {
 }
 
 impl Remains {
+    /// How many jobs and ids are left.
+    pub fn left(&self) -> usize {
+        let older: usize = self.older.iter().map(Remains::left).sum();
+        self.jobs.len() + self.memory.len() + older
+    }
+
     /// Frees about `count` things; false once nothing is left.
     pub fn shed(&mut self, count: usize) -> bool {
         if let Some(older) = self.older.last_mut() {
@@ -50,35 +56,44 @@ impl From<Queue> for Remains {
 }
 
 impl Queue {
-    /// What was purged since the last call, to be freed step by step.
+    /// What was purged since the last call and is to be freed step by step.
     pub fn take_remains(&mut self) -> Option<Vec<Remains>> {
         (!self.remains.is_empty()).then(|| std::mem::take(&mut self.remains))
+    }
+
+    /// What is little is freed at once: to keep it would take more than it does.
+    fn set_aside(&mut self, remains: Remains) {
+        if remains.left() > MANY {
+            self.remains.push(remains);
+        }
     }
 
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
         let hasher = self.jobs.hasher().clone();
-        self.remains.push(Remains {
+        let remains = Remains {
             jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),
             schedule: std::mem::take(&mut self.schedule),
             lists: [&mut self.reserved, &mut self.dead, &mut self.expiring].map(std::mem::take),
             memory: Memory::new(hasher),
             ghosts: std::mem::take(&mut self.ghosts),
             older: Vec::new(),
-        });
+        };
+        self.set_aside(remains);
     }
 
     /// Forgets all ids that DEDUPE remembers.
     pub(super) fn set_memory_aside(&mut self) {
         let hasher = self.jobs.hasher().clone();
-        self.remains.push(Remains {
+        let remains = Remains {
             memory: std::mem::replace(&mut self.memory, Memory::new(hasher.clone())),
             jobs: Store::new(hasher),
             schedule: Schedule::default(),
             lists: Default::default(),
             ghosts: Vec::new(),
             older: Vec::new(),
-        });
+        };
+        self.set_aside(remains);
     }
 }
 

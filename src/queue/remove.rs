@@ -2,9 +2,8 @@
 
 use super::clock::Now;
 use super::effect::{Change, Effect, Effects, Event, Removal};
-use super::ghosts::{Ghosts, MANY, PURGES};
+use super::ghosts::{Purged, MANY};
 use super::job::{Handle, Place, State};
-use super::settle::OUT_OF_TURN;
 use super::Queue;
 
 impl Queue {
@@ -30,72 +29,92 @@ impl Queue {
 
     /// Removes all jobs of a state, or all; returns how many. Memories stay.
     pub fn purge(&mut self, state: Option<State>, now: Now, out: &mut Effects) -> u64 {
-        // Lest jobs whose lease is over be purged as reserved.
-        self.settle_for(OUT_OF_TURN as u64, now, out);
-        let count = self.len(state, now) as u64
-            + if state.is_none() {
-                self.dead.len() as u64
-            } else {
-                0
-            };
+        // Ready jobs whose lease is over, as far as they are ended in time; none goes as reserved.
+        self.settle_for(0, Place::Scheduled, now, out);
+        let cut = now.ms();
+        let count = match state {
+            None => self.live_len() + self.dead.len(),
+            Some(State::Reserved) => self.leases_after(cut),
+            Some(_) => self.len(state, now),
+        };
         if count > 0 {
-            let cut = now.ms();
-            self.commit(&Effect::Purged { state, cut }, out);
-            self.totals.deleted += count;
-            out.totals.deleted += count;
-            out.raise(Event::Del);
+            let effect = match state {
+                Some(State::Reserved) => Effect::PurgedLeases { cut },
+                _ => Effect::Purged { state, cut },
+            };
+            self.commit(&effect, out);
+            self.count_deleted(count, out);
         }
-        count
+        count as u64
+    }
+
+    pub(super) fn count_deleted(&mut self, count: usize, out: &mut Effects) {
+        self.totals.deleted += count as u64;
+        out.totals.deleted += count as u64;
+        out.raise(Event::Del);
+    }
+
+    fn leases_after(&self, cut: u64) -> usize {
+        self.reserved.len() - self.reserved.count_below(cut, true)
     }
 
     /// Carries out a purge: delayed is what is due after `cut`, ready the rest of the schedule.
     pub(super) fn apply_purge(&mut self, state: Option<State>, cut: u64) {
-        let at_cut = Now::from_ms(cut);
-        if self.ghosts.len() == PURGES {
-            // Perhaps the latest were not many.
-            self.bury(MANY);
-        }
+        let count = self.len(state, Now::from_ms(cut));
         match state {
             None => self.set_jobs_aside(),
-            Some(of) => match self.len(state, at_cut) {
-                going if going == self.live_len() + self.dead.len() => self.set_jobs_aside(),
-                going if going <= MANY || self.ghosts.len() == PURGES => {
-                    let handles = self.handles_of(of, cut);
-                    handles.into_iter().for_each(|handle| self.remove(handle));
-                }
-                _ => self.make_ghosts(of, cut),
-            },
+            Some(State::Delayed) => self.let_go(Purged::Dues(cut + 1..=u64::MAX), count),
+            Some(State::Ready) => self.let_go(Purged::Dues(0..=cut), count),
+            Some(State::Reserved) => self.let_go(Purged::Leases(0..=u64::MAX), count),
+            Some(State::Dead) => self.let_go(Purged::DeadBefore((u64::MAX, u64::MAX)), count),
         }
     }
 
-    fn handles_of(&self, state: State, cut: u64) -> Vec<Handle> {
-        let seq = |handle| self.jobs.job(handle).seq();
-        let handle = |(_, handle)| handle;
-        match state {
-            State::Delayed => self.schedule.by_due(cut + 1, seq).map(handle).collect(),
-            State::Ready => {
-                let due = move |&(due, _): &(u64, Handle)| due <= cut;
-                let ready = self.schedule.by_due(0, seq).take_while(due);
-                ready.map(handle).collect()
+    pub(super) fn apply_purge_of_leases(&mut self, cut: u64) {
+        let purged = Purged::Leases(cut + 1..=u64::MAX);
+        self.let_go(purged, self.leases_after(cut));
+    }
+
+    /// Removes so many of the longest dead.
+    pub(super) fn apply_trim(&mut self, count: usize) {
+        let mark = |(at, handle)| (at, self.jobs.job(handle).life().death);
+        let last = count
+            .checked_sub(1)
+            .and_then(|last| self.dead.nth(last))
+            .map(mark);
+        let kept = self.dead.nth(count).map_or((u64::MAX, u64::MAX), mark);
+        if last.is_some_and(|last| last < kept) {
+            return self.let_go(Purged::DeadBefore(kept), count);
+        }
+        // They cannot be told from those that stay, in a forged payload.
+        for _ in 0..count {
+            if let Some((_, handle)) = self.dead.first() {
+                self.remove(handle);
             }
-            State::Reserved => self.reserved.iter().map(handle).collect(),
-            State::Dead => self.dead.iter().map(handle).collect(),
         }
     }
 
-    fn make_ghosts(&mut self, state: State, cut: u64) {
-        let (place, dues) = match state {
-            State::Delayed => (Place::Scheduled, cut + 1..=u64::MAX),
-            State::Ready => (Place::Scheduled, 0..=cut),
-            State::Reserved => (Place::Reserved, 0..=u64::MAX),
-            State::Dead => (Place::Dead, 0..=u64::MAX),
-        };
-        let (mut detached, mut list) = Default::default();
-        match place {
-            Place::Scheduled => detached = self.schedule.detach(dues.clone()),
-            Place::Reserved => list = std::mem::take(&mut self.reserved),
-            Place::Dead => list = std::mem::take(&mut self.dead),
+    /// Removes those jobs, `count` of them: few at once, many by leaving them to be freed later.
+    fn let_go(&mut self, purged: Purged, count: usize) {
+        if count == self.live_len() + self.dead.len() {
+            self.set_jobs_aside();
+        } else if count <= MANY {
+            let handles = self.handles_of(&purged, count);
+            handles.into_iter().for_each(|handle| self.remove(handle));
+        } else {
+            self.make_ghosts(purged, count);
         }
-        self.ghosts.push(Ghosts::new(place, dues, detached, list));
+    }
+
+    fn handles_of(&self, purged: &Purged, count: usize) -> Vec<Handle> {
+        let seq = |handle| self.jobs.job(handle).seq();
+        let of = |handles: &mut dyn Iterator<Item = (u64, Handle)>| {
+            handles.take(count).map(|(_, handle)| handle).collect()
+        };
+        match purged {
+            Purged::Dues(dues) => of(&mut self.schedule.by_due(*dues.start(), seq)),
+            Purged::Leases(ends) => of(&mut self.reserved.iter_from(*ends.start())),
+            Purged::DeadBefore(_) => of(&mut self.dead.iter()),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::clock::Now;
 use super::effect::{Change, Effects, Event};
 use super::job::Place;
-use super::settle::overdue_budget;
+use super::settle::OUT_OF_TURN;
 use super::Queue;
 
 impl Queue {
@@ -40,9 +40,9 @@ impl Queue {
 
     /// Makes up to `count` dead jobs ready, the longest dead first; returns how many.
     pub fn kick_oldest(&mut self, count: u64, now: Now, out: &mut Effects) -> u64 {
-        self.settle_for(count, now, out);
+        self.settle_for(count, Place::Dead, now, out);
         self.trim_dead(now, usize::MAX, out);
-        let mut budget = overdue_budget(count);
+        let mut budget = OUT_OF_TURN;
         let mut kicked = 0;
         while kicked < count && budget > 0 {
             let Some((_, handle)) = self.dead.first() else {

@@ -5,6 +5,7 @@
 
 use super::clock::Now;
 use super::effect::{Change, Death, Effect, Effects, Removal};
+use super::ghosts::MANY;
 use super::job::{Handle, Place};
 use super::store::{Course, Id};
 use super::Queue;
@@ -14,16 +15,9 @@ use super::Queue;
 pub const SETTLE_BUDGET: usize = 1000;
 /// The same for each id of a command, which may name many.
 const SETTLE_BUDGET_OF_ID: usize = 100;
-/// What a command carries out out of turn, lest it take jobs for what they are no more: three to five
-/// milliseconds' worth, and only after a standstill.
+/// What a command carries out at most for jobs that it does nothing else with: three to five milliseconds'
+/// worth, and only after a standstill.
 pub(super) const OUT_OF_TURN: usize = 10_000;
-
-/// How many jobs whose TTL is over a command removes from before those that it is asked for.
-pub(super) fn overdue_budget(asked: u64) -> usize {
-    usize::try_from(asked)
-        .unwrap_or(usize::MAX)
-        .max(OUT_OF_TURN)
-}
 
 impl Queue {
     /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
@@ -35,6 +29,13 @@ impl Queue {
             left -= self.settle_next(now, left, out).min(left);
         }
         left
+    }
+
+    /// The same for a command that may name many jobs.
+    pub(super) fn settle_some(&mut self, most: usize, now: Now, out: &mut Effects) {
+        let budget = out.allow(most);
+        let left = self.settle(now, budget, out);
+        out.took(budget - left);
     }
 
     /// The earliest thing that is past; returns how many jobs or ids it concerned.
@@ -94,7 +95,7 @@ impl Queue {
     ) -> Option<Handle> {
         let mut handle = self.find(id)?;
         if self.depends_on_deaths(handle, now) {
-            self.settle(now, SETTLE_BUDGET_OF_ID, out);
+            self.settle_some(SETTLE_BUDGET_OF_ID, now, out);
             handle = self.find(id)?;
         }
         let Course { place, life, .. } = self.jobs.job(handle).course();
@@ -123,16 +124,20 @@ impl Queue {
         }
     }
 
-    /// As [`Queue::settle`] for a command that is about to do something with so many jobs: leases that
-    /// are over are ended, that many at least, though more may be past before them.
-    pub(super) fn settle_for(&mut self, count: u64, now: Now, out: &mut Effects) {
+    /// As [`Queue::settle`] for a command that is about to do something with so many jobs of that place:
+    /// leases that are over are ended until so many jobs have come to stand there, though more may be past
+    /// before them. Of others it ends so many as are not felt.
+    pub(super) fn settle_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
         if self.settle(now, SETTLE_BUDGET, out) > 0 {
             return;
         }
-        let asked = usize::try_from(count).unwrap_or(usize::MAX);
-        for _ in 0..asked.max(SETTLE_BUDGET) {
-            if !self.end_overdue_lease(now, out) {
-                break;
+        let (mut wanted, mut others) = (count, OUT_OF_TURN);
+        while wanted > 0 || others > 0 {
+            match self.end_overdue_lease(now, out) {
+                None => break,
+                Some(came_to) if came_to == Some(place) && wanted > 0 => wanted -= 1,
+                Some(_) if others > 0 => others -= 1,
+                Some(_) => break,
             }
         }
     }
@@ -143,22 +148,22 @@ impl Queue {
         for _ in 0..SETTLE_BUDGET {
             let is_full = self.live_len() as u64 >= self.settings.max_len;
             let went_on = is_full
-                && (self.expire_first_overdue(now, out) || self.end_overdue_lease(now, out));
+                && (self.expire_first_overdue(now, out)
+                    || self.end_overdue_lease(now, out).is_some());
             if !went_on {
                 break;
             }
         }
     }
 
-    fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> bool {
-        let Some((_, handle)) = self.reserved.first().filter(|&(at, _)| at <= now.ms()) else {
-            return false;
-        };
-        self.end_lease(handle, now, out);
-        true
+    /// The place that its job came to, if it is still there; `None` where no lease is over.
+    fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> Option<Option<Place>> {
+        let first = self.reserved.first();
+        let (_, handle) = first.filter(|&(at, _)| at <= now.ms())?;
+        Some(self.end_lease(handle, now, out))
     }
 
-    fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) {
+    fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) -> Option<Place> {
         let job = self.jobs.job(handle);
         let life = job.life();
         // By its own end, however late it is noticed.
@@ -177,6 +182,11 @@ impl Queue {
         };
         self.commit_job(handle, change, now, out);
         self.trim_dead_after(life.at, 1, now, out);
+        match change {
+            Change::Removed { .. } => None,
+            Change::Died { .. } => Some(Place::Dead),
+            _ => Some(Place::Scheduled),
+        }
     }
 
     /// Removes at most so many of the longest dead beyond DEADLEN, because of what happened at that instant.
@@ -224,10 +234,17 @@ impl Queue {
         overdue
     }
 
-    /// Removes the longest dead beyond DEADLEN, at most `budget`; returns how many.
+    /// Removes the longest dead beyond DEADLEN: at most `budget` of few, and all where they are many, which
+    /// is no more work. Returns how many jobs' work it was.
     pub(super) fn trim_dead(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
-        let surplus = self.surplus_dead().min(budget);
-        for _ in 0..surplus {
+        let surplus = self.surplus_dead();
+        if surplus > MANY {
+            let count = surplus as u64;
+            self.commit(&Effect::Trimmed { count }, out);
+            self.count_deleted(surplus, out);
+            return budget.min(MANY);
+        }
+        for _ in 0..surplus.min(budget) {
             let Some((_, handle)) = self.dead.first() else {
                 break;
             };
@@ -237,6 +254,6 @@ impl Queue {
             };
             self.commit_job(handle, change, now, out);
         }
-        surplus
+        surplus.min(budget)
     }
 }

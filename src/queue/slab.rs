@@ -195,7 +195,8 @@ impl<T> Slab<T> {
             return false;
         };
         let kept = segment.entries.len().saturating_sub(count.max(1));
-        segment.entries.truncate(kept);
+        let full = segment.entries.drain(kept..);
+        self.len -= full.filter(|entry| matches!(entry, Entry::Full(_))).count();
         if segment.entries.is_empty() {
             self.segments.pop();
         }

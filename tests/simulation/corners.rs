@@ -3,78 +3,16 @@
 use crate::follow::new_queue;
 use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
-use dq::queue::deliver::{Claim, Nack, NackKind, Pop};
+use dq::queue::deliver::Pop;
 use dq::queue::effect::{decode, Change, Death, Effect, Effects, Event, Removal};
 use dq::queue::error::QueueError;
 use dq::queue::job::{State, Terms};
-use dq::queue::look::Peek;
-use dq::queue::settings::SettingsChange;
-use dq::queue::Queue;
 use std::borrow::Cow;
 
 const NOW: u64 = 5_000;
 
 fn now() -> Now {
     Now::from_ms(NOW)
-}
-
-/// Jobs `0`, `1`, ... that died in that order.
-fn dead(count: usize, mint: &mut Mint) -> Queue {
-    let mut queue = new_queue(1);
-    let mut out = Effects::default();
-    for number in 0..count {
-        let id = number.to_string().into_bytes();
-        let added = queue.add(&Add::new(Some(&id), b"p"), now(), mint, &mut out);
-        assert!(added.unwrap().is_some());
-        let pop = Pop {
-            count: 1,
-            ..Pop::default()
-        };
-        assert_eq!(queue.pop(&pop, now(), mint, &mut out, |_| {}), 1);
-        let nack = Nack {
-            id: &id,
-            claim: Claim::Current,
-            delay_ms: None,
-            priority: None,
-            kind: NackKind::Fatal,
-        };
-        assert_eq!(queue.nack(&nack, now(), &mut out), Ok(Some(State::Dead)));
-    }
-    queue
-}
-
-/// A new DEADLEN removes so many at once and leaves the rest to the timer: but nobody sees them any more.
-#[test]
-fn dead_jobs_beyond_deadlen_do_not_count_though_they_are_still_there() {
-    let mut queue = dead(1500, &mut Mint::new());
-    let (mut out, change) = (
-        Effects::default(),
-        SettingsChange {
-            dead_len: Some(10),
-            ..SettingsChange::default()
-        },
-    );
-    assert_eq!(queue.next_event(), None);
-    queue.configure_with(&change, now(), &mut out).unwrap();
-    assert!(queue.next_event().is_some_and(|at| at <= NOW));
-    assert_eq!(queue.len(Some(State::Dead), now()), 10);
-    assert_eq!(queue.summary(now()).dead, 10);
-    let peek = Peek {
-        state: State::Dead,
-        from: 0,
-        to: u64::MAX,
-        count: 100,
-    };
-    let mut shown = Vec::new();
-    queue.peek(&peek, now(), |job| shown.push(job.id.to_vec()));
-    let youngest: Vec<Vec<u8>> = (1490..1500)
-        .map(|n: u32| n.to_string().into_bytes())
-        .collect();
-    assert_eq!(shown, youngest);
-    queue.settle(now(), usize::MAX, &mut out);
-    assert_eq!(queue.next_event(), None);
-    assert_eq!(queue.len(Some(State::Dead), now()), 10);
-    queue.check_invariants().unwrap();
 }
 
 /// Who settles in steps takes no more of them than it has.

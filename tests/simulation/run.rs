@@ -156,7 +156,7 @@ impl Run {
         let before = dense.then(|| Before::of(&self.queue, now));
         let totals = *self.queue.totals();
         let dues = self.dues(op);
-        if now.ms() % 2 == 0 {
+        if now.ms().is_multiple_of(2) {
             // As the server does; what is ready is counted along from then on.
             self.queue.figures(now);
         }

@@ -5,7 +5,7 @@ use crate::follow::new_queue;
 use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{Claim, Nack, NackKind, Pop};
-use dq::queue::effect::Effects;
+use dq::queue::effect::{decode, Effects};
 use dq::queue::job::State;
 use dq::queue::look::Peek;
 use dq::queue::settings::SettingsChange;
@@ -311,4 +311,239 @@ fn ids_that_are_forgotten_at_one_instant_go_in_steps() {
         assert!(add(&mut stood, number), "{number}");
     }
     stood.queue.check_invariants().unwrap();
+}
+
+/// So many jobs that are dead since NOW, and one that is delayed, lest a purge take all there is.
+fn dead(count: usize, ttl_ms: Option<u64>) -> Stood {
+    let mut stood = Stood::new();
+    let now = Now::from_ms(NOW);
+    let later = Add {
+        when: When::Delay(1_000_000),
+        ..Add::new(Some(b"later"), b"p")
+    };
+    let (queue, mint, out) = (&mut stood.queue, &mut stood.mint, &mut stood.out);
+    queue.add(&later, now, mint, out).unwrap();
+    for number in 0..count {
+        let id = format!("dead-{number:06}").into_bytes();
+        let add = Add {
+            ttl_ms,
+            ..Add::new(Some(&id), b"p")
+        };
+        let (queue, mint, out) = (&mut stood.queue, &mut stood.mint, &mut stood.out);
+        queue.add(&add, now, mint, out).unwrap();
+    }
+    for id in stood.pop(count, false, now) {
+        stood.fail(&id, NackKind::Fatal);
+        stood.out.clear();
+    }
+    stood
+}
+
+/// What a call does to jobs: told of, or freed at once.
+fn steps(stood: &mut Stood, call: impl FnOnce(&mut Queue, &mut Effects)) -> usize {
+    stood.out.clear();
+    let before = stood.queue.free_effort();
+    call(&mut stood.queue, &mut stood.out);
+    let told = decode(stood.out.bytes()).count();
+    let freed = before - stood.queue.free_effort();
+    drop(stood.queue.take_remains());
+    told + freed
+}
+
+const FEW: usize = 50;
+
+/// One truth, though no job of the many was touched.
+#[test]
+fn dead_jobs_beyond_a_new_deadlen_are_gone_for_everybody() {
+    let mut stood = dead(20_000, None);
+    let now = Now::from_ms(NOW);
+    let change = SettingsChange {
+        dead_len: Some(2),
+        ..SettingsChange::default()
+    };
+    let work = steps(&mut stood, |queue, out| {
+        queue.configure_with(&change, now, out).unwrap();
+    });
+    assert!(work < FEW, "{work} steps");
+    let queue = &stood.queue;
+    assert_eq!(queue.next_event(), None, "nothing is left to the timer");
+    assert_eq!(queue.len(Some(State::Dead), now), 2);
+    assert_eq!(queue.summary(now).dead, 2);
+    let (mut peeked, mut scanned, mut cursor) = (Vec::new(), Vec::new(), 0);
+    let peek = Peek {
+        state: State::Dead,
+        from: 0,
+        to: u64::MAX,
+        count: 9,
+    };
+    queue.peek(&peek, now, |job| peeked.push(job.id.to_vec()));
+    loop {
+        cursor = queue.scan(cursor, now, |job| {
+            scanned.extend((job.state == State::Dead).then(|| job.id.to_vec()));
+        });
+        if cursor == 0 {
+            break;
+        }
+    }
+    scanned.sort_unstable();
+    assert_eq!(peeked, [b"dead-019998", b"dead-019999"]);
+    assert_eq!(scanned, peeked);
+    for gone in [&b"dead-000000"[..], b"dead-019997"] {
+        assert!(queue.get(gone, now).is_none());
+    }
+    let mut fresh = dead(20_000, None);
+    for id in 0..19_998 {
+        let id = format!("dead-{id:06}").into_bytes();
+        fresh.queue.delete(&id, false, now, &mut fresh.out);
+    }
+    fresh.configure(&change);
+    let digest = |queue: &Queue| {
+        let mut all: Vec<u8> = Vec::new();
+        queue.digest(&mut |bytes| all.extend(bytes));
+        all
+    };
+    assert!(digest(&fresh.queue) == digest(queue));
+    let (queue, out) = (&mut stood.queue, &mut stood.out);
+    assert!(!queue.kick(b"dead-019997", now, out));
+    let mut kicked = 0;
+    let work = steps(&mut stood, |queue, out| {
+        kicked = queue.kick_oldest(1, now, out);
+    });
+    assert!(kicked == 1 && work < FEW, "{kicked} in {work} steps");
+    assert_eq!(stood.pop(9, false, now), ["dead-019998"]);
+    stood.queue.check_invariants().unwrap();
+}
+
+#[test]
+fn a_kick_of_many_does_little_where_it_kicks_few() {
+    // Whose TTLs are over.
+    let mut stood = dead(40_000, Some(20));
+    let now = Now::from_ms(NOW + 20);
+    let work = steps(&mut stood, |queue, out| {
+        assert_eq!(queue.kick_oldest(9_000_000_000, now, out), 0);
+    });
+    assert!(work < 25_000, "{work} steps");
+    // Whose leases are over, and who have attempts left.
+    let mut stood = Stood::new();
+    (0..40_000).for_each(|number| assert!(stood.add("a", number, None, Now::from_ms(NOW))));
+    stood.pop(40_000, false, Now::from_ms(NOW));
+    let now = Now::from_ms(NOW + LEASE);
+    let work = steps(&mut stood, |queue, out| {
+        assert_eq!(queue.kick_oldest(9_000_000_000, now, out), 0);
+    });
+    assert!(work < 12_000, "{work} steps");
+}
+
+#[test]
+fn a_pop_of_many_does_little_where_it_delivers_few() {
+    let mut stood = Stood::new();
+    let now = Now::from_ms(NOW);
+    for number in 0..40_000 {
+        let id = format!("{number:05}").into_bytes();
+        let mut add = Add::new(Some(&id), b"p");
+        add.max_attempts = Some(1);
+        let Stood { queue, mint, out } = &mut stood;
+        queue.add(&add, now, mint, out).unwrap();
+    }
+    stood.pop(40_000, false, now);
+    let now = Now::from_ms(NOW + LEASE);
+    let delivered = stood.pop(usize::MAX, false, now);
+    assert_eq!(delivered, Vec::<String>::new());
+    let died = stood.queue.totals().died;
+    assert!(died < 12_000, "{died} have died");
+}
+
+/// Whatever number of jobs it names.
+#[test]
+fn a_command_carries_out_no_more_for_many_ids_than_for_one() {
+    let mut stood = dead(20_000, Some(20));
+    let change = SettingsChange {
+        dead_len: Some(1_000_000),
+        ..SettingsChange::default()
+    };
+    stood.configure(&change);
+    let now = Now::from_ms(NOW + 20);
+    let work = steps(&mut stood, |queue, out| {
+        for number in 19_000..20_000 {
+            let id = format!("dead-{number:06}").into_bytes();
+            queue.settle_job(&id, now, out);
+        }
+    });
+    assert!(work < 25_000, "{work} steps");
+}
+
+/// They are ready by contract, however many they are.
+#[test]
+fn a_purge_of_the_reserved_leaves_all_whose_leases_are_over() {
+    const LEASES: usize = 30_000;
+    let mut stood = Stood::new();
+    (0..LEASES).for_each(|number| assert!(stood.add("over", number, None, Now::from_ms(NOW))));
+    stood.pop(LEASES, false, Now::from_ms(NOW));
+    let now = Now::from_ms(NOW + LEASE);
+    for number in 0..10 {
+        assert!(stood.add("held", number, None, now));
+    }
+    // As much as one command does is ended, and stands before the ten.
+    let mut reserved = 0;
+    let work = steps(&mut stood, |queue, out| {
+        reserved = queue.purge(Some(State::Reserved), now, out);
+    });
+    assert!(work < 12_000, "{work} steps");
+    assert_eq!(reserved, 0);
+    assert_eq!(stood.pop(2 * LEASES, false, now).len(), LEASES + 10);
+    let purged = stood
+        .queue
+        .purge(Some(State::Reserved), now, &mut stood.out);
+    assert_eq!(purged, LEASES as u64 + 10);
+    stood.queue.check_invariants().unwrap();
+}
+
+/// The purge of the many is as little work as the first one was, and so is all that follows.
+#[test]
+fn one_purge_more_is_no_more_work() {
+    const JOBS: usize = 20_000;
+    let mut stood = dead(10, None);
+    let now = Now::from_ms(NOW);
+    (0..JOBS).for_each(|number| assert!(stood.add("ready", number, None, now)));
+    for round in 0..30 {
+        let delayed = |number: usize| When::Delay(10 + number as u64);
+        for number in 0..10 {
+            let id = format!("{round}-{number}").into_bytes();
+            let mut add = Add::new(Some(&id), b"p");
+            add.when = delayed(round * 10 + number);
+            let Stood { queue, mint, out } = &mut stood;
+            queue.add(&add, now, mint, out).unwrap();
+        }
+        let state = [State::Delayed, State::Reserved][round % 2];
+        if state == State::Reserved {
+            assert_eq!(stood.pop(10, false, now).len(), 10);
+        }
+        let work = steps(&mut stood, |queue, out| {
+            assert!(queue.purge(Some(state), now, out) >= 10);
+        });
+        assert!(work < FEW, "{work} steps in round {round}");
+    }
+    let work = steps(&mut stood, |queue, out| {
+        assert_eq!(queue.purge(Some(State::Ready), now, out), JOBS as u64 - 150);
+    });
+    assert!(work < FEW, "{work} steps");
+    stood.queue.check_invariants().unwrap();
+    let work = steps(&mut stood, |queue, _| assert_eq!(queue.bury(JOBS / 2), 0));
+    assert!(work >= JOBS / 4, "{work} are buried");
+}
+
+/// Where each purge could only be smaller than the one before, few of them are about at a time.
+#[test]
+fn what_is_linked_pays_for_what_was_purged() {
+    let mut stood = dead(10, None);
+    let now = Now::from_ms(NOW);
+    (0..20_000).for_each(|number| assert!(stood.add("ready", number, None, now)));
+    assert_eq!(
+        stood.queue.purge(Some(State::Ready), now, &mut stood.out),
+        20_000
+    );
+    let before = stood.queue.free_effort();
+    (0..5_000).for_each(|number| assert!(stood.add("new", number, None, now)));
+    let after = stood.queue.free_effort();
+    assert!(after + 10_000 <= before, "from {before} to {after}");
 }

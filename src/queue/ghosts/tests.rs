@@ -143,7 +143,7 @@ fn it_is_all_the_same_when_they_are_buried() {
             assert!(late.digest() == soon.digest());
             assert!(late.queue.copied().check_invariants().is_ok());
         }
-        assert_eq!(most, PURGES, "purges at a time");
+        assert!((3..=6).contains(&most), "{most} purges at a time");
         late.queue.bury(usize::MAX);
         assert_eq!(late.queue.jobs.len(), soon.queue.jobs.len());
     }
@@ -153,11 +153,11 @@ fn it_is_all_the_same_when_they_are_buried() {
 fn ghosts_that_are_miscounted_are_found_out() {
     type Corruption = fn(&mut Queue);
     let corruptions: [Corruption; 4] = [
-        |queue| queue.ghosts[0].detached = Detached::default(),
+        |queue| queue.ghosts[0].scheduled = Detached::default(),
         |queue| queue.ghosts.clear(),
-        |queue| queue.ghosts[0].dues = 0..=1,
+        |queue| queue.ghosts[0].purged = Purged::Dues(0..=1),
         |queue| {
-            let mut detached = queue.ghosts[0].detached;
+            let mut detached = queue.ghosts[0].scheduled;
             queue.schedule.pop_detached(&mut detached);
         },
     ];

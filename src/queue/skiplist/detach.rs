@@ -48,6 +48,56 @@ impl<K: Key> Skiplist<K> {
         count
     }
 
+    /// The same for the first entries of the list, at least one.
+    pub fn detach_first(&mut self, count: usize) {
+        let Some(last) = count.checked_sub(1) else {
+            return;
+        };
+        let left = self.place_behind(|_| false);
+        let mut right = self.place_of_rank(last);
+        right.1.at += 1;
+        self.changes = self.changes.wrapping_add(1);
+        self.len -= count as u32;
+        if self.cut(left, right) {
+            self.mend(|_| false);
+        } else {
+            self.height = 0;
+        }
+        self.lower();
+    }
+
+    /// The entry with so many before it.
+    pub fn nth(&self, rank: usize) -> Option<(K, u32)> {
+        if rank >= self.len() {
+            return None;
+        }
+        let (_, Step { node, at }) = self.place_of_rank(rank);
+        let node = self.bottom.get(node)?;
+        Some((
+            *node.keys().get(at as usize)?,
+            *node.values().get(at as usize)?,
+        ))
+    }
+
+    /// The way to the entry with so many before it, and its place.
+    fn place_of_rank(&self, rank: usize) -> (Path, Step) {
+        let mut left = rank;
+        let (path, node) = self.path_to(|n| {
+            let spans = n.values().iter().map(|link| link.span as usize);
+            let mut at = 0;
+            for span in spans.take(n.len() - 1) {
+                if left < span {
+                    break;
+                }
+                left -= span;
+                at += 1;
+            }
+            at
+        });
+        let at = left as u32;
+        (path, Step { node, at })
+    }
+
     /// An entry that was detached; its node goes when it was the last in it.
     pub fn pop_detached(&mut self) -> Option<(K, u32)> {
         let id = self.bottom.detached;

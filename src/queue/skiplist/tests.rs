@@ -1,6 +1,6 @@
 use super::*;
 use std::cell::Cell;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 struct Dice(u64);
 
@@ -89,8 +89,21 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
     fn detach(&mut self, keys: RangeInclusive<K>) {
         let start = self.sorted.partition_point(|e| e.0 < *keys.start());
         let end = self.sorted.partition_point(|e| e.0 <= *keys.end());
-        let gone: Vec<_> = self.sorted.drain(start..end.max(start)).collect();
+        let gone = start..end.max(start);
         assert_eq!(self.list.detach(keys), gone.len());
+        self.has_detached(gone);
+    }
+
+    fn detach_first(&mut self, count: usize) {
+        let next = self.sorted.get(count).map(|e| (e.0, e.2));
+        assert_eq!(self.list.nth(count), next);
+        self.list.detach_first(count);
+        assert_eq!(self.list.first(), next);
+        self.has_detached(0..count);
+    }
+
+    fn has_detached(&mut self, gone: Range<usize>) {
+        let gone: Vec<_> = self.sorted.drain(gone).collect();
         self.free.extend(gone.iter().map(|e| e.2));
         self.detached.extend(gone.iter().map(|e| (e.0, e.2)));
         self.detached.sort_unstable();
@@ -236,6 +249,11 @@ fn detach_ranges<K: Key + std::fmt::Debug>(seed: u64, key: impl Fn(&mut Dice) ->
             let end_key = key_at(start + width).unwrap_or_else(|| key(&mut dice));
             twin.detach(start_key.min(end_key)..=start_key.max(end_key));
             twin.check(start_key);
+            if dice.below(3) == 0 {
+                let most = dice.below(twin.sorted.len() as u64 + 1) + 1;
+                twin.detach_first(dice.below(most) as usize);
+                twin.check(start_key);
+            }
         }
         let popped = dice.below(twin.detached.len() as u64 * 3 / 2 + 1);
         (0..popped).for_each(|_| twin.pop_detached());
