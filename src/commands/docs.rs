@@ -223,7 +223,7 @@ pub static COMMANDS: [About; 20] = [
     About {
         name: c"dq.purge",
         summary: c"Removes all jobs of one state, or of all.",
-        complexity: c"O(1) with ALL, RESERVED and DEAD; with DELAYED and READY O(P log N), where N jobs have P different priorities",
+        complexity: c"O(1) with ALL, O(log N) with RESERVED and DEAD of N jobs; with DELAYED and READY O(P log N), where N jobs have P different priorities",
         tips: c"",
         arity: 3,
         keys: Keys::First(Access::Delete),
@@ -307,7 +307,7 @@ pub static COMMANDS: [About; 20] = [
     About {
         name: c"dq.cfgset",
         summary: c"Changes settings of a queue. Creates the queue if it is not there.",
-        complexity: c"O(1), or O(M log N) where a new DEADLEN removes M of N jobs",
+        complexity: c"O(1), or O(log N) where a new DEADLEN removes some of N jobs",
         tips: c"",
         arity: -2,
         keys: Keys::First(Access::Update),

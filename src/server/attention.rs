@@ -1,5 +1,6 @@
-//! What the timer does when it fires: ends waits, settles what is past in the queues that need it,
-//! and hands ready jobs to those who wait. In bounded steps; what is left is done a millisecond on.
+//! What the timer does when it fires: settles what is past in the queues that need it, hands ready jobs to
+//! those who wait, and ends waits, in this order: after a standstill nobody is told that there was nothing
+//! whose job came in time. In bounded steps; what is left is done a millisecond on.
 
 use super::ffi::{Ctx, OwnString};
 use super::keyspace::{OpenKey, Value};
@@ -14,6 +15,8 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
+/// Payloads of so many bytes take a step of their own: copying them takes as long as the rest.
+const BYTES_OF_STEP: usize = 4096;
 /// While clients are paused nothing may be propagated.
 const PAUSED_RETRY_MS: u64 = 10;
 /// The server redirects all who wait for slots that it gave away within a second.
@@ -51,13 +54,15 @@ pub fn look(ctx: Ctx<'_>) {
         return;
     }
     let steps = config::timer_steps();
-    let mut left = end_waits(ctx, steps);
-    if flags.is_master() && ctx.is_paused() {
-        timer::look_again_in(PAUSED_RETRY_MS);
-    } else if flags.is_master() {
+    let serves = flags.is_master() && !ctx.is_paused();
+    let mut left = steps;
+    if serves {
         left = sums::catch_up(ctx, foreign::ask(ctx, left));
         left = attend_all(ctx, left);
+    } else if flags.is_master() {
+        timer::look_again_in(PAUSED_RETRY_MS);
     }
+    left = end_waits(ctx, left.max(steps / 4), serves);
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
     left = graveyard::visit_haunted(ctx, left);
@@ -112,7 +117,8 @@ pub fn rearm() {
     }
 }
 
-fn end_waits(ctx: Ctx<'_>, mut steps: usize) -> usize {
+/// Not of those who may be served yet: the turn of one of their keys is still to come.
+fn end_waits(ctx: Ctx<'_>, mut steps: usize, serves: bool) -> usize {
     let mut redirects = foreign::Redirects::new(ctx);
     while steps > 0 {
         let now_ms = clock::now().ms();
@@ -121,12 +127,19 @@ fn end_waits(ctx: Ctx<'_>, mut steps: usize) -> usize {
         };
         if redirects.has(db, &key) {
             waiters::postpone(ticket, now_ms + REDIRECTED_RETRY_MS);
+        } else if serves && waiters::waits_on(ticket, |db, key| is_to_come(db, key, now_ms)) {
+            waiters::postpone(ticket, now_ms + 1);
         } else if let Some(client) = waiters::take(ticket, None) {
             client.hand(None);
         }
         steps -= 1;
     }
     steps
+}
+
+/// A turn that was not finished is set to the next millisecond.
+fn is_to_come(db: c_int, key: &[u8], now_ms: u64) -> bool {
+    deadlines::needs_attention(db, key, now_ms + 1)
 }
 
 /// What looking after one key took.
@@ -215,7 +228,8 @@ fn serve(
         if jobs.is_empty() {
             break;
         }
-        *steps = steps.saturating_sub(jobs.len());
+        let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
+        *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);
         let handover = Handover {
             key: name.to_vec(),
             many: wish.count.is_some(),

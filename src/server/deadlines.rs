@@ -173,6 +173,17 @@ pub fn remove(db: c_int, name: &[u8]) {
     DEADLINES.with_borrow_mut(|d| d.remove(db, name));
 }
 
+/// Whether the key needs attention by then.
+pub fn needs_attention(db: c_int, name: &[u8], by_ms: u64) -> bool {
+    DEADLINES.with_borrow(|d| {
+        let entry = d
+            .databases
+            .get(&db)
+            .and_then(|database| database.by_name.get(name));
+        entry.is_some_and(|entry| entry.instant <= by_ms)
+    })
+}
+
 /// The earliest instant of all.
 pub fn next() -> Option<u64> {
     DEADLINES.with_borrow(|d| {

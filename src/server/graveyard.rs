@@ -14,11 +14,16 @@ use std::ffi::c_int;
 const SMALL: usize = 5000;
 /// Things freed at a time.
 const STEP: usize = 256;
+/// Things that a command frees: it may have added one job, which is a few of them, and so they are freed
+/// faster than they can come, where the timer does not come to it (in a script, in a load).
+const SHARE: usize = 16;
 
 thread_local! {
     /// Set on the main thread only: a queue may be freed on others, which have no timer.
     static IS_MAIN_THREAD: Cell<bool> = const { Cell::new(false) };
     static GRAVES: RefCell<Vec<Remains>> = const { RefCell::new(Vec::new()) };
+    /// Jobs and ids in them.
+    static WAITING: Cell<usize> = const { Cell::new(0) };
     /// Keys whose queues may have ghosts.
     static HAUNTED: RefCell<BTreeSet<(c_int, Box<[u8]>)>> = const { RefCell::new(BTreeSet::new()) };
 }
@@ -37,8 +42,23 @@ pub fn bury(queue: Queue) {
 
 /// Has these freed step by step.
 pub fn lay(remains: Vec<Remains>) {
+    let count: usize = remains.iter().map(Remains::left).sum();
+    WAITING.set(WAITING.get() + count);
     GRAVES.with_borrow_mut(|graves| graves.extend(remains));
     timer::arm(0);
+}
+
+/// Jobs and ids that are gone and not freed yet, but for ghosts.
+pub fn waiting() -> usize {
+    WAITING.get()
+}
+
+/// The share of somebody who has added so many jobs.
+pub fn pay_for(jobs: usize) {
+    let is_empty = GRAVES.with_borrow(Vec::is_empty);
+    if !is_empty && IS_MAIN_THREAD.get() {
+        shed(SHARE * jobs);
+    }
 }
 
 pub fn is_empty() -> bool {
@@ -74,11 +94,13 @@ pub fn visit_haunted(ctx: Ctx<'_>, mut steps: usize) -> usize {
         let Ok(mut open) = OpenKey::peek(ctx, raw_name.raw()) else {
             continue;
         };
-        let Some(queue) = open.queue() else {
+        let key_db = open.db();
+        let Some(value) = open.value() else {
             continue;
         };
-        steps = queue.bury(steps);
-        if queue.is_haunted() {
+        steps = value.queue.bury(steps);
+        value.account_as(key_db, &name);
+        if value.queue.is_haunted() {
             HAUNTED.with_borrow_mut(|haunted| haunted.insert((db, name)));
         }
     }
@@ -93,10 +115,13 @@ pub fn shed(steps: usize) {
             let Some(grave) = graves.last_mut() else {
                 break;
             };
-            if !grave.shed(STEP) {
+            let (step, before) = (STEP.min(left), grave.left());
+            let is_left = grave.shed(step);
+            WAITING.set(WAITING.get() + grave.left() - before);
+            if !is_left {
                 graves.pop();
             }
-            left = left.saturating_sub(STEP);
+            left -= step;
         }
     });
 }

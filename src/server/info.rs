@@ -1,7 +1,7 @@
 //! INFO dq: figures over all queues, for those who watch the server.
 
 use super::ffi::{api, guarded, Ctx};
-use super::{propagate, sums, timer, waiters};
+use super::{graveyard, propagate, sums, timer, waiters};
 use redis_module::raw;
 use std::ffi::{c_int, CStr, CString};
 
@@ -49,6 +49,10 @@ fn fields() -> Vec<(CString, u64)> {
         (c"jobs_reserved", jobs.reserved),
         (c"jobs_dead", jobs.dead),
         (c"waiting_clients", waiters::count_all() as u64),
+        (
+            c"lazyfree_pending_jobs",
+            jobs.unfreed + graveyard::waiting() as u64,
+        ),
     ]
     .map(owned)
     .into();

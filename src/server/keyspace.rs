@@ -173,6 +173,7 @@ impl<'a> OpenKey<'a> {
         if let Some(queue) = self.queue() {
             queue.take_remains().into_iter().for_each(graveyard::lay);
         }
+        graveyard::pay_for(1);
         if dropped {
             effects.push(&Effect::Dropped);
             self.delete();

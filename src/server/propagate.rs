@@ -140,6 +140,7 @@ pub enum Origin {
 pub fn apply(queue: &mut Queue, bytes: &[u8], origin: Origin) -> Result<bool, QueueError> {
     let mut dropped = false;
     let (mut minted, mut token) = ((0, 0), 0);
+    let before = queue.free_effort();
     for effect in decode(bytes) {
         let effect = effect?;
         match effect {
@@ -169,6 +170,7 @@ pub fn apply(queue: &mut Queue, bytes: &[u8], origin: Origin) -> Result<bool, Qu
         mint.raise_token(queue.token_floor().max(token.min(TOKEN_MAX)));
     });
     queue.take_remains().into_iter().for_each(graveyard::lay);
+    graveyard::pay_for(1 + queue.free_effort().saturating_sub(before));
     Ok(dropped)
 }
 

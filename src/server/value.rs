@@ -262,6 +262,7 @@ unsafe extern "C" fn copy(
         if queue.is_disposable() && origin() == propagate::Origin::Client {
             return null_mut();
         }
+        graveyard::pay_for(queue.free_effort());
         Box::into_raw(Box::new(Value::new(queue.copied()))).cast()
     })
 }

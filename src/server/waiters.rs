@@ -287,6 +287,14 @@ pub fn first_expired(now_ms: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
     })
 }
 
+/// Whether one of the keys that the client waits on is such.
+pub fn waits_on(ticket: u64, is_such: impl Fn(c_int, &[u8]) -> bool) -> bool {
+    REGISTRY.with_borrow(|registry| {
+        let waiter = registry.waiters.get(&ticket);
+        waiter.is_some_and(|waiter| waiter.keys.iter().any(|key| is_such(waiter.db, key)))
+    })
+}
+
 /// The wait ends later.
 pub fn postpone(ticket: u64, until: u64) {
     REGISTRY.with_borrow_mut(|registry| {

@@ -162,3 +162,78 @@ fn purging_a_large_queue_takes_no_longer_than_a_small_one() {
     let ratio = ratio("", "DUMP", "");
     assert!(ratio > 5.0, "only {ratio:.1} times as long");
 }
+
+fn pending(server: &Server) -> u64 {
+    server.number("dq", "dq_lazyfree_pending_jobs")
+}
+
+/// What leaves little is freed at once: nothing heaps up, not in a script, a replica or a replayed AOF.
+#[test]
+fn small_purges_leave_nothing() {
+    const TIMES: u64 = 10_000;
+    let (master, replica) = pair(Server::builder().aof());
+    let mut client = master.raw();
+    let eval = |client: &mut Raw, script: &str, times: u64| {
+        let script = format!("for i = 1, ARGV[1] do {script} end");
+        client.call(&[
+            b"EVAL",
+            script.as_bytes(),
+            b"0",
+            times.to_string().as_bytes(),
+        ]);
+    };
+    let scripts = [
+        "redis.call('DQ.ADD', 'p', 'a', 'x') redis.call('DQ.PURGE', 'p', 'ALL')",
+        "redis.call('DQ.CFGSET', 'm', 'DEDUPE', 60000) redis.call('DQ.ADD', 'm', 'a', 'x')
+         redis.call('DQ.POP', 'm', 'NOACK') redis.call('DQ.CFGSET', 'm', 'DEDUPE', 0)",
+    ];
+    for script in scripts {
+        eval(&mut client, script, 10);
+        replica.wait_for_offset_of(&master);
+        let before = [&master, &replica].map(used);
+        eval(&mut client, script, TIMES);
+        let after = used(&master);
+        replica.wait_for_offset_of(&master);
+        let after = [after, used(&replica)];
+        for (before, after) in before.into_iter().zip(after) {
+            let each = after.saturating_sub(before) / TIMES;
+            // The AOF's and the replica's buffers are another matter.
+            assert!(each < 400, "{each} bytes for each of {script}");
+        }
+        assert_eq!((pending(&master), pending(&replica)), (0, 0));
+    }
+}
+
+/// In a script the timer does not come to it, and yet what waits to be freed is no more than one purge
+/// left, not all of them.
+#[test]
+fn what_waits_to_be_freed_goes_faster_than_it_comes() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let script = "for i = 1, 100 do
+        for j = 1, 500 do redis.call('DQ.ADD', 'q', j, 'x', 'PRIORITY', j % 3, 'TTL', 100000000) end
+        redis.call('DQ.PURGE', 'q', 'ALL')
+    end
+    local info = redis.call('INFO', 'dq')
+    return tonumber(string.match(info, 'dq_lazyfree_pending_jobs:(%d+)'))";
+    let reply = client.call(&[b"EVAL", script.as_bytes(), b"0"]);
+    let Reply::Integer(waiting) = reply else {
+        panic!("{reply:?}");
+    };
+    assert!((1..=1000).contains(&waiting), "{waiting} of 50,000");
+    wait_until("all is freed", PATIENCE, || pending(&server) == 0);
+}
+
+/// Jobs that were purged beside others are counted, too, until they are freed.
+#[test]
+fn purged_jobs_are_counted_until_they_are_freed() {
+    let server = Server::start();
+    let mut client = server.raw();
+    fill(&mut client, "q");
+    let script = "redis.call('DQ.PURGE', 'q', 'READY') return redis.call('INFO', 'dq')";
+    let info = crate::probe::plain(&client.call(&[b"EVAL", script.as_bytes(), b"0"]));
+    let line = format!("dq_lazyfree_pending_jobs:{MANY}\r");
+    assert!(info.contains(&line), "{info}");
+    wait_until("all is freed", PATIENCE, || pending(&server) == 0);
+    assert_eq!(server.number("dq", "dq_jobs_delayed"), 1);
+}

@@ -491,3 +491,44 @@ fn while_a_cluster_fails_over() {
     cluster.nodes[master].wait_for_link();
     cluster.nodes[replica].assert_followed_by(&[&cluster.nodes[master]]);
 }
+
+/// Its job came in time, and only the server was late for it.
+#[test]
+fn after_a_standstill_a_client_is_served_before_its_wait_ends() {
+    let server = Server::start();
+    let mut client = server.raw();
+    // Work that comes before it, more than the timer does at a time.
+    for number in 0..5000 {
+        client.begin(&format!("DQ.ADD other {number} x TTL 300"));
+    }
+    (0..5000).for_each(|_| drop(client.read()));
+    client.run("DQ.ADD q a x DELAY 300");
+    let mut waiting = server.waiting("DQ.BPOP q nothing 0.8");
+    let mut late = server.waiting("DQ.BPOP nothing 0.8");
+    client.run("DEBUG SLEEP 1.5");
+    assert_eq!(waiting.delivery().id, "a");
+    assert_eq!(late.reply(), "nil*");
+}
+
+/// Payloads are copied for those who wait: not all in one go, so that others come in between.
+#[test]
+fn large_payloads_that_are_due_at_once_are_handed_out_in_turns() {
+    const CLIENTS: usize = 64;
+    let server = Server::start();
+    let mut client = server.raw();
+    let payload = vec![b'x'; 1 << 20];
+    client.run("DQ.PAUSE q");
+    for number in 0..CLIENTS {
+        client.call(&[b"DQ.ADD", b"q", number.to_string().as_bytes(), &payload]);
+    }
+    let mut waiting: Vec<Raw> = (0..CLIENTS)
+        .map(|_| server.waiting("DQ.BPOP q 0"))
+        .collect();
+    let before = server.number("dq", "dq_timer_fires_total");
+    client.run("DQ.RESUME q");
+    for waiting in &mut waiting {
+        assert_eq!(waiting.delivery().payload.len(), payload.len());
+    }
+    let fires = server.number("dq", "dq_timer_fires_total") - before;
+    assert!(fires >= 16, "{CLIENTS} MB in {fires} times");
+}
