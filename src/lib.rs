@@ -12,8 +12,8 @@ mod server;
 #[cfg(feature = "module")]
 mod module {
     use crate::commands::{
-        ack, add, apply, bpop, configure, del, docs, get, kick, len, nack, peek, pop, purge,
-        reschedule, scan, stats, touch,
+        ack, add, apply, bpop, configure, del, docs, forecast, get, kick, len, nack, peek, pop,
+        purge, reschedule, scan, stats, test_clock, touch,
     };
     use crate::server::ffi::{entry, Ctx, Entry};
     use crate::server::value::DQ_QUEUE;
@@ -23,7 +23,7 @@ mod module {
     use std::ffi::CStr;
 
     /// Name, entry, flags.
-    const COMMANDS: [(&CStr, Entry, &CStr); 20] = [
+    const COMMANDS: [(&CStr, Entry, &CStr); 21] = [
         (c"dq.add", entry!(add::run), c"write deny-oom fast"),
         (c"dq.pop", entry!(pop::run), c"write fast"),
         (c"dq.bpop", entry!(bpop::run), c"write blocking getkeys-api"),
@@ -36,6 +36,7 @@ mod module {
         (c"dq.purge", entry!(purge::run), c"write"),
         (c"dq.get", entry!(get::run), c"readonly fast"),
         (c"dq.peek", entry!(peek::run), c"readonly"),
+        (c"dq.forecast", entry!(forecast::run), c"readonly"),
         (c"dq.scan", entry!(scan::run), c"readonly"),
         (c"dq.len", entry!(len::run), c"readonly fast"),
         (c"dq.stats", entry!(stats::run), c"readonly fast"),
@@ -50,6 +51,10 @@ mod module {
         (c"dq.apply", entry!(apply::run), c"write admin"),
     ];
 
+    /// With `test-clock yes` only.
+    const TEST_CLOCK: (&CStr, Entry, &CStr) =
+        (c"dq.clock", entry!(test_clock::run), c"admin deny-script");
+
     fn load(context: &Context, args: &[RedisString]) -> Status {
         if !config::are_arguments_sound(args) {
             return Status::Err;
@@ -60,11 +65,18 @@ mod module {
         let registered = COMMANDS
             .iter()
             .all(|&(name, entry, flags)| ctx.create_command(name, entry, flags));
-        if !registered || !events::subscribe(ctx) {
+        let has_test_clock = config::wants_test_clock(args);
+        let (name, entry, flags) = TEST_CLOCK;
+        let has_clock = !has_test_clock || ctx.create_keyless_command(name, entry, flags);
+        if !registered || !has_clock || !events::subscribe(ctx) {
             ffi::log(c"warning", "the server refuses what the module needs");
             return Status::Err;
         }
         command_info::describe_all(ctx, &docs::COMMANDS);
+        if has_test_clock {
+            command_info::describe_all(ctx, &docs::TEST_CLOCK);
+            crate::server::test_clock::start();
+        }
         info::register(ctx);
         timer::start(ctx);
         graveyard::start();

@@ -4,7 +4,7 @@ use super::parse::{out_of_range, positive, positive_millis, wrong_arity, Options
 use super::{change_open, reply_delivery};
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
-use crate::server::clock::{now, with_mint};
+use crate::server::clock::{real, with_mint};
 use crate::server::command_info::{tell_key_at, Access};
 use crate::server::ffi::{Args, Ctx, Refusal};
 use crate::server::keyspace::OpenKey;
@@ -31,7 +31,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     let layout = layout(args)?;
-    let until = end_of_wait(args.get(layout.timeout).unwrap_or_default(), now())?;
+    let until = end_of_wait(args.get(layout.timeout).unwrap_or_default(), real())?;
     let may_block = !ctx.flags().denies_blocking();
     for index in layout.keys.clone() {
         if pop_at_once(ctx, args, index, layout.wish, may_block)? {

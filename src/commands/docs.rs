@@ -59,7 +59,7 @@ const STATE: Arg = Arg::one_of(c"state", &STATES);
 
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
-pub static COMMANDS: [About; 20] = [
+pub static COMMANDS: [About; 21] = [
     About {
         name: c"dq.add",
         summary: c"Adds a job to a queue. Creates the queue if it is not there.",
@@ -269,6 +269,21 @@ pub static COMMANDS: [About; 20] = [
         ],
     },
     About {
+        name: c"dq.forecast",
+        summary: c"Counts delayed and ready jobs of a queue by equal parts of a time to come.",
+        complexity: c"O(M log N) with N jobs in the queue and M parts",
+        tips: TIME_MATTERS,
+        arity: 8,
+        keys: Keys::First(Access::Read),
+        categories: c"read slow",
+        args: &[
+            KEY,
+            Arg::unix_time(c"from").shown(c"unix-time-milliseconds").after(c"FROM"),
+            Arg::unix_time(c"to").shown(c"unix-time-milliseconds").after(c"TO"),
+            Arg::integer(c"buckets").shown(c"count").after(c"BUCKETS"),
+        ],
+    },
+    About {
         name: c"dq.scan",
         summary: c"Iterates over the ids of a queue's jobs.",
         complexity: c"O(1) for every call. O(N) for a complete iteration, with N jobs in the queue",
@@ -373,3 +388,25 @@ pub static COMMANDS: [About; 20] = [
         args: &[KEY, Arg::string(c"effects")],
     },
 ];
+
+/// With `test-clock yes` only.
+pub static TEST_CLOCK: [About; 1] = [About {
+    name: c"dq.clock",
+    summary: c"Shows or moves the clock for tests.",
+    complexity: c"O(M log N) with N jobs, M of which something happens to on the way",
+    tips: TIME_MATTERS,
+    arity: -2,
+    keys: Keys::None,
+    categories: c"slow admin dangerous",
+    args: &[Arg::one_of(
+        c"movement",
+        &[
+            Arg::word(c"get", c"GET"),
+            Arg::unix_time(c"set")
+                .shown(c"unix-time-milliseconds")
+                .after(c"SET"),
+            Arg::integer(c"advance").shown(c"ms").after(c"ADVANCE"),
+            Arg::word(c"next", c"NEXT"),
+        ],
+    )],
+}];

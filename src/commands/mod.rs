@@ -8,8 +8,8 @@ pub mod configure;
 pub mod del;
 mod deliveries;
 pub mod docs;
+pub mod forecast;
 pub mod get;
-
 pub mod kick;
 pub mod len;
 pub mod nack;
@@ -20,6 +20,7 @@ pub mod purge;
 pub mod reschedule;
 pub mod scan;
 pub mod stats;
+pub mod test_clock;
 pub mod touch;
 
 use crate::queue::clock::Now;

@@ -27,6 +27,22 @@ pub struct Peek {
     pub count: u64,
 }
 
+/// A stretch of time in equal parts: TO lies after FROM, and is not in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Forecast {
+    pub from: u64,
+    pub to: u64,
+    pub buckets: u64,
+}
+
+impl Forecast {
+    /// The instant at which a part begins, counted from 0; behind the last one that is TO.
+    fn begin_of(&self, bucket: u64) -> u64 {
+        let offset = u128::from(bucket) * u128::from(self.to - self.from);
+        self.from + (offset / u128::from(self.buckets)) as u64
+    }
+}
+
 impl Queue {
     pub(super) fn state_of(&self, handle: Handle, now: Now) -> State {
         let job = self.jobs.job(handle);
@@ -64,6 +80,17 @@ impl Queue {
             Some(State::Ready) => self.schedule.ready_len(now.ms()),
             Some(State::Reserved) => self.reserved.len(),
             Some(State::Dead) => self.dead.len(),
+        }
+    }
+
+    /// Shows for each part how many delayed and ready jobs are due in it: by ranks, whatever the number
+    /// of jobs.
+    pub fn forecast(&self, forecast: &Forecast, mut show: impl FnMut(usize)) {
+        let mut before = self.schedule.len_before(forecast.from);
+        for bucket in 1..=forecast.buckets {
+            let until = self.schedule.len_before(forecast.begin_of(bucket));
+            show(until - before);
+            before = until;
         }
     }
 

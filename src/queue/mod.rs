@@ -250,6 +250,16 @@ impl Queue {
         self.schedule.next_due(now.ms())
     }
 
+    /// The earliest instant after now at which time itself does something: a due, the end of a lease, of
+    /// a TTL, of a pause, of a dedupe or a rate window.
+    pub fn next_instant(&self, now: Now) -> Option<u64> {
+        let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
+        let rate = self.rate.as_ref().map(|window| window.opens_ms(now));
+        let instants = [self.next_event(), self.next_due(now), pause, rate];
+        let to_come = instants.into_iter().flatten().filter(|&at| at > now.ms());
+        to_come.min()
+    }
+
     /// Whether a due came after `since_ms` and has come by now.
     pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
         self.schedule.ready_len(now.ms()) > self.schedule.ready_len(since_ms)

@@ -194,9 +194,18 @@ impl Schedule {
     }
 
     pub fn ready_len(&self, now_ms: u64) -> usize {
+        self.len_up_to(now_ms, true)
+    }
+
+    /// How many are due before that instant.
+    pub fn len_before(&self, instant: u64) -> usize {
+        self.len_up_to(instant, false)
+    }
+
+    fn len_up_to(&self, instant: u64, inclusive: bool) -> usize {
         let ranked = self.ranked.as_ref();
-        self.plain.count_below(now_ms, true)
-            + ranked.map_or(0, |r| r.by_due.count_below(now_ms, true))
+        self.plain.count_below(instant, inclusive)
+            + ranked.map_or(0, |r| r.by_due.count_below(instant, inclusive))
     }
 
     /// How many are ready, and an instant until which this holds if nothing else happens, the next due

@@ -6,7 +6,8 @@ use super::ffi::{Ctx, OwnString};
 use super::keyspace::{OpenKey, Value};
 use super::waiters::{Handover, OwnDelivery, Taken};
 use super::{
-    clock, config, deadlines, foreign, graveyard, propagate, sums, timer, trimmed, waiters,
+    clock, config, deadlines, foreign, graveyard, propagate, sums, test_clock, timer, trimmed,
+    waiters,
 };
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
@@ -35,8 +36,13 @@ pub fn role_is(master: bool) {
 
 /// A queue needs attention at that instant.
 pub fn arm(instant: u64) {
-    if IS_MASTER.get() {
+    if !IS_MASTER.get() {
+        return;
+    }
+    if !clock::is_for_tests() {
         timer::arm(instant);
+    } else if instant <= clock::now().ms() {
+        timer::arm(0);
     }
 }
 
@@ -48,6 +54,7 @@ pub fn want(db: c_int, name: &[u8]) {
 
 /// The timer's work.
 pub fn look(ctx: Ctx<'_>) {
+    test_clock::answer();
     let flags = ctx.flags();
     if flags.is_loading() {
         // The end of loading arms the timer again.
@@ -57,10 +64,17 @@ pub fn look(ctx: Ctx<'_>) {
     let serves = flags.is_master() && !ctx.is_paused();
     let mut left = steps;
     if serves {
-        left = sums::catch_up(ctx, foreign::ask(ctx, left));
-        left = attend_all(ctx, left);
+        left = do_what_is_due(ctx, foreign::ask(ctx, left));
+        while left > 0 && test_clock::step(ctx, next_instant, &mut left) {
+            left = do_what_is_due(ctx, left);
+        }
+        test_clock::go_on();
     } else if flags.is_master() {
         timer::look_again_in(PAUSED_RETRY_MS);
+    } else {
+        // A replica's queues wait for their master, whatever its own clock says.
+        while left > 0 && test_clock::step(ctx, || None, &mut left) {}
+        test_clock::go_on();
     }
     left = end_waits(ctx, left.max(steps / 4), serves);
     // Memory comes last, but it comes.
@@ -69,6 +83,12 @@ pub fn look(ctx: Ctx<'_>) {
     left = trimmed::sweep(ctx, left.max(steps / 8));
     graveyard::shed(left.max(steps / 8));
     rearm();
+}
+
+/// What the queues need at this instant.
+fn do_what_is_due(ctx: Ctx<'_>, steps: usize) -> usize {
+    let left = sums::catch_up(ctx, steps);
+    attend_all(ctx, left)
 }
 
 /// Looks after all keys that are due. Each has its turn before any has a second one, so that one with
@@ -85,8 +105,7 @@ fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
         let turn = attend(ctx, db, &name, now, share.min(steps));
         steps -= turn.steps.clamp(1, steps);
         if turn.is_unfinished {
-            // Not before the others that are due by then.
-            deadlines::set(db, &name, now.ms() + 1);
+            deadlines::set(db, &name, after_turn(now));
             unfinished.push_back((db, name));
         }
     }
@@ -100,16 +119,16 @@ pub fn tells_of_dues() -> bool {
 
 /// Arms the timer for what comes next.
 pub fn rearm() {
-    let of_master = || {
-        let nexts = [deadlines::next(), foreign::next_ask(), sums::next()];
-        nexts.into_iter().flatten().min()
-    };
-    let deadline = IS_MASTER.get().then(of_master).flatten();
     if !graveyard::is_empty() || !trimmed::is_empty() {
         timer::look_again_in(1);
     }
-    if let Some(instant) = deadline.into_iter().chain(waiters::next_until()).min() {
-        if instant <= clock::now().ms() {
+    let of_master = IS_MASTER
+        .get()
+        .then(|| (next_to_wake_for(), foreign::next_ask()));
+    let (deadline, ask) = of_master.unwrap_or_default();
+    let instants = [deadline, ask, waiters::next_until()];
+    if let Some(instant) = instants.into_iter().flatten().min() {
+        if instant <= clock::real().ms() {
             timer::look_again_in(1);
         } else {
             timer::arm(instant);
@@ -117,17 +136,31 @@ pub fn rearm() {
     }
 }
 
+/// The next instant at which something is due in a queue.
+fn next_instant() -> Option<u64> {
+    [deadlines::next(), sums::next()].into_iter().flatten().min()
+}
+
+/// The same as the timer must be set to it. A test clock does not come there by itself.
+fn next_to_wake_for() -> Option<u64> {
+    let next = next_instant()?;
+    if !clock::is_for_tests() {
+        return Some(next);
+    }
+    (next <= clock::now().ms()).then_some(0)
+}
+
 /// Not of those who may be served yet: the turn of one of their keys is still to come.
 fn end_waits(ctx: Ctx<'_>, mut steps: usize, serves: bool) -> usize {
     let mut redirects = foreign::Redirects::new(ctx);
     while steps > 0 {
-        let now_ms = clock::now().ms();
+        let now_ms = clock::real().ms();
         let Some((ticket, db, key)) = waiters::first_expired(now_ms) else {
             break;
         };
         if redirects.has(db, &key) {
             waiters::postpone(ticket, now_ms + REDIRECTED_RETRY_MS);
-        } else if serves && waiters::waits_on(ticket, |db, key| is_to_come(db, key, now_ms)) {
+        } else if serves && waiters::waits_on(ticket, is_to_come) {
             waiters::postpone(ticket, now_ms + 1);
         } else if let Some(client) = waiters::take(ticket, None) {
             client.hand(None);
@@ -137,9 +170,14 @@ fn end_waits(ctx: Ctx<'_>, mut steps: usize, serves: bool) -> usize {
     steps
 }
 
-/// A turn that was not finished is set to the next millisecond.
-fn is_to_come(db: c_int, key: &[u8], now_ms: u64) -> bool {
-    deadlines::needs_attention(db, key, now_ms + 1)
+fn is_to_come(db: c_int, key: &[u8]) -> bool {
+    deadlines::needs_attention(db, key, after_turn(clock::now()))
+}
+
+/// Where a key stands whose turn was not finished: not before the others that are due by then. A test
+/// clock does not come to the next millisecond by itself.
+fn after_turn(now: Now) -> u64 {
+    now.ms() + u64::from(!clock::is_for_tests())
 }
 
 /// What looking after one key took.

@@ -1,14 +1,31 @@
 //! The one place that reads the server's clock, and what is drawn from it for the whole server.
+//!
+//! With `test-clock yes` queues go by a clock that stands still until DQ.CLOCK moves it
+//! ([`super::test_clock`]). Whatever is not about jobs (blocked clients, the timer itself, slots that
+//! move) goes by the real one.
 
 use crate::queue::clock::{Mint, Now};
+use crate::queue::job::INSTANT_MAX;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 thread_local! {
     static MINT: RefCell<Mint> = const { RefCell::new(Mint::new()) };
 }
 
-/// Every command asks: clock_gettime itself takes half the time of SystemTime and its Duration.
+/// The unix-ms at which the test clock stands; 0 without one.
+static STANDS_AT: AtomicU64 = AtomicU64::new(0);
+
+/// The clock of all queues.
 pub fn now() -> Now {
+    match STANDS_AT.load(Ordering::Relaxed) {
+        0 => real(),
+        ms => Now::from_ms(ms),
+    }
+}
+
+/// Every command asks: clock_gettime itself takes half the time of SystemTime and its Duration.
+pub fn real() -> Now {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -17,6 +34,20 @@ pub fn now() -> Now {
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Now::from_us(seconds * 1_000_000 + time.tv_nsec as u64 / 1000)
+}
+
+/// At load: from here on the clock moves only when it is told to.
+pub fn stand_still() {
+    STANDS_AT.store(real().ms().max(1), Ordering::Relaxed);
+}
+
+pub fn is_for_tests() -> bool {
+    STANDS_AT.load(Ordering::Relaxed) != 0
+}
+
+/// Moves the test clock on to that unix-ms; never back.
+pub fn move_to(ms: u64) {
+    STANDS_AT.fetch_max(ms.min(INSTANT_MAX), Ordering::Relaxed);
 }
 
 /// Ids and tokens come from here alone. `draw` must not call the server: the mint is lent meanwhile.

@@ -34,6 +34,7 @@ pub struct About {
 pub enum Keys {
     /// The first argument.
     First(Access),
+    None,
     /// The first argument and some that follow: the command tells, by `getkeys-api`.
     Told(Access),
 }
@@ -280,6 +281,7 @@ fn key_spec(keys: Keys) -> raw::RedisModuleCommandKeySpec {
         raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
     );
     match keys {
+        Keys::None => END_OF_KEY_SPECS,
         Keys::First(access) => raw::RedisModuleCommandKeySpec {
             flags: access.flags().into(),
             ..first

@@ -25,10 +25,23 @@ pub fn default_ttr_ms() -> u64 {
     DEFAULT_TTR_SETTING.load(Ordering::Relaxed).max(1) as u64
 }
 
+/// An argument of the load and nothing else: the clock stands still but for DQ.CLOCK.
+const TEST_CLOCK: &[u8] = b"test-clock";
+
+/// Whether the load's arguments ask for the clock for tests.
+pub fn wants_test_clock(args: &[RedisString]) -> bool {
+    let pair = args.chunks(2).find(|pair| pair[0].as_slice() == TEST_CLOCK);
+    pair.is_some_and(|pair| pair[1..].iter().any(|value| value.as_slice() == b"yes"))
+}
+
 /// Whether the load's arguments are settings with values within bounds: `name value ...`.
 pub fn are_arguments_sound(args: &[RedisString]) -> bool {
     let sound = args.chunks(2).all(|pair| {
         let bounds = match pair[0].as_slice() {
+            TEST_CLOCK => {
+                let value = pair.get(1).map(RedisString::as_slice);
+                return matches!(value, Some(b"yes" | b"no"));
+            }
             b"timer-steps" => TIMER_STEPS,
             b"default-ttr" => DEFAULT_TTR,
             _ => return false,
@@ -41,7 +54,7 @@ pub fn are_arguments_sound(args: &[RedisString]) -> bool {
         log(
             c"warning",
             &format!(
-                "arguments are: [timer-steps {}..{}] [default-ttr {}..{} (ms)]",
+                "arguments are: [timer-steps {}..{}] [default-ttr {}..{} (ms)] [test-clock yes|no]",
                 steps.1, steps.2, ttr.1, ttr.2
             ),
         );

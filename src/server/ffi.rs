@@ -136,6 +136,20 @@ impl<'a> Ctx<'a> {
 
     /// At load. The key is the first argument; a command that asks for `getkeys-api` tells more.
     pub fn create_command(self, name: &CStr, entry: Entry, flags: &CStr) -> bool {
+        self.create_command_with_key_at(1, name, entry, flags)
+    }
+
+    pub fn create_keyless_command(self, name: &CStr, entry: Entry, flags: &CStr) -> bool {
+        self.create_command_with_key_at(0, name, entry, flags)
+    }
+
+    fn create_command_with_key_at(
+        self,
+        key: c_int,
+        name: &CStr,
+        entry: Entry,
+        flags: &CStr,
+    ) -> bool {
         // SAFETY: live context; the server copies name and flags.
         let created = unsafe {
             api!(
@@ -144,9 +158,9 @@ impl<'a> Ctx<'a> {
                 name.as_ptr(),
                 Some(entry),
                 flags.as_ptr(),
-                1,
-                1,
-                1
+                key,
+                key,
+                key
             )
         };
         created == OK

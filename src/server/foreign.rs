@@ -37,7 +37,7 @@ pub fn park(ctx: Ctx<'_>, db: c_int, name: &OwnString) {
     deadlines::park(db, name.bytes(), ctx.slot_of(name.raw()));
     let mut asking = ASKING.get();
     if asking.at == u64::MAX {
-        asking.at = clock::now().ms() + PAUSE_MS;
+        asking.at = clock::real().ms() + PAUSE_MS;
         ASKING.set(asking);
     }
 }
@@ -66,7 +66,7 @@ pub fn slots_have_come() {
 /// many steps, and returns how many are left.
 pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let mut asking = ASKING.get();
-    let now_ms = clock::now().ms();
+    let now_ms = clock::real().ms();
     if now_ms < asking.at || steps == 0 {
         return steps;
     }

@@ -1,7 +1,7 @@
 //! INFO dq: figures over all queues, for those who watch the server.
 
 use super::ffi::{api, guarded, Ctx};
-use super::{graveyard, propagate, sums, timer, waiters};
+use super::{clock, graveyard, propagate, sums, timer, waiters};
 use redis_module::raw;
 use std::ffi::{c_int, CStr, CString};
 
@@ -59,6 +59,11 @@ fn fields() -> Vec<(CString, u64)> {
     for (total, value) in totals.named() {
         fields.push((name(&format!("{}_total", total.replace('-', "_"))), value));
     }
+    fields.extend(
+        clock::is_for_tests()
+            .then_some((c"test_clock", 1))
+            .map(owned),
+    );
     fields.extend(
         [
             (c"lateness_us_count", totals.lateness.count),

@@ -20,6 +20,7 @@ mod ledger;
 pub mod listeners;
 pub mod propagate;
 mod sums;
+pub mod test_clock;
 pub mod timer;
 pub mod trimmed;
 pub mod value;

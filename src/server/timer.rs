@@ -79,7 +79,7 @@ pub fn arm(instant: u64) {
         if timer.looking.get() || instant >= timer.armed_for.get() {
             return;
         }
-        let now = clock::now();
+        let now = clock::real();
         if instant <= now.ms() {
             return look_in(timer, 0);
         }
@@ -165,7 +165,7 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
             timer.armed_for.replace(u64::MAX)
         });
         if armed_for != u64::MAX {
-            let late_us = clock::now().us().saturating_sub(armed_for * 1000);
+            let late_us = clock::real().us().saturating_sub(armed_for * 1000);
             TIMER.with(|timer| timer.late_us_max.set(timer.late_us_max.get().max(late_us)));
         }
         // SAFETY: the server passed the context to this callback.

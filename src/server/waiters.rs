@@ -67,7 +67,7 @@ struct Waiter {
     wish: Wish,
     db: c_int,
     keys: Vec<Arc<[u8]>>,
-    /// unix-ms at which the wait ends, or u64::MAX.
+    /// Real unix-ms at which the wait ends, or u64::MAX.
     until: u64,
 }
 

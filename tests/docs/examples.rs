@@ -3,7 +3,8 @@
 //! A block fenced as `redis-cli` (or `redis-cli -3`, for RESP3) is one session on an empty server:
 //! lines `dq> COMMAND ...`, each followed by the reply as redis-cli prints it. In a reply any run of 12
 //! or more digits (an instant, a token) stands for any other such run, and where it occurs in a later
-//! command of its block, for the one that came. A line `...` stands for any lines.
+//! command of its block, for the one that came. A line `...` stands for any lines. One fenced as
+//! `redis-cli test-clock` is run on a server with the clock for tests.
 
 use std::collections::HashMap;
 use std::env;
@@ -16,8 +17,10 @@ use crate::support::{locate, Server};
 
 const PROMPT: &str = "dq> ";
 const LONG_RUN: usize = 12;
+const TEST_CLOCK: &str = "test-clock";
 
 struct Session<'a> {
+    has_test_clock: bool,
     /// For redis-cli.
     options: Vec<&'a str>,
     exchanges: Vec<Exchange<'a>>,
@@ -40,8 +43,14 @@ fn sessions(text: &str) -> Vec<Session<'_>> {
                 let mut words = fence.split_whitespace();
                 inside = words.next() == Some("redis-cli");
                 if inside {
-                    let (options, exchanges) = (words.collect(), Vec::new());
-                    sessions.push(Session { options, exchanges });
+                    let mut options: Vec<_> = words.collect();
+                    let has_test_clock = options.contains(&TEST_CLOCK);
+                    options.retain(|option| *option != TEST_CLOCK);
+                    sessions.push(Session {
+                        has_test_clock,
+                        options,
+                        exchanges: Vec::new(),
+                    });
                 }
             }
             None if inside => sessions
@@ -79,6 +88,8 @@ pub struct Difference {
 
 pub struct Runner {
     server: Server,
+    /// Its time stands still.
+    test_server: Server,
     cli: PathBuf,
 }
 
@@ -86,6 +97,7 @@ impl Runner {
     pub fn start() -> Runner {
         Runner {
             server: Server::start(),
+            test_server: Server::builder().module_arguments("test-clock yes").start(),
             cli: cli(),
         }
     }
@@ -97,14 +109,18 @@ impl Runner {
     }
 
     fn run(&self, session: &Session) -> Vec<Difference> {
-        self.ask("FLUSHALL", &[]);
+        let server = match session.has_test_clock {
+            true => &self.test_server,
+            false => &self.server,
+        };
+        self.ask(server, "FLUSHALL", &[]);
         let mut real = HashMap::new();
         let mut differences = Vec::new();
         for exchange in &session.exchanges {
             let command = with_runs(exchange.command, |run| {
                 real.get(run).map_or(run, String::as_str).to_owned()
             });
-            let came = self.ask(&command, &session.options);
+            let came = self.ask(server, &command, &session.options);
             if fits(&exchange.reply, &came) {
                 learn(&exchange.reply, &came, &mut real);
             } else {
@@ -121,9 +137,9 @@ impl Runner {
 
     /// What redis-cli prints, line by line, without spaces at the end, and without the times that it adds
     /// to what takes long.
-    fn ask(&self, command: &str, options: &[&str]) -> Vec<String> {
+    fn ask(&self, server: &Server, command: &str, options: &[&str]) -> Vec<String> {
         let mut cli = Command::new(&self.cli)
-            .args(["-p", &self.server.port().to_string(), "--no-raw"])
+            .args(["-p", &server.port().to_string(), "--no-raw"])
             .args(options)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

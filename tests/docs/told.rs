@@ -5,6 +5,12 @@ use redis::Value;
 use crate::support::{skipped, Client, Server};
 use crate::{cmd, try_cmd};
 
+/// With everything that there may be.
+fn server() -> Server {
+    let builder = Server::builder();
+    builder.module_arguments("test-clock yes").start()
+}
+
 fn words(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) | Value::Set(items) => items.iter().map(word).collect(),
@@ -58,7 +64,7 @@ fn titled<'a>(section: &'a str, title: &str) -> &'a str {
 
 #[test]
 fn the_reference_has_every_command_and_no_other() {
-    let server = Server::start();
+    let server = server();
     let mut client = server.connect();
     let text = crate::text();
     let names = commands(&mut client);
@@ -87,7 +93,7 @@ fn the_reference_has_every_command_and_no_other() {
 
 #[test]
 fn acl_categories() {
-    let server = Server::start();
+    let server = server();
     let mut client = server.connect();
     let text = crate::text();
     if !server.version().at_least(7, 2) {
@@ -135,7 +141,7 @@ fn acl_categories() {
 
 #[test]
 fn every_key_of_bpop_is_seen_and_nothing_else() {
-    let server = Server::start();
+    let server = server();
     let mut client = server.connect();
     for (arguments, keys) in [
         ("a 0", "a"),
@@ -160,7 +166,7 @@ fn every_key_of_bpop_is_seen_and_nothing_else() {
 
 #[test]
 fn acl_key_permissions() {
-    let server = Server::start();
+    let server = server();
     let mut client = server.connect();
     for (user, pattern) in [("all", "~a*"), ("write", "%W~a*"), ("read", "%R~a*")] {
         cmd!(client, "ACL", "SETUSER", user, "on", "nopass", "+@all", pattern);
@@ -203,7 +209,7 @@ fn acl_key_permissions() {
 
 #[test]
 fn wrong_numbers_of_arguments() {
-    let server = Server::start();
+    let server = server();
     let mut client = server.connect();
     let text = |name: &str| format!("ERR wrong number of arguments for '{name}' command");
     for name in commands(&mut client) {
@@ -228,7 +234,7 @@ fn wrong_numbers_of_arguments() {
 
 #[test]
 fn fields_of_info() {
-    let server = Server::start();
+    let server = server();
     let text = crate::text();
     let section = &text[text.find("\n## INFO dq\n").expect("a section")..];
     let section = section[4..].split("\n## ").next().unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::support::Server;
 const WRONGTYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Every command, as it may be written.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "DQ.ADD q a x",
     "DQ.DEL q a",
     "DQ.POP q",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 19] = [
     "DQ.PEEK q READY",
     "DQ.SCAN q 0",
     "DQ.LEN q",
+    "DQ.FORECAST q FROM 5 TO 9 BUCKETS 2",
     "DQ.STATS q",
     "DQ.CFGSET q TTR 5",
     "DQ.CFGGET q",
@@ -29,7 +30,7 @@ const COMMANDS: [&str; 19] = [
 ];
 
 /// How many words each needs, and how many it takes at most (0: any number).
-const ARITY: [(&str, usize, usize); 19] = [
+const ARITY: [(&str, usize, usize); 20] = [
     ("DQ.ADD", 4, 0),
     ("DQ.DEL", 3, 0),
     ("DQ.POP", 2, 0),
@@ -43,6 +44,7 @@ const ARITY: [(&str, usize, usize); 19] = [
     ("DQ.PEEK", 3, 0),
     ("DQ.SCAN", 3, 0),
     ("DQ.LEN", 2, 3),
+    ("DQ.FORECAST", 8, 8),
     ("DQ.STATS", 2, 2),
     ("DQ.CFGSET", 2, 0),
     ("DQ.CFGGET", 2, 2),
@@ -150,6 +152,7 @@ fn empty_and_not_there_are_never_errors() {
         DQ.SCAN q 0 -> [ '0' [ ] ]
         DQ.LEN q -> 0
         DQ.LEN q DEAD -> 0
+        DQ.FORECAST q FROM 0 TO 3 BUCKETS 3 -> [ 0 0 0 ]
         DQ.RESUME q -> +OK
         DQ.PURGE q ALL -> 0
         DQ.ADD q a x XX -> nil$";
@@ -198,7 +201,7 @@ fn readonly() {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         crate::probe::show(&raw.call(&words))
     };
-    let looking = ["GET", "PEEK", "SCAN", "LEN", "STATS", "CFGGET"];
+    let looking = ["GET", "PEEK", "SCAN", "LEN", "FORECAST", "STATS", "CFGGET"];
     for line in COMMANDS {
         let looks = looking
             .iter()

@@ -20,6 +20,7 @@ mod encodings;
 mod ending;
 mod errors;
 mod events;
+mod forecast;
 mod forged;
 mod freeing;
 #[cfg(target_os = "linux")]
@@ -35,6 +36,7 @@ mod pop;
 mod reschedule_kick;
 mod resp;
 mod settings;
+mod test_clock;
 mod totals;
 mod traces;
 

@@ -46,9 +46,10 @@ fn acl_sees_every_key() {
     assert_eq!(server.blocked(), 0);
 }
 
-const READS: [&str; 6] = [
+const READS: [&str; 7] = [
     "DQ.GET q a",
     "DQ.LEN q",
+    "DQ.FORECAST q FROM 5 TO 9 BUCKETS 2",
     "DQ.STATS q",
     "DQ.PEEK q READY",
     "DQ.SCAN q 0",

@@ -186,6 +186,10 @@ impl Traffic {
                 let look = self.dice.pick(&["LEN", "STATS", "CFGGET"]);
                 format!("DQ.{look} {key}")
             }
+            38 if ms < 20 => {
+                let (from, parts) = (1 + ms, 1 + ms / 3);
+                format!("DQ.FORECAST {key} FROM {from} TO 4398046511103 BUCKETS {parts}")
+            }
             38 => format!("DQ.SCAN {key} 0"),
             39 => format!("DQ.GET {key} {id}"),
             40 => format!("RENAME {key} {}", self.dice.pick(&KEYS)),

@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use dq::queue::clock::Now;
 use dq::queue::effect::{decode, Effects};
 use dq::queue::job::{JobView, State};
-use dq::queue::look::Peek;
+use dq::queue::look::{Forecast, Peek};
 use dq::queue::stats::Totals;
 use dq::queue::Queue;
 use std::fmt::Debug;
@@ -61,6 +61,7 @@ impl Comparison<'_> {
             self.state(state)?;
         }
         self.peek(rng)?;
+        self.forecast(rng)?;
         self.totals()?;
         self.settings()?;
         self.next(rng)?;
@@ -164,6 +165,25 @@ impl Comparison<'_> {
             shown,
             expected.map(|job| job.id.clone()).collect(),
         )
+    }
+
+    /// Against counting by hand, part by part.
+    fn forecast(&self, rng: &mut Rng) -> Result<(), String> {
+        let from = match rng.below(4) {
+            0 => 0,
+            _ => self.now.ms().saturating_sub(rng.below(20)).min(LAST - 1),
+        };
+        let longest = if rng.one_in(4) { LAST - from } else { 60 };
+        let to = (from + rng.within(1, longest)).min(LAST);
+        let forecast = Forecast {
+            from,
+            to,
+            buckets: rng.within(1, 9),
+        };
+        let mut shown = Vec::new();
+        self.queue.forecast(&forecast, |count| shown.push(count));
+        let expected = self.model.forecast(from, to, forecast.buckets);
+        equal(&format!("FORECAST {forecast:?}"), shown, expected)
     }
 
     fn totals(&self) -> Result<(), String> {

@@ -28,6 +28,7 @@ faults! {
     DedupeShortens,
     DelayRoundedDown,
     EarlyByOneMs,
+    ForecastIncludesTo,
     ExpiryUncounted,
     FatalOnlyFails,
     KickTakesYoungest,

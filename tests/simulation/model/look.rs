@@ -61,6 +61,22 @@ impl Model {
         self.jobs.iter().filter(delayed).map(|job| job.due).min()
     }
 
+    /// "counts of delayed and ready jobs by due, over n equal parts of FROM (inclusive) to TO
+    /// (exclusive): part i begins at FROM + floor(i x (TO - FROM) / n)"
+    pub fn forecast(&self, from: u64, to: u64, parts: u64) -> Vec<usize> {
+        let begin = |part: u64| from + part * (to - from) / parts;
+        let includes_to = self.has(Fault::ForecastIncludesTo);
+        let is_in = |part: u64, due: u64| {
+            let is_last = includes_to && part + 1 == parts && due == to;
+            is_last || (begin(part)..begin(part + 1)).contains(&due)
+        };
+        let count = |part: u64| {
+            let waits = |job: &&Job| job.phase == Phase::Waiting && is_in(part, job.due);
+            self.jobs.iter().filter(waits).count()
+        };
+        (0..parts).map(count).collect()
+    }
+
     pub fn oldest_ready(&self, now_us: u64) -> Option<u64> {
         let ready = |job: &&Job| job.state(now_us) == State::Ready;
         let least = self.jobs.iter().filter(ready).map(|job| job.due).min()?;

@@ -1,0 +1,41 @@
+//! DQ.FORECAST key FROM unix-ms TO unix-ms BUCKETS n
+
+use super::look;
+use super::parse::{exactly, millis, out_of_range, positive, Options};
+use crate::queue::look::Forecast;
+use crate::server::ffi::{Args, Ctx, Refusal};
+
+/// One reply stays short.
+const BUCKETS_MAX: u64 = 10_000;
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    // As many as there are when each option is given once.
+    exactly(args, 8)?;
+    let mut forecast = Forecast {
+        from: 0,
+        to: 0,
+        buckets: 0,
+    };
+    let mut options = Options::new(args, 2, &["FROM", "TO", "BUCKETS"]);
+    while let Some(word) = options.word()? {
+        match word {
+            "FROM" => forecast.from = millis(options.value()?)?,
+            "TO" => forecast.to = millis(options.value()?)?,
+            _ => forecast.buckets = positive(options.value()?)?,
+        }
+    }
+    if forecast.buckets > BUCKETS_MAX {
+        return Err(out_of_range());
+    }
+    if forecast.to <= forecast.from {
+        return Err(Refusal("ERR TO must be after FROM".into()));
+    }
+    look(ctx, args, |queue, _| {
+        ctx.reply_array(forecast.buckets as usize);
+        let show = |count: usize| ctx.reply_integer(count as i64);
+        match queue {
+            Some(queue) => queue.forecast(&forecast, show),
+            None => (0..forecast.buckets).for_each(|_| show(0)),
+        }
+    })
+}
