@@ -45,7 +45,7 @@ use ahash::RandomState;
 use clock::Now;
 use effect::{Effect, Effects, FOREVER};
 use ghosts::Ghosts;
-use job::{Handle, Place};
+use job::{Handle, Place, INSTANT_MAX};
 use memory::Memory;
 use rate::RateWindow;
 use remains::Remains;
@@ -254,10 +254,12 @@ impl Queue {
     /// a TTL, of a pause, of a dedupe or a rate window.
     pub fn next_instant(&self, now: Now) -> Option<u64> {
         let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
-        let rate = self.rate.as_ref().map(|window| window.opens_ms(now));
+        let closed = self.rate.as_ref().filter(|window| !window.is_open(now));
+        let rate = closed.map(|window| window.opens_ms(now));
         let instants = [self.next_event(), self.next_due(now), pause, rate];
-        let to_come = instants.into_iter().flatten().filter(|&at| at > now.ms());
-        to_come.min()
+        let to_come = now.ms() + 1..=INSTANT_MAX;
+        let instants = instants.into_iter().flatten();
+        instants.filter(|at| to_come.contains(at)).min()
     }
 
     /// Whether a due came after `since_ms` and has come by now.

@@ -31,6 +31,7 @@ thread_local! {
 /// At load, after a load, and when the role has changed.
 pub fn role_is(master: bool) {
     IS_MASTER.set(master);
+    test_clock::go_on();
     rearm();
 }
 
@@ -138,7 +139,10 @@ pub fn rearm() {
 
 /// The next instant at which something is due in a queue.
 fn next_instant() -> Option<u64> {
-    [deadlines::next(), sums::next()].into_iter().flatten().min()
+    [deadlines::next(), sums::next()]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 /// The same as the timer must be set to it. A test clock does not come there by itself.

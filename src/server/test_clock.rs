@@ -98,9 +98,11 @@ pub fn request(ctx: Ctx<'_>, by: Move) {
     timer::arm(0);
 }
 
-/// Whether the timer has to fire again for somebody's sake.
-pub fn is_under_way() -> bool {
-    WORK.with_borrow(|work| !work.requests.is_empty() || !work.answers.is_empty())
+/// Has the timer fire again if anybody waits for the clock.
+pub fn go_on() {
+    if WORK.with_borrow(|work| !work.requests.is_empty() || !work.answers.is_empty()) {
+        timer::look_again_in(0);
+    }
 }
 
 /// Answers those whose requests were done before.

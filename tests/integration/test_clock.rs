@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::probe::show;
 use crate::scene::{now_ms, pair, Delivery, Lines, Scene};
-use crate::support::{wait_until, Builder, Raw, Reply, Server, PATIENCE};
+use crate::support::{locate, wait_until, Builder, Raw, Reply, Server, PATIENCE};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -58,11 +58,24 @@ impl Worker {
         delivery
     }
 
-    /// Waits again, on the same connection: so the server has seen it when it answers what follows.
-    fn waits_again(&mut self, server: &Server) {
+    /// Waits again; the server has seen it.
+    #[track_caller]
+    fn waits_again(&mut self, client: &mut Raw) {
         self.client.begin("DQ.BPOP q 0");
-        server.wait_for_blocked(1);
+        wait_until("it waits", PATIENCE, || waiting(client) == "1");
     }
+}
+
+fn waiting(client: &mut Raw) -> String {
+    stat(client, "q", "waiting-clients")
+}
+
+/// A field of DQ.STATS.
+#[track_caller]
+fn stat(client: &mut Raw, key: &str, name: &str) -> String {
+    let stats = client.words(&format!("DQ.STATS {key}"));
+    let at = stats.iter().position(|word| word == name);
+    stats[at.expect("the field") + 1].clone()
 }
 
 /// A reminder in thirty days: a pause, a lease that ends, five retries on its ladder, the first of them held
@@ -86,7 +99,7 @@ fn thirty_days() -> Duration {
     let resumed = advance(&mut client, 1);
     let first = worker.gets("reminder", 1);
     assert_eq!(first.deadline as i64, resumed + 30_000);
-    worker.waits_again(&server);
+    worker.waits_again(&mut client);
     // The lease ends on the way, at its instant.
     let now = advance(&mut client, 33_000);
     let second = worker.gets("reminder", 2);
@@ -101,9 +114,9 @@ fn thirty_days() -> Duration {
         (7, 600_000),
     ] {
         client.says("DQ.NACK q reminder", "'delayed'");
-        worker.waits_again(&server);
+        worker.waits_again(&mut client);
         advance(&mut client, wait - 1);
-        assert_eq!(server.blocked(), 1, "not before");
+        assert_eq!(waiting(&mut client), "1", "not before");
         let now = advance(&mut client, 1);
         let delivery = worker.gets("reminder", attempt);
         assert_eq!(delivery.deadline as i64, now + 30_000);
@@ -159,15 +172,8 @@ fn every_stop_is_made_in_its_order() {
         assert!(token > tokens, "tokens grow with the clock");
         tokens = token;
     }
-    let stats = client.words("DQ.STATS r");
-    let field = |name: &str| {
-        let at = stats.iter().position(|word| word == name);
-        stats[at.expect("the field") + 1].clone()
-    };
-    assert_eq!(
-        [field("lateness-max"), field("timed-out")],
-        ["5000000".to_owned(), "3".to_owned()]
-    );
+    let figures = ["lateness-max", "timed-out"].map(|name| stat(&mut client, "r", name));
+    assert_eq!(figures, ["5000000", "3"]);
 }
 
 #[test]
@@ -324,6 +330,41 @@ fn nothing_of_it_is_there_without_the_argument() {
             .err()
             .unwrap_or_else(|| panic!("started with {arguments}"));
         assert!(log.contains("arguments are: "), "{log}");
+    }
+}
+
+#[test]
+fn it_comes_with_the_load() {
+    let module = locate::module_path();
+    let load = |line: &str| {
+        let server = Server::plain().start();
+        let reply = server
+            .raw()
+            .ask(&line.replace("MODULE", &module.display().to_string()));
+        (server, reply)
+    };
+    for line in [
+        "module load MODULE test-clock yes",
+        "module loadex MODULE CONFIG dq.default-ttr 5000 ARGS test-clock yes",
+    ] {
+        let (server, reply) = load(line);
+        assert_eq!(reply, "+OK", "{line}");
+        let mut client = server.raw();
+        advance(&mut client, DAY);
+    }
+    for line in [
+        "module loadex MODULE CONFIG dq.test-clock yes",
+        "module loadex MODULE ARGS test-clock maybe",
+    ] {
+        let (server, reply) = load(line);
+        assert!(
+            reply.starts_with("-ERR Error loading the extension"),
+            "{line} -> {reply}"
+        );
+        assert!(server
+            .raw()
+            .ask("DQ.CLOCK GET")
+            .starts_with("-ERR unknown command"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a client sees of the model.
 
-use super::{Fault, Job, Model, Pause, Phase};
+use super::{Fault, Job, Model, Pause, Phase, LAST};
 use dq::queue::job::State;
 
 impl Job {
@@ -87,6 +87,36 @@ impl Model {
     pub fn next_event(&self) -> Option<u64> {
         let job = self.first_event().map(|(at, _, _)| at);
         job.into_iter().chain(self.memory.values().copied()).min()
+    }
+
+    /// When time alone does something next, after now.
+    pub fn next_instant(&self, now_us: u64) -> Option<u64> {
+        let pause = match self.pause {
+            Pause::Until(until) => Some(until),
+            Pause::Off | Pause::Forever => None,
+        };
+        let instants = [self.next_event(), self.next_due(now_us), pause];
+        let instants = instants
+            .into_iter()
+            .flatten()
+            .chain(self.rate_opens(now_us));
+        let to_come = now_us / 1000 + 1..=LAST;
+        instants.filter(|at| to_come.contains(at)).min()
+    }
+
+    /// The first millisecond in which RATE allows what it does not allow now.
+    fn rate_opens(&self, now_us: u64) -> Option<u64> {
+        let window_us = self.settings.rate?.window_ms.saturating_mul(1000);
+        if self.rate_allows(now_us) {
+            return None;
+        }
+        let ends = self
+            .deliveries
+            .iter()
+            .map(|at| at.saturating_add(window_us));
+        let ends = ends.map(|us| us.div_ceil(1000));
+        ends.filter(|ms| self.rate_allows(ms.saturating_mul(1000)))
+            .min()
     }
 
     pub fn is_paused(&self, now_us: u64) -> bool {
