@@ -273,23 +273,6 @@ pub fn sums() -> (usize, Figures) {
     })
 }
 
-/// Up to `count` names behind the given one, over all databases in turn.
-pub fn names_after(after: Option<&(c_int, Name)>, count: usize) -> Vec<(c_int, Name)> {
-    DEADLINES.with_borrow(|d| {
-        let first_db = after.map_or(c_int::MIN, |&(db, _)| db);
-        let databases = d.databases.range(first_db..);
-        let names = databases.flat_map(|(&db, database)| {
-            let behind = match after {
-                Some((of, name)) if *of == db => Bound::Excluded(Arc::clone(name)),
-                _ => Bound::Unbounded,
-            };
-            let names = database.by_name.range((behind, Bound::Unbounded));
-            names.map(move |(name, _)| (db, Arc::clone(name)))
-        });
-        names.take(count).collect()
-    })
-}
-
 /// The key that has waited longest for attention. It stands at [`IDLE`] from now on.
 pub fn take_due(now_ms: u64) -> Option<(c_int, Arc<[u8]>)> {
     DEADLINES.with_borrow_mut(|d| d.take_due(now_ms))
