@@ -107,7 +107,8 @@ def test_one_heartbeat_and_one_return_for_each_queue():
 @pytest.mark.parametrize(
     "error, words",
     [
-        (ResponseError("unknown command 'DQ.BPOP', with args beginning with: "), "loadmodule"),
+        (ResponseError("ERR syntax error"), "older"),
+        (ResponseError("ERR unknown command 'DQ.BPOP', with args beginning with: "), "loadmodule"),
         (AuthenticationError("invalid username-password pair"), "password"),
         (NoPermissionError("this user has no permissions"), "ACL"),
         (ResponseError("WRONGTYPE Operation against a key"), "another type"),

@@ -58,6 +58,7 @@ def acks_whoever_has_it(world):
             return Instead([*command[:2], command[3]])
         return None
 
+    no_heartbeats(world)
     world.prepare(lambda proxy: proxy.rules.append(rule))
 
 

@@ -68,9 +68,15 @@ class BaseLink:
         return found
 
     def settle(self, delivery: Delivery, decide: Callable[..., Outcome], *rest: Any) -> None:
-        """Who takes a delivery out of ``_held`` decides how it ends: its handler, a heartbeat or the stop."""
+        """Who takes a delivery out of ``_held`` decides how it ends: its handler, a heartbeat or the stop.
+
+        To be followed by ``told_soon``, unless a fetch follows at once.
+        """
         if self._held.pop(delivery, self) is not self:
             self._outcomes.append(decide(delivery, *rest))
+
+    def told_soon(self) -> None:
+        if self._outcomes:
             self._ring()
 
     def _beats(self) -> list[tuple[_core.Command, list[Delivery]]]:
@@ -191,11 +197,13 @@ class BaseWorker(Generic[Q]):
         for delivery in found:
             if self.draining:
                 delivery.owner.settle(delivery, _core.returned)
+                delivery.owner.told_soon()
                 continue
             delivery.handler = self._handlers.choose(delivery.job)
             if delivery.handler is None:
                 self.log.warning("no handler for kind %r: gave back job %r", delivery.job.kind, delivery.job.id)
                 delivery.owner.settle(delivery, _core.unknown)
+                delivery.owner.told_soon()
             else:
                 self._backlog.append(delivery)
                 self._in_hand += 1
@@ -214,6 +222,7 @@ class BaseWorker(Generic[Q]):
     def _return_backlog(self) -> None:
         for delivery in self._backlog:
             delivery.owner.settle(delivery, _core.returned)
+            delivery.owner.told_soon()
         self._in_hand -= len(self._backlog)
         self._backlog.clear()
 

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any, Callable, Optional, Union
 
+import hiredis
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
@@ -51,6 +52,20 @@ LONGEST_TROUBLE_S = 5.0
 REASON_BYTES = 1024
 TELLING_S = 1.0
 """From the end of drain on: half of it for handlers that were told, half for the server."""
+
+
+NOT_YET: Any = object()
+READ_BYTES = 1 << 16
+
+
+def pack(commands: Iterable[Command]) -> bytes:
+    """Of bytes, texts and numbers only, which redis-py need not look at again."""
+    return b"".join(map(hiredis.pack_command, commands))
+
+
+def reader() -> hiredis.Reader:
+    """Its replies are bytes, numbers and lists; an error of the server is a ResponseError."""
+    return hiredis.Reader(replyError=ResponseError, notEnoughData=NOT_YET)
 
 
 class Delivery:
@@ -299,6 +314,7 @@ def trouble_s(times: int) -> float:
 def fatal(error: BaseException) -> Optional[ConfigurationError]:
     """What cannot become right by waiting, in words that say what to do; None for all else."""
     text = str(error)
+    text = text[4:] if text.startswith("ERR ") else text
     if isinstance(error, ConfigurationError):
         return error
     if isinstance(error, NoPermissionError) or text.startswith("NOPERM"):

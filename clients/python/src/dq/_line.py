@@ -7,12 +7,12 @@ import socket
 from collections.abc import Iterable
 from typing import Any, Optional
 
+import hiredis
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import ResponseError
 from redis.retry import Retry
 
-from ._core import Command
+from ._core import NOT_YET, READ_BYTES, Command, pack, reader
 from .queue import Client
 
 
@@ -27,19 +27,25 @@ class Line:
         self._key = key
         self._timeout_s = timeout_s
         self._connection: Any = None
+        self._socket: Any = None
+        self._reader: Any = None
         self._is_cut = False
         self.client_id: Optional[int] = None
 
     def send(self, commands: Iterable[Command]) -> None:
-        connection = self._connection or self._connect()
-        connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+        (self._socket or self._connect()).sendall(pack(commands))
 
     def read(self) -> Any:
         """The next answer; an error that the server answers is returned."""
-        try:
-            return self._connection.read_response()
-        except ResponseError as error:
-            return error
+        reply = self._reader.gets()
+        while reply is NOT_YET or isinstance(reply, hiredis.PushNotification):
+            if reply is NOT_YET:
+                some = self._socket.recv(READ_BYTES)
+                if not some:
+                    raise ConnectionError("the server closed the connection")
+                self._reader.feed(some)
+            reply = self._reader.gets()
+        return reply
 
     def ask(self, commands: list[Command]) -> list[Any]:
         self.send(commands)
@@ -48,14 +54,16 @@ class Line:
     def _connect(self) -> Any:
         pool = self._pool()
         connection = pool.connection_class(**{**pool.connection_kwargs, **self._overrides()})
-        connection.connect()
+        connection.connect()  # with TLS, AUTH, SELECT, Sentinel; from then on we read and write
         self._connection = connection
+        self._reader = reader()
+        self._socket = connection._sock
         if self._is_cut:  # in the meantime
             self.cut()
         # Without the permission for it, a waiting connection is closed to withdraw it.
         (reply,) = self.ask([(b"CLIENT", b"ID")])
         self.client_id = reply if isinstance(reply, int) else None
-        return connection
+        return self._socket
 
     def _overrides(self) -> dict[str, Any]:
         return {
@@ -75,7 +83,7 @@ class Line:
         return self._client.connection_pool
 
     def close(self) -> None:
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._socket = self._connection, None, None
         self.client_id = None
         if connection is not None:
             connection.disconnect()
@@ -83,7 +91,7 @@ class Line:
     def cut(self) -> None:
         """For good: whoever reads from it is woken by an error."""
         self._is_cut = True
-        sock: Optional[socket.socket] = getattr(self._connection, "_sock", None)
+        sock = self._socket
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)

@@ -323,15 +323,23 @@ class Worker(BaseWorker[Queue]):
                     batch = self._take()
                     self._running += len(batch)
                     self._wake_another()
+                    self._tell_soon()
                     return batch
                 if lone and not self._leading:
                     self._lead()
                     continue
+                self._tell_soon()
                 self._idle += 1
                 self._ready.wait()
                 self._idle -= 1
                 self._waking = False
+            self._tell_soon()
             return None
+
+    def _tell_soon(self) -> None:
+        """Of what has ended: no fetch of this thread takes it along."""
+        for link in self._links:
+            link.told_soon()
 
     def _wake_another(self) -> None:
         """One at a time: who is woken wakes the next, where there is more to do."""

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Optional
 
+import hiredis
 import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ResponseError
 
-from .._core import Command
+from .._core import NOT_YET, READ_BYTES, Command, pack, reader
 from .queue import Client
 
 
@@ -23,18 +23,25 @@ class Line:
         self._key = key
         self._connect_s = connect_s
         self._connection: Any = None
+        self._reader: Any = None
         self.client_id: Optional[int] = None
 
     async def send(self, commands: Iterable[Command]) -> None:
         connection = self._connection or await asyncio.wait_for(self._connect(), self._connect_s)
-        await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+        connection._writer.write(pack(commands))
+        await connection._writer.drain()
 
     async def read(self) -> Any:
         """The next answer; an error that the server answers is returned."""
-        try:
-            return await self._connection.read_response()
-        except ResponseError as error:
-            return error
+        reply = self._reader.gets()
+        while reply is NOT_YET or isinstance(reply, hiredis.PushNotification):
+            if reply is NOT_YET:
+                some = await self._connection._reader.read(READ_BYTES)
+                if not some:
+                    raise ConnectionError("the server closed the connection")
+                self._reader.feed(some)
+            reply = self._reader.gets()
+        return reply
 
     async def ask(self, commands: list[Command]) -> list[Any]:
         await self.send(commands)
@@ -50,8 +57,9 @@ class Line:
             "decode_responses": False,
         }
         connection = made(**{**settings, **overrides})
-        await connection.connect()
+        await connection.connect()  # with TLS, AUTH, SELECT, Sentinel; from then on we read and write
         self._connection = connection
+        self._reader = reader()
         # Without the permission for it, a waiting connection is closed to withdraw it.
         (reply,) = await self.ask([(b"CLIENT", b"ID")])
         self.client_id = reply if isinstance(reply, int) else None

@@ -348,6 +348,7 @@ class Worker(BaseWorker[Queue]):
             os._exit(1 if error else 0)
         for delivery in batch:
             self._handled(delivery, delivery.error or error)
+            delivery.owner.told_soon()
 
     def _cancel(self, task: asyncio.Task[None], batch: list[Delivery], why: str) -> None:
         for delivery in batch:
