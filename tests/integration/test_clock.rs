@@ -352,20 +352,14 @@ fn it_comes_with_the_load() {
         let mut client = server.raw();
         advance(&mut client, DAY);
     }
-    for line in [
-        "module loadex MODULE CONFIG dq.test-clock yes",
-        "module loadex MODULE ARGS test-clock maybe",
-    ] {
-        let (server, reply) = load(line);
-        assert!(
-            reply.starts_with("-ERR Error loading the extension"),
-            "{line} -> {reply}"
-        );
-        assert!(server
-            .raw()
-            .ask("DQ.CLOCK GET")
-            .starts_with("-ERR unknown command"));
-    }
+    // As a setting it would be unknown: several servers crash at any unknown one here.
+    let (server, reply) = load("module loadex MODULE ARGS test-clock maybe");
+    assert!(
+        reply.starts_with("-ERR Error loading the extension"),
+        "{reply}"
+    );
+    let reply = server.raw().ask("DQ.CLOCK GET");
+    assert!(reply.starts_with("-ERR unknown command"), "{reply}");
 }
 
 #[test]
