@@ -1,4 +1,4 @@
-//! DQ.ADD key id|* payload [NX | XX | REPLACE] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
+//! DQ.ADD key id|* payload [NX | XX | REPLACE | NEXT] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
 //! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms]
 
 use super::parse::{at_least, natural_u32, positive_millis, priority, Options};
@@ -9,10 +9,10 @@ use crate::server::config;
 use crate::server::ffi::{Args, Ctx, Refusal};
 use crate::server::keyspace::OpenKey;
 
-const CONDITIONS: [&str; 3] = ["NX", "XX", "REPLACE"];
+const CONDITIONS: [&str; 4] = ["NX", "XX", "REPLACE", "NEXT"];
 const INSTANTS: [&str; 2] = ["DELAY", "AT"];
-const WORDS: [&str; 10] = [
-    "DELAY", "AT", "NX", "XX", "REPLACE", "PRIORITY", "TTR", "ATTEMPTS", "BACKOFF", "TTL",
+const WORDS: [&str; 11] = [
+    "DELAY", "AT", "NX", "XX", "REPLACE", "PRIORITY", "TTR", "ATTEMPTS", "BACKOFF", "TTL", "NEXT",
 ];
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
@@ -32,6 +32,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             "NX" => add.condition = Condition::New,
             "XX" => add.condition = Condition::Existing,
             "REPLACE" => add.condition = Condition::Replace,
+            "NEXT" => add.condition = Condition::Next,
             "PRIORITY" => add.priority = priority(options.value()?)?,
             "TTR" => add.ttr_ms = Some(positive_millis(options.value()?)?),
             "ATTEMPTS" => add.max_attempts = Some(natural_u32(options.value()?)?),

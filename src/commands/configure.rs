@@ -1,5 +1,5 @@
-//! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ...] [MAXLEN n] [DEADLEN n] [DEDUPE ms]
-//! [MAXRESERVED n] [RATE n ms], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
+//! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ...] [MAXLEN n] [MAXBYTES n] [DEADLEN n]
+//! [DEDUPE ms] [MAXRESERVED n] [RATE n ms], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
 
 use super::parse::{
     at_least, exactly, millis, natural, natural_u32, out_of_range, positive_millis, wrong_arity,
@@ -13,11 +13,12 @@ use crate::queue::Queue;
 use crate::server::config;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
-const WORDS: [&str; 8] = [
+const WORDS: [&str; 9] = [
     "TTR",
     "ATTEMPTS",
     "BACKOFF",
     "MAXLEN",
+    "MAXBYTES",
     "DEADLEN",
     "DEDUPE",
     "MAXRESERVED",
@@ -34,6 +35,7 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             "ATTEMPTS" => new.max_attempts = Some(natural_u32(options.value()?)?),
             "BACKOFF" => new.backoff_ms = Some(options.ladder()?),
             "MAXLEN" => new.max_len = Some(natural(options.value()?)?),
+            "MAXBYTES" => new.max_bytes = Some(natural(options.value()?)?),
             "DEADLEN" => new.dead_len = Some(natural(options.value()?)?),
             "DEDUPE" => new.dedupe_ms = Some(millis(options.value()?)?),
             "MAXRESERVED" => new.max_reserved = Some(natural(options.value()?)?),
@@ -74,7 +76,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
         ctx.reply_bytes(name.as_bytes());
         ctx.reply_integer(value);
     };
-    ctx.reply_map(9);
+    ctx.reply_map(10);
     let ttr_ms = settings.ttr_ms.unwrap_or(config::default_ttr_ms());
     integer("ttr", ttr_ms as i64);
     integer("attempts", settings.max_attempts.into());
@@ -84,6 +86,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
         ctx.reply_integer(ms as i64);
     }
     integer("maxlen", settings.max_len as i64);
+    integer("maxbytes", settings.max_bytes as i64);
     integer("deadlen", settings.dead_len as i64);
     integer("dedupe", settings.dedupe_ms as i64);
     integer("maxreserved", settings.max_reserved as i64);

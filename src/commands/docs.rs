@@ -78,6 +78,7 @@ pub static COMMANDS: [About; 21] = [
                     Arg::word(c"nx", c"NX"),
                     Arg::word(c"xx", c"XX"),
                     Arg::word(c"replace", c"REPLACE"),
+                    Arg::word(c"next", c"NEXT"),
                 ],
             )
             .optional(),
@@ -179,6 +180,7 @@ pub static COMMANDS: [About; 21] = [
                 ],
             )
             .optional(),
+            Arg::string(c"reason").shown(c"text").after(c"REASON").optional(),
         ],
     },
     About {
@@ -193,13 +195,18 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.reschedule",
-        summary: c"Moves delayed and ready jobs to another due.",
+        summary: c"Gives delayed and ready jobs another due, another priority, or both.",
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: c"",
         arity: -5,
         keys: Keys::First(Access::Update),
         categories: c"write fast",
-        args: &[KEY, Arg::one_of(c"due", &[DELAY, AT]), IDS],
+        args: &[
+            KEY,
+            Arg::one_of(c"due", &[DELAY, AT]).optional(),
+            PRIORITY,
+            IDS,
+        ],
     },
     About {
         name: c"dq.kick",
@@ -333,6 +340,7 @@ pub static COMMANDS: [About; 21] = [
             ATTEMPTS,
             BACKOFF,
             Arg::integer(c"maxlen").shown(c"count").after(c"MAXLEN").optional(),
+            Arg::integer(c"maxbytes").shown(c"bytes").after(c"MAXBYTES").optional(),
             Arg::integer(c"deadlen").shown(c"count").after(c"DEADLEN").optional(),
             Arg::integer(c"dedupe").shown(c"ms").after(c"DEDUPE").optional(),
             Arg::integer(c"maxreserved").shown(c"count").after(c"MAXRESERVED").optional(),

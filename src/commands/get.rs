@@ -16,6 +16,19 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     })
 }
 
+/// Nil, as no job has a rule by which it comes again.
+const OF_RECURRING: [&str; 9] = [
+    "every",
+    "cron",
+    "tz",
+    "until",
+    "times",
+    "grace",
+    "jitter",
+    "occurrence",
+    "runs",
+];
+
 fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     let integer = |name: &str, value: u64| {
         ctx.reply_bytes(name.as_bytes());
@@ -25,7 +38,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
         ctx.reply_bytes(name.as_bytes());
         value.map_or_else(|| ctx.reply_null(), |value| ctx.reply_integer(value as i64));
     };
-    ctx.reply_map(12);
+    ctx.reply_map(16 + OF_RECURRING.len());
     ctx.reply_bytes(b"id");
     ctx.reply_bytes(job.id);
     ctx.reply_bytes(b"payload");
@@ -53,4 +66,15 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     );
     ctx.reply_bytes(b"token");
     reply_token(ctx, (job.life.token != 0).then_some(job.life.token));
+    let bytes_or_null = |name: &str, value: Option<&[u8]>| {
+        ctx.reply_bytes(name.as_bytes());
+        value.map_or_else(|| ctx.reply_null(), |value| ctx.reply_bytes(value));
+    };
+    bytes_or_null("reason", job.failure.and_then(|failure| failure.reason));
+    integer_or_null("failed", job.failure.map(|failure| failure.at));
+    bytes_or_null("group", None);
+    bytes_or_null("next", job.next);
+    OF_RECURRING
+        .iter()
+        .for_each(|name| bytes_or_null(name, None));
 }

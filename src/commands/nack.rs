@@ -1,4 +1,4 @@
-//! DQ.NACK key id [TOKEN t] [DELAY ms] [PRIORITY n] [SILENT | FAIL | FATAL]
+//! DQ.NACK key id [TOKEN t] [DELAY ms] [PRIORITY n] [SILENT | FAIL | FATAL] [REASON text]
 //! DQ.NACK key IDS n id token [id token ...] [the same but for TOKEN]
 
 use super::change;
@@ -10,7 +10,9 @@ use crate::server::clock::now;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 const KINDS: [&str; 3] = ["SILENT", "FAIL", "FATAL"];
-const WORDS: [&str; 6] = ["TOKEN", "DELAY", "PRIORITY", "SILENT", "FAIL", "FATAL"];
+const WORDS: [&str; 7] = [
+    "TOKEN", "DELAY", "PRIORITY", "SILENT", "FAIL", "FATAL", "REASON",
+];
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut deliveries = Deliveries::read(args)?;
@@ -20,6 +22,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         delay_ms: None,
         priority: None,
         kind: NackKind::Fail,
+        reason: None,
     };
     let mut options = Options::new(args, deliveries.end(), &WORDS);
     while let Some(word) = options.word()? {
@@ -27,6 +30,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             "TOKEN" => deliveries.set_token(options.value()?)?,
             "DELAY" => nack.delay_ms = Some(millis(options.value()?)?),
             "PRIORITY" => nack.priority = Some(priority(options.value()?)?),
+            "REASON" => nack.reason = Some(options.value()?),
             "SILENT" => nack.kind = NackKind::Silent,
             "FATAL" => nack.kind = NackKind::Fatal,
             _ => nack.kind = NackKind::Fail,

@@ -1,33 +1,69 @@
-//! DQ.RESCHEDULE key DELAY ms | AT unix-ms id [id ...]
+//! DQ.RESCHEDULE key [DELAY ms | AT unix-ms] [PRIORITY n] id [id ...]
 
 use super::change;
-use super::parse::{at_least, millis, syntax_error};
+use super::parse::{at_least, millis, priority, syntax_error};
 use crate::queue::add::When;
+use crate::queue::reschedule::Reschedule;
 use crate::server::clock::now;
 use crate::server::ffi::{Args, Ctx, Refusal};
 use std::collections::HashSet;
 
+/// Of a job's new terms, what was given, and where its ids begin.
+#[derive(Default)]
+struct Asked {
+    when: Option<When>,
+    priority: Option<i32>,
+    first_id: usize,
+}
+
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 5)?;
-    let word = args.get(2).unwrap_or_default();
-    let ms = args.get(3).unwrap_or_default();
-    let when = if word.eq_ignore_ascii_case(b"DELAY") {
-        When::Delay(millis(ms)?)
-    } else if word.eq_ignore_ascii_case(b"AT") {
-        When::At(millis(ms)?)
-    } else {
-        return Err(syntax_error());
-    };
+    let asked = read(args)?;
     // From one reading of the clock, whether or not there is a queue to be asked.
-    let due = when.instant(now())?;
-    let moved = change(ctx, args, |queue, now, effects| {
-        let ids = (4..args.len()).filter_map(|at| args.get(at));
-        // One that is named twice moves once.
-        let (mut named, is_only) = (HashSet::new(), args.len() == 5);
+    let new = Reschedule {
+        due: asked.when.map(|when| when.instant(now())).transpose()?,
+        priority: asked.priority,
+    };
+    let found = change(ctx, args, |queue, now, effects| {
+        let ids = (asked.first_id..args.len()).filter_map(|at| args.get(at));
+        // One that is named twice counts once.
+        let (mut named, is_only) = (HashSet::new(), args.len() == asked.first_id + 1);
         ids.filter(|&id| is_only || named.insert(id))
-            .filter(|id| queue.reschedule(id, due, now, effects))
+            .filter(|id| queue.reschedule(id, new, now, effects))
             .count()
     })?;
-    ctx.reply_integer(moved.unwrap_or(0) as i64);
+    ctx.reply_integer(found.unwrap_or(0) as i64);
     Ok(())
+}
+
+/// A word is an option if a value and an id follow it and it was not given before.
+fn read(args: Args<'_>) -> Result<Asked, Refusal> {
+    let mut asked = Asked {
+        first_id: 2,
+        ..Asked::default()
+    };
+    let (mut delay, mut at) = (None, None);
+    while asked.first_id + 2 < args.len() {
+        let word = args.get(asked.first_id).unwrap_or_default();
+        let value = args.get(asked.first_id + 1).unwrap_or_default();
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        if is("DELAY") && delay.is_none() {
+            delay = Some(When::Delay(millis(value)?));
+        } else if is("AT") && at.is_none() {
+            at = Some(When::At(millis(value)?));
+        } else if is("PRIORITY") && asked.priority.is_none() {
+            asked.priority = Some(priority(value)?);
+        } else {
+            break;
+        }
+        asked.first_id += 2;
+    }
+    if delay.is_some() && at.is_some() {
+        return Err(syntax_error());
+    }
+    asked.when = delay.or(at);
+    if asked.when.is_none() && asked.priority.is_none() {
+        return Err(syntax_error());
+    }
+    Ok(asked)
 }

@@ -28,7 +28,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now, waiting: usize) {
         Some(value) => ctx.reply_integer(value as i64),
         None => ctx.reply_null(),
     };
-    ctx.reply_map(8 + totals.named().len() + 4);
+    ctx.reply_map(9 + totals.named().len() + 4);
     integer("delayed", summary.delayed as i64);
     integer("ready", summary.ready as i64);
     integer("reserved", summary.reserved as i64);
@@ -39,6 +39,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now, waiting: usize) {
     or_null(summary.oldest_ready_ms);
     integer("waiting-clients", waiting as i64);
     integer("paused", queue.paused(now));
+    integer("bytes", queue.bytes() as i64);
     for (name, total) in totals.named() {
         integer(name, total as i64);
     }

@@ -22,6 +22,8 @@ pub enum Condition {
     Existing,
     /// In any case.
     Replace,
+    /// As New; but behind a reserved job of that id, to take its place.
+    Next,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +97,22 @@ impl Queue {
         let way = self.prefetch_added(id, Standing { priority, due });
         if self.settings.max_len != 0 {
             self.settle(now, SETTLE_BUDGET, out);
-            self.settle_for_room(now, out);
+            let is_full = |it: &Self| it.live_len() as u64 >= it.settings.max_len;
+            self.settle_for_room(is_full, now, out);
+        }
+        if self.settings.max_bytes != 0 {
+            self.settle(now, SETTLE_BUDGET, out);
+            let len = (add.id.map_or(0, <[u8]>::len) + add.payload.len()) as u64;
+            let is_full = |it: &Self| it.bytes() + len > it.settings.max_bytes;
+            self.settle_for_room(is_full, now, out);
         }
         let old = id.and_then(|id| self.find_settled(id, now, out));
         way.iter().for_each(|way| self.schedule.fetch(way));
         let place = old.map(|handle| self.jobs.job(handle).place());
+        let follows = add.condition == Condition::Next && place == Some(Place::Reserved);
         let refused = match add.condition {
-            Condition::New => {
+            Condition::Next if follows => false,
+            Condition::New | Condition::Next => {
                 place.is_some_and(|place| place != Place::Dead)
                     || add.id.is_some_and(|id| self.remembers(id, now))
             }
@@ -116,15 +127,28 @@ impl Queue {
         if grows && limit != 0 && self.live_len() as u64 >= limit {
             return Err(QueueError::Full);
         }
-        if old.is_none() && !self.jobs.has_room() {
+        if (old.is_none() || follows) && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
+        let mut drawn = *mint;
         let name = match add.id {
             Some(id) => Cow::Borrowed(id),
-            None => Cow::Owned(self.fresh_id(now, mint, out)),
+            None => Cow::Owned(self.fresh_id(now, &mut drawn)),
         };
+        if self.settings.max_bytes != 0 {
+            let len = (name.len() + add.payload.len()) as u64;
+            self.check_bytes(len, old, follows)?;
+        }
+        if add.id.is_none() {
+            *mint = drawn;
+            let (ms, seq) = mint.id();
+            out.push(&Effect::Minted { ms, seq, token: 0 });
+        }
         let id = id.unwrap_or_else(|| self.jobs.hashed(&name));
-        self.commit_added(id, add, (due, expires), old, way.as_ref(), out);
+        match old.filter(|_| follows) {
+            Some(before) => self.commit_next(before, id, add, (due, expires), out),
+            None => self.commit_added(id, add, (due, expires), old, way.as_ref(), out),
+        }
         Ok(Some(name))
     }
 
@@ -132,16 +156,45 @@ impl Queue {
         self.memory.until(id).is_some_and(|until| until > now.ms())
     }
 
+    /// Whether so many bytes more are within MAXBYTES, without those that are replaced.
+    fn check_bytes(&self, len: u64, old: Option<Handle>, follows: bool) -> Result<(), QueueError> {
+        let replaced = if follows {
+            old.and_then(|old| self.jobs.successor(old))
+        } else {
+            old
+        };
+        let freed = replaced.map_or(0, |handle| self.jobs.content_of(handle));
+        if len > freed && self.bytes() - freed + len > self.settings.max_bytes {
+            return Err(QueueError::FullOfBytes);
+        }
+        Ok(())
+    }
+
     /// An id that the queue neither holds nor remembers.
-    fn fresh_id(&self, now: Now, mint: &mut Mint, out: &mut Effects) -> Vec<u8> {
+    fn fresh_id(&self, now: Now, mint: &mut Mint) -> Vec<u8> {
         loop {
             let id = mint.next_id(now);
             if self.find(self.jobs.hashed(&id)).is_none() && self.memory.until(&id).is_none() {
-                let (ms, seq) = mint.id();
-                out.push(&Effect::Minted { ms, seq, token: 0 });
                 return id;
             }
         }
+    }
+
+    fn commit_next(
+        &mut self,
+        before: Handle,
+        id: Id<'_>,
+        add: &Add<'_>,
+        instants: (u64, u64),
+        out: &mut Effects,
+    ) {
+        let settings = Arc::clone(&self.settings);
+        let terms = add.terms(&settings, &settings.backoff_ms);
+        let job = NewJob {
+            place: Place::Successor,
+            ..NewJob::scheduled(id.bytes, add.payload, instants, &terms)
+        };
+        self.commit_followed(before, job, out);
     }
 
     fn commit_added(
@@ -166,10 +219,12 @@ impl Queue {
             terms: terms.borrowed(),
         });
         let job = NewJob::scheduled(id.bytes, add.payload, (due, expires), &terms);
+        let successor = old.and_then(|old| self.jobs.successor(old));
+        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
         self.put(old, job, id, way);
         for totals in [&mut *self.totals, &mut out.totals] {
             totals.added += 1;
-            totals.deleted += u64::from(old.is_some());
+            totals.deleted += replaced;
         }
         out.raise(Event::Add);
     }

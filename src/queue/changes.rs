@@ -7,13 +7,16 @@ use super::clock::Now;
 use super::effect::{Change, Death, Effect, Effects, FOREVER};
 use super::error::QueueError;
 use super::ghosts::BURIED_WITH_EACH;
-use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
+use super::job::{
+    Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
+};
 use super::rate::RateWindow;
 use super::rows;
 use super::schedule::Standing;
 use super::settings::{check_terms, Settings};
 use super::skiplist::Way;
 use super::store::{Course, Id, NewJob};
+use super::successor::check_successors;
 use super::Queue;
 use std::sync::Arc;
 
@@ -35,10 +38,21 @@ fn check_id(id: &[u8]) -> Result<(), QueueError> {
     Ok(())
 }
 
-const CONTRADICTION: &str = "a stored job that contradicts itself or another";
+fn check_failure(failure: Failure<'_>) -> Result<(), QueueError> {
+    check_instant(failure.at)?;
+    if failure
+        .reason
+        .is_some_and(|reason| reason.len() > REASON_MAX)
+    {
+        return Err(malformed("a reason longer than any that is kept"));
+    }
+    Ok(())
+}
+
+pub(super) const CONTRADICTION: &str = "a stored job that contradicts itself or another";
 
 /// Whether a job as it stands may stand so, but for its terms and for other jobs.
-fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
+pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
     let life = &job.life;
     check_id(job.id)?;
     for instant in [job.due, life.expires, life.at, life.lease_ms] {
@@ -47,10 +61,18 @@ fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
     if job.seq > SEQ_MAX || life.death > SEQ_MAX || life.token > TOKEN_MAX {
         return Err(malformed("a number that leaves no room to count on"));
     }
+    job.failure.map_or(Ok(()), check_failure)?;
     let fits = match job.place {
         Place::Scheduled => life.at == 0 && life.death == 0,
         Place::Reserved => life.token != 0 && life.death == 0,
         Place::Dead => true,
+        Place::Successor => {
+            let fresh = Life {
+                expires: life.expires,
+                ..Life::default()
+            };
+            *life == fresh && job.failure.is_none()
+        }
     };
     if !fits {
         return Err(malformed(CONTRADICTION));
@@ -60,8 +82,8 @@ fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
 
 /// Where a job is, and on which lists by which keys.
 #[derive(Clone, Copy)]
-struct Position {
-    course: Course,
+pub(super) struct Position {
+    pub(super) course: Course,
     priority: i32,
 }
 
@@ -124,7 +146,8 @@ impl Position {
                 };
                 (*job_due, *place) = (due, Place::Scheduled);
             }
-            Change::Removed { .. } => {}
+            Change::Prioritized { priority } => self.priority = priority,
+            Change::Removed { .. } | Change::Succeeded { .. } | Change::SuccessorExpired => {}
         }
         self
     }
@@ -159,16 +182,44 @@ impl Queue {
                 ref terms,
             } => self.apply_added(id, payload, due, expires, terms)?,
             Effect::Job { id, change } => {
-                let handle = self.find(self.jobs.hashed(id));
-                let handle = handle.ok_or(malformed("an effect on a job that is not there"))?;
+                let handle = self.expect(id)?;
                 self.check_change(handle, change)?;
                 self.change(handle, change);
             }
+            Effect::Failed {
+                id,
+                change,
+                failure,
+            } => {
+                let handle = self.expect(id)?;
+                self.check_change(handle, change)?;
+                check_failure(failure)?;
+                if !matches!(change, Change::Nacked { .. } | Change::Died { .. }) {
+                    return Err(malformed("a failure by what is none"));
+                }
+                self.change(handle, change);
+                self.jobs.set_failure(handle, failure);
+            }
+            Effect::Followed {
+                id,
+                payload,
+                due,
+                expires,
+                ref terms,
+            } => self.apply_followed(id, payload, (due, expires), terms)?,
             Effect::Kept => self.kept = true,
             Effect::Configured(ref settings) => {
                 settings.check()?;
-                self.configure(settings.clone());
+                let max_bytes = self.settings.max_bytes;
+                self.configure(Settings {
+                    max_bytes,
+                    ..settings.clone()
+                });
             }
+            Effect::Bounded { max_bytes } => self.configure(Settings {
+                max_bytes,
+                ..(*self.settings).clone()
+            }),
             Effect::Paused { until } => {
                 if until != FOREVER {
                     check_instant(until)?;
@@ -212,6 +263,11 @@ impl Queue {
             Effect::Dropped | Effect::Minted { .. } => {}
         }
         Ok(())
+    }
+
+    pub(super) fn expect(&self, id: &[u8]) -> Result<Handle, QueueError> {
+        let handle = self.find(self.jobs.hashed(id));
+        handle.ok_or(malformed("an effect on a job that is not there"))
     }
 
     fn apply_added(
@@ -273,9 +329,13 @@ impl Queue {
             place,
             terms,
             life,
+            failure: None,
         };
         check_terms(job.terms)?;
         check_stored(&job)?;
+        if place == Place::Successor {
+            return Err(malformed(CONTRADICTION));
+        }
         if self.find(self.jobs.hashed(job.id)).is_some() {
             return Err(malformed(CONTRADICTION));
         }
@@ -291,13 +351,23 @@ impl Queue {
         terms.iter().try_for_each(check_terms)?;
         let jobs = || rows.iter().map(|row| row.job(&terms));
         jobs().try_for_each(|job| check_stored(&job))?;
+        check_successors(jobs())?;
         if !self.jobs.is_unindexed() {
-            self.check_distinct(jobs().map(|job| job.id))?;
+            let others = jobs().filter(|job| job.place != Place::Successor);
+            self.check_distinct(others.map(|job| job.id))?;
         }
         if !self.jobs.has_room_for(rows.len()) {
             return Err(QueueError::TooManyJobs);
         }
-        jobs().for_each(|job| self.restore(job));
+        let mut last = None;
+        for job in jobs() {
+            let is_successor = job.place == Place::Successor;
+            let handle = self.restore(job);
+            match last.filter(|_| is_successor) {
+                Some(before) => self.jobs.set_successor(before, handle),
+                None => last = Some(handle),
+            }
+        }
         Ok(())
     }
 
@@ -316,15 +386,20 @@ impl Queue {
         Ok(())
     }
 
-    fn restore(&mut self, job: NewJob<'_>) {
+    fn restore(&mut self, job: NewJob<'_>) -> Handle {
         self.seq = self.seq.max(job.seq);
         self.deaths = self.deaths.max(job.life.death);
         self.token = self.token.max(job.life.token);
-        self.insert(&job, self.jobs.hashed(job.id), None);
+        self.insert(&job, self.jobs.hashed(job.id), None)
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>, way: Option<&Way<u64>>) {
+    pub(super) fn insert(
+        &mut self,
+        job: &NewJob<'_>,
+        id: Id<'_>,
+        way: Option<&Way<u64>>,
+    ) -> Handle {
         debug_assert!(id == self.jobs.hashed(job.id));
         let at = Position {
             course: Course {
@@ -337,9 +412,10 @@ impl Queue {
         self.bury_namesake(id);
         let handle = self.jobs.insert(job, id);
         self.link(handle, at, way);
+        handle
     }
 
-    fn position(&self, handle: Handle) -> Position {
+    pub(super) fn position(&self, handle: Handle) -> Position {
         let job = self.jobs.job(handle);
         Position {
             course: job.course(),
@@ -365,10 +441,18 @@ impl Queue {
             }
             Change::TimedOut => place == Place::Reserved,
             Change::Nacked { due, .. } => place != Place::Dead && due <= INSTANT_MAX,
-            Change::Died { at, .. } => place != Place::Dead && at <= INSTANT_MAX,
+            Change::Died { at, .. } => {
+                let is_followed = self.jobs.successor(handle).is_some();
+                place != Place::Dead && at <= INSTANT_MAX && !is_followed
+            }
             Change::Rescheduled { due } => place == Place::Scheduled && due <= INSTANT_MAX,
             Change::Kicked { due } => place == Place::Dead && due <= INSTANT_MAX,
             Change::Removed { remember, .. } => remember <= INSTANT_MAX,
+            Change::Prioritized { .. } => place == Place::Scheduled,
+            Change::Succeeded { remember, .. } => {
+                remember <= INSTANT_MAX && self.jobs.successor(handle).is_some()
+            }
+            Change::SuccessorExpired => self.jobs.successor(handle).is_some(),
         };
         if fits {
             Ok(())
@@ -386,15 +470,41 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
-        let job = self.jobs.job(handle);
         out.push(&Effect::Job {
-            id: job.id(),
+            id: self.jobs.job(handle).id(),
             change,
         });
-        let due = change.is_delivery().then(|| job.due());
+        self.carry_out(handle, change, now, out);
+    }
+
+    /// The same for a failure: the job lives on, or is dead.
+    pub(super) fn commit_failed(
+        &mut self,
+        handle: Handle,
+        change: Change,
+        failure: Failure<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        out.push(&Effect::Failed {
+            id: self.jobs.job(handle).id(),
+            change,
+            failure,
+        });
+        self.carry_out(handle, change, now, out);
+        self.jobs.set_failure(handle, failure);
+    }
+
+    #[inline]
+    fn carry_out(&mut self, handle: Handle, change: Change, now: Now, out: &mut Effects) {
+        debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
+        let due = change.is_delivery().then(|| self.jobs.job(handle).due());
+        // A successor that goes with its job.
+        let taken_along =
+            matches!(change, Change::Removed { .. }) && self.jobs.successor(handle).is_some();
         for totals in [&mut *self.totals, &mut out.totals] {
             change.count(totals);
+            totals.deleted += u64::from(taken_along);
             if let Some(due) = due {
                 totals.lateness.record(now, due);
             }
@@ -406,12 +516,13 @@ impl Queue {
     #[inline]
     fn change(&mut self, handle: Handle, change: Change) {
         if let Change::Removed { remember, .. } = change {
-            if remember != 0 {
-                let id = self.jobs.job(handle).id().to_vec();
-                let remembered = self.remember(&id, remember);
-                debug_assert!(remembered.is_ok());
-            }
+            self.remember_job(handle, remember);
             return self.remove(handle);
+        }
+        match change {
+            Change::Succeeded { remember, .. } => return self.succeed(handle, remember),
+            Change::SuccessorExpired => return self.remove_successor(handle),
+            _ => {}
         }
         let before = self.position(handle);
         self.unlink(handle, before);
@@ -423,9 +534,22 @@ impl Queue {
         }
         self.jobs.set_course(handle, after.course);
         self.link(handle, after, None);
+        match change {
+            Change::TimedOut => {
+                let failure = Failure::of_lease(before.course.life.at);
+                self.jobs.set_failure(handle, failure);
+            }
+            Change::Died {
+                at,
+                cause: Death::TimedOut,
+            } => self.jobs.set_failure(handle, Failure::of_lease(at)),
+            _ => {}
+        }
     }
 
+    /// With its successor.
     pub(super) fn remove(&mut self, handle: Handle) {
+        self.remove_successor(handle);
         self.unlink(handle, self.position(handle));
         for ghosts in &mut self.ghosts {
             ghosts.freed(handle);
@@ -435,7 +559,7 @@ impl Queue {
 
     /// Puts a job into the lists that its position names.
     #[inline]
-    fn link(&mut self, handle: Handle, at: Position, way: Option<&Way<u64>>) {
+    pub(super) fn link(&mut self, handle: Handle, at: Position, way: Option<&Way<u64>>) {
         for ghosts in &mut self.ghosts {
             ghosts.linked(handle);
         }
@@ -448,6 +572,7 @@ impl Queue {
             Place::Dead => self
                 .dead
                 .insert(life.at, handle, |h| jobs.job(h).life().death),
+            Place::Successor => {}
         }
         if life.expires != 0 && place != Place::Reserved {
             self.expiring.insert(life.expires, handle, seq);
@@ -459,7 +584,7 @@ impl Queue {
 
     /// Takes a job out of the lists that its position names.
     #[inline]
-    fn unlink(&mut self, handle: Handle, at: Position) {
+    pub(super) fn unlink(&mut self, handle: Handle, at: Position) {
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
         let Course { place, life, .. } = at.course;
@@ -469,10 +594,19 @@ impl Queue {
             Place::Dead => self
                 .dead
                 .remove(life.at, handle, |h| jobs.job(h).life().death),
+            Place::Successor => true,
         };
         debug_assert!(there, "job {handle} is not where its fields say");
         if life.expires != 0 && place != Place::Reserved {
             self.expiring.remove(life.expires, handle, seq);
+        }
+    }
+
+    pub(super) fn remember_job(&mut self, handle: Handle, until: u64) {
+        if until != 0 {
+            let id = self.jobs.job(handle).id().to_vec();
+            let remembered = self.remember(&id, until);
+            debug_assert!(remembered.is_ok());
         }
     }
 

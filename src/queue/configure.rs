@@ -3,7 +3,7 @@
 use super::clock::Now;
 use super::effect::{Effect, Effects, FOREVER};
 use super::error::QueueError;
-use super::settings::SettingsChange;
+use super::settings::{Settings, SettingsChange};
 use super::settle::SETTLE_BUDGET;
 use super::Queue;
 
@@ -22,9 +22,18 @@ impl Queue {
         settings.check()?;
         self.settle(now, SETTLE_BUDGET, out);
         let forgets = settings.dedupe_ms == 0 && self.memory.len() > 0;
-        if settings != *self.settings || forgets {
-            self.commit(&Effect::Configured(settings), out);
+        let max_bytes = settings.max_bytes;
+        let bounds = max_bytes != self.settings.max_bytes;
+        let others = Settings {
+            max_bytes: self.settings.max_bytes,
+            ..settings
+        };
+        if others != *self.settings || forgets {
+            self.commit(&Effect::Configured(others), out);
             self.trim_dead_after(now.ms(), TRIM_BUDGET, now, out);
+        }
+        if bounds {
+            self.commit(&Effect::Bounded { max_bytes }, out);
         } else if !self.kept {
             self.commit(&Effect::Kept, out);
         }

@@ -1,9 +1,9 @@
 //! Deliveries decided: POP, ACK, NACK, TOUCH.
 
 use super::clock::{Mint, Now};
-use super::effect::{Change, Death, Effects, Removal};
+use super::effect::{Change, Death, Effects, End, Removal};
 use super::error::QueueError;
-use super::job::{Handle, Place, State};
+use super::job::{Failure, Handle, Place, State, REASON_MAX};
 use super::settle::{OUT_OF_TURN, SETTLE_BUDGET};
 use super::store::Course;
 use super::Queue;
@@ -46,10 +46,14 @@ pub enum Claim {
 impl Claim {
     /// From what the client sent: decimal digits as we send them, or nothing that fits.
     pub fn of_token(digits: &[u8]) -> Self {
-        let canonical = digits.first().is_some_and(|&first| first != b'0')
-            && digits.iter().all(u8::is_ascii_digit);
-        let text = std::str::from_utf8(digits).ok().filter(|_| canonical);
-        text.and_then(|text| text.parse().ok())
+        // Asked for each job of a heartbeat: one pass, no detour over text.
+        let canonical = digits.first().is_some_and(|&first| first != b'0');
+        let read = digits.iter().try_fold(0u64, |token, &byte| {
+            let digit = byte.wrapping_sub(b'0');
+            let shifted = token.checked_mul(10).filter(|_| digit <= 9)?;
+            shifted.checked_add(u64::from(digit))
+        });
+        read.filter(|_| canonical)
             .map_or(Claim::Nothing, Claim::Token)
     }
 
@@ -78,6 +82,22 @@ pub struct Nack<'a> {
     pub delay_ms: Option<u64>,
     pub priority: Option<i32>,
     pub kind: NackKind,
+    /// Only its first bytes are kept.
+    pub reason: Option<&'a [u8]>,
+}
+
+impl Nack<'_> {
+    /// What is noted of it; nothing where the delivery did not fail, and nobody says why it ended.
+    fn failure(&self, now: Now) -> Option<Failure<'_>> {
+        if self.kind == NackKind::Silent && self.reason.is_none() {
+            return None;
+        }
+        let kept = |reason: &'_ [u8]| reason.len().min(REASON_MAX);
+        Some(Failure {
+            at: now.ms(),
+            reason: self.reason.map(|reason| &reason[..kept(reason)]),
+        })
+    }
 }
 
 impl Queue {
@@ -174,14 +194,14 @@ impl Queue {
         out: &mut Effects,
         deliver: &mut impl FnMut(Delivery<'_>),
     ) {
-        let job = self.jobs.job(handle);
-        let Course { due, life, .. } = job.course();
         let change = if pop.noack {
-            Change::Removed {
+            let popped = Change::Removed {
                 cause: Removal::Popped,
                 remember: self.remember_until(now),
-            }
+            };
+            self.ended(handle, popped, End::Popped, now, out)
         } else {
+            let job = self.jobs.job(handle);
             let lease_ms = pop.ttr_ms.unwrap_or(job.terms().ttr_ms);
             Change::Reserved {
                 token: mint.next_token(now, self.token),
@@ -189,6 +209,8 @@ impl Queue {
                 lease_ms,
             }
         };
+        let job = self.jobs.job(handle);
+        let Course { due, life, .. } = job.course();
         deliver(Delivery {
             id: job.id(),
             payload: job.payload(),
@@ -223,10 +245,11 @@ impl Queue {
         if !claim.fits(self.jobs.job(handle).life().token) {
             return false;
         }
-        let change = Change::Removed {
+        let acked = Change::Removed {
             cause: Removal::Acked,
             remember: self.remember_until(now),
         };
+        let change = self.ended(handle, acked, End::Acked, now, out);
         self.commit_job(handle, change, now, out);
         true
     }
@@ -253,8 +276,18 @@ impl Queue {
         if self.expire_overdue(handle, now, out) {
             return Ok(None);
         }
-        let change = self.nacked(handle, nack, asked, now);
-        self.commit_job(handle, change, now, out);
+        let change = match self.nacked(handle, nack, asked, now) {
+            died @ Change::Died { .. } => self.ended(handle, died, End::Nacked, now, out),
+            lives => lives,
+        };
+        if matches!(change, Change::Succeeded { .. }) {
+            self.commit_job(handle, change, now, out);
+            return Ok(Some(State::Dead));
+        }
+        match nack.failure(now) {
+            Some(failure) => self.commit_failed(handle, change, failure, now, out),
+            None => self.commit_job(handle, change, now, out),
+        }
         let state = self.state_of(handle, now);
         self.trim_dead_after(now.ms(), 1, now, out);
         Ok(Some(state))

@@ -5,7 +5,7 @@
 //! master, on a replica and in a replayed AOF.
 
 use super::error::QueueError;
-use super::job::{Life, Place, State, Terms};
+use super::job::{Failure, Life, Place, State, Terms};
 use super::settings::Settings;
 use super::settle::OUT_OF_TURN;
 use super::stats::Totals;
@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 /// The first byte of every encoded sequence of effects. Variants and fields are only ever appended;
 /// what cannot be expressed so gets the next version, and the older ones stay readable.
-pub const EFFECTS_VERSION: u8 = 1;
+/// Version 2 knows more variants than 1, and is read like it.
+pub const EFFECTS_VERSION: u8 = 2;
+const OLDEST_VERSION: u8 = 1;
 
 /// PAUSE without an end.
 pub const FOREVER: u64 = u64::MAX;
@@ -106,6 +108,30 @@ pub enum Effect<'a> {
     Trimmed {
         count: u64,
     },
+    /// Something happened to one job, and that was a failure. By a lease's end it fails without being told.
+    Failed {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        change: Change,
+        #[serde(borrow)]
+        failure: Failure<'a>,
+    },
+    /// A job came that waits for the place of the one of its id, instead of another one that did.
+    Followed {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        payload: &'a [u8],
+        due: u64,
+        /// 0 is never.
+        expires: u64,
+        #[serde(borrow)]
+        terms: Terms<'a>,
+    },
+    /// MAXBYTES, which [`Effect::Configured`] leaves as it is.
+    Bounded {
+        max_bytes: u64,
+    },
 }
 
 /// What can happen to a job.
@@ -144,6 +170,27 @@ pub enum Change {
         cause: Removal,
         remember: u64,
     },
+    Prioritized {
+        priority: i32,
+    },
+    /// It is gone as [`Change::Removed`] or dead, and its successor stands in its place; whether that was ready.
+    Succeeded {
+        end: End,
+        remember: u64,
+        ready: bool,
+    },
+    /// It has no successor any more, since that one's TTL is over.
+    SuccessorExpired,
+}
+
+/// How a job went whose successor took its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    Acked,
+    Popped,
+    /// Dead, but for its successor.
+    TimedOut,
+    Nacked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,7 +259,7 @@ impl Effect<'_> {
     pub fn events(&self) -> &'static [Event] {
         match self {
             Effect::Added { .. } => &[Event::Add],
-            Effect::Job { change, .. } => change.events(),
+            Effect::Job { change, .. } | Effect::Failed { change, .. } => change.events(),
             Effect::Purged { .. } | Effect::PurgedLeases { .. } | Effect::Trimmed { .. } => {
                 &[Event::Del]
             }
@@ -241,6 +288,22 @@ impl Change {
                 Removal::Expired => &[Event::Expired],
                 Removal::TimedOutExpired => &[Event::Timeout, Event::Expired],
             },
+            Change::Prioritized { .. } => &[],
+            Change::Succeeded { end, ready, .. } => {
+                // What is raised where the successor is ready comes first.
+                let events: &[Event] = match end {
+                    End::Acked => &[Event::Ready, Event::Add, Event::Ack],
+                    End::Popped => &[Event::Ready, Event::Add, Event::Pop],
+                    End::TimedOut => &[Event::Ready, Event::Add, Event::Timeout, Event::Dead],
+                    End::Nacked => &[Event::Ready, Event::Add, Event::Nack, Event::Dead],
+                };
+                if ready {
+                    events
+                } else {
+                    &events[1..]
+                }
+            }
+            Change::SuccessorExpired => &[Event::Expired],
         }
     }
 
@@ -250,6 +313,7 @@ impl Change {
         match self {
             Change::Reserved { .. } => true,
             Change::Removed { cause, .. } => popped(cause),
+            Change::Succeeded { end, .. } => end == End::Popped,
             _ => false,
         }
     }
@@ -257,7 +321,12 @@ impl Change {
     pub(super) fn count(self, totals: &mut Totals) {
         match self {
             Change::Reserved { .. } => totals.delivered += 1,
-            Change::Touched { .. } | Change::Rescheduled { .. } | Change::Kicked { .. } => {}
+            Change::Touched { .. }
+            | Change::Rescheduled { .. }
+            | Change::Prioritized { .. }
+            | Change::Kicked { .. } => {}
+            Change::Succeeded { end, .. } => end.count(totals),
+            Change::SuccessorExpired => totals.expired += 1,
             Change::TimedOut => totals.timed_out += 1,
             Change::Nacked { .. } => totals.nacked += 1,
             Change::Died { cause, .. } => {
@@ -277,6 +346,26 @@ impl Change {
                     totals.expired += 1;
                 }
             },
+        }
+    }
+}
+
+impl End {
+    /// The job's end, and the coming of its successor. One that dies is replaced at once.
+    fn count(self, totals: &mut Totals) {
+        totals.added += 1;
+        match self {
+            End::Acked => totals.acked += 1,
+            End::Popped => totals.delivered += 1,
+            End::TimedOut | End::Nacked => {
+                totals.died += 1;
+                totals.deleted += 1;
+            }
+        }
+        match self {
+            End::TimedOut => totals.timed_out += 1,
+            End::Nacked => totals.nacked += 1,
+            End::Acked | End::Popped => {}
         }
     }
 }
@@ -410,7 +499,7 @@ pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueErro
         None => (None, bytes),
     };
     let mut refused = match version {
-        Some(EFFECTS_VERSION) => None,
+        Some(OLDEST_VERSION..=EFFECTS_VERSION) => None,
         Some(_) => Some("effects of a version that this module does not know"),
         None => Some("no effects at all"),
     };

@@ -8,6 +8,8 @@ pub enum QueueError {
     OutOfRange,
     /// The queue holds MAXLEN jobs.
     Full,
+    /// And as many bytes as MAXBYTES allows.
+    FullOfBytes,
     IdLength,
     LadderLength,
     /// More jobs than a queue can number.
@@ -21,6 +23,7 @@ impl QueueError {
         match self {
             QueueError::OutOfRange => "ERR value is not an integer or out of range",
             QueueError::Full => "MAXLEN queue is full",
+            QueueError::FullOfBytes => "MAXBYTES queue is full",
             QueueError::IdLength => "ERR id must be 1 to 1024 bytes long",
             QueueError::LadderLength => "ERR BACKOFF takes at most 1024 delays",
             QueueError::TooManyJobs => "ERR queue holds as many jobs as it can number",

@@ -14,16 +14,21 @@ pub struct Figures {
     pub dead: u64,
     /// Purged jobs that are not freed yet.
     pub unfreed: u64,
+    /// Of ids and payloads.
+    pub bytes: u64,
+    /// The earliest due of all: not added up, but the least counts.
+    pub first_due: Option<u64>,
 }
 
 impl Figures {
-    fn each(&mut self) -> [&mut u64; 5] {
+    fn each(&mut self) -> [&mut u64; 6] {
         [
             &mut self.delayed,
             &mut self.ready,
             &mut self.reserved,
             &mut self.dead,
             &mut self.unfreed,
+            &mut self.bytes,
         ]
     }
 
@@ -47,7 +52,12 @@ impl Queue {
             ready: ready as u64,
             reserved: self.reserved.len() as u64,
             dead: self.dead.len() as u64,
-            unfreed: (self.jobs.len() - self.live_len() - self.dead.len()) as u64,
+            unfreed: (self.jobs.len()
+                - self.jobs.successors_len()
+                - self.live_len()
+                - self.dead.len()) as u64,
+            bytes: self.bytes(),
+            first_due: self.schedule.least_due(),
         };
         (figures, until)
     }

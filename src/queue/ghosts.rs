@@ -59,6 +59,8 @@ pub struct Ghosts {
     /// Of the schedule's detached entries; of those of the list of the reserved, or the dead.
     scheduled: Detached,
     listed: usize,
+    /// The bytes of their ids and payloads are known, and taken off already.
+    counted: bool,
     /// Jobs linked since: none of these, even under a handle that one of these had.
     newer: IdTable,
 }
@@ -66,6 +68,8 @@ pub struct Ghosts {
 /// Purges of no more jobs are carried out at once, which takes less than half a millisecond. Tests make
 /// ghosts of anything.
 pub(super) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
+/// Jobs that a purge looks at for their bytes, at most: a millisecond or two.
+const SUMMED: usize = 50_000;
 /// Ghosts buried with each job that is linked into a list: there are that many times more in each purge
 /// than in the one that follows it.
 pub(super) const BURIED_WITH_EACH: usize = 4;
@@ -108,8 +112,13 @@ impl Queue {
     }
 
     pub(super) fn is_ghost(&self, handle: Handle) -> bool {
+        self.ghosts_of(handle).is_some()
+    }
+
+    /// Those that it is one of.
+    fn ghosts_of(&self, handle: Handle) -> Option<&Ghosts> {
         if self.ghosts.is_empty() {
-            return false;
+            return None;
         }
         let Course { place, due, life } = self.jobs.job(handle).course();
         let is_of = |ghosts: &Ghosts| {
@@ -120,11 +129,26 @@ impl Queue {
             };
             stood_there && !ghosts.has_newer(handle)
         };
-        self.ghosts.iter().any(is_of)
+        self.ghosts.iter().find(|ghosts| is_of(ghosts))
+    }
+
+    /// Ids and payloads of jobs that have just been detached, by looking at those that are left: only
+    /// where these are few, and nothing else is unknown.
+    fn bytes_of_others(&self) -> Option<u64> {
+        let all_known = self.ghosts.iter().all(|ghosts| ghosts.counted);
+        let few = self.live_len() + self.dead.len() <= SUMMED;
+        (all_known && few).then(|| {
+            let left = self.handles().map(|handle| self.jobs.content_of(handle));
+            self.bytes() - left.sum::<u64>()
+        })
     }
 
     /// Detaches those jobs, `count` of them.
     pub(super) fn make_ghosts(&mut self, purged: Purged, count: usize) {
+        let known = (count <= SUMMED).then(|| {
+            let going = self.handles_of(&purged, count).into_iter();
+            going.map(|handle| self.jobs.content_of(handle)).sum()
+        });
         let (mut scheduled, mut listed) = (Detached::default(), 0);
         match &purged {
             Purged::Dues(dues) => scheduled = self.schedule.detach(dues.clone()),
@@ -134,9 +158,14 @@ impl Queue {
                 listed = count;
             }
         }
+        let known = known.or_else(|| self.bytes_of_others());
+        let counted = known.is_some();
+        self.ghost_bytes += known.unwrap_or(0);
         let of_place = |ghosts: &&mut Ghosts| ghosts.purged.place() == purged.place();
         let latest = self.ghosts.iter_mut().rev().find(of_place);
-        if let Some(latest) = latest.filter(|latest| purged.includes(&latest.purged)) {
+        if let Some(latest) =
+            latest.filter(|latest| purged.includes(&latest.purged) && latest.counted == counted)
+        {
             // None of those that stood there are left.
             latest.purged = purged;
             latest.scheduled += scheduled;
@@ -148,6 +177,7 @@ impl Queue {
             purged,
             scheduled,
             listed,
+            counted,
             newer: IdTable::new(),
         });
     }
@@ -203,6 +233,8 @@ impl Queue {
     }
 
     pub(super) fn free_ghost(&mut self, handle: Handle) {
+        self.free_ghosts_successor(handle);
+        self.forget_bytes(handle);
         let jobs = &self.jobs;
         let expires = jobs.job(handle).life().expires;
         if expires != 0 && jobs.job(handle).place() != Place::Reserved {
@@ -212,6 +244,25 @@ impl Queue {
             ghosts.freed(handle);
         }
         self.jobs.remove(handle);
+    }
+
+    pub(super) fn free_ghosts_successor(&mut self, handle: Handle) {
+        if self.jobs.successor(handle).is_some() {
+            let with_it = self.ghost_bytes;
+            self.forget_bytes(handle);
+            let is_counted = with_it != self.ghost_bytes;
+            self.remove_successor(handle);
+            if is_counted {
+                self.ghost_bytes += self.jobs.content_of(handle);
+            }
+        }
+    }
+
+    /// Of a ghost that is about to be freed: they are counted nowhere any more.
+    fn forget_bytes(&mut self, handle: Handle) {
+        if self.ghosts_of(handle).is_some_and(|ghosts| ghosts.counted) {
+            self.ghost_bytes -= self.jobs.content_of(handle);
+        }
     }
 
     /// For tests: what is detached belongs to purges.

@@ -38,6 +38,11 @@ pub const TOKEN_MAX: u64 = 1 << 62;
 /// The largest sequence number accepted from outside; a queue counts on from it to 2^48.
 pub const SEQ_MAX: u64 = 1 << 47;
 
+/// Bytes of a REASON that are kept.
+pub const REASON_MAX: usize = 1024;
+/// The reason where nobody gave one.
+pub const LEASE_ENDED: &[u8] = b"lease ended";
+
 /// Names a job in its queue's memory. Reused once the job is gone.
 pub type Handle = u32;
 
@@ -72,6 +77,26 @@ pub enum Place {
     Reserved,
     /// In the order of dying.
     Dead,
+    /// On no list: kept until the job of its id is gone, to take its place.
+    Successor,
+}
+
+/// A job's last failure: when, and why, where that was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Failure<'a> {
+    pub at: u64,
+    #[serde(with = "serde_bytes", borrow)]
+    pub reason: Option<&'a [u8]>,
+}
+
+impl Failure<'static> {
+    /// By a lease's end, which was then.
+    pub fn of_lease(at: u64) -> Self {
+        Failure {
+            at,
+            reason: Some(LEASE_ENDED),
+        }
+    }
 }
 
 /// What is settled when a job is added, and mostly alike among the jobs of a queue: kept once for
@@ -149,6 +174,9 @@ pub struct JobView<'a> {
     pub due: u64,
     pub terms: &'a Terms<'static>,
     pub life: Life,
+    pub failure: Option<Failure<'a>>,
+    /// The payload of its successor.
+    pub next: Option<&'a [u8]>,
 }
 
 impl JobView<'_> {

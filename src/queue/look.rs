@@ -51,6 +51,8 @@ impl Queue {
             Place::Scheduled => State::Delayed,
             Place::Reserved => State::Reserved,
             Place::Dead => State::Dead,
+            // Nobody sees one but by its job.
+            Place::Successor => State::Delayed,
         }
     }
 
@@ -69,6 +71,11 @@ impl Queue {
             due,
             terms: job.terms(),
             life,
+            failure: job.failure(),
+            next: self
+                .jobs
+                .successor(handle)
+                .map(|next| self.jobs.job(next).payload()),
         }
     }
 

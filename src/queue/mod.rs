@@ -38,6 +38,7 @@ pub(crate) mod slab;
 pub mod snapshot;
 pub mod stats;
 mod store;
+mod successor;
 mod table;
 mod terms;
 
@@ -92,6 +93,8 @@ pub struct Queue {
     totals: Box<Totals>,
     /// Purged, and not yet buried.
     ghosts: Vec<Ghosts>,
+    /// Of their ids and payloads, as far as it was counted.
+    ghost_bytes: u64,
     /// Set aside, to be freed by the owner of the queue.
     remains: Vec<Remains>,
 }
@@ -114,6 +117,7 @@ impl Queue {
             token: 0,
             totals: Box::default(),
             ghosts: Vec::new(),
+            ghost_bytes: 0,
             remains: Vec::new(),
         }
     }
@@ -139,12 +143,18 @@ impl Queue {
             token: self.token,
             totals: Box::default(),
             ghosts: Vec::new(),
+            ghost_bytes: 0,
             remains: Vec::new(),
         };
         if self.is_haunted() {
             for handle in self.handles() {
                 let job = self.jobs.as_new(handle);
-                copy.insert(&job, copy.jobs.hashed(job.id), None);
+                let copied = copy.insert(&job, copy.jobs.hashed(job.id), None);
+                if let Some(successor) = self.jobs.successor(handle) {
+                    let job = self.jobs.as_new(successor);
+                    let successor = copy.insert(&job, copy.jobs.hashed(job.id), None);
+                    copy.jobs.set_successor(copied, successor);
+                }
             }
         } else {
             copy.jobs = self.jobs.clone();
@@ -193,6 +203,12 @@ impl Queue {
     /// Delayed, ready and reserved jobs: what MAXLEN limits.
     pub fn live_len(&self) -> usize {
         self.schedule.len() + self.reserved.len()
+    }
+
+    /// Bytes of all ids and payloads, those of dead jobs and successors too: what MAXBYTES limits. Where
+    /// very many jobs were purged at once, some are counted until they are freed.
+    pub fn bytes(&self) -> u64 {
+        self.jobs.content_bytes().saturating_sub(self.ghost_bytes)
     }
 
     fn is_paused(&self, now: Now) -> bool {
@@ -321,12 +337,12 @@ impl Queue {
             .check_invariants(|handle| self.jobs.job(handle).life().death)?;
         self.expiring.check_invariants(seq)?;
         self.check_ghosts()?;
-        if self.live_len() + self.dead.len() + self.count_ghosts() != self.jobs.len() {
+        let there = self.jobs.len() - self.jobs.successors_len();
+        if self.live_len() + self.dead.len() + self.count_ghosts() != there {
             return Err(format!(
-                "{} live and {} dead jobs, but {} in all",
+                "{} live and {} dead jobs, but {there} in all",
                 self.live_len(),
                 self.dead.len(),
-                self.jobs.len()
             ));
         }
         for (list, place) in [(&self.reserved, Place::Reserved), (&self.dead, Place::Dead)] {
@@ -357,7 +373,9 @@ impl Queue {
             }
         }
         for (expires, handle) in self.expiring.iter() {
-            if self.jobs.job(handle).life().expires != expires {
+            let job = self.jobs.job(handle);
+            expected += usize::from(job.place() == Place::Successor);
+            if job.life().expires != expires {
                 return Err(format!("job {handle} does not expire at {expires}"));
             }
         }

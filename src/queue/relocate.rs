@@ -6,7 +6,7 @@
 //! what moves.
 //!
 //! ```text
-//!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory
+//!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons
 //! ```
 //!
 //! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number
@@ -38,7 +38,7 @@ pub(super) fn move_boxed(bytes: &mut Box<[u8]>, mover: &mut impl Mover) {
         .into_boxed_slice();
 }
 
-const PARTS: u64 = 11;
+const PARTS: u64 = 12;
 
 impl Queue {
     /// Goes on from a cursor that this has returned, or from 0, until it is late. Returns 0 at the end.
@@ -65,7 +65,8 @@ impl Queue {
             5 => self.reserved.relocate(from, mover),
             6 => self.dead.relocate(from, mover),
             7 => self.expiring.relocate(from, mover),
-            _ => self.memory.relocate(part - 8, from, mover),
+            8..=10 => self.memory.relocate(part - 8, from, mover),
+            _ => self.jobs.relocate_extras(from, mover),
         }
     }
 }

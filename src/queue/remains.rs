@@ -70,6 +70,7 @@ impl Queue {
 
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
+        self.ghost_bytes = 0;
         let hasher = self.jobs.hasher().clone();
         let remains = Remains {
             jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),

@@ -42,8 +42,9 @@ impl Queue {
                 Some(State::Reserved) => Effect::PurgedLeases { cut },
                 _ => Effect::Purged { state, cut },
             };
+            let successors = self.successors_of(state, now);
             self.commit(&effect, out);
-            self.count_deleted(count, out);
+            self.count_deleted(count + successors, out);
         }
         count as u64
     }
@@ -56,6 +57,20 @@ impl Queue {
 
     fn leases_after(&self, cut: u64) -> usize {
         self.reserved.len() - self.reserved.count_below(cut, true)
+    }
+
+    /// Of jobs in that state whose lease is not over, or in any.
+    fn successors_of(&self, state: Option<State>, now: Now) -> usize {
+        let goes = |handle| match state {
+            None => true,
+            Some(State::Reserved) => {
+                let job = self.jobs.job(handle);
+                job.place() == Place::Reserved && job.life().at > now.ms()
+            }
+            Some(state) => self.state_of(handle, now) == state,
+        };
+        let jobs = self.jobs.successors().map(|(job, _)| job);
+        jobs.filter(|&job| !self.is_ghost(job) && goes(job)).count()
     }
 
     /// Carries out a purge: delayed is what is due after `cut`, ready the rest of the schedule.
@@ -106,7 +121,7 @@ impl Queue {
         }
     }
 
-    fn handles_of(&self, purged: &Purged, count: usize) -> Vec<Handle> {
+    pub(super) fn handles_of(&self, purged: &Purged, count: usize) -> Vec<Handle> {
         let seq = |handle| self.jobs.job(handle).seq();
         let of = |handles: &mut dyn Iterator<Item = (u64, Handle)>| {
             handles.take(count).map(|(_, handle)| handle).collect()

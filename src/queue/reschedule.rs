@@ -6,9 +6,16 @@ use super::job::Place;
 use super::settle::OUT_OF_TURN;
 use super::Queue;
 
+/// What a job is given; what is `None` it keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reschedule {
+    pub due: Option<u64>,
+    pub priority: Option<i32>,
+}
+
 impl Queue {
-    /// Moves a delayed or ready job to another due; whether there was one.
-    pub fn reschedule(&mut self, id: &[u8], due: u64, now: Now, out: &mut Effects) -> bool {
+    /// Gives a delayed or ready job another due, another priority, or both; whether there was one.
+    pub fn reschedule(&mut self, id: &[u8], new: Reschedule, now: Now, out: &mut Effects) -> bool {
         let Some(handle) = self.find_settled(self.jobs.hashed(id), now, out) else {
             return false;
         };
@@ -16,12 +23,16 @@ impl Queue {
         if before.place != Place::Scheduled {
             return false;
         }
-        if before.due != due || before.life.token != 0 {
+        if let Some(due) = new.due.filter(|&due| due != before.due) {
             let was_ready = self.is_ready(handle, now);
             self.commit_job(handle, Change::Rescheduled { due }, now, out);
             if !was_ready && due <= now.ms() {
                 out.raise(Event::Ready);
             }
+        }
+        let old = self.jobs.job(handle).terms().priority;
+        if let Some(priority) = new.priority.filter(|&priority| priority != old) {
+            self.commit_job(handle, Change::Prioritized { priority }, now, out);
         }
         true
     }

@@ -1,19 +1,23 @@
 //! Jobs of a snapshot, many in one effect: each row tells how its job differs from the one before.
 //!
 //! ```text
-//!   row:   head   due, seq   [id length] [payload length] [Terms] [Life]   id   payload
+//!   row:   head   due, seq   [id length] [payload length] [Terms] [Life] [more]   id   payload
 //!           │      │
 //!           │      └ less those of the row before
-//!           └ bits 0-1 place, 2-5 which of the bracketed parts are there
+//!           └ bits 0-1 place, 2-6 which of the bracketed parts are there
+//!
+//!   more:  a byte, whose bits say what follows: bit 0 a Failure
 //!
 //!   not there:  the lengths and Terms of the row before; a Life of zeros
 //! ```
+//!
+//! A successor stands behind the job that it follows.
 //!
 //! Numbers are of variable length, as in all effects. Before the first row stand zeros, and no Terms.
 
 use super::effect::append;
 use super::error::QueueError;
-use super::job::{Life, Place, Terms};
+use super::job::{Failure, Life, Place, Terms};
 use super::store::NewJob;
 use serde::Deserialize;
 
@@ -25,7 +29,11 @@ const PAYLOAD_LEN: u8 = 1 << 3;
 const TERMS: u8 = 1 << 4;
 const LIFE: u8 = 1 << 5;
 const PLACE: u8 = 3;
-const UNUSED: u8 = 3 << 6;
+const MORE: u8 = 1 << 6;
+const UNUSED: u8 = 1 << 7;
+
+/// In the byte behind MORE.
+const FAILURE: u8 = 1;
 
 /// Longer ladders stand in each row: a short payload must not become many long ones.
 const LADDER_SHARED: usize = 8;
@@ -69,7 +77,8 @@ impl<'a> Rows<'a> {
             | part(ID_LEN, job.id.len() != before.id_len)
             | part(PAYLOAD_LEN, job.payload.len() != before.payload_len)
             | part(TERMS, !before.terms.as_ref().is_some_and(shared))
-            | part(LIFE, job.life != Life::default());
+            | part(LIFE, job.life != Life::default())
+            | part(MORE, job.failure.is_some());
         bytes.push(head);
         append(&difference(job.due, before.due), bytes);
         append(&difference(job.seq, before.seq), bytes);
@@ -84,6 +93,10 @@ impl<'a> Rows<'a> {
         }
         if head & LIFE != 0 {
             append(&job.life, bytes);
+        }
+        if let Some(failure) = job.failure {
+            bytes.push(FAILURE);
+            append(&failure, bytes);
         }
         bytes.extend_from_slice(job.id);
         bytes.extend_from_slice(job.payload);
@@ -101,8 +114,9 @@ impl<'a> Rows<'a> {
         &self.bytes
     }
 
+    /// There is not always room for a job and its successor.
     pub fn is_full(&self) -> bool {
-        self.count == ROWS_MAX
+        self.count + 1 >= ROWS_MAX
     }
 
     /// A buffer that one large payload has grown is not kept.
@@ -126,6 +140,7 @@ pub struct Row<'a> {
     pub due: u64,
     pub place: Place,
     pub life: Life,
+    pub failure: Option<Failure<'a>>,
     /// Their number in the list beside the rows.
     terms: usize,
 }
@@ -140,6 +155,7 @@ impl<'a> Row<'a> {
             place: self.place,
             terms: &terms[self.terms],
             life: self.life,
+            failure: self.failure,
         }
     }
 }
@@ -169,7 +185,7 @@ fn read_row<'a>(
         place if place == Place::Scheduled as u8 => Place::Scheduled,
         place if place == Place::Reserved as u8 => Place::Reserved,
         place if place == Place::Dead as u8 => Place::Dead,
-        _ => return None,
+        _ => Place::Successor,
     };
     before.due = before.due.wrapping_add_signed(take(bytes)?);
     before.seq = before.seq.wrapping_add_signed(take(bytes)?);
@@ -190,6 +206,11 @@ fn read_row<'a>(
     } else {
         Life::default()
     };
+    let failure = match head & MORE {
+        0 => None,
+        _ if *bytes.split_off_first()? == FAILURE => Some(take(bytes)?),
+        _ => return None,
+    };
     Some(Row {
         id: bytes.split_off(..before.id_len)?,
         payload: bytes.split_off(..before.payload_len)?,
@@ -197,6 +218,7 @@ fn read_row<'a>(
         due: before.due,
         place,
         life,
+        failure,
         terms: before.terms?,
     })
 }
@@ -231,6 +253,7 @@ mod tests {
             place: Place::Scheduled,
             terms,
             life: Life::default(),
+            failure: None,
         }
     }
 
@@ -241,7 +264,7 @@ mod tests {
     }
 
     fn fields<'a>(job: &NewJob<'a>) -> impl PartialEq + std::fmt::Debug + 'a {
-        let numbers = (job.seq, job.due, job.place, job.life);
+        let numbers = (job.seq, job.due, job.place, job.life, job.failure);
         (job.id, job.payload, numbers, job.terms.clone().into_owned())
     }
 
@@ -265,7 +288,16 @@ mod tests {
                 payload: &id[..id.len() % 3],
                 seq: numbers[n % 6],
                 due: numbers[(n + 1) % 6],
-                place: [Place::Scheduled, Place::Reserved, Place::Dead][n % 3],
+                place: [
+                    Place::Scheduled,
+                    Place::Reserved,
+                    Place::Dead,
+                    Place::Successor,
+                ][n % 4],
+                failure: (n % 5 < 2).then_some(Failure {
+                    at: 9,
+                    reason: (n % 2 == 0).then_some(id),
+                }),
                 life: if n % 4 == 0 { life } else { Life::default() },
                 ..job(id, &all_terms[n / 12])
             })
@@ -292,9 +324,8 @@ mod tests {
         let follower = &two[one.len()..];
         let borrowed_ladder = [&written([job(b"a", &long)]), follower].concat();
         for bytes in [
-            unused(1 << 6),
+            unused(MORE),
             unused(1 << 7),
-            unused(PLACE),
             follower.to_vec(),
             borrowed_ladder,
             one[..one.len() - 1].to_vec(),

@@ -21,6 +21,9 @@ pub struct Settings {
     pub dedupe_ms: u64,
     pub max_reserved: u64,
     pub rate: Option<Rate>,
+    /// Of the ids and payloads of all jobs. It has an effect of its own, which version 1 did not know.
+    #[serde(skip)]
+    pub max_bytes: u64,
 }
 
 /// At most `count` deliveries in any `window_ms` milliseconds.
@@ -45,6 +48,7 @@ pub struct SettingsChange {
     pub max_reserved: Option<u64>,
     /// `Some(None)` turns the rate off.
     pub rate: Option<Option<Rate>>,
+    pub max_bytes: Option<u64>,
 }
 
 impl SettingsChange {
@@ -59,6 +63,7 @@ impl SettingsChange {
             dedupe_ms: new.dedupe_ms.unwrap_or(old.dedupe_ms),
             max_reserved: new.max_reserved.unwrap_or(old.max_reserved),
             rate: new.rate.unwrap_or(old.rate),
+            max_bytes: new.max_bytes.unwrap_or(old.max_bytes),
         }
     }
 }

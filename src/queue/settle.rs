@@ -4,7 +4,7 @@
 //! the effects. The coming of a due is none of it.
 
 use super::clock::Now;
-use super::effect::{Change, Death, Effect, Effects, Removal};
+use super::effect::{Change, Death, Effect, Effects, End, Removal};
 use super::ghosts::MANY;
 use super::job::{Handle, Place};
 use super::store::{Course, Id};
@@ -101,13 +101,17 @@ impl Queue {
         let Course { place, life, .. } = self.jobs.job(handle).course();
         if place == Place::Reserved {
             if life.at > now.ms() {
+                self.expire_successor(handle, now.ms() + 1, now, out);
                 return Some(handle);
             }
             self.end_lease(handle, now, out);
             handle = self.find(id)?;
         }
-        let gone = self.expire_overdue(handle, now, out);
-        (!gone).then_some(handle)
+        if self.expire_overdue(handle, now, out) {
+            return None;
+        }
+        self.expire_successor(handle, now.ms() + 1, now, out);
+        Some(handle)
     }
 
     /// Whether other jobs' deaths that are past matter to this one: by the order of dying, if its
@@ -115,7 +119,7 @@ impl Queue {
     fn depends_on_deaths(&self, handle: Handle, now: Now) -> bool {
         let job = self.jobs.job(handle);
         match job.place() {
-            Place::Scheduled => false,
+            Place::Scheduled | Place::Successor => false,
             Place::Reserved => {
                 let life = job.life();
                 life.at <= now.ms() && job.terms().exhausted_by(life.attempts)
@@ -142,12 +146,16 @@ impl Queue {
         }
     }
 
-    /// Where the queue is full by MAXLEN, carries out what may make room, though more may be past
+    /// Where the queue is full by a limit, carries out what may make room, though more may be past
     /// before it.
-    pub(super) fn settle_for_room(&mut self, now: Now, out: &mut Effects) {
+    pub(super) fn settle_for_room(
+        &mut self,
+        is_full: impl Fn(&Self) -> bool,
+        now: Now,
+        out: &mut Effects,
+    ) {
         for _ in 0..SETTLE_BUDGET {
-            let is_full = self.live_len() as u64 >= self.settings.max_len;
-            let went_on = is_full
+            let went_on = is_full(self)
                 && (self.expire_first_overdue(now, out)
                     || self.end_overdue_lease(now, out).is_some());
             if !went_on {
@@ -166,6 +174,8 @@ impl Queue {
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) -> Option<Place> {
         let job = self.jobs.job(handle);
         let life = job.life();
+        self.expire_successor(handle, life.at, now, out);
+        let job = self.jobs.job(handle);
         // By its own end, however late it is noticed.
         let change = if life.expires != 0 && life.expires <= life.at {
             Change::Removed {
@@ -173,10 +183,11 @@ impl Queue {
                 remember: 0,
             }
         } else if job.terms().exhausted_by(life.attempts) {
-            Change::Died {
+            let died = Change::Died {
                 at: life.at,
                 cause: Death::TimedOut,
-            }
+            };
+            self.succeeded_at(handle, died, End::TimedOut, life.at)
         } else {
             Change::TimedOut
         };
@@ -204,6 +215,8 @@ impl Queue {
     }
 
     fn expire(&mut self, handle: Handle, now: Now, out: &mut Effects) {
+        let expires = self.jobs.job(handle).life().expires;
+        self.expire_successor(handle, expires, now, out);
         let change = Change::Removed {
             cause: Removal::Expired,
             remember: 0,
@@ -216,7 +229,9 @@ impl Queue {
         let Some((_, handle)) = first.filter(|&(at, _)| at <= now.ms()) else {
             return false;
         };
-        if self.is_ghost(handle) {
+        if self.jobs.job(handle).place() == Place::Successor {
+            self.expire_as_successor(handle, now, out);
+        } else if self.is_ghost(handle) {
             self.free_ghost(handle);
         } else {
             self.expire(handle, now, out);

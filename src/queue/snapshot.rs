@@ -9,7 +9,7 @@
 //!
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
-use super::effect::{encode, Effect, EFFECTS_VERSION};
+use super::effect::{encode, Change, Effect, EFFECTS_VERSION};
 use super::job::Handle;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
@@ -47,8 +47,9 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    fn push_job(&mut self, job: &NewJob<'a>) {
+    fn push_job(&mut self, job: &NewJob<'a>, successor: Option<&NewJob<'a>>) {
         self.rows.push(job);
+        successor.into_iter().for_each(|next| self.rows.push(next));
         let len = self.bytes.len() - self.start + self.rows.bytes().len();
         if self.rows.is_full() || len >= CHUNK_BYTES {
             self.end_rows();
@@ -119,13 +120,16 @@ impl Queue {
             .iter()
             .for_each(|&handle| self.jobs.prefetch_job(handle));
         for &handle in batch {
-            chunks.push_job(&self.jobs.as_new(handle));
+            let successor = self.jobs.successor(handle);
+            let successor = successor.map(|next| self.jobs.as_new(next));
+            chunks.push_job(&self.jobs.as_new(handle), successor.as_ref());
         }
     }
 
     fn snapshot_settings(&self, chunks: &mut Chunks<'_>) {
         if *self.settings != Default::default() {
             chunks.push(&Effect::Configured((*self.settings).clone()));
+            self.bounds().iter().for_each(|bounds| chunks.push(bounds));
         }
         if self.paused_until != 0 {
             chunks.push(&Effect::Paused {
@@ -135,6 +139,12 @@ impl Queue {
         if self.kept {
             chunks.push(&Effect::Kept);
         }
+    }
+
+    /// What [`Effect::Configured`] does not tell.
+    fn bounds(&self) -> Option<Effect<'_>> {
+        let max_bytes = self.settings.max_bytes;
+        (max_bytes != 0).then_some(Effect::Bounded { max_bytes })
     }
 
     fn stored(&self, handle: Handle) -> Effect<'_> {
@@ -154,13 +164,21 @@ impl Queue {
     /// Whether each job has numbers of its own in the orders of adding and of dying. In a forged payload
     /// two may share one: their order is then by chance, and not the same on a replica.
     pub fn has_distinct_numbers(&self) -> bool {
-        let seqs = self.handles().map(|h| self.jobs.job(h).seq()).collect();
+        let seqs = self.seqs().collect();
         let dead = self.dead.iter();
         let deaths = dead.map(|(_, h)| self.jobs.job(h).life().death).collect();
         [seqs, deaths].into_iter().all(|mut numbers: Vec<u64>| {
             numbers.sort_unstable();
             numbers.is_sorted_by(|a, b| a < b)
         })
+    }
+
+    fn seqs(&self) -> impl Iterator<Item = u64> + '_ {
+        let of_job = self.handles().flat_map(|handle| {
+            let successor = self.jobs.successor(handle);
+            successor.into_iter().chain([handle])
+        });
+        of_job.map(|handle| self.jobs.job(handle).seq())
     }
 
     /// All data in a fixed order: what DEBUG DIGEST compares. Numbers that only order (seq, order
@@ -173,6 +191,7 @@ impl Queue {
             add(&bytes);
         };
         effect(&Effect::Configured((*self.settings).clone()));
+        self.bounds().iter().for_each(&mut effect);
         effect(&Effect::Paused {
             until: self.paused_until,
         });
@@ -180,15 +199,28 @@ impl Queue {
             effect(&Effect::Kept);
         }
         // The order of adding decides across the lists, too, once their jobs meet in one.
-        let mut seqs: Vec<u64> = self.handles().map(|h| self.jobs.job(h).seq()).collect();
+        let mut seqs: Vec<u64> = self.seqs().collect();
         seqs.sort_unstable();
-        for handle in self.handles() {
+        let digest_one = |handle, effect: &mut dyn FnMut(&Effect<'_>)| {
             let mut stored = self.stored(handle);
             if let Effect::Stored { seq, life, .. } = &mut stored {
                 let rank = seqs.partition_point(|other| *other < *seq);
                 (*seq, life.death) = (rank as u64, 0);
             }
             effect(&stored);
+        };
+        for handle in self.handles() {
+            digest_one(handle, &mut effect);
+            if let Some(failure) = self.jobs.job(handle).failure() {
+                effect(&Effect::Failed {
+                    id: self.jobs.job(handle).id(),
+                    change: Change::TimedOut,
+                    failure,
+                });
+            }
+            if let Some(successor) = self.jobs.successor(handle) {
+                digest_one(successor, &mut effect);
+            }
         }
         let mut memory: Vec<_> = self.memory.iter().collect();
         memory.sort_unstable();

@@ -8,19 +8,22 @@
 //!        │  word 0   │ word 1 │    id    │    payload    │
 //!        └───────────┴────────┴──────────┴───────────────┘
 //!   word 0: bits 0-41 due, or the number of the job's rare part; 42-51 id length - 1;
-//!           52-53 place; 54 there is a rare part; 55 the rare part holds the terms
+//!           52-53 place; 54 there is a rare part; 55 the rare part holds the terms; 56 there is a
+//!           successor
 //!   word 1: bits 0-47 sequence (the order of adding); 48-63 terms
 //!
-//!   rares[number]: due, Life, and terms of its own where the pool is full
+//!   rares[number]: due, Life, and what few jobs have: terms of its own where the pool is full, a failure
 //! ```
 //!
 //! Most jobs are never in need of a rare part until they are delivered: 16 bytes beside id and
 //! payload say all about them.
 
+mod extra;
 mod loading;
 mod stored;
+mod successors;
 
-use super::job::{Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
+use super::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
 use super::relocate::{move_boxed, Mover};
 use super::slab::Slab;
 use super::table::bulk::Entries;
@@ -28,6 +31,8 @@ use super::table::IdTable;
 use super::terms::TermsPool;
 use crate::prefetch::prefetch_all;
 use ahash::RandomState;
+use extra::Extra;
+use std::collections::BTreeMap;
 pub use stored::{Course, Id, Job, NewJob};
 
 const HEADER: usize = 16;
@@ -45,8 +50,10 @@ const TERMS_SHIFT: u32 = 48;
 struct Rare {
     due: u64,
     life: Life,
-    terms: Option<Box<Terms<'static>>>,
+    extra: Option<Box<Extra>>,
 }
+
+type Parts = (Option<Terms<'static>>, Option<extra::Failed>);
 
 #[derive(Clone)]
 pub struct Store {
@@ -59,6 +66,9 @@ pub struct Store {
     hasher: RandomState,
     /// What the allocator gives for the jobs' own allocations.
     job_bytes: usize,
+    /// Of ids and payloads.
+    content_bytes: u64,
+    successors: BTreeMap<Handle, Handle>,
 }
 
 impl Store {
@@ -71,6 +81,8 @@ impl Store {
             terms: TermsPool::new(),
             hasher,
             job_bytes: 0,
+            content_bytes: 0,
+            successors: BTreeMap::new(),
         }
     }
 
@@ -126,13 +138,14 @@ impl Store {
         let mut word0 =
             job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
         let word1 = job.seq | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
-        if shared.is_none() || job.life != Life::default() {
+        if shared.is_none() || job.life != Life::default() || job.failure.is_some() {
+            let own = shared.is_none().then(|| job.terms.clone().into_owned());
+            let extra = Extra::of(own, job.failure.map(Into::into));
+            self.job_bytes += extra.as_ref().map_or(0, |extra| extra.heap_bytes());
             let rare = self.rares.insert(Rare {
                 due: job.due,
                 life: job.life,
-                terms: shared
-                    .is_none()
-                    .then(|| Box::new(job.terms.clone().into_owned())),
+                extra,
             });
             let own = if shared.is_none() { OWN_TERMS } else { 0 };
             word0 = word0 & !DUE_BITS | u64::from(rare) | HAS_RARE | own;
@@ -143,15 +156,17 @@ impl Store {
         bytes.extend_from_slice(job.id);
         bytes.extend_from_slice(job.payload);
         self.job_bytes += allocated(bytes.len());
-        if shared.is_none() {
-            self.job_bytes += own_bytes(job.terms);
-        }
+        self.content_bytes += content(&bytes);
         let handle = self.slots.insert(bytes.into_boxed_slice());
-        self.enter(id.hash, handle);
+        if job.place != Place::Successor {
+            self.enter(id.hash, handle);
+        }
         handle
     }
 
+    /// A job without a successor, which the caller takes care of.
     pub fn remove(&mut self, handle: Handle) {
+        debug_assert!(self.successor(handle).is_none());
         let Some(bytes) = self.slots.get(handle) else {
             debug_assert!(false, "a handle without a job");
             return;
@@ -159,13 +174,16 @@ impl Store {
         let word0 = word(bytes, 0);
         let shared = (word(bytes, 8) >> TERMS_SHIFT) as u16;
         self.job_bytes -= allocated(bytes.len());
-        let hash = self.hasher.hash_one(id_of(bytes));
-        let indexed = self.table.remove(hash, handle);
-        debug_assert!(indexed);
+        self.content_bytes -= content(bytes);
+        if place_of(word0) != Place::Successor {
+            let hash = self.hasher.hash_one(id_of(bytes));
+            let indexed = self.table.remove(hash, handle);
+            debug_assert!(indexed);
+        }
         if word0 & HAS_RARE != 0 {
             let rare = self.rares.remove((word0 & DUE_BITS) as u32);
-            let own = rare.and_then(|rare| rare.terms);
-            self.job_bytes -= own.map_or(0, |own| own_bytes(&own));
+            let extra = rare.and_then(|rare| rare.extra);
+            self.job_bytes -= extra.map_or(0, |extra| extra.heap_bytes());
         }
         if word0 & OWN_TERMS == 0 {
             self.terms.release(shared);
@@ -175,6 +193,11 @@ impl Store {
 
     fn bytes(&self, handle: Handle) -> &[u8] {
         self.slots.get(handle).map_or(&[], |bytes| bytes)
+    }
+
+    /// Bytes of all ids and payloads.
+    pub fn content_bytes(&self) -> u64 {
+        self.content_bytes
     }
 
     pub fn contains(&self, handle: Handle) -> bool {
@@ -205,7 +228,8 @@ impl Store {
         let Course { place, due, life } = course;
         debug_assert!(due <= INSTANT_MAX);
         let mut word0 = word(self.bytes(handle), 0);
-        if word0 & HAS_RARE != 0 && life == Life::default() && word0 & OWN_TERMS == 0 {
+        let has_extra = |it: &Self| it.rare(word0).is_some_and(|rare| rare.extra.is_some());
+        if word0 & HAS_RARE != 0 && life == Life::default() && !has_extra(self) {
             self.rares.remove((word0 & DUE_BITS) as u32);
             word0 = word0 & !(DUE_BITS | HAS_RARE) | due;
         } else if let Some(rare) = self.rare_mut(word0) {
@@ -223,7 +247,7 @@ impl Store {
         let rare = self.rares.insert(Rare {
             due,
             life,
-            terms: None,
+            extra: None,
         });
         word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
     }
@@ -231,10 +255,8 @@ impl Store {
     pub fn set_priority(&mut self, handle: Handle, priority: i32) {
         let bytes = self.bytes(handle);
         let (word0, old) = (word(bytes, 0), (word(bytes, 8) >> TERMS_SHIFT) as u16);
-        if let Some(Rare {
-            terms: Some(own), ..
-        }) = self.rare_mut(word0)
-        {
+        let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
+        if let Some(own) = extra.and_then(|extra| extra.terms_mut()) {
             own.priority = priority;
             return;
         }
@@ -250,15 +272,29 @@ impl Store {
     }
 
     fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {
+        self.edit_extra(handle, |(_, failed)| (Some(terms), failed));
+        self.edit(handle, 0, |word0| word0 | OWN_TERMS);
+    }
+
+    pub fn set_failure(&mut self, handle: Handle, failure: Failure<'_>) {
+        self.edit_extra(handle, |(terms, _)| (terms, Some(failure.into())));
+    }
+
+    fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(Parts) -> Parts) {
         let mut word0 = word(self.bytes(handle), 0);
         if word0 & HAS_RARE == 0 {
             word0 = self.with_rare(word0, word0 & DUE_BITS, Life::default());
+            self.edit(handle, 0, |_| word0);
         }
-        self.job_bytes += own_bytes(&terms);
-        if let Some(rare) = self.rare_mut(word0) {
-            rare.terms = Some(Box::new(terms));
-        }
-        self.edit(handle, 0, |_| word0 | OWN_TERMS);
+        let Some(rare) = self.rare_mut(word0) else {
+            return;
+        };
+        let old = rare.extra.take();
+        let before = old.as_ref().map_or(0, |extra| extra.heap_bytes());
+        let (terms, failed) = change(old.map_or((None, None), |extra| extra.into_parts()));
+        rare.extra = Extra::of(terms, failed);
+        let after = rare.extra.as_ref().map_or(0, |extra| extra.heap_bytes());
+        self.job_bytes = self.job_bytes + after - before;
     }
 
     fn edit(&mut self, handle: Handle, at: usize, change: impl FnOnce(u64) -> u64) {
@@ -280,17 +316,30 @@ impl Store {
             place,
             terms: job.terms(),
             life,
+            failure: job.failure(),
         }
     }
 
     /// Frees about `count` jobs of a store that is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
-        self.slots.shed(count) || self.rares.shed(count) || self.table.shed(count)
+        let successors = (0..count)
+            .map_while(|_| self.successors.pop_first())
+            .count();
+        successors > 0 || self.slots.shed(count) || self.rares.shed(count) || self.table.shed(count)
     }
 
     /// See [`super::relocate`].
     pub fn relocate_jobs(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
         self.slots.relocate(from, mover, move_boxed)
+    }
+
+    pub fn relocate_extras(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        let visit = |rare: &mut Rare, mover: &mut _| {
+            if let Some(extra) = &mut rare.extra {
+                extra.relocate(mover);
+            }
+        };
+        self.rares.relocate(from, mover, visit)
     }
 
     pub fn relocate_index(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
@@ -308,30 +357,37 @@ impl Store {
             + self.rares.memory_bytes()
             + self.table.memory_bytes()
             + self.terms.memory_bytes()
+            // Its nodes hold eleven entries, and are at least half full.
+            + self.successors.len() * 2 * size_of::<(Handle, Handle)>()
     }
 
     pub fn check_invariants(&self) -> Result<(), String> {
         self.table
             .check_invariants(|handle| self.hasher.hash_one(self.job(handle).id()))?;
-        if self.table.len() != self.slots.len() {
+        self.check_successors()?;
+        if self.table.len() + self.successors.len() != self.slots.len() {
             return Err(format!(
-                "{} ids for {} jobs",
+                "{} ids for {} jobs, successors among them",
                 self.table.len(),
                 self.slots.len()
             ));
         }
-        let own = |handle| {
-            let own = self
-                .rare(word(self.bytes(handle), 0))
-                .and_then(|rare| rare.terms.as_ref());
-            own.map_or(0, |own| own_bytes(own))
+        let extra = |handle| {
+            let rare = self.rare(word(self.bytes(handle), 0));
+            let extra = rare.and_then(|rare| rare.extra.as_ref());
+            extra.map_or(0, |extra| extra.heap_bytes())
         };
-        let handles = self.table.handles();
-        let bytes: usize = handles
-            .map(|handle| allocated(self.bytes(handle).len()) + own(handle))
-            .sum();
-        if bytes != self.job_bytes {
-            return Err(format!("{} bytes counted, {bytes} there", self.job_bytes));
+        let successors = self.successors().map(|(_, next)| next);
+        let (mut bytes, mut contents) = (0, 0);
+        for handle in self.table.handles().chain(successors) {
+            bytes += allocated(self.bytes(handle).len()) + extra(handle);
+            contents += content(self.bytes(handle));
+        }
+        if (bytes, contents) != (self.job_bytes, self.content_bytes) {
+            return Err(format!(
+                "{} bytes counted, {bytes} there; {} of content counted, {contents} there",
+                self.job_bytes, self.content_bytes
+            ));
         }
         if self.slots.len() == 0 && (self.job_bytes != 0 || self.rares.len() != 0) {
             return Err("an empty store that counts memory".into());
@@ -351,9 +407,9 @@ pub fn allocated(len: usize) -> usize {
     }
 }
 
-/// Terms that a job does not share.
-fn own_bytes(terms: &Terms<'_>) -> usize {
-    allocated(size_of::<Terms<'_>>()) + allocated(size_of_val(&*terms.backoff_ms))
+/// Id and payload of one job.
+fn content(bytes: &[u8]) -> u64 {
+    bytes.len().saturating_sub(HEADER) as u64
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -367,7 +423,8 @@ fn place_of(word0: u64) -> Place {
     match word0 >> PLACE_SHIFT & 3 {
         0 => Place::Scheduled,
         1 => Place::Reserved,
-        _ => Place::Dead,
+        2 => Place::Dead,
+        _ => Place::Successor,
     }
 }
 

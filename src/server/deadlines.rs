@@ -268,6 +268,8 @@ pub fn sums() -> (usize, Figures) {
         for Database { ledger, .. } in d.databases.values() {
             sums.0 += ledger.len();
             sums.1.exchange(Figures::default(), *ledger.sum());
+            let first_due = sums.1.first_due.into_iter().chain(ledger.first_due());
+            sums.1.first_due = first_due.min();
         }
         sums
     })

@@ -40,6 +40,8 @@ fn fields() -> Vec<(CString, u64)> {
     let name = |name: &str| CString::new(name).unwrap_or_default();
     let owned = |(field, value): (&CStr, u64)| (field.to_owned(), value);
     let (queues, jobs) = sums::of_all_queues();
+    let now_ms = clock::now().ms();
+    let oldest_ready_ms = jobs.first_due.map_or(0, |due| now_ms.saturating_sub(due));
     let totals = propagate::totals();
     let (fires, late_us_max) = timer::figures();
     let mut fields: Vec<_> = [
@@ -53,6 +55,8 @@ fn fields() -> Vec<(CString, u64)> {
             c"lazyfree_pending_jobs",
             jobs.unfreed + graveyard::waiting() as u64,
         ),
+        (c"bytes", jobs.bytes),
+        (c"oldest_ready_ms", oldest_ready_ms),
     ]
     .map(owned)
     .into();

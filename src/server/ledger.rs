@@ -13,6 +13,7 @@
 //! A ticket is but a hint: it fits no account that was closed, whatever stands there now.
 
 use super::deadlines::Name;
+use super::least::Least;
 use crate::queue::figures::Figures;
 use crate::queue::slab::Slab;
 use std::cell::Cell;
@@ -54,6 +55,7 @@ pub struct Ledger {
     accounts: Slab<Account>,
     by_instant: BTreeSet<(u64, u32)>,
     sum: Figures,
+    first_due: Least,
 }
 
 impl Default for Ledger {
@@ -62,6 +64,7 @@ impl Default for Ledger {
             accounts: Slab::new(),
             by_instant: BTreeSet::new(),
             sum: Figures::default(),
+            first_due: Least::default(),
         }
     }
 }
@@ -73,6 +76,11 @@ impl Ledger {
 
     pub fn sum(&self) -> &Figures {
         &self.sum
+    }
+
+    /// Of all queues.
+    pub fn first_due(&self) -> Option<u64> {
+        self.first_due.get()
     }
 
     pub fn open(&mut self, name: Name) -> Ticket {
@@ -97,6 +105,7 @@ impl Ledger {
         if let Some(closed) = self.accounts.remove(account) {
             self.sum.exchange(closed.figures, Figures::default());
             self.by_instant.remove(&(closed.stands_at, account));
+            self.first_due.set(account, u64::MAX);
         }
     }
 
@@ -111,6 +120,8 @@ impl Ledger {
         if account.figures != figures {
             self.sum.exchange(account.figures, figures);
             account.figures = figures;
+            let first_due = figures.first_due.unwrap_or(u64::MAX);
+            self.first_due.set(ticket.account, first_due);
         }
         if until < account.stands_at {
             self.stand(ticket.account, until);

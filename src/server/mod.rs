@@ -16,6 +16,7 @@ pub mod foreign;
 pub mod graveyard;
 pub mod info;
 pub mod keyspace;
+mod least;
 mod ledger;
 pub mod listeners;
 pub mod propagate;

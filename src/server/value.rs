@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ptr::null_mut;
 
 /// What every dump begins with; dumps of older versions stay readable.
-const ENCODING_VERSION: c_int = 2;
+const ENCODING_VERSION: c_int = 3;
 
 pub static DQ_QUEUE: RedisType = RedisType::new("dq-queue1", ENCODING_VERSION, METHODS);
 

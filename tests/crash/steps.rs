@@ -227,6 +227,9 @@ impl Actor {
             Kind::Silent => drop(command.arg("SILENT")),
             Kind::Fatal => drop(command.arg("FATAL")),
         }
+        if self.rng.one_in(2) {
+            command.arg("REASON").arg("the worker said so");
+        }
         let asked = self.ask(client, &command)?;
         let nack = Nack {
             claim: held.claim,

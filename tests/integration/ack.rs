@@ -184,7 +184,7 @@ fn reschedule_and_kick_end_a_token() {
         .trim_matches('\'')
         .parse()
         .expect("t");
-    p.seen(&format!("DQ.RESCHEDULE q AT {due} a"), "1");
+    p.seen(&format!("DQ.RESCHEDULE q AT {} a", due - 1), "1");
     is_stale(&mut p, token);
 
     p.run("DQ.ADD q a x TTR 10 ATTEMPTS 1 REPLACE");

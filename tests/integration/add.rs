@@ -15,7 +15,7 @@ fn ready_at_once_and_returns_the_id() {
         +dq-queue1
         > DQ.GET q a
         [ 'id' 'a' 'payload' 'hello' 'state' 'ready' 'priority' 0 'due' ? 'deadline' nil$ 'ttr' 60000 \
-         'attempts' 0 'max-attempts' 0 'backoff' [ ] 'expires' nil$ 'token' nil$ ]
+         'attempts' 0 'max-attempts' 0 'backoff' [ ] 'expires' nil$ 'token' nil$ ...
         > DQ.LEN q READY
         1",
     );
@@ -44,7 +44,7 @@ fn every_option_in_any_order_and_case() {
             &format!("DQ.GET q {id}"),
             &format!(
                 "[ 'id' '{id}' 'payload' 'x' 'state' 'delayed' 'priority' -5 'due' ? 'deadline' nil$ \
-                 'ttr' 1000 'attempts' 0 'max-attempts' 3 'backoff' [ 10 20 ] 'expires' ? 'token' nil$ ]"
+                 'ttr' 1000 'attempts' 0 'max-attempts' 3 'backoff' [ 10 20 ] 'expires' ? 'token' nil$ ..."
             ),
         );
         let get = format!("DQ.GET q {id}");
@@ -411,7 +411,7 @@ fn starts_afresh(p: &mut Probe) {
     p.talk(
         "> DQ.GET q a
         [ 'id' 'a' 'payload' 'new' 'state' 'ready' 'priority' 4 'due' ? 'deadline' nil$ 'ttr' 60000 \
-         'attempts' 0 'max-attempts' 0 'backoff' [ ] 'expires' nil$ 'token' nil$ ]
+         'attempts' 0 'max-attempts' 0 'backoff' [ ] 'expires' nil$ 'token' nil$ ...
         > DQ.ACK q a
         0
         > DQ.DEL q a

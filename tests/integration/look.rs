@@ -40,15 +40,15 @@ fn get() {
         3> DQ.GET none a
         nil
         > DQ.GET q d
-        [ 'id' 'd' 'payload' 'pd' 'state' 'delayed' 'priority' 0 'due' 4000000000000 'deadline' nil$ 'ttr' 60000 {rest} nil$ ]
+        [ 'id' 'd' 'payload' 'pd' 'state' 'delayed' 'priority' 0 'due' 4000000000000 'deadline' nil$ 'ttr' 60000 {rest} nil$ ...
         3> DQ.GET q d
-        {{ 'id' 'd' 'payload' 'pd' 'state' 'delayed' 'priority' 0 'due' 4000000000000 'deadline' nil 'ttr' 60000 {rest} nil }}
+        {{ 'id' 'd' 'payload' 'pd' 'state' 'delayed' 'priority' 0 'due' 4000000000000 'deadline' nil 'ttr' 60000 {rest} nil ...
         3> DQ.GET q r
-        {{ 'id' 'r' 'payload' 'pr' 'state' 'ready' 'priority' 0 'due' 5000 'deadline' nil 'ttr' 60000 {rest} nil }}
+        {{ 'id' 'r' 'payload' 'pr' 'state' 'ready' 'priority' 0 'due' 5000 'deadline' nil 'ttr' 60000 {rest} nil ...
         3> DQ.GET q v
-        {{ 'id' 'v' 'payload' 'pv' 'state' 'reserved' 'priority' 0 'due' ? 'deadline' ? 'ttr' 60000 {rest} ? }}
+        {{ 'id' 'v' 'payload' 'pv' 'state' 'reserved' 'priority' 0 'due' ? 'deadline' ? 'ttr' 60000 {rest} ? ...
         3> DQ.GET q x
-        {{ 'id' 'x' 'payload' 'px' 'state' 'dead' 'priority' 7 'due' ? 'deadline' nil 'ttr' 60000 {rest} nil }}"
+        {{ 'id' 'x' 'payload' 'px' 'state' 'dead' 'priority' 7 'due' ? 'deadline' nil 'ttr' 60000 {rest} nil ..."
     ));
     assert!(matches!(
         p.field("DQ.GET q v", "deadline"),
@@ -267,7 +267,7 @@ fn len() {
     );
 }
 
-const STATS: [&str; 20] = [
+const STATS: [&str; 21] = [
     "delayed",
     "ready",
     "reserved",
@@ -276,6 +276,7 @@ const STATS: [&str; 20] = [
     "oldest-ready-ms",
     "waiting-clients",
     "paused",
+    "bytes",
     "added",
     "delivered",
     "acked",

@@ -101,6 +101,55 @@ fn reschedule_refuses() {
 }
 
 #[test]
+fn reschedule_gives_another_priority() {
+    let mut p = Probe::start();
+    one_in_each_state(&mut p);
+    p.unseen("DQ.RESCHEDULE q PRIORITY 0 d r", "2");
+    p.seen("DQ.RESCHEDULE q PRIORITY -7 d r v x nobody d", "2");
+    assert_eq!(p.field_int("DQ.GET q r", "priority"), -7);
+    assert_eq!(p.field_int("DQ.GET q d", "due"), 4_000_000_000_000);
+    p.seen("DQ.RESCHEDULE q priority 5 AT 3900000000000 d", "1");
+    assert_eq!(p.field_int("DQ.GET q d", "due"), 3_900_000_000_000);
+    assert_eq!(p.field_int("DQ.GET q d", "priority"), 5);
+    // Only what a value and an id follow is an option.
+    for id in ["PRIORITY", "DELAY", "AT", "3"] {
+        p.run(&format!("DQ.ADD q {id} x"));
+    }
+    p.says("DQ.RESCHEDULE q AT 4000000000000 PRIORITY 3", "2");
+    p.says("DQ.RESCHEDULE q PRIORITY 1 PRIORITY 3 d", "3");
+    p.says("DQ.RESCHEDULE q PRIORITY 1 DELAY 3", "2");
+    for (line, error) in [
+        ("d r x y", "syntax error"),
+        ("DELAY 5 AT 6 d", "syntax error"),
+        ("AT 5 DELAY 6 d", "syntax error"),
+        ("PRIORITY x d", "value is not an integer or out of range"),
+        (
+            "PRIORITY 2147483648 d",
+            "value is not an integer or out of range",
+        ),
+        (
+            "PRIORITY 1 DELAY x d",
+            "value is not an integer or out of range",
+        ),
+    ] {
+        p.unseen(&format!("DQ.RESCHEDULE q {line}"), &format!("-ERR {error}"));
+    }
+}
+
+#[test]
+fn only_another_due_ends_the_token() {
+    let mut p = Probe::start();
+    p.run("DQ.ADD q a x AT 5000 TTR 20");
+    let token = p.pop_token("DQ.POP q");
+    p.until("DQ.LEN q READY", "1");
+    p.unseen("DQ.RESCHEDULE q AT 5000 a", "1");
+    p.seen("DQ.RESCHEDULE q AT 5000 PRIORITY 4 a", "1");
+    assert_eq!(p.field_text("DQ.GET q a", "token"), format!("'{token}'"));
+    p.seen("DQ.RESCHEDULE q AT 6000 a", "1");
+    assert_eq!(p.field_text("DQ.GET q a", "token"), "nil");
+}
+
+#[test]
 fn reschedule_leaves() {
     let mut p = Probe::start();
     one_in_each_state(&mut p);
@@ -139,10 +188,10 @@ fn kick_takes_the_longest_dead_first() {
         2
         > DQ.GET q e
         [ 'id' 'e' 'payload' 'x' 'state' 'dead' 'priority' 4 'due' ? 'deadline' nil$ 'ttr' 60000 \
-         'attempts' 1 'max-attempts' 0 'backoff' [ ] 'expires' nil$ 'token' nil$ ]
+         'attempts' 1 'max-attempts' 0 'backoff' [ ] 'expires' nil$ 'token' nil$ ...
         > DQ.GET q c
         [ 'id' 'c' 'payload' 'x' 'state' 'ready' 'priority' 4 'due' ? 'deadline' nil$ 'ttr' 60000 \
-         'attempts' 0 'max-attempts' 0 'backoff' [ ] 'expires' nil$ 'token' nil$ ]",
+         'attempts' 0 'max-attempts' 0 'backoff' [ ] 'expires' nil$ 'token' nil$ ...",
     );
     assert!(p.field_int("DQ.GET q c", "due") as u64 >= before, "due now");
     p.talk(

@@ -26,12 +26,12 @@ const SHAPES: &str = "
         { 'delayed' 0 'ready' 0 'reserved' 1 'dead' 0 'next-due' nil 'oldest-ready-ms' nil ...
     DQ.CFGSET q BACKOFF 2 5 6 RATE 7 8 | +OK | +OK
     DQ.CFGGET empty | nil$ | nil
-    DQ.CFGGET q | [ 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
-        'rate' [ 7 8 ] 'paused' 0 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'deadlen' 0 'dedupe' 0 \
+    DQ.CFGGET q | [ 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
+        'rate' [ 7 8 ] 'paused' 0 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
         'maxreserved' 0 'rate' [ 7 8 ] 'paused' 0 }
     DQ.PAUSE q | +OK | +OK
-    DQ.CFGGET q | [ 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
-        'rate' [ 7 8 ] 'paused' -1 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'deadlen' 0 'dedupe' 0 \
+    DQ.CFGGET q | [ 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
+        'rate' [ 7 8 ] 'paused' -1 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
         'maxreserved' 0 'rate' [ 7 8 ] 'paused' -1 }
     DQ.RESUME q | +OK | +OK
     DQ.PURGE q DEAD | 0 | 0

@@ -4,7 +4,7 @@ use crate::probe::{plain, Probe};
 use crate::support::{wait_until, Reply, PATIENCE};
 
 const DEFAULTS: &str =
-    "[ 'ttr' 60000 'attempts' 0 'backoff' [ ] 'maxlen' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
+    "[ 'ttr' 60000 'attempts' 0 'backoff' [ ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
     'rate' [ 0 0 ] 'paused' 0 ]";
 
 #[test]
@@ -20,7 +20,7 @@ fn names_and_defaults() {
         > DQ.CFGGET q
         {DEFAULTS}
         3> DQ.CFGGET q
-        {{ 'ttr' 60000 'attempts' 0 'backoff' [ ] 'maxlen' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 'rate' [ 0 0 ] 'paused' 0 }}
+        {{ 'ttr' 60000 'attempts' 0 'backoff' [ ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 'rate' [ 0 0 ] 'paused' 0 }}
         > DQ.CFGGET q q
         -ERR wrong number of arguments for 'dq.cfgget' command"
     ));
@@ -30,18 +30,18 @@ fn names_and_defaults() {
 fn every_setting_in_any_order_and_case() {
     let mut p = Probe::start();
     p.talk(
-        "> DQ.CFGSET q rate 100000 4398046511103 MaxReserved 4 dedupe 4398046511103 DEADLEN 3 maxlen 2 BACKOFF 2 5 4398046511103 \
+        "> DQ.CFGSET q rate 100000 4398046511103 MaxReserved 4 dedupe 4398046511103 DEADLEN 3 maxlen 2 maxbytes 7 BACKOFF 2 5 4398046511103 \
          ATTEMPTS 4294967295 TTR 4398046511103
         +OK
         > DQ.CFGGET q
-        [ 'ttr' 4398046511103 'attempts' 4294967295 'backoff' [ 5 4398046511103 ] 'maxlen' 2 'deadlen' 3 \
+        [ 'ttr' 4398046511103 'attempts' 4294967295 'backoff' [ 5 4398046511103 ] 'maxlen' 2 'maxbytes' 7 'deadlen' 3 \
          'dedupe' 4398046511103 'maxreserved' 4 'rate' [ 100000 4398046511103 ] 'paused' 0 ]
         > DQ.CFGSET q TTR 1
         +OK
         > DQ.CFGGET q
-        [ 'ttr' 1 'attempts' 4294967295 'backoff' [ 5 4398046511103 ] 'maxlen' 2 'deadlen' 3 \
+        [ 'ttr' 1 'attempts' 4294967295 'backoff' [ 5 4398046511103 ] 'maxlen' 2 'maxbytes' 7 'deadlen' 3 \
          'dedupe' 4398046511103 'maxreserved' 4 'rate' [ 100000 4398046511103 ] 'paused' 0 ]
-        > DQ.CFGSET q TTR 60000 ATTEMPTS 0 BACKOFF 0 MAXLEN 0 DEADLEN 0 DEDUPE 0 MAXRESERVED 0 RATE 0 0
+        > DQ.CFGSET q TTR 60000 ATTEMPTS 0 BACKOFF 0 MAXLEN 0 MAXBYTES 0 DEADLEN 0 DEDUPE 0 MAXRESERVED 0 RATE 0 0
         +OK",
     );
     p.says("DQ.CFGGET q", DEFAULTS);

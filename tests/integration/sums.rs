@@ -1,13 +1,13 @@
 //! INFO dq over all queues: sums that are kept along, the same that a walk over all keys finds.
 
 use crate::probe::{plain, show};
-use crate::scene::{pair, Dice, Lines};
+use crate::scene::{now_ms, pair, Dice, Lines};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
 
 const STATES: [&str; 4] = ["DELAYED", "READY", "RESERVED", "DEAD"];
 
 /// Queues and jobs by state, as INFO says.
-fn told(client: &mut Raw) -> [u64; 5] {
+fn told(client: &mut Raw) -> [u64; 6] {
     let text = plain(&client.run("INFO dq"));
     let field = |name: &str| {
         let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
@@ -22,12 +22,13 @@ fn told(client: &mut Raw) -> [u64; 5] {
         field("dq_jobs_ready"),
         field("dq_jobs_reserved"),
         field("dq_jobs_dead"),
+        field("dq_bytes"),
     ]
 }
 
 /// The same, found by asking each key of these databases.
-fn found(client: &mut Raw, databases: usize) -> [u64; 5] {
-    let mut sums = [0; 5];
+fn found(client: &mut Raw, databases: usize) -> [u64; 6] {
+    let mut sums = [0; 6];
     for database in 0..databases {
         client.run(&format!("SELECT {database}"));
         for key in client.words("KEYS *") {
@@ -38,10 +39,19 @@ fn found(client: &mut Raw, databases: usize) -> [u64; 5] {
             for (at, state) in STATES.iter().enumerate() {
                 sums[at + 1] += client.int(&format!("DQ.LEN {key} {state}")) as u64;
             }
+            sums[5] += bytes(client, &key);
         }
     }
     client.run("SELECT 0");
     sums
+}
+
+fn bytes(client: &mut Raw, key: &str) -> u64 {
+    let stats = client.words(&format!("DQ.STATS {key}"));
+    let at = stats.iter().position(|word| word == "bytes");
+    // The key may have expired since.
+    at.and_then(|at| stats.get(at + 1)?.parse().ok())
+        .unwrap_or(0)
 }
 
 fn all_sent(client: &mut Raw, lines: impl Iterator<Item = String>) {
@@ -65,7 +75,11 @@ fn are_exact_at_any_number_of_queues() {
         );
         all_sent(&mut client, keys().map(|key| format!("DQ.ADD {key} now x")));
     }
-    assert_eq!(told(&mut client), [QUEUES, QUEUES, QUEUES, 0, 0]);
+    // "later" and "now", with their payloads.
+    assert_eq!(
+        told(&mut client),
+        [QUEUES, QUEUES, QUEUES, 0, 0, 10 * QUEUES]
+    );
     for start in (0..QUEUES).step_by(1000) {
         let keys = (start..start + 1000).map(key);
         all_sent(
@@ -79,16 +93,61 @@ fn are_exact_at_any_number_of_queues() {
     });
     assert_eq!(
         told(&mut client),
-        [QUEUES, 0, 2 * QUEUES, 0, 0],
+        [QUEUES, 0, 2 * QUEUES, 0, 0, 10 * QUEUES],
         "{all_due}"
     );
     client.run("UNLINK q1 q2 q3");
     client.run("DQ.POP q4");
-    assert_eq!(told(&mut client), [QUEUES - 3, 0, 2 * QUEUES - 7, 1, 0]);
+    let left = [QUEUES - 3, 0, 2 * QUEUES - 7, 1, 0, 10 * (QUEUES - 3)];
+    assert_eq!(told(&mut client), left);
     client.run("DEBUG RELOAD");
-    assert_eq!(told(&mut client), [QUEUES - 3, 0, 2 * QUEUES - 7, 1, 0]);
+    assert_eq!(told(&mut client), left);
     client.run("FLUSHALL ASYNC");
-    assert_eq!(told(&mut client), [0; 5]);
+    assert_eq!(told(&mut client), [0; 6]);
+}
+
+/// Of all queues in all databases, whatever happens to the one that has it.
+#[test]
+fn the_oldest_job_that_is_ready_is_known() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let mut oldest_due = || {
+        let before = now_ms();
+        let text = plain(&client.run("INFO dq"));
+        let after = now_ms();
+        let mut lines = text.lines();
+        let age = lines.find_map(|line| line.strip_prefix("dq_oldest_ready_ms:"));
+        let age: u64 = age.and_then(|age| age.parse().ok()).expect("a number");
+        (before - age.min(before)..=after - age.min(after), age)
+    };
+    assert_eq!(oldest_due().1, 0);
+    let mut other = server.raw();
+    for key in 0..40 {
+        other.run(&format!("DQ.ADD k{key} a x AT {}", 1_000_000 + key));
+        other.run(&format!("DQ.ADD k{key} later x DELAY 1000000"));
+    }
+    assert!(oldest_due().0.contains(&1_000_000));
+    other.run("DQ.POP k0 TTR 100000");
+    assert!(oldest_due().0.contains(&1_000_001));
+    for line in [
+        "DEL k1",
+        "DQ.PURGE k2 READY",
+        "DQ.RESCHEDULE k3 DELAY 50000 a",
+        "UNLINK k4",
+    ] {
+        other.run(line);
+    }
+    assert!(oldest_due().0.contains(&1_000_005));
+    other.run("MOVE k5 1");
+    other.run("RENAME k6 k6");
+    assert!(oldest_due().0.contains(&1_000_005));
+    other.run("DQ.NACK k0 a SILENT");
+    assert!(oldest_due().0.contains(&1_000_000));
+    other.run("DEBUG RELOAD");
+    assert!(oldest_due().0.contains(&1_000_000));
+    other.run("FLUSHALL");
+    other.run("DQ.ADD q a x DELAY 100000");
+    assert_eq!(oldest_due().1, 0, "what is not due is not old");
 }
 
 /// One of the many ways in which queues come, change and go.
@@ -134,7 +193,7 @@ fn follow_whatever_happens_to_queues() {
     let (master, replica) = pair(Server::builder());
     let (mut client, mut on_replica) = (master.raw(), replica.raw());
     let mut dice = Dice::new(14);
-    let mut seen = [0; 5];
+    let mut seen = [0; 6];
     for step in 0..4000 {
         let line = line(&mut dice);
         let reply = client.run(&line);
@@ -148,12 +207,12 @@ fn follow_whatever_happens_to_queues() {
             continue;
         }
         // Something may become due between the two.
-        let (mut a, mut b) = ([0; 5], [1; 5]);
+        let (mut a, mut b) = ([0; 6], [1; 6]);
         wait_until(format!("{line} -> {}", show(&reply)), PATIENCE, || {
             (a, b) = (told(&mut client), found(&mut client, 2));
             a == b
         });
-        (0..5).for_each(|at| seen[at] += a[at]);
+        (0..6).for_each(|at| seen[at] += a[at]);
     }
     assert!(seen.iter().all(|&sum| sum > 0), "{seen:?}");
     replica.wait_for_offset_of(&master);

@@ -88,6 +88,7 @@ impl Traffic {
             let reply = self.client.reply();
             let sound = !reply.starts_with('-')
                 || reply.starts_with("-MAXLEN ")
+                || reply.starts_with("-MAXBYTES ")
                 || reply.starts_with("-ERR no such key")
                 // A queue kept for its waiting clients alone.
                 || reply == "-ERR module key failed to copy";
@@ -130,7 +131,9 @@ impl Traffic {
         match self.dice.below(if self.rough { 46 } else { 40 }) {
             0..=12 => {
                 let id = if ms < 5 { "*".into() } else { id };
-                let condition = self.dice.pick(&["", "", " NX", " XX", " REPLACE"]);
+                let condition = self
+                    .dice
+                    .pick(&["", "", " NX", " XX", " REPLACE", " NEXT", " NEXT"]);
                 let delay = self.option("DELAY", 60);
                 let priority = self.option("PRIORITY", 3);
                 let ttr = format!(" TTR {}", 1 + ms);
@@ -155,7 +158,10 @@ impl Traffic {
             23..=25 => {
                 let kind = self.dice.pick(&["", " SILENT", " FAIL", " FATAL"]);
                 let (delay, priority) = (self.option("DELAY", 40), self.option("PRIORITY", 4));
-                format!("DQ.NACK {key} {id}{kind}{delay}{priority}")
+                let reason = self
+                    .dice
+                    .pick(&["", "", " REASON no\\x20route", " REASON \"\""]);
+                format!("DQ.NACK {key} {id}{kind}{delay}{priority}{reason}")
             }
             26 => {
                 let ttr = self.option("TTR", 60);
@@ -163,7 +169,10 @@ impl Traffic {
             }
             27 => format!("DQ.DEL {key} {id} {}", self.id()),
             28 => format!("DQ.DEL {key} UNRESERVED {id} {}", self.id()),
-            29 => format!("DQ.RESCHEDULE {key} DELAY {ms} {id} {}", self.id()),
+            29 => {
+                let (priority, other) = (self.option("PRIORITY", 4), self.id());
+                format!("DQ.RESCHEDULE {key} DELAY {ms}{priority} {id} {other}")
+            }
             30 => format!("DQ.KICK {key} COUNT 2"),
             31 => format!("DQ.KICK {key} IDS 1 {id}"),
             32 if ms < 20 => {
@@ -176,7 +185,12 @@ impl Traffic {
                 let (dedupe, dead) = (self.option("DEDUPE", 80), self.option("DEADLEN", 3));
                 let (reserved, ttr) = (self.option("MAXRESERVED", 6), self.option("TTR", 50));
                 let rate = self.dice.pick(&["", " RATE 20 5", " RATE 0 0"]);
-                let off = self.dice.pick(&["", " MAXLEN 25", " MAXLEN 0 ATTEMPTS 2"]);
+                let off = self.dice.pick(&[
+                    "",
+                    " MAXLEN 25",
+                    " MAXBYTES 90",
+                    " MAXLEN 0 MAXBYTES 0 ATTEMPTS 2",
+                ]);
                 format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}")
             }
             34 => format!("DQ.CFGSET {key} DEDUPE 0 MAXRESERVED 0 DEADLEN 0"),

@@ -2,6 +2,7 @@
 //! seen in the history of operations and replies alone.
 
 use crate::op::{Delivered, Id, Op, Reply};
+use dq::queue::add::Condition;
 use std::collections::HashMap;
 
 #[derive(Default)]
@@ -47,6 +48,8 @@ impl Audit {
             (Op::Ack { id, .. } | Op::Del { id, .. }, Reply::Count(1)) => {
                 self.leases.remove(id);
             }
+            // A reserved job stays so while another one follows it.
+            (Op::Add(add), Reply::Added(_)) if add.condition == Condition::Next => {}
             (_, Reply::Added(id)) => {
                 self.leases.remove(id);
             }

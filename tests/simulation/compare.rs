@@ -89,6 +89,7 @@ impl Comparison<'_> {
         equal("STATS: delayed, ready, reserved, dead", counts, expected)?;
         let lens = State::ALL.map(|state| self.queue.len(Some(state), self.now));
         equal("LEN by state", lens, expected)?;
+        equal("bytes", self.queue.bytes(), self.model.bytes())?;
         equal("LEN", self.queue.len(None, self.now), self.model.live())?;
         let times = (summary.next_due, summary.oldest_ready_ms);
         let expected = (self.model.next_due(now), self.model.oldest_ready(now));
@@ -259,7 +260,8 @@ impl Comparison<'_> {
                 "{counted} bytes for {given} of jobs, {remembered} remembered"
             ));
         }
-        let effort = self.model.jobs.len() + self.model.memory.len();
+        let successors = self.model.jobs.iter().filter(|job| job.next.is_some());
+        let effort = self.model.jobs.len() + successors.count() + self.model.memory.len();
         let ghosts = self.queue.free_effort().checked_sub(effort);
         let accounted = ghosts.is_some_and(|ghosts| ghosts == 0 || self.queue.is_haunted());
         equal("the effort of freeing is accounted for", accounted, true)
@@ -353,6 +355,11 @@ fn same_fields(view: &JobView<'_>, job: &Job, now: Now) -> bool {
         && (view.terms.priority, view.terms.ttr_ms) == (job.priority, job.ttr)
         && (life.attempts, view.terms.max_attempts) == (job.attempts, job.max_attempts)
         && *view.terms.backoff_ms == *job.backoff
+        && view
+            .failure
+            .map(|it| (it.at, it.reason.map(<[u8]>::to_vec)))
+            == job.failure
+        && view.next == job.next.as_ref().map(|next| &*next.payload)
 }
 
 /// A digest before and after, for what must change nothing.

@@ -7,6 +7,7 @@ use dq::queue::deliver::Pop;
 use dq::queue::effect::{decode, Change, Death, Effect, Effects, Event, Removal};
 use dq::queue::error::QueueError;
 use dq::queue::job::{State, Terms};
+use dq::queue::reschedule::Reschedule;
 use std::borrow::Cow;
 
 const NOW: u64 = 5_000;
@@ -52,9 +53,13 @@ fn a_job_that_is_moved_to_now_becomes_ready_once() {
         (NOW + 9, false),
         (NOW - 5, true),
     ];
+    let to = |due| Reschedule {
+        due: Some(due),
+        priority: None,
+    };
     for (due, becomes_ready) in moves {
         out.clear();
-        assert!(queue.reschedule(b"j", due, now(), &mut out));
+        assert!(queue.reschedule(b"j", to(due), now(), &mut out));
         let told: Vec<Event> = out.events().collect();
         let ready = if becomes_ready {
             &[Event::Ready][..]
@@ -63,7 +68,7 @@ fn a_job_that_is_moved_to_now_becomes_ready_once() {
         };
         assert_eq!(told, ready, "to {due}");
     }
-    assert!(!queue.reschedule(b"other", NOW, now(), &mut out));
+    assert!(!queue.reschedule(b"other", to(NOW), now(), &mut out));
 }
 
 #[test]

@@ -54,6 +54,7 @@ fn nack(id: &[u8], kind: NackKind, delay: Option<u64>) -> Op {
         delay,
         priority: None,
         kind,
+        reason: (kind != NackKind::Fail).then(|| b"why".to_vec()),
     })
 }
 
@@ -75,6 +76,7 @@ pub fn alphabet() -> Vec<Step> {
         add(a, Condition::New, None, None),
         add(b, Condition::New, Some(1), Some(3)),
         add(a, Condition::Replace, Some(2), None),
+        add(a, Condition::Next, Some(1), Some(4)),
         pop(None, false),
         pop(None, true),
         pop(Some(b), false),
@@ -85,7 +87,8 @@ pub fn alphabet() -> Vec<Step> {
         touch(a),
         Op::Reschedule {
             id: b.to_vec(),
-            when: When::Delay(0),
+            when: Some(When::Delay(0)),
+            priority: Some(-1),
         },
         Op::KickOldest(1),
         Op::Del {
@@ -111,6 +114,7 @@ fn beginnings() -> [Vec<Step>; 4] {
     let limits = settings(|new| {
         (new.dead_len, new.max_len) = (Some(1), Some(1));
         new.max_reserved = Some(1);
+        new.max_bytes = Some(5);
     });
     let memory = settings(|new| {
         new.dedupe_ms = Some(2);

@@ -134,10 +134,7 @@ impl Generator {
                         .map(|()| self.span().clamp(1, LAST));
                     Op::Touch { id, token, ttr }
                 }
-                68..75 => Op::Reschedule {
-                    id: self.id(),
-                    when: self.when(),
-                },
+                68..75 => self.reschedule(),
                 75..79 => Op::Kick(self.id()),
                 79..82 => Op::KickOldest(self.rng.within(1, 3)),
                 82..90 => Op::Del {
@@ -221,7 +218,12 @@ impl Generator {
     }
 
     fn add(&mut self) -> Op {
-        let conditions = [Condition::New, Condition::Existing, Condition::Replace];
+        let conditions = [
+            Condition::Existing,
+            Condition::Replace,
+            Condition::Next,
+            Condition::Next,
+        ];
         let plain = self.rng.one_in(2);
         let payload_len = if self.rng.one_in(200) {
             3000
@@ -312,7 +314,24 @@ impl Generator {
             delay: self.rng.maybe(3, |_| ()).map(|()| self.span()),
             priority: self.rng.maybe(4, |_| ()).map(|()| self.priority()),
             kind: *self.rng.pick(&kinds),
+            reason: self.reason(),
         })
+    }
+
+    fn reschedule(&mut self) -> Op {
+        let priority = self.rng.maybe(3, |_| ()).map(|()| self.priority());
+        let both = priority.is_none() || self.rng.one_in(2);
+        Op::Reschedule {
+            id: self.id(),
+            when: both.then(|| self.when()),
+            priority,
+        }
+    }
+
+    /// None, an empty one, the one that lease ends give, some, one too long.
+    fn reason(&mut self) -> Option<Vec<u8>> {
+        let texts: [&[u8]; 5] = [b"", b"lease ended", b"no route", b"\0\xff", &[b'r'; 1025]];
+        self.rng.maybe(3, |rng| rng.pick(&texts).to_vec())
     }
 
     fn settings(&mut self) -> Op {
@@ -324,7 +343,7 @@ impl Generator {
         }
         let mut change = SettingsChange::default();
         let most = if self.shape.ids > 100 { 20_000 } else { 8 };
-        match self.rng.below(9) {
+        match self.rng.below(10) {
             0 => change.ttr_ms = Some(self.span().min(LAST)),
             1 => change.max_attempts = Some(self.attempts()),
             2 => change.backoff_ms = Some(self.ladder()),
@@ -333,6 +352,7 @@ impl Generator {
             5 => change.dedupe_ms = Some(self.span().min(LAST) * self.rng.below(3).min(1)),
             6 => change.max_reserved = Some(self.limit(if most > 8 { 300 } else { 3 })),
             7 => change.rate = Some(self.rate()),
+            8 => change.max_bytes = Some(self.limit(most * 8)),
             _ => {}
         }
         Op::Configure(change)

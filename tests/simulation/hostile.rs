@@ -182,6 +182,18 @@ fn everything(ids: &[Id]) -> Vec<Op> {
         ttr: None,
         noack: false,
     };
+    let add = |id: Id| AddOp {
+        id: Some(id),
+        payload: b"again".to_vec(),
+        condition: Condition::New,
+        when: Some(When::Delay(0)),
+        priority: 0,
+        ttr: None,
+        server_ttr: 1000,
+        attempts: None,
+        backoff: None,
+        ttl: Some(1),
+    };
     let mut ops = vec![Op::Settle(3), Op::Pop(pop(2))];
     for id in ids.iter().cloned() {
         ops.push(Op::Touch {
@@ -195,24 +207,20 @@ fn everything(ids: &[Id]) -> Vec<Op> {
             delay: None,
             priority: Some(-1),
             kind: NackKind::Fail,
+            reason: None,
         }));
         ops.push(Op::Reschedule {
             id: id.clone(),
-            when: When::Delay(1),
+            when: Some(When::Delay(1)),
+            priority: Some(2),
         });
         ops.push(Op::Kick(id.clone()));
-        ops.push(Op::Add(AddOp {
-            id: Some(id),
-            payload: b"again".to_vec(),
-            condition: Condition::New,
-            when: Some(When::Delay(0)),
-            priority: 0,
-            ttr: None,
-            server_ttr: 1000,
-            attempts: None,
-            backoff: None,
-            ttl: Some(1),
-        }));
+        let next = AddOp {
+            condition: Condition::Next,
+            ..add(id.clone())
+        };
+        ops.push(Op::Add(next));
+        ops.push(Op::Add(add(id)));
     }
     ops.extend([
         Op::KickOldest(2),
@@ -263,9 +271,9 @@ fn furnished(which: u8) -> Follower {
     queue
 }
 
-/// a: ready, d: delayed, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
+/// a: ready, d: delayed, n: follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
 /// z: purged.
-const FURNITURE: [&[u8]; 7] = [
+const FURNITURE: [&[u8]; 8] = [
     b"",
     b"aaad",
     b"adptr",
@@ -273,10 +281,10 @@ const FURNITURE: [&[u8]; 7] = [
     b"aaxxt",
     b"aaaaaaadddddddz",
     b"pppdptrrrxz",
+    b"aarnnntrx",
 ];
 
 fn furnish(byte: u8, number: usize) -> Op {
-    let id = number.to_string().into_bytes();
     match byte {
         b'r' => Op::Pop(PopOp {
             count: 1,
@@ -296,6 +304,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             delay: None,
             priority: None,
             kind: NackKind::Fatal,
+            reason: (number % 2 == 0).then(|| b"why".to_vec()),
         }),
         b'l' => Op::Configure(SettingsChange {
             dedupe_ms: Some(1000),
@@ -309,9 +318,20 @@ fn furnish(byte: u8, number: usize) -> Op {
         }),
         b'z' => Op::Purge(Some(State::Ready)),
         _ => Op::Add(AddOp {
-            id: Some(id),
+            id: Some(
+                if byte == b'n' {
+                    format!("{}", number / 2)
+                } else {
+                    number.to_string()
+                }
+                .into_bytes(),
+            ),
             payload: vec![byte; number % 5],
-            condition: Condition::New,
+            condition: if byte == b'n' {
+                Condition::Next
+            } else {
+                Condition::New
+            },
             when: (byte == b'd').then_some(When::Delay(60_000)),
             priority: if byte == b'p' {
                 number as i32 % 3 - 1
@@ -322,7 +342,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             server_ttr: 60_000,
             attempts: Some(2),
             backoff: None,
-            ttl: (byte == b't').then_some(90_000),
+            ttl: (byte == b't' || byte == b'n' && number % 3 == 0).then_some(90_000),
         }),
     }
 }

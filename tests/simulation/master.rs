@@ -5,6 +5,7 @@ use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{Claim, Nack, Pop};
 use dq::queue::effect::Effects;
+use dq::queue::reschedule::Reschedule;
 use dq::queue::Queue;
 
 pub struct Call<'a> {
@@ -31,10 +32,17 @@ impl Call<'_> {
             Op::Touch { id, token, ttr } => queue
                 .touch(id, claim(token), *ttr, now, out)
                 .map_or(Reply::Nil, Reply::Deadline),
-            Op::Reschedule { id, when } => match when.instant(now) {
-                Ok(due) => count(queue.reschedule(id, due, now, out)),
-                Err(error) => Reply::Error(error.text()),
-            },
+            Op::Reschedule { id, when, priority } => {
+                let due = when.map(|when| when.instant(now)).transpose();
+                let new = |due| Reschedule {
+                    due,
+                    priority: *priority,
+                };
+                match due {
+                    Ok(due) => count(queue.reschedule(id, new(due), now, out)),
+                    Err(error) => Reply::Error(error.text()),
+                }
+            }
             Op::Kick(id) => count(queue.kick(id, now, out)),
             Op::KickOldest(many) => Reply::Count(queue.kick_oldest(*many, now, out)),
             Op::Del { id, unreserved } => count(queue.delete(id, *unreserved, now, out)),
@@ -123,6 +131,7 @@ fn execute_nack(nack: &NackOp, queue: &mut Queue, now: Now, out: &mut Effects) -
         delay_ms: nack.delay,
         priority: nack.priority,
         kind: nack.kind,
+        reason: nack.reason.as_deref(),
     };
     match queue.nack(&nack, now, out) {
         Ok(state) => state.map_or(Reply::Nil, Reply::State),

@@ -25,7 +25,8 @@ pub enum Op {
     /// Where the instant is out of range, nothing is asked of any job.
     Reschedule {
         id: Id,
-        when: When,
+        when: Option<When>,
+        priority: Option<i32>,
     },
     Kick(Id),
     KickOldest(u64),
@@ -71,6 +72,7 @@ pub struct NackOp {
     pub delay: Option<u64>,
     pub priority: Option<i32>,
     pub kind: NackKind,
+    pub reason: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -205,6 +205,9 @@ impl Run {
             summary.reserved,
             summary.dead,
         ];
+        equal("the bytes", figures.bytes, self.queue.bytes())?;
+        let oldest = figures.first_due.and_then(|due| now.ms().checked_sub(due));
+        equal("the oldest that is ready", oldest, summary.oldest_ready_ms)?;
         equal("the figures", counted, found.map(|count| count as u64))?;
         let unfreed = figures.unfreed > 0 && !self.queue.is_haunted();
         equal("purged jobs that nobody knows of", unfreed, false)?;

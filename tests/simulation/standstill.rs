@@ -45,6 +45,7 @@ impl Stood {
             delay_ms: None,
             priority: None,
             kind,
+            reason: None,
         };
         let dead = self.queue.nack(&nack, Now::from_ms(NOW), &mut self.out);
         assert_eq!(dead.unwrap(), Some(State::Dead));

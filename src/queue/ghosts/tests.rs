@@ -83,6 +83,7 @@ impl Stage {
                 } else {
                     NackKind::Fatal
                 },
+                reason: None,
             };
             if self.below(2) == 0 {
                 self.queue.nack(&nack, now, &mut self.out).unwrap();

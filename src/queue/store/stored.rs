@@ -2,7 +2,7 @@
 
 use super::{id_len, id_of, place_of, word, Store};
 use super::{DUE_BITS, HEADER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
-use crate::queue::job::{Life, Place, Terms};
+use crate::queue::job::{Failure, Life, Place, Terms};
 
 /// What of a job changes on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub struct NewJob<'a> {
     pub place: Place,
     pub terms: &'a Terms<'a>,
     pub life: Life,
+    pub failure: Option<Failure<'a>>,
 }
 
 /// A job in the store: found once, then read.
@@ -56,6 +57,7 @@ impl<'a> NewJob<'a> {
                 expires,
                 ..Life::default()
             },
+            failure: None,
         }
     }
 }
@@ -102,12 +104,16 @@ impl<'a> Job<'a> {
         self.course().life
     }
 
+    pub fn failure(self) -> Option<Failure<'a>> {
+        self.store.rare(self.word0())?.extra.as_ref()?.failure()
+    }
+
     pub fn terms(self) -> &'a Terms<'static> {
         let word0 = self.word0();
         let own = (word0 & OWN_TERMS != 0)
             .then(|| self.store.rare(word0))
             .flatten();
-        own.and_then(|rare| rare.terms.as_deref())
+        own.and_then(|rare| rare.extra.as_ref()?.terms())
             .unwrap_or_else(|| {
                 let shared = (word(self.bytes, 8) >> TERMS_SHIFT) as u16;
                 self.store.terms.get(shared)

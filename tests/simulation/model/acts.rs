@@ -19,7 +19,7 @@ impl Model {
             Op::Ack { id, token } => self.ack(id, token.as_deref(), now),
             Op::Nack(nack) => self.nack(nack, now),
             Op::Touch { id, token, ttr } => self.touch(id, token.as_deref(), *ttr, now),
-            Op::Reschedule { id, when } => self.reschedule(id, *when, now),
+            Op::Reschedule { id, when, priority } => self.reschedule(id, *when, *priority, now),
             Op::Kick(id) => Reply::Count(self.kick(self.find(id), now)),
             Op::KickOldest(count) => self.kick_oldest(*count, now),
             Op::Del { id, unreserved } => self.del(id, *unreserved),
@@ -53,6 +53,10 @@ impl Model {
         if full {
             return Reply::Error("MAXLEN queue is full");
         }
+        let follows = there.filter(|&at| self.is_followed_by(at, add));
+        if self.exceeds_bytes(add, actual, there, follows, now) {
+            return Reply::Error("MAXBYTES queue is full");
+        }
         let id = match &add.id {
             Some(id) => id.clone(),
             None => match self.check_made_id(actual, now) {
@@ -60,8 +64,49 @@ impl Model {
                 None => return Reply::Nil,
             },
         };
-        self.put(add, id.clone(), there, instants, now);
+        match follows {
+            Some(at) => self.follow(at, add, id.clone(), instants, now),
+            None => self.put(add, id.clone(), there, instants, now),
+        }
         Reply::Added(id)
+    }
+
+    /// "where the job of that id is reserved this one is kept as its *successor*"
+    fn is_followed_by(&self, at: usize, add: &AddOp) -> bool {
+        let reserved = matches!(self.jobs[at].phase, Phase::Reserved { .. });
+        add.condition == Condition::Next && reserved
+    }
+
+    /// "An ADD that makes the sum larger, and larger than MAXBYTES, is refused; what it replaces is taken off
+    /// first." A made id is as long as one that is answered, or would have been.
+    fn exceeds_bytes(
+        &self,
+        add: &AddOp,
+        actual: &Reply,
+        there: Option<usize>,
+        follows: Option<usize>,
+        now: u64,
+    ) -> bool {
+        let limit = self.settings.max_bytes;
+        let made = match actual {
+            Reply::Added(id) => id.len(),
+            _ if now / 1000 > self.last_made_id.0 => format!("{}-0", now / 1000).len(),
+            _ => format!("{}-{}", self.last_made_id.0, self.last_made_id.1 + 1).len(),
+        };
+        let id_len = add.id.as_ref().map_or(made, Vec::len);
+        let old = match (follows, there) {
+            (Some(at), _) => self.jobs[at].next.as_ref().map_or(0, |next| next.bytes()),
+            (None, Some(at)) => self.jobs[at].bytes(),
+            (None, None) => 0,
+        };
+        let new = (id_len + add.payload.len()) as u64;
+        limit != 0 && new > old && self.bytes() - old + new > limit
+    }
+
+    fn follow(&mut self, at: usize, add: &AddOp, id: Id, instants: (u64, Option<u64>), now: u64) {
+        let job = self.new_job(add, id, instants, now);
+        let old = self.jobs[at].next.replace(Box::new(job));
+        self.totals.deleted += u64::from(old.is_some());
     }
 
     fn is_full(&self, replaces_live: bool) -> bool {
@@ -85,11 +130,17 @@ impl Model {
         };
         match add.condition {
             Condition::New if self.has(Fault::AddTakesExistingId) => remembered(),
-            Condition::New => live || remembered(),
+            Condition::Next if self.follows(add) => self.has(Fault::NextRefused),
+            Condition::New | Condition::Next => live || remembered(),
             Condition::Existing if self.has(Fault::XxOnlyLive) => !live,
             Condition::Existing => !there,
             Condition::Replace => false,
         }
+    }
+
+    fn follows(&self, add: &AddOp) -> bool {
+        let there = add.id.as_deref().and_then(|id| self.find(id));
+        there.is_some_and(|at| self.is_followed_by(at, add))
     }
 
     /// `<unix-ms>-<seq>`, growing, not there and not remembered.
@@ -109,18 +160,19 @@ impl Model {
         fits.then(|| id.clone())
     }
 
-    fn put(
+    /// The last in the order of adding.
+    fn new_job(
         &mut self,
         add: &AddOp,
         id: Id,
-        there: Option<usize>,
         (due, expires): (u64, Option<u64>),
         now: u64,
-    ) {
+    ) -> Job {
+        self.adds += 1;
         let lost_us = self.has(Fault::DelayRoundedDown) && !now.is_multiple_of(1000);
         let delayed = matches!(add.when, Some(When::Delay(1..)));
         let backoff = add.backoff.as_ref().unwrap_or(&self.settings.backoff_ms);
-        let mut job = Job {
+        Job {
             id,
             payload: add.payload.clone(),
             priority: add.priority,
@@ -132,9 +184,24 @@ impl Model {
             expires,
             token: None,
             phase: Phase::Waiting,
-        };
+            seq: self.adds,
+            failure: None,
+            next: None,
+        }
+    }
+
+    fn put(
+        &mut self,
+        add: &AddOp,
+        id: Id,
+        there: Option<usize>,
+        instants: (u64, Option<u64>),
+        now: u64,
+    ) {
+        let mut job = self.new_job(add, id, instants, now);
         self.totals.added += 1;
-        self.totals.deleted += u64::from(there.is_some());
+        let taken_along = there.is_some_and(|at| self.jobs[at].next.is_some());
+        self.totals.deleted += u64::from(there.is_some()) + u64::from(taken_along);
         if let Some(at) = there {
             if self.has(Fault::AttemptsNotReset) {
                 job.attempts = self.jobs[at].attempts;
@@ -186,7 +253,7 @@ impl Model {
             self.deliveries.drain(..surplus);
         }
         if pop.noack {
-            let job = self.jobs.remove(index);
+            let job = self.ends(index);
             self.remember(&job.id, now);
             return Delivered {
                 id: job.id,
@@ -260,7 +327,7 @@ impl Model {
         if self.has(Fault::ReservedRefusesLateAck) && !reserved {
             return Reply::Count(0);
         }
-        let job = self.jobs.remove(index);
+        let job = self.ends(index);
         self.remember(&job.id, now);
         self.totals.acked += 1;
         Reply::Count(1)
@@ -279,8 +346,8 @@ impl Model {
             return Reply::Nil;
         }
         if self.jobs[index].expires.is_some_and(|at| at <= now / 1000) {
-            self.jobs.remove(index);
-            self.totals.expired += u64::from(!self.has(Fault::ExpiryUncounted));
+            self.expires(index);
+            self.totals.expired -= u64::from(self.has(Fault::ExpiryUncounted));
             return Reply::Nil;
         }
         self.totals.nacked += 1;
@@ -292,6 +359,15 @@ impl Model {
         let fault = self.fault;
         let job = &mut self.jobs[index];
         job.priority = nack.priority.unwrap_or(job.priority);
+        if nack.kind != NackKind::Silent || nack.reason.is_some() {
+            let old = job.failure.take().and_then(|(_, reason)| reason);
+            let kept = old.filter(|_| fault == Fault::ReasonStays);
+            let reason = nack
+                .reason
+                .as_ref()
+                .map(|text| text[..text.len().min(1024)].to_vec());
+            job.failure = Some((now / 1000, reason.or(kept)));
+        }
         if fault != Fault::NackKeepsToken {
             job.token = None;
         }
@@ -334,10 +410,17 @@ impl Model {
         Reply::Deadline(*deadline)
     }
 
-    fn reschedule(&mut self, id: &[u8], when: When, now: u64) -> Reply {
-        let Some(due) = instant(when, now) else {
+    fn reschedule(
+        &mut self,
+        id: &[u8],
+        when: Option<When>,
+        priority: Option<i32>,
+        now: u64,
+    ) -> Reply {
+        let due = when.map(|when| instant(when, now));
+        if due == Some(None) {
             return OUT_OF_RANGE;
-        };
+        }
         let keeps = self.has(Fault::RescheduleKeepsToken);
         let Some(index) = self.find(id) else {
             return Reply::Count(0);
@@ -346,8 +429,10 @@ impl Model {
         if job.phase != Phase::Waiting {
             return Reply::Count(0);
         }
+        let due = due.flatten().unwrap_or(job.due);
+        job.token = job.token.filter(|_| keeps || due == job.due);
         job.due = due;
-        job.token = job.token.filter(|_| keeps);
+        job.priority = priority.unwrap_or(job.priority);
         Reply::Count(1)
     }
 
@@ -385,16 +470,19 @@ impl Model {
             self.memory.remove(id);
         }
         if let Some(at) = there {
-            self.jobs.remove(at);
-            self.totals.deleted += 1;
+            let job = self.remove(at);
+            self.totals.deleted += 1 + u64::from(job.next.is_some());
         }
         Reply::Count(u64::from(there.is_some()))
     }
 
     fn purge(&mut self, state: Option<State>, now: u64) -> Reply {
         let before = self.jobs.len();
-        self.jobs
-            .retain(|job| state.is_some_and(|state| job.state(now) != state));
+        let stays = |job: &Job| state.is_some_and(|state| job.state(now) != state);
+        let going = self.jobs.iter().filter(|job| !stays(job));
+        let taken_along = going.filter(|job| job.next.is_some()).count() as u64;
+        self.jobs.retain(stays);
+        self.totals.deleted += taken_along;
         let purged = (before - self.jobs.len()) as u64;
         if self.has(Fault::PurgeForgets) && purged > 0 {
             self.memory.clear();
@@ -433,6 +521,7 @@ impl Model {
         settings.dedupe_ms = change.dedupe_ms.unwrap_or(settings.dedupe_ms);
         settings.max_reserved = change.max_reserved.unwrap_or(settings.max_reserved);
         settings.rate = change.rate.unwrap_or(settings.rate);
+        settings.max_bytes = change.max_bytes.unwrap_or(settings.max_bytes);
         self.kept = true;
         if self.settings.dedupe_ms == 0 && !self.has(Fault::DedupeOutlivesSetting) {
             self.memory.clear();

@@ -13,6 +13,12 @@ impl Job {
         }
     }
 
+    /// Its id and payload, and its successor's.
+    pub fn bytes(&self) -> u64 {
+        let own = (self.id.len() + self.payload.len()) as u64;
+        own + self.next.as_ref().map_or(0, |next| next.bytes())
+    }
+
     /// "due, due, deadline, time of death"
     pub fn at(&self) -> u64 {
         match self.phase {
@@ -54,6 +60,15 @@ impl Model {
     pub fn live(&self) -> usize {
         let dead = |job: &&Job| matches!(job.phase, Phase::Dead { .. });
         self.jobs.len() - self.jobs.iter().filter(dead).count()
+    }
+
+    /// As MAXBYTES counts them.
+    pub fn bytes(&self) -> u64 {
+        let successors = self.jobs.iter().filter_map(|job| job.next.as_ref());
+        let unseen: u64 = successors.map(|next| next.bytes()).sum();
+        let faulty = self.has(Fault::SuccessorsWeighNothing);
+        let all: u64 = self.jobs.iter().map(Job::bytes).sum();
+        all - if faulty { unseen } else { 0 }
     }
 
     pub fn next_due(&self, now_us: u64) -> Option<u64> {

@@ -43,6 +43,19 @@ pub struct Job {
     pub expires: Option<u64>,
     pub token: Option<u64>,
     pub phase: Phase,
+    /// In the order of adding.
+    pub seq: u64,
+    /// When, and why.
+    pub failure: Option<(u64, Option<Vec<u8>>)>,
+    pub next: Option<Box<Job>>,
+}
+
+/// What time does to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    LeaseEnds,
+    Vanishes,
+    SuccessorVanishes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +92,7 @@ pub struct Model {
     pub deliveries: Vec<u64>,
     pub pause: Pause,
     pub kept: bool,
+    pub adds: u64,
     pub deaths: u64,
     pub last_token: u64,
     pub last_made_id: (u64, u64),
@@ -95,6 +109,7 @@ impl Model {
             deliveries: Vec::new(),
             pause: Pause::Off,
             kept: false,
+            adds: 0,
             deaths: 0,
             last_token: 0,
             last_made_id: (0, 0),
@@ -130,13 +145,15 @@ impl Model {
     pub fn advance(&mut self, now_us: u64) -> usize {
         let now = now_us / 1000;
         let mut happened = 0;
-        while let Some((at, leased, index)) = self.first_event().filter(|event| event.0 <= now) {
+        while let Some((at, what, index)) = self.first_event().filter(|event| event.0 <= now) {
             happened += 1;
-            if leased {
-                self.lease_ends(index, at);
-            } else {
-                self.jobs.remove(index);
-                self.totals.expired += 1;
+            match what {
+                What::LeaseEnds => self.lease_ends(index, at),
+                What::Vanishes => self.expires(index),
+                What::SuccessorVanishes => {
+                    self.jobs[index].next = None;
+                    self.totals.expired += 1;
+                }
             }
         }
         let before = self.memory.len();
@@ -144,39 +161,77 @@ impl Model {
         happened + before - self.memory.len()
     }
 
-    /// The earliest end of a lease or TTL: instant, whether it is a lease, job. A lease ends before
-    /// a TTL of that instant; the rest goes by the order of adding.
-    fn first_event(&self) -> Option<(u64, bool, usize)> {
-        let mut first: Option<(u64, bool, usize)> = None;
+    /// The earliest end of a lease or TTL, and the job. A lease ends before a TTL of that instant; the rest
+    /// goes by the order of adding.
+    fn first_event(&self) -> Option<(u64, What, usize)> {
+        let mut first: Option<(u64, What, usize)> = None;
         for (index, job) in self.jobs.iter().enumerate() {
-            let event = match (&job.phase, job.expires) {
-                (Phase::Reserved { deadline, .. }, Some(expires))
-                    if self.has(Fault::TtlEndsLease) && expires < *deadline =>
-                {
-                    (expires, false, index)
+            let own = self.event_of(job);
+            let next = job.next.as_ref().and_then(|next| next.expires);
+            let next = next.map(|at| (at, What::SuccessorVanishes));
+            for (at, what) in own.into_iter().chain(next) {
+                let leased = |what| what != What::LeaseEnds;
+                let earlier =
+                    |(first, of, _): (u64, What, usize)| (at, leased(what)) < (first, leased(of));
+                if first.is_none_or(earlier) {
+                    first = Some((at, what, index));
                 }
-                (Phase::Reserved { deadline, .. }, _) => (*deadline, true, index),
-                (Phase::Dead { .. }, _) if self.has(Fault::DeadOutliveTtl) => continue,
-                (_, Some(expires)) => (expires, false, index),
-                _ => continue,
-            };
-            let earlier = |(at, leased, _): (u64, bool, usize)| (event.0, !event.1) < (at, !leased);
-            if first.is_none_or(earlier) {
-                first = Some(event);
             }
         }
         first
+    }
+
+    fn event_of(&self, job: &Job) -> Option<(u64, What)> {
+        match (&job.phase, job.expires) {
+            (Phase::Reserved { deadline, .. }, Some(expires))
+                if self.has(Fault::TtlEndsLease) && expires < *deadline =>
+            {
+                Some((expires, What::Vanishes))
+            }
+            (Phase::Reserved { deadline, .. }, _) => Some((*deadline, What::LeaseEnds)),
+            (Phase::Dead { .. }, _) if self.has(Fault::DeadOutliveTtl) => None,
+            (_, expires) => expires.map(|at| (at, What::Vanishes)),
+        }
+    }
+
+    /// By its TTL, which takes the successor along.
+    fn expires(&mut self, index: usize) {
+        let job = self.remove(index);
+        self.totals.expired += 1;
+        self.totals.deleted += u64::from(job.next.is_some());
+    }
+
+    /// With its successor, which is the caller's to count.
+    fn remove(&mut self, index: usize) -> Job {
+        self.jobs.remove(index)
+    }
+
+    /// "takes its place the moment that job goes"
+    fn ends(&mut self, index: usize) -> Job {
+        let mut job = self.jobs.remove(index);
+        if let Some(mut next) = job.next.take() {
+            self.totals.added += 1;
+            if self.has(Fault::SuccessorLosesPlace) {
+                self.adds += 1;
+                next.seq = self.adds;
+            }
+            let place = self.jobs.partition_point(|other| other.seq < next.seq);
+            self.jobs.insert(place, *next);
+        }
+        job
     }
 
     /// "ready again at once; dead (since the deadline) if its attempts are used up; gone if its TTL
     /// is past"
     fn lease_ends(&mut self, index: usize, at: u64) {
         self.totals.timed_out += 1;
+        let silent = self.has(Fault::LeaseEndSilent);
         let job = &mut self.jobs[index];
         if job.expires.is_some_and(|expires| expires <= at) {
-            self.jobs.remove(index);
-            self.totals.expired += 1;
-            return;
+            return self.expires(index);
+        }
+        if !silent {
+            job.failure = Some((at, Some(b"lease ended".to_vec())));
         }
         let used_up = job.max_attempts != 0 && job.attempts >= job.max_attempts;
         if self.fault == Fault::TimeoutEndsToken {
@@ -192,6 +247,15 @@ impl Model {
     fn dies(&mut self, index: usize, since: u64) {
         self.deaths += 1;
         self.totals.died += u64::from(!self.has(Fault::DeathsUncounted));
+        if self.jobs[index].next.is_some() {
+            // "it replaces the dead one, which pushes no other out of DEADLEN"
+            if self.has(Fault::SuccessorDiesToo) {
+                self.jobs[index].next = None;
+            }
+            self.totals.deleted += 1;
+            self.ends(index);
+            return;
+        }
         self.jobs[index].phase = Phase::Dead {
             since,
             order: self.deaths,

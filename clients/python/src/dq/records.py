@@ -123,7 +123,10 @@ class Stats:
     """Upper bound (None: no bound) and how many deliveries were at most so late."""
 
 
-_NOT_TOTALS = {"delayed", "ready", "reserved", "dead", "next-due", "oldest-ready-ms", "waiting-clients", "paused"}
+_NOT_TOTALS = {
+    "delayed", "ready", "reserved", "dead", "next-due", "oldest-ready-ms", "waiting-clients", "paused", "bytes",
+    "recurring", "groups",
+}
 
 
 def add_up(replies: list[Optional[dict[bytes, Any]]]) -> Optional[Stats]:

@@ -107,6 +107,9 @@ pub struct Job {
     pub backoff_ms: Vec<u64>,
     pub expires_ms: Option<i64>,
     pub token: Option<String>,
+    /// Of the last failure: when, and why.
+    pub failed_ms: Option<i64>,
+    pub reason: Option<Vec<u8>>,
 }
 
 /// The beginning of a payload, and how long it is.

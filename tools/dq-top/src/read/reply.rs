@@ -174,6 +174,8 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
         backoff_ms: fields.naturals("backoff")?,
         expires_ms: fields.int("expires"),
         token: fields.get("token").and_then(text),
+        failed_ms: fields.int("failed"),
+        reason: fields.get("reason").and_then(bytes),
     })
 }
 

@@ -89,6 +89,8 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("vanishes", job.expires_ms.map(instant)),
         ("backoff", (!backoff.is_empty()).then(|| backoff.join(" "))),
         ("token", job.token.clone()),
+        ("failed", job.failed_ms.map(instant)),
+        ("reason", job.reason.as_deref().map(escape::line)),
     ];
     let there = rest
         .into_iter()

@@ -115,6 +115,8 @@ fn answer(app: &mut App) {
             backoff_ms: vec![1 << 40; 1024],
             expires_ms: Some(1 << 42),
             token: Some("1882361448423751680".to_owned()),
+            failed_ms: Some(NOW_MS - 1),
+            reason: Some(EVIL.repeat(100)),
         }),
         Part::Jobs { count, .. } => {
             let job = |number: usize| PeekedJob {

@@ -150,6 +150,23 @@ fn a_queue_is_opened_and_its_jobs_are_paged() {
 }
 
 #[test]
+fn a_dead_job_tells_why() {
+    let server = Server::start();
+    let mut client = server.connect();
+    cmd!(client, "DQ.ADD", "q", "broken", "x");
+    cmd!(client, "DQ.POP", "q");
+    cmd!(client, "DQ.NACK", "q", "broken", "FATAL", "REASON", "mailbox full");
+    let monitor = Monitor::of(&server);
+    monitor.wait_for_row("q", |_| true);
+    monitor.press(ENTER);
+    monitor.press("5");
+    monitor.wait_for("broken");
+    monitor.press(ENTER);
+    let screen = monitor.wait_for("reason mailbox full");
+    assert!(screen.contains("failed "), "{screen}");
+}
+
+#[test]
 fn a_job_is_looked_at_as_text_and_in_hex() {
     let server = Server::start();
     let mut client = server.connect();

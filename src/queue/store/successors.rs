@@ -1,0 +1,72 @@
+//! Successors in the store: jobs that wait for the place of another one of their id.
+//!
+//! A successor has an allocation and a handle like any job, but the index finds only the job before it; from
+//! there a map leads to it, which is empty where nobody uses NEXT.
+
+use super::{word, Store};
+use crate::queue::job::{Handle, Place};
+
+/// There is a successor: in word 0.
+const SUCCEEDED: u64 = 1 << 56;
+
+impl Store {
+    pub fn successor(&self, handle: Handle) -> Option<Handle> {
+        let word0 = word(self.bytes(handle), 0);
+        (word0 & SUCCEEDED != 0)
+            .then(|| self.successors.get(&handle).copied())
+            .flatten()
+    }
+
+    /// The job must have none.
+    pub fn set_successor(&mut self, handle: Handle, successor: Handle) {
+        debug_assert!(self.job(successor).place() == Place::Successor);
+        self.edit(handle, 0, |word0| word0 | SUCCEEDED);
+        self.successors.insert(handle, successor);
+    }
+
+    pub fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
+        let successor = self.successor(handle)?;
+        self.edit(handle, 0, |word0| word0 & !SUCCEEDED);
+        self.successors
+            .remove(&handle)
+            .inspect(|&taken| debug_assert!(taken == successor))
+    }
+
+    pub fn successors_len(&self) -> usize {
+        self.successors.len()
+    }
+
+    /// (job, its successor)
+    pub fn successors(&self) -> impl Iterator<Item = (Handle, Handle)> + '_ {
+        self.successors.iter().map(|(&job, &next)| (job, next))
+    }
+
+    /// The index finds it from now on: the job before it is gone.
+    pub fn index_successor(&mut self, handle: Handle) {
+        let hash = self.hasher.hash_one(self.job(handle).id());
+        self.enter(hash, handle);
+    }
+
+    /// Bytes of ids and payloads: a job's, and those of its successor.
+    pub fn content_of(&self, handle: Handle) -> u64 {
+        let own = super::content(self.bytes(handle));
+        let next = self.successor(handle);
+        own + next.map_or(0, |next| super::content(self.bytes(next)))
+    }
+
+    pub(super) fn check_successors(&self) -> Result<(), String> {
+        for (job, next) in self.successors() {
+            let (job, next) = (self.job(job), self.job(next));
+            let fits = next.place() == Place::Successor
+                && matches!(job.place(), Place::Scheduled | Place::Reserved)
+                && job.id() == next.id();
+            if !fits {
+                return Err(format!(
+                    "a successor of another job, or of none: {:?}",
+                    next.id()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
