@@ -6,6 +6,7 @@ use super::machine::now_ms;
 use super::plan::Plan;
 use super::report::{Curve, Goal, Part, Row};
 use super::stats::median;
+use super::wire::encode;
 
 /// Adds measured at one size; few enough for the smallest queue to stay about as small.
 const ADDS: usize = 2000;
@@ -83,7 +84,46 @@ pub fn measure(plan: Plan) -> Part {
             costs[spot].push(add_more(bench, kind, size, base));
         }
     }
-    report(plan, &spots, &costs)
+    let forecasts = forecasts(bench, base);
+    let mut part = report(plan, &spots, &costs);
+    let what = format!(
+        "DQ.FORECAST, 120 parts of an hour, {:.0e} jobs",
+        largest(plan) as f64
+    );
+    let goal = Goal::Below(1000.0, 300.0);
+    part.rows.push(Row::alone(what, "us", goal, &forecasts));
+    part
+}
+
+fn largest(plan: Plan) -> usize {
+    plan.sizes[plan.sizes.len() - 1]
+}
+
+/// us of the server for each look at an hour of the largest queue with random dues.
+fn forecasts(bench: &mut Bench, base: u64) -> Vec<f64> {
+    const LOOKS: usize = 100;
+    const HOUR_MS: u64 = 3_600_000;
+    let rounds = bench.plan.rounds;
+    let key = KINDS[1].key(largest(bench.plan));
+    let [from, to] = [2, 3].map(|hour| (base + hour * HOUR_MS).to_string());
+    let mut look = || {
+        bench.cost(LOOKS, 1, |_, out, _| {
+            let (from, to) = (from.as_bytes(), to.as_bytes());
+            let line: &[&[u8]] = &[
+                b"DQ.FORECAST",
+                &key,
+                b"FROM",
+                from,
+                b"TO",
+                to,
+                b"BUCKETS",
+                b"120",
+            ];
+            encode(out, line);
+        })
+    };
+    look();
+    (0..rounds).map(|_| look()).collect()
 }
 
 /// us per add; afterwards all is as before.
