@@ -296,7 +296,7 @@ mod tests {
                 ][n % 4],
                 failure: (n % 5 < 2).then_some(Failure {
                     at: 9,
-                    reason: (n % 2 == 0).then_some(id),
+                    reason: n.is_multiple_of(2).then_some(id),
                 }),
                 life: if n % 4 == 0 { life } else { Life::default() },
                 ..job(id, &all_terms[n / 12])

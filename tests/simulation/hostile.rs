@@ -304,7 +304,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             delay: None,
             priority: None,
             kind: NackKind::Fatal,
-            reason: (number % 2 == 0).then(|| b"why".to_vec()),
+            reason: number.is_multiple_of(2).then(|| b"why".to_vec()),
         }),
         b'l' => Op::Configure(SettingsChange {
             dedupe_ms: Some(1000),
@@ -342,7 +342,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             server_ttr: 60_000,
             attempts: Some(2),
             backoff: None,
-            ttl: (byte == b't' || byte == b'n' && number % 3 == 0).then_some(90_000),
+            ttl: (byte == b't' || byte == b'n' && number.is_multiple_of(3)).then_some(90_000),
         }),
     }
 }

@@ -155,7 +155,15 @@ fn a_dead_job_tells_why() {
     let mut client = server.connect();
     cmd!(client, "DQ.ADD", "q", "broken", "x");
     cmd!(client, "DQ.POP", "q");
-    cmd!(client, "DQ.NACK", "q", "broken", "FATAL", "REASON", "mailbox full");
+    cmd!(
+        client,
+        "DQ.NACK",
+        "q",
+        "broken",
+        "FATAL",
+        "REASON",
+        "mailbox full"
+    );
     let monitor = Monitor::of(&server);
     monitor.wait_for_row("q", |_| true);
     monitor.press(ENTER);
