@@ -3,6 +3,7 @@
 
 mod prefetch;
 pub mod queue;
+pub mod slots;
 
 #[cfg(feature = "module")]
 mod commands;
@@ -26,7 +27,7 @@ mod module {
     const COMMANDS: [(&CStr, Entry, &CStr); 21] = [
         (c"dq.add", entry!(add::run), c"write deny-oom fast"),
         (c"dq.pop", entry!(pop::run), c"write fast"),
-        (c"dq.bpop", entry!(bpop::run), c"write blocking getkeys-api"),
+        (c"dq.bpop", entry!(bpop::run), c"write blocking"),
         (c"dq.ack", entry!(ack::run), c"write fast"),
         (c"dq.del", entry!(del::run), c"write fast"),
         (c"dq.nack", entry!(nack::run), c"write fast"),

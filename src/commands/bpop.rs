@@ -1,18 +1,20 @@
 //! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms] [NOACK] [WITHDUE]
 
-use super::parse::{out_of_range, positive, positive_millis, wrong_arity, Options};
+use super::parse::{positive, positive_millis, wrong_arity, Options};
 use super::{change_open, reply_delivery};
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
+use crate::server::acl;
 use crate::server::clock::{real, with_mint};
-use crate::server::command_info::{tell_key_at, Access};
-use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::ffi::{Args, Ctx, RawString, Refusal};
 use crate::server::keyspace::OpenKey;
 use crate::server::waiters::{self, Handover, Wish};
+use crate::slots::slot_of;
 use std::ops::Range;
 
-/// What is done to each key.
-pub const ACCESS: Access = Access::ReadUpdate;
+// The server's own words.
+const CROSSSLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
+const TRYAGAIN: &str = "TRYAGAIN Multiple keys request during rehashing of slot";
 
 /// Where keys, timeout and options stand.
 struct Layout {
@@ -22,32 +24,60 @@ struct Layout {
 }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    if ctx.is_asked_for_keys() {
-        if let Ok(layout) = layout(args) {
-            layout
-                .keys
-                .for_each(|index| tell_key_at(ctx, index, ACCESS));
-        }
-        return Ok(());
-    }
     let layout = layout(args)?;
+    check_keys(ctx, args, &layout)?;
     let until = end_of_wait(args.get(layout.timeout).unwrap_or_default(), real())?;
     let may_block = !ctx.flags().denies_blocking();
-    for index in layout.keys.clone() {
-        if pop_at_once(ctx, args, index, layout.wish, may_block)? {
+    let mut queues = Vec::new();
+    for (key, name) in layout.keys(args) {
+        let mut open = OpenKey::open(ctx, key)?;
+        if open.value().is_none() {
+            continue;
+        }
+        if pop_at_once(ctx, open, name, layout.wish, may_block)? {
             return Ok(());
         }
+        queues.push(key);
     }
     if !may_block {
         ctx.reply_null_array();
         return Ok(());
     }
-    let keys = &args.raw_all()[layout.keys.clone()];
-    let names: Vec<&[u8]> = layout.keys.filter_map(|index| args.get(index)).collect();
-    waiters::block(ctx, keys, &names, layout.wish, until);
-    for &key in keys {
+    waiters::block(
+        ctx,
+        layout.keys(args).map(|(_, name)| name),
+        layout.wish,
+        until,
+    );
+    for key in queues {
         // Now that somebody waits, the timer has to know when there is something to hand over.
         change_open(ctx, OpenKey::open(ctx, key)?, |_, _, _| ())?;
+    }
+    Ok(())
+}
+
+impl Layout {
+    fn keys<'a>(&self, args: Args<'a>) -> impl Iterator<Item = (RawString, &'a [u8])> + Clone {
+        let keys = self.keys.clone();
+        keys.filter_map(move |index| Some((args.raw(index)?, args.get(index)?)))
+    }
+}
+
+/// What the server does with all keys of its own commands, and here with the first alone.
+fn check_keys(ctx: Ctx<'_>, args: Args<'_>, layout: &Layout) -> Result<(), Refusal> {
+    if layout.keys.len() < 2 {
+        return Ok(());
+    }
+    acl::check_keys(ctx, args, layout.keys.start + 1..layout.keys.end)?;
+    if ctx.flags().is_cluster() {
+        let mut slots = layout.keys(args).map(|(_, name)| slot_of(name));
+        let first = slots.next();
+        if slots.any(|slot| Some(slot) != first) {
+            return Err(Refusal(CROSSSLOT.into()));
+        }
+        if !ctx.serves(&args.raw_all()[layout.keys.clone()]) {
+            return Err(Refusal(TRYAGAIN.into()));
+        }
     }
     Ok(())
 }
@@ -143,17 +173,14 @@ fn end_of_wait(seconds: &[u8], now: Now) -> Result<u64, Refusal> {
     Ok((now.us() + us.ceil() as u64).div_ceil(1000))
 }
 
-/// Pops from one key if it has a ready job, and nobody is in line for it.
+/// Pops from one queue if it has a ready job, and nobody is in line for it.
 fn pop_at_once(
     ctx: Ctx<'_>,
-    args: Args<'_>,
-    index: usize,
+    open: OpenKey<'_>,
+    name: &[u8],
     wish: Wish,
     may_block: bool,
 ) -> Result<bool, Refusal> {
-    let (Some(key), Some(name)) = (args.raw(index), args.get(index)) else {
-        return Err(out_of_range());
-    };
     let in_line = may_block && waiters::any(ctx.selected_db(), name);
     let pop = Pop {
         count: if in_line { 0 } else { wish.count.unwrap_or(1) },
@@ -163,7 +190,7 @@ fn pop_at_once(
     };
     let many = wish.count.is_some();
     let mut delivered = 0;
-    change_open(ctx, OpenKey::open(ctx, key)?, |queue, now, effects| {
+    change_open(ctx, open, |queue, now, effects| {
         with_mint(|mint| {
             queue.pop(&pop, now, mint, effects, |job| {
                 if delivered == 0 && many {

@@ -3,8 +3,7 @@
 //!
 //! docs/commands.md is the long form.
 
-use super::bpop;
-use crate::server::command_info::{About, Access, Arg, Keys};
+use crate::server::command_info::{About, Access, Arg};
 
 const KEY: Arg = Arg::key(c"key");
 const ID: Arg = Arg::string(c"id");
@@ -66,7 +65,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(log N) with N jobs in the queue",
         tips: TIME_MATTERS,
         arity: -4,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write fast",
         args: &[
             KEY,
@@ -96,7 +95,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue, M of them delivered",
         tips: TIME_MATTERS,
         arity: -2,
-        keys: Keys::First(Access::ReadUpdate),
+        key: Some(Access::ReadUpdate),
         categories: c"write fast",
         args: &[
             KEY,
@@ -112,7 +111,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(K + M log N) with K keys and N jobs in the queue, M of them delivered",
         tips: TIME_MATTERS,
         arity: -3,
-        keys: Keys::Told(bpop::ACCESS),
+        key: Some(Access::ReadUpdate),
         categories: c"write slow blocking",
         args: &[
             KEY.multiple(),
@@ -129,7 +128,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: c"",
         arity: -3,
-        keys: Keys::First(Access::Delete),
+        key: Some(Access::Delete),
         categories: c"write fast",
         args: &[
             KEY,
@@ -150,7 +149,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: c"",
         arity: -3,
-        keys: Keys::First(Access::Delete),
+        key: Some(Access::Delete),
         categories: c"write fast",
         args: &[
             KEY,
@@ -164,7 +163,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: TIME_MATTERS,
         arity: -3,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write fast",
         args: &[
             KEY,
@@ -189,7 +188,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: TIME_MATTERS,
         arity: -3,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write fast",
         args: &[KEY, DELIVERIES, TTR],
     },
@@ -199,7 +198,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: c"",
         arity: -5,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write fast",
         args: &[
             KEY,
@@ -214,7 +213,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue, M of them made ready or named",
         tips: c"",
         arity: -4,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write slow",
         args: &[
             KEY,
@@ -233,7 +232,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(1) with ALL, O(log N) with RESERVED and DEAD of N jobs; with DELAYED and READY O(P log N), where N jobs have P different priorities",
         tips: c"",
         arity: 3,
-        keys: Keys::First(Access::Delete),
+        key: Some(Access::Delete),
         categories: c"write slow",
         args: &[
             KEY,
@@ -255,7 +254,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(1)",
         tips: TIME_MATTERS,
         arity: 3,
-        keys: Keys::First(Access::Read),
+        key: Some(Access::Read),
         categories: c"read fast",
         args: &[KEY, ID],
     },
@@ -265,7 +264,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(log N + M) with N jobs in the queue, M of them shown; with FROM also those ready jobs of other priorities than 0 that are passed over",
         tips: TIME_MATTERS,
         arity: -3,
-        keys: Keys::First(Access::Read),
+        key: Some(Access::Read),
         categories: c"read slow",
         args: &[
             KEY,
@@ -281,7 +280,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue and M parts",
         tips: TIME_MATTERS,
         arity: 8,
-        keys: Keys::First(Access::Read),
+        key: Some(Access::Read),
         categories: c"read slow",
         args: &[
             KEY,
@@ -296,7 +295,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(1) for every call. O(N) for a complete iteration, with N jobs in the queue",
         tips: TIME_MATTERS,
         arity: -3,
-        keys: Keys::First(Access::Read),
+        key: Some(Access::Read),
         categories: c"read slow",
         args: &[
             KEY,
@@ -312,7 +311,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(log N) with N jobs in the queue",
         tips: TIME_MATTERS,
         arity: -2,
-        keys: Keys::First(Access::Measure),
+        key: Some(Access::Measure),
         categories: c"read fast",
         args: &[KEY, STATE.optional()],
     },
@@ -322,7 +321,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(log N) with N jobs in the queue",
         tips: TIME_MATTERS,
         arity: 2,
-        keys: Keys::First(Access::Read),
+        key: Some(Access::Read),
         categories: c"read fast",
         args: &[KEY],
     },
@@ -332,7 +331,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(1), or O(log N) where a new DEADLEN removes some of N jobs",
         tips: c"",
         arity: -2,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write fast",
         args: &[
             KEY,
@@ -361,7 +360,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(1)",
         tips: TIME_MATTERS,
         arity: 2,
-        keys: Keys::First(Access::Read),
+        key: Some(Access::Read),
         categories: c"read fast",
         args: &[KEY],
     },
@@ -371,7 +370,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(1)",
         tips: c"",
         arity: -2,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write fast",
         args: &[KEY, Arg::integer(c"ms").optional()],
     },
@@ -381,7 +380,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(1)",
         tips: c"",
         arity: 2,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write fast",
         args: &[KEY],
     },
@@ -391,7 +390,7 @@ pub static COMMANDS: [About; 21] = [
         complexity: c"O(M log N) with N jobs in the queue and M effects",
         tips: c"",
         arity: 3,
-        keys: Keys::First(Access::Update),
+        key: Some(Access::Update),
         categories: c"write slow admin dangerous",
         args: &[KEY, Arg::string(c"effects")],
     },
@@ -404,7 +403,7 @@ pub static TEST_CLOCK: [About; 1] = [About {
     complexity: c"O(M log N) with N jobs, M of which something happens to on the way",
     tips: TIME_MATTERS,
     arity: -2,
-    keys: Keys::None,
+    key: None,
     categories: c"slow admin dangerous",
     args: &[Arg::one_of(
         c"movement",

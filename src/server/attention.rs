@@ -6,8 +6,8 @@ use super::ffi::{Ctx, OwnString};
 use super::keyspace::{OpenKey, Value};
 use super::waiters::{Handover, OwnDelivery, Taken};
 use super::{
-    clock, config, deadlines, foreign, graveyard, propagate, sums, test_clock, timer, trimmed,
-    waiters,
+    clock, config, deadlines, foreign, graveyard, propagate, renamed, sums, test_clock, timer,
+    trimmed, waiters,
 };
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
@@ -62,6 +62,7 @@ pub fn look(ctx: Ctx<'_>) {
         return;
     }
     let steps = config::timer_steps();
+    renamed::search(ctx, steps / 4);
     let serves = flags.is_master() && !ctx.is_paused();
     let mut left = steps;
     if serves {
@@ -120,7 +121,7 @@ pub fn tells_of_dues() -> bool {
 
 /// Arms the timer for what comes next.
 pub fn rearm() {
-    if !graveyard::is_empty() || !trimmed::is_empty() {
+    if !graveyard::is_empty() || !trimmed::is_empty() || renamed::has_work() {
         timer::look_again_in(1);
     }
     let of_master = IS_MASTER
@@ -201,12 +202,12 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn 
         return nothing_there();
     }
     let raw_name = OwnString::new(name);
-    if ctx.flags().is_cluster() && !ctx.owns_slot_of(raw_name.raw()) {
+    if ctx.flags().is_cluster() && !ctx.serves(&[raw_name.raw()]) {
         // Where clients wait there may be no key, and nothing to come back to.
         if OpenKey::db_of_queue(ctx, raw_name.raw()).is_none() {
             return nothing_there();
         }
-        foreign::park(ctx, db, &raw_name);
+        foreign::park(db, name);
         return Turn::default();
     }
     let Ok(mut open) = OpenKey::open(ctx, raw_name.raw()) else {

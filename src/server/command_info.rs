@@ -1,4 +1,4 @@
-//! What the server can tell about a command: COMMAND INFO, COMMAND DOCS, COMMAND GETKEYS, ACL CAT.
+//! What the server can tell about a command: COMMAND INFO, COMMAND DOCS, ACL CAT.
 //!
 //! A command is described by plain data, [`About`]. Of it the server's own structs are made for the
 //! length of one call, in which the server copies all that they point to. A server that lacks the
@@ -23,20 +23,12 @@ pub struct About {
     pub tips: &'static CStr,
     /// Arguments, the name counted; -n is n or more.
     pub arity: c_int,
-    pub keys: Keys,
+    /// What is done to the key, which is the first argument. No more than that one can be told: a server
+    /// with I/O threads may ask there, where nothing of ours may run.
+    pub key: Option<Access>,
     /// ACL categories of the server's own, separated by spaces.
     pub categories: &'static CStr,
     pub args: &'static [Arg],
-}
-
-/// Where the keys stand, and what is done to them.
-#[derive(Clone, Copy)]
-pub enum Keys {
-    /// The first argument.
-    First(Access),
-    None,
-    /// The first argument and some that follow: the command tells, by `getkeys-api`.
-    Told(Access),
 }
 
 /// What a command does to a key: the ACL lets it only who may read what is read, write what is written.
@@ -241,7 +233,7 @@ fn set_info(command: *mut raw::RedisModuleCommand, about: &About) -> bool {
     if unsafe { raw::RedisModule_SetCommandInfo }.is_none() {
         return true;
     }
-    let mut key_specs = [key_spec(about.keys), END_OF_KEY_SPECS];
+    let mut key_specs = [first_argument(about.key), END_OF_KEY_SPECS];
     let mut args = RawArgs::of(about.args);
     let info = raw::RedisModuleCommandInfo {
         version: &raw const VERSION,
@@ -275,23 +267,16 @@ const END_OF_KEY_SPECS: raw::RedisModuleCommandKeySpec = one_key_at(
     raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INVALID,
 );
 
-fn key_spec(keys: Keys) -> raw::RedisModuleCommandKeySpec {
-    let first = one_key_at(
-        1,
-        raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-    );
-    match keys {
-        Keys::None => END_OF_KEY_SPECS,
-        Keys::First(access) => raw::RedisModuleCommandKeySpec {
-            flags: access.flags().into(),
-            ..first
-        },
-        // The server, told that this is not all, asks the command.
-        Keys::Told(access) => raw::RedisModuleCommandKeySpec {
-            notes: c"All arguments before the timeout, behind which there may be options".as_ptr(),
-            flags: (access.flags() | raw::REDISMODULE_CMD_KEY_INCOMPLETE).into(),
-            ..first
-        },
+fn first_argument(access: Option<Access>) -> raw::RedisModuleCommandKeySpec {
+    let Some(access) = access else {
+        return END_OF_KEY_SPECS;
+    };
+    raw::RedisModuleCommandKeySpec {
+        flags: access.flags().into(),
+        ..one_key_at(
+            1,
+            raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+        )
     }
 }
 
@@ -382,19 +367,5 @@ fn raw_type(kind: Kind) -> raw::RedisModuleCommandArgType {
         Kind::Word => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
         Kind::OneOf(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
         Kind::Block(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
-    }
-}
-
-/// For a command that was asked for its keys ([`Ctx::is_asked_for_keys`]): there is one.
-pub fn tell_key_at(ctx: Ctx<'_>, index: usize, access: Access) {
-    let (index, flags) = (index as c_int, access.flags() as c_int);
-    // SAFETY: as in `find`.
-    let takes_flags = unsafe { raw::RedisModule_KeyAtPosWithFlags }.is_some();
-    if takes_flags {
-        // SAFETY: live context of a command that was asked for its keys.
-        unsafe { api!(RedisModule_KeyAtPosWithFlags, ctx.raw(), index, flags) };
-    } else {
-        // SAFETY: as above.
-        unsafe { api!(RedisModule_KeyAtPos, ctx.raw(), index) };
     }
 }

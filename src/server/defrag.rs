@@ -2,6 +2,7 @@
 
 use super::ffi::{api, guarded};
 use super::keyspace::Value;
+use super::renamed;
 use crate::queue::relocate::Mover;
 use redis_module::raw;
 use std::ffi::{c_int, c_ulong, c_void};
@@ -63,7 +64,10 @@ pub unsafe extern "C" fn defrag(
             // Leaves the cursor alone where there is none.
             api!(RedisModule_DefragCursorGet, ctx, &mut cursor);
             if cursor == 0 {
-                *value = host.move_allocation(*value).unwrap_or(*value);
+                if let Some(moved) = host.move_allocation(*value) {
+                    renamed::note_moved(*value, moved);
+                    *value = moved;
+                }
             }
             let queue = &mut (*(*value).cast::<Value>()).queue;
             cursor = queue.relocate(cursor, &mut host) as c_ulong;

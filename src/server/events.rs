@@ -1,10 +1,10 @@
 //! What happens to keys without a command of ours: loading, flushing, swapping, renaming, a change
 //! of role. Nothing is changed here; keys are noted down for the timer to look at.
 
-use super::ffi::{api, bytes_of, guarded, trims, valkey, Ctx, RawString, OK};
-use super::keyspace::OpenKey;
+use super::ffi::{api, guarded, trims, valkey, Ctx, RawString, OK};
 use super::{
-    async_load, attention, deadlines, foreign, graveyard, listeners, propagate, trimmed, waiters,
+    async_load, attention, deadlines, foreign, graveyard, listeners, propagate, renamed, trimmed,
+    waiters,
 };
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -15,15 +15,6 @@ const ARRIVALS: [&CStr; 4] = [c"rename_to", c"move_to", c"copy_to", c"restore"];
 /// Subscribes to all of it; false where the server refuses.
 pub fn subscribe(ctx: Ctx<'_>) -> bool {
     propagate::note_listeners();
-    // SAFETY: live context of the load; the callbacks are static.
-    let keyspace = unsafe {
-        api!(
-            RedisModule_SubscribeToKeyspaceEvents,
-            ctx.raw(),
-            raw::REDISMODULE_NOTIFY_GENERIC as c_int,
-            Some(on_keyspace_event)
-        )
-    };
     let mut events: Vec<(u64, raw::RedisModuleEventCallback)> = vec![
         (raw::REDISMODULE_EVENT_LOADING, Some(on_loading)),
         (raw::REDISMODULE_EVENT_FLUSHDB, Some(on_flush)),
@@ -44,10 +35,10 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
         let event = valkey::EVENT_ATOMIC_SLOT_MIGRATION;
         events.push((event, Some(on_slot_migration)));
     }
-    keyspace == OK
+    (!renamed::are_heard(ctx) || subscribe_to_keyspace(ctx))
         && events.into_iter().all(|(id, callback)| {
             let event = raw::RedisModuleEvent { id, dataver: 1 };
-            // SAFETY: as above.
+            // SAFETY: live context of the load; the callbacks are static.
             let subscribed = unsafe {
                 api!(
                     RedisModule_SubscribeToServerEvent,
@@ -60,6 +51,19 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
         })
 }
 
+fn subscribe_to_keyspace(ctx: Ctx<'_>) -> bool {
+    // SAFETY: as above.
+    let subscribed = unsafe {
+        api!(
+            RedisModule_SubscribeToKeyspaceEvents,
+            ctx.raw(),
+            raw::REDISMODULE_NOTIFY_GENERIC as c_int,
+            Some(on_keyspace_event)
+        )
+    };
+    subscribed == OK
+}
+
 unsafe extern "C" fn on_keyspace_event(
     ctx: *mut raw::RedisModuleCtx,
     _kind: c_int,
@@ -67,13 +71,10 @@ unsafe extern "C" fn on_keyspace_event(
     key: RawString,
 ) -> c_int {
     guarded("a keyspace event", OK, || {
-        // SAFETY: the server passes a live context, an event's name and a key's.
-        let (ctx, event, name) = unsafe { (Ctx::new(ctx), CStr::from_ptr(event), bytes_of(key)) };
+        // SAFETY: the server passes a live context and an event's name.
+        let (ctx, event) = unsafe { (Ctx::new(ctx), CStr::from_ptr(event)) };
         if ARRIVALS.contains(&event) {
-            if let Some(db) = OpenKey::db_of_queue(ctx, key) {
-                attention::want(db, name);
-                graveyard::haunt(db, name);
-            }
+            renamed::note_arrival(ctx, key);
         }
         OK
     })
@@ -142,6 +143,7 @@ unsafe extern "C" fn on_swap(
         let (first, second) = (info.dbnum_first, info.dbnum_second);
         deadlines::swap(first, second);
         graveyard::swap(first, second);
+        renamed::databases_changed_places();
         // Clients wait on in their database, whose keys are others now; and a key that was kept for
         // them alone, under the same name in the other one, is so no more.
         let names = [waiters::keys_of(first), waiters::keys_of(second)].concat();

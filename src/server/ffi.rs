@@ -134,7 +134,7 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_SetModuleOptions, self.raw, options as c_int) };
     }
 
-    /// At load. The key is the first argument; a command that asks for `getkeys-api` tells more.
+    /// At load. The key is the first argument.
     pub fn create_command(self, name: &CStr, entry: Entry, flags: &CStr) -> bool {
         self.create_command_with_key_at(1, name, entry, flags)
     }
@@ -169,6 +169,11 @@ impl<'a> Ctx<'a> {
     pub fn flags(self) -> Flags {
         // SAFETY: the context is live, as `Ctx` promises; so below.
         Flags(unsafe { api!(RedisModule_GetContextFlags, self.raw) })
+    }
+
+    pub fn is_older_than_7_2(self) -> bool {
+        // SAFETY: takes no arguments.
+        unsafe { api!(RedisModule_GetServerVersion) < 0x0007_0200 }
     }
 
     pub fn selected_db(self) -> c_int {
@@ -298,12 +303,6 @@ impl<'a> Ctx<'a> {
         // SAFETY: live context of a command.
         unsafe { api!(RedisModule_ReplicateVerbatim, self.raw) };
     }
-
-    /// Whether the caller wants to know where the command's keys stand, not to have it run.
-    pub fn is_asked_for_keys(self) -> bool {
-        // SAFETY: live context of a command.
-        unsafe { api!(RedisModule_IsKeysPositionRequest, self.raw) != 0 }
-    }
 }
 
 /// The arguments of the running command, its name first.
@@ -376,11 +375,6 @@ impl OwnString {
 
     pub fn raw(&self) -> RawString {
         self.0
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the string is ours, and nobody appends to it.
-        unsafe { bytes_of(self.0) }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::ffi::{Ctx, OwnString};
 use super::{attention, clock, deadlines};
+use crate::slots::slot_of;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -33,8 +34,8 @@ thread_local! {
 }
 
 /// The key's slot is not ours: it comes back when it is.
-pub fn park(ctx: Ctx<'_>, db: c_int, name: &OwnString) {
-    deadlines::park(db, name.bytes(), ctx.slot_of(name.raw()));
+pub fn park(db: c_int, name: &[u8]) {
+    deadlines::park(db, name, slot_of(name));
     let mut asking = ASKING.get();
     if asking.at == u64::MAX {
         asking.at = clock::real().ms() + PAUSE_MS;
@@ -110,7 +111,7 @@ fn end_round(asking: &mut Asking) {
 }
 
 fn is_ours(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> bool {
-    ctx.select_db(db) && ctx.owns_slot_of(OwnString::new(name).raw())
+    ctx.select_db(db) && ctx.serves(&[OwnString::new(name).raw()])
 }
 
 /// Those who wait on keys of slots that went to another node: the server answers them with a
@@ -139,7 +140,7 @@ impl<'a> Redirects<'a> {
             return false;
         }
         let ctx = self.ctx;
-        let slot = ctx.slot_of(OwnString::new(key).raw());
+        let slot = slot_of(key);
         let is_redirected = || !is_ours(ctx, db, key) && !ctx.imports_slot(slot);
         *self.slots.entry(slot).or_insert_with(is_redirected)
     }

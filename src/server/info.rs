@@ -1,7 +1,7 @@
 //! INFO dq: figures over all queues, for those who watch the server.
 
 use super::ffi::{api, guarded, Ctx};
-use super::{clock, graveyard, propagate, sums, timer, waiters};
+use super::{clock, graveyard, propagate, renamed, sums, timer, waiters};
 use redis_module::raw;
 use std::ffi::{c_int, CStr, CString};
 
@@ -75,6 +75,7 @@ fn fields() -> Vec<(CString, u64)> {
             (c"lateness_us_max", totals.lateness.max_us),
             (c"timer_fires_total", fires),
             (c"timer_late_us_max", late_us_max),
+            (c"renames_heard", u64::from(!renamed::is_searching())),
         ]
         .map(owned),
     );

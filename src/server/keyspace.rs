@@ -197,6 +197,9 @@ impl<'a> OpenKey<'a> {
         if value.queue.is_haunted() {
             graveyard::haunt(db, name);
         }
+        if value.queue.is_disposable() {
+            waiters::keep_queue(db, name);
+        }
         let at = attention_at(value, db, name, now);
         if at < value.armed_for {
             value.armed_for = at;

@@ -3,6 +3,7 @@
 //! Rules that hold throughout: all of it runs on the server's main thread, `value::free` excepted; no
 //! borrow of a thread-local is held over a call into the server; no panic crosses the border.
 
+pub mod acl;
 pub mod async_load;
 pub mod attention;
 pub mod clock;
@@ -20,6 +21,7 @@ mod least;
 mod ledger;
 pub mod listeners;
 pub mod propagate;
+pub mod renamed;
 mod sums;
 pub mod test_clock;
 pub mod timer;

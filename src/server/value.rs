@@ -3,7 +3,7 @@
 use super::defrag::defrag;
 use super::ffi::{api, bytes_of, guarded, log, Ctx, RawString};
 use super::keyspace::Value;
-use super::{async_load, attention, clock, deadlines, graveyard, propagate};
+use super::{async_load, attention, clock, deadlines, graveyard, propagate, renamed};
 use crate::queue::effect::{encode, Effect, EFFECTS_VERSION};
 use crate::queue::{HashSeed, Queue};
 use lazy_static::lazy_static;
@@ -160,6 +160,8 @@ fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
                 attention::want(db, name);
                 if Ctx::new(null_mut()).flags().is_loading() {
                     value.account_as(db, name);
+                } else {
+                    renamed::note_arriving(db, name);
                 }
             });
         }
@@ -208,6 +210,7 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 /// May run on a background thread, where it drops plain memory and touches nothing else.
 unsafe extern "C" fn free(value: *mut c_void) {
     guarded("free", (), || {
+        renamed::note_freed(value);
         // SAFETY: made by `Box::into_raw`, and given back by the server once.
         let value = unsafe { Box::from_raw(value.cast::<Value>()) };
         graveyard::bury(value.queue);
@@ -237,8 +240,9 @@ unsafe extern "C" fn free_effort(
     })
 }
 
-unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, _value: *const c_void) {
+unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
     guarded("unlink", (), || {
+        renamed::note_unlinked(value);
         // SAFETY: a live context; the name in it lives as long.
         unsafe {
             let name = api!(RedisModule_GetKeyNameFromOptCtx, ctx);
@@ -253,10 +257,18 @@ unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, _value: *const 
 /// A queue that is kept for its waiting clients alone is none to a client: COPY fails, rather than replace its
 /// target by nothing. The server leaves no way to answer 0 from here.
 unsafe extern "C" fn copy(
-    _ctx: *mut raw::RedisModuleKeyOptCtx,
+    ctx: *mut raw::RedisModuleKeyOptCtx,
     value: *const c_void,
 ) -> *mut c_void {
     guarded("copy", null_mut(), || {
+        // SAFETY: a live context; the name in it lives as long.
+        unsafe {
+            let name = api!(RedisModule_GetToKeyNameFromOptCtx, ctx);
+            if !name.is_null() {
+                let db = api!(RedisModule_GetToDbIdFromOptCtx, ctx);
+                renamed::note_arriving(db, bytes_of(name.cast_mut()));
+            }
+        }
         // SAFETY: the server passes a value of our type.
         let queue = unsafe { &value_of(value).queue };
         if queue.is_disposable() && origin() == propagate::Origin::Client {

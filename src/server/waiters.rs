@@ -1,9 +1,10 @@
 //! Clients that wait for jobs, first come first served.
 //!
-//! The server blocks a waiting client on its keys, which keeps cluster redirection, CLIENT UNBLOCK
-//! and demotion right; but who is served, and when a wait ends, is decided here. A signal from the
-//! server would call every client that waits on a key, and its timeouts come with its 10 Hz cron; so
-//! its calls are answered with "not yet", and the timer hands the job, or nil, to the one client.
+//! The server blocks a waiting client, which keeps cluster redirection, CLIENT UNBLOCK and demotion
+//! right; but who is served, and when a wait ends, is decided here: the server's timeouts come with its
+//! 10 Hz cron, and a key that appears would have it call every client that is blocked on it, on some
+//! servers (Valkey 9.1.2) in time that grows with their square. So a client is blocked on one name in
+//! the slot of its keys that nobody uses, and the timer hands the job, or nil, to the one client.
 //!
 //! ```text
 //!   BPOP ─► Waiter in the registry ──────────────► taken by the timer ─► hand over ─► free_privdata
@@ -11,11 +12,12 @@
 //!             └─ disconnect, UNBLOCK, demotion ───────────────────────────────────► free_privdata
 //! ```
 
-use super::ffi::{api, guarded, Ctx, RawString, ERR, OK};
+use super::ffi::{api, guarded, Ctx, OwnString, RawString, ERR, OK};
 use super::timer;
+use crate::slots::unused_name_beside;
 use redis_module::raw;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -76,13 +78,15 @@ struct Waiter {
 struct Line {
     leasing: BTreeSet<u64>,
     noack: BTreeSet<u64>,
+    /// The key may hold a queue that is only kept for them.
+    keeps_queue: bool,
 }
 
 #[derive(Default)]
 struct Registry {
     last_ticket: u64,
     waiters: BTreeMap<u64, Waiter>,
-    lines: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Line>>,
+    lines: BTreeMap<c_int, HashMap<Arc<[u8]>, Line>>,
     by_until: BTreeSet<(u64, u64)>,
 }
 
@@ -122,11 +126,16 @@ impl Registry {
         self.lines.get(&db)?.get(key)
     }
 
-    fn add(&mut self, ticket: u64, waiter: Waiter) {
+    fn add<'a>(&mut self, ticket: u64, names: impl Iterator<Item = &'a [u8]>, mut waiter: Waiter) {
         let lines = self.lines.entry(waiter.db).or_default();
-        for key in &waiter.keys {
-            let line = lines.entry(Arc::clone(key)).or_default();
-            line.of(waiter.wish).insert(ticket);
+        for name in names {
+            let key = lines.get_key_value(name);
+            let key = key.map_or_else(|| Arc::from(name), |(key, _)| Arc::clone(key));
+            let line = lines.entry(Arc::clone(&key)).or_default();
+            // A key may be named twice.
+            if line.of(waiter.wish).insert(ticket) {
+                waiter.keys.push(key);
+            }
         }
         if waiter.until != u64::MAX {
             self.by_until.insert((waiter.until, ticket));
@@ -134,7 +143,8 @@ impl Registry {
         self.waiters.insert(ticket, waiter);
     }
 
-    /// Takes a waiter out everywhere; the keys on which nobody waits any more are returned with it.
+    /// Takes a waiter out everywhere; the keys that it leaves alone with a queue that was kept for those
+    /// in line are returned with it.
     fn remove(&mut self, ticket: u64) -> Option<(Waiter, Vec<Arc<[u8]>>)> {
         let waiter = self.waiters.remove(&ticket)?;
         self.by_until.remove(&(waiter.until, ticket));
@@ -146,8 +156,10 @@ impl Registry {
                 };
                 line.of(waiter.wish).remove(&ticket);
                 if line.len() == 0 {
+                    if line.keeps_queue {
+                        left.push(Arc::clone(key));
+                    }
                     lines.remove(key);
-                    left.push(Arc::clone(key));
                 }
             }
             if lines.is_empty() {
@@ -204,14 +216,38 @@ pub fn keys_of(db: c_int) -> Vec<Arc<[u8]>> {
     })
 }
 
+/// All names on which somebody waits.
+pub fn keys() -> Vec<(c_int, Arc<[u8]>)> {
+    REGISTRY.with_borrow(|registry| {
+        let lines = registry.lines.iter();
+        lines
+            .flat_map(|(&db, lines)| lines.keys().map(move |key| (db, Arc::clone(key))))
+            .collect()
+    })
+}
+
 /// The earliest end of a wait.
 pub fn next_until() -> Option<u64> {
     REGISTRY.with_borrow(|registry| registry.by_until.first().map(|&(until, _)| until))
 }
 
-/// Blocks the client that runs the command, on all these keys.
-pub fn block(ctx: Ctx<'_>, keys: &[RawString], names: &[&[u8]], wish: Wish, until: u64) {
-    let db = ctx.selected_db();
+/// The key holds a queue that goes when the last of those in line has left.
+pub fn keep_queue(db: c_int, key: &[u8]) {
+    REGISTRY.with_borrow_mut(|registry| {
+        let lines = registry.lines.get_mut(&db);
+        if let Some(line) = lines.and_then(|lines| lines.get_mut(key)) {
+            line.keeps_queue = true;
+        }
+    });
+}
+
+/// Blocks the client that runs the command until one of these keys, which share a slot, has a job.
+pub fn block<'a>(
+    ctx: Ctx<'_>,
+    names: impl Iterator<Item = &'a [u8]> + Clone,
+    wish: Wish,
+    until: u64,
+) {
     let ticket = REGISTRY.with_borrow_mut(|registry| {
         registry.last_ticket += 1;
         registry.last_ticket
@@ -220,9 +256,11 @@ pub fn block(ctx: Ctx<'_>, keys: &[RawString], names: &[&[u8]], wish: Wish, unti
         ticket,
         handover: None,
     }));
-    let mut raw_keys = keys.to_vec();
-    // SAFETY: the keys are arguments of the running command; the server keeps the parcel and gives
-    // it back to `free_parcel`. A timeout of 0 is none: waits are ended by our timer.
+    let unused = OwnString::new(&unused_name_beside(
+        names.clone().next().unwrap_or_default(),
+    ));
+    // SAFETY: a live string, of which the server keeps a count; it keeps the parcel, and gives it back
+    // to `free_parcel`. A timeout of 0 is none: waits are ended by our timer.
     let client = unsafe {
         let client = api!(
             RedisModule_BlockClientOnKeys,
@@ -231,8 +269,8 @@ pub fn block(ctx: Ctx<'_>, keys: &[RawString], names: &[&[u8]], wish: Wish, unti
             Some(hand_over),
             Some(free_parcel),
             0,
-            raw_keys.as_mut_ptr(),
-            raw_keys.len() as c_int,
+            &mut unused.raw(),
+            1,
             parcel.cast()
         );
         api!(
@@ -242,18 +280,15 @@ pub fn block(ctx: Ctx<'_>, keys: &[RawString], names: &[&[u8]], wish: Wish, unti
         );
         client
     };
-    let mut keys: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
-    keys.sort_unstable();
-    keys.dedup();
     let waiter = Waiter {
         client,
         parcel,
         wish,
-        db,
-        keys,
+        db: ctx.selected_db(),
+        keys: Vec::new(),
         until,
     };
-    REGISTRY.with_borrow_mut(|registry| registry.add(ticket, waiter));
+    REGISTRY.with_borrow_mut(|registry| registry.add(ticket, names, waiter));
     if until != u64::MAX {
         timer::arm(until);
     }
@@ -319,7 +354,7 @@ impl Taken {
     }
 }
 
-/// The server's own signal that a key may have something: who is served is the timer's to decide.
+/// Somebody has made a key of the unused name.
 unsafe extern "C" fn not_yet(
     _ctx: *mut raw::RedisModuleCtx,
     _argv: *mut RawString,

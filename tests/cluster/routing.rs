@@ -53,13 +53,19 @@ fn keys_of_one_command_share_a_slot() {
     let mut client = cluster.nodes[owner].raw();
     for line in [
         "DQ.BPOP {x}q {y}q 0",
-        "DQ.BPOP {y}q {x}q 0",
         "DQ.BPOP {x}q {x}r {y}q 0 COUNT 2 NOACK",
-        "DQ.BPOP q0 q1 0",
+        "DQ.BPOP {x}q {x} x{y 0",
     ] {
         let refused = client.ask(line);
         assert!(refused.starts_with("-CROSSSLOT "), "{line} -> {refused}");
     }
+    // The first key says where to, as long as the others are not known.
+    let elsewhere = (0..100).map(|n| format!("q{n}"));
+    let elsewhere = elsewhere
+        .into_iter()
+        .find(|key| cluster.node_of(key) != owner);
+    let refused = client.ask(&format!("DQ.BPOP {} {{x}}q 0", elsewhere.expect("a key")));
+    assert!(refused.starts_with("-MOVED "), "{refused}");
     // A hash tag puts them into one slot, and a wait on all of them ends with a job in any.
     for key in ["{x}q", "{x}r", "{x}"] {
         let mut waiting = cluster.nodes[owner].waiting("DQ.BPOP {x}q {x}r {x} 0");

@@ -140,28 +140,14 @@ fn acl_categories() {
 }
 
 #[test]
-fn every_key_of_bpop_is_seen_and_nothing_else() {
+fn the_first_key_of_bpop_is_told() {
     let server = server();
     let mut client = server.connect();
-    for (arguments, keys) in [
-        ("a 0", "a"),
-        ("a b c 0.5", "a b c"),
-        ("a b 0 COUNT 2", "a b"),
-        ("a b 0 count 2 Ttr 7 noack", "a b"),
-        ("a 0 NOACK TTR 7 COUNT 2", "a"),
-        ("a NOACK 0 NOACK", "a NOACK"),
-        ("COUNT 2 0", "COUNT 2"),
-        ("TTR 7 0 TTR 7", "TTR 7"),
-    ] {
+    for arguments in ["a 0", "a b c 0.5", "a b 0 count 2 Ttr 7 noack"] {
         let arguments: Vec<_> = arguments.split(' ').collect();
         let found = cmd!(client, "COMMAND", "GETKEYS", "DQ.BPOP", &arguments);
-        assert_eq!(words(&found).join(" "), keys, "{arguments:?}");
+        assert_eq!(words(&found).join(" "), "a", "{arguments:?}");
     }
-    let error = try_cmd!(client, "COMMAND", "GETKEYS", "DQ.BPOP", "a", "0", "COUNT", "x");
-    assert_eq!(
-        error.unwrap_err(),
-        "ERR Invalid arguments specified for command"
-    );
 }
 
 #[test]

@@ -129,9 +129,9 @@ fn getkeys() {
         "> COMMAND GETKEYS DQ.BPOP a 0
         [ 'a' ]
         > COMMAND GETKEYS DQ.BPOP a b c 0 COUNT 5 NOACK TTR 7
-        [ 'a' 'b' 'c' ]
+        [ 'a' ]
         > COMMAND GETKEYS DQ.BPOP COUNT 5 0
-        [ 'COUNT' '5' ]
+        [ 'COUNT' ]
         > COMMAND GETKEYS DQ.BPOP a 0 count 5
         [ 'a' ]
         > COMMAND GETKEYS DQ.ADD q a x

@@ -11,9 +11,11 @@ mod add;
 mod async_load;
 mod atomic;
 mod bpop_contract;
+mod bpop_keys;
 #[cfg(target_os = "linux")]
 mod clock_steps;
 mod company;
+mod databases;
 mod defrag;
 mod del_purge;
 mod encodings;
@@ -26,6 +28,7 @@ mod forged;
 mod freeing;
 #[cfg(target_os = "linux")]
 mod guest;
+mod io_threads;
 mod leaving;
 mod listeners;
 mod look;

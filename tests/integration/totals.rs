@@ -230,6 +230,7 @@ fn info_over_all_queues() {
         "dq_lateness_us_max",
         "dq_timer_fires_total",
         "dq_timer_late_us_max",
+        "dq_renames_heard",
     ];
     for name in names {
         info_field(&mut p, name);

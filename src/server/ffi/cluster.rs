@@ -2,6 +2,7 @@
 
 use super::{api, Ctx, RawString};
 use redis_module::raw;
+use std::ffi::CStr;
 
 /// What `valkeymodule.h` of 9.1 has and `redismodule.h` has not.
 pub mod valkey {
@@ -63,34 +64,24 @@ impl Ctx<'_> {
     }
 
     fn is_valkey(self) -> bool {
-        // SAFETY: live context; the data are freed here, and the field's text with them.
+        self.valkey_version().is_some()
+    }
+
+    /// `None` on Redis.
+    pub fn valkey_version(self) -> Option<(u32, u32, u32)> {
+        // SAFETY: live context; the data are freed here, and the field's text, which ends in NUL, with them.
         unsafe {
             let data = api!(RedisModule_GetServerInfo, self.raw, c"server".as_ptr());
             let field = c"valkey_version".as_ptr();
             let version = api!(RedisModule_ServerInfoGetFieldC, data, field);
+            let text = (!version.is_null()).then(|| CStr::from_ptr(version).to_string_lossy());
+            let parsed = text.map(|text| {
+                let mut numbers = text.split('.').map(|part| part.parse().unwrap_or(0));
+                let mut next = || numbers.next().unwrap_or(0);
+                (next(), next(), next())
+            });
             api!(RedisModule_FreeServerInfo, self.raw, data);
-            !version.is_null()
-        }
-    }
-
-    /// The key's slot, in a cluster.
-    pub fn slot_of(self, key: RawString) -> u16 {
-        // SAFETY: the format names a C string and a module string; the reply is freed here.
-        unsafe {
-            let reply = api!(
-                RedisModule_Call,
-                self.raw,
-                c"CLUSTER".as_ptr(),
-                c"cs".as_ptr(),
-                c"KEYSLOT".as_ptr(),
-                key
-            );
-            if reply.is_null() {
-                return 0;
-            }
-            let slot = api!(RedisModule_CallReplyInteger, reply);
-            api!(RedisModule_FreeCallReply, reply);
-            slot.clamp(0, 16383) as u16
+            parsed
         }
     }
 
@@ -127,16 +118,18 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether this node serves the key's slot, in a cluster: a keyed call is refused where not.
-    pub fn owns_slot_of(self, key: RawString) -> bool {
-        // SAFETY: the format names one module string; the reply is freed here.
+    /// Whether this node serves all of these keys, in a cluster: a keyed call is refused where not. So it
+    /// is for several keys of a slot on its way, of which some are here and some are not.
+    pub fn serves(self, keys: &[RawString]) -> bool {
+        // SAFETY: the format names an array of module strings and its length; the reply is freed here.
         unsafe {
             let reply = api!(
                 RedisModule_Call,
                 self.raw,
                 c"EXISTS".as_ptr(),
-                c"s".as_ptr(),
-                key
+                c"v".as_ptr(),
+                keys.as_ptr(),
+                keys.len()
             );
             if reply.is_null() {
                 return false;

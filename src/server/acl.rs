@@ -1,0 +1,126 @@
+//! Keys of a command that its key specification does not name: the server has checked the first one
+//! alone, so the command checks the rest, as the server would.
+
+use super::ffi::{api, bytes_of, Args, Ctx, RawString, Refusal, OK};
+use redis_module::raw;
+use std::ffi::c_int;
+use std::io;
+use std::ops::Range;
+use std::ptr::null_mut;
+
+/// Refuses a call whose user may not run the command on one of those arguments. Each is checked as the
+/// only key of such a call, with all the rest of it in place: a user may have one set of rules for
+/// the command and another for the key, which together do not allow it.
+pub fn check_keys(ctx: Ctx<'_>, args: Args<'_>, keys: Range<usize>) -> Result<(), Refusal> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let Some(name) = current_user(ctx) else {
+        return Ok(());
+    };
+    let Some(user) = User::named(ctx, name) else {
+        // Of a module's own making, so unknown here.
+        return Err(refusal(ctx));
+    };
+    if user.may_do_all() {
+        return Ok(());
+    }
+    let (Some(command), rest) = (args.raw(0), &args.raw_all()[keys.end..]) else {
+        return Ok(());
+    };
+    for key in keys.filter_map(|index| args.raw(index)) {
+        let call = [&[command, key], rest].concat();
+        if !user.may_call(call) {
+            user.log_denied_key(ctx, key);
+            return Err(refusal(ctx));
+        }
+    }
+    Ok(())
+}
+
+/// In the server's own words.
+fn refusal(ctx: Ctx<'_>) -> Refusal {
+    Refusal(
+        if ctx.is_older_than_7_2() {
+            "NOPERM this user has no permissions to access one of the keys used as arguments"
+        } else {
+            "NOPERM No permissions to access a key"
+        }
+        .into(),
+    )
+}
+
+/// Who runs the command; nobody, to whom all is allowed, where it is the server or a module itself.
+fn current_user(ctx: Ctx<'_>) -> Option<RawString> {
+    // Servers up to 7.2 crash if asked for the name of nobody. A call as the current user says
+    // that there is none before it finds that there is no such command.
+    // SAFETY: live context, static strings that end in NUL, no arguments.
+    let reply = unsafe { api!(RedisModule_Call, ctx.raw(), c"dq.".as_ptr(), c"C".as_ptr()) };
+    if reply.is_null() && io::Error::last_os_error().raw_os_error() == Some(libc::ENOTSUP) {
+        return None;
+    }
+    // SAFETY: the context has a user.
+    let name = unsafe { api!(RedisModule_GetCurrentUserName, ctx.raw()) };
+    (!name.is_null()).then_some(name)
+}
+
+/// One that the server's ACL knows.
+struct User(*mut raw::RedisModuleUser);
+
+impl User {
+    /// Frees the name.
+    fn named(ctx: Ctx<'_>, name: RawString) -> Option<User> {
+        // SAFETY: a string just made for us, freed once.
+        let user = unsafe {
+            let user = api!(RedisModule_GetModuleUserFromUserName, name);
+            api!(RedisModule_FreeString, ctx.raw(), name);
+            user
+        };
+        (!user.is_null()).then_some(User(user))
+    }
+
+    /// All keys and all commands, by the first set of rules, which stands before the parentheses.
+    fn may_do_all(&self) -> bool {
+        // SAFETY: a live user; the string is ours to free, and read before.
+        unsafe {
+            let rules = api!(RedisModule_GetModuleUserACLString, self.0);
+            if rules.is_null() {
+                return false;
+            }
+            let text = bytes_of(rules);
+            let first = text.split(|&byte| byte == b'(').next().unwrap_or_default();
+            let words = || first.split(|&byte| byte == b' ');
+            let has = |wanted: &[u8]| words().any(|word| word == wanted);
+            let all = has(b"~*") && has(b"+@all") && !words().any(|word| word.starts_with(b"-"));
+            api!(RedisModule_FreeString, null_mut(), rules);
+            all
+        }
+    }
+
+    fn may_call(&self, mut call: Vec<RawString>) -> bool {
+        let len = call.len() as c_int;
+        // SAFETY: a live user and strings of the running command, which are only read.
+        let allowed = unsafe {
+            api!(
+                RedisModule_ACLCheckCommandPermissions,
+                self.0,
+                call.as_mut_ptr(),
+                len
+            )
+        };
+        allowed == OK
+    }
+
+    fn log_denied_key(&self, ctx: Ctx<'_>, key: RawString) {
+        let reason = raw::RedisModuleACLLogEntryReason_REDISMODULE_ACL_LOG_KEY;
+        // SAFETY: live context, user and string; the server copies the key's name.
+        unsafe { api!(RedisModule_ACLAddLogEntry, ctx.raw(), self.0, key, reason) };
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        // SAFETY: made in `named`, freed once; the user itself belongs to the server.
+        unsafe { api!(RedisModule_FreeModuleUser, self.0) };
+    }
+}

@@ -1,0 +1,228 @@
+//! Queues that take another name where the server must not be asked to tell.
+//!
+//! On Valkey 8.1.0 to 9.1.0 MOVE and COPY leave their client in the other database, whatever type
+//! the key is of, as soon as a module listens to keyspace events. There none does. What a command of
+//! ours or a callback of the type does not see is only the new name after RENAME and MOVE: an unlinked
+//! value that is not freed is searched for, in steps, through all keys. Names on which clients wait
+//! are looked at first.
+
+use super::ffi::{api, bytes_of, guarded, log, Ctx, OwnString, RawString};
+use super::keyspace::OpenKey;
+use super::{attention, graveyard, timer, value, waiters};
+use redis_module::raw;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The first release that mixes databases up, and the first that does so no more.
+const AFFECTED: std::ops::Range<(u32, u32, u32)> = (8, 1, 0)..(9, 1, 1);
+
+/// Once true, for good.
+static SEARCHES: AtomicBool = AtomicBool::new(false);
+
+/// Addresses of unlinked values that were not freed yet, each with the round of the search after
+/// which it need not be searched for any more. Values are freed on any thread.
+static UNLINKED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
+
+struct Search {
+    cursor: Cell<*mut raw::RedisModuleScanCursor>,
+    /// The database that is being gone through.
+    db: Cell<c_int>,
+    round: Cell<u64>,
+    /// A value was unlinked since the names on which clients wait were looked at.
+    has_news: Cell<bool>,
+    /// Names that were found, or that a command under way is giving to a queue: it may unlink what was
+    /// there in between.
+    arriving: RefCell<Vec<(c_int, Box<[u8]>)>>,
+}
+
+thread_local! {
+    static SEARCH: Search = const {
+        Search {
+            cursor: Cell::new(null_mut()),
+            db: Cell::new(0),
+            round: Cell::new(0),
+            has_news: Cell::new(false),
+            arriving: RefCell::new(Vec::new()),
+        }
+    };
+}
+
+fn unlinked() -> MutexGuard<'static, BTreeMap<usize, u64>> {
+    UNLINKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// At load: whether keyspace events can be listened to. Where not, queues are searched for.
+pub fn are_heard(ctx: Ctx<'_>) -> bool {
+    let version = ctx.valkey_version();
+    let Some(version) = version.filter(|version| AFFECTED.contains(version)) else {
+        return true;
+    };
+    let (major, minor, patch) = version;
+    log(
+        c"notice",
+        &format!(
+            "Valkey {major}.{minor}.{patch} mixes up databases once a module listens to keyspace events \
+             (valkey pull request 4024): dq does without them, and finds renamed and moved queues by \
+             going through all keys. Valkey 9.1.1 and later do not need that."
+        ),
+    );
+    SEARCHES.store(true, Ordering::Relaxed);
+    false
+}
+
+pub fn is_searching() -> bool {
+    SEARCHES.load(Ordering::Relaxed)
+}
+
+/// A key lost its value, which may get another name now, or be freed.
+pub fn note_unlinked(value: *const c_void) {
+    if !is_searching() {
+        return;
+    }
+    SEARCH.with(|search| {
+        let mut unlinked = unlinked();
+        if unlinked.is_empty() {
+            search.restart();
+        }
+        unlinked.insert(value.addr(), search.round.get() + 1);
+        search.has_news.set(true);
+    });
+    timer::arm(0);
+}
+
+/// On any thread: the value has no name, and will have none.
+pub fn note_freed(value: *const c_void) {
+    if is_searching() {
+        unlinked().remove(&value.addr());
+    }
+}
+
+/// Defragmentation has moved the value.
+pub fn note_moved(old: *const c_void, new: *const c_void) {
+    if is_searching() {
+        let mut unlinked = unlinked();
+        if let Some(last) = unlinked.remove(&old.addr()) {
+            unlinked.insert(new.addr(), last);
+        }
+    }
+}
+
+/// A command is about to give that name to a queue.
+pub fn note_arriving(db: c_int, name: &[u8]) {
+    if is_searching() {
+        SEARCH.with(|search| search.arriving.borrow_mut().push((db, name.into())));
+        timer::arm(0);
+    }
+}
+
+/// What has been gone through may hold other keys now.
+pub fn databases_changed_places() {
+    SEARCH.with(Search::restart);
+}
+
+/// Whether the timer must come back.
+pub fn has_work() -> bool {
+    let has_arriving = || SEARCH.with(|search| !search.arriving.borrow().is_empty());
+    is_searching() && (!unlinked().is_empty() || has_arriving())
+}
+
+/// Looks at names that got a queue, and goes on with the search by so many steps.
+pub fn search(ctx: Ctx<'_>, mut steps: usize) {
+    if !is_searching() {
+        return;
+    }
+    if SEARCH.with(|search| search.has_news.take()) && !unlinked().is_empty() {
+        for (db, name) in waiters::keys() {
+            attention::want(db, &name);
+        }
+    }
+    while steps > 0 && !unlinked().is_empty() {
+        steps = SEARCH.with(|search| search.step(ctx, steps));
+    }
+    for (db, name) in SEARCH.with(|search| search.arriving.take()) {
+        if ctx.select_db(db) {
+            note_arrival(ctx, OwnString::new(&name).raw());
+        }
+    }
+}
+
+/// The name may hold a queue that was not there before: then the timer looks at it.
+pub fn note_arrival(ctx: Ctx<'_>, name: RawString) {
+    if let Some(db) = OpenKey::db_of_queue(ctx, name) {
+        // SAFETY: a live string, as the caller's promise is.
+        let name = unsafe { bytes_of(name) };
+        attention::want(db, name);
+        graveyard::haunt(db, name);
+    }
+}
+
+impl Search {
+    fn restart(&self) {
+        self.db.set(0);
+        // SAFETY: takes no arguments; the old cursor was made here, and is freed once.
+        unsafe {
+            let old = self.cursor.replace(api!(RedisModule_ScanCursorCreate));
+            if !old.is_null() {
+                api!(RedisModule_ScanCursorDestroy, old);
+            }
+        }
+    }
+
+    /// Looks at a few keys; returns how many steps are left.
+    fn step(&self, ctx: Ctx<'_>, steps: usize) -> usize {
+        if !ctx.select_db(self.db.get()) {
+            self.end_round();
+            return steps - 1;
+        }
+        let mut seen = 1usize;
+        // SAFETY: live context and cursor; the callback is called within, and gets `seen`.
+        let more = unsafe {
+            api!(
+                RedisModule_Scan,
+                ctx.raw(),
+                self.cursor.get(),
+                Some(on_key),
+                (&raw mut seen).cast()
+            )
+        };
+        if more == 0 {
+            let next = self.db.get() + 1;
+            self.restart();
+            self.db.set(next);
+        }
+        steps.saturating_sub(seen)
+    }
+
+    fn end_round(&self) {
+        let round = self.round.get();
+        unlinked().retain(|_, last| *last > round);
+        self.round.set(round + 1);
+        self.restart();
+    }
+}
+
+unsafe extern "C" fn on_key(
+    ctx: *mut raw::RedisModuleCtx,
+    name: RawString,
+    key: *mut raw::RedisModuleKey,
+    seen: *mut c_void,
+) {
+    guarded("the search for a queue", (), || {
+        // SAFETY: the server passes a live context, name and open key, and what `step` gave it.
+        unsafe {
+            *seen.cast::<usize>() += 1;
+            if api!(RedisModule_ModuleTypeGetType, key) != value::data_type() {
+                return;
+            }
+            let found = api!(RedisModule_ModuleTypeGetValue, key);
+            if unlinked().remove(&found.addr()).is_some() {
+                // Not opened here, amid the scan.
+                note_arriving(Ctx::new(ctx).selected_db(), bytes_of(name));
+            }
+        }
+    });
+}

@@ -1,0 +1,117 @@
+//! The keys of DQ.BPOP behind the first one, which the command checks itself, as the server checks the
+//! first.
+
+use crate::scene::{Lines, Scene};
+use crate::support::{Raw, Server};
+
+fn login(server: &Server, user: &str) -> Raw {
+    let mut client = server.raw();
+    client.says(&format!("AUTH {user} x"), "+OK");
+    client
+}
+
+/// A server with a job in each of two queues, and users.
+fn with_users(users: &[(&str, &str)]) -> (Server, Raw) {
+    let server = Server::start();
+    let mut admin = server.raw();
+    for (user, rules) in users {
+        admin.says(&format!("ACL SETUSER {user} on nopass {rules}"), "+OK");
+    }
+    (server, admin)
+}
+
+#[test]
+fn are_refused_in_the_words_of_the_server() {
+    let (server, mut admin) = with_users(&[("worker", "~q* +@all"), ("writer", "%W~x ~q +@all")]);
+    admin.run("DQ.ADD x a x");
+    admin.run("DQ.ADD q a x");
+    let mut worker = login(&server, "worker");
+    let refused = worker.ask("BLPOP q x 0.01");
+    assert!(refused.starts_with("-NOPERM "), "{refused}");
+    for line in [
+        "DQ.BPOP q x 0",
+        "DQ.BPOP q q2 x 0 NOACK",
+        "DQ.BPOP q x q2 0 COUNT 2 TTR 5",
+        "DQ.BPOP x q 0",
+    ] {
+        worker.says(line, &refused);
+    }
+    // To read and to write, both.
+    login(&server, "writer").says("DQ.BPOP q x 0", &refused);
+    for line in ["MULTI", "DQ.BPOP q x 0"] {
+        worker.run(line);
+    }
+    assert_eq!(worker.ask("EXEC"), format!("[ {refused} ]"));
+    let in_script = |client: &mut Raw| {
+        client.ask("EVAL \"return redis.pcall('DQ.BPOP', KEYS[1], 'x', 0)\" 1 q")
+    };
+    let reply = in_script(&mut worker);
+    assert!(reply.starts_with("-NOPERM "), "{reply}");
+    // Nothing was taken.
+    admin.says("DQ.LEN q READY", "1");
+    admin.says("DQ.LEN x READY", "1");
+    let log = admin.ask("ACL LOG 100");
+    assert!(log.contains("'key'") && log.contains("'worker'"), "{log}");
+    let reply = in_script(&mut admin);
+    assert!(reply.starts_with("[ 'q' 'a' "), "{reply}");
+    admin.begin("DQ.BPOP q x 0");
+    assert_eq!(admin.delivery().key, "x");
+    assert_eq!(server.blocked(), 0);
+}
+
+/// A user may have several sets of rules, each with its own commands.
+#[test]
+fn need_the_command_as_well() {
+    let (server, mut admin) = with_users(&[
+        ("reader", "+dq.bpop ~a* (+dq.get ~b*)"),
+        ("both", "+dq.bpop ~a* (+dq.bpop ~b*)"),
+        ("nearly", "~* +@all -dq.bpop (+dq.bpop ~a*)"),
+    ]);
+    admin.run("DQ.ADD b a x");
+    for user in ["reader", "nearly"] {
+        let mut client = login(&server, user);
+        let reply = client.ask("DQ.BPOP a b 0");
+        assert!(reply.starts_with("-NOPERM "), "{user}: {reply}");
+        client.says("DQ.BPOP a a2 0.01", "nil*");
+    }
+    let mut both = login(&server, "both");
+    both.begin("DQ.BPOP a b 0");
+    assert_eq!(both.delivery().key, "b");
+}
+
+/// A client is blocked on none of the keys: one that appears must not have the server call all who wait.
+#[test]
+fn do_not_make_the_first_job_dear() {
+    let cost = |waiters: usize| {
+        let server = Server::builder()
+            .unix_socket()
+            .config("maxclients", 20_000)
+            .start();
+        let mut line: Vec<Raw> = (0..waiters).map(|_| server.raw()).collect();
+        for waiting in &mut line {
+            waiting.begin("DQ.BPOP q 0");
+        }
+        server.wait_for_blocked(waiters);
+        let before = server.cpu();
+        // Each makes the key anew, as the queue goes with its last job.
+        let mut client = server.raw();
+        for round in 0..ROUNDS {
+            client.says(
+                &format!("DQ.ADD p {round} x DELAY 100000"),
+                &format!("'{round}'"),
+            );
+            client.says("RENAME p q", "+OK");
+            client.says("DEL q", "1");
+        }
+        (server.cpu() - before) / waiters as f64
+    };
+    const ROUNDS: usize = 20;
+    let (some, many) = (cost(1000), cost(8000));
+    let floor = 1e-6 * ROUNDS as f64;
+    println!(
+        "{:.2} us a waiter with 1000, {:.2} us with 8000",
+        some * 1e6,
+        many * 1e6
+    );
+    assert!(many < 3.0 * some.max(floor), "quadratic");
+}
