@@ -1,6 +1,7 @@
 //! The keys of DQ.BPOP behind the first one, which the command checks itself, as the server checks the
 //! first.
 
+use crate::probe::show;
 use crate::scene::{Lines, Scene};
 use crate::support::{Raw, Server};
 
@@ -43,7 +44,8 @@ fn are_refused_in_the_words_of_the_server() {
     }
     assert_eq!(worker.ask("EXEC"), format!("[ {refused} ]"));
     let in_script = |client: &mut Raw| {
-        client.ask("EVAL \"return redis.pcall('DQ.BPOP', KEYS[1], 'x', 0)\" 1 q")
+        let script = b"return redis.pcall('DQ.BPOP', KEYS[1], 'x', 0)";
+        show(&client.call(&[b"EVAL", script, b"1", b"q"]))
     };
     let reply = in_script(&mut worker);
     assert!(reply.starts_with("-NOPERM "), "{reply}");

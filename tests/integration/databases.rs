@@ -32,7 +32,7 @@ fn plain_keys_stay_where_they_were_put() {
         client.run("EXEC");
         is_in(&mut client, db);
         let script = "redis.call('SET','i','1') redis.call('MOVE','i',1) redis.call('SET','j','1')";
-        client.run(&format!("EVAL \"{script}\" 0"));
+        client.call(&[b"EVAL", script.as_bytes(), b"0"]);
         is_in(&mut client, db);
         // Of the module's own type, too.
         for line in [
