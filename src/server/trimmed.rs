@@ -3,9 +3,10 @@
 //! `deadlines` afterwards, in steps, by looking whether a queue is still there.
 
 use super::deadlines;
-use super::ffi::{trims, Ctx, OwnString};
+use super::ffi::{Ctx, OwnString};
 use super::keyspace::OpenKey;
 use super::timer;
+use crate::slots::slot_of;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::c_int;
@@ -47,7 +48,7 @@ pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
         steps -= 1;
         let names = deadlines::names_after(sweep.after.as_ref(), NAMES_PER_STEP);
         for (db, name) in &names {
-            let is_meant = trims::slot_of(name).is_some_and(|slot| sweep.slots.contains(&slot));
+            let is_meant = sweep.slots.contains(&slot_of(name));
             if is_meant && !is_queue(ctx, *db, name) {
                 deadlines::remove(*db, name);
             }

@@ -32,13 +32,6 @@ pub mod trims {
         };
         ranges.iter().flat_map(|range| range.start..=range.end)
     }
-
-    /// A key's slot.
-    pub fn slot_of(name: &[u8]) -> Option<u16> {
-        // SAFETY: the server reads so many bytes.
-        let slot = unsafe { raw::RedisModule_ClusterKeySlotC?(name.as_ptr().cast(), name.len()) };
-        u16::try_from(slot).ok()
-    }
 }
 
 impl Ctx<'_> {
