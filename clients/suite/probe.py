@@ -11,7 +11,7 @@ PATIENCE_S = 30
 
 class Probe:
     def __init__(self, command, log):
-        self._log = open(log, "ab")
+        self._log = open(log, "ab")  # noqa: SIM115
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
         )
@@ -41,7 +41,7 @@ class Probe:
     def ask(self, do, answer, **fields):
         seen = len(self._events)
         self.order(do, **fields)
-        event = self._await(lambda: self._first((answer, "refused", "error"), {}, seen), f"answer to {do}")
+        event = self._await(lambda: self._first((answer, "answer", "refused", "error"), {}, seen), f"answer to {do}")
         assert event["event"] == answer, event
         return event
 

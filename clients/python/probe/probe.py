@@ -17,6 +17,7 @@ import redis.asyncio
 
 import dq
 import dq.asyncio
+from dq.testing import AsyncInlineQueue, InlineQueue
 from dq.times import instant_to_ms, to_ms
 
 MS = timedelta(milliseconds=1)
@@ -313,6 +314,10 @@ class Sync:
         self.terminated = False
         self.worker.stop()
 
+    def do_inline(self, order):
+        InlineQueue(*handlers(order, handle, handle_batch)).add(order["data"], kind=order.get("kind"))
+        emit("answer", value=None)
+
     def do_call(self, order):
         emit("answer", value=to_json(method_call(self.queues[order["queue"]], order)))
 
@@ -368,6 +373,11 @@ class Async:
     async def do_stop(self, order):
         self.terminated = False
         self.worker.stop()
+
+    async def do_inline(self, order):
+        inline = AsyncInlineQueue(*handlers(order, handle_async, handle_batch_async))
+        await inline.add(order["data"], kind=order.get("kind"))
+        emit("answer", value=None)
 
     async def do_call(self, order):
         emit("answer", value=to_json(await method_call(self.queues[order["queue"]], order)))

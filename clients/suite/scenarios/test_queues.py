@@ -204,3 +204,13 @@ def every_command_is_a_method(world):
     assert call("purge", state="all") == 1
     assert call("add", id="many", data={}, repeat=300)[299] == "many:299"
     assert call("len") == 300
+
+
+@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=True)
+def handlers_run_without_a_server(world):
+    probe = world.probe()
+    handlers = [{"kind": getattr(world, "inline_kind", "close")}]
+    probe.ask("inline", "answer", data={"n": 1}, kind="close", handlers=handlers)
+    assert probe.wait("started")["kind"] == "close"
+    refused = probe.ask("inline", "refused", data={"do": "give_up", "reason": "bad"}, kind="close", handlers=handlers)
+    assert "bad" in refused["error"]

@@ -124,8 +124,17 @@ class Stats:
 
 
 _NOT_TOTALS = {
-    "delayed", "ready", "reserved", "dead", "next-due", "oldest-ready-ms", "waiting-clients", "paused", "bytes",
-    "recurring", "groups",
+    "delayed",
+    "ready",
+    "reserved",
+    "dead",
+    "next-due",
+    "oldest-ready-ms",
+    "waiting-clients",
+    "paused",
+    "bytes",
+    "recurring",
+    "groups",
 }
 
 

@@ -1,15 +1,26 @@
 """Written by tools/stubs.py."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Optional, Union
-
+from typing import Any, Callable, Optional, TypeVar, Union
+from .._core import Command, as_map
+from ..hooks import Hooks
+from ..job import Codec, Envelope, JsonCodec, id_from, id_to
+from ..records import Group, JobInfo, Peeked, Reserved, Stats, add_up
+from ..times import Duration, from_ms, instant_to_ms, seconds, to_ms
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Callable, Optional, Union
 import redis.asyncio as redis
-
+from redis.backoff import NoBackoff
+from redis.exceptions import ResponseError
+from .._commands import Commands
+from .._core import ANSWER_S, Command
+from ..errors import QueueFull
 from ..hooks import Hooks
 from ..job import Codec
-from ..records import Group, JobInfo, Peeked, Reserved, Stats
-from ..times import Duration
+from ..queue import full
 
 Ladder = Sequence[Duration]
 Bytes = Union[str, bytes]
