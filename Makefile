@@ -12,7 +12,8 @@ MODULE := $(TARGET)/release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
 # The server's allocator, which the module installs, does not exist in a test: so they are built
 # without the module; those that need a server start one that loads $(MODULE).
 # Most of them wait most of the time: so more at once than there are cores.
-TEST = DQ_MODULE='$(MODULE)' RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} $(CARGO) test --no-default-features
+TEST = DQ_MODULE='$(MODULE)' RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} \
+	tools/test.sh $(CARGO) test --no-default-features --no-fail-fast
 
 # Servers built by tools/built-servers.sh.
 BUILT = $(CURDIR)/target/built
@@ -132,12 +133,12 @@ test-python: ## the Python library: its own tests, its example, its types; with 
 	"$$python" tools/stubs.py --check && "$$python" -m ruff check . ../suite && "$$python" -m ruff format --check . ../suite && \
 	"$$python" -m mypy && $(SUITE) "$$python" -m pytest tests example
 
-test-recipes: ## docs/recipes.md and `make install`, against DQ_SERVER, or the system's
+test-recipes: ## docs/recipes.md, `make install` and `make run`, against DQ_SERVER, or the system's
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
-	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && for tests in recipes install; do \
-		DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" -B -m unittest discover -s tests/$$tests || exit 1; \
-	done
+	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && failed= && for tests in recipes install; do \
+		DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" -B -m unittest discover -s tests/$$tests || failed=yes; \
+	done && [ -z "$$failed" ]
 
 test-import: ## dq-import, on what BullMQ, Redisson and beanstalkd themselves made
 	@tools/setup.sh cargo cc libclang server

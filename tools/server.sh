@@ -24,8 +24,12 @@ link_from_tools() {
 
 first() {
     if [ -n "${DQ_SERVER:-}" ]; then
-        path=$(command -v "$DQ_SERVER") || { echo "DQ_SERVER: no program $DQ_SERVER" >&2; return 1; }
+        path=$(command -v "$DQ_SERVER") || { echo "DQ_SERVER=$DQ_SERVER: there is no such program" >&2; return 1; }
         case $path in /*) ;; *) path=$PWD/$path ;; esac
+        fit "$path" || {
+            echo "DQ_SERVER=$DQ_SERVER is no Redis 7.0, Valkey 7.2 or newer: $("$path" --version 2>&1 </dev/null | head -n 1)" >&2
+            return 1
+        }
         echo "$path"
         return 0
     fi

@@ -14,7 +14,16 @@ any() { # one of these files exists
     return 1
 }
 
-has_cargo() { command -v "$CARGO" >/dev/null; }
+# What Cargo.toml asks for, and what is there, as 1.88.
+rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+rust_found() { "$CARGO" --version 2>/dev/null | sed -n 's/^cargo \([0-9]*\.[0-9]*\).*/\1/p'; }
+
+has_cargo() {
+    version=$(rust_found)
+    [ -n "$version" ] || return 1
+    [ "${version%.*}" -gt "${rust_wanted%.*}" ] ||
+        { [ "${version%.*}" = "${rust_wanted%.*}" ] && [ "${version#*.}" -ge "${rust_wanted#*.}" ]; }
+}
 
 has_cc() { # with the C library's headers, and able to link
     printf '#include <stdio.h>\nint main(void) { return 0; }\n' |
@@ -138,7 +147,6 @@ by_hand() { # need -> what to get where no package manager helps
         node) echo "node 18 or newer, and npm" ;;
         go) echo "go 1.19 or newer" ;;
         java) echo "a JDK, 17 or newer, and mvn (Maven)" ;;
-        cargo | rust) echo "cargo: see https://rustup.rs" ;;
         cc) echo "a C compiler, with the C library's headers (macOS: xcode-select --install)" ;;
         libclang) echo "libclang, with its headers (macOS: xcode-select --install)" ;;
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
@@ -174,7 +182,7 @@ install() { # packages...
             # A package source that fails is no matter as long as the others have what is needed.
             as_root apt-get -qq -o DPkg::Lock::Timeout=300 update || true
             as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
-                -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 install "$@" >/dev/null
+                -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 install "$@"
             ;;
         dnf) as_root dnf -q -y install "$@" ;;
         pacman) as_root pacman -S --noconfirm --needed "$@" ;;
@@ -184,6 +192,16 @@ install() { # packages...
 
 missing() { # of the needs given
     for need; do "has_$need" || echo "$need"; done
+}
+
+# At once, before anything is installed: package managers seldom have one that is new enough.
+stop_without_cargo() {
+    version=$(rust_found)
+    way="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh     (and open a new terminal)"
+    ! command -v rustup >/dev/null || way='rustup update stable'
+    if [ -n "$version" ]; then here="$CARGO is $version"; else here="there is none here"; fi
+    echo "dq needs cargo $rust_wanted or newer; $here. To get it: $way" >&2
+    exit 1
 }
 
 fail() { # need...
@@ -198,13 +216,23 @@ lacking=$(missing "$@" | tr '\n' ' ')
 lacking=${lacking% }
 [ -z "$check" ] || { [ -z "$lacking" ]; exit; }
 [ -n "$lacking" ] || exit 0
+case " $lacking " in *' cargo '* | *' rust '*) stop_without_cargo ;; esac
+# One that was named is not replaced by another one.
+case " $lacking " in *' server '*) [ -z "${DQ_SERVER:-}" ] || { tools/server.sh; exit 1; } ;; esac
 
+# What others say on the way is too much to find the one thing in it that matters.
+log=target/setup.log
+mkdir -p target
+: >"$log"
 manager=$(manager)
 wanted=$(for need in $lacking; do packages "$need"; done | tr '\n' ' ')
 if [ -n "${wanted% }" ]; then
-    echo "Missing: $lacking. Installing with $manager: $wanted"
+    echo "Missing: $lacking. Installing with $manager: ${wanted% }"
     # shellcheck disable=SC2086 # a list of words
-    install $wanted </dev/null || echo "$manager could not install all of it." >&2
+    install $wanted </dev/null >>"$log" 2>&1 || {
+        echo "$manager could not install all of it. All that was said is in $log; at last:" >&2
+        echo "  $(tail -n 1 "$log")" >&2
+    }
 fi
 for need in $lacking; do
     if [ "$need" = lint ] && command -v rustup >/dev/null; then
@@ -217,8 +245,9 @@ for need in $lacking; do
     fi
     # What the system offers may be too old (Redis 6 on Ubuntu 22.04), or nothing at all.
     if [ "$need" = server ] && ! has_server; then
+        echo "Getting a server into target/servers ..."
         if has_fetch || tools/setup.sh fetch >/dev/null 2>&1; then
-            tools/servers.sh valkey-9.1 || true
+            tools/servers.sh valkey-9.1 >>"$log" 2>&1 || true
         fi
     fi
 done
