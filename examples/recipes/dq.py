@@ -10,7 +10,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-WAIT_S = 5      # how long a worker waits in one DQ.BPOP before it looks whether it shall stop
+# How long a worker waits in one DQ.BPOP before it looks whether it shall stop, and how much longer it waits for a
+# server that says nothing: together they are the longest that a worker needs to stop.
+WAIT_S, PATIENCE_S = 2, 2
+
+
+SETTLED = object()      # returned by a handler that has ended the delivery itself
 
 
 class Later(Exception):
@@ -35,11 +40,10 @@ class Job(NamedTuple):
 
 def connect(url="redis://localhost"):
     # Ids and payloads are bytes: those that are no UTF-8 become texts from which the same bytes are sent again.
-    # The socket must be more patient than DQ.BPOP (redis-py 8 gives up after 5 s if not told otherwise),
-    # and redis-py must not send a command again by itself: a second DQ.BPOP would take a second job,
+    # The socket must be more patient than DQ.BPOP, and redis-py must not send a command again by itself: a second DQ.BPOP would take a second job,
     # while the first waits for the end of a lease that nobody holds.
     return redis.Redis.from_url(url, decode_responses=True, encoding_errors="surrogateescape",
-                                socket_timeout=WAIT_S + 10, retry=Retry(NoBackoff(), 0))
+                                socket_timeout=WAIT_S + PATIENCE_S, retry=Retry(NoBackoff(), 0))
 
 
 def now_ms():
@@ -81,34 +85,82 @@ class Queue:
         """How many of them were ours to finish: a job that took longer than its lease may be another worker's."""
         return self.run("ACK", "WITHTOKENS", *[part for job in jobs for part in (job.id, job.token)])
 
+    def touch(self, job):
+        """Begins its lease anew; False if the job is no longer ours."""
+        return self.run("TOUCH", job.id, "TOKEN", job.token) is not None
+
     def nack(self, job, *options):
         return self.run("NACK", job.id, "TOKEN", job.token, *options)
 
 
 def work(queue, handle, stop=None, wait_s=WAIT_S):
     """A worker: hands each job to handle(), until `stop` (a threading.Event) is set."""
-    while not (stop and stop.is_set()):
+
+    def next_job():
+        if job := queue.take(wait_s):
+            settle(queue, job, handle)
+
+    keep_on(queue, next_job, stop)
+
+
+def keep_on(queue, step, stop=None):
+    """Calls step() again and again, until `stop` is set, whatever becomes of the server."""
+    stop = stop or threading.Event()
+    while not stop.is_set():
         try:
-            if job := queue.take(wait_s):
-                settle(queue, job, handle)
+            step()
         except redis.RedisError as error:
             # A lost connection, UNBLOCKED or READONLY after a failover: what we had comes back with its lease's end.
             logging.warning("worker of %s: %r", queue.key, error)
-            time.sleep(0.5)
+            stop.wait(0.5)
+
+
+@contextlib.contextmanager
+def heartbeat(queue, job):
+    """Begins the job's lease anew at each third of it, until the block ends: for handlers that may take longer. The
+    clocks of worker and server should agree."""
+    done, every_s = threading.Event(), max(0.02, (job.deadline - now_ms()) / 3000)
+
+    def beat():
+        while not done.wait(every_s):
+            try:
+                # One that was settled just now is gone, too.
+                if not queue.touch(job) and not done.wait(0.1):
+                    return logging.warning("job %s is no longer ours, and its handler is still at it", job.id)
+            except redis.RedisError as error:
+                logging.warning("heartbeat of job %s: %r", job.id, error)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def give_back(queue, job):
+    """Its ladder says for how long; without one it would be ready again at once, and fail as fast as it can be
+    delivered: so it waits a second, then two, four, ... up to an hour."""
+    fields = queue.get(job.id)
+    wait_ms = min(1000 << min(job.attempts - 1, 12), 3_600_000)
+    queue.nack(job, *[] if fields and fields["backoff"] else ["DELAY", wait_ms])
 
 
 def settle(queue, job, handle):
     try:
-        handle(job)
+        with heartbeat(queue, job):
+            settled = handle(job) is SETTLED
     except Later as later:
         queue.nack(job, "SILENT", *later.options)
     except Hopeless:
         queue.nack(job, "FATAL")
     except Exception as error:
         logging.warning("job %s failed at attempt %d: %r", job.id, job.attempts, error)
-        queue.nack(job)     # waits for its ladder's step; without a ladder it is ready again at once
+        give_back(queue, job)
     else:
-        queue.ack(job)
+        if not settled and queue.ack(job) == 0:
+            logging.warning("job %s was not ours any more when it was done: it may be done twice", job.id)
 
 
 def demo(about, **seconds):

@@ -8,7 +8,7 @@ common hash tag, as {hotel}:guests.
 
 import time
 
-from dq import Queue, demo, in_background, work
+from dq import SETTLED, Queue, demo, in_background, work
 
 # Both return what the booking is afterwards, so to ask again gives the same answer.
 CHECK_IN = """
@@ -40,8 +40,9 @@ class Hotel:
         return self.check_in_script(keys=[self.queue.key, self.bookings], args=[booking]) == "came"
 
     def note_no_show(self, job):
-        """The handler. It acknowledges by itself; that of the loop then finds nothing to do."""
+        """The handler. It acknowledges by itself."""
         self.no_show_script(keys=[self.queue.key, self.bookings, self.freed], args=[job.id, job.token])
+        return SETTLED
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 So there is always exactly one job of that id, whoever dies when. `DQ.DEL` ends it, also while a worker has it.
 """
 
-import time
+import logging, time
 
-from dq import Queue, demo, in_background, now_ms, settle
+from dq import SETTLED, WAIT_S, Queue, demo, in_background, now_ms, work
 
 EVERY_MS, RETRY_MS = 5 * 60 * 1000, 10_000
 
@@ -37,16 +37,16 @@ def again(queue, job, every_ms=EVERY_MS):
     return script(keys=[queue.key], args=[job.id, job.token, job.payload, next_run(every_ms, now_ms())]) == 1
 
 
-def clockwork(queue, handle, stop, every_ms=EVERY_MS, wait_s=5):
+def clockwork(queue, handle, stop, every_ms=EVERY_MS, wait_s=WAIT_S):
     """The worker."""
 
     def run(job):
         handle(job)
-        again(queue, job, every_ms)     # that was the ack, too
+        if not again(queue, job, every_ms):     # the ack, too
+            logging.warning("%s was deleted while it ran, or another worker has it", job.id)
+        return SETTLED
 
-    while not stop.is_set():
-        if job := queue.take(wait_s):
-            settle(queue, job, run)
+    work(queue, run, stop, wait_s)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 the database instead of one.
 """
 
-import os, sqlite3, tempfile, time
+import logging, os, sqlite3, tempfile, time
 
-from dq import Queue, demo, in_background
+from dq import WAIT_S, Queue, demo, in_background, keep_on
 
-BATCH = 1_000
+BATCH, RETRY_MS = 1_000, 1_000
 
 
 def open_ledger(path):
@@ -32,12 +32,21 @@ def settle_batch(queue, ledger, jobs):
     return queue.ack(*good) if good else 0
 
 
-def settler(queue, path, stop, batch=BATCH, wait_s=5):
+def settler(queue, path, stop, batch=BATCH, wait_s=WAIT_S):
     """The worker. DQ.BPOP gives what is ready, at most a batch: it does not wait until a batch is full."""
     ledger = open_ledger(path)
-    while not stop.is_set():
-        if jobs := queue.take_many(batch, wait_s):
-            settle_batch(queue, ledger, jobs)
+
+    def next_batch():
+        jobs = queue.take_many(batch, wait_s)
+        try:
+            if jobs and (ours := settle_batch(queue, ledger, jobs)) < len(jobs):
+                logging.warning("of %d jobs %d were settled, and ours until then", len(jobs), ours)
+        except sqlite3.Error as error:      # all of the batch again, not at once
+            logging.warning("a batch of %d: %r", len(jobs), error)
+            for job in jobs:
+                queue.nack(job, "DELAY", RETRY_MS)
+
+    keep_on(queue, next_batch, stop)
 
 
 if __name__ == "__main__":

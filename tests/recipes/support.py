@@ -26,12 +26,17 @@ def wait_until(what, condition):
 class Server:
     def __init__(self, module=MODULE):
         self.folder = tempfile.TemporaryDirectory(prefix="dq-recipes-")
-        socket = os.path.join(self.folder.name, "socket")
-        self.url, log = f"unix://{socket}", os.path.join(self.folder.name, "log")
+        self.module = module
+        self.url = f"unix://{os.path.join(self.folder.name, 'socket')}"
+        self.start()
+
+    def start(self):
+        """Also once more, after kill(); then empty."""
+        log = os.path.join(self.folder.name, "log")
         with open(log, "w") as output:
             self.process = subprocess.Popen(
-                [os.environ.get("DQ_SERVER") or "redis-server", "--port", "0", "--unixsocket", socket,
-                 "--dir", self.folder.name, "--save", "", "--loadmodule", module],
+                [os.environ.get("DQ_SERVER") or "redis-server", "--port", "0", "--unixsocket", self.url[len("unix://"):],
+                 "--dir", self.folder.name, "--save", "", "--loadmodule", self.module],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
         def answers():
@@ -42,10 +47,13 @@ class Server:
 
         wait_until("the server", answers)
 
-    def discard(self):
-        died = self.process.poll()
+    def kill(self):
         self.process.kill()
         self.process.wait()
+
+    def discard(self):
+        died = self.process.poll()
+        self.kill()
         self.folder.cleanup()
         return died
 
