@@ -7,8 +7,11 @@
 --   dq_queue_lateness_us_bucket:le=1000:mails   one of its buckets
 -- prometheus.yml makes names and labels of them.
 --
--- Which queues: those in the set dq-metrics (SADD dq-metrics mails orders). To look for them would be a walk
--- through all keys, with every scrape.
+-- Which queues: those in the set dq-metrics (SADD dq-metrics mails orders). Without that set, all of the database, if
+-- they are few and found soon: a walk through millions of keys with every scrape would be too much. Where that is not
+-- so, dq_queues_unnamed is 1, and only the sums are there.
+
+local MOST_QUEUES, MOST_STEPS, STEP = 50, 10, 1000
 
 local result = {}
 
@@ -17,8 +20,10 @@ local function add(name, value)
     result[#result + 1] = string.format("%.0f", value)
 end
 
+local sums = {}
 for name, value in string.gmatch(redis.call("INFO", "dq"), "(dq_[a-z_]+):(%d+)") do
-    add(name, tonumber(value))
+    sums[name] = tonumber(value)
+    add(name, sums[name])
 end
 
 local gauges = { "delayed", "ready", "reserved", "dead", "waiting-clients", "paused", "oldest-ready-ms" }
@@ -47,7 +52,26 @@ local function add_queue(queue)
     end
 end
 
-for _, queue in ipairs(redis.call("SMEMBERS", "dq-metrics")) do
+-- nil: too many, or too many other keys before them.
+local function found()
+    local queues, seen, cursor = {}, {}, "0"
+    for _ = 1, MOST_STEPS do
+        local reply = redis.call("SCAN", cursor, "TYPE", "dq-queue1", "COUNT", STEP)
+        cursor = reply[1]
+        for _, queue in ipairs(reply[2]) do
+            if not seen[queue] then queues[#queues + 1] = queue end
+            seen[queue] = true
+        end
+        if #queues > MOST_QUEUES then return nil end
+        if cursor == "0" or #queues == sums.dq_queues then return queues end
+    end
+    return nil
+end
+
+local queues = redis.call("SMEMBERS", "dq-metrics")
+if #queues == 0 then queues = found() end
+add("dq_queues_unnamed", queues and 0 or 1)
+for _, queue in ipairs(queues or {}) do
     add_queue(queue)
 end
 

@@ -96,7 +96,7 @@ def rules_are_right(folder):
         check(done.returncode == 0, f"promtool {words}\n{done.stdout}{done.stderr}")
     text = (HERE / "alerts.yml").read_text()
     alerts = re.findall(r"- alert: (\w+)", text)
-    check(len(alerts) >= 7, "the alerts were found")
+    check(len(alerts) >= 8, "the alerts were found")
     worse = {f"without {alert}": text.replace(f"- alert: {alert}", "- alert: Other") for alert in alerts}
     for wait in sorted(set(re.findall(r"for: \d+m", text))):
         worse[f"{wait} gone"] = text.replace(wait, "for: 0s")
@@ -159,8 +159,8 @@ class Chain:
 
 
 def fill(server):
-    """Queues in several states; one name with what means something in a regular expression, and one missing."""
-    server("SADD", "dq-metrics", "mails", "a:b le=1:{x}", "none")
+    """Queues in several states; one name with what means something in a regular expression."""
+    server("SET", "no queue", "x")
     for n in range(20):
         server("DQ.ADD", "mails", n, "x")
     for n in range(3):
@@ -198,8 +198,21 @@ def figures_are_right(chain):
     check(labels == {"__name__", "instance", "job", "queue"}, f"labels {labels}")
     buckets = chain.query('dq_queue_lateness_us_bucket{queue="mails"}')
     check(len(buckets) == len(stats["lateness-buckets"]), "the buckets")
-    check(chain.value('dq_queue_ready{queue="none"}') is None, "a queue that is not there")
+    check(chain.value("dq_queues_unnamed") == 0, "few queues are found without being named")
     print(f"{len(info)} fields of INFO dq, and {len(chain.query('{queue=~`.+`}'))} series of queues")
+
+
+def names_are_needed_only_where_there_are_many(chain):
+    server, named, ready = chain.server, 'dq_queue_ready{queue="mails"}', lambda queue: f'dq_queue_ready{{queue="{queue}"}}'
+    for n in range(60):
+        server("DQ.CFGSET", f"many:{n}")
+    wait_until("it is said that they are too many", lambda: chain.value("dq_queues_unnamed") == 1)
+    check(chain.value(named) is None, "only the sums are left")
+    server("SADD", "dq-metrics", "mails", "a:b le=1:{x}", "none")
+    wait_until("those that are named have figures", lambda: chain.value(named) is not None)
+    check(chain.value("dq_queues_unnamed") == 0, "they are named")
+    check(chain.value(ready("many:7")) is None and chain.value(ready("none")) is None, "only those, and only if there")
+    print("queues are found while they are few, and named where they are many")
 
 
 def dashboard_has_data(chain):
@@ -264,6 +277,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, Chain(Path(folder), exporter, script=True) as chain:
         fill(chain.server)
         figures_are_right(chain)
+        names_are_needed_only_where_there_are_many(chain)
         dashboard_has_data(chain)
         alerts_live(chain)
     without_script(exporter)
