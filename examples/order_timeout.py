@@ -163,6 +163,24 @@ class Server:
             process.wait()
 
 
+STATES = ("DELAYED", "READY", "RESERVED")
+
+
+def counts_by_state(db):
+    counts = ask(db, [("DQ.LEN", QUEUE, state) for state in STATES])
+    return counts, ", ".join(f"{count} {state.lower()}" for count, state in zip(counts, STATES))
+
+
+def watch(db, start, is_over):
+    """Waits, and tells once a second how it stands."""
+    next_line = time.time() + 1
+    while not is_over():
+        if time.time() >= next_line:
+            print(f"{time.time() - start:6.1f} s  {counts_by_state(db)[1]}", flush=True)
+            next_line += 1
+        time.sleep(0.05)
+
+
 def run(options, folder):
     """Lets it all happen. Returns what the check needs."""
     server = Server(folder)
@@ -172,7 +190,7 @@ def run(options, folder):
         db.execute_command("DQ.CFGSET", QUEUE, "DEDUPE", 3_600_000)
         start, done = time.time() + 0.5, Event()
         print(f"{options.orders} orders are placed in {options.placing:.0f} s, due 2 to 8 s later. A worker dies "
-              f"at {options.crash:.1f} s, the server at {options.kill:.1f} s.")
+              f"at {options.crash:.1f} s, the server at {options.kill:.1f} s. In the queue are:", flush=True)
         journals = [os.path.join(folder, f"worker-{n}.json") for n in range(4)]
         for n, journal in enumerate(journals):
             crash_at_ms = (start + options.crash) * 1000 if n == 0 else None
@@ -181,20 +199,19 @@ def run(options, folder):
         with ProcessPoolExecutor(2) as pool:
             shops = [pool.submit(shop, server.address, name, options.orders // 2, options.placing, start, options.seed)
                      for name in ("north", "south")]
-            time.sleep(max(0, start + options.kill - time.time()))
-            states = ("DELAYED", "READY", "RESERVED")
-            counts = ask(db, [("DQ.LEN", QUEUE, state) for state in states])
+            watch(db, start, lambda: time.time() >= start + options.kill)
+            held = counts_by_state(db)[1]
             killed = now_ms()
             server.kill()
             time.sleep(0.3)
             server.start()
             back = now_ms()
-            held = ", ".join(f"{count} {state.lower()}" for count, state in zip(counts, states))
-            print(f"The server was killed with {held} orders, and was back after {back - killed:.0f} ms.")
+            print(f"The server was killed with {held} orders, and was back after {back - killed:.0f} ms.", flush=True)
+            watch(db, start, lambda: all(shop.done() for shop in shops))
             results = [shop.result() for shop in shops]
         give_up = time.time() + 60
-        while (left := ask(db, [("DQ.LEN", QUEUE)])[0]) and time.time() < give_up:
-            time.sleep(0.1)
+        watch(db, start, lambda: not sum(counts_by_state(db)[0]) or time.time() > give_up)
+        left = sum(counts_by_state(db)[0])
         left += ask(db, [("DQ.LEN", QUEUE, "DEAD")])[0]
         done.set()
         for process in workers:

@@ -1,6 +1,6 @@
 """Each recipe as a program, as somebody would try it."""
 
-import glob, os, subprocess, sys
+import glob, os, re, subprocess, sys
 
 from support import RECIPES, Recipe
 
@@ -39,6 +39,13 @@ class Programs(Recipe):
         command = [sys.executable, os.path.join(RECIPES, f"{name}.py"), "--url", self.server.url]
         return subprocess.Popen(command + SHORTER.get(name, []), text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_the_demo_tells_how_it_stands(self):
+        command = [sys.executable, os.path.join(RECIPES, "../order_timeout.py"), "--orders", "300", "--placing", "2"]
+        run = subprocess.run(command + ["--crash", "2.5", "--kill", "1.5"], text=True, capture_output=True)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertGreater(len(re.findall(r"^ +\d+\.\d s  \d+ delayed, \d+ ready, ", run.stdout, re.M)), 3, run.stdout)
+        self.assertIn("Everything is accounted for.", run.stdout)
 
     def test_each_is_told_of(self):
         with open(os.path.join(RECIPES, "../../docs/recipes.md")) as file:
