@@ -85,6 +85,21 @@ pub fn id_from(bytes: &[u8]) -> Vec<u8> {
     hex(&digest(bytes)).into_bytes()
 }
 
+/// Reason of an item whose payload was to say its id, and does not.
+pub const NO_JSON_ID: &str = "it is no JSON object with the id's field";
+
+/// A field that is a string or an integer, as text.
+pub fn field_of(object: &[u8], field: &str) -> Option<Vec<u8>> {
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(object).ok()?;
+    match object.get(field)? {
+        serde_json::Value::String(text) if !text.is_empty() => Some(text.clone().into_bytes()),
+        serde_json::Value::Number(number) if !number.is_f64() => {
+            Some(number.to_string().into_bytes())
+        }
+        _ => None,
+    }
+}
+
 fn digest(bytes: &[u8]) -> [u8; 16] {
     let hash = Sha256::digest(bytes);
     hash[..16].try_into().expect("16 of 32 bytes")
@@ -139,6 +154,15 @@ mod tests {
         }
         assert_eq!(instant_ms("4398046511103", 1.0), Some(LAST_INSTANT_MS));
         assert_eq!(instant_ms("4398046511104", 1.0), None);
+    }
+
+    #[test]
+    fn an_id_is_a_string_or_an_integer() {
+        assert_eq!(field_of(br#"{"id":"a"}"#, "id"), Some(b"a".to_vec()));
+        assert_eq!(field_of(br#"{"id":17}"#, "id"), Some(b"17".to_vec()));
+        for none in [r#"{"id":""}"#, r#"{"id":1.5}"#, r#"{}"#, r#"[1]"#, "x"] {
+            assert_eq!(field_of(none.as_bytes(), "id"), None, "{none}");
+        }
     }
 
     #[test]

@@ -56,7 +56,15 @@ fn run(options: &Options) -> Result<bool> {
         println!("{ledger}: {}", if had { "removed" } else { "not there" });
         return Ok(true);
     }
-    let mut import = import::Import::new(options, source::open(options)?, target);
+    let mut source = source::open(options)?;
+    // One that went with its last job may still have lines in the ledger.
+    if !source.exists()? && !target.has_ledger()? {
+        bail!(
+            "{} does not exist, and nothing of it is noted as imported: is the name right?",
+            source.title()
+        );
+    }
+    let mut import = import::Import::new(options, source, target);
     if options.mode.dry_run {
         import.look()?;
         return Ok(true);

@@ -116,6 +116,9 @@ pub enum SourceOptions {
         /// How its members are packed; they differ between versions of Redisson
         #[arg(long, default_value = "auto")]
         packing: Packing,
+        /// A field of the element, which is a JSON object, is the job's id; else it is a hash of Redisson's own
+        #[arg(long)]
+        id_json: Option<String>,
     },
     /// The delayed jobs of a BullMQ queue, by its name
     Bullmq {

@@ -102,6 +102,14 @@ impl Target {
         &self.ledger
     }
 
+    /// Whether anything of the source has been imported, and not deleted there since.
+    pub fn has_ledger(&mut self) -> Result<bool> {
+        let there: u64 = redis::cmd("EXISTS")
+            .arg(&self.ledger)
+            .query(&mut self.server)?;
+        Ok(there > 0)
+    }
+
     pub fn add(&mut self, entries: &[Entry]) -> Result<Vec<Written>> {
         let mut invocation = self.add.key(&self.queue);
         invocation.key(&self.ledger);

@@ -186,6 +186,12 @@ impl Source for Tube {
         format!("beanstalkd's tube {}", self.tube)
     }
 
+    /// A tube is there as long as it has jobs, or somebody uses it.
+    fn exists(&mut self) -> Result<bool> {
+        let stats = format!("stats-tube {}", self.tube);
+        Ok(self.client.ask_one(&stats)?.is("OK"))
+    }
+
     /// Ids, not jobs: what a pass has to look at.
     fn size(&mut self) -> Result<u64> {
         Ok((self.latest_id()? + 1).saturating_sub(self.first_id))

@@ -10,7 +10,7 @@ use redis::{Connection, Script};
 use serde_json::value::RawValue;
 use serde_json::Value;
 
-use super::scan::{deleted, left, Scan, NO_INSTANT, NO_PAYLOAD};
+use super::scan::{any_exists, deleted, left, Scan, NO_INSTANT, NO_PAYLOAD};
 use super::{Pass, Source};
 use crate::entry::{instant_ms, sha1, Entry, Item, JobOptions};
 use crate::options::BullPayload;
@@ -189,6 +189,12 @@ fn backoff(backoff: &Value, made: u64, remaining: u64) -> Vec<u64> {
 impl Source for Delayed {
     fn title(&self) -> String {
         format!("BullMQ's {}", self.scan.key)
+    }
+
+    /// A queue that BullMQ has ever opened has its settings.
+    fn exists(&mut self) -> Result<bool> {
+        let meta = format!("{}meta", self.prefix);
+        any_exists(&mut self.scan.server, &[&meta, &self.scan.key])
     }
 
     fn size(&mut self) -> Result<u64> {

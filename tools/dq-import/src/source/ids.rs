@@ -127,6 +127,10 @@ impl Source for Ids {
         format!("the sorted set of ids {}", self.scan.key)
     }
 
+    fn exists(&mut self) -> Result<bool> {
+        self.scan.exists()
+    }
+
     fn size(&mut self) -> Result<u64> {
         self.scan.size()
     }

@@ -26,6 +26,9 @@ pub trait Source {
     /// For messages.
     fn title(&self) -> String;
 
+    /// Whether the old queue, as such, is there; empty, it may be.
+    fn exists(&mut self) -> Result<bool>;
+
     /// How many items a pass will show, about.
     fn size(&mut self) -> Result<u64>;
 
@@ -70,8 +73,15 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
             let place = ids::Place::new(payload_hash, payload_key, payload_field)?;
             Box::new(ids::Ids::new(server, key, *unit, place, batch))
         }
-        SourceOptions::Redisson { name, packing } => {
-            Box::new(redisson::DelayedQueue::new(server, name, *packing, batch))
+        SourceOptions::Redisson {
+            name,
+            packing,
+            id_json,
+        } => {
+            let id_json = id_json.clone();
+            Box::new(redisson::DelayedQueue::new(
+                server, name, *packing, id_json, batch,
+            ))
         }
         SourceOptions::Bullmq {
             name,

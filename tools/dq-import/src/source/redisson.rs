@@ -11,9 +11,9 @@
 use anyhow::Result;
 use redis::{Connection, Script};
 
-use super::scan::{deleted, left, Scan, Scored, NO_INSTANT};
+use super::scan::{any_exists, deleted, left, Scan, Scored, NO_INSTANT};
 use super::{Pass, Source};
-use crate::entry::{id_from, instant_ms, Entry, Item, JobOptions};
+use crate::entry::{field_of, id_from, instant_ms, Entry, Item, JobOptions, NO_JSON_ID};
 use crate::options::Packing;
 
 /// Of both packings: 8 random bytes, or a double.
@@ -37,6 +37,8 @@ pub struct DelayedQueue {
     list: String,
     scan: Scan,
     packing: Packing,
+    /// The field of the value that is the job's id.
+    id_json: Option<String>,
     batch: usize,
     pass: Pass,
     /// In a pass that deletes: where the next page of the list begins.
@@ -45,13 +47,20 @@ pub struct DelayedQueue {
 }
 
 impl DelayedQueue {
-    pub fn new(server: Connection, name: &str, packing: Packing, batch: usize) -> DelayedQueue {
+    pub fn new(
+        server: Connection,
+        name: &str,
+        packing: Packing,
+        id_json: Option<String>,
+        batch: usize,
+    ) -> DelayedQueue {
         let timeouts = key("redisson_delay_queue_timeout", name);
         DelayedQueue {
             name: name.to_owned(),
             list: key("redisson_delay_queue", name),
             scan: Scan::new(server, &timeouts, batch),
             packing,
+            id_json,
             batch,
             pass: Pass::Read,
             at: 0,
@@ -92,8 +101,15 @@ impl DelayedQueue {
         let Some(due_ms) = instant_ms(&score, 1.0) else {
             return left(member, NO_INSTANT);
         };
+        let id = match &self.id_json {
+            None => Some(id_from(id)),
+            Some(field) => field_of(value, field),
+        };
+        let Some(id) = id else {
+            return left(member, NO_JSON_ID);
+        };
         Item::Job(Entry {
-            id: id_from(id),
+            id,
             payload: value.to_vec(),
             due_ms,
             options: JobOptions::default(),
@@ -143,6 +159,11 @@ fn value(packed: &[u8]) -> Option<&[u8]> {
 impl Source for DelayedQueue {
     fn title(&self) -> String {
         format!("Redisson's delayed queue {}", self.name)
+    }
+
+    fn exists(&mut self) -> Result<bool> {
+        let keys = [&*self.scan.key, &self.list, &self.name];
+        any_exists(&mut self.scan.server, &keys)
     }
 
     fn size(&mut self) -> Result<u64> {

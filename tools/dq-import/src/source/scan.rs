@@ -37,6 +37,10 @@ impl Scan {
         self.cursor = Some(0);
     }
 
+    pub fn exists(&mut self) -> Result<bool> {
+        any_exists(&mut self.server, &[&self.key])
+    }
+
     pub fn size(&mut self) -> Result<u64> {
         Ok(redis::cmd("ZCARD").arg(&self.key).query(&mut self.server)?)
     }
@@ -54,6 +58,12 @@ impl Scan {
         self.cursor = (next != 0).then_some(next);
         Ok(Some(page))
     }
+}
+
+/// Whether one of these keys is there.
+pub fn any_exists(server: &mut Connection, keys: &[&str]) -> Result<bool> {
+    let there: u64 = redis::cmd("EXISTS").arg(keys).query(server)?;
+    Ok(there > 0)
 }
 
 /// `Item::Left` for one that stays.

@@ -5,7 +5,7 @@ use redis::{Connection, Script};
 
 use super::scan::{deleted, left, Scan, NO_INSTANT};
 use super::{Pass, Source};
-use crate::entry::{id_from, instant_ms, Entry, Item, JobOptions};
+use crate::entry::{field_of, id_from, instant_ms, Entry, Item, JobOptions, NO_JSON_ID};
 use crate::options::Unit;
 
 /// KEYS: the sorted set. ARGV: member, score, member, score ...
@@ -51,7 +51,7 @@ impl Zset {
             None => id_from(&member),
             Some(field) => match field_of(&member, field) {
                 Some(id) => id,
-                None => return left(member, "it is no JSON object with the id's field"),
+                None => return left(member, NO_JSON_ID),
             },
         };
         Item::Job(Entry {
@@ -65,21 +65,13 @@ impl Zset {
     }
 }
 
-/// A field that is a string or an integer, as text.
-fn field_of(object: &[u8], field: &str) -> Option<Vec<u8>> {
-    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(object).ok()?;
-    match object.get(field)? {
-        serde_json::Value::String(text) if !text.is_empty() => Some(text.clone().into_bytes()),
-        serde_json::Value::Number(number) if !number.is_f64() => {
-            Some(number.to_string().into_bytes())
-        }
-        _ => None,
-    }
-}
-
 impl Source for Zset {
     fn title(&self) -> String {
         format!("the sorted set {}", self.scan.key)
+    }
+
+    fn exists(&mut self) -> Result<bool> {
+        self.scan.exists()
     }
 
     fn size(&mut self) -> Result<u64> {
@@ -106,19 +98,5 @@ impl Source for Zset {
             invocation.arg(&entry.handle).arg(&entry.version);
         }
         deleted(&invocation, &mut self.scan.server, entries.len())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::field_of;
-
-    #[test]
-    fn an_id_is_a_string_or_an_integer() {
-        assert_eq!(field_of(br#"{"id":"a"}"#, "id"), Some(b"a".to_vec()));
-        assert_eq!(field_of(br#"{"id":17}"#, "id"), Some(b"17".to_vec()));
-        for none in [r#"{"id":""}"#, r#"{"id":1.5}"#, r#"{}"#, r#"[1]"#, "x"] {
-            assert_eq!(field_of(none.as_bytes(), "id"), None, "{none}");
-        }
     }
 }

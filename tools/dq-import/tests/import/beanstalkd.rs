@@ -8,6 +8,17 @@ use std::time::Duration;
 use crate::support::{poll, wait_for, wait_until, PATIENCE};
 use crate::world::{now_ms, program, World};
 
+#[test]
+fn a_tube_that_does_not_exist_is_an_error() {
+    let Some(beanstalkd) = Beanstalkd::start() else {
+        return;
+    };
+    let world = World::new(&["beanstalkd", "old", "--address", &beanstalkd.address]);
+    let run = world.run(&[]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    run.says("beanstalkd's tube old does not exist");
+}
+
 struct Beanstalkd {
     process: Child,
     address: String,

@@ -45,8 +45,10 @@ fn what_an_old_worker_took_is_counted_and_cancelled_only_if_told() {
         .counts(2, "gone from the source since: cancelled in the queue")
         .counts(1, "gone from the source since, and from the queue");
     assert_eq!(world.len(), JOBS - 2);
-    // And then there is nothing left to cancel.
-    world.run(&["--delete-source", "--cancel-gone"]).ok();
+    // And then there is nothing left, neither of the source nor in the ledger.
+    let run = world.run(&["--delete-source", "--cancel-gone"]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    run.says("the sorted set old does not exist");
     assert_eq!(world.len(), JOBS - 2);
 }
 

@@ -186,6 +186,60 @@ fn the_queue_may_be_on_another_server() {
 }
 
 #[test]
+fn a_source_that_does_not_exist_is_an_error() {
+    for source in [
+        vec!["zset", "old"],
+        vec!["ids", "old", "--payload-hash", "bodies"],
+        vec!["redisson", "old"],
+        vec!["bullmq", "old"],
+    ] {
+        let mut world = World::new(&source);
+        cmd!(world.client, "ZADD", "odl", now_ms(), "a");
+        for mode in ["--dry-run", "--check", "--delete-source", "--finished-ok"] {
+            let run = world.run(&[mode]);
+            assert_eq!(run.code, 2, "{source:?} {mode}: {}", run.text);
+            run.says("old").says("does not exist");
+        }
+        assert_eq!(count(cmd!(world.client, "DBSIZE")), 1);
+    }
+    // One that has gone meanwhile, with its last job, is none.
+    let mut world = World::new(&["zset", "old"]);
+    world.zadd("old", [("a".to_owned(), (now_ms() + HOUR_MS).to_string())]);
+    world.run(&[]).ok();
+    cmd!(world.client, "DEL", "old");
+    world.run(&[]).ok().counts(1, "imported, and GONE");
+}
+
+#[test]
+fn redissons_elements_say_their_ids() {
+    let mut world = World::new(&["redisson", "orders", "--id-json", "order"]);
+    let due = now_ms() + HOUR_MS;
+    let elements = [r#"{"order":"o1"}"#, r#"{"order":17,"x":[]}"#, "no JSON"];
+    for (number, element) in elements.iter().enumerate() {
+        // As Redisson packs them: a random id and the element, each behind its length.
+        let mut member = vec![8, number as u8, 1, 2, 3, 4, 5, 6, 7];
+        member.extend((element.len() as u64).to_le_bytes());
+        member.extend(element.as_bytes());
+        let timeouts = "redisson_delay_queue_timeout:{orders}";
+        cmd!(world.client, "ZADD", timeouts, due, &member);
+        cmd!(
+            world.client,
+            "RPUSH",
+            "redisson_delay_queue:{orders}",
+            &member
+        );
+    }
+    world
+        .run(&["--delete-source"])
+        .ok()
+        .counts(2, "deleted from the source")
+        .counts(1, "left: it is no JSON object with the id's field");
+    for (id, element) in ["o1", "17"].iter().zip(elements) {
+        assert_eq!(world.job(id).expect("imported").payload, element);
+    }
+}
+
+#[test]
 fn a_full_queue_stops_it_and_it_goes_on_when_there_is_room() {
     let mut world = World::new(&["zset", "old"]);
     many(&mut world, now_ms() + HOUR_MS);
