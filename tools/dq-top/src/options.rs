@@ -31,7 +31,8 @@ Usage: dq-top [options]
   --interval SECONDS      between two readings, 1 unless said otherwise
   --filter PATTERN        only queues whose name contains this; a pattern with * or ?
   --sort COLUMN           queue delayed ready reserved dead added delivered acked p50 p99 oldest
-                          next waiting paused
+                          next waiting paused; trouble: what is red, then what is yellow, then
+                          the others, as without --sort (with --once: queue)
   --reverse
   --read-only             switches off whatever changes anything
   --no-color              as does the environment variable NO_COLOR
@@ -86,6 +87,7 @@ pub fn parse(
         queues: Vec::new(),
     };
     let mut order = Order::default();
+    let mut sort = None;
     let (mut read_only, mut once, mut color) = (false, false, set("NO_COLOR").is_none());
     let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-top".into()).chain(arguments));
     while let Some(argument) = parser.next().map_err(told)? {
@@ -103,7 +105,7 @@ pub fn parse(
             "--queue" => scope.queues.push(bytes(parser.value().map_err(told)?)),
             "--interval" => scope.interval = interval(&text(&mut parser)?)?,
             "--filter" => order.filter = text(&mut parser)?,
-            "--sort" => order.column = column(&text(&mut parser)?)?,
+            "--sort" => sort = Some(column(&text(&mut parser)?)?),
             "--reverse" => order.reversed = true,
             "--read-only" => read_only = true,
             "--no-color" => color = false,
@@ -115,6 +117,7 @@ pub fn parse(
     if scope.dbs == Dbs::All && !scope.queues.is_empty() {
         return Err("--queue needs its database: -n with numbers".to_owned());
     }
+    order.column = sort.unwrap_or(once.then_some(Column::Queue));
     let target = place.target()?;
     Ok(Wish::Run(Box::new(Options {
         target,
@@ -131,7 +134,7 @@ impl Place {
     fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
         match name {
             "-h" => self.host = Some(text(parser)?),
-            "-p" => self.port = Some(parser.value().and_then(|it| it.parse()).map_err(told)?),
+            "-p" => self.port = Some(port(&text(parser)?)?),
             "-s" => self.socket = Some(parser.value().map_err(told)?.into()),
             "-u" => self.url = Some(text(parser)?),
             "-a" | "--pass" => self.password = Some(text(parser)?),
@@ -216,9 +219,21 @@ fn interval(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-fn column(name: &str) -> Result<Column, String> {
+fn port(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|&port| port > 0);
+    number.ok_or_else(|| format!("-p {text}: no port, which is a number from 1 to 65535"))
+}
+
+fn column(name: &str) -> Result<Option<Column>, String> {
     let known = || ALL.map(Column::name).join(", ");
-    Column::named(name).ok_or_else(|| format!("--sort {name}: no column; there are {}", known()))
+    match Column::named(name) {
+        None if name == "trouble" => Ok(None),
+        None => Err(format!(
+            "--sort {name}: no column; there are {}, trouble",
+            known()
+        )),
+        column => Ok(column),
+    }
 }
 
 #[cfg(test)]
@@ -255,7 +270,10 @@ mod tests {
         assert_eq!(login(&full), (Some("ann".into()), Some("secret".into())));
         assert_eq!(full.scope.dbs, Dbs::These(vec![1, 3]));
         assert_eq!(full.scope.interval, Duration::from_millis(500));
-        assert_eq!(full.order.column, Column::Ready);
+        assert_eq!(full.order.column, Some(Column::Ready));
+        assert_eq!(run("").unwrap().order.column, None);
+        assert_eq!(run("--sort trouble --once").unwrap().order.column, None);
+        assert_eq!(run("--once").unwrap().order.column, Some(Column::Queue));
         assert_eq!(run("-s /tmp/x.sock").unwrap().target.name(), "/tmp/x.sock");
         let url = run("-u redis://bob:other@db.example:7001 -p 7002").unwrap();
         assert_eq!(
@@ -282,6 +300,10 @@ mod tests {
             "-n all --queue q",
         ] {
             assert!(run(wrong).is_err(), "{wrong}");
+        }
+        for port in ["abc", "99999", "0", "-1"] {
+            let said = run(&format!("-p {port}")).unwrap_err();
+            assert!(said.starts_with(&format!("-p {port}: ")), "{said}");
         }
     }
 

@@ -48,6 +48,7 @@ impl App {
             KeyCode::Esc => self.order.filter.clear(),
             KeyCode::Enter => {
                 if let Some(key) = self.selected.clone() {
+                    self.chosen = true;
                     self.view = View::Queue(Box::new(QueueView::new(key)));
                 }
             }
@@ -63,15 +64,19 @@ impl App {
         let last = rows.len().saturating_sub(1);
         let to = place.unwrap_or(0).saturating_add_signed(by).min(last);
         self.selected = rows.get(to).map(|row| row.key.clone());
+        self.chosen = to > 0;
     }
 
-    /// The next column to the right by so many.
+    /// The next column to the right by so many; left of the first is the order that begins with trouble.
     fn sort_by(&mut self, by: usize) {
-        let place = ALL.iter().position(|column| *column == self.order.column);
-        self.order.column = ALL[(place.unwrap_or(0) + by) % ALL.len()];
-        if self.order.column == Column::Trend {
-            self.sort_by(by); // sorts as DLVR/s
-        }
+        let orders: Vec<Option<Column>> = ALL
+            .into_iter()
+            .filter(|column| *column != Column::Trend) // as DLVR/s
+            .map(Some)
+            .chain([None])
+            .collect();
+        let place = orders.iter().position(|it| *it == self.order.column);
+        self.order.column = orders[(place.unwrap_or(0) + by) % orders.len()];
     }
 
     fn key_of_queue(&mut self, code: KeyCode) {

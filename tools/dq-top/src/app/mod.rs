@@ -39,6 +39,8 @@ pub struct App {
     pub view: View,
     /// The selected queue of the table, and the first that is shown.
     pub selected: Option<QueueKey>,
+    /// Somebody has selected it. Until then the first one is, whichever that is.
+    chosen: bool,
     pub top: usize,
     pub prompt: Option<Prompt>,
     pub help: bool,
@@ -95,6 +97,7 @@ impl App {
             order,
             view: View::Table,
             selected: None,
+            chosen: false,
             top: 0,
             prompt: None,
             help: false,
@@ -160,7 +163,10 @@ impl App {
             .selected
             .as_ref()
             .and_then(|it| keys.iter().position(|key| key == it));
-        let place = place.unwrap_or_else(|| self.top.min(keys.len().saturating_sub(1)));
+        let place = match self.chosen {
+            true => place.unwrap_or_else(|| self.top.min(keys.len().saturating_sub(1))),
+            false => 0,
+        };
         self.selected = keys.get(place).cloned();
         let height = self.table_rows().max(1);
         self.top = self.top.min(keys.len().saturating_sub(height));

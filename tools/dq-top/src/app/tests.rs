@@ -104,6 +104,21 @@ fn an_act_is_about_what_was_asked_whatever_moves_meanwhile() {
 }
 
 #[test]
+fn until_one_is_selected_the_first_is_so_trouble_is_in_sight() {
+    let mut app = app();
+    app.size = (80, 12);
+    hear(&mut app, NODE, queues(&["mails"], [0; 4]));
+    let names: Vec<String> = (0..50).map(|number| format!("a{number:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    hear(&mut app, NODE, queues(&names, [0, 0, 0, 1]));
+    assert_eq!(app.selected, Some(QueueKey::new(0, "a00")));
+    assert_eq!(app.top, 0);
+    press(&mut app, &[KeyCode::Down, KeyCode::Up]);
+    hear(&mut app, NODE, queues(&["a"], [0, 0, 0, 1]));
+    assert_eq!(app.selected, Some(QueueKey::new(0, "a")));
+}
+
+#[test]
 fn the_selection_stays_with_its_queue_and_in_sight() {
     let mut app = app();
     app.size = (80, 12); // five rows

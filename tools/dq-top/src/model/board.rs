@@ -17,22 +17,13 @@ pub struct Board {
 }
 
 /// What of the board is shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Order {
-    pub column: Column,
+    /// None: what is worst first.
+    pub column: Option<Column>,
     pub reversed: bool,
     /// A part of the name; with `*` or `?` a pattern of the whole.
     pub filter: String,
-}
-
-impl Default for Order {
-    fn default() -> Order {
-        Order {
-            column: Column::Queue,
-            reversed: false,
-            filter: String::new(),
-        }
-    }
 }
 
 impl Board {
@@ -107,11 +98,14 @@ impl Board {
             .filter(|row| order.filter.is_empty() || matches(&row.key.name))
             .collect();
         rows.sort_by(|a, b| {
-            let by_column = order.column.compare(a, b, now);
+            let by_column = match order.column {
+                Some(column) => column.compare(a, b, now),
+                None => b.trouble(now).cmp(&a.trouble(now)),
+            };
             let by_name = || a.key.name.cmp(&b.key.name).then(a.key.db.cmp(&b.key.db));
             match (order.reversed, order.column) {
                 (false, _) => by_column.then_with(by_name),
-                (true, Column::Queue) => by_name().reverse(),
+                (true, Some(Column::Queue)) => by_name().reverse(),
                 (true, _) => by_column.reverse().then_with(by_name),
             }
         });
@@ -151,9 +145,14 @@ mod tests {
         board
     }
 
-    fn shown(board: &Board, column: Column, reversed: bool, filter: &str) -> Vec<String> {
+    fn shown(
+        board: &Board,
+        column: impl Into<Option<Column>>,
+        reversed: bool,
+        filter: &str,
+    ) -> Vec<String> {
         let order = Order {
-            column,
+            column: column.into(),
             reversed,
             filter: filter.to_owned(),
         };
@@ -185,6 +184,24 @@ mod tests {
             shown(&board, Column::Queue, true, ""),
             ["orders:old", "orders", "mails", zoo]
         );
+    }
+
+    #[test]
+    fn trouble_comes_first() {
+        let mut board = board();
+        for (name, dead, paused) in [("quiet", 0, 0), ("slow", 0, -1), ("wrong", 2, 0)] {
+            let stats = Stats {
+                jobs: [0, 0, 0, dead],
+                paused,
+                ..Stats::default()
+            };
+            let key = QueueKey::new(0, name);
+            board.read(&key, "a", stats, Instant::now(), Duration::from_secs(1));
+        }
+        board.refused(&QueueKey::new(0, "mails"), "a", "NOPERM".to_owned());
+        let first = shown(&board, None, false, "");
+        assert_eq!(first[..4], ["wrong", "mails", "slow", r"Zoo\x01"]);
+        assert_eq!(shown(&board, None, true, "").last().unwrap(), "wrong");
     }
 
     #[test]

@@ -46,7 +46,9 @@ fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
         }
     };
     let mut right = String::new();
-    if let Some(info) = server {
+    if app.nodes.keys().all(|node| app.is_down(node)) {
+        right.push_str("no connection  ");
+    } else if let Some(info) = server {
         left.push_str(&format!("  {}", info.version));
         if app.nodes.len() == 1 {
             left.push_str(&format!(" {}", info.role.replace("slave", "replica")));
@@ -129,17 +131,17 @@ fn rates<'a>(overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
 fn punctuality<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
     let us = |us: Option<f64>| late(us.map(|us| Late::AtMost(us as u64)));
     let (mean, mean_tone) = us(overall.lateness_mean_us);
-    let worst = (overall.dq.lateness_count > 0).then_some(overall.dq.lateness_max_us as f64);
-    let (worst, _) = us(worst);
+    let max = (overall.dq.lateness_count > 0).then_some(overall.dq.lateness_max_us as f64);
+    let (max, _) = us(max);
     let fires = units::rate(overall.timer_fires_per_s);
-    let timer_worst =
+    let timer_max =
         us((overall.dq.timer_fires > 0).then_some(overall.dq.timer_late_us_max as f64)).0;
     let mut line = spread(
         [
             ("late mean", mean, mean_tone),
-            ("worst", worst, Tone::Plain),
+            ("late max", max, Tone::Plain),
             ("timer/s", fires, Tone::Plain),
-            ("worst", timer_worst, Tone::Plain),
+            ("timer late max", timer_max, Tone::Plain),
         ],
         width,
         theme,

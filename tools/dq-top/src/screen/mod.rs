@@ -37,26 +37,7 @@ pub fn draw(frame: &mut Frame, app: &App, theme: Theme) {
         height: area.height - 2,
         ..area
     };
-    match &app.view {
-        View::Table => {
-            header::draw(frame, Rect { height: 4, ..body }, app, theme);
-            let below = Rect {
-                y: 4,
-                height: body.height - 4,
-                ..body
-            };
-            table::draw(frame, below, app, theme);
-        }
-        View::Queue(view) => {
-            header::draw_bar(frame, Rect { height: 1, ..body }, app, theme);
-            let below = Rect {
-                y: 1,
-                height: body.height - 1,
-                ..body
-            };
-            queue::draw(frame, below, app, view, theme);
-        }
-    }
+    draw_view(frame, body, app, theme);
     draw_message(
         frame,
         Rect {
@@ -84,10 +65,44 @@ pub fn draw(frame: &mut Frame, app: &App, theme: Theme) {
     }
 }
 
-/// What is wrong, else what was done last.
-fn draw_message(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
-    let trouble = app
-        .nodes
+fn draw_view(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
+    let below = |y: u16| Rect {
+        y,
+        height: area.height - y,
+        ..area
+    };
+    match &app.view {
+        View::Table => {
+            header::draw(frame, Rect { height: 4, ..area }, app, theme);
+            table::draw(frame, below(4), app, theme);
+        }
+        View::Queue(view) => {
+            header::draw_bar(frame, Rect { height: 1, ..area }, app, theme);
+            queue::draw(frame, below(1), app, view, theme);
+        }
+    }
+    if is_stale(app) {
+        theme.grey_out(frame, below(1));
+    }
+    if matches!(app.view, View::Table) && app.rows().is_empty() {
+        table::draw_why_empty(frame, below(4), app, theme);
+    }
+}
+
+/// Whether all that is shown may have changed long ago. (In a cluster each queue's line tells.)
+fn is_stale(app: &App) -> bool {
+    match &app.view {
+        View::Table => app.nodes.keys().all(|node| app.is_down(node)),
+        View::Queue(view) => app
+            .board
+            .row(&view.key)
+            .is_none_or(|row| row.gone || app.is_down(&row.node)),
+    }
+}
+
+/// What is wrong.
+fn trouble(app: &App) -> Option<(String, Tone)> {
+    app.nodes
         .iter()
         .find_map(|(name, node)| match (&node.down, &node.trouble) {
             (Some(why), _) => Some((
@@ -96,7 +111,13 @@ fn draw_message(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
             )),
             (None, trouble) if !trouble.is_empty() => Some((trouble.clone(), Tone::Warn)),
             _ => None,
-        });
+        })
+}
+
+/// What was done last, else what is wrong, unless the table's place tells that.
+fn draw_message(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
+    let told_above = matches!(app.view, View::Table) && app.rows().is_empty();
+    let trouble = trouble(app).filter(|_| !told_above);
     let message = app
         .current_message()
         .map(|message| (message.text.clone(), message.tone));

@@ -80,7 +80,7 @@ fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'
         count => Some(stats.lateness_sum_us / count),
     };
     let us = |us: Option<u64>| us.map_or("-".to_owned(), units::micros);
-    let worst = (stats.lateness_count > 0).then_some(stats.lateness_max_us);
+    let max = (stats.lateness_count > 0).then_some(stats.lateness_max_us);
     // What was ahead when it was read may have come meanwhile.
     let until = |due: i64| units::relative(due.max(now.server_ms), now.server_ms);
     let next = stats.next_due.map_or("-".to_owned(), until);
@@ -97,7 +97,7 @@ fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'
         line("late p99", p99, p99_tone),
         Line::styled(" SINCE IT CAME", theme.title()),
         line("late mean", us(mean), Tone::Plain),
-        line("late worst", us(worst), Tone::Plain),
+        line("late max", us(max), Tone::Plain),
     ]
 }
 

@@ -66,7 +66,10 @@ fn boxed(
 const KEYS: [(&str, &str); 18] = [
     ("", "The table"),
     ("↑ ↓ PgUp PgDn", "select a queue; Home, End"),
-    ("← →", "sort by another column; r reverses"),
+    (
+        "← →",
+        "sort by another column, or trouble first; r reverses",
+    ),
     ("/", "filter by name; Esc shows all"),
     ("Enter", "open the queue"),
     ("", "A queue"),

@@ -3,11 +3,12 @@
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
+use ratatui::widgets::{Paragraph, Wrap};
 use ratatui::Frame;
 use unicode_width::UnicodeWidthStr;
 
 use super::theme::Theme;
+use super::trouble;
 use crate::app::App;
 use crate::model::column::{Column, Now, Tone, ALL};
 use crate::model::row::Row;
@@ -27,10 +28,27 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
     let mut lines = vec![titles(&layout, app, theme)];
     let now = app.now();
     lines.extend(shown.iter().map(|row| line(row, &layout, app, now, theme)));
-    if rows.is_empty() {
-        lines.push(Line::styled(format!(" {}", why_empty(app)), theme.label()));
-    }
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// In the middle, where one looks: above all what is wrong.
+pub fn draw_why_empty(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
+    let (text, style) = match trouble(app) {
+        Some((text, tone)) => (text, theme.tone(tone)),
+        None => (why_empty(app).to_owned(), theme.label()),
+    };
+    let text = escape::line(text.as_bytes());
+    let width = area.width.saturating_sub(8).clamp(1, 72);
+    // As many lines as there can be at most; a word is broken only where it has no room at all.
+    let height = (text.width() as u16 / (width / 2).max(1) + 1).min(area.height.saturating_sub(1));
+    let middle = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + 1 + (area.height - 1 - height) / 2,
+        width,
+        height,
+    };
+    let words = Paragraph::new(Line::styled(text, style)).centered();
+    frame.render_widget(words.wrap(Wrap { trim: true }), middle);
 }
 
 fn why_empty(app: &App) -> &'static str {
@@ -48,7 +66,7 @@ fn layout(width: usize, rows: &[&Row], app: &App) -> Layout {
     let mut by_importance = ALL.to_vec();
     by_importance.sort_by_key(|column| match *column {
         Column::Queue => 0,
-        sorted if sorted == app.order.column => 1,
+        sorted if Some(sorted) == app.order.column => 1,
         other => 100 - other.importance(),
     });
     // On a wide screen names come before the less important columns, on a narrow one behind them.
@@ -101,7 +119,7 @@ fn name(row: &Row, app: &App) -> String {
 fn titles<'a>(layout: &Layout, app: &App, theme: Theme) -> Line<'a> {
     let mut spans = vec![Span::raw(" ")];
     for &(column, width) in layout {
-        let sorted = column == app.order.column;
+        let sorted = Some(column) == app.order.column;
         let arrow = match (sorted, app.order.reversed) {
             (true, false) => "▾",
             (true, true) => "▴",

@@ -218,7 +218,7 @@ fn the_table_at_80_by_24() {
     );
     assert_eq!(
         lines[4],
-        " ▾QUEUE                 DELAYED  READY  RESVD   DEAD DLVR/s LATE99 OLDEST  WAIT"
+        " QUEUE                  DELAYED  READY  RESVD   DEAD DLVR/s LATE99 OLDEST  WAIT"
     );
     let mails = lines
         .iter()
@@ -354,6 +354,75 @@ fn a_queue_and_a_job_at_80_by_24() {
         &keys("job in hex"),
         &["PAYLOAD as hex", "00000000  65 76 69 6c 1b 5b"],
     );
+}
+
+/// The colours of a line's letters.
+fn colours_of(buffer: &Buffer, line: u16) -> Vec<Color> {
+    let cells = (0..buffer.area.width).filter_map(|x| buffer.cell((x, line)));
+    let mut colours: Vec<Color> = cells
+        .filter(|cell| cell.symbol() != " ")
+        .map(|cell| cell.fg)
+        .collect();
+    colours.dedup();
+    colours
+}
+
+#[test]
+fn what_is_wrong_stands_in_the_middle_where_there_is_nothing_else() {
+    let why =
+        "the server 127.0.0.1:6379 takes no such user or password, which has to be told in full";
+    let mut app = App::new(NODE, Order::default(), Duration::from_secs(1), false);
+    hear(&mut app, News::Down(why.to_owned()));
+    for (width, height) in [(80, 24), (60, 16), (200, 50)] {
+        let buffer = drawn(&mut app, (width, height), true);
+        let lines = lines(&buffer);
+        let place = |word: &str| lines.iter().position(|line| line.contains(word));
+        let (first, last) = (place("No connection to"), place("full."));
+        let (first, last) = (first.expect("told"), last.expect("all of it"));
+        let height = usize::from(height);
+        assert!(first > 4 && last < height - 2, "{lines:#?}");
+        assert!((first + last).abs_diff(height) < 8, "{lines:#?}");
+        assert!(lines[first].starts_with("    "), "{lines:#?}");
+        assert_eq!(lines[height - 2], "", "and once only");
+        assert_eq!(colours_of(&buffer, first as u16), [Color::Red]);
+    }
+}
+
+#[test]
+fn figures_of_a_server_that_is_away_are_grey() {
+    let all = views();
+    for (name, keys) in all
+        .iter()
+        .filter(|view| ["table", "overview", "delayed"].contains(&view.0))
+    {
+        let mut app = open(keys, (100, 30));
+        let fresh = drawn(&mut app, (100, 30), true);
+        assert!(
+            (1..28).any(|line| colours_of(&fresh, line).contains(&Color::Yellow)),
+            "{name}"
+        );
+        hear(&mut app, News::Down("Connection refused".to_owned()));
+        let stale = drawn(&mut app, (100, 30), true);
+        for line in 1..28 {
+            let colours = colours_of(&stale, line);
+            assert!(
+                colours.iter().all(|colour| *colour == Color::DarkGray),
+                "{name} {line}: {colours:?}"
+            );
+        }
+        let shown = lines(&stale);
+        assert!(shown[0].ends_with("no connection"), "{}", shown[0]);
+        assert!(shown[28].contains("Connection refused"), "{}", shown[28]);
+    }
+}
+
+#[test]
+fn each_figure_has_a_name_of_its_own() {
+    let shown = lines(&drawn(&mut app((120, 24)), (120, 24), true));
+    for name in ["late mean", "late max", "timer/s", "timer late max"] {
+        assert!(shown[3].contains(name), "{}", shown[3]);
+    }
+    assert!(!shown[3].contains("worst"));
 }
 
 #[test]

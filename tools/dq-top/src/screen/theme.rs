@@ -1,6 +1,8 @@
 //! What a tone looks like. Without colour (NO_COLOR) weight and reversal say the same.
 
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::Frame;
 
 use crate::model::column::Tone;
 
@@ -60,6 +62,14 @@ impl Theme {
     /// What cannot be as fresh as the rest: the node is lost, or the queue gone.
     pub fn stale(self) -> Style {
         self.tone(Tone::Quiet)
+    }
+
+    /// The same for what is drawn already.
+    pub fn grey_out(self, frame: &mut Frame, area: Rect) {
+        let style = self
+            .stale()
+            .remove_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+        frame.buffer_mut().set_style(area, style);
     }
 
     pub fn label(self) -> Style {

@@ -78,7 +78,7 @@ fn rates_lateness_and_waiting_clients_are_seen() {
 fn the_table_is_sorted_and_filtered() {
     let server = Server::start();
     some_queues(&mut server.connect());
-    let monitor = Monitor::of(&server);
+    let monitor = Monitor::start(&address(&server), &[]);
     monitor.wait_for_row("work", |_| true);
     let order = |screen: &str| -> Vec<String> {
         let words = screen
@@ -87,6 +87,10 @@ fn the_table_is_sorted_and_filtered() {
         let names = words.filter(|word| ["later", "mails", "work"].contains(word));
         names.map(str::to_owned).collect()
     };
+    monitor.wait("trouble first: it has a dead job", |screen| {
+        order(screen).first().is_some_and(|first| first == "work")
+    });
+    monitor.press(RIGHT);
     monitor.wait("by name", |screen| {
         order(screen) == ["later", "mails", "work"]
     });

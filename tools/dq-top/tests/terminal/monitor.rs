@@ -41,8 +41,10 @@ pub fn run(arguments: &[String], environment: &[(&str, &str)]) -> Output {
 }
 
 impl Monitor {
+    /// In the order of names, so that nothing moves.
     pub fn of(server: &Server) -> Monitor {
-        Monitor::start(&address(server), &[])
+        let by_name = ["--sort".into(), "queue".into()];
+        Monitor::start(&[&address(server)[..], &by_name].concat(), &[])
     }
 
     pub fn start(arguments: &[String], environment: &[(&str, &str)]) -> Monitor {
