@@ -21,7 +21,7 @@ import (
 
 const (
 	queue = "mails"
-	wait  = 5 * time.Second // how long one BPOP waits, so also how long a stop may take
+	wait  = 1 * time.Second // how long one BPOP waits
 )
 
 var lease = 30 * time.Second // a worker that is silent for so long loses its job
@@ -33,8 +33,8 @@ type job struct {
 	attempt            int64
 }
 
-// The read timeout must be longer than BPOP's: go-redis's own, 3 s, would cut the wait off and send the
-// command again.
+// The read timeout must be longer than BPOP's. Without retries it is the longest that a stop takes, whatever the
+// server does.
 func connect() *redis.Client {
 	url := os.Getenv("REDIS_URL")
 	if url == "" {
@@ -44,11 +44,13 @@ func connect() *redis.Client {
 	if err != nil {
 		log.Fatal(err)
 	}
-	options.ReadTimeout = wait + 10*time.Second
+	options.ReadTimeout = wait + 2*time.Second
+	options.DialTimeout = 2 * time.Second
+	options.MaxRetries = -1
 	return redis.NewClient(options)
 }
 
-// With an id of its own a job that is sent twice, as go-redis does after a lost connection, is there once.
+// With an id of its own a job that is sent twice is there once.
 func add(db *redis.Client, id, text, delayMs string) error {
 	err := db.Do(ctx, "DQ.ADD", queue, id, text, "DELAY", delayMs,
 		"ATTEMPTS", 5, "BACKOFF", 2, 1000, 60_000).Err()
@@ -136,7 +138,7 @@ func work(db *redis.Client) {
 		if err := next(db); err != nil && !errors.Is(err, redis.Nil) {
 			// Whatever we had is delivered again when its lease ends.
 			fmt.Println("trouble:", err)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second / 2)
 		}
 	}
 	fmt.Println("stopped")

@@ -9,11 +9,20 @@ import { Redis } from 'ioredis';
 const URL = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379';
 const QUEUE = 'mails';
 const LEASE_MS = Number(process.env.LEASE_MS ?? 30_000); // a worker that is silent for so long loses its job
-const WAIT_S = 5; // how long one BPOP waits, so also how long a stop may take
+const WAIT_S = 1; // how long one BPOP waits
 
-const connect = () => new Redis(URL).on('error', (error) => console.log(`trouble: ${error}`));
+// ioredis waits for ever for a server that is silent, and for a minute for one that is gone. With these settings a
+// command fails instead, at the latest after socketTimeout, which must be longer than BPOP's: the longest that a
+// stop takes.
+const options = {
+  socketTimeout: (WAIT_S + 2) * 1000,
+  connectTimeout: 2000,
+  disconnectTimeout: 200,
+  maxRetriesPerRequest: 0,
+};
+const connect = () => new Redis(URL, options).on('error', (error) => console.log(`trouble: ${error}`));
 
-// With an id of its own a job that is sent twice, as ioredis does after a lost connection, is there once.
+// With an id of its own a job that is sent twice is there once.
 async function add(id, text, delayMs) {
   const db = connect();
   const added = await db.call(
@@ -72,7 +81,7 @@ async function work() {
     } catch (error) {
       // Whatever we had is delivered again when its lease ends.
       console.log(`trouble: ${error}`);
-      await sleep(1000);
+      await sleep(500);
     }
   }
   db.disconnect();

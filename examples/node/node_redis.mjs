@@ -9,14 +9,25 @@ import { createClient, RESP_TYPES } from 'redis';
 const URL = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379';
 const QUEUE = 'mails';
 const LEASE_MS = Number(process.env.LEASE_MS ?? 30_000); // a worker that is silent for so long loses its job
-const WAIT_S = 5; // how long one BPOP waits, so also how long a stop may take
+const WAIT_S = 1; // how long one BPOP waits
 
-// Without this handler a lost connection ends the process; with it the client connects again.
-const connect = async (client) => client.on('error', (error) => console.log(`trouble: ${error}`)).connect();
+// node-redis waits for ever for a server that is silent or gone. This is the longest that a stop takes.
+const inTime = (answer) =>
+  Promise.race([
+    answer,
+    sleep((WAIT_S + 2) * 1000, undefined, { ref: false }).then(() => {
+      throw new Error('the server does not answer');
+    }),
+  ]);
+
+// Without this handler a lost connection ends the process. The worker makes new ones by itself.
+const create = () =>
+  createClient({ url: URL, socket: { reconnectStrategy: false } })
+    .on('error', (error) => console.log(`trouble: ${error}`));
 
 // With an id of its own a job that is sent twice is there once.
 async function add(id, text, delayMs) {
-  const db = await connect(createClient({ url: URL }));
+  const db = await create().connect();
   const options = ['DELAY', delayMs, 'ATTEMPTS', '5', 'BACKOFF', '2', '1000', '60000'];
   const added = await db.sendCommand(['DQ.ADD', QUEUE, id, text, ...options]);
   console.log(added ? 'added' : 'there is already a job', id);
@@ -33,7 +44,7 @@ async function handle(db, [, id, payload, token, attempt]) {
   // The heartbeat begins the lease anew, as long as the work goes on and the job is ours.
   const heart = setInterval(async () => {
     try {
-      const deadline = await db.sendCommand(['DQ.TOUCH', QUEUE, id, 'TOKEN', token]);
+      const deadline = await inTime(db.sendCommand(['DQ.TOUCH', QUEUE, id, 'TOKEN', token]));
       if (deadline === null) clearInterval(heart);
     } catch (error) {
       console.log(`no heartbeat: ${error}`);
@@ -48,37 +59,44 @@ async function handle(db, [, id, payload, token, attempt]) {
     clearInterval(heart);
   }
   if (failure) {
-    const state = await db.sendCommand(['DQ.NACK', QUEUE, id, 'TOKEN', token]);
+    const state = await inTime(db.sendCommand(['DQ.NACK', QUEUE, id, 'TOKEN', token]));
     console.log(`failed ${id} (attempt ${attempt}): ${failure.message}; now ${state ?? 'lost'}`);
     // Ready again at once: it has no ladder (BACKOFF), and would fail thousands of times a second.
     if (String(state) === 'ready') await sleep(1000);
-  } else if (await db.sendCommand(['DQ.ACK', QUEUE, 'WITHTOKENS', id, token])) {
+  } else if (await inTime(db.sendCommand(['DQ.ACK', QUEUE, 'WITHTOKENS', id, token]))) {
     console.log(`done ${id} (attempt ${attempt})`);
   } else {
     console.log(`lost ${id}: another worker may have it`);
   }
 }
 
+// One after the other, until it is told to stop or a connection fails.
+async function serve(db, waiting, isStopping) {
+  await inTime(Promise.all([db.connect(), waiting.connect()]));
+  // Replies as buffers: ids and payloads are bytes.
+  const bytes = waiting.withCommandOptions({ typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } });
+  while (!isStopping()) {
+    const job = await inTime(bytes.sendCommand(['DQ.BPOP', QUEUE, String(WAIT_S), 'TTR', String(LEASE_MS)]));
+    if (job) await handle(db, job);
+  }
+}
+
 async function work() {
-  // Replies as buffers: ids and payloads are bytes. A second connection waits, as BPOP holds up all
-  // other commands of its own.
-  const db = await connect(createClient({ url: URL }));
-  const bytes = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } };
-  const waiting = (await connect(db.duplicate())).withCommandOptions(bytes);
   let stopping = false;
   for (const name of ['SIGTERM', 'SIGINT']) process.on(name, () => (stopping = true));
   while (!stopping) {
+    // A second connection waits, as BPOP holds up all other commands of its own.
+    const clients = [create(), create()];
     try {
-      const job = await waiting.sendCommand(['DQ.BPOP', QUEUE, String(WAIT_S), 'TTR', String(LEASE_MS)]);
-      if (job) await handle(db, job);
+      await serve(...clients, () => stopping);
     } catch (error) {
       // Whatever we had is delivered again when its lease ends.
       console.log(`trouble: ${error}`);
-      await sleep(1000);
+      await sleep(500);
+    } finally {
+      for (const client of clients) if (client.isOpen) client.destroy();
     }
   }
-  db.destroy();
-  waiting.destroy();
   console.log('stopped');
 }
 

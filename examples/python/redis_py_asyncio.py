@@ -12,10 +12,10 @@ import redis.asyncio as redis
 URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379")
 QUEUE = "mails"
 LEASE_MS = int(os.environ.get("LEASE_MS", 30_000))  # a worker that is silent for so long loses its job
-WAIT_S = 5                                          # how long one BPOP waits, so also how long a stop may take
+WAIT_S = 1                                          # how long one BPOP waits
 
-# The socket's timeout must be longer than BPOP's: redis-py's own, 5 s, would cut the wait off.
-db = redis.Redis.from_url(URL, socket_timeout=WAIT_S + 10)
+# The socket's timeout must be longer than BPOP's. It is the longest that a stop takes, whatever the server does.
+db = redis.Redis.from_url(URL, socket_timeout=WAIT_S + 2)
 
 
 async def add(id, text, delay_ms):

@@ -120,7 +120,7 @@ fn a_worker_that_does_not_come_back() {
 #[test]
 #[ignore = "make test-clients"]
 fn a_worker_whose_waits_cost_the_connection() {
-    let lie = Lie::Asked(b"$1\r\n5\r", b"$1\r\nx\r");
+    let lie = Lie::Asked(b"$1\r\n1\r", b"$1\r\nx\r");
     does_not_hold(Stage::comes_back, lie, "TERM", "no worker waits");
 }
 
@@ -128,6 +128,14 @@ fn a_worker_whose_waits_cost_the_connection() {
 #[ignore = "make test-clients"]
 fn a_worker_that_dies_at_work() {
     does_not_hold(Stage::stops_while_working, Lie::None, "KILL", "signal: 9");
+}
+
+/// One that waits for its server, here with a signal that it does not heed.
+#[test]
+#[ignore = "make test-clients"]
+fn a_worker_that_does_not_stop_without_its_server() {
+    let scene = Stage::stops_whatever_the_server_does;
+    does_not_hold(scene, Lie::None, "CONT", "did not end");
 }
 
 #[test]

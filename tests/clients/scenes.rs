@@ -14,9 +14,12 @@ const QUEUE: &str = "mails";
 /// A worker that says nothing for so long has lost its job; the examples' slow jobs take half as long again.
 const LEASE_MS: u32 = 4000;
 
-/// The libraries that send a command again when its connection was lost; with the others the example says
-/// "trouble" and goes on. (redis-py would too, had the example not made its client from a URL.)
-const SEND_AGAIN: [&str; 4] = ["ioredis", "go_redis", "lettuce", "redisson"];
+/// The longest that a worker may take to stop when it has no job.
+const STOPS_WITHIN: Duration = Duration::from_secs(6);
+
+/// The libraries that send a command again when its connection was lost, as the examples set them; with the others
+/// the example says "trouble" and goes on.
+const SEND_AGAIN: [&str; 1] = ["lettuce"];
 
 pub type Outcome = Result<(), String>;
 
@@ -36,12 +39,16 @@ pub fn all_hold(name: &str) {
     };
     let mut stage = Stage::new(library);
     type Scene = fn(&mut Stage) -> Outcome;
-    let scenes: [(&str, Scene); 5] = [
+    let scenes: [(&str, Scene); 6] = [
         ("works", Stage::works),
         ("leaves a lost job alone", Stage::leaves_a_lost_job_alone),
         ("comes back", Stage::comes_back),
         ("stops while working", Stage::stops_while_working),
         ("stops while waiting", Stage::stops_while_waiting),
+        (
+            "stops whatever the server does",
+            Stage::stops_whatever_the_server_does,
+        ),
     ];
     for (title, scene) in scenes {
         if let Err(why) = scene(&mut stage) {
@@ -210,6 +217,35 @@ impl Stage {
         }
         cmd!(self.server.connect(), "DQ.DEL", QUEUE, "nobody");
         Ok(())
+    }
+
+    /// A server that is there and says nothing, one that has just gone, and one that has been gone for a while.
+    pub fn stops_whatever_the_server_does(&mut self) -> Outcome {
+        let worker = self.worker()?;
+        self.server.signal("STOP");
+        let silent = stop_in_time(worker, self.stop);
+        self.server.signal("CONT");
+        silent.map_err(|why| format!("while the server is silent: {why}"))?;
+        for noticed in [false, true] {
+            let worker = self.worker()?;
+            self.server.kill();
+            if noticed {
+                self.until_said(&worker, "trouble")?;
+            }
+            let gone = stop_in_time(worker, self.stop);
+            self.server.restart();
+            gone.map_err(|why| format!("while the server is gone (noticed: {noticed}): {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn stop_in_time(worker: Run, stop: &str) -> Outcome {
+    worker.signal(stop);
+    let (status, said) = worker.end(STOPS_WITHIN)?;
+    match in_good_order(status, &said) {
+        true => Ok(()),
+        false => Err(format!("{status}; it said:\n{said}")),
     }
 }
 

@@ -18,8 +18,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 const QUEUE: &str = "mails";
-/// How long one BPOP waits, so also how long a stop may take.
-const WAIT: Duration = Duration::from_secs(5);
+/// How long one BPOP waits.
+const WAIT: Duration = Duration::from_secs(1);
 
 /// Queue, id, payload, token, attempt, deadline.
 type Job = (String, Vec<u8>, Vec<u8>, String, u64, u64);
@@ -30,10 +30,11 @@ fn lease() -> Duration {
     Duration::from_millis(ms.unwrap_or(30_000))
 }
 
-/// A connection whose server says nothing for longer than the longest wait is given up.
+/// A connection whose server says nothing for longer than the longest wait is given up: also the longest that a stop
+/// takes.
 fn connect(client: &Client) -> RedisResult<Connection> {
-    let db = client.get_connection_with_timeout(Duration::from_secs(5))?;
-    db.set_read_timeout(Some(WAIT + Duration::from_secs(10)))?;
+    let db = client.get_connection_with_timeout(Duration::from_secs(2))?;
+    db.set_read_timeout(Some(WAIT + Duration::from_secs(2)))?;
     Ok(db)
 }
 
@@ -66,7 +67,11 @@ fn beat(client: &Client, id: &[u8], token: &str, done: &Receiver<()>) -> RedisRe
     while done.recv_timeout(lease() / 3) == Err(RecvTimeoutError::Timeout) {
         let db = match &mut db {
             Some(db) => db,
-            None => db.insert(connect(client)?),
+            None => {
+                let db = db.insert(connect(client)?);
+                db.set_read_timeout(Some(Duration::from_secs(1)))?;
+                db
+            }
         };
         let deadline: Option<u64> = redis::cmd("DQ.TOUCH")
             .arg((QUEUE, id, "TOKEN", token))
@@ -139,7 +144,7 @@ fn work(client: Client) -> Result<(), Box<dyn Error>> {
                 // A connection of redis-rs does not come back; whatever we had is delivered again when
                 // its lease ends.
                 println!("trouble: {error}");
-                thread::sleep(Duration::from_secs(1));
+                thread::sleep(Duration::from_millis(500));
             }
         }
     });

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.commands.ProtocolCommand;
 import redis.clients.jedis.exceptions.JedisException;
@@ -21,8 +22,8 @@ public final class JedisExample {
     static final String QUEUE = "mails";
     /** A worker that is silent for so long loses its job. */
     static final long LEASE_MS = Long.parseLong(System.getenv().getOrDefault("LEASE_MS", "30000"));
-    /** How long one BPOP waits, so also how long a stop may take. */
-    static final int WAIT_S = 5;
+    /** How long one BPOP waits. */
+    static final int WAIT_S = 1;
 
     /** What Jedis wants in place of a command's name. */
     enum Dq implements ProtocolCommand {
@@ -34,10 +35,16 @@ public final class JedisExample {
         }
     }
 
-    private final RedisClient db =
-            RedisClient.create(URI.create(System.getenv().getOrDefault("REDIS_URL", "redis://127.0.0.1:6379")));
+    private final RedisClient db = connect();
     private final ScheduledExecutorService heart = Executors.newSingleThreadScheduledExecutor();
     private volatile boolean stopping;
+
+    /** Blocking commands have no timeout unless told. With one it is the longest that a stop takes. */
+    static RedisClient connect() {
+        URI uri = URI.create(System.getenv().getOrDefault("REDIS_URL", "redis://127.0.0.1:6379"));
+        var config = DefaultJedisClientConfig.builder(uri).blockingSocketTimeoutMillis((WAIT_S + 2) * 1000).build();
+        return RedisClient.builder().fromURI(uri).clientConfig(config).build();
+    }
 
     /** With an id of its own a job that is sent twice is there once. */
     void add(String id, String text, String delayMs) {
@@ -101,7 +108,7 @@ public final class JedisExample {
         }));
         while (!stopping) {
             try {
-                // sendBlockingCommand: without the 2 seconds that a read may take otherwise.
+                // sendBlockingCommand: with the timeout for commands that wait.
                 var job = (List<?>) db.sendBlockingCommand(
                         Dq.BPOP, QUEUE, Integer.toString(WAIT_S), "TTR", Long.toString(LEASE_MS));
                 if (job != null) { // queue, id, payload, token, attempt, deadline
@@ -110,7 +117,7 @@ public final class JedisExample {
             } catch (JedisException error) {
                 // Whatever we had is delivered again when its lease ends.
                 System.out.println("trouble: " + error);
-                Thread.sleep(1000);
+                Thread.sleep(500);
             }
         }
         System.out.println("stopped");

@@ -29,8 +29,8 @@ public final class LettuceExample {
     static final byte[] QUEUE = bytes("mails");
     /** A worker that is silent for so long loses its job. */
     static final long LEASE_MS = Long.parseLong(System.getenv().getOrDefault("LEASE_MS", "30000"));
-    /** How long one BPOP waits, so also how long a stop may take. */
-    static final int WAIT_S = 5;
+    /** How long one BPOP waits. */
+    static final int WAIT_S = 1;
 
     /** What Lettuce wants in place of a command's name. */
     enum Dq implements ProtocolKeyword {
@@ -50,11 +50,11 @@ public final class LettuceExample {
 
     /**
      * The timeout, 60 s unless set, must be longer than BPOP's: Lettuce gives up without telling the server,
-     * and the job that then comes goes to nobody.
+     * and the job that then comes goes to nobody. It is the longest that a stop takes, whatever the server does.
      */
     static RedisURI uri() {
         var uri = RedisURI.create(System.getenv().getOrDefault("REDIS_URL", "redis://127.0.0.1:6379"));
-        uri.setTimeout(Duration.ofSeconds(WAIT_S + 10));
+        uri.setTimeout(Duration.ofSeconds(WAIT_S + 2));
         return uri;
     }
 
@@ -139,9 +139,12 @@ public final class LettuceExample {
             }
         }));
         // On a connection of its own, as BPOP holds up all other commands of its connection.
-        var waiting = client.connect(ByteArrayCodec.INSTANCE);
+        StatefulRedisConnection<byte[], byte[]> waiting = null;
         while (!stopping) {
             try {
+                if (waiting == null) {
+                    waiting = client.connect(ByteArrayCodec.INSTANCE);
+                }
                 List<Object> job = ask(waiting, Dq.BPOP, new ArrayOutput<>(ByteArrayCodec.INSTANCE),
                         queue().add(WAIT_S).add("TTR").add(LEASE_MS));
                 if (job != null && job.size() == 6) { // queue, id, payload, token, attempt, deadline
@@ -150,7 +153,12 @@ public final class LettuceExample {
             } catch (RedisException error) {
                 // Whatever we had is delivered again when its lease ends.
                 System.out.println("trouble: " + error);
-                Thread.sleep(1000);
+                // A BPOP that was given up may still be waiting in the server.
+                if (waiting != null) {
+                    waiting.closeAsync();
+                    waiting = null;
+                }
+                Thread.sleep(500);
             }
         }
         System.out.println("stopped");
@@ -170,6 +178,6 @@ public final class LettuceExample {
             System.err.println("usage: LettuceExample add ID TEXT DELAY_MS | work");
         }
         example.heart.shutdown();
-        example.client.shutdown(Duration.ZERO, Duration.ofSeconds(2));
+        example.client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
     }
 }

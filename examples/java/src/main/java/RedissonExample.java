@@ -25,8 +25,8 @@ public final class RedissonExample {
     static final String QUEUE = "mails";
     /** A worker that is silent for so long loses its job. */
     static final long LEASE_MS = Long.parseLong(System.getenv().getOrDefault("LEASE_MS", "30000"));
-    /** How long one BPOP waits, so also how long a stop may take. */
-    static final int WAIT_S = 5;
+    /** How long one BPOP waits. */
+    static final int WAIT_S = 1;
 
     static final RedisCommand<Object> ADD = new RedisCommand<>("DQ.ADD");
     static final RedisCommand<List<Object>> BPOP = new RedisCommand<>("DQ.BPOP", new ObjectListReplayDecoder<>());
@@ -39,8 +39,8 @@ public final class RedissonExample {
     private volatile boolean stopping;
 
     /**
-     * The timeout must be longer than BPOP's: Redisson's own, 3 s, would give up without telling the server,
-     * and send the command again.
+     * The timeout must be longer than BPOP's: Redisson gives up without telling the server. Without retries it is the
+     * longest that a stop takes, whatever the server does.
      */
     static Redisson connect() {
         String address = System.getenv().getOrDefault("REDIS_URL", "redis://127.0.0.1:6379");
@@ -49,7 +49,8 @@ public final class RedissonExample {
         config.useSingleServer()
                 .setAddress(address)
                 .setDatabase(database.isEmpty() ? 0 : Integer.parseInt(database))
-                .setTimeout((WAIT_S + 10) * 1000)
+                .setTimeout((WAIT_S + 2) * 1000)
+                .setRetryAttempts(0)
                 .setConnectionMinimumIdleSize(1);
         return (Redisson) Redisson.create(config);
     }
@@ -63,7 +64,7 @@ public final class RedissonExample {
         return executor.get(executor.writeAsync(QUEUE, ByteArrayCodec.INSTANCE, command, arguments));
     }
 
-    /** With an id of its own a job that is sent twice, as Redisson does after a lost connection, is there once. */
+    /** With an id of its own a job that is sent twice is there once. */
     void add(String id, String text, String delayMs) {
         Object added = ask(ADD, id, text, "DELAY", delayMs, "ATTEMPTS", 5, "BACKOFF", 2, 1000, 60_000);
         System.out.println((added != null ? "added " : "there is already a job ") + id);
@@ -131,7 +132,7 @@ public final class RedissonExample {
             } catch (RedisException error) {
                 // Whatever we had is delivered again when its lease ends.
                 System.out.println("trouble: " + error);
-                Thread.sleep(1000);
+                Thread.sleep(500);
             }
         }
         System.out.println("stopped");
@@ -147,6 +148,6 @@ public final class RedissonExample {
             System.err.println("usage: RedissonExample add ID TEXT DELAY_MS | work");
         }
         example.heart.shutdown();
-        example.redisson.shutdown();
+        example.redisson.shutdown(0, 1, TimeUnit.SECONDS);
     }
 }
