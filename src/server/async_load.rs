@@ -32,11 +32,11 @@ pub fn noting(note: impl FnOnce()) {
 /// The new data have taken the old ones' place.
 pub fn complete() {
     if let Some(incoming) = INCOMING.take() {
-        deadlines::replace(incoming);
+        deadlines::discard(deadlines::replace(incoming));
     }
 }
 
 /// The old data stay.
 pub fn abort() {
-    INCOMING.set(None);
+    INCOMING.take().into_iter().for_each(deadlines::discard);
 }

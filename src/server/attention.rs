@@ -84,6 +84,7 @@ pub fn look(ctx: Ctx<'_>) {
     left = graveyard::visit_haunted(ctx, left);
     left = trimmed::sweep(ctx, left.max(steps / 8));
     graveyard::shed(left.max(steps / 8));
+    deadlines::shed(left.max(steps / 8));
     rearm();
 }
 
@@ -121,7 +122,8 @@ pub fn tells_of_dues() -> bool {
 
 /// Arms the timer for what comes next.
 pub fn rearm() {
-    if !graveyard::is_empty() || !trimmed::is_empty() || renamed::has_work() {
+    let frees = !graveyard::is_empty() || deadlines::has_discarded();
+    if frees || !trimmed::is_empty() || renamed::has_work() {
         timer::look_again_in(1);
     }
     let of_master = IS_MASTER

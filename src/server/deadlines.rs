@@ -54,6 +54,8 @@ pub struct Deadlines {
 
 thread_local! {
     static DEADLINES: RefCell<Deadlines> = const { RefCell::new(Deadlines::new()) };
+    /// Of no use any more, and not yet freed.
+    static CLEARED: RefCell<Vec<Database>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Database {
@@ -96,6 +98,17 @@ impl Database {
             entry.account = ticket.account();
         }
         (ticket, was_here)
+    }
+
+    /// Frees about `count` entries of a database that is of no use any more; false at the end.
+    fn shed(&mut self, count: usize) -> bool {
+        for _ in 0..count {
+            let first = self.by_instant.pop_first();
+            if self.by_name.pop_first().is_none() && first.is_none() {
+                return self.ledger.shed(count);
+            }
+        }
+        true
     }
 
     /// The first parked key of that slot or a later one, and its slot.
@@ -280,14 +293,35 @@ pub fn take_due(now_ms: u64) -> Option<(c_int, Arc<[u8]>)> {
     DEADLINES.with_borrow_mut(|d| d.take_due(now_ms))
 }
 
-/// The database is empty, or all are.
+/// The database is empty, or all are. FLUSHALL ASYNC is not to wait until what stood here is freed.
 pub fn clear(db: Option<c_int>) {
     DEADLINES.with_borrow_mut(|d| match db {
-        Some(db) => {
-            d.databases.remove(&db);
-        }
-        None => d.databases.clear(),
+        Some(db) => discard_all(d.databases.remove(&db)),
+        None => discard_all(std::mem::take(&mut d.databases).into_values()),
     });
+}
+
+/// To be freed by [`shed`].
+pub fn discard(old: Deadlines) {
+    discard_all(old.databases.into_values());
+}
+
+fn discard_all(databases: impl IntoIterator<Item = Database>) {
+    CLEARED.with_borrow_mut(|cleared| cleared.extend(databases));
+}
+
+/// Frees about `count` entries that were discarded.
+pub fn shed(count: usize) {
+    CLEARED.with_borrow_mut(|cleared| {
+        let is_empty = cleared.last_mut().is_some_and(|last| !last.shed(count));
+        if is_empty {
+            cleared.pop();
+        }
+    });
+}
+
+pub fn has_discarded() -> bool {
+    CLEARED.with_borrow(|cleared| !cleared.is_empty())
 }
 
 /// Puts others in the place of all that stands here, which is returned.

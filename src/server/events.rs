@@ -128,6 +128,7 @@ unsafe extern "C" fn on_flush(
         // SAFETY: the server passes what belongs to the event.
         let info = unsafe { &*data.cast::<raw::RedisModuleFlushInfo>() };
         deadlines::clear((info.dbnum >= 0).then_some(info.dbnum));
+        attention::rearm();
     });
 }
 

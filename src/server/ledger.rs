@@ -139,6 +139,15 @@ impl Ledger {
         }
     }
 
+    /// Frees about `count` accounts of a ledger that is of no use any more; false at the end.
+    pub fn shed(&mut self, count: usize) -> bool {
+        let instants = self.by_instant.len();
+        for _ in 0..count.min(instants) {
+            self.by_instant.pop_first();
+        }
+        self.accounts.shed(count) || instants > 0
+    }
+
     /// The name of a queue whose figures do not hold any more.
     pub fn outdated(&mut self, now_ms: u64) -> Option<Name> {
         loop {
