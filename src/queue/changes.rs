@@ -162,6 +162,14 @@ impl Queue {
 
     /// After an error the queue is of no use.
     pub fn end_restore(&mut self) -> Result<(), QueueError> {
+        self.index()?;
+        if self.order_floor() > SEQ_MAX / 2 {
+            self.number_anew();
+        }
+        Ok(())
+    }
+
+    fn index(&mut self) -> Result<(), QueueError> {
         if !self.jobs.index() {
             return Err(malformed(CONTRADICTION));
         }
@@ -171,7 +179,7 @@ impl Queue {
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         if self.jobs.is_unindexed() && effect.looks_for_jobs() {
-            self.end_restore()?;
+            self.index()?;
         }
         match *effect {
             Effect::Added {
@@ -302,6 +310,9 @@ impl Queue {
     ) {
         if let Some(old) = old {
             self.remove(old);
+        }
+        if self.seq >= SEQ_MAX {
+            self.number_anew();
         }
         self.seq += 1;
         job.seq = self.seq;
@@ -522,11 +533,11 @@ impl Queue {
         match change {
             Change::Succeeded { remember, .. } => return self.succeed(handle, remember),
             Change::SuccessorExpired => return self.remove_successor(handle),
+            Change::Died { .. } => self.count_death(),
             _ => {}
         }
         let before = self.position(handle);
         self.unlink(handle, before);
-        self.deaths += u64::from(matches!(change, Change::Died { .. }));
         let after = before.changed(change, self.deaths);
         self.token = self.token.max(after.course.life.token);
         if after.priority != before.priority {

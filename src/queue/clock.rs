@@ -1,7 +1,7 @@
 //! Time as the queue sees it: always an argument, in microseconds, and rounded so that nothing is
 //! early; and the names and numbers that are drawn from it.
 
-use super::job::{INSTANT_MAX, TOKEN_MS_SHIFT};
+use super::job::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};
 
 /// One reading of the server's clock, in microseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,20 +71,22 @@ impl Mint {
         format!("{}-{}", self.id.0, self.id.1).into_bytes()
     }
 
-    /// The next token, larger than `floor`, which is the largest that the queue has seen.
+    /// The next token, larger than `floor`, which is the largest that the queue has seen. At
+    /// [`TOKEN_MAX`], where only a forged file leads, they grow no more.
     pub fn next_token(&mut self, now: Now, floor: u64) -> u64 {
-        self.token = (now.ms() << TOKEN_MS_SHIFT)
-            .max(floor + 1)
-            .max(self.token + 1);
-        self.token
+        self.token = (now.ms() << TOKEN_MS_SHIFT).max(self.token + 1);
+        self.raise_token(floor.saturating_add(1));
+        self.token.max(floor.saturating_add(1)).min(TOKEN_MAX)
     }
 
     pub fn token(&self) -> u64 {
         self.token
     }
 
+    /// Not to the neighbourhood of [`TOKEN_MAX`]: what lies there was not drawn from a clock, and is the
+    /// trouble of one queue.
     pub fn raise_token(&mut self, floor: u64) {
-        self.token = self.token.max(floor);
+        self.token = self.token.max(floor.min(TOKEN_MAX / 4 * 3));
     }
 
     /// The last id drawn, as (unix-ms, seq).
@@ -130,5 +132,9 @@ mod tests {
             token = next;
         }
         assert!(mint.next_token(Now::from_ms(1), token + 100) > token + 100);
+        // A queue whose tokens are at their end has no part in those of others.
+        assert_eq!(mint.next_token(Now::from_ms(1), TOKEN_MAX), TOKEN_MAX);
+        let after = mint.next_token(Now::from_ms(1), 0);
+        assert!(after < TOKEN_MAX && mint.next_token(Now::from_ms(1), 0) == after + 1);
     }
 }

@@ -255,6 +255,11 @@ impl Effect<'_> {
         )
     }
 
+    /// Whether a snapshot may hold it, of this version or an older one.
+    pub fn stands_in_snapshots(&self) -> bool {
+        !self.looks_for_jobs() || matches!(self, Effect::Stored { .. } | Effect::Bounded { .. })
+    }
+
     /// What it raises wherever it is carried out.
     pub fn events(&self) -> &'static [Event] {
         match self {

@@ -32,10 +32,10 @@ pub const LADDER_MAX: usize = 1024;
 pub const RATE_MAX: u64 = 100_000;
 /// A token is drawn from a clock's ms, shifted by so many bits.
 pub const TOKEN_MS_SHIFT: u32 = 20;
-/// No token drawn from a clock within [`INSTANT_MAX`] is larger. What is larger comes from a forged
-/// payload, and would use up the room that keeps tokens growing.
-pub const TOKEN_MAX: u64 = 1 << 62;
-/// The largest sequence number accepted from outside; a queue counts on from it to 2^48.
+/// The largest token. Clocks within [`INSTANT_MAX`] reach half as far: what they drew leaves room to count
+/// on from it.
+pub const TOKEN_MAX: u64 = 1 << 63;
+/// The largest number in the orders of adding and of dying; a queue that comes to it numbers its jobs anew.
 pub const SEQ_MAX: u64 = 1 << 47;
 
 /// Bytes of a REASON that are kept.

@@ -23,6 +23,7 @@ pub mod glob;
 pub mod job;
 pub mod look;
 mod memory;
+mod numbers;
 mod prefetch;
 mod rate;
 pub mod relocate;

@@ -99,6 +99,18 @@ impl Settings {
         Ok(())
     }
 
+    /// Whether DQ.CFGSET could have set it, whose integers are signed.
+    pub fn is_expressible(&self) -> bool {
+        [
+            self.max_len,
+            self.max_bytes,
+            self.dead_len,
+            self.max_reserved,
+        ]
+        .iter()
+        .all(|&limit| i64::try_from(limit).is_ok())
+    }
+
     /// Heap bytes that are the queue's own.
     pub fn memory_bytes(self: &Arc<Self>) -> usize {
         if Arc::ptr_eq(self, &UNCONFIGURED) {

@@ -161,19 +161,7 @@ impl Queue {
         }
     }
 
-    /// Whether each job has numbers of its own in the orders of adding and of dying. In a forged payload
-    /// two may share one: their order is then by chance, and not the same on a replica.
-    pub fn has_distinct_numbers(&self) -> bool {
-        let seqs = self.seqs().collect();
-        let dead = self.dead.iter();
-        let deaths = dead.map(|(_, h)| self.jobs.job(h).life().death).collect();
-        [seqs, deaths].into_iter().all(|mut numbers: Vec<u64>| {
-            numbers.sort_unstable();
-            numbers.is_sorted_by(|a, b| a < b)
-        })
-    }
-
-    fn seqs(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(super) fn seqs(&self) -> impl Iterator<Item = u64> + '_ {
         let of_job = self.handles().flat_map(|handle| {
             let successor = self.jobs.successor(handle);
             successor.into_iter().chain([handle])

@@ -186,7 +186,7 @@ impl Store {
             self.job_bytes -= extra.map_or(0, |extra| extra.heap_bytes());
         }
         if word0 & OWN_TERMS == 0 {
-            self.terms.release(shared);
+            self.terms.release(shared, &self.hasher);
         }
         self.slots.remove(handle);
     }
@@ -252,6 +252,16 @@ impl Store {
         word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
     }
 
+    pub fn set_seq(&mut self, handle: Handle, seq: u64) {
+        self.edit(handle, 8, |word| word & !SEQ_BITS | seq);
+    }
+
+    /// All jobs and successors, in no order.
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        let successors = self.successors().map(|(_, next)| next);
+        self.table.handles().chain(successors)
+    }
+
     pub fn set_priority(&mut self, handle: Handle, priority: i32) {
         let bytes = self.bytes(handle);
         let (word0, old) = (word(bytes, 0), (word(bytes, 8) >> TERMS_SHIFT) as u16);
@@ -268,7 +278,7 @@ impl Store {
             Some(new) => self.edit(handle, 8, |w| w & SEQ_BITS | u64::from(new) << TERMS_SHIFT),
             None => self.own_terms(handle, terms),
         }
-        self.terms.release(old);
+        self.terms.release(old, &self.hasher);
     }
 
     fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {

@@ -2,6 +2,8 @@
 
 use super::job::Terms;
 use hashbrown::HashTable;
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
 /// Names one entry of the pool; fits the 16 bits that a job has for it.
@@ -15,26 +17,44 @@ struct Shared {
     listed: bool,
 }
 
-/// Entries without users stay until their number is wanted again, so that a queue whose jobs come
-/// and go one at a time does not drop and make its terms each time.
+/// A few entries without users stay, so that a queue whose jobs come and go one at a time does not drop
+/// and make its terms each time. The others are vacated: a ladder takes up to 8 KB.
 #[derive(Clone, Debug)]
 pub struct TermsPool {
     entries: Vec<Shared>,
     numbers: HashTable<TermsRef>,
-    unused: Vec<TermsRef>,
+    /// The one that lost its last user first in front.
+    unused: VecDeque<TermsRef>,
+    vacant: Vec<TermsRef>,
     latest: TermsRef,
+    /// Entries that have users.
+    used: usize,
 }
+
+/// Of no job, whose leases have a length.
+const VACATED: Terms<'static> = Terms {
+    priority: 0,
+    ttr_ms: 0,
+    max_attempts: 0,
+    backoff_ms: Cow::Borrowed(&[]),
+};
 
 /// Distinct terms that a queue keeps once; jobs beyond carry their own.
 const POOL_MAX: usize = 4096;
+/// Entries without users that stay.
+const UNUSED_MAX: usize = 8;
+/// A pool without users that has grown larger begins anew.
+const KEPT_MAX: usize = 64;
 
 impl TermsPool {
     pub const fn new() -> Self {
         TermsPool {
             entries: Vec::new(),
             numbers: HashTable::new(),
-            unused: Vec::new(),
+            unused: VecDeque::new(),
+            vacant: Vec::new(),
             latest: 0,
+            used: 0,
         }
     }
 
@@ -45,6 +65,7 @@ impl TermsPool {
             _ => self.find_or_add(terms, hasher)?,
         };
         let entry = self.entries.get_mut(number as usize)?;
+        self.used += usize::from(entry.users == 0);
         entry.users = entry.users.checked_add(1)?;
         self.latest = number;
         Some(number)
@@ -80,33 +101,52 @@ impl TermsPool {
 
     /// A number to use: a new one while there are few, else one that lost its last user.
     fn vacant(&mut self, hasher: &impl BuildHasher) -> Option<TermsRef> {
-        let next = self.entries.len() as TermsRef;
-        if next < 8 {
-            return Some(next);
+        let next = self.entries.len();
+        while self.vacant.is_empty() && next >= UNUSED_MAX && !self.unused.is_empty() {
+            self.vacate_oldest(hasher);
         }
-        while let Some(number) = self.unused.pop() {
-            let entry = &mut self.entries[number as usize];
-            entry.listed = false;
-            if entry.users == 0 {
-                let hash = hasher.hash_one(&entry.terms);
-                if let Ok(found) = self.numbers.find_entry(hash, |&n| n == number) {
-                    found.remove();
-                }
-                return Some(number);
-            }
-        }
-        ((next as usize) < POOL_MAX).then_some(next)
+        let room = (next < POOL_MAX).then_some(next as TermsRef);
+        self.vacant.pop().or(room)
     }
 
-    pub fn release(&mut self, number: TermsRef) {
+    /// Vacates the entry that has been without users for longest, unless it has found some since.
+    fn vacate_oldest(&mut self, hasher: &impl BuildHasher) {
+        let Some(number) = self.unused.pop_front() else {
+            return;
+        };
+        let entry = &mut self.entries[number as usize];
+        entry.listed = false;
+        if entry.users > 0 {
+            return;
+        }
+        let terms = std::mem::replace(&mut entry.terms, VACATED);
+        let found = self
+            .numbers
+            .find_entry(hasher.hash_one(&terms), |&n| n == number);
+        if let Ok(found) = found {
+            found.remove();
+        }
+        self.vacant.push(number);
+    }
+
+    pub fn release(&mut self, number: TermsRef, hasher: &impl BuildHasher) {
         let Some(entry) = self.entries.get_mut(number as usize) else {
             return;
         };
         debug_assert!(entry.users > 0);
         entry.users = entry.users.saturating_sub(1);
-        if entry.users == 0 && !entry.listed {
-            entry.listed = true;
-            self.unused.push(number);
+        if entry.users > 0 {
+            return;
+        }
+        self.used -= 1;
+        if !std::mem::replace(&mut entry.listed, true) {
+            self.unused.push_back(number);
+        }
+        if self.used == 0 && self.entries.len() > KEPT_MAX {
+            *self = TermsPool::new();
+        }
+        while self.unused.len() > UNUSED_MAX {
+            self.vacate_oldest(hasher);
         }
     }
 
@@ -130,7 +170,7 @@ impl TermsPool {
             .sum();
         self.entries.capacity() * size_of::<Shared>()
             + self.numbers.allocation_size()
-            + self.unused.capacity() * size_of::<TermsRef>()
+            + (self.unused.capacity() + self.vacant.capacity()) * size_of::<TermsRef>()
             + ladders
     }
 }
@@ -139,7 +179,6 @@ impl TermsPool {
 mod tests {
     use super::*;
     use ahash::RandomState;
-    use std::borrow::Cow;
 
     fn hasher() -> RandomState {
         RandomState::with_seeds(1, 2, 3, 4)
@@ -176,11 +215,11 @@ mod tests {
                 _ => held[number]
                     .pop()
                     .into_iter()
-                    .for_each(|it| pool.release(it)),
+                    .for_each(|it| pool.release(it, &hasher())),
             }
             if step % 5_000 == 4_999 {
                 let all = held.iter_mut().flat_map(|it| it.drain(..));
-                all.for_each(|it| pool.release(it));
+                all.for_each(|it| pool.release(it, &hasher()));
             }
             for (number, names) in held.iter().enumerate() {
                 let mut names = names.iter();
@@ -193,8 +232,34 @@ mod tests {
         }
         // Twelve were in use at a time, and eight may be kept for others to come.
         assert!(pool.entries.len() <= 12 + 8, "{}", pool.entries.len());
-        assert_eq!(pool.numbers.len(), pool.entries.len());
-        assert!(pool.unused.len() <= pool.entries.len());
+        assert_eq!(pool.numbers.len() + pool.vacant.len(), pool.entries.len());
+        assert!(pool.unused.len() <= UNUSED_MAX);
+    }
+
+    #[test]
+    fn ladders_that_nobody_uses_are_freed() {
+        let mut pool = TermsPool::new();
+        let ladder = |number| Terms {
+            backoff_ms: vec![1; 1024].into(),
+            ..terms(number)
+        };
+        let acquire = |pool: &mut TermsPool, number| {
+            let name = pool.acquire(&ladder(number), &hasher());
+            name.expect("the pool has room")
+        };
+        let names: Vec<_> = (0..POOL_MAX).map(|n| acquire(&mut pool, n)).collect();
+        assert!(pool.memory_bytes() > POOL_MAX * 8192);
+        let (kept, others) = names.split_last().expect("there are some");
+        others.iter().for_each(|&it| pool.release(it, &hasher()));
+        // A few are kept, and the one in use is what it was.
+        assert!(pool.memory_bytes() < 600_000, "{}", pool.memory_bytes());
+        assert_eq!(*pool.get(*kept), ladder(POOL_MAX - 1));
+        // Their numbers are used again.
+        let again: Vec<_> = (0..POOL_MAX - 1).map(|n| acquire(&mut pool, n)).collect();
+        assert_eq!(pool.entries.len(), POOL_MAX);
+        again.iter().for_each(|&it| pool.release(it, &hasher()));
+        pool.release(*kept, &hasher());
+        assert_eq!(pool.memory_bytes(), 0);
     }
 
     #[test]
@@ -205,9 +270,9 @@ mod tests {
         }
         assert_eq!(acquire(&mut pool, POOL_MAX), None);
         assert_eq!(acquire(&mut pool, 5), Some(5));
-        pool.release(5);
+        pool.release(5, &hasher());
         assert_eq!(acquire(&mut pool, POOL_MAX), None, "one user is left");
-        pool.release(5);
+        pool.release(5, &hasher());
         assert_eq!(acquire(&mut pool, POOL_MAX), Some(5));
         assert_eq!(acquire(&mut pool, 5), None);
     }

@@ -1,10 +1,12 @@
 //! The data type `dq-queue1`: what the server asks of a queue's value.
 
+use super::arrival::{log_refused, Arrival, Origin};
 use super::defrag::defrag;
-use super::ffi::{api, bytes_of, guarded, log, Ctx, RawString};
+use super::ffi::{api, bytes_of, guarded, Ctx, RawString};
 use super::keyspace::Value;
 use super::{async_load, attention, clock, deadlines, graveyard, propagate, renamed};
 use crate::queue::effect::{encode, Effect, EFFECTS_VERSION};
+use crate::queue::error::QueueError;
 use crate::queue::{HashSeed, Queue};
 use lazy_static::lazy_static;
 use redis_module::native_types::RedisType;
@@ -95,13 +97,11 @@ fn minted() -> Vec<u8> {
 unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     guarded("rdb_load", null_mut(), || {
         if version > ENCODING_VERSION {
-            log(
-                c"warning",
-                "a queue written by a newer version of the module",
-            );
+            let newer = QueueError::Malformed("written by a newer version of the module");
+            log_refused("data of the queue", name_in(io).unwrap_or_default(), newer);
             return null_mut();
         }
-        let origin = origin();
+        let mut arrival = Arrival::from(origin());
         let mut queue = new_queue();
         queue.begin_restore();
         loop {
@@ -113,58 +113,63 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             }
             // SAFETY: the server says that `len` bytes lie there.
             let bytes = unsafe { std::slice::from_raw_parts(chunk.cast(), len) };
-            let applied = (len > 0).then(|| propagate::apply(&mut queue, bytes, origin));
+            let applied = (len > 0).then(|| arrival.carry_out(&mut queue, bytes));
             // SAFETY: loaded above, not used below.
             unsafe { api!(RedisModule_Free, chunk.cast()) };
-            let at_end = applied.is_none();
-            let sound = match applied {
-                Some(applied) => applied.map(drop),
-                None => queue
-                    .end_restore()
-                    .and_then(|()| propagate::check_whole(&queue, origin)),
+            let ended = match applied {
+                Some(Ok(())) => continue,
+                Some(Err(error)) => Err(error),
+                None => queue.end_restore().and_then(|()| arrival.end(&mut queue)),
             };
-            if let Err(error) = sound {
-                log(c"warning", &format!("a queue that cannot be read: {error}"));
+            if let Err(error) = ended {
+                log_refused("data of the queue", name_in(io).unwrap_or_default(), error);
                 return null_mut();
             }
-            if at_end {
-                let mut value = Box::new(Value::new(queue));
-                note_arrival(io, &mut value);
-                return Box::into_raw(value).cast();
-            }
+            let mut value = Box::new(Value::new(queue));
+            note_arrival(io, &mut value);
+            return Box::into_raw(value).cast();
         }
     })
 }
 
 /// Outside a load, RESTORE and COPY come from a client; but a replica does as its master did.
-fn origin() -> propagate::Origin {
+fn origin() -> Origin {
     // SAFETY: the server allows a null context, of which it tells only about itself.
     let flags = unsafe { Ctx::new(null_mut()) }.flags();
     if flags.is_master() && !flags.is_loading() {
-        propagate::Origin::Client
+        Origin::Client
     } else {
-        propagate::Origin::Obeyed
+        Origin::Obeyed
     }
 }
 
 /// A queue is about to stand under that name: the timer must look at it. A file's queues are told of by
 /// nothing else; where a client restores one, another may stand there yet.
 fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
+    let Some(name) = name_in(io) else {
+        return;
+    };
+    // SAFETY: `io` is live; the server allows a null context, of which it tells only about itself.
+    let (db, flags) = unsafe {
+        let db = api!(RedisModule_GetDbIdFromIO, io);
+        (db, Ctx::new(null_mut()).flags())
+    };
+    async_load::noting(|| {
+        attention::want(db, name);
+        if flags.is_loading() {
+            value.account_as(db, name);
+        } else {
+            renamed::note_arriving(db, name);
+        }
+    });
+}
+
+/// Of the key that is being read, where the server says it.
+fn name_in<'a>(io: *mut raw::RedisModuleIO) -> Option<&'a [u8]> {
     // SAFETY: `io` is live, and the name in it as long.
     unsafe {
         let name = api!(RedisModule_GetKeyNameFromIO, io);
-        if !name.is_null() {
-            let db = api!(RedisModule_GetDbIdFromIO, io);
-            let name = bytes_of(name.cast_mut());
-            async_load::noting(|| {
-                attention::want(db, name);
-                if Ctx::new(null_mut()).flags().is_loading() {
-                    value.account_as(db, name);
-                } else {
-                    renamed::note_arriving(db, name);
-                }
-            });
-        }
+        (!name.is_null()).then(|| bytes_of(name.cast_mut()))
     }
 }
 
@@ -271,7 +276,7 @@ unsafe extern "C" fn copy(
         }
         // SAFETY: the server passes a value of our type.
         let queue = unsafe { &value_of(value).queue };
-        if queue.is_disposable() && origin() == propagate::Origin::Client {
+        if queue.is_disposable() && origin() == Origin::Client {
             return null_mut();
         }
         graveyard::pay_for(queue.free_effort());

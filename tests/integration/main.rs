@@ -6,6 +6,7 @@ mod support;
 mod launcher;
 mod probe;
 
+mod accepted;
 mod ack;
 mod add;
 mod async_load;
@@ -47,6 +48,7 @@ mod totals;
 mod traces;
 
 mod keyspace;
+mod obeyed;
 mod payloads;
 mod persistence;
 mod replication;

@@ -217,3 +217,47 @@ fn large_queues_go_with_waiters_and_timers() {
         assert_eq!(other.delivery().payload, "new", "{removal}");
     }
 }
+
+/// The buffer that carries a payload to replicas and AOF is not kept, nor is anything else as large.
+#[test]
+fn a_large_payload_leaves_nothing_behind() {
+    const LARGE: usize = 48 << 20;
+    let server = Server::builder().aof().start();
+    let mut client = server.raw();
+    client.says("DQ.ADD q small x", "'small'");
+    let before = used(&server);
+    let mut adding = server.raw();
+    let large = vec![b'x'; LARGE];
+    assert_eq!(
+        adding.call(&[b"DQ.ADD", b"q", b"large", &large]),
+        Reply::bulk("large")
+    );
+    drop(adding);
+    // No command of ours comes after.
+    client.says("DEL q", "1");
+    wait_until("its memory is given back", PATIENCE, || {
+        used(&server) < before + LARGE as f64 / 4.0
+    });
+}
+
+/// What jobs had for terms goes with them, also from a queue that stays.
+#[test]
+fn terms_of_jobs_that_went_are_freed() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.says("DQ.CFGSET q", "+OK");
+    for_all(&mut client, 10, "DQ.ADD q job:@ x");
+    for_all(&mut client, 10, "DQ.DEL q job:@");
+    let before = client.int("MEMORY USAGE q");
+    const LADDER: &str = "BACKOFF 4 1@ 2@ 3@ 4@";
+    for_all(&mut client, 4000, &format!("DQ.ADD q job:@ x {LADDER}"));
+    let full = client.int("MEMORY USAGE q");
+    client.says("DQ.ADD q stays x", "'stays'");
+    for_all(&mut client, 4000, "DQ.DEL q job:@");
+    let one = client.int("MEMORY USAGE q");
+    client.says("DQ.DEL q stays", "1");
+    let none = client.int("MEMORY USAGE q");
+    println!("{before} before, {full} full, {one} with one job, {none} with none");
+    assert!(none < before + full / 100);
+    assert!(one < full / 2, "the ladders are gone though a job stays");
+}

@@ -3,8 +3,9 @@
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use dq::queue::effect::{encode, Effect, EFFECTS_VERSION};
+use dq::queue::effect::Effect;
 
+use crate::payloads::{forged, restore};
 use crate::probe::show;
 use crate::scene::{now_ms, Lines};
 use crate::support::{poll, skipped, wait_until, Builder, Raw, Reply, Server, Version, PATIENCE};
@@ -233,7 +234,7 @@ fn killed_in_the_midst() {
     }
 }
 
-fn last_aof(folder: &Path) -> PathBuf {
+pub fn last_aof(folder: &Path) -> PathBuf {
     let files = fs::read_dir(folder.join("appendonlydir")).expect("the folder of the AOF");
     let mut files: Vec<PathBuf> = files
         .map(|file| file.expect("a file").path())
@@ -486,28 +487,24 @@ fn ids_and_tokens_go_on_growing() {
         };
         let mut server = builder.start();
         let mut client = server.raw();
-        let mut bytes = vec![EFFECTS_VERSION];
-        encode(
-            &Effect::Minted {
-                ms: hour_ahead,
-                seq: 5,
-                token: 0,
-            },
-            &mut bytes,
+        let payload = forged(
+            &mut client,
+            &[
+                Effect::Minted {
+                    ms: hour_ahead,
+                    seq: 5,
+                    token: 0,
+                },
+                Effect::Floors {
+                    seq: 0,
+                    death: 0,
+                    token: hour_ahead << 20,
+                },
+                Effect::Kept,
+            ],
         );
-        encode(
-            &Effect::Floors {
-                seq: 0,
-                death: 0,
-                token: hour_ahead << 20,
-            },
-            &mut bytes,
-        );
-        encode(&Effect::Kept, &mut bytes);
-        assert_eq!(
-            client.call(&[b"DQ.APPLY", b"q", &bytes]),
-            Reply::Simple("OK".into())
-        );
+        let restored = restore(&mut client, b"q", &payload);
+        assert_eq!(restored, Reply::Simple("OK".into()));
         client.says("DQ.ADD other * x", &format!("'{hour_ahead}-6'"));
         client.begin("DQ.POP other");
         let before: u64 = client.delivery().token.parse().expect("a token");

@@ -1,7 +1,7 @@
 //! What is taken from a master or a file and what is not, to the last number; and the numbers that a
 //! server asks a queue for.
 
-use crate::follow::{digest, new_queue};
+use crate::follow::{digest, new_queue, snapshot, Follower};
 use dq::queue::add::Add;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::effect::{Change, Death, Effect, Effects, Removal, FOREVER};
@@ -278,6 +278,39 @@ fn jobs_that_share_a_number_are_found() {
         queue_of(&effects).has_distinct_numbers()
     };
     assert!(died(1, 2) && died(2, 1) && !died(2, 2));
+}
+
+/// The orders go on where their numbers end, and what is written then is read.
+#[test]
+fn numbers_begin_anew_at_their_end() {
+    let order = |last: u64| {
+        let dead = |death| Life {
+            at: 5,
+            death,
+            ..Life::default()
+        };
+        let none = Life::default();
+        let mut queue = queue_of(&[
+            stored(b"d", Place::Dead, last - 9, 1, dead(last)),
+            stored(b"c", Place::Dead, last - 8, 1, dead(last - 3)),
+            stored(b"a", Place::Scheduled, last, 1000, none),
+            stored(b"b", Place::Scheduled, last - 5, 1000, none),
+            Effect::Floors {
+                seq: last,
+                death: last,
+                token: 0,
+            },
+        ]);
+        for effect in [added(b"e"), job(b"a", DIED), job(b"b", DIED), added(b"f")] {
+            queue.apply(&effect).unwrap();
+            queue.check_invariants().unwrap();
+        }
+        let read = Follower::of_snapshot(2, Mint::new(), &snapshot(&queue)).unwrap();
+        assert_eq!(digest(&read.queue), digest(&queue));
+        digest(&queue)
+    };
+    assert_eq!(order(SEQ_MAX), order(100));
+    assert_eq!(order(SEQ_MAX - 1), order(100));
 }
 
 /// A lease's end brings a job among others of its due: before those that were added later.

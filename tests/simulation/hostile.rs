@@ -11,7 +11,7 @@ use dq::queue::add::{Condition, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::NackKind;
 use dq::queue::effect::{decode, Effects};
-use dq::queue::job::{State, INSTANT_MAX, SEQ_MAX, TOKEN_MS_SHIFT};
+use dq::queue::job::{State, INSTANT_MAX};
 use dq::queue::settings::{Rate, SettingsChange};
 use dq::queue::Queue;
 
@@ -105,12 +105,9 @@ pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
     work(here, there, broken)
 }
 
-/// What the server does not take from a client: numbers that nothing could count on from, or that two
-/// jobs share.
+/// What the server does not take from a client: numbers that two jobs share.
 fn is_refused_from_a_client(queue: &Queue) -> bool {
-    queue.token_floor() >> TOKEN_MS_SHIFT > INSTANT_MAX / 2
-        || queue.order_floor() > SEQ_MAX / 2
-        || !queue.has_distinct_numbers()
+    !queue.has_distinct_numbers()
 }
 
 fn cut_last(chunks: &mut [Vec<u8>]) {

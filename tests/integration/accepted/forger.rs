@@ -1,0 +1,216 @@
+//! Payloads that nobody has dumped: nearly right ones, with one or two numbers from where things end.
+
+use dq::queue::effect::{Change, Effect, FOREVER};
+use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
+use dq::queue::settings::{Rate, Settings};
+
+use crate::forged::damaged;
+use crate::payloads::{encoded, wrapped};
+use crate::scene::{now_ms, Dice};
+
+const IDS: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", &[0xff; 1024]];
+const HOURS: u64 = 36_000_000;
+/// As far ahead as a clock may be that a client's payload comes from.
+const AHEAD_MS: u64 = 1 << 40;
+
+pub struct Forger {
+    pub seed: u64,
+    dice: Dice,
+    now_ms: u64,
+    /// A dump, for its head and foot.
+    real: Vec<u8>,
+}
+
+impl Forger {
+    pub fn new(seed: u64, real: Vec<u8>) -> Forger {
+        Forger {
+            seed,
+            dice: Dice::new(seed),
+            now_ms: now_ms(),
+            real,
+        }
+    }
+
+    /// A payload, and what it was made of.
+    pub fn payload(&mut self) -> (Vec<u8>, String) {
+        let effects = self.effects();
+        let mut bytes = encoded(&effects);
+        let is_damaged = self.dice.below(5) == 0;
+        if is_damaged {
+            bytes = damaged(&bytes, &bytes, &mut self.dice);
+        }
+        let made_of = format!("{effects:?}, damaged: {is_damaged}");
+        (wrapped(&self.real, &bytes), made_of)
+    }
+
+    fn effects(&mut self) -> Vec<Effect<'static>> {
+        let mut effects = vec![Effect::Floors {
+            seq: self.order(),
+            death: self.order(),
+            token: self.token(),
+        }];
+        if self.dice.below(3) == 0 {
+            effects.push(Effect::Configured(self.settings()));
+        }
+        if self.dice.below(6) == 0 {
+            let until = if self.dice.below(2) == 0 {
+                FOREVER
+            } else {
+                self.instant()
+            };
+            effects.push(Effect::Paused { until });
+        }
+        for number in 0..self.dice.below(6) {
+            effects.push(self.job(number));
+        }
+        for id in &IDS[..self.dice.below(3) as usize] {
+            let until = self.instant();
+            effects.push(Effect::Remembered { id, until });
+        }
+        if self.dice.below(2) == 0 {
+            effects.push(Effect::Minted {
+                ms: self.near_now(),
+                seq: self.number(3, &[u64::MAX / 2, u64::MAX / 4, u64::MAX]),
+                token: match self.dice.below(6) {
+                    0 => (1 << 62) - 1 - self.dice.below(1 << 20),
+                    _ => self.token(),
+                },
+            });
+        }
+        if self.dice.below(12) == 0 {
+            effects.push(self.no_snapshot());
+        }
+        effects
+    }
+
+    /// One of these, rarely; else the usual.
+    fn number(&mut self, usual: u64, rare: &[u64]) -> u64 {
+        match self.dice.below(24) {
+            0 => rare[self.dice.below(rare.len() as u64) as usize],
+            _ => usual,
+        }
+    }
+
+    /// Long past or far ahead: not while somebody compares.
+    fn instant(&mut self) -> u64 {
+        let usual = match self.dice.below(2) {
+            0 => self.now_ms - HOURS,
+            _ => self.now_ms + HOURS,
+        };
+        let ends = [
+            0,
+            1,
+            INSTANT_MAX - 1,
+            INSTANT_MAX,
+            INSTANT_MAX + 1,
+            u64::MAX,
+        ];
+        self.number(usual, &ends)
+    }
+
+    fn span(&mut self) -> u64 {
+        self.number(HOURS, &[0, 1, INSTANT_MAX, INSTANT_MAX + 1])
+    }
+
+    fn near_now(&mut self) -> u64 {
+        let latest = self.now_ms + AHEAD_MS;
+        let ends = [0, latest - HOURS, latest + HOURS, INSTANT_MAX, u64::MAX];
+        self.number(self.now_ms, &ends)
+    }
+
+    fn token(&mut self) -> u64 {
+        let shifted = self.near_now() << 20 | self.dice.below(1 << 20);
+        self.number(
+            shifted,
+            &[1 << 61, (1 << 62) - 1, 1 << 62, TOKEN_MAX, u64::MAX],
+        )
+    }
+
+    /// In the orders of adding and of dying.
+    fn order(&mut self) -> u64 {
+        let usual = self.dice.below(1000) + 1;
+        let ends = [
+            SEQ_MAX / 2,
+            SEQ_MAX / 2 + 1,
+            SEQ_MAX - 1,
+            SEQ_MAX,
+            SEQ_MAX + 1,
+        ];
+        self.number(usual, &ends)
+    }
+
+    fn settings(&mut self) -> Settings {
+        let ends = [1, u64::MAX / 2, u64::MAX / 2 + 1, u64::MAX];
+        Settings {
+            ttr_ms: (self.dice.below(2) == 0).then_some(HOURS),
+            max_attempts: self.number(3, &[1, u64::from(u32::MAX)]) as u32,
+            backoff_ms: vec![HOURS; self.number(2, &[0, 1024, 1025]) as usize],
+            max_len: self.number(0, &ends),
+            dead_len: self.number(2, &ends),
+            dedupe_ms: self.number(HOURS, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
+            max_reserved: self.number(0, &ends),
+            rate: (self.dice.below(3) == 0).then_some(Rate {
+                count: self.number(1000, &[0, 1, 100_000, 100_001]) as u32,
+                window_ms: self.number(1, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
+            }),
+        }
+    }
+
+    fn job(&mut self, number: u64) -> Effect<'static> {
+        let places = [Place::Scheduled, Place::Reserved, Place::Dead];
+        let place = places[self.dice.below(3) as usize];
+        let life = Life {
+            expires: if self.dice.below(3) == 0 {
+                self.instant()
+            } else {
+                0
+            },
+            token: if place == Place::Reserved {
+                self.token()
+            } else {
+                0
+            },
+            at: if place == Place::Scheduled {
+                0
+            } else {
+                self.instant()
+            },
+            lease_ms: self.span(),
+            death: if place == Place::Dead {
+                self.order()
+            } else {
+                0
+            },
+            attempts: self.number(1, &[0, u64::from(u32::MAX)]) as u32,
+        };
+        let priorities = [0, 0, 0, i32::MIN, i32::MAX];
+        Effect::Stored {
+            id: IDS[self.number(number, &[0]) as usize],
+            payload: b"x",
+            seq: self.order(),
+            due: self.instant(),
+            place,
+            life,
+            terms: Terms {
+                priority: priorities[self.dice.below(5) as usize],
+                ttr_ms: self.span(),
+                max_attempts: self.number(0, &[1, u64::from(u32::MAX)]) as u32,
+                backoff_ms: vec![HOURS; self.number(0, &[1, 8, 9, 1024, 1025]) as usize].into(),
+            },
+        }
+    }
+
+    /// What happens to queues, and stands in none.
+    fn no_snapshot(&mut self) -> Effect<'static> {
+        let cut = self.instant();
+        match self.dice.below(4) {
+            0 => Effect::Purged { state: None, cut },
+            1 => Effect::Dropped,
+            2 => Effect::Forgot { until: cut },
+            _ => Effect::Job {
+                id: b"a",
+                change: Change::Kicked { due: cut },
+            },
+        }
+    }
+}

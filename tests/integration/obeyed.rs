@@ -1,0 +1,210 @@
+//! DQ.APPLY: obeyed where it comes from a master or a file, whatever it says; nobody else may send it. And what
+//! the log says of what was refused.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::time::Instant;
+
+use dq::queue::effect::{Change, Death, Effect, Removal, FOREVER};
+use dq::queue::job::{State, SEQ_MAX, TOKEN_MAX};
+use dq::queue::settings::{Rate, Settings};
+
+use crate::payloads::{encoded, forged, is_well, restore, terms};
+use crate::persistence::last_aof;
+use crate::probe::show;
+use crate::scene::{pair, Dice, Lines, Scene};
+use crate::support::{raw, Server};
+
+fn added(id: &[u8]) -> Effect<'_> {
+    Effect::Added {
+        id,
+        payload: b"x",
+        due: 1,
+        expires: 0,
+        terms: terms(),
+    }
+}
+
+#[test]
+fn clients_cannot_apply() {
+    const REFUSED: &str = "-ERR DQ.APPLY is only for replication and the AOF";
+    let (master, replica) = pair(Server::builder().aof());
+    let bytes = encoded(&[added(b"a")]);
+    let apply: [&[u8]; 3] = [b"DQ.APPLY", b"q", &bytes];
+    let script = b"return redis.pcall('DQ.APPLY', KEYS[1], ARGV[1])";
+    let eval: [&[u8]; 5] = [b"EVAL", script, b"1", b"q", &bytes];
+    replica.raw().says("CONFIG SET replica-read-only no", "+OK");
+    for server in [&master, &replica] {
+        let mut client = server.raw();
+        assert_eq!(show(&client.call(&apply)), REFUSED);
+        assert!(show(&client.call(&eval)).starts_with("-ERR DQ.APPLY is only"));
+        client.says("MULTI", "+OK");
+        client.call(&apply);
+        client.says("EXEC", &format!("[ {REFUSED} ]"));
+        client.says("EXISTS q", "0");
+    }
+    assert_eq!(master.count_in_aof("DQ.APPLY"), 0);
+    // Those who may say it are heard.
+    master.raw().says("DQ.ADD q b x", "'b'");
+    master.assert_followed_by(&[&replica]);
+    replica.raw().says("DQ.LEN q", "1");
+    let mut master = master;
+    master.kill();
+    master.restart();
+    master.raw().says("DQ.LEN q", "1");
+}
+
+/// One of everything that effects say, with numbers from where things end.
+fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
+    let ends = [0, 1, 5, round, 1 << 41, (1 << 42) - 1, 1 << 42, FOREVER];
+    let further = [SEQ_MAX, TOKEN_MAX, TOKEN_MAX + 1];
+    let mut number = || match dice.below(10) {
+        0 => further[dice.below(3) as usize],
+        _ => ends[dice.below(8) as usize],
+    };
+    let (due, at, token) = (number(), number(), number());
+    match dice.below(14) {
+        0..=2 => Effect::Added {
+            id,
+            payload: b"x",
+            due,
+            expires: at,
+            terms: terms(),
+        },
+        3 => Effect::Kept,
+        4 => Effect::Paused { until: at },
+        5 => Effect::Resumed,
+        6 => Effect::Remembered { id, until: at },
+        7 => Effect::Purged {
+            state: State::ALL.get(dice.below(5) as usize).copied(),
+            cut: at,
+        },
+        8 => Effect::Configured(Settings {
+            max_len: due,
+            dedupe_ms: at,
+            rate: (at > 5).then_some(Rate {
+                count: due as u32,
+                window_ms: at,
+            }),
+            ..Settings::default()
+        }),
+        9 => Effect::Dropped,
+        10 => Effect::Floors {
+            seq: due,
+            death: at,
+            token,
+        },
+        _ => Effect::Job {
+            id,
+            change: some_change((due, at, token), dice),
+        },
+    }
+}
+
+fn some_change((due, at, token): (u64, u64, u64), dice: &mut Dice) -> Change {
+    match dice.below(9) {
+        0 => Change::Reserved {
+            token,
+            deadline: at,
+            lease_ms: due,
+        },
+        1 => Change::Touched {
+            deadline: at,
+            lease_ms: due,
+        },
+        2 => Change::TimedOut,
+        3 => Change::Nacked {
+            due,
+            priority: 1,
+            attempts: 3,
+        },
+        4 => Change::Died {
+            at,
+            cause: Death::TimedOut,
+        },
+        5 => Change::Died {
+            at,
+            cause: Death::Nacked { priority: 7 },
+        },
+        6 => Change::Rescheduled { due },
+        7 => Change::Kicked { due },
+        _ => Change::Removed {
+            cause: Removal::Acked,
+            remember: at,
+        },
+    }
+}
+
+/// An AOF in which anything stands: the server starts, works, and is followed and loaded again.
+#[test]
+fn forged_effects_in_a_file() {
+    const ROUNDS: u64 = 4000;
+    let mut server = Server::builder().aof().start();
+    let mut dice = Dice::new(0xf0e);
+    for part in 0..4 {
+        server.kill();
+        let file = OpenOptions::new()
+            .append(true)
+            .open(last_aof(server.folder()));
+        let mut file = file.expect("the AOF");
+        for round in 0..ROUNDS / 4 {
+            let ids: [&[u8]; 5] = [b"a", b"b", b"c", b"", b"\0"];
+            let id = ids[dice.below(5) as usize];
+            let effect = some_effect(id, part * ROUNDS + round, &mut dice);
+            let mut bytes = match dice.below(4) {
+                0 => encoded(&[added(b"a"), effect]),
+                _ => encoded(&[effect]),
+            };
+            match dice.below(8) {
+                0 => bytes.extend(dice.bytes(9)),
+                1 => bytes = dice.bytes(40),
+                _ => {}
+            }
+            let command = raw::encode(&[b"DQ.APPLY", b"q", &bytes]);
+            file.write_all(&command).expect("room on the disk");
+        }
+        drop(file);
+        server.restart();
+        let mut client = server.raw();
+        for line in [
+            "DQ.ADD q * x",
+            "DQ.POP q COUNT 5",
+            "DQ.NACK q a FATAL",
+            "DQ.KICK q COUNT 5",
+        ] {
+            let reply = client.ask(line);
+            let sound = !reply.starts_with('-') || reply.starts_with("-MAXLEN ");
+            assert!(sound, "{line} -> {reply}");
+        }
+        let replica = Server::start();
+        replica.replica_of(&server);
+        is_well(&server, &replica);
+    }
+}
+
+/// Whoever can be refused can be so a million times; and names are anybody's.
+#[test]
+fn the_log_is_not_for_clients_to_fill() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let far = Effect::Floors {
+        seq: SEQ_MAX + 1,
+        death: 0,
+        token: 0,
+    };
+    let payload = forged(&mut client, &[far]);
+    let name = b"q\n1:M 1 Jan 2000 00:00:00.000 # forged \x1b[2J";
+    let start = Instant::now();
+    for _ in 0..500 {
+        let reply = show(&restore(&mut client, name, &payload));
+        assert!(reply.starts_with("-ERR "), "{reply}");
+    }
+    let log = server.log();
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("data of the queue"));
+    let lines: Vec<&str> = lines.collect();
+    assert!(!lines.is_empty() && lines.len() as u64 <= 2 + start.elapsed().as_secs());
+    assert!(lines[0].contains("q\\n1:M") && lines[0].contains("\\x1b[2J"));
+    assert!(!log.lines().any(|line| line.starts_with("1:M 1 Jan 2000")));
+}
