@@ -176,7 +176,7 @@ lint: ## formatting and clippy; a warning is an error
 
 # --- Tests that take long, or servers built for them
 
-soak: ## crashes and the simulation with new seeds, for SECONDS=600
+soak: ## crashes, the simulation and forged payloads with new seeds, for SECONDS=600
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The simulation, for a third of the time, and then the crash tests, with new seeds until the time is
-# over or one of them fails.
+# The simulation, for a third of the time, forged payloads for a sixth, and then the crash tests, with new
+# seeds until the time is over or one of them fails.
 #   tools/soak.sh seconds command-that-runs-cargo-test...
 set -eu
 seconds=$1
 shift
-"$@" --no-run --test simulation --test crash
+"$@" --no-run --test simulation --test integration --test crash
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -22,4 +22,5 @@ while [ "$(date +%s)" -lt "$end" ]; do
 done
 echo "simulation: $((seed - first)) seeds of every shape, $DQ_SIM_STEPS operations each, no faults"
 
-DQ_SOAK_SECONDS=$((seconds - seconds / 3)) "$@" -q --test crash -- --exact soak::soak --nocapture
+DQ_ACCEPTED_SECONDS=$((seconds / 6)) "$@" -q --test integration -- --exact accepted::what_is_accepted_stays --nocapture
+DQ_SOAK_SECONDS=$((seconds / 2)) "$@" -q --test crash -- --exact soak::soak --nocapture

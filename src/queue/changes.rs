@@ -154,28 +154,6 @@ impl Position {
 }
 
 impl Queue {
-    /// From here on effects are those of a snapshot, of which nothing is asked before [`Queue::end_restore`]: the
-    /// queue is empty, and jobs that come as rows are told apart only at the end.
-    pub fn begin_restore(&mut self) {
-        self.jobs.leave_unindexed();
-    }
-
-    /// After an error the queue is of no use.
-    pub fn end_restore(&mut self) -> Result<(), QueueError> {
-        self.index()?;
-        if self.order_floor() > SEQ_MAX / 2 {
-            self.number_anew();
-        }
-        Ok(())
-    }
-
-    fn index(&mut self) -> Result<(), QueueError> {
-        if !self.jobs.index() {
-            return Err(malformed(CONTRADICTION));
-        }
-        Ok(())
-    }
-
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         if self.jobs.is_unindexed() && effect.looks_for_jobs() {

@@ -9,8 +9,10 @@
 //!
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
+use super::changes::CONTRADICTION;
 use super::effect::{encode, Change, Effect, EFFECTS_VERSION};
-use super::job::Handle;
+use super::error::QueueError;
+use super::job::{Handle, SEQ_MAX};
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
@@ -80,6 +82,28 @@ impl<'a> Chunks<'a> {
 }
 
 impl Queue {
+    /// From here on effects are those of a snapshot, of which nothing is asked before [`Queue::end_restore`]: the
+    /// queue is empty, and jobs that come as rows are told apart only at the end.
+    pub fn begin_restore(&mut self) {
+        self.jobs.leave_unindexed();
+    }
+
+    /// After an error the queue is of no use.
+    pub fn end_restore(&mut self) -> Result<(), QueueError> {
+        self.index()?;
+        if self.order_floor() > SEQ_MAX / 2 {
+            self.number_anew();
+        }
+        Ok(())
+    }
+
+    pub(super) fn index(&mut self) -> Result<(), QueueError> {
+        if !self.jobs.index() {
+            return Err(QueueError::Malformed(CONTRADICTION));
+        }
+        Ok(())
+    }
+
     /// Hands the queue to `write`, chunk by chunk; at least one.
     pub fn snapshot<'a>(&'a self, write: &'a mut dyn FnMut(&[u8])) {
         let mut chunks = Chunks {
