@@ -121,7 +121,7 @@ thread_local! {
 
 /// Clients can be refused as often as they like: one line in a second says so.
 pub fn log_refused(what: &str, key: &[u8], error: QueueError) {
-    let (now_ms, told) = (clock::now().ms(), TOLD.get());
+    let (now_ms, told) = (clock::real().ms(), TOLD.get());
     if now_ms.abs_diff(told.at_ms) < QUIET_MS {
         TOLD.set(Told {
             untold: told.untold + 1,
