@@ -51,6 +51,9 @@ impl Forger {
         }];
         if self.dice.below(3) == 0 {
             effects.push(Effect::Configured(self.settings()));
+            let ends = [1, u64::MAX / 2, u64::MAX / 2 + 1];
+            let max_bytes = self.number(0, &ends);
+            effects.push(Effect::Bounded { max_bytes });
         }
         if self.dice.below(6) == 0 {
             let until = if self.dice.below(2) == 0 {
@@ -149,6 +152,7 @@ impl Forger {
             dead_len: self.number(2, &ends),
             dedupe_ms: self.number(HOURS, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
             max_reserved: self.number(0, &ends),
+            max_bytes: 0,
             rate: (self.dice.below(3) == 0).then_some(Rate {
                 count: self.number(1000, &[0, 1, 100_000, 100_001]) as u32,
                 window_ms: self.number(1, &[0, INSTANT_MAX, INSTANT_MAX + 1]),

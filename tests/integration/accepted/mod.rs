@@ -107,7 +107,8 @@ impl World {
             let reply = client.run(&line);
             self.note_tokens(&reply)?;
             let shown = show(&reply);
-            let sound = !shown.starts_with('-') || shown.starts_with("-MAXLEN ");
+            let is_full = ["-MAXLEN ", "-MAXBYTES "].map(|code| shown.starts_with(code));
+            let sound = !shown.starts_with('-') || is_full.contains(&true);
             let made_of = self.made_of.get(key);
             // Only a pause may be negative.
             let negative = line.starts_with("DQ.CFGGET") && shown.replace("-1 ]", "").contains('-');
