@@ -117,8 +117,10 @@ impl Stage {
     /// A worker that hung for longer than its lease must not acknowledge what somebody else has by then.
     pub fn leaves_a_lost_job_alone(&mut self) -> Outcome {
         let worker = self.worker()?;
+        let touched = self.calls("touch");
         self.add("hung", "slow Kim");
-        self.until(&worker, "it has the job", |stats| stats["reserved"] == 1)?;
+        // Its first heartbeat shows that the job has reached it.
+        self.until(&worker, "it has the job", |_| self.calls("touch") > touched)?;
         worker.signal("STOP");
         let mut other = self.server.connect();
         let delivery = cmd!(other, "DQ.BPOP", QUEUE, 20);
@@ -156,18 +158,19 @@ impl Stage {
         self.until_said(&worker, "done after (attempt 1)")
     }
 
+    /// How often that command was called since the server started.
+    fn calls(&self, command: &str) -> i64 {
+        let line = format!("cmdstat_dq.{command}");
+        let stats = self.server.connect().info("commandstats", &line);
+        let calls = stats
+            .as_deref()
+            .and_then(|line| line.strip_prefix("calls="));
+        let number = calls.and_then(|line| line.split(',').next()?.parse::<i64>().ok());
+        number.unwrap_or(0)
+    }
+
     fn waits_on_one_connection(&self, worker: &Run) -> Outcome {
-        let calls = || {
-            let stats = self
-                .server
-                .connect()
-                .info("commandstats", "cmdstat_dq.bpop");
-            let calls = stats
-                .as_deref()
-                .and_then(|line| line.strip_prefix("calls="));
-            let number = calls.and_then(|line| line.split(',').next()?.parse::<i64>().ok());
-            number.unwrap_or(0)
-        };
+        let calls = || self.calls("bpop");
         let (id, before) = (self.waiter(worker)?, calls());
         // Two more have begun or ended, so at least one wait has ended without a job.
         self.until(worker, "a wait ends", |_| calls() >= before + 2)?;
