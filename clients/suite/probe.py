@@ -45,6 +45,11 @@ class Probe:
         assert event["event"] == answer, event
         return event
 
+    def finish(self):
+        """Stops the worker: then all that it has done has been heard of."""
+        self.order("stop")
+        self.wait("stopped")
+
     def call(self, queue, method, **args):
         return self.ask("call", "answer", queue=queue, method=method, args=args)["value"]
 

@@ -66,6 +66,7 @@ def after_its_attempts_a_job_is_dead(world):
     world.add("j", {"do": "throw", "message": "again"})
     probe = world.worker(handlers=[{"lease_ms": 3000, "attempts": 2, "backoff_ms": [150]}])
     world.until(lambda: world.state("j") == "dead", "it is dead")
+    probe.finish()
     assert len(probe.events("started", job="j")) == 2
     assert "again" in world.get("j")["reason"]
 

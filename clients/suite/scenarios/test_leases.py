@@ -20,6 +20,7 @@ def a_slow_job_keeps_its_lease(world):
     world.add("slow", {"do": "sleep", "ms": 2000}, "TTR", 500)
     probe = world.worker(handlers=[{"lease_ms": 500}])
     world.gone("slow")
+    probe.finish()
     assert len(probe.events("started")) == 1
     assert world.stats()["timed-out"] == 0 if world.stats() else True
 
@@ -122,6 +123,7 @@ def an_ack_whose_answer_the_connection_lost_does_no_harm(world):
     world.add("next", {}, "DELAY", 300)
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     world.gone("j", "next")
+    probe.finish()
     assert len(probe.events("started")) == 2
 
 

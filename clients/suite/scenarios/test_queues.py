@@ -108,6 +108,7 @@ def an_unknown_kind_is_given_back(world):
     for id in ("j", "future"):
         world.until(lambda id=id: world.state(id) == "delayed", "it waits for a worker that knows it")
         assert world.get(id)["attempts"] == 0
+    probe.finish()
     assert [event["job"] for event in probe.events("started")] == ["known"]
 
 

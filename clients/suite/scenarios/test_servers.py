@@ -50,6 +50,7 @@ def a_killed_server_comes_back(world):
     world.server.start()
     world.add("after", {})
     world.gone("before", "after")
+    probe.finish()
     assert len(probe.events("started")) == 2
 
 

@@ -172,7 +172,7 @@ class BaseWorker(Generic[Q]):
 
     def _capacity(self) -> int:
         """How many jobs may be in hand."""
-        return self.concurrency * self._handlers.size() + self.prefetch
+        return self.concurrency * self._handlers.size + self.prefetch
 
     def _groups(self) -> list[Members]:
         """The queues' keys, those together that one BPOP can wait for: in a cluster, those of one slot."""

@@ -240,6 +240,16 @@ class Fetches:
         self._keys = tuple(keys)
         self._weights = weights
         self._lease_ms = lease_ms
+        self._packed: dict[tuple[int, float], bytes] = {}
+
+    def packed(self, count: int, wait_s: float) -> bytes:
+        """Where the order is always the same, packed once: a fetch follows each job."""
+        if self._weights is not None:
+            return pack([self.command(count, wait_s)])
+        kept = self._packed.get((count, wait_s))
+        if kept is None:
+            kept = self._packed[count, wait_s] = pack([self.command(count, wait_s)])
+        return kept
 
     def command(self, count: int, wait_s: float) -> Command:
         return (b"DQ.BPOP", *self._order(), wait_s, b"COUNT", count, b"TTR", self._lease_ms, b"WITHDUE")
@@ -268,6 +278,8 @@ class Handlers:
     def __init__(self, handlers: Iterable[Handler[Any]]) -> None:
         self.default: Optional[Handler[Any]] = None
         self.kinds: dict[str, Handler[Any]] = {}
+        self.size = 1
+        """How many jobs the largest batch has."""
         for handler in handlers:
             self.add(handler)
 
@@ -280,6 +292,7 @@ class Handlers:
             raise ConfigurationError("two handlers without a kind: name the kind of all but one")
         else:
             self.default = handler
+        self.size = max(self.size, handler.size)
 
     def all(self) -> list[Handler[Any]]:
         return [*self.kinds.values(), *([self.default] if self.default else [])]
@@ -298,9 +311,6 @@ class Handlers:
     def lease_s(self) -> float:
         """The longest: renewed from a third of it on."""
         return max((each.lease or DEFAULT_LEASE_S for each in self.all()), default=DEFAULT_LEASE_S)
-
-    def size(self) -> int:
-        return max((each.size for each in self.all()), default=1)
 
 
 # --- Trouble

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterable
 from typing import Any, Optional
 
 import hiredis
@@ -32,8 +31,8 @@ class Line:
         self._is_cut = False
         self.client_id: Optional[int] = None
 
-    def send(self, commands: Iterable[Command]) -> None:
-        (self._socket or self._connect()).sendall(pack(commands))
+    def send(self, packed: bytes) -> None:
+        (self._socket or self._connect()).sendall(packed)
 
     def read(self) -> Any:
         """The next answer; an error that the server answers is returned."""
@@ -48,7 +47,7 @@ class Line:
         return reply
 
     def ask(self, commands: list[Command]) -> list[Any]:
-        self.send(commands)
+        self.send(pack(commands))
         return [self.read() for _ in commands]
 
     def _connect(self) -> Any:

@@ -50,7 +50,7 @@ class _Link(BaseLink):
         try:
             if self._worker.draining:
                 return []
-            self._waiting.send([*(each.command for each in told), self._fetches.command(count, wait_s)])
+            self._waiting.send(_core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s))
             trouble = self._hear(self._waiting, told)
             found = self._found(self._waiting.read())  # whatever became of the rest: they are ours now
             if trouble is not None and not found:
@@ -121,7 +121,7 @@ class _Link(BaseLink):
         while self._outcomes:
             told = self._all_outcomes()
             try:
-                self._control.send([each.command for each in told])
+                self._control.send(_core.pack([each.command for each in told]))
                 trouble = self._hear(self._control, told)
             finally:
                 self._outcomes.extendleft(reversed(told))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any, Optional
 
 import hiredis
@@ -26,9 +25,9 @@ class Line:
         self._reader: Any = None
         self.client_id: Optional[int] = None
 
-    async def send(self, commands: Iterable[Command]) -> None:
+    async def send(self, packed: bytes) -> None:
         connection = self._connection or await asyncio.wait_for(self._connect(), self._connect_s)
-        connection._writer.write(pack(commands))
+        connection._writer.write(packed)
         await connection._writer.drain()
 
     async def read(self) -> Any:
@@ -44,7 +43,7 @@ class Line:
         return reply
 
     async def ask(self, commands: list[Command]) -> list[Any]:
-        await self.send(commands)
+        await self.send(pack(commands))
         return [await self.read() for _ in commands]
 
     async def _connect(self) -> Any:

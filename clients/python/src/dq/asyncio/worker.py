@@ -33,6 +33,7 @@ class _Link(BaseLink):
         queue, key, _ = members[0]
         self._waiting = Line(queue.client, key, _core.ANSWER_S)
         self._control = Line(queue.client, key, worker.answer_s)
+        self._one_at_a_time = asyncio.Lock()
         self._bell = asyncio.Event()
         self._armed = False
 
@@ -41,8 +42,8 @@ class _Link(BaseLink):
         told = self._all_outcomes()
         self._fetching = True
         try:
-            command = self._fetches.command(count, wait_s)
-            found, trouble = await asyncio.wait_for(self._exchange(told, command), wait_s + _core.SLACK_S)
+            packed = _core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s)
+            found, trouble = await asyncio.wait_for(self._exchange(told, packed), wait_s + _core.SLACK_S)
             if trouble is not None and not found:
                 raise trouble
             self._troubles = 0
@@ -60,10 +61,8 @@ class _Link(BaseLink):
                 self._outcomes.extendleft(reversed(told))
                 self._ring()
 
-    async def _exchange(
-        self, told: deque[Outcome], fetch: _core.Command
-    ) -> tuple[list[Delivery], Optional[ResponseError]]:
-        await self._waiting.send([*(each.command for each in told), fetch])
+    async def _exchange(self, told: deque[Outcome], packed: bytes) -> tuple[list[Delivery], Optional[ResponseError]]:
+        await self._waiting.send(packed)
         trouble = await self._hear(self._waiting, told)
         return self._found(await self._waiting.read()), trouble
 
@@ -117,6 +116,9 @@ class _Link(BaseLink):
                     await self._beat()
                     next_beat = clock() + beat_s
                 troubles = 0
+            except asyncio.CancelledError:
+                await self._control.close()  # perhaps with answers that nobody read
+                raise
             except Exception as error:
                 await self._control.close()
                 self._worker._trouble(error)
@@ -135,11 +137,13 @@ class _Link(BaseLink):
                 raise trouble
 
     async def _tell(self, told: deque[Outcome]) -> Optional[ResponseError]:
-        await self._control.send([each.command for each in told])
-        return await self._hear(self._control, told)
+        async with self._one_at_a_time:
+            await self._control.send(_core.pack([each.command for each in told]))
+            return await self._hear(self._control, told)
 
     async def _ask(self, commands: list[_core.Command]) -> list[Any]:
-        return await asyncio.wait_for(self._control.ask(commands), self._worker.answer_s)
+        async with self._one_at_a_time:
+            return await asyncio.wait_for(self._control.ask(commands), self._worker.answer_s)
 
     async def _beat(self) -> None:
         beats = self._beats()
@@ -247,10 +251,10 @@ class Worker(BaseWorker[Queue]):
         for fetcher in self._fetchers:
             asyncio.get_running_loop().call_later(_core.TELLING_S, fetcher.cancel)
         await self._wait_idle(self.drain_s)
-        if self._tasks:
-            for task, batch in list(self._tasks.items()):
-                self._cancel(task, batch, "stopping")
-            await asyncio.wait(self._tasks, timeout=_core.TELLING_S / 2)
+        for task, batch in list(self._tasks.items()):
+            self._cancel(task, batch, "stopping")
+        # What a fetch was handed before it was withdrawn is read, to be given back.
+        await asyncio.wait([*self._tasks, *self._fetchers], timeout=_core.TELLING_S / 2)
         for task in [*self._fetchers, *self._couriers, *withdrawing]:
             task.cancel()
         await asyncio.wait([*self._fetchers, *self._couriers], timeout=_core.TELLING_S / 4)
