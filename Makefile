@@ -210,7 +210,7 @@ mutants: ## changes the queue in a thousand ways, each of which its tests should
 	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-mutants
 	@mkdir -p '$(TARGET)/mutants'
 	@DQ_SIM_STEPS=3000 CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_TEST_DEBUG=0 CARGO_INCREMENTAL=1 \
-	$(CARGO) mutants --no-default-features -f 'src/queue/**' -e src/queue/skiplist/check.rs -e 'src/queue/**/tests.rs' \
+	$(CARGO) mutants --no-default-features -f 'src/queue/**' -f 'src/storage/**' -e src/storage/skiplist/check.rs -e 'src/**/tests.rs' \
 		-E 'memory_bytes|check_invariants|fn check' -o '$(TARGET)/mutants' --profile test --timeout 60 -j2 \
 		-C=--lib -C=--test=simulation $(if $(SHARD),--shard $(SHARD))
 

@@ -1,9 +1,9 @@
 //! dq: the delay queue as a native data type of Redis and Valkey.
 #![deny(unsafe_op_in_unsafe_fn)]
 
-mod prefetch;
 pub mod queue;
 pub mod slots;
+pub mod storage;
 
 #[cfg(feature = "module")]
 mod commands;

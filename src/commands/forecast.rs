@@ -2,7 +2,7 @@
 
 use super::look;
 use super::parse::{exactly, millis, out_of_range, positive, Options};
-use crate::queue::look::Forecast;
+use crate::queue::view::Forecast;
 use crate::server::ffi::{Args, Ctx, Refusal};
 
 /// One reply stays short.

@@ -23,10 +23,10 @@ pub mod stats;
 pub mod test_clock;
 pub mod touch;
 
+use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::effect::Effects;
-use crate::queue::settle::SETTLE_BUDGET;
 use crate::queue::Queue;
 use crate::server::clock;
 use crate::server::ffi::{Args, Ctx, Refusal};

@@ -1,17 +1,16 @@
 //! DQ.ADD decided.
 
+use super::budget::SETTLE_BUDGET;
 use super::clock::{Mint, Now};
-use super::effect::{Effect, Effects, Event};
+use super::effect::{Effect, Effects};
 use super::error::QueueError;
 use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
-use super::schedule::Standing;
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
-use super::settle::SETTLE_BUDGET;
-use super::skiplist::Way;
-use super::store::{Id, NewJob};
+use super::state::schedule::Standing;
+use super::state::store::{Id, NewJob};
 use super::Queue;
+use crate::storage::skiplist::Way;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
@@ -91,24 +90,24 @@ impl Queue {
         if add.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
             return Err(QueueError::IdLength);
         }
-        check_terms(&add.terms(&self.settings, &self.settings.backoff_ms))?;
+        check_terms(&add.terms(self.settings(), &self.settings().backoff_ms))?;
         let priority = add.priority;
-        let id = add.id.map(|id| self.jobs.hashed(id));
+        let id = add.id.map(|id| self.jobs().hashed(id));
         let way = self.prefetch_added(id, Standing { priority, due });
-        if self.settings.max_len != 0 {
+        if self.settings().max_len != 0 {
             self.settle(now, SETTLE_BUDGET, out);
-            let is_full = |it: &Self| it.live_len() as u64 >= it.settings.max_len;
+            let is_full = |it: &Self| it.live_len() as u64 >= it.settings().max_len;
             self.settle_for_room(is_full, now, out);
         }
-        if self.settings.max_bytes != 0 {
+        if self.settings().max_bytes != 0 {
             self.settle(now, SETTLE_BUDGET, out);
             let len = (add.id.map_or(0, <[u8]>::len) + add.payload.len()) as u64;
-            let is_full = |it: &Self| it.bytes() + len > it.settings.max_bytes;
+            let is_full = |it: &Self| it.bytes() + len > it.settings().max_bytes;
             self.settle_for_room(is_full, now, out);
         }
         let old = id.and_then(|id| self.find_settled(id, now, out));
-        way.iter().for_each(|way| self.schedule.fetch(way));
-        let place = old.map(|handle| self.jobs.job(handle).place());
+        way.iter().for_each(|way| self.schedule().fetch(way));
+        let place = old.map(|handle| self.jobs().job(handle).place());
         let follows = add.condition == Condition::Next && place == Some(Place::Reserved);
         let refused = match add.condition {
             Condition::Next if follows => false,
@@ -123,11 +122,11 @@ impl Queue {
             return Ok(None);
         }
         let grows = place.is_none_or(|place| place == Place::Dead);
-        let limit = self.settings.max_len;
+        let limit = self.settings().max_len;
         if grows && limit != 0 && self.live_len() as u64 >= limit {
             return Err(QueueError::Full);
         }
-        if (old.is_none() || follows) && !self.jobs.has_room() {
+        if (old.is_none() || follows) && !self.jobs().has_room() {
             return Err(QueueError::TooManyJobs);
         }
         let mut drawn = *mint;
@@ -135,7 +134,7 @@ impl Queue {
             Some(id) => Cow::Borrowed(id),
             None => Cow::Owned(self.fresh_id(now, &mut drawn)),
         };
-        if self.settings.max_bytes != 0 {
+        if self.settings().max_bytes != 0 {
             let len = (name.len() + add.payload.len()) as u64;
             self.check_bytes(len, old, follows)?;
         }
@@ -144,27 +143,29 @@ impl Queue {
             let (ms, seq) = mint.id();
             out.push(&Effect::Minted { ms, seq, token: 0 });
         }
-        let id = id.unwrap_or_else(|| self.jobs.hashed(&name));
+        let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
         match old.filter(|_| follows) {
-            Some(before) => self.commit_next(before, id, add, (due, expires), out),
-            None => self.commit_added(id, add, (due, expires), old, way.as_ref(), out),
+            Some(before) => self.add_behind(before, id, add, (due, expires), out),
+            None => self.add_new(id, add, (due, expires), old, way.as_ref(), out),
         }
         Ok(Some(name))
     }
 
     fn remembers(&self, id: &[u8], now: Now) -> bool {
-        self.memory.until(id).is_some_and(|until| until > now.ms())
+        self.memory()
+            .until(id)
+            .is_some_and(|until| until > now.ms())
     }
 
     /// Whether so many bytes more are within MAXBYTES, without those that are replaced.
     fn check_bytes(&self, len: u64, old: Option<Handle>, follows: bool) -> Result<(), QueueError> {
         let replaced = if follows {
-            old.and_then(|old| self.jobs.successor(old))
+            old.and_then(|old| self.jobs().successor(old))
         } else {
             old
         };
-        let freed = replaced.map_or(0, |handle| self.jobs.content_of(handle));
-        if len > freed && self.bytes() - freed + len > self.settings.max_bytes {
+        let freed = replaced.map_or(0, |handle| self.jobs().content_of(handle));
+        if len > freed && self.bytes() - freed + len > self.settings().max_bytes {
             return Err(QueueError::FullOfBytes);
         }
         Ok(())
@@ -174,13 +175,13 @@ impl Queue {
     fn fresh_id(&self, now: Now, mint: &mut Mint) -> Vec<u8> {
         loop {
             let id = mint.next_id(now);
-            if self.find(self.jobs.hashed(&id)).is_none() && self.memory.until(&id).is_none() {
+            if self.find(self.jobs().hashed(&id)).is_none() && self.memory().until(&id).is_none() {
                 return id;
             }
         }
     }
 
-    fn commit_next(
+    fn add_behind(
         &mut self,
         before: Handle,
         id: Id<'_>,
@@ -188,7 +189,7 @@ impl Queue {
         instants: (u64, u64),
         out: &mut Effects,
     ) {
-        let settings = Arc::clone(&self.settings);
+        let settings = self.shared_settings();
         let terms = add.terms(&settings, &settings.backoff_ms);
         let job = NewJob {
             place: Place::Successor,
@@ -197,36 +198,22 @@ impl Queue {
         self.commit_followed(before, job, out);
     }
 
-    fn commit_added(
+    fn add_new(
         &mut self,
         id: Id<'_>,
         add: &Add<'_>,
-        (due, expires): (u64, u64),
+        instants: (u64, u64),
         old: Option<Handle>,
         way: Option<&Way<u64>>,
         out: &mut Effects,
     ) {
         // Counting owners of the settings costs as much as a look into the index, and few have a ladder.
-        let has_ladder = !self.settings.backoff_ms.is_empty();
-        let settings = has_ladder.then(|| Arc::clone(&self.settings));
+        let has_ladder = !self.settings().backoff_ms.is_empty();
+        let settings = has_ladder.then(|| self.shared_settings());
         let ladder = settings.as_ref().map_or(&[][..], |it| &it.backoff_ms);
-        let terms = add.terms(&self.settings, ladder);
-        out.push(&Effect::Added {
-            id: id.bytes,
-            payload: add.payload,
-            due,
-            expires,
-            terms: terms.borrowed(),
-        });
-        let job = NewJob::scheduled(id.bytes, add.payload, (due, expires), &terms);
-        let successor = old.and_then(|old| self.jobs.successor(old));
-        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
-        self.put(old, job, id, way);
-        for totals in [&mut *self.totals, &mut out.totals] {
-            totals.added += 1;
-            totals.deleted += replaced;
-        }
-        out.raise(Event::Add);
+        let terms = add.terms(self.settings(), ladder);
+        let job = NewJob::scheduled(id.bytes, add.payload, instants, &terms);
+        self.commit_added(job, id, old, way, out);
     }
 }
 

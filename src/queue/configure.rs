@@ -1,10 +1,10 @@
 //! CFGSET, PAUSE and RESUME decided.
 
+use super::budget::SETTLE_BUDGET;
 use super::clock::Now;
 use super::effect::{Effect, Effects, FOREVER};
 use super::error::QueueError;
 use super::settings::{Settings, SettingsChange};
-use super::settle::SETTLE_BUDGET;
 use super::Queue;
 
 /// Dead jobs beyond a new DEADLEN that go at once; more is left to the timer.
@@ -18,23 +18,23 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Result<(), QueueError> {
-        let settings = change.applied_to(&self.settings);
+        let settings = change.applied_to(self.settings());
         settings.check()?;
         self.settle(now, SETTLE_BUDGET, out);
-        let forgets = settings.dedupe_ms == 0 && self.memory.len() > 0;
+        let forgets = settings.dedupe_ms == 0 && self.memory().len() > 0;
         let max_bytes = settings.max_bytes;
-        let bounds = max_bytes != self.settings.max_bytes;
+        let bounds = max_bytes != self.settings().max_bytes;
         let others = Settings {
-            max_bytes: self.settings.max_bytes,
+            max_bytes: self.settings().max_bytes,
             ..settings
         };
-        if others != *self.settings || forgets {
+        if others != *self.settings() || forgets {
             self.commit(&Effect::Configured(others), out);
             self.trim_dead_after(now.ms(), TRIM_BUDGET, now, out);
         }
         if bounds {
             self.commit(&Effect::Bounded { max_bytes }, out);
-        } else if !self.kept {
+        } else if !self.is_kept() {
             self.commit(&Effect::Kept, out);
         }
         Ok(())
@@ -51,7 +51,7 @@ impl Queue {
             Some(ms) => now.after(ms).ok_or(QueueError::OutOfRange)?,
             None => FOREVER,
         };
-        if !self.kept || self.paused_until != until {
+        if !self.is_kept() || self.paused_until() != until {
             self.commit(&Effect::Paused { until }, out);
         }
         Ok(())
@@ -65,7 +65,7 @@ impl Queue {
 
     /// 0 where it is not paused, -1 until resumed, else the instant at which it ends.
     pub fn paused(&self, now: Now) -> i64 {
-        match self.paused_until {
+        match self.paused_until() {
             FOREVER => -1,
             _ if !self.is_paused(now) => 0,
             until => until as i64,

@@ -1,11 +1,11 @@
 //! Deliveries decided: POP, ACK, NACK, TOUCH.
 
+use super::budget::{OUT_OF_TURN, SETTLE_BUDGET};
 use super::clock::{Mint, Now};
 use super::effect::{Change, Death, Effects, End, Removal};
 use super::error::QueueError;
 use super::job::{Failure, Handle, Place, State, REASON_MAX};
-use super::settle::{OUT_OF_TURN, SETTLE_BUDGET};
-use super::store::Course;
+use super::state::store::Course;
 use super::Queue;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,10 +125,10 @@ impl Queue {
             return 0;
         }
         let by_rate = self
-            .settings
+            .settings()
             .rate
             .map_or(u64::MAX, |rate| rate.count.into());
-        let by_places = match self.settings.max_reserved {
+        let by_places = match self.settings().max_reserved {
             0 => u64::MAX,
             _ if pop.noack => u64::MAX,
             places => places,
@@ -169,7 +169,7 @@ impl Queue {
 
     /// Delivers nothing, whatever ends.
     fn is_shut(&self, now: Now) -> bool {
-        let rate = self.rate.as_ref();
+        let rate = self.rate();
         self.is_paused(now) || rate.is_some_and(|window| !window.is_open(now))
     }
 
@@ -179,9 +179,9 @@ impl Queue {
         }
         match pop.id {
             Some(id) => self
-                .find(self.jobs.hashed(id))
+                .find(self.jobs().hashed(id))
                 .filter(|&job| self.is_ready(job, now)),
-            None => self.schedule.first_ready(now.ms()),
+            None => self.schedule().first_ready(now.ms()),
         }
     }
 
@@ -201,15 +201,15 @@ impl Queue {
             };
             self.ended(handle, popped, End::Popped, now, out)
         } else {
-            let job = self.jobs.job(handle);
+            let job = self.jobs().job(handle);
             let lease_ms = pop.ttr_ms.unwrap_or(job.terms().ttr_ms);
             Change::Reserved {
-                token: mint.next_token(now, self.token),
+                token: mint.next_token(now, self.token_floor()),
                 deadline: now.after_capped(lease_ms),
                 lease_ms,
             }
         };
-        let job = self.jobs.job(handle);
+        let job = self.jobs().job(handle);
         let Course { due, life, .. } = job.course();
         deliver(Delivery {
             id: job.id(),
@@ -223,15 +223,12 @@ impl Queue {
                 _ => None,
             },
         });
-        if let Some(window) = &mut self.rate {
-            window.record(now);
-        }
         self.commit_job(handle, change, now, out);
     }
 
     /// Until when NX refuses an id that is finished now; 0 where it does not.
     fn remember_until(&self, now: Now) -> u64 {
-        match self.settings.dedupe_ms {
+        match self.settings().dedupe_ms {
             0 => 0,
             window_ms => now.after_capped(window_ms),
         }
@@ -239,10 +236,10 @@ impl Queue {
 
     /// Removes a finished job; whether the claim reached one.
     pub fn ack(&mut self, id: &[u8], claim: Claim, now: Now, out: &mut Effects) -> bool {
-        let Some(handle) = self.find_settled(self.jobs.hashed(id), now, out) else {
+        let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
             return false;
         };
-        if !claim.fits(self.jobs.job(handle).life().token) {
+        if !claim.fits(self.jobs().job(handle).life().token) {
             return false;
         }
         let acked = Change::Removed {
@@ -266,10 +263,10 @@ impl Queue {
             None => None,
         };
         self.settle_some(SETTLE_BUDGET, now, out);
-        let Some(handle) = self.find_settled(self.jobs.hashed(nack.id), now, out) else {
+        let Some(handle) = self.find_settled(self.jobs().hashed(nack.id), now, out) else {
             return Ok(None);
         };
-        let Course { place, life, .. } = self.jobs.job(handle).course();
+        let Course { place, life, .. } = self.jobs().job(handle).course();
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return Ok(None);
         }
@@ -294,7 +291,7 @@ impl Queue {
     }
 
     fn nacked(&self, handle: Handle, nack: &Nack<'_>, asked: Option<u64>, now: Now) -> Change {
-        let job = self.jobs.job(handle);
+        let job = self.jobs().job(handle);
         let terms = job.terms();
         let Course { due, life, .. } = job.course();
         let attempts = life.attempts;
@@ -328,8 +325,8 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<u64> {
-        let handle = self.find_settled(self.jobs.hashed(id), now, out)?;
-        let Course { place, life, .. } = self.jobs.job(handle).course();
+        let handle = self.find_settled(self.jobs().hashed(id), now, out)?;
+        let Course { place, life, .. } = self.jobs().job(handle).course();
         if place != Place::Reserved || !claim.fits(life.token) {
             return None;
         }

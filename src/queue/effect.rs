@@ -4,10 +4,10 @@
 //! effects: what decides on a master emits them, and what carries them out is the same code on a
 //! master, on a replica and in a replayed AOF.
 
+use super::budget::OUT_OF_TURN;
 use super::error::QueueError;
 use super::job::{Failure, Life, Place, State, Terms};
 use super::settings::Settings;
-use super::settle::OUT_OF_TURN;
 use super::stats::Totals;
 use serde::{Deserialize, Serialize};
 

@@ -6,10 +6,10 @@
 //! such ways are gone at once here, in turns: what is asked for on the one arrives during a step on
 //! the other.
 
-use super::schedule::Standing;
-use super::skiplist::Way;
-use super::store::Id;
+use super::state::schedule::Standing;
+use super::state::store::Id;
 use super::Queue;
+use crate::storage::skiplist::Way;
 
 /// Fewer jobs are in the processor's cache anyway. Tests go this way with any.
 const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
@@ -17,29 +17,29 @@ const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
 impl Queue {
     /// For a job about to be added, as soon as its id is known.
     pub fn prefetch_id(&self, id: &[u8]) {
-        if self.jobs.len() >= MANY {
-            self.jobs.prefetch_shard(self.jobs.hashed(id));
+        if self.jobs().len() >= MANY {
+            self.jobs().prefetch_shard(self.jobs().hashed(id));
         }
     }
 
     /// As soon as its due is known: the way to its place in the schedule, and the index's part.
     pub(super) fn prefetch_added(&self, id: Option<Id<'_>>, at: Standing) -> Option<Way<u64>> {
-        if self.jobs.len() < MANY {
+        if self.jobs().len() < MANY {
             return None;
         }
-        let way = self.schedule.approach(at);
-        id.inspect(|&id| self.jobs.prefetch_index(id));
+        let way = self.schedule().approach(at);
+        id.inspect(|&id| self.jobs().prefetch_index(id));
         way
     }
 
     /// For the deliveries that follow one: the next job, and the way to the one behind it.
     pub(super) fn prefetch_following(&self) {
-        if self.jobs.len() < MANY {
+        if self.jobs().len() < MANY {
             return;
         }
-        if let [next, behind, ..] = *self.schedule.leading() {
-            self.jobs.prefetch_slot(behind);
-            self.jobs.prefetch_job(next);
+        if let [next, behind, ..] = *self.schedule().leading() {
+            self.jobs().prefetch_slot(behind);
+            self.jobs().prefetch_job(next);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! RESCHEDULE and KICK decided.
 
+use super::budget::OUT_OF_TURN;
 use super::clock::Now;
 use super::effect::{Change, Effects, Event};
 use super::job::Place;
-use super::settle::OUT_OF_TURN;
 use super::Queue;
 
 /// What a job is given; what is `None` it keeps.
@@ -16,10 +16,10 @@ pub struct Reschedule {
 impl Queue {
     /// Gives a delayed or ready job another due, another priority, or both; whether there was one.
     pub fn reschedule(&mut self, id: &[u8], new: Reschedule, now: Now, out: &mut Effects) -> bool {
-        let Some(handle) = self.find_settled(self.jobs.hashed(id), now, out) else {
+        let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
             return false;
         };
-        let before = self.jobs.job(handle).course();
+        let before = self.jobs().job(handle).course();
         if before.place != Place::Scheduled {
             return false;
         }
@@ -30,7 +30,7 @@ impl Queue {
                 out.raise(Event::Ready);
             }
         }
-        let old = self.jobs.job(handle).terms().priority;
+        let old = self.jobs().job(handle).terms().priority;
         if let Some(priority) = new.priority.filter(|&priority| priority != old) {
             self.commit_job(handle, Change::Prioritized { priority }, now, out);
         }
@@ -39,10 +39,10 @@ impl Queue {
 
     /// Makes a dead job ready; whether there was one.
     pub fn kick(&mut self, id: &[u8], now: Now, out: &mut Effects) -> bool {
-        let Some(handle) = self.find_settled(self.jobs.hashed(id), now, out) else {
+        let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
             return false;
         };
-        if self.jobs.job(handle).place() != Place::Dead {
+        if self.jobs().job(handle).place() != Place::Dead {
             return false;
         }
         self.commit_job(handle, Change::Kicked { due: now.ms() }, now, out);
@@ -56,7 +56,7 @@ impl Queue {
         let mut budget = OUT_OF_TURN;
         let mut kicked = 0;
         while kicked < count && budget > 0 {
-            let Some((_, handle)) = self.dead.first() else {
+            let Some((_, handle)) = self.dead().first() else {
                 break;
             };
             if self.expire_overdue(handle, now, out) {

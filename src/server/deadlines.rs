@@ -16,7 +16,7 @@
 //! goes with its entry.
 
 use super::ledger::{Ledger, Ticket, NO_ACCOUNT};
-use crate::queue::figures::Figures;
+use crate::queue::state::figures::Figures;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;

@@ -3,7 +3,7 @@
 use super::ffi::{api, guarded};
 use super::keyspace::Value;
 use super::renamed;
-use crate::queue::relocate::Mover;
+use crate::storage::relocate::Mover;
 use redis_module::raw;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::ManuallyDrop;

@@ -4,7 +4,7 @@
 use super::ffi::{api, Ctx, OwnString};
 use super::keyspace::OpenKey;
 use super::timer;
-use crate::queue::remains::Remains;
+use crate::queue::state::garbage::Remains;
 use crate::queue::Queue;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

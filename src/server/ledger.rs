@@ -14,8 +14,8 @@
 
 use super::deadlines::Name;
 use super::least::Least;
-use crate::queue::figures::Figures;
-use crate::queue::slab::Slab;
+use crate::queue::state::figures::Figures;
+use crate::storage::slab::Slab;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;

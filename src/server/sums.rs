@@ -4,7 +4,7 @@
 use super::ffi::{Ctx, OwnString};
 use super::keyspace::OpenKey;
 use super::{attention, clock, deadlines, propagate, timer};
-use crate::queue::figures::Figures;
+use crate::queue::state::figures::Figures;
 use std::cell::Cell;
 use std::ffi::c_int;
 

@@ -7,8 +7,8 @@ use crate::rng::Rng;
 use dq::queue::clock::Now;
 use dq::queue::effect::{decode, Effects};
 use dq::queue::job::{JobView, State};
-use dq::queue::look::{Forecast, Peek};
 use dq::queue::stats::Totals;
+use dq::queue::view::{Forecast, Peek};
 use dq::queue::Queue;
 use std::fmt::Debug;
 

@@ -1,7 +1,7 @@
 //! Active defragmentation, as a server does it: now and then, some of a queue moves.
 
-use dq::queue::relocate::Mover;
 use dq::queue::Queue;
+use dq::storage::relocate::Mover;
 
 /// Goes on where the last step ended, whatever has happened to the queue since.
 #[derive(Default)]

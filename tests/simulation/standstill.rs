@@ -7,8 +7,8 @@ use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{Claim, Nack, NackKind, Pop};
 use dq::queue::effect::{decode, Effects};
 use dq::queue::job::State;
-use dq::queue::look::Peek;
 use dq::queue::settings::SettingsChange;
+use dq::queue::view::Peek;
 use dq::queue::Queue;
 
 const NOW: u64 = 5_000;

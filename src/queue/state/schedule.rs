@@ -5,9 +5,9 @@
 //! least due below each of its links, so that the first due job in it is found without looking at
 //! those that are not due. Thus nothing moves when a due comes, however many come at once.
 
-use super::job::Handle;
-use super::relocate::Mover;
-use super::skiplist::{ReadyKey, Skiplist, Way};
+use crate::queue::job::Handle;
+use crate::storage::relocate::Mover;
+use crate::storage::skiplist::{ReadyKey, Skiplist, Way};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
@@ -301,7 +301,7 @@ impl Schedule {
                 .is_some_and(|ranked| ranked.by_due.shed(count) || ranked.by_rank.shed(count))
     }
 
-    /// One of the three lists: see [`super::relocate`].
+    /// One of the three lists: see [`crate::storage::relocate`].
     pub fn relocate(&mut self, list: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
         match (list, &mut self.ranked) {
             (0, _) => self.plain.relocate(from, mover),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::queue::relocate::tests::bytes_moved;
+use crate::storage::relocate::tests::bytes_moved;
 use std::collections::HashMap;
 
 /// SplitMix64.

@@ -1,6 +1,6 @@
 //! Terms kept once for all the jobs that share them.
 
-use super::job::Terms;
+use crate::queue::job::Terms;
 use hashbrown::HashTable;
 use std::borrow::Cow;
 use std::collections::VecDeque;

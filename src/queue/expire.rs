@@ -3,21 +3,13 @@
 //! Idempotent, in steps as small as wanted, to be called at any time on a master; a replica waits for
 //! the effects. The coming of a due is none of it.
 
+use super::budget::{OUT_OF_TURN, SETTLE_BUDGET, SETTLE_BUDGET_OF_ID};
 use super::clock::Now;
 use super::effect::{Change, Death, Effect, Effects, End, Removal};
-use super::ghosts::MANY;
 use super::job::{Handle, Place};
-use super::store::{Course, Id};
+use super::state::purged::MANY;
+use super::state::store::{Course, Id};
 use super::Queue;
-
-/// What one command settles before it looks: enough for whatever falls due in a millisecond, little
-/// enough not to be felt. More is left to the timer.
-pub const SETTLE_BUDGET: usize = 1000;
-/// The same for each id of a command, which may name many.
-const SETTLE_BUDGET_OF_ID: usize = 100;
-/// What a command carries out at most for jobs that it does nothing else with: three to five milliseconds'
-/// worth, and only after a standstill.
-pub(super) const OUT_OF_TURN: usize = 10_000;
 
 impl Queue {
     /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
@@ -41,14 +33,14 @@ impl Queue {
     /// The earliest thing that is past; returns how many jobs or ids it concerned.
     fn settle_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         if self.surplus_dead() > 0 {
-            let last_death = self.dead.last().map_or(0, |(at, _)| at);
+            let last_death = self.dead().last().map_or(0, |(at, _)| at);
             if !self.has_overdue_before(last_death.min(now.ms())) {
                 return self.trim_dead(now, budget, out);
             }
         }
-        let lease = self.reserved.first();
-        let expiry = self.expiring.first();
-        let forgetting = self.memory.next().unwrap_or(u64::MAX);
+        let lease = self.reserved().first();
+        let expiry = self.expiring().first();
+        let forgetting = self.memory().next().unwrap_or(u64::MAX);
         let instant_of = |first: Option<(u64, Handle)>| first.map_or(u64::MAX, |(at, _)| at);
         if forgetting < instant_of(lease).min(instant_of(expiry)) {
             return self.forget_next(now, budget, out);
@@ -66,11 +58,11 @@ impl Queue {
 
     /// Forgets about `budget` ids; returns how many. Those of one instant go one by one where they are many.
     fn forget_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
-        let before = self.memory.len();
-        let until = self.memory.nth_until(budget).unwrap_or(0).min(now.ms());
+        let before = self.memory().len();
+        let until = self.memory().nth_until(budget).unwrap_or(0).min(now.ms());
         let twice = budget.saturating_mul(2);
-        if before > twice && self.memory.nth_until(twice).is_some_and(|at| at <= until) {
-            let first = self.memory.iter().take(budget);
+        if before > twice && self.memory().nth_until(twice).is_some_and(|at| at <= until) {
+            let first = self.memory().iter().take(budget);
             let ids: Vec<Vec<u8>> = first.map(|(id, _)| id.to_vec()).collect();
             for id in &ids {
                 self.commit(&Effect::ForgotId { id }, out);
@@ -78,12 +70,12 @@ impl Queue {
         } else {
             self.commit(&Effect::Forgot { until }, out);
         }
-        before - self.memory.len()
+        before - self.memory().len()
     }
 
     /// As [`Queue::settle`] for one job, whatever else is past.
     pub fn settle_job(&mut self, id: &[u8], now: Now, out: &mut Effects) {
-        self.find_settled(self.jobs.hashed(id), now, out);
+        self.find_settled(self.jobs().hashed(id), now, out);
     }
 
     /// The same: what a command on an id sees. Returns the job, if it is still there.
@@ -98,7 +90,7 @@ impl Queue {
             self.settle_some(SETTLE_BUDGET_OF_ID, now, out);
             handle = self.find(id)?;
         }
-        let Course { place, life, .. } = self.jobs.job(handle).course();
+        let Course { place, life, .. } = self.jobs().job(handle).course();
         if place == Place::Reserved {
             if life.at > now.ms() {
                 self.expire_successor(handle, now.ms() + 1, now, out);
@@ -117,14 +109,14 @@ impl Queue {
     /// Whether other jobs' deaths that are past matter to this one: by the order of dying, if its
     /// lease's end would be its death, or by DEADLEN, if it is dead.
     fn depends_on_deaths(&self, handle: Handle, now: Now) -> bool {
-        let job = self.jobs.job(handle);
+        let job = self.jobs().job(handle);
         match job.place() {
             Place::Scheduled | Place::Successor => false,
             Place::Reserved => {
                 let life = job.life();
                 life.at <= now.ms() && job.terms().exhausted_by(life.attempts)
             }
-            Place::Dead => self.settings.dead_len != 0,
+            Place::Dead => self.settings().dead_len != 0,
         }
     }
 
@@ -166,16 +158,16 @@ impl Queue {
 
     /// The place that its job came to, if it is still there; `None` where no lease is over.
     fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> Option<Option<Place>> {
-        let first = self.reserved.first();
+        let first = self.reserved().first();
         let (_, handle) = first.filter(|&(at, _)| at <= now.ms())?;
         Some(self.end_lease(handle, now, out))
     }
 
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) -> Option<Place> {
-        let job = self.jobs.job(handle);
+        let job = self.jobs().job(handle);
         let life = job.life();
         self.expire_successor(handle, life.at, now, out);
-        let job = self.jobs.job(handle);
+        let job = self.jobs().job(handle);
         // By its own end, however late it is noticed.
         let change = if life.expires != 0 && life.expires <= life.at {
             Change::Removed {
@@ -211,11 +203,11 @@ impl Queue {
 
     /// Whether a TTL that ended before that instant has not been carried out.
     fn has_overdue_before(&self, instant: u64) -> bool {
-        self.expiring.first().is_some_and(|(at, _)| at < instant)
+        self.expiring().first().is_some_and(|(at, _)| at < instant)
     }
 
     fn expire(&mut self, handle: Handle, now: Now, out: &mut Effects) {
-        let expires = self.jobs.job(handle).life().expires;
+        let expires = self.jobs().job(handle).life().expires;
         self.expire_successor(handle, expires, now, out);
         let change = Change::Removed {
             cause: Removal::Expired,
@@ -225,11 +217,11 @@ impl Queue {
     }
 
     fn expire_first_overdue(&mut self, now: Now, out: &mut Effects) -> bool {
-        let first = self.expiring.first();
+        let first = self.expiring().first();
         let Some((_, handle)) = first.filter(|&(at, _)| at <= now.ms()) else {
             return false;
         };
-        if self.jobs.job(handle).place() == Place::Successor {
+        if self.jobs().job(handle).place() == Place::Successor {
             self.expire_as_successor(handle, now, out);
         } else if self.is_ghost(handle) {
             self.free_ghost(handle);
@@ -241,7 +233,7 @@ impl Queue {
 
     /// Removes a job whose TTL is past, which nobody has carried out yet; whether it was.
     pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
-        let expires = self.jobs.job(handle).life().expires;
+        let expires = self.jobs().job(handle).life().expires;
         let overdue = expires != 0 && expires <= now.ms();
         if overdue {
             self.expire(handle, now, out);
@@ -255,12 +247,11 @@ impl Queue {
         let surplus = self.surplus_dead();
         if surplus > MANY {
             let count = surplus as u64;
-            self.commit(&Effect::Trimmed { count }, out);
-            self.count_deleted(surplus, out);
+            self.commit_purge(&Effect::Trimmed { count }, surplus, out);
             return budget.min(MANY);
         }
         for _ in 0..surplus.min(budget) {
-            let Some((_, handle)) = self.dead.first() else {
+            let Some((_, handle)) = self.dead().first() else {
                 break;
             };
             let change = Change::Removed {

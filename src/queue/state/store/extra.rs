@@ -3,7 +3,7 @@
 
 use super::allocated;
 use crate::queue::job::{Failure, Terms, LEASE_ENDED};
-use crate::queue::relocate::Mover;
+use crate::storage::relocate::Mover;
 use std::borrow::Cow;
 
 #[derive(Clone, Debug)]

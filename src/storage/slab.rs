@@ -9,8 +9,8 @@
 //!   open:     the segments that have room, the next to fill last
 //! ```
 
-use super::relocate::{move_vec, Mover, STEP};
-use crate::prefetch::prefetch;
+use crate::storage::prefetch::prefetch;
+use crate::storage::relocate::{move_vec, Mover, STEP};
 
 const SEGMENT_BITS: u32 = 10;
 const SEGMENT_LEN: usize = 1 << SEGMENT_BITS;
@@ -215,7 +215,7 @@ impl<T> Slab<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::relocate::tests::bytes_moved;
+    use crate::storage::relocate::tests::bytes_moved;
     use std::collections::HashMap;
 
     #[test]

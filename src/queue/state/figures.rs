@@ -1,8 +1,8 @@
 //! What one queue contributes to the figures over all queues. Each is counted along with what happens, so
 //! that telling them costs nothing however many jobs there are.
 
-use super::clock::Now;
 use super::Queue;
+use crate::queue::clock::Now;
 
 /// Counts that may be added up over queues. A new one is a field here, its line in [`Queue::figures`] and
 /// in [`Figures::each`].

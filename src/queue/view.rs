@@ -2,7 +2,7 @@
 
 use super::clock::Now;
 use super::job::{Handle, JobView, Place, State};
-use super::store::Course;
+use super::state::store::Course;
 use super::Queue;
 
 /// What DQ.STATS tells beside the totals.
@@ -45,7 +45,7 @@ impl Forecast {
 
 impl Queue {
     pub(super) fn state_of(&self, handle: Handle, now: Now) -> State {
-        let job = self.jobs.job(handle);
+        let job = self.jobs().job(handle);
         match job.place() {
             Place::Scheduled if job.due() <= now.ms() => State::Ready,
             Place::Scheduled => State::Delayed,
@@ -57,12 +57,12 @@ impl Queue {
     }
 
     pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
-        self.find(self.jobs.hashed(id))
+        self.find(self.jobs().hashed(id))
             .map(|handle| self.view(handle, now))
     }
 
     pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {
-        let job = self.jobs.job(handle);
+        let job = self.jobs().job(handle);
         let Course { due, life, .. } = job.course();
         JobView {
             id: job.id(),
@@ -73,9 +73,9 @@ impl Queue {
             life,
             failure: job.failure(),
             next: self
-                .jobs
+                .jobs()
                 .successor(handle)
-                .map(|next| self.jobs.job(next).payload()),
+                .map(|next| self.jobs().job(next).payload()),
         }
     }
 
@@ -83,33 +83,33 @@ impl Queue {
     pub fn len(&self, state: Option<State>, now: Now) -> usize {
         match state {
             None => self.live_len(),
-            Some(State::Delayed) => self.schedule.len() - self.schedule.ready_len(now.ms()),
-            Some(State::Ready) => self.schedule.ready_len(now.ms()),
-            Some(State::Reserved) => self.reserved.len(),
-            Some(State::Dead) => self.dead.len(),
+            Some(State::Delayed) => self.schedule().len() - self.schedule().ready_len(now.ms()),
+            Some(State::Ready) => self.schedule().ready_len(now.ms()),
+            Some(State::Reserved) => self.reserved().len(),
+            Some(State::Dead) => self.dead().len(),
         }
     }
 
     /// Shows for each part how many delayed and ready jobs are due in it: by ranks, whatever the number
     /// of jobs.
     pub fn forecast(&self, forecast: &Forecast, mut show: impl FnMut(usize)) {
-        let mut before = self.schedule.len_before(forecast.from);
+        let mut before = self.schedule().len_before(forecast.from);
         for bucket in 1..=forecast.buckets {
-            let until = self.schedule.len_before(forecast.begin_of(bucket));
+            let until = self.schedule().len_before(forecast.begin_of(bucket));
             show(until - before);
             before = until;
         }
     }
 
     pub fn summary(&self, now: Now) -> Summary {
-        let ready = self.schedule.ready_len(now.ms());
-        let least_due = self.schedule.least_due();
+        let ready = self.schedule().ready_len(now.ms());
+        let least_due = self.schedule().least_due();
         Summary {
-            delayed: self.schedule.len() - ready,
+            delayed: self.schedule().len() - ready,
             ready,
-            reserved: self.reserved.len(),
-            dead: self.dead.len(),
-            next_due: self.schedule.next_due(now.ms()),
+            reserved: self.reserved().len(),
+            dead: self.dead().len(),
+            next_due: self.schedule().next_due(now.ms()),
             oldest_ready_ms: least_due.and_then(|due| now.ms().checked_sub(due)),
         }
     }
@@ -124,7 +124,7 @@ impl Queue {
         match peek.state {
             State::Delayed => {
                 let from = from.max(now.ms() + 1);
-                let delayed = self.schedule.by_due(from, |h| self.jobs.job(h).seq());
+                let delayed = self.schedule().by_due(from, |h| self.jobs().job(h).seq());
                 delayed
                     .take_while(until)
                     .map(handle)
@@ -132,11 +132,11 @@ impl Queue {
                     .for_each(show);
             }
             State::Ready => {
-                let ready = self.schedule.by_rank(from..=now.ms().min(to));
+                let ready = self.schedule().by_rank(from..=now.ms().min(to));
                 ready.take(count).for_each(show);
             }
             State::Reserved => {
-                let reserved = self.reserved.iter_from(from);
+                let reserved = self.reserved().iter_from(from);
                 reserved
                     .take_while(until)
                     .map(handle)
@@ -144,7 +144,7 @@ impl Queue {
                     .for_each(show);
             }
             State::Dead => {
-                let dead = self.dead.iter_from(from);
+                let dead = self.dead().iter_from(from);
                 dead.take_while(until)
                     .map(handle)
                     .take(count)
@@ -156,7 +156,7 @@ impl Queue {
     /// One step of a scan over all jobs: every job that is there throughout is shown at least once
     /// before the cursor is 0 again.
     pub fn scan(&self, cursor: u64, now: Now, mut show: impl FnMut(JobView<'_>)) -> u64 {
-        self.jobs.scan(cursor, |handle| {
+        self.jobs().scan(cursor, |handle| {
             if !self.is_ghost(handle) {
                 show(self.view(handle, now));
             }

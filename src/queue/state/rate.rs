@@ -1,7 +1,7 @@
 //! The exact sliding window behind RATE: the instants of the last `count` deliveries.
 
-use super::clock::Now;
-use super::settings::Rate;
+use crate::queue::clock::Now;
+use crate::queue::settings::Rate;
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]

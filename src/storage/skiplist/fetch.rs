@@ -1,7 +1,7 @@
 //! Having nodes on their way from memory before they are needed.
 
 use super::{rank, Key, Path, Skiplist};
-use crate::prefetch::{prefetch, prefetch_all};
+use crate::storage::prefetch::{prefetch, prefetch_all};
 
 /// The way to where a key will go, if nothing happens to the list until then. Otherwise it is of no use,
 /// and does no harm.

@@ -1,8 +1,8 @@
-//! Moving the arrays of nodes: see [`crate::queue::relocate`].
+//! Moving the arrays of nodes: see [`crate::storage::relocate`].
 
 use super::level::Level;
 use super::{Key, Skiplist, SEGMENT};
-use crate::queue::relocate::{move_vec, Mover, STEP};
+use crate::storage::relocate::{move_vec, Mover, STEP};
 
 impl<K: Key> Skiplist<K> {
     /// Up to [`STEP`] nodes, the bottom's first, then those of each level above; the number to go on from.
@@ -51,9 +51,9 @@ impl<K, V> Level<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::relocate::tests::bytes_moved;
-    use crate::queue::skiplist::level::Segment;
-    use crate::queue::skiplist::Link;
+    use crate::storage::relocate::tests::bytes_moved;
+    use crate::storage::skiplist::level::Segment;
+    use crate::storage::skiplist::Link;
 
     #[test]
     fn all_but_the_lists_of_segments_and_levels_is_moved() {

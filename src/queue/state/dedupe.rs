@@ -1,10 +1,10 @@
 //! The ids that DEDUPE remembers, each until an instant.
 
-use super::relocate::{move_boxed, Mover};
-use super::skiplist::Skiplist;
-use super::slab::Slab;
 use super::store::allocated;
-use super::table::IdTable;
+use crate::storage::relocate::{move_boxed, Mover};
+use crate::storage::skiplist::Skiplist;
+use crate::storage::slab::Slab;
+use crate::storage::table::IdTable;
 use ahash::RandomState;
 
 #[derive(Clone)]
@@ -127,7 +127,7 @@ impl Memory {
         self.ids.shed(count) || self.table.shed(count) || self.by_until.shed(count)
     }
 
-    /// The ids, their index or their order: see [`super::relocate`].
+    /// The ids, their index or their order: see [`crate::storage::relocate`].
     pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
         match part {
             0 => self

@@ -15,10 +15,10 @@
 //!
 //! Numbers are of variable length, as in all effects. Before the first row stand zeros, and no Terms.
 
-use super::effect::append;
-use super::error::QueueError;
-use super::job::{Failure, Life, Place, Terms};
 use super::store::NewJob;
+use crate::queue::effect::append;
+use crate::queue::error::QueueError;
+use crate::queue::job::{Failure, Life, Place, Terms};
 use serde::Deserialize;
 
 /// In one effect, at most: what a reader holds at once.

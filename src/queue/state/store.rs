@@ -23,13 +23,13 @@ mod loading;
 mod stored;
 mod successors;
 
-use super::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
-use super::relocate::{move_boxed, Mover};
-use super::slab::Slab;
-use super::table::bulk::Entries;
-use super::table::IdTable;
 use super::terms::TermsPool;
-use crate::prefetch::prefetch_all;
+use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
+use crate::storage::prefetch::prefetch_all;
+use crate::storage::relocate::{move_boxed, Mover};
+use crate::storage::slab::Slab;
+use crate::storage::table::bulk::Entries;
+use crate::storage::table::IdTable;
 use ahash::RandomState;
 use extra::Extra;
 use std::collections::BTreeMap;
@@ -338,7 +338,7 @@ impl Store {
         successors > 0 || self.slots.shed(count) || self.rares.shed(count) || self.table.shed(count)
     }
 
-    /// See [`super::relocate`].
+    /// See [`crate::storage::relocate`].
     pub fn relocate_jobs(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
         self.slots.relocate(from, mover, move_boxed)
     }

@@ -3,21 +3,20 @@
 //! [`Queue::apply`] takes effects from anywhere, a forged payload included, and refuses what does not
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
-use super::clock::Now;
-use super::effect::{Change, Death, Effect, Effects, FOREVER};
-use super::error::QueueError;
-use super::ghosts::BURIED_WITH_EACH;
-use super::job::{
-    Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
-};
+use super::purged::BURIED_WITH_EACH;
 use super::rate::RateWindow;
 use super::rows;
 use super::schedule::Standing;
-use super::settings::{check_terms, Settings};
-use super::skiplist::Way;
 use super::store::{Course, Id, NewJob};
 use super::successor::check_successors;
 use super::Queue;
+use crate::queue::effect::{Change, Death, Effect, FOREVER};
+use crate::queue::error::QueueError;
+use crate::queue::job::{
+    Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
+};
+use crate::queue::settings::{check_terms, Settings};
+use crate::storage::skiplist::Way;
 use std::sync::Arc;
 
 const fn malformed(what: &'static str) -> QueueError {
@@ -413,7 +412,7 @@ impl Queue {
     }
 
     /// Whether the change is one that the job's place allows, with numbers within bounds.
-    fn check_change(&self, handle: Handle, change: Change) -> Result<(), QueueError> {
+    pub(super) fn check_change(&self, handle: Handle, change: Change) -> Result<(), QueueError> {
         let place = self.jobs.job(handle).place();
         let fits = match change {
             Change::Reserved {
@@ -450,60 +449,8 @@ impl Queue {
         }
     }
 
-    /// Records what was decided about a job, and carries it out.
     #[inline]
-    pub(super) fn commit_job(
-        &mut self,
-        handle: Handle,
-        change: Change,
-        now: Now,
-        out: &mut Effects,
-    ) {
-        out.push(&Effect::Job {
-            id: self.jobs.job(handle).id(),
-            change,
-        });
-        self.carry_out(handle, change, now, out);
-    }
-
-    /// The same for a failure: the job lives on, or is dead.
-    pub(super) fn commit_failed(
-        &mut self,
-        handle: Handle,
-        change: Change,
-        failure: Failure<'_>,
-        now: Now,
-        out: &mut Effects,
-    ) {
-        out.push(&Effect::Failed {
-            id: self.jobs.job(handle).id(),
-            change,
-            failure,
-        });
-        self.carry_out(handle, change, now, out);
-        self.jobs.set_failure(handle, failure);
-    }
-
-    #[inline]
-    fn carry_out(&mut self, handle: Handle, change: Change, now: Now, out: &mut Effects) {
-        debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
-        let due = change.is_delivery().then(|| self.jobs.job(handle).due());
-        // A successor that goes with its job.
-        let taken_along =
-            matches!(change, Change::Removed { .. }) && self.jobs.successor(handle).is_some();
-        for totals in [&mut *self.totals, &mut out.totals] {
-            change.count(totals);
-            totals.deleted += u64::from(taken_along);
-            if let Some(due) = due {
-                totals.lateness.record(now, due);
-            }
-        }
-        change.events().iter().for_each(|&event| out.raise(event));
-        self.change(handle, change);
-    }
-
-    #[inline]
-    fn change(&mut self, handle: Handle, change: Change) {
+    pub(super) fn change(&mut self, handle: Handle, change: Change) {
         if let Change::Removed { remember, .. } = change {
             self.remember_job(handle, remember);
             return self.remove(handle);

@@ -1,7 +1,7 @@
 //! Having a part of the index on its way from memory before it is needed.
 
 use super::{guess, rank_of, slot, IdTable, WINDOW};
-use crate::prefetch::{prefetch, prefetch_all};
+use crate::storage::prefetch::{prefetch, prefetch_all};
 
 impl IdTable {
     /// Has on its way what [`IdTable::prefetch_slots`] reads.

@@ -1,9 +1,9 @@
 //! The numbers of jobs in the orders of adding and of dying. Only their order means something: two servers
 //! that hold the same queue may have different ones.
 
-use super::job::{Handle, Place, SEQ_MAX};
 use super::store::Course;
 use super::Queue;
+use crate::queue::job::{Handle, Place, SEQ_MAX};
 
 impl Queue {
     /// Whether each job has numbers of its own in the orders of adding and of dying. In a forged payload

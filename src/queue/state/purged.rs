@@ -12,11 +12,11 @@
 //! purge of all that an earlier one had taken, and perhaps more, joins it; and each job that is linked into
 //! a list has a few ghosts buried, so that the next purge can only be much smaller than the one before it.
 
-use super::job::{Handle, Place};
 use super::schedule::Detached;
 use super::store::{Course, Id};
-use super::table::IdTable;
 use super::Queue;
+use crate::queue::job::{Handle, Place};
+use crate::storage::table::IdTable;
 use std::ops::RangeInclusive;
 
 /// Which jobs a purge has taken, of all that stood there.
@@ -67,7 +67,7 @@ pub struct Ghosts {
 
 /// Purges of no more jobs are carried out at once, which takes less than half a millisecond. Tests make
 /// ghosts of anything.
-pub(super) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
+pub(in crate::queue) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
 /// Jobs that a purge looks at for their bytes, at most: a millisecond or two.
 const SUMMED: usize = 50_000;
 /// Ghosts buried with each job that is linked into a list: there are that many times more in each purge
@@ -107,11 +107,11 @@ impl Ghosts {
 
 impl Queue {
     /// The job of that id, in any state.
-    pub(super) fn find(&self, id: Id<'_>) -> Option<Handle> {
+    pub(in crate::queue) fn find(&self, id: Id<'_>) -> Option<Handle> {
         self.jobs.find(id).filter(|&handle| !self.is_ghost(handle))
     }
 
-    pub(super) fn is_ghost(&self, handle: Handle) -> bool {
+    pub(in crate::queue) fn is_ghost(&self, handle: Handle) -> bool {
         self.ghosts_of(handle).is_some()
     }
 
@@ -232,7 +232,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn free_ghost(&mut self, handle: Handle) {
+    pub(in crate::queue) fn free_ghost(&mut self, handle: Handle) {
         self.free_ghosts_successor(handle);
         self.forget_bytes(handle);
         let jobs = &self.jobs;
@@ -246,7 +246,7 @@ impl Queue {
         self.jobs.remove(handle);
     }
 
-    pub(super) fn free_ghosts_successor(&mut self, handle: Handle) {
+    pub(in crate::queue) fn free_ghosts_successor(&mut self, handle: Handle) {
         if self.jobs.successor(handle).is_some() {
             let with_it = self.ghost_bytes;
             self.forget_bytes(handle);

@@ -1,12 +1,12 @@
 //! What is left of a queue, or of the part of it that was purged: freed in small steps, because a
 //! million jobs at once would hold up the server for a tenth of a second.
 
-use super::ghosts::{Ghosts, MANY};
-use super::memory::Memory;
+use super::dedupe::Memory;
+use super::purged::{Ghosts, MANY};
 use super::schedule::Schedule;
-use super::skiplist::Skiplist;
 use super::store::Store;
 use super::Queue;
+use crate::storage::skiplist::Skiplist;
 
 /// Nothing refers to it any more.
 pub struct Remains {
@@ -101,7 +101,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::relocate::tests::queue;
+    use crate::queue::state::relocate::tests::queue;
 
     const STEP: usize = 100;
 

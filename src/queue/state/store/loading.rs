@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::queue::job::Handle;
-use crate::queue::table::bulk::Entries;
+use crate::storage::table::bulk::Entries;
 
 impl Store {
     pub fn has_room_for(&self, count: usize) -> bool {

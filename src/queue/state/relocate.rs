@@ -1,10 +1,6 @@
 //! Moving what a queue has allocated, a few allocations at a time: active defragmentation, by which the
 //! server empties pages that are nearly empty.
 //!
-//! The queue hands out each of its arrays by value and takes back what it gets, which is the same array,
-//! perhaps at another place. So nothing here depends on addresses, and whoever owns the memory decides
-//! what moves.
-//!
 //! ```text
 //!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons
 //! ```
@@ -14,29 +10,7 @@
 //! What was purged and lies in lists of its own is left alone: it is about to go.
 
 use super::Queue;
-
-/// Decides what moves, and for how long.
-pub trait Mover {
-    /// The same array, with the same capacity; perhaps elsewhere.
-    fn moved<T>(&mut self, array: Vec<T>) -> Vec<T>;
-
-    /// Whether the rest is for another time. Asked every few allocations.
-    fn is_late(&mut self) -> bool;
-}
-
-/// Numbers looked at between two questions for the time: a few microseconds.
-pub(super) const STEP: u32 = 32;
-
-pub(super) fn move_vec<T>(array: &mut Vec<T>, mover: &mut impl Mover) {
-    *array = mover.moved(std::mem::take(array));
-}
-
-pub(super) fn move_boxed(bytes: &mut Box<[u8]>, mover: &mut impl Mover) {
-    // Neither way copies: the capacity is the length.
-    *bytes = mover
-        .moved(Vec::from(std::mem::take(bytes)))
-        .into_boxed_slice();
-}
+use crate::storage::relocate::Mover;
 
 const PARTS: u64 = 12;
 
@@ -80,57 +54,8 @@ pub mod tests {
     use crate::queue::effect::Effects;
     use crate::queue::settings::SettingsChange;
     use crate::queue::HashSeed;
-    use std::collections::HashSet;
-
-    /// Moves everything, and is late after so many arrays.
-    pub struct Everything {
-        arrays: usize,
-        pub bytes: usize,
-        patience: usize,
-        /// Where arrays have come to.
-        places: HashSet<usize>,
-    }
-
-    impl Everything {
-        pub fn new(patience: usize) -> Self {
-            Everything {
-                arrays: 0,
-                bytes: 0,
-                patience,
-                places: HashSet::new(),
-            }
-        }
-    }
-
-    impl Mover for Everything {
-        fn moved<T>(&mut self, array: Vec<T>) -> Vec<T> {
-            let bytes = array.capacity() * size_of::<T>();
-            let mut copy = Vec::with_capacity(array.capacity());
-            if bytes > 0 {
-                let is_new = !self.places.contains(&(array.as_ptr() as usize));
-                assert!(is_new, "moved twice");
-                self.places.insert(copy.as_ptr() as usize);
-                self.arrays += 1;
-                self.bytes += bytes;
-            }
-            copy.extend(array);
-            copy
-        }
-
-        fn is_late(&mut self) -> bool {
-            self.arrays >= self.patience
-        }
-    }
-
-    /// The bytes of all that a container hands out to be moved.
-    pub fn bytes_moved(mut relocate: impl FnMut(u32, &mut Everything) -> Option<u32>) -> usize {
-        let mut mover = Everything::new(usize::MAX);
-        let mut from = Some(0);
-        while let Some(number) = from {
-            from = relocate(number, &mut mover);
-        }
-        mover.bytes
-    }
+    use crate::storage::relocate::tests::Everything;
+    use crate::storage::relocate::STEP;
 
     /// Many jobs of all kinds, and ids that are remembered.
     pub fn queue() -> Queue {

@@ -49,7 +49,7 @@
 pub mod bulk;
 mod fetch;
 
-use super::relocate::{move_vec, Mover, STEP};
+use crate::storage::relocate::{move_vec, Mover, STEP};
 use std::hint::select_unpredictable;
 
 /// Shards of a page: decides how much is copied when a page or the list of pages grows.

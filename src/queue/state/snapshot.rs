@@ -9,13 +9,13 @@
 //!
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
-use super::changes::CONTRADICTION;
-use super::effect::{encode, Change, Effect, EFFECTS_VERSION};
-use super::error::QueueError;
-use super::job::{Handle, SEQ_MAX};
+use super::apply::CONTRADICTION;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
+use crate::queue::effect::{encode, Change, Effect, EFFECTS_VERSION};
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, SEQ_MAX};
 
 /// A chunk is closed once it is this long. The server compresses each chunk for itself: this is within what
 /// its compression can look back on, and longer ones make it far slower where there is little to compress.

@@ -1,0 +1,10 @@
+//! How much one command does for what is past, at most.
+
+/// What one command settles before it looks: enough for whatever falls due in a millisecond, little
+/// enough not to be felt. More is left to the timer.
+pub const SETTLE_BUDGET: usize = 1000;
+/// The same for each id of a command, which may name many.
+pub const SETTLE_BUDGET_OF_ID: usize = 100;
+/// What a command carries out at most for jobs that it does nothing else with: three to five milliseconds'
+/// worth, and only after a standstill.
+pub const OUT_OF_TURN: usize = 10_000;

@@ -1,0 +1,134 @@
+//! Recording what the rules have decided, and carrying it out: the one way by which they change a queue.
+
+use super::store::{Id, NewJob};
+use super::Queue;
+use crate::queue::clock::Now;
+use crate::queue::effect::{Change, Effect, Effects, Event};
+use crate::queue::job::{Failure, Handle};
+use crate::storage::skiplist::Way;
+
+impl Queue {
+    /// Records an effect that concerns the queue as a whole, and carries it out.
+    pub(in crate::queue) fn commit(&mut self, effect: &Effect<'_>, out: &mut Effects) {
+        out.push(effect);
+        let applied = self.apply(effect);
+        debug_assert!(applied.is_ok(), "decided, yet unfitting: {effect:?}");
+    }
+
+    /// Records a job that comes, and puts it in the place of an old one of its id. The way to its place may be
+    /// known.
+    pub(in crate::queue) fn commit_added(
+        &mut self,
+        job: NewJob<'_>,
+        id: Id<'_>,
+        old: Option<Handle>,
+        way: Option<&Way<u64>>,
+        out: &mut Effects,
+    ) {
+        out.push(&Effect::Added {
+            id: job.id,
+            payload: job.payload,
+            due: job.due,
+            expires: job.life.expires,
+            terms: job.terms.borrowed(),
+        });
+        let successor = old.and_then(|old| self.jobs.successor(old));
+        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
+        self.put(old, job, id, way);
+        for totals in [&mut *self.totals, &mut out.totals] {
+            totals.added += 1;
+            totals.deleted += replaced;
+        }
+        out.raise(Event::Add);
+    }
+
+    /// Records a successor, and keeps it.
+    pub(in crate::queue) fn commit_followed(
+        &mut self,
+        handle: Handle,
+        job: NewJob<'_>,
+        out: &mut Effects,
+    ) {
+        let replaces = self.jobs.successor(handle).is_some();
+        out.push(&Effect::Followed {
+            id: job.id,
+            payload: job.payload,
+            due: job.due,
+            expires: job.life.expires,
+            terms: job.terms.borrowed(),
+        });
+        for totals in [&mut *self.totals, &mut out.totals] {
+            totals.deleted += u64::from(replaces);
+        }
+        self.follow(handle, job);
+    }
+
+    /// Records a purge or a trim, by which so many jobs go.
+    pub(in crate::queue) fn commit_purge(
+        &mut self,
+        effect: &Effect<'_>,
+        count: usize,
+        out: &mut Effects,
+    ) {
+        self.commit(effect, out);
+        for totals in [&mut *self.totals, &mut out.totals] {
+            totals.deleted += count as u64;
+        }
+        out.raise(Event::Del);
+    }
+
+    /// Records what was decided about a job, and carries it out.
+    #[inline]
+    pub(in crate::queue) fn commit_job(
+        &mut self,
+        handle: Handle,
+        change: Change,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        out.push(&Effect::Job {
+            id: self.jobs.job(handle).id(),
+            change,
+        });
+        self.carry_out(handle, change, now, out);
+    }
+
+    /// The same for a failure: the job lives on, or is dead.
+    pub(in crate::queue) fn commit_failed(
+        &mut self,
+        handle: Handle,
+        change: Change,
+        failure: Failure<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        out.push(&Effect::Failed {
+            id: self.jobs.job(handle).id(),
+            change,
+            failure,
+        });
+        self.carry_out(handle, change, now, out);
+        self.jobs.set_failure(handle, failure);
+    }
+
+    #[inline]
+    fn carry_out(&mut self, handle: Handle, change: Change, now: Now, out: &mut Effects) {
+        debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
+        let due = change.is_delivery().then(|| self.jobs.job(handle).due());
+        // A successor that goes with its job.
+        let taken_along =
+            matches!(change, Change::Removed { .. }) && self.jobs.successor(handle).is_some();
+        for totals in [&mut *self.totals, &mut out.totals] {
+            change.count(totals);
+            totals.deleted += u64::from(taken_along);
+            if let Some(due) = due {
+                totals.lateness.record(now, due);
+            }
+        }
+        if let Some(window) = self.rate.as_mut().filter(|_| due.is_some()) {
+            window.record(now);
+        }
+        change.events().iter().for_each(|&event| out.raise(event));
+        self.change(handle, change);
+    }
+}

@@ -1,0 +1,405 @@
+//! What a queue is made of. Fields are private to this folder: the rules read them through what is given
+//! out here, and change them by committing effects, which [`apply`] carries out.
+
+mod apply;
+mod commit;
+mod dedupe;
+pub mod figures;
+pub mod garbage;
+mod numbers;
+mod purge;
+pub(in crate::queue) mod purged;
+mod rate;
+mod relocate;
+mod rows;
+pub(in crate::queue) mod schedule;
+mod snapshot;
+pub(in crate::queue) mod store;
+mod successor;
+mod terms;
+
+use crate::queue::clock::Now;
+use crate::queue::effect::FOREVER;
+use crate::queue::job::{Handle, Place, INSTANT_MAX};
+use crate::queue::settings::Settings;
+use crate::queue::stats::Totals;
+use crate::storage::skiplist::Skiplist;
+use ahash::RandomState;
+use dedupe::Memory;
+use garbage::Remains;
+use purged::Ghosts;
+use rate::RateWindow;
+use schedule::{Schedule, Standing};
+use std::sync::Arc;
+use store::{Course, Store};
+
+/// Seeds the hashing of ids, which come from users: a server draws it once, at random.
+#[derive(Clone, Debug)]
+pub struct HashSeed(RandomState);
+
+impl HashSeed {
+    pub fn new(seed: [u64; 4]) -> Self {
+        let [a, b, c, d] = seed;
+        HashSeed(RandomState::with_seeds(a, b, c, d))
+    }
+}
+
+pub struct Queue {
+    jobs: Store,
+    /// Delayed and ready jobs.
+    schedule: Schedule,
+    /// By (deadline, order of adding).
+    reserved: Skiplist<u64>,
+    /// By (instant of death, order of dying).
+    dead: Skiplist<u64>,
+    /// Jobs with a TTL, by the instant at which they vanish; not those that are reserved, which end
+    /// their lease first.
+    expiring: Skiplist<u64>,
+    memory: Memory,
+    settings: Arc<Settings>,
+    rate: Option<Box<RateWindow>>,
+    /// 0, an instant, or FOREVER.
+    paused_until: u64,
+    /// Stays without jobs.
+    kept: bool,
+    /// The last number in the order of adding; of dying; the last token.
+    seq: u64,
+    deaths: u64,
+    token: u64,
+    totals: Box<Totals>,
+    /// Purged, and not yet buried.
+    ghosts: Vec<Ghosts>,
+    /// Of their ids and payloads, as far as it was counted.
+    ghost_bytes: u64,
+    /// Set aside, to be freed by the owner of the queue.
+    remains: Vec<Remains>,
+}
+
+impl Queue {
+    pub fn new(seed: &HashSeed) -> Self {
+        Queue {
+            jobs: Store::new(seed.0.clone()),
+            schedule: Schedule::default(),
+            reserved: Skiplist::new(),
+            dead: Skiplist::new(),
+            expiring: Skiplist::new(),
+            memory: Memory::new(seed.0.clone()),
+            settings: Settings::unconfigured(),
+            rate: None,
+            paused_until: 0,
+            kept: false,
+            seq: 0,
+            deaths: 0,
+            token: 0,
+            totals: Box::default(),
+            ghosts: Vec::new(),
+            ghost_bytes: 0,
+            remains: Vec::new(),
+        }
+    }
+
+    /// As COPY makes it: the same data, counting from 0. Ghosts stay behind.
+    pub fn copied(&self) -> Self {
+        let mut copy = Queue {
+            jobs: Store::new(self.jobs.hasher().clone()),
+            schedule: Schedule::default(),
+            reserved: Skiplist::new(),
+            dead: Skiplist::new(),
+            expiring: Skiplist::new(),
+            memory: self.memory.clone(),
+            settings: Arc::clone(&self.settings),
+            rate: self
+                .settings
+                .rate
+                .map(|rate| Box::new(RateWindow::new(rate))),
+            paused_until: self.paused_until,
+            kept: self.kept,
+            seq: self.seq,
+            deaths: self.deaths,
+            token: self.token,
+            totals: Box::default(),
+            ghosts: Vec::new(),
+            ghost_bytes: 0,
+            remains: Vec::new(),
+        };
+        if self.is_haunted() {
+            for handle in self.handles() {
+                let job = self.jobs.as_new(handle);
+                let copied = copy.insert(&job, copy.jobs.hashed(job.id), None);
+                if let Some(successor) = self.jobs.successor(handle) {
+                    let job = self.jobs.as_new(successor);
+                    let successor = copy.insert(&job, copy.jobs.hashed(job.id), None);
+                    copy.jobs.set_successor(copied, successor);
+                }
+            }
+        } else {
+            copy.jobs = self.jobs.clone();
+            copy.schedule = self.schedule.clone();
+            copy.reserved = self.reserved.clone();
+            copy.dead = self.dead.clone();
+            copy.expiring = self.expiring.clone();
+        }
+        copy
+    }
+
+    /// All jobs, list by list in their orders.
+    fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        let scheduled = self
+            .schedule
+            .by_due(0, |handle| self.jobs.job(handle).seq());
+        let lists = scheduled
+            .chain(self.reserved.iter())
+            .chain(self.dead.iter());
+        lists.map(|(_, handle)| handle)
+    }
+
+    pub(in crate::queue) fn jobs(&self) -> &Store {
+        &self.jobs
+    }
+
+    pub(in crate::queue) fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    pub(in crate::queue) fn reserved(&self) -> &Skiplist<u64> {
+        &self.reserved
+    }
+
+    pub(in crate::queue) fn dead(&self) -> &Skiplist<u64> {
+        &self.dead
+    }
+
+    pub(in crate::queue) fn expiring(&self) -> &Skiplist<u64> {
+        &self.expiring
+    }
+
+    pub(in crate::queue) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(in crate::queue) fn rate(&self) -> Option<&RateWindow> {
+        self.rate.as_deref()
+    }
+
+    /// To be kept while rules go on: cheap, but not free.
+    pub(in crate::queue) fn shared_settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings)
+    }
+
+    /// 0, an instant, or FOREVER.
+    pub(in crate::queue) fn paused_until(&self) -> u64 {
+        self.paused_until
+    }
+
+    /// Stays without jobs.
+    pub(in crate::queue) fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The largest token that this queue has seen.
+    pub fn token_floor(&self) -> u64 {
+        self.token
+    }
+
+    /// The largest number in the orders of adding and of dying.
+    pub fn order_floor(&self) -> u64 {
+        self.seq.max(self.deaths)
+    }
+
+    /// No key is kept for it.
+    pub fn is_disposable(&self) -> bool {
+        !self.kept && self.live_len() + self.dead.len() == 0
+    }
+
+    /// Delayed, ready and reserved jobs: what MAXLEN limits.
+    pub fn live_len(&self) -> usize {
+        self.schedule.len() + self.reserved.len()
+    }
+
+    /// Bytes of all ids and payloads, those of dead jobs and successors too: what MAXBYTES limits. Where
+    /// very many jobs were purged at once, some are counted until they are freed.
+    pub fn bytes(&self) -> u64 {
+        self.jobs.content_bytes().saturating_sub(self.ghost_bytes)
+    }
+
+    pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {
+        self.paused_until > now.ms()
+    }
+
+    fn standing(&self, handle: Handle) -> Standing {
+        let job = self.jobs.job(handle);
+        Standing {
+            priority: job.terms().priority,
+            due: job.due(),
+        }
+    }
+
+    pub(in crate::queue) fn is_ready(&self, handle: Handle, now: Now) -> bool {
+        let job = self.jobs.job(handle);
+        job.place() == Place::Scheduled && job.due() <= now.ms()
+    }
+
+    /// What the timer must be called for, though nobody waits: the end of a lease, of a TTL, of a
+    /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::settle`] has work left.
+    pub fn next_event(&self) -> Option<u64> {
+        if self.surplus_dead() > 0 {
+            return Some(0);
+        }
+        // Asked with each command: a plain minimum, where "never" is later than any instant.
+        let first = |list: &Skiplist<u64>| list.first().map_or(u64::MAX, |(instant, _)| instant);
+        let memory = self.memory.next().unwrap_or(u64::MAX);
+        let next = first(&self.reserved).min(first(&self.expiring)).min(memory);
+        (next != u64::MAX).then_some(next)
+    }
+
+    /// The earliest instant at which a delivery may succeed if nothing else happens: what a timer
+    /// must be called for while clients wait. In the past where one would succeed now.
+    pub fn next_delivery(&self, now: Now, noack: bool) -> Option<u64> {
+        if self.paused_until == FOREVER || (!noack && self.reserved_is_full()) {
+            return None;
+        }
+        let due = self.schedule.least_due()?;
+        let pause = if self.is_paused(now) {
+            self.paused_until
+        } else {
+            0
+        };
+        let rate = match &self.rate {
+            Some(window) if !window.is_open(now) => window.opens_ms(now),
+            _ => 0,
+        };
+        Some(due.max(pause).max(rate))
+    }
+
+    /// The next due that has not come yet: what a timer must be called for where somebody listens
+    /// for dq.ready.
+    pub fn next_due(&self, now: Now) -> Option<u64> {
+        self.schedule.next_due(now.ms())
+    }
+
+    /// The earliest instant after now at which time itself does something: a due, the end of a lease, of
+    /// a TTL, of a pause, of a dedupe or a rate window.
+    pub fn next_instant(&self, now: Now) -> Option<u64> {
+        let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
+        let closed = self.rate.as_ref().filter(|window| !window.is_open(now));
+        let rate = closed.map(|window| window.opens_ms(now));
+        let instants = [self.next_event(), self.next_due(now), pause, rate];
+        let to_come = now.ms() + 1..=INSTANT_MAX;
+        let instants = instants.into_iter().flatten();
+        instants.filter(|at| to_come.contains(at)).min()
+    }
+
+    /// Whether a due came after `since_ms` and has come by now.
+    pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
+        self.schedule.ready_len(now.ms()) > self.schedule.ready_len(since_ms)
+    }
+
+    pub(in crate::queue) fn reserved_is_full(&self) -> bool {
+        let limit = self.settings.max_reserved;
+        limit != 0 && self.reserved.len() as u64 >= limit
+    }
+
+    pub(in crate::queue) fn surplus_dead(&self) -> usize {
+        match self.settings.dead_len {
+            0 => 0,
+            kept => (self.dead.len() as u64).saturating_sub(kept) as usize,
+        }
+    }
+
+    /// How much there is to free.
+    pub fn free_effort(&self) -> usize {
+        self.jobs.len() + self.memory.len()
+    }
+
+    /// Heap bytes and those of the structure itself.
+    pub fn memory_bytes(&self) -> usize {
+        let lists = [&self.reserved, &self.dead, &self.expiring];
+        let rate = self
+            .rate
+            .as_ref()
+            .map_or(0, |w| w.memory_bytes() + size_of::<RateWindow>());
+        size_of::<Self>()
+            + size_of::<Totals>()
+            + self.jobs.memory_bytes()
+            + self.schedule.memory_bytes()
+            + lists.into_iter().map(Skiplist::memory_bytes).sum::<usize>()
+            + self.memory.memory_bytes()
+            + self.ghosts.iter().map(Ghosts::memory_bytes).sum::<usize>()
+            + self.settings.memory_bytes()
+            + rate
+    }
+
+    /// For tests: everything that must hold between any two calls.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        let seq = |handle| self.jobs.job(handle).seq();
+        self.jobs.check_invariants()?;
+        self.memory.check_invariants()?;
+        self.schedule
+            .check_invariants(|handle| self.standing(handle), seq)?;
+        self.reserved.check_invariants(seq)?;
+        self.dead
+            .check_invariants(|handle| self.jobs.job(handle).life().death)?;
+        self.expiring.check_invariants(seq)?;
+        self.check_ghosts()?;
+        let there = self.jobs.len() - self.jobs.successors_len();
+        if self.live_len() + self.dead.len() + self.count_ghosts() != there {
+            return Err(format!(
+                "{} live and {} dead jobs, but {there} in all",
+                self.live_len(),
+                self.dead.len(),
+            ));
+        }
+        for (list, place) in [(&self.reserved, Place::Reserved), (&self.dead, Place::Dead)] {
+            for (instant, handle) in list.iter() {
+                let job = self.jobs.job(handle);
+                if job.place() != place || job.life().at != instant {
+                    return Err(format!("job {handle} is not {place:?} at {instant}"));
+                }
+            }
+        }
+        self.check_expiring()
+    }
+
+    fn check_expiring(&self) -> Result<(), String> {
+        let mut expected = 0;
+        let reserved = self.reserved.iter().map(|(_, handle)| handle);
+        let scheduled = self
+            .schedule
+            .by_due(0, |handle| self.jobs.job(handle).seq());
+        let others = scheduled
+            .map(|(_, handle)| handle)
+            .chain(self.dead.iter().map(|(_, h)| h));
+        for handle in others {
+            let Course { place, life, .. } = self.jobs.job(handle).course();
+            expected += usize::from(life.expires != 0);
+            if place == Place::Scheduled && life.at != 0 {
+                return Err(format!("scheduled job {handle} has a deadline"));
+            }
+        }
+        for (expires, handle) in self.expiring.iter() {
+            let job = self.jobs.job(handle);
+            expected += usize::from(job.place() == Place::Successor);
+            if job.life().expires != expires {
+                return Err(format!("job {handle} does not expire at {expires}"));
+            }
+        }
+        for handle in reserved {
+            if self.jobs.job(handle).life().token == 0 {
+                return Err(format!("reserved job {handle} has no token"));
+            }
+        }
+        let living = |&(_, handle): &(u64, Handle)| !self.is_ghost(handle);
+        if self.expiring.iter().filter(living).count() != expected {
+            return Err("jobs with a TTL and their list differ".into());
+        }
+        Ok(())
+    }
+}

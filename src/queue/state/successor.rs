@@ -1,0 +1,84 @@
+//! Successors carried out. How a job ends that has one is decided in [`crate::queue::successor`].
+
+use super::apply::{check_stored, CONTRADICTION};
+use super::store::NewJob;
+use super::Queue;
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, Place, Terms};
+use crate::queue::settings::check_terms;
+
+/// Whether each successor among jobs that come as rows stands behind the job it follows.
+pub(super) fn check_successors<'a>(
+    jobs: impl Iterator<Item = NewJob<'a>>,
+) -> Result<(), QueueError> {
+    let mut before: Option<NewJob<'_>> = None;
+    for job in jobs {
+        let follows = before.is_some_and(|before| {
+            before.id == job.id && matches!(before.place, Place::Scheduled | Place::Reserved)
+        });
+        if job.place == Place::Successor && !follows {
+            return Err(QueueError::Malformed(CONTRADICTION));
+        }
+        before = Some(job);
+    }
+    Ok(())
+}
+
+impl Queue {
+    pub(super) fn apply_followed(
+        &mut self,
+        id: &[u8],
+        payload: &[u8],
+        instants: (u64, u64),
+        terms: &Terms<'_>,
+    ) -> Result<(), QueueError> {
+        let handle = self.expect(id)?;
+        check_terms(terms)?;
+        let job = NewJob {
+            place: Place::Successor,
+            ..NewJob::scheduled(id, payload, instants, terms)
+        };
+        check_stored(&job)?;
+        if !matches!(
+            self.jobs.job(handle).place(),
+            Place::Scheduled | Place::Reserved
+        ) {
+            return Err(QueueError::Malformed(CONTRADICTION));
+        }
+        if !self.jobs.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        self.follow(handle, job);
+        Ok(())
+    }
+
+    /// Puts a job, the last in the order of adding, behind the one of its id.
+    pub(super) fn follow(&mut self, handle: Handle, mut job: NewJob<'_>) {
+        self.remove_successor(handle);
+        self.seq += 1;
+        job.seq = self.seq;
+        let successor = self.insert(&job, self.jobs.hashed(job.id), None);
+        self.jobs.set_successor(handle, successor);
+    }
+
+    pub(super) fn remove_successor(&mut self, handle: Handle) {
+        if let Some(successor) = self.jobs.take_successor(handle) {
+            self.remove(successor);
+        }
+    }
+
+    /// The job goes, its successor takes its place.
+    pub(super) fn succeed(&mut self, handle: Handle, remember: u64) {
+        self.remember_job(handle, remember);
+        let Some(successor) = self.jobs.take_successor(handle) else {
+            return;
+        };
+        self.remove(handle);
+        let mut at = self.position(successor);
+        self.unlink(successor, at);
+        at.course.place = Place::Scheduled;
+        self.jobs.set_course(successor, at.course);
+        self.jobs.index_successor(successor);
+        self.link(successor, at, None);
+    }
+}

@@ -1,0 +1,12 @@
+//! Data structures, generic and without a word of queues: one structure a file, its layout in memory drawn
+//! at its top.
+
+#![deny(unsafe_code)]
+
+// A hint to the processor has no safe form.
+#[allow(unsafe_code)]
+pub(crate) mod prefetch;
+pub mod relocate;
+pub(crate) mod skiplist;
+pub(crate) mod slab;
+pub(crate) mod table;
