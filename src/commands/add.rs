@@ -4,10 +4,10 @@
 use super::parse::{at_least, natural_u32, positive_millis, priority, Options};
 use super::{change_or_create_open, open};
 use crate::queue::add::{Add, Condition};
+use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 use crate::server::config;
-use crate::server::ffi::{Args, Ctx, Refusal};
-use crate::server::keyspace::OpenKey;
+use crate::server::key::OpenKey;
 
 const CONDITIONS: [&str; 4] = ["NX", "XX", "REPLACE", "NEXT"];
 const INSTANTS: [&str; 2] = ["DELAY", "AT"];

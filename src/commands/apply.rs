@@ -2,11 +2,11 @@
 
 use super::parse::exactly;
 use crate::queue::error::QueueError;
+use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::arrival::{log_refused, Arrival, Origin};
 use crate::server::clock::now;
-use crate::server::ffi::{Args, Ctx, Refusal};
-use crate::server::keyspace::OpenKey;
-use crate::server::{propagate, value};
+use crate::server::key::OpenKey;
+use crate::server::{datatype, replicate};
 
 const NOT_FOR_CLIENTS: &str = "ERR DQ.APPLY is only for replication and the AOF";
 
@@ -28,7 +28,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     drop(open);
     ctx.replicate_verbatim();
     ctx.signal_modified(key);
-    propagate::announce(ctx, key, bytes);
+    replicate::announce(ctx, key, bytes);
     ctx.reply_simple(c"OK");
     Ok(())
 }
@@ -43,7 +43,7 @@ fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
             }
         }
         None => {
-            let mut queue = value::new_queue();
+            let mut queue = datatype::new_queue();
             arrival.carry_out(&mut queue, bytes)?;
             if !arrival.end(&mut queue)? {
                 open.create(queue);

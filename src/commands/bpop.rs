@@ -4,11 +4,11 @@ use super::parse::{positive, positive_millis, wrong_arity, Options};
 use super::{change_open, reply_delivery};
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
-use crate::server::acl;
+use crate::server::api::acl;
+use crate::server::api::{Args, Ctx, RawString, Refusal};
+use crate::server::blocked::{self, Handover, Wish};
 use crate::server::clock::{real, with_mint};
-use crate::server::ffi::{Args, Ctx, RawString, Refusal};
-use crate::server::keyspace::OpenKey;
-use crate::server::waiters::{self, Handover, Wish};
+use crate::server::key::OpenKey;
 use crate::slots::slot_of;
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         ctx.reply_null_array();
         return Ok(());
     }
-    waiters::block(
+    blocked::block(
         ctx,
         layout.keys(args).map(|(_, name)| name),
         layout.wish,
@@ -181,7 +181,7 @@ fn pop_at_once(
     wish: Wish,
     may_block: bool,
 ) -> Result<bool, Refusal> {
-    let in_line = may_block && waiters::any(ctx.selected_db(), name);
+    let in_line = may_block && blocked::any(ctx.selected_db(), name);
     let pop = Pop {
         count: if in_line { 0 } else { wish.count.unwrap_or(1) },
         id: None,

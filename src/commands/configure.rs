@@ -10,8 +10,8 @@ use crate::queue::clock::Now;
 use crate::queue::job::RATE_MAX;
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::Queue;
+use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::config;
-use crate::server::ffi::{Args, Ctx, Refusal};
 
 const WORDS: [&str; 9] = [
     "TTR",

@@ -2,7 +2,7 @@
 
 use super::parse::{at_least, positive, syntax_error};
 use crate::queue::deliver::Claim;
-use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Refusal};
 
 pub struct Deliveries<'a> {
     args: Args<'a>,

@@ -3,7 +3,7 @@
 use super::look;
 use super::parse::{exactly, millis, out_of_range, positive, Options};
 use crate::queue::view::Forecast;
-use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Refusal};
 
 /// One reply stays short.
 const BUCKETS_MAX: u64 = 10_000;

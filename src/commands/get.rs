@@ -3,7 +3,7 @@
 use super::parse::exactly;
 use super::{look_at, reply_token};
 use crate::queue::job::{JobView, State};
-use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 3)?;

@@ -2,7 +2,7 @@
 
 use super::look;
 use super::parse::{at_least, state, syntax_error, wrong_arity};
-use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;

@@ -7,7 +7,6 @@ pub mod bpop;
 pub mod configure;
 pub mod del;
 mod deliveries;
-pub mod docs;
 pub mod forecast;
 pub mod get;
 pub mod kick;
@@ -20,6 +19,7 @@ pub mod purge;
 pub mod reschedule;
 pub mod scan;
 pub mod stats;
+pub mod table;
 pub mod test_clock;
 pub mod touch;
 
@@ -28,11 +28,11 @@ use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::effect::Effects;
 use crate::queue::Queue;
+use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock;
-use crate::server::ffi::{Args, Ctx, Refusal};
-use crate::server::keyspace::OpenKey;
-use crate::server::propagate::with_command_effects;
-use crate::server::value;
+use crate::server::datatype;
+use crate::server::key::OpenKey;
+use crate::server::replicate::with_command_effects;
 
 /// Opens the command's key, which is its first argument.
 fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
@@ -91,7 +91,7 @@ fn change_or_create_open<T>(
             open.finish(now, effects);
             return Ok(result);
         }
-        let mut queue = value::new_queue();
+        let mut queue = datatype::new_queue();
         let result = change(&mut queue, now, effects);
         if !effects.is_empty() {
             open.create(queue);

@@ -6,8 +6,8 @@ use super::deliveries::Deliveries;
 use super::parse::{millis, priority, Options};
 use crate::queue::add::When;
 use crate::queue::deliver::{Claim, Nack, NackKind};
+use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::now;
-use crate::server::ffi::{Args, Ctx, Refusal};
 
 const KINDS: [&str; 3] = ["SILENT", "FAIL", "FATAL"];
 const WORDS: [&str; 7] = [

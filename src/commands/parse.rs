@@ -2,7 +2,7 @@
 
 use crate::queue::add::When;
 use crate::queue::job::{State, INSTANT_MAX, LADDER_MAX};
-use crate::server::ffi::{Args, Refusal};
+use crate::server::api::{Args, Refusal};
 
 pub const SYNTAX: &str = "ERR syntax error";
 pub const OUT_OF_RANGE: &str = "ERR value is not an integer or out of range";

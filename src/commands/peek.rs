@@ -4,7 +4,7 @@ use super::look;
 use super::parse::{at_least, millis, positive, state, syntax_error, Options};
 use crate::queue::job::INSTANT_MAX;
 use crate::queue::view::Peek;
-use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;

@@ -3,8 +3,8 @@
 use super::parse::{at_least, positive, positive_millis, Options};
 use super::{change, reply_delivery};
 use crate::queue::deliver::Pop;
+use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
-use crate::server::ffi::{Args, Ctx, Refusal};
 
 const WORDS: [&str; 5] = ["COUNT", "ID", "TTR", "NOACK", "WITHDUE"];
 

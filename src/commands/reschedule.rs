@@ -4,8 +4,8 @@ use super::change;
 use super::parse::{at_least, millis, priority, syntax_error};
 use crate::queue::add::When;
 use crate::queue::reschedule::Reschedule;
+use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::now;
-use crate::server::ffi::{Args, Ctx, Refusal};
 use std::collections::HashSet;
 
 /// Of a job's new terms, what was given, and where its ids begin.

@@ -3,7 +3,7 @@
 use super::look;
 use super::parse::{at_least, positive, state, syntax_error, Options};
 use crate::queue::glob::matches;
-use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Refusal};
 
 const COUNT_DEFAULT: u64 = 10;
 

@@ -4,13 +4,13 @@ use super::look;
 use super::parse::exactly;
 use crate::queue::clock::Now;
 use crate::queue::Queue;
-use crate::server::ffi::{Args, Ctx, Refusal};
-use crate::server::waiters;
+use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::blocked;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 2)?;
     let name = args.get(1).unwrap_or_default();
-    let waiting = waiters::count(ctx.selected_db(), name);
+    let waiting = blocked::count(ctx.selected_db(), name);
     look(ctx, args, |queue, now| match queue {
         Some(queue) => reply(ctx, queue, now, waiting),
         None => ctx.reply_null(),

@@ -1,8 +1,8 @@
 //! DQ.CLOCK GET | SET unix-ms | ADVANCE ms | NEXT. Only there with `test-clock yes`.
 
 use super::parse::{at_least, exactly, millis, syntax_error};
+use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock;
-use crate::server::ffi::{Args, Ctx, Refusal};
 use crate::server::test_clock::{request, Move};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {

@@ -3,7 +3,7 @@
 use super::change;
 use super::deliveries::Deliveries;
 use super::parse::{positive_millis, Options};
-use crate::server::ffi::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut deliveries = Deliveries::read(args)?;

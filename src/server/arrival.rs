@@ -1,7 +1,7 @@
 //! Effects that come from elsewhere, into a queue: a master's, a file's, or what a client restores.
 
-use super::ffi::log;
-use super::{clock, graveyard};
+use super::api::log;
+use super::{clock, reclaim};
 use crate::queue::clock::Mint;
 use crate::queue::effect::{decode, Effect};
 use crate::queue::error::QueueError;
@@ -55,8 +55,8 @@ impl Arrival {
                 _ => queue.apply(&effect)?,
             }
         }
-        queue.take_remains().into_iter().for_each(graveyard::lay);
-        graveyard::pay_for(1 + queue.free_effort().saturating_sub(before));
+        queue.take_remains().into_iter().for_each(reclaim::lay);
+        reclaim::pay_for(1 + queue.free_effort().saturating_sub(before));
         Ok(())
     }
 

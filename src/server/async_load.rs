@@ -1,7 +1,7 @@
 //! A replica that loads its master's data beside its own (`repl-diskless-load swapdb`) and serves the old
 //! ones meanwhile: both have their names and figures, and those of the new data count when the data do.
 
-use super::deadlines::{self, Deadlines};
+use super::agenda::{self, Deadlines};
 use std::cell::RefCell;
 
 thread_local! {
@@ -21,9 +21,9 @@ pub fn is_under_way() -> bool {
 pub fn noting(note: impl FnOnce()) {
     match INCOMING.take() {
         Some(incoming) => {
-            let present = deadlines::replace(incoming);
+            let present = agenda::replace(incoming);
             note();
-            INCOMING.set(Some(deadlines::replace(present)));
+            INCOMING.set(Some(agenda::replace(present)));
         }
         None => note(),
     }
@@ -32,11 +32,11 @@ pub fn noting(note: impl FnOnce()) {
 /// The new data have taken the old ones' place.
 pub fn complete() {
     if let Some(incoming) = INCOMING.take() {
-        deadlines::discard(deadlines::replace(incoming));
+        agenda::discard(agenda::replace(incoming));
     }
 }
 
 /// The old data stay.
 pub fn abort() {
-    INCOMING.take().into_iter().for_each(deadlines::discard);
+    INCOMING.take().into_iter().for_each(agenda::discard);
 }

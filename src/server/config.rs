@@ -1,6 +1,6 @@
 //! The module's settings: CONFIG GET/SET dq.*, redis.conf, or arguments of the load.
 
-use super::ffi::log;
+use super::api::log;
 use crate::queue::job::INSTANT_MAX;
 use crate::queue::settings::TTR_DEFAULT_MS;
 use lazy_static::lazy_static;

@@ -1,10 +1,10 @@
 //! What happens to keys without a command of ours: loading, flushing, swapping, renaming, a change
 //! of role. Nothing is changed here; keys are noted down for the timer to look at.
 
-use super::ffi::{api, guarded, trims, valkey, Ctx, RawString, OK};
+use super::api::{api, guarded, trims, valkey, Ctx, RawString, OK};
 use super::{
-    async_load, attention, deadlines, foreign, graveyard, listeners, propagate, renamed, trimmed,
-    waiters,
+    agenda, async_load, blocked, listeners, reclaim, renamed, replicate, trimmed, unowned_slots,
+    worker,
 };
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -14,7 +14,7 @@ const ARRIVALS: [&CStr; 4] = [c"rename_to", c"move_to", c"copy_to", c"restore"];
 
 /// Subscribes to all of it; false where the server refuses.
 pub fn subscribe(ctx: Ctx<'_>) -> bool {
-    propagate::note_listeners();
+    replicate::note_listeners();
     let mut events: Vec<(u64, raw::RedisModuleEventCallback)> = vec![
         (raw::REDISMODULE_EVENT_LOADING, Some(on_loading)),
         (raw::REDISMODULE_EVENT_FLUSHDB, Some(on_flush)),
@@ -95,11 +95,11 @@ unsafe extern "C" fn on_loading(
         if ended.contains(&sub) {
             // SAFETY: the server passes a live context.
             let ctx = unsafe { Ctx::new(ctx) };
-            attention::role_is(ctx.flags().is_master());
+            worker::role_is(ctx.flags().is_master());
             listeners::may_have_come();
             hear_of_listeners();
         } else if !async_load::is_under_way() {
-            deadlines::clear(None);
+            agenda::clear(None);
         }
     });
 }
@@ -127,8 +127,8 @@ unsafe extern "C" fn on_flush(
     guarded("the flush event", (), || {
         // SAFETY: the server passes what belongs to the event.
         let info = unsafe { &*data.cast::<raw::RedisModuleFlushInfo>() };
-        deadlines::clear((info.dbnum >= 0).then_some(info.dbnum));
-        attention::rearm();
+        agenda::clear((info.dbnum >= 0).then_some(info.dbnum));
+        worker::rearm();
     });
 }
 
@@ -142,15 +142,15 @@ unsafe extern "C" fn on_swap(
         // SAFETY: the server passes what belongs to the event.
         let info = unsafe { &*data.cast::<raw::RedisModuleSwapDbInfo>() };
         let (first, second) = (info.dbnum_first, info.dbnum_second);
-        deadlines::swap(first, second);
-        graveyard::swap(first, second);
+        agenda::swap(first, second);
+        reclaim::swap(first, second);
         renamed::databases_changed_places();
         // Clients wait on in their database, whose keys are others now; and a key that was kept for
         // them alone, under the same name in the other one, is so no more.
-        let names = [waiters::keys_of(first), waiters::keys_of(second)].concat();
+        let names = [blocked::keys_of(first), blocked::keys_of(second)].concat();
         for name in names {
-            attention::want(first, &name);
-            attention::want(second, &name);
+            worker::want(first, &name);
+            worker::want(second, &name);
         }
     });
 }
@@ -163,15 +163,15 @@ unsafe extern "C" fn on_role_change(
 ) {
     guarded("the role event", (), || {
         let now_master = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
-        attention::role_is(now_master);
+        worker::role_is(now_master);
         listeners::may_have_come();
     });
 }
 
 /// Where somebody listens from now on, the timer has to know of the dues that are to be told.
 fn hear_of_listeners() {
-    if propagate::note_listeners() {
-        attention::rearm();
+    if replicate::note_listeners() {
+        worker::rearm();
     }
 }
 
@@ -196,7 +196,7 @@ unsafe extern "C" fn on_slot_migration(
 ) {
     guarded("the slot migration event", (), || {
         if sub == valkey::SUBEVENT_IMPORT_COMPLETED {
-            foreign::slots_have_come();
+            unowned_slots::slots_have_come();
         }
     });
 }

@@ -1,7 +1,7 @@
 //! INFO dq: figures over all queues, for those who watch the server.
 
-use super::ffi::{api, guarded, Ctx};
-use super::{clock, graveyard, propagate, renamed, sums, timer, waiters};
+use super::api::{api, guarded, Ctx};
+use super::{blocked, clock, reclaim, renamed, replicate, sums, timer};
 use redis_module::raw;
 use std::ffi::{c_int, CStr, CString};
 
@@ -17,7 +17,7 @@ unsafe extern "C" fn on_info(info: *mut raw::RedisModuleInfoCtx, for_crash_repor
         }
         // SAFETY: a live info context; names and values are copied.
         unsafe {
-            if api!(RedisModule_InfoAddSection, info, c"".as_ptr()) != super::ffi::OK {
+            if api!(RedisModule_InfoAddSection, info, c"".as_ptr()) != super::api::OK {
                 return;
             }
         }
@@ -42,7 +42,7 @@ fn fields() -> Vec<(CString, u64)> {
     let (queues, jobs) = sums::of_all_queues();
     let now_ms = clock::now().ms();
     let oldest_ready_ms = jobs.first_due.map_or(0, |due| now_ms.saturating_sub(due));
-    let totals = propagate::totals();
+    let totals = replicate::totals();
     let (fires, late_us_max) = timer::figures();
     let mut fields: Vec<_> = [
         (c"queues", queues as u64),
@@ -50,10 +50,10 @@ fn fields() -> Vec<(CString, u64)> {
         (c"jobs_ready", jobs.ready),
         (c"jobs_reserved", jobs.reserved),
         (c"jobs_dead", jobs.dead),
-        (c"waiting_clients", waiters::count_all() as u64),
+        (c"waiting_clients", blocked::count_all() as u64),
         (
             c"lazyfree_pending_jobs",
-            jobs.unfreed + graveyard::waiting() as u64,
+            jobs.unfreed + reclaim::waiting() as u64,
         ),
         (c"bytes", jobs.bytes),
         (c"oldest_ready_ms", oldest_ready_ms),

@@ -7,7 +7,7 @@
 //! there is neither AOF nor replica nor backlog, and that can end only with a fork, a load, a change
 //! of role or of configuration, each of which is heard here. Once somebody may read, it stays so.
 
-use super::ffi::{api, Ctx};
+use super::api::{api, Ctx};
 use std::cell::Cell;
 use std::ffi::CStr;
 

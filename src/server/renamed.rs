@@ -6,9 +6,9 @@
 //! value that is not freed is searched for, in steps, through all keys. Names on which clients wait
 //! are looked at first.
 
-use super::ffi::{api, bytes_of, guarded, log, Ctx, OwnString, RawString};
-use super::keyspace::OpenKey;
-use super::{attention, graveyard, timer, value, waiters};
+use super::api::{api, bytes_of, guarded, log, Ctx, OwnString, RawString};
+use super::key::OpenKey;
+use super::{blocked, datatype, reclaim, timer, worker};
 use redis_module::raw;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -136,8 +136,8 @@ pub fn search(ctx: Ctx<'_>, mut steps: usize) {
         return;
     }
     if SEARCH.with(|search| search.has_news.take()) && !unlinked().is_empty() {
-        for (db, name) in waiters::keys() {
-            attention::want(db, &name);
+        for (db, name) in blocked::keys() {
+            worker::want(db, &name);
         }
     }
     while steps > 0 && !unlinked().is_empty() {
@@ -155,8 +155,8 @@ pub fn note_arrival(ctx: Ctx<'_>, name: RawString) {
     if let Some(db) = OpenKey::db_of_queue(ctx, name) {
         // SAFETY: a live string, as the caller's promise is.
         let name = unsafe { bytes_of(name) };
-        attention::want(db, name);
-        graveyard::haunt(db, name);
+        worker::want(db, name);
+        reclaim::haunt(db, name);
     }
 }
 
@@ -215,7 +215,7 @@ unsafe extern "C" fn on_key(
         // SAFETY: the server passes a live context, name and open key, and what `step` gave it.
         unsafe {
             *seen.cast::<usize>() += 1;
-            if api!(RedisModule_ModuleTypeGetType, key) != value::data_type() {
+            if api!(RedisModule_ModuleTypeGetType, key) != datatype::data_type() {
                 return;
             }
             let found = api!(RedisModule_ModuleTypeGetValue, key);

@@ -1,9 +1,9 @@
 //! The figures over all queues, as of now: those of queues that have seen a due come since they were entered
 //! are entered anew first. Queues on which commands run need nothing of it.
 
-use super::ffi::{Ctx, OwnString};
-use super::keyspace::OpenKey;
-use super::{attention, clock, deadlines, propagate, timer};
+use super::api::{Ctx, OwnString};
+use super::key::OpenKey;
+use super::{agenda, clock, replicate, timer, worker};
 use crate::queue::state::figures::Figures;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -24,7 +24,7 @@ pub fn of_all_queues() -> (usize, Figures) {
         UNFINISHED.set(true);
         timer::look_again_in(1);
     }
-    deadlines::sums()
+    agenda::sums()
 }
 
 /// The timer's share: what INFO has left, and what listeners are to be told of. Takes at most so many
@@ -42,17 +42,17 @@ pub fn catch_up(ctx: Ctx<'_>, steps: usize) -> usize {
 
 /// When the timer must see to it.
 pub fn next() -> Option<u64> {
-    is_wanted().then(deadlines::next_outdated).flatten()
+    is_wanted().then(agenda::next_outdated).flatten()
 }
 
 fn is_wanted() -> bool {
-    UNFINISHED.get() || attention::tells_of_dues()
+    UNFINISHED.get() || worker::tells_of_dues()
 }
 
 fn enter_outdated(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let now_ms = clock::now().ms();
     while steps > 0 {
-        let Some((db, name)) = deadlines::outdated(now_ms) else {
+        let Some((db, name)) = agenda::outdated(now_ms) else {
             break;
         };
         enter(ctx, db, &name);
@@ -65,8 +65,8 @@ fn enter(ctx: Ctx<'_>, db: c_int, name: &[u8]) {
     let raw_name = OwnString::new(name);
     let is_there = ctx.select_db(db) && OpenKey::db_of_queue(ctx, raw_name.raw()).is_some();
     if !is_there {
-        deadlines::remove(db, name);
-    } else if propagate::events_are_wanted_since().is_some() {
-        attention::want(db, name);
+        agenda::remove(db, name);
+    } else if replicate::events_are_wanted_since().is_some() {
+        worker::want(db, name);
     }
 }

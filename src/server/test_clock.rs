@@ -7,9 +7,9 @@
 //! Each is answered by the next firing of the timer. By then the server has written the jobs that were
 //! handed over to those who waited for them.
 
-use super::ffi::{api, guarded, log, Ctx, OwnString, RawString, Refusal, OK};
-use super::keyspace::OpenKey;
-use super::{clock, deadlines, timer};
+use super::api::{api, guarded, log, Ctx, OwnString, RawString, Refusal, OK};
+use super::key::OpenKey;
+use super::{agenda, clock, timer};
 use crate::queue::add::When;
 use redis_module::raw;
 use std::cell::RefCell;
@@ -168,7 +168,7 @@ impl Request {
 impl Search {
     /// Looks at no more queues than there are steps.
     fn go_on(&mut self, ctx: Ctx<'_>, steps: &mut usize) -> Aim {
-        let names = deadlines::names_after(self.after.as_ref(), *steps);
+        let names = agenda::names_after(self.after.as_ref(), *steps);
         let is_over = names.len() < *steps;
         for (db, name) in &names {
             let instant = next_instant(ctx, *db, name);

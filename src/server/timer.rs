@@ -11,9 +11,9 @@
 //! back would fire as much later. So the timerfd tells of that as well, and a new one takes its place;
 //! a moment later, as Valkey 9.1 goes on with the old time for a millisecond.
 
-use super::ffi::{self, api, guarded};
-use super::wakeup::{self, Told};
-use super::{attention, clock};
+use super::api::timerfd::{self, Told};
+use super::api::{self, api, guarded};
+use super::{clock, worker};
 use redis_module::raw;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -57,20 +57,20 @@ thread_local! {
 }
 
 /// Once, at load.
-pub fn start(ctx: ffi::Ctx<'_>) {
+pub fn start(ctx: api::Ctx<'_>) {
     // SAFETY: live context; the detached one lives as long as the module, which is never unloaded.
     let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext, ctx.raw()) };
     TIMER.with(|timer| {
         timer.ctx.set(detached);
-        timer.fd.set(wakeup::open(on_readable));
+        timer.fd.set(timerfd::open(on_readable));
     });
 }
 
 /// The module's own context, for a look at keys where the server passes none. Nothing is written
 /// with it: what it propagates is not flushed.
-pub fn with_own_context<T>(look: impl FnOnce(ffi::Ctx<'_>) -> T) -> T {
+pub fn with_own_context<T>(look: impl FnOnce(api::Ctx<'_>) -> T) -> T {
     // SAFETY: made at load, and never freed.
-    look(unsafe { ffi::Ctx::new(TIMER.with(|timer| timer.ctx.get())) })
+    look(unsafe { api::Ctx::new(TIMER.with(|timer| timer.ctx.get())) })
 }
 
 /// Something needs attention at that instant.
@@ -85,7 +85,7 @@ pub fn arm(instant: u64) {
         }
         timer.armed_for.set(instant);
         if timer.fd.get() >= 0 {
-            if wakeup::set(timer.fd.get(), instant) {
+            if timerfd::set(timer.fd.get(), instant) {
                 settle(timer);
             }
         } else {
@@ -129,7 +129,7 @@ fn settle(timer: &Timer) {
     }
     timer.settling.set(true);
     timer.looking.set(true);
-    wakeup::set_in(timer.fd.get(), SETTLED_MS);
+    timerfd::set_in(timer.fd.get(), SETTLED_MS);
 }
 
 /// How often the timer did its work, and how much later than it was set to, at most.
@@ -140,14 +140,14 @@ pub fn figures() -> (u64, u64) {
 /// Called by the event loop: without a context, so nothing is done but to ask for one.
 unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
     guarded("the event loop's callback", (), || {
-        let told = wakeup::drain(fd);
+        let told = timerfd::drain(fd);
         TIMER.with(|timer| match told {
             // A client served before, in the same turn of the event loop, has set it anew: it will tell.
             Told::Nothing => {}
             Told::ClockSet => settle(timer),
             Told::InstantHasCome if timer.settling.replace(false) => {
                 timer.armed_for.set(u64::MAX);
-                wakeup::watch_clock(timer.fd.get());
+                timerfd::watch_clock(timer.fd.get());
                 look_in(timer, 0);
             }
             Told::InstantHasCome if timer.looking.get() => {}
@@ -169,6 +169,6 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
             TIMER.with(|timer| timer.late_us_max.set(timer.late_us_max.get().max(late_us)));
         }
         // SAFETY: the server passed the context to this callback.
-        attention::look(unsafe { ffi::Ctx::new(ctx) });
+        worker::look(unsafe { api::Ctx::new(ctx) });
     });
 }

@@ -2,9 +2,9 @@
 //! and free them on another thread: no event comes for any of them. Their names are taken out of
 //! `deadlines` afterwards, in steps, by looking whether a queue is still there.
 
-use super::deadlines;
-use super::ffi::{Ctx, OwnString};
-use super::keyspace::OpenKey;
+use super::agenda;
+use super::api::{Ctx, OwnString};
+use super::key::OpenKey;
 use super::timer;
 use crate::slots::slot_of;
 use std::cell::RefCell;
@@ -46,11 +46,11 @@ pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let mut sweep = SWEEP.take();
     while steps > 0 && !sweep.slots.is_empty() {
         steps -= 1;
-        let names = deadlines::names_after(sweep.after.as_ref(), NAMES_PER_STEP);
+        let names = agenda::names_after(sweep.after.as_ref(), NAMES_PER_STEP);
         for (db, name) in &names {
             let is_meant = sweep.slots.contains(&slot_of(name));
             if is_meant && !is_queue(ctx, *db, name) {
-                deadlines::remove(*db, name);
+                agenda::remove(*db, name);
             }
         }
         let at_end = names.len() < NAMES_PER_STEP;

@@ -2,8 +2,8 @@
 //! are parked in `deadlines`, and one key per slot is asked for all of them, so that what it costs does
 //! not grow with the queues.
 
-use super::ffi::{Ctx, OwnString};
-use super::{attention, clock, deadlines};
+use super::api::{Ctx, OwnString};
+use super::{agenda, clock, worker};
 use crate::slots::slot_of;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ thread_local! {
 
 /// The key's slot is not ours: it comes back when it is.
 pub fn park(db: c_int, name: &[u8]) {
-    deadlines::park(db, name, slot_of(name));
+    agenda::park(db, name, slot_of(name));
     let mut asking = ASKING.get();
     if asking.at == u64::MAX {
         asking.at = clock::real().ms() + PAUSE_MS;
@@ -59,7 +59,7 @@ pub fn slots_have_come() {
             found: false,
         };
         ASKING.set(asking);
-        attention::arm(0);
+        worker::arm(0);
     }
 }
 
@@ -72,7 +72,7 @@ pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
         return steps;
     }
     for _ in 0..SLOTS_AT_ONCE {
-        let Some((slot, db, name)) = deadlines::parked_from(asking.from) else {
+        let Some((slot, db, name)) = agenda::parked_from(asking.from) else {
             end_round(&mut asking);
             break;
         };
@@ -83,7 +83,7 @@ pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
         if is_ours(ctx, db, &name) {
             asking.hurries = true;
             asking.found = true;
-            let came = deadlines::unpark(slot, steps);
+            let came = agenda::unpark(slot, steps);
             steps -= came;
             if steps == 0 {
                 // The slot may have more.
@@ -104,7 +104,7 @@ fn end_round(asking: &mut Asking) {
     asking.hurries &= asking.found;
     asking.found = false;
     asking.from = 0;
-    if deadlines::parked_from(0).is_none() {
+    if agenda::parked_from(0).is_none() {
         asking.at = u64::MAX;
         asking.hurries = false;
     }

@@ -4,7 +4,10 @@
 //! came with, and all of it happens on the server's main thread. [`Ctx`] and what is made from it are
 //! neither `Send` nor kept beyond the callback.
 
+pub mod acl;
 mod cluster;
+pub mod command_info;
+pub mod timerfd;
 
 pub use cluster::{trims, valkey};
 
@@ -19,7 +22,7 @@ macro_rules! api {
         let function = redis_module::raw::$name;
         match function {
             Some(function) => function($($arg),*),
-            None => $crate::server::ffi::missing(stringify!($name)),
+            None => $crate::server::api::missing(stringify!($name)),
         }
     }};
 }
@@ -132,38 +135,6 @@ impl<'a> Ctx<'a> {
         }
         // SAFETY: live context.
         unsafe { api!(RedisModule_SetModuleOptions, self.raw, options as c_int) };
-    }
-
-    /// At load. The key is the first argument.
-    pub fn create_command(self, name: &CStr, entry: Entry, flags: &CStr) -> bool {
-        self.create_command_with_key_at(1, name, entry, flags)
-    }
-
-    pub fn create_keyless_command(self, name: &CStr, entry: Entry, flags: &CStr) -> bool {
-        self.create_command_with_key_at(0, name, entry, flags)
-    }
-
-    fn create_command_with_key_at(
-        self,
-        key: c_int,
-        name: &CStr,
-        entry: Entry,
-        flags: &CStr,
-    ) -> bool {
-        // SAFETY: live context; the server copies name and flags.
-        let created = unsafe {
-            api!(
-                RedisModule_CreateCommand,
-                self.raw,
-                name.as_ptr(),
-                Some(entry),
-                flags.as_ptr(),
-                key,
-                key,
-                key
-            )
-        };
-        created == OK
     }
 
     pub fn flags(self) -> Flags {
@@ -426,9 +397,9 @@ macro_rules! entry {
             argc: std::ffi::c_int,
         ) -> std::ffi::c_int {
             // SAFETY: called by the server, with its arguments.
-            unsafe { $crate::server::ffi::enter(ctx, argv, argc, $body) }
+            unsafe { $crate::server::api::enter(ctx, argv, argc, $body) }
         }
-        entry as $crate::server::ffi::Entry
+        entry as $crate::server::api::Entry
     }};
 }
 pub(crate) use entry;

@@ -1,8 +1,8 @@
 //! Memory of large queues that are gone, freed in small steps by the timer: a million jobs at once
 //! would hold up the other clients.
 
-use super::ffi::{api, Ctx, OwnString};
-use super::keyspace::OpenKey;
+use super::api::{api, Ctx, OwnString};
+use super::key::OpenKey;
 use super::timer;
 use crate::queue::state::garbage::Remains;
 use crate::queue::Queue;

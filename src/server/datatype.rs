@@ -1,10 +1,10 @@
 //! The data type `dq-queue1`: what the server asks of a queue's value.
 
+use super::api::{api, bytes_of, guarded, Ctx, RawString};
 use super::arrival::{log_refused, Arrival, Origin};
 use super::defrag::defrag;
-use super::ffi::{api, bytes_of, guarded, Ctx, RawString};
-use super::keyspace::Value;
-use super::{async_load, attention, clock, deadlines, graveyard, propagate, renamed};
+use super::key::Value;
+use super::{agenda, async_load, clock, reclaim, renamed, replicate, worker};
 use crate::queue::effect::{encode, Effect, EFFECTS_VERSION};
 use crate::queue::error::QueueError;
 use crate::queue::{HashSeed, Queue};
@@ -60,7 +60,7 @@ pub fn data_type() -> *mut raw::RedisModuleType {
 }
 
 /// # Safety
-/// `value` is one that [`super::keyspace::OpenKey::create`] or a callback here has made.
+/// `value` is one that [`super::key::OpenKey::create`] or a callback here has made.
 unsafe fn value_of<'a>(value: *const c_void) -> &'a Value {
     // SAFETY: the caller's promise.
     unsafe { &*value.cast() }
@@ -155,7 +155,7 @@ fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
         (db, Ctx::new(null_mut()).flags())
     };
     async_load::noting(|| {
-        attention::want(db, name);
+        worker::want(db, name);
         if flags.is_loading() {
             value.account_as(db, name);
         } else {
@@ -180,7 +180,7 @@ unsafe extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: RawString, va
             api!(
                 RedisModule_EmitAOF,
                 io,
-                propagate::APPLY.as_ptr(),
+                replicate::APPLY.as_ptr(),
                 c"sb".as_ptr(),
                 key,
                 bytes.as_ptr().cast::<c_char>(),
@@ -218,7 +218,7 @@ unsafe extern "C" fn free(value: *mut c_void) {
         renamed::note_freed(value);
         // SAFETY: made by `Box::into_raw`, and given back by the server once.
         let value = unsafe { Box::from_raw(value.cast::<Value>()) };
-        graveyard::bury(value.queue);
+        reclaim::bury(value.queue);
     });
 }
 
@@ -253,7 +253,7 @@ unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, value: *const c
             let name = api!(RedisModule_GetKeyNameFromOptCtx, ctx);
             if !name.is_null() {
                 let db = api!(RedisModule_GetDbIdFromOptCtx, ctx);
-                deadlines::remove(db, bytes_of(name.cast_mut()));
+                agenda::remove(db, bytes_of(name.cast_mut()));
             }
         }
     });
@@ -279,7 +279,7 @@ unsafe extern "C" fn copy(
         if queue.is_disposable() && origin() == Origin::Client {
             return null_mut();
         }
-        graveyard::pay_for(queue.free_effort());
+        reclaim::pay_for(queue.free_effort());
         Box::into_raw(Box::new(Value::new(queue.copied()))).cast()
     })
 }

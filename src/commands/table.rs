@@ -1,9 +1,14 @@
-//! What the server can tell about the commands, as it does about its own: the text of COMMAND DOCS,
-//! which redis-cli completes and hints from, arity, keys, ACL categories.
+//! The table of all commands: name, entry, flags, arity, keys, ACL categories, and the text of COMMAND DOCS,
+//! which redis-cli completes and hints from. All that the server knows of a command stands here.
 //!
 //! docs/commands.md is the long form.
 
-use crate::server::command_info::{About, Access, Arg};
+use super::{
+    ack, add, apply, bpop, configure, del, forecast, get, kick, len, nack, peek, pop, purge,
+    reschedule, scan, stats, test_clock, touch,
+};
+use crate::server::api::command_info::{About, Access, Arg};
+use crate::server::api::entry;
 
 const KEY: Arg = Arg::key(c"key");
 const ID: Arg = Arg::string(c"id");
@@ -61,6 +66,8 @@ const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 pub static COMMANDS: [About; 21] = [
     About {
         name: c"dq.add",
+        run: entry!(add::run),
+        flags: c"write deny-oom fast",
         summary: c"Adds a job to a queue. Creates the queue if it is not there.",
         complexity: c"O(log N) with N jobs in the queue",
         tips: TIME_MATTERS,
@@ -91,6 +98,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.pop",
+        run: entry!(pop::run),
+        flags: c"write fast",
         summary: c"Reserves ready jobs of a queue, or removes them at delivery.",
         complexity: c"O(M log N) with N jobs in the queue, M of them delivered",
         tips: TIME_MATTERS,
@@ -107,6 +116,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.bpop",
+        run: entry!(bpop::run),
+        flags: c"write blocking",
         summary: c"Reserves ready jobs of the first of several queues that has any. Blocks until one has otherwise.",
         complexity: c"O(K + M log N) with K keys and N jobs in the queue, M of them delivered",
         tips: TIME_MATTERS,
@@ -124,6 +135,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.ack",
+        run: entry!(ack::run),
+        flags: c"write fast",
         summary: c"Removes delivered jobs that are finished.",
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: c"",
@@ -145,6 +158,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.del",
+        run: entry!(del::run),
+        flags: c"write fast",
         summary: c"Removes jobs in any state.",
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: c"",
@@ -159,6 +174,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.nack",
+        run: entry!(nack::run),
+        flags: c"write fast",
         summary: c"Gives delivered jobs back, to be delivered again or to be dead.",
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: TIME_MATTERS,
@@ -184,6 +201,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.touch",
+        run: entry!(touch::run),
+        flags: c"write fast",
         summary: c"Begins the leases of reserved jobs anew.",
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: TIME_MATTERS,
@@ -194,6 +213,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.reschedule",
+        run: entry!(reschedule::run),
+        flags: c"write fast",
         summary: c"Gives delayed and ready jobs another due, another priority, or both.",
         complexity: c"O(M log N) with N jobs in the queue and M ids",
         tips: c"",
@@ -209,6 +230,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.kick",
+        run: entry!(kick::run),
+        flags: c"write",
         summary: c"Makes dead jobs ready again.",
         complexity: c"O(M log N) with N jobs in the queue, M of them made ready or named",
         tips: c"",
@@ -228,6 +251,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.purge",
+        run: entry!(purge::run),
+        flags: c"write",
         summary: c"Removes all jobs of one state, or of all.",
         complexity: c"O(1) with ALL, O(log N) with RESERVED and DEAD of N jobs; with DELAYED and READY O(P log N), where N jobs have P different priorities",
         tips: c"",
@@ -250,6 +275,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.get",
+        run: entry!(get::run),
+        flags: c"readonly fast",
         summary: c"Shows a job with all its fields.",
         complexity: c"O(1)",
         tips: TIME_MATTERS,
@@ -260,6 +287,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.peek",
+        run: entry!(peek::run),
+        flags: c"readonly",
         summary: c"Shows the first jobs of a state, in its own order.",
         complexity: c"O(log N + M) with N jobs in the queue, M of them shown; with FROM also those ready jobs of other priorities than 0 that are passed over",
         tips: TIME_MATTERS,
@@ -276,6 +305,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.forecast",
+        run: entry!(forecast::run),
+        flags: c"readonly",
         summary: c"Counts delayed and ready jobs of a queue by equal parts of a time to come.",
         complexity: c"O(M log N) with N jobs in the queue and M parts",
         tips: TIME_MATTERS,
@@ -291,6 +322,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.scan",
+        run: entry!(scan::run),
+        flags: c"readonly",
         summary: c"Iterates over the ids of a queue's jobs.",
         complexity: c"O(1) for every call. O(N) for a complete iteration, with N jobs in the queue",
         tips: TIME_MATTERS,
@@ -307,6 +340,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.len",
+        run: entry!(len::run),
+        flags: c"readonly fast",
         summary: c"Counts the jobs of one state, or those that are not dead.",
         complexity: c"O(log N) with N jobs in the queue",
         tips: TIME_MATTERS,
@@ -317,6 +352,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.stats",
+        run: entry!(stats::run),
+        flags: c"readonly fast",
         summary: c"Shows how many jobs a queue holds and what happened to them so far.",
         complexity: c"O(log N) with N jobs in the queue",
         tips: TIME_MATTERS,
@@ -327,6 +364,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.cfgset",
+        run: entry!(configure::set),
+        flags: c"write deny-oom fast",
         summary: c"Changes settings of a queue. Creates the queue if it is not there.",
         complexity: c"O(1), or O(log N) where a new DEADLEN removes some of N jobs",
         tips: c"",
@@ -356,6 +395,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.cfgget",
+        run: entry!(configure::get),
+        flags: c"readonly fast",
         summary: c"Shows the settings of a queue.",
         complexity: c"O(1)",
         tips: TIME_MATTERS,
@@ -366,6 +407,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.pause",
+        run: entry!(configure::pause),
+        flags: c"write deny-oom fast",
         summary: c"Stops deliveries from a queue. Creates the queue if it is not there.",
         complexity: c"O(1)",
         tips: c"",
@@ -376,6 +419,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.resume",
+        run: entry!(configure::resume),
+        flags: c"write fast",
         summary: c"Ends the pause of a queue.",
         complexity: c"O(1)",
         tips: c"",
@@ -386,6 +431,8 @@ pub static COMMANDS: [About; 21] = [
     },
     About {
         name: c"dq.apply",
+        run: entry!(apply::run),
+        flags: c"write admin",
         summary: c"An internal command for replication and the AOF. Not for users.",
         complexity: c"O(M log N) with N jobs in the queue and M effects",
         tips: c"",
@@ -397,8 +444,10 @@ pub static COMMANDS: [About; 21] = [
 ];
 
 /// With `test-clock yes` only.
-pub static TEST_CLOCK: [About; 1] = [About {
+pub static TEST_CLOCK: About = About {
     name: c"dq.clock",
+    run: entry!(test_clock::run),
+    flags: c"admin deny-script",
     summary: c"Shows or moves the clock for tests.",
     complexity: c"O(M log N) with N jobs, M of which something happens to on the way",
     tips: TIME_MATTERS,
@@ -416,4 +465,4 @@ pub static TEST_CLOCK: [About; 1] = [About {
             Arg::word(c"next", c"NEXT"),
         ],
     )],
-}];
+};

@@ -2,12 +2,12 @@
 //! those who wait, and ends waits, in this order: after a standstill nobody is told that there was nothing
 //! whose job came in time. In bounded steps; what is left is done a millisecond on.
 
-use super::ffi::{Ctx, OwnString};
-use super::keyspace::{OpenKey, Value};
-use super::waiters::{Handover, OwnDelivery, Taken};
+use super::api::{Ctx, OwnString};
+use super::blocked::{Handover, OwnDelivery, Taken};
+use super::key::{OpenKey, Value};
 use super::{
-    clock, config, deadlines, foreign, graveyard, propagate, renamed, sums, test_clock, timer,
-    trimmed, waiters,
+    agenda, blocked, clock, config, reclaim, renamed, replicate, sums, test_clock, timer, trimmed,
+    unowned_slots,
 };
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
@@ -49,7 +49,7 @@ pub fn arm(instant: u64) {
 
 /// Something may have to be done for the key, as soon as the running command is over.
 pub fn want(db: c_int, name: &[u8]) {
-    deadlines::set(db, name, 0);
+    agenda::set(db, name, 0);
     arm(0);
 }
 
@@ -66,7 +66,7 @@ pub fn look(ctx: Ctx<'_>) {
     let serves = flags.is_master() && !ctx.is_paused();
     let mut left = steps;
     if serves {
-        left = do_what_is_due(ctx, foreign::ask(ctx, left));
+        left = do_what_is_due(ctx, unowned_slots::ask(ctx, left));
         while left > 0 && test_clock::step(ctx, next_instant, &mut left) {
             left = do_what_is_due(ctx, left);
         }
@@ -81,10 +81,10 @@ pub fn look(ctx: Ctx<'_>) {
     left = end_waits(ctx, left.max(steps / 4), serves);
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
-    left = graveyard::visit_haunted(ctx, left);
+    left = reclaim::visit_haunted(ctx, left);
     left = trimmed::sweep(ctx, left.max(steps / 8));
-    graveyard::shed(left.max(steps / 8));
-    deadlines::shed(left.max(steps / 8));
+    reclaim::shed(left.max(steps / 8));
+    agenda::shed(left.max(steps / 8));
     rearm();
 }
 
@@ -101,14 +101,14 @@ fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let mut unfinished = VecDeque::new();
     while steps > 0 {
         let now = clock::now();
-        let due = deadlines::take_due(now.ms());
+        let due = agenda::take_due(now.ms());
         let Some((db, name)) = due.or_else(|| unfinished.pop_front()) else {
             break;
         };
         let turn = attend(ctx, db, &name, now, share.min(steps));
         steps -= turn.steps.clamp(1, steps);
         if turn.is_unfinished {
-            deadlines::set(db, &name, after_turn(now));
+            agenda::set(db, &name, after_turn(now));
             unfinished.push_back((db, name));
         }
     }
@@ -117,20 +117,20 @@ fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
 
 /// Whether listeners must be told when a due comes: those of a replica hear of what its master does.
 pub fn tells_of_dues() -> bool {
-    IS_MASTER.get() && propagate::events_are_wanted_since().is_some()
+    IS_MASTER.get() && replicate::events_are_wanted_since().is_some()
 }
 
 /// Arms the timer for what comes next.
 pub fn rearm() {
-    let frees = !graveyard::is_empty() || deadlines::has_discarded();
+    let frees = !reclaim::is_empty() || agenda::has_discarded();
     if frees || !trimmed::is_empty() || renamed::has_work() {
         timer::look_again_in(1);
     }
     let of_master = IS_MASTER
         .get()
-        .then(|| (next_to_wake_for(), foreign::next_ask()));
+        .then(|| (next_to_wake_for(), unowned_slots::next_ask()));
     let (deadline, ask) = of_master.unwrap_or_default();
-    let instants = [deadline, ask, waiters::next_until()];
+    let instants = [deadline, ask, blocked::next_until()];
     if let Some(instant) = instants.into_iter().flatten().min() {
         if instant <= clock::real().ms() {
             timer::look_again_in(1);
@@ -142,10 +142,7 @@ pub fn rearm() {
 
 /// The next instant at which something is due in a queue.
 fn next_instant() -> Option<u64> {
-    [deadlines::next(), sums::next()]
-        .into_iter()
-        .flatten()
-        .min()
+    [agenda::next(), sums::next()].into_iter().flatten().min()
 }
 
 /// The same as the timer must be set to it. A test clock does not come there by itself.
@@ -159,17 +156,17 @@ fn next_to_wake_for() -> Option<u64> {
 
 /// Not of those who may be served yet: the turn of one of their keys is still to come.
 fn end_waits(ctx: Ctx<'_>, mut steps: usize, serves: bool) -> usize {
-    let mut redirects = foreign::Redirects::new(ctx);
+    let mut redirects = unowned_slots::Redirects::new(ctx);
     while steps > 0 {
         let now_ms = clock::real().ms();
-        let Some((ticket, db, key)) = waiters::first_expired(now_ms) else {
+        let Some((ticket, db, key)) = blocked::first_expired(now_ms) else {
             break;
         };
         if redirects.has(db, &key) {
-            waiters::postpone(ticket, now_ms + REDIRECTED_RETRY_MS);
-        } else if serves && waiters::waits_on(ticket, is_to_come) {
-            waiters::postpone(ticket, now_ms + 1);
-        } else if let Some(client) = waiters::take(ticket, None) {
+            blocked::postpone(ticket, now_ms + REDIRECTED_RETRY_MS);
+        } else if serves && blocked::waits_on(ticket, is_to_come) {
+            blocked::postpone(ticket, now_ms + 1);
+        } else if let Some(client) = blocked::take(ticket, None) {
             client.hand(None);
         }
         steps -= 1;
@@ -178,7 +175,7 @@ fn end_waits(ctx: Ctx<'_>, mut steps: usize, serves: bool) -> usize {
 }
 
 fn is_to_come(db: c_int, key: &[u8]) -> bool {
-    deadlines::needs_attention(db, key, after_turn(clock::now()))
+    agenda::needs_attention(db, key, after_turn(clock::now()))
 }
 
 /// Where a key stands whose turn was not finished: not before the others that are due by then. A test
@@ -197,7 +194,7 @@ struct Turn {
 /// Looks after one key, with at most so many steps for what is past and as many for those who wait.
 fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn {
     let nothing_there = || {
-        deadlines::remove(db, name);
+        agenda::remove(db, name);
         Turn::default()
     };
     if !ctx.select_db(db) {
@@ -209,13 +206,13 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn 
         if OpenKey::db_of_queue(ctx, raw_name.raw()).is_none() {
             return nothing_there();
         }
-        foreign::park(db, name);
+        unowned_slots::park(db, name);
         return Turn::default();
     }
     let Ok(mut open) = OpenKey::open(ctx, raw_name.raw()) else {
         return nothing_there();
     };
-    propagate::with_effects(|effects| {
+    replicate::with_effects(|effects| {
         let Some(value) = open.value() else {
             return nothing_there();
         };
@@ -248,7 +245,7 @@ fn serve(
     let mut served = Vec::new();
     while *steps > 0 {
         let only_noack = value.queue.next_delivery(now, false).is_none();
-        let Some((ticket, wish)) = waiters::first_in_line(db, name, only_noack) else {
+        let Some((ticket, wish)) = blocked::first_in_line(db, name, only_noack) else {
             break;
         };
         let pop = Pop {
@@ -281,7 +278,7 @@ fn serve(
             with_due: wish.with_due,
             jobs,
         };
-        served.extend(waiters::take(ticket, Some(name)).map(|client| (client, handover)));
+        served.extend(blocked::take(ticket, Some(name)).map(|client| (client, handover)));
     }
     served
 }

@@ -15,13 +15,18 @@
 //! Beside it each database keeps the [`Ledger`] of its queues: what a queue contributes to INFO comes and
 //! goes with its entry.
 
-use super::ledger::{Ledger, Ticket, NO_ACCOUNT};
+mod least;
+mod ledger;
+
 use crate::queue::state::figures::Figures;
+use ledger::{Ledger, NO_ACCOUNT};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
 use std::ops::Bound;
 use std::sync::Arc;
+
+pub use ledger::Ticket;
 
 pub type Name = Arc<[u8]>;
 

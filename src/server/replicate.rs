@@ -1,6 +1,6 @@
 //! Effects to replication, AOF, WATCH and keyspace events. The way back is [`super::arrival`].
 
-use super::ffi::{api, Ctx, RawString};
+use super::api::{api, Ctx, RawString};
 use super::{clock, listeners};
 use crate::queue::effect::{decode, Effect, Effects, Event};
 use crate::queue::stats::Totals;

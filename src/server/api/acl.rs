@@ -1,7 +1,7 @@
 //! Keys of a command that its key specification does not name: the server has checked the first one
 //! alone, so the command checks the rest, as the server would.
 
-use super::ffi::{api, bytes_of, Args, Ctx, RawString, Refusal, OK};
+use super::{api, bytes_of, Args, Ctx, RawString, Refusal, OK};
 use redis_module::raw;
 use std::ffi::c_int;
 use std::io;

@@ -4,7 +4,7 @@
 //! length of one call, in which the server copies all that they point to. A server that lacks the
 //! API, or refuses a description, serves the command without it.
 
-use super::ffi::{api, log, Ctx, OK};
+use super::{api, log, Ctx, Entry, OK};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CStr, CString};
 use std::ptr::{null, null_mut};
@@ -17,6 +17,9 @@ const SINCE: &CStr = c"0.1.0";
 /// A command, as the server tells about it.
 pub struct About {
     pub name: &'static CStr,
+    pub run: Entry,
+    /// What RM_CreateCommand calls flags, separated by spaces.
+    pub flags: &'static CStr,
     pub summary: &'static CStr,
     pub complexity: &'static CStr,
     /// Hints to clients and proxies, separated by spaces.
@@ -154,8 +157,27 @@ impl Arg {
     }
 }
 
+/// At load. Its key, where it has one, is the first argument.
+pub fn register(ctx: Ctx<'_>, about: &About) -> bool {
+    let key = c_int::from(about.key.is_some());
+    // SAFETY: live context; the server copies name and flags.
+    let created = unsafe {
+        api!(
+            RedisModule_CreateCommand,
+            ctx.raw(),
+            about.name.as_ptr(),
+            Some(about.run),
+            about.flags.as_ptr(),
+            key,
+            key,
+            key
+        )
+    };
+    created == OK
+}
+
 /// At load: tells the server about commands, which are registered.
-pub fn describe_all(ctx: Ctx<'_>, commands: &[About]) {
+pub fn describe_all(ctx: Ctx<'_>, commands: impl Iterator<Item = &'static About>) {
     let own_category = add_category(ctx);
     for about in commands {
         describe(ctx, about, own_category);

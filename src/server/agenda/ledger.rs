@@ -12,8 +12,8 @@
 //!
 //! A ticket is but a hint: it fits no account that was closed, whatever stands there now.
 
-use super::deadlines::Name;
 use super::least::Least;
+use super::Name;
 use crate::queue::state::figures::Figures;
 use crate::storage::slab::Slab;
 use std::cell::Cell;

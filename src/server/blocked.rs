@@ -12,7 +12,7 @@
 //!             └─ disconnect, UNBLOCK, demotion ───────────────────────────────────► free_privdata
 //! ```
 
-use super::ffi::{api, guarded, Ctx, OwnString, RawString, ERR, OK};
+use super::api::{api, guarded, Ctx, OwnString, RawString, ERR, OK};
 use super::timer;
 use crate::slots::unused_name_beside;
 use redis_module::raw;
@@ -175,7 +175,7 @@ impl Registry {
 fn withdraw(ticket: u64, looked_at: Option<&[u8]>) -> Option<Waiter> {
     let (waiter, left) = REGISTRY.with_borrow_mut(|registry| registry.remove(ticket))?;
     for key in left.iter().filter(|&key| Some(&**key) != looked_at) {
-        super::attention::want(waiter.db, key);
+        super::worker::want(waiter.db, key);
     }
     Some(waiter)
 }

@@ -1,8 +1,8 @@
 //! A queue's key: open, create, finish, drop.
 
-use super::ffi::{api, bytes_of, Ctx, RawString, Refusal, OK};
-use super::ledger::Ticket;
-use super::{attention, clock, deadlines, graveyard, propagate, value, waiters};
+use super::agenda::Ticket;
+use super::api::{api, bytes_of, Ctx, RawString, Refusal, OK};
+use super::{agenda, blocked, clock, datatype, reclaim, replicate, worker};
 use crate::queue::clock::Now;
 use crate::queue::effect::{Effect, Effects, Event};
 use crate::queue::Queue;
@@ -35,13 +35,13 @@ impl Value {
     /// Enters the queue's figures under that name, wherever they were entered before.
     pub fn account_as(&mut self, db: c_int, name: &[u8]) {
         let (figures, until) = self.queue.figures(clock::now());
-        deadlines::account_anew(db, name, &mut self.ticket, figures, until);
+        agenda::account_anew(db, name, &mut self.ticket, figures, until);
     }
 
     /// Tells those who listen that dues have come since the last time; before anything else happens
     /// to the queue, so that what a command makes ready is not told twice.
     pub fn announce(&mut self, now: Now, effects: &mut Effects) {
-        if let Some(since_ms) = propagate::events_are_wanted_since() {
+        if let Some(since_ms) = replicate::events_are_wanted_since() {
             if self
                 .queue
                 .became_ready(self.announced_ms.max(since_ms), now)
@@ -99,7 +99,7 @@ impl<'a> OpenKey<'a> {
         // SAFETY: an open key; the server answers for a null one as for an empty one. A value of our
         // type is a `Value` that `value` has made.
         unsafe {
-            if api!(RedisModule_ModuleTypeGetType, open.key) == value::data_type() {
+            if api!(RedisModule_ModuleTypeGetType, open.key) == datatype::data_type() {
                 open.value = NonNull::new(api!(RedisModule_ModuleTypeGetValue, open.key).cast());
             } else if api!(RedisModule_KeyType, open.key) != EMPTY {
                 return Err(Refusal(WRONG_TYPE.into()));
@@ -143,7 +143,7 @@ impl<'a> OpenKey<'a> {
             api!(
                 RedisModule_ModuleTypeSetValue,
                 self.key,
-                value::data_type(),
+                datatype::data_type(),
                 made.cast()
             )
         };
@@ -162,7 +162,7 @@ impl<'a> OpenKey<'a> {
 
     fn is_disposable(&mut self, db: c_int) -> bool {
         let name = self.name();
-        self.queue().is_some_and(|queue| queue.is_disposable()) && !waiters::any(db, name)
+        self.queue().is_some_and(|queue| queue.is_disposable()) && !blocked::any(db, name)
     }
 
     /// After everything that may have changed the queue: drops an empty one, tells the others, and
@@ -171,9 +171,9 @@ impl<'a> OpenKey<'a> {
         let (ctx, name, db) = (self.ctx, self.name, self.db());
         let dropped = self.is_disposable(db);
         if let Some(queue) = self.queue() {
-            queue.take_remains().into_iter().for_each(graveyard::lay);
+            queue.take_remains().into_iter().for_each(reclaim::lay);
         }
-        graveyard::pay_for(1);
+        reclaim::pay_for(1);
         if dropped {
             effects.push(&Effect::Dropped);
             self.delete();
@@ -181,7 +181,7 @@ impl<'a> OpenKey<'a> {
             self.arm(db, now);
         }
         drop(self);
-        propagate::publish(ctx, name, effects);
+        replicate::publish(ctx, name, effects);
         if dropped {
             ctx.notify_generic(c"del", name);
         }
@@ -195,23 +195,23 @@ impl<'a> OpenKey<'a> {
             return;
         };
         if value.queue.is_haunted() {
-            graveyard::haunt(db, name);
+            reclaim::haunt(db, name);
         }
         if value.queue.is_disposable() {
-            waiters::keep_queue(db, name);
+            blocked::keep_queue(db, name);
         }
         let at = attention_at(value, db, name, now);
         if at < value.armed_for {
             value.armed_for = at;
-            deadlines::set(db, name, at);
-            attention::arm(at);
+            agenda::set(db, name, at);
+            worker::arm(at);
         }
         let (figures, until) = value.queue.figures(now);
-        if !deadlines::account(db, name, &mut value.ticket, figures, until) {
-            attention::arm(0);
+        if !agenda::account(db, name, &mut value.ticket, figures, until) {
+            worker::arm(0);
         }
-        if propagate::events_are_wanted_since().is_some() {
-            attention::arm(until);
+        if replicate::events_are_wanted_since().is_some() {
+            worker::arm(until);
         }
     }
 }
@@ -219,15 +219,15 @@ impl<'a> OpenKey<'a> {
 /// The instant at which the timer must look at the queue.
 fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
     let queue = &value.queue;
-    let waiting = waiters::kinds(db, name);
+    let waiting = blocked::kinds(db, name);
     if queue.is_disposable() && !waiting.any() {
         return 0;
     }
     // Asked with each command: a plain minimum, of which nearly always only the first is there.
-    let mut at = queue.next_event().unwrap_or(deadlines::IDLE);
+    let mut at = queue.next_event().unwrap_or(agenda::IDLE);
     if waiting.any() {
         let delivery = queue.next_delivery(now, waiting.noack);
-        at = at.min(delivery.unwrap_or(deadlines::IDLE));
+        at = at.min(delivery.unwrap_or(agenda::IDLE));
     }
     at
 }

@@ -13,16 +13,16 @@ pub enum Told {
 }
 
 #[cfg(target_os = "linux")]
-pub use timerfd::{drain, open, set, set_in, watch_clock};
+pub use linux::{drain, open, set, set_in, watch_clock};
 
 #[cfg(not(target_os = "linux"))]
 pub use none::{drain, open, set, set_in, watch_clock};
 
 #[cfg(target_os = "linux")]
-mod timerfd {
+mod linux {
     use super::{OnReadable, Told};
     use crate::queue::job::INSTANT_MAX;
-    use crate::server::ffi::{api, OK};
+    use crate::server::api::{api, OK};
     use redis_module::raw;
     use std::ffi::c_int;
     use std::ptr::null_mut;
