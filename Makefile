@@ -133,6 +133,14 @@ test-python: ## the Python library: its own tests, its example, its types; with 
 	"$$python" tools/stubs.py --check && "$$python" -m ruff check . ../suite && "$$python" -m ruff format --check . ../suite && \
 	"$$python" -m mypy && $(SUITE) "$$python" -m pytest tests example
 
+# SEED: another one each time draws other expressions; CASES: for each zone.
+test-rules: ## cron expressions against croniter and a walk minute by minute; SEED=1, CASES=400
+	@tools/setup.sh cargo cc python
+	@python=$$(tools/python.sh croniter) && "$$python" -c 'import tzdata' 2>/dev/null || tools/python.sh tzdata >/dev/null
+	@python=$$(tools/python.sh croniter) && mkdir -p '$(TARGET)' && \
+	"$$python" -B tests/rules/oracle.py --seed $(or $(SEED),1) --cases $(or $(CASES),400) >'$(TARGET)/rules.txt'
+	@DQ_RULES='$(TARGET)/rules.txt' $(CARGO) test --no-default-features --test rules -- --nocapture
+
 test-recipes: ## docs/recipes.md, `make install` and `make run`, against DQ_SERVER, or the system's
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
@@ -251,4 +259,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-rules test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean

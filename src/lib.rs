@@ -4,6 +4,7 @@
 pub mod queue;
 pub mod slots;
 pub mod storage;
+pub mod zones;
 
 #[cfg(feature = "module")]
 mod commands;

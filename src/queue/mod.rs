@@ -22,6 +22,7 @@ pub mod glob;
 pub mod job;
 mod prefetch;
 pub mod purge;
+pub mod recurring;
 pub mod reschedule;
 pub mod settings;
 pub mod state;

@@ -1,0 +1,8 @@
+//! When a recurring job comes again: instants from a rule, a zone and the instant before.
+//!
+//! Pure, as all of the queue: what a zone's clock shows comes from outside, through [`zone::Zone`].
+
+mod calendar;
+pub mod cron;
+mod field;
+pub mod zone;

