@@ -113,7 +113,7 @@ test-clients: ## the examples and libraries of other languages: Python, Node, Go
 
 # What the tests of the worker libraries are told.
 SUITE = DQ_SERVER=$$server DQ_MODULE='$(MODULE)' DQ_SUITE_OUT='$(TARGET)/suite' PYTHONDONTWRITEBYTECODE=1
-PLAY = python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh) && server=$$(tools/server.sh) && cd clients/suite && \
+PLAY = python=$$(DQ_SUITE_OUT='$(TARGET)/suite' LANGUAGES='$(LANGUAGES)' tools/suite.sh) && server=$$(tools/server.sh) && cd clients/suite && \
 	$(SUITE) LANGUAGES='$(LANGUAGES)' "$$python" -m pytest -n $(or $(JOBS),6) --timeout 180
 
 test-suite: ## the worker libraries' behaviour, clients/suite; LANGUAGES=python, ARGS='-k heartbeat'
@@ -129,9 +129,17 @@ test-suite-gate: ## the short scenarios of it
 test-python: ## the Python library: its own tests, its example, its types; with CI=true the built package
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
-	@python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh) && server=$$(tools/server.sh) && cd clients/python && \
+	@python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh python) && server=$$(tools/server.sh) && cd clients/python && \
 	"$$python" tools/stubs.py --check && "$$python" -m ruff check . ../suite && "$$python" -m ruff format --check . ../suite && \
 	"$$python" -m mypy && $(SUITE) "$$python" -m pytest tests example
+
+test-go: ## the Go library: its own tests, its example; go vet and gofmt
+	@tools/setup.sh cargo cc libclang server go
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && cd clients/go && unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted" >&2; exit 1; } && \
+	for module in . dqotel example; do \
+		(cd $$module && go vet ./... && $(SUITE) go test -race ./...) || exit; \
+	done
 
 # SEED: another one each time draws other expressions; CASES: for each zone.
 test-rules: ## cron expressions against croniter and a walk minute by minute; SEED=1, CASES=400
@@ -259,4 +267,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-rules test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-rules test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean

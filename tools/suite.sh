@@ -1,6 +1,7 @@
 #!/bin/sh
 # Prepares what the worker libraries and their behaviour suite are tested with, under target/suite.
-#   tools/suite.sh          prints the Python that has it
+#   tools/suite.sh [language...]    builds the probes of these languages (default: of the environment's LANGUAGES,
+#                                   else of all), and prints the Python that the suite runs with
 # A language's tools that are missing are installed with CI=true; else its probe is left out.
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,4 +19,27 @@ if [ "$new" != "$(cat "$venv/prepared" 2>/dev/null)" ]; then
     "$venv/bin/python" -m pip -q --disable-pip-version-check install -e 'clients/python[otel,test]' $wanted >&2
     echo "$new" >"$venv/prepared"
 fi
+
+build_go() {
+    (cd clients/go && go build -o "$out/probes/go" ./internal/probe)
+}
+
+# A probe that a change took away, or that cannot be built any more, must not run as it was.
+mkdir -p "$out/probes"
+[ $# -gt 0 ] || {
+    # shellcheck disable=SC2046 # a list of words
+    set -- $(echo "${LANGUAGES:-go}" | tr ',' ' ')
+}
+for language; do
+    language=${language%%-*}
+    [ -f "clients/$language/README.md" ] && [ "$language" != python ] || continue
+    if [ "${CI:-}" = true ]; then
+        tools/setup.sh "$language" >&2
+    elif ! tools/setup.sh --check "$language"; then
+        echo "$language is not installed here: its library is not tested." >&2
+        rm -rf "$out/probes/$language"*
+        continue
+    fi
+    "build_$language" >&2
+done
 echo "$venv/bin/python"

@@ -14,6 +14,10 @@ import languages
 from world import World
 
 
+EACH = "each"
+REFERENCE = "python"
+
+
 class Scenario:
     """What ``@scenario`` makes: for each language one test that it passes, and one that its canary fails."""
 
@@ -22,7 +26,10 @@ class Scenario:
 
 
 def scenario(number, canary, *, gate=False, only=None):
-    """number: of the behaviour; canary: what breaks the worker, called with the world before the scenario."""
+    """number: of the behaviour; canary: what breaks the worker, called with the world before the scenario.
+
+    gate: it is short, so it is played for each change, in Python and with its canary; ``EACH``: in each language.
+    """
 
     def decorate(play):
         play.scenario = Scenario(play, number, canary, gate, only)
@@ -39,8 +46,7 @@ def pytest_pycollect_makeitem(collector, name, obj):
     found = getattr(obj, "scenario", None) if inspect.isfunction(obj) else None
     if found is None or obj.__module__ != collector.obj.__name__:
         return None
-    if collector.config.getoption("--gate") and not found.gate:
-        return []
+    is_gate = collector.config.getoption("--gate")
     return [
         Play.from_parent(
             collector,
@@ -52,7 +58,14 @@ def pytest_pycollect_makeitem(collector, name, obj):
         for language in languages.chosen()
         for broken in (False, True)
         if found.only is None or language.split("-")[0] in found.only
+        if not is_gate or is_in_gate(found, language, broken)
     ]
+
+
+def is_in_gate(found, language, broken):
+    if language.split("-")[0] == REFERENCE:
+        return found.gate
+    return found.gate == EACH and not broken
 
 
 class Play(pytest.Item):

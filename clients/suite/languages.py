@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 CLIENTS = Path(__file__).resolve().parents[1]
+OUT = Path(os.environ.get("DQ_SUITE_OUT", CLIENTS.parent / "target" / "suite"))
 PYTHON_PROBE = CLIENTS / "python" / "probe" / "probe.py"
 
 
@@ -13,21 +14,20 @@ def python(face):
     return [program, "-B", str(PYTHON_PROBE), face]
 
 
-# tools/suite.sh builds the others, and says by the environment what to run: DQ_PROBE_GO, DQ_PROBE_NODE, ...
+# tools/suite.sh builds the others; the environment may name one, as DQ_PROBE_GO.
 def launched(name):
-    command = os.environ.get(f"DQ_PROBE_{name.upper()}")
-    return command.split() if command else None
+    command = os.environ.get(f"DQ_PROBE_{name.upper().replace('-', '_')}")
+    if command:
+        return command.split()
+    built = OUT / "probes" / name
+    return [str(built)] if built.exists() else None
 
 
+BUILT = ("node-ioredis", "node-redis", "go", "java-jedis", "java-lettuce", "java-redisson")
 PROBES = {
     "python": python("sync"),
     "python-asyncio": python("asyncio"),
-    "node-ioredis": launched("node_ioredis"),
-    "node-redis": launched("node_redis"),
-    "go": launched("go"),
-    "java-jedis": launched("java_jedis"),
-    "java-lettuce": launched("java_lettuce"),
-    "java-redisson": launched("java_redisson"),
+    **{name: launched(name) for name in BUILT},
 }
 
 

@@ -1,6 +1,6 @@
 """4, 5: what fails, and what a handler may say."""
 
-from conftest import scenario
+from conftest import EACH, scenario
 from proxy import Instead, swallow, without
 
 
@@ -22,7 +22,7 @@ def not_fatal(command):
     return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
 
 
-@scenario(4, no_reason, gate=True)
+@scenario(4, no_reason, gate=EACH)
 def a_failure_leaves_its_type_and_message(world):
     world.add("j", {"do": "throw", "message": "no paper"}, "BACKOFF", 1, 60_000)
     world.worker()
@@ -41,7 +41,7 @@ def the_ladder_of_the_job_goes_first(world):
     assert 40_000 < wait <= 50_000, wait
 
 
-@scenario(4, no_delay, gate=True)
+@scenario(4, no_delay, gate=EACH)
 def the_ladder_of_the_handler_is_next(world):
     world.add("j", {"do": "throw"})
     world.worker(handlers=[{"lease_ms": 3000, "backoff_ms": [50_000, 90_000]}])
@@ -71,7 +71,7 @@ def after_its_attempts_a_job_is_dead(world):
     assert "again" in world.get("j")["reason"]
 
 
-@scenario(4, no_nack, gate=True)
+@scenario(4, no_nack, gate=EACH)
 def a_handler_cannot_end_its_worker(world):
     world.add("j", {"do": "quit_thread"}, "BACKOFF", 1, 60_000)
     world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
@@ -100,7 +100,7 @@ def snooze_does_not_count(world):
     assert 50_000 < wait <= 60_000 and job["attempts"] == 0, job
 
 
-@scenario(5, rule(not_fatal), gate=True)
+@scenario(5, rule(not_fatal), gate=EACH)
 def give_up_is_final(world):
     world.add("j", {"do": "give_up", "reason": "no such order"}, "ATTEMPTS", 9, "BACKOFF", 1, 60_000)
     world.worker()

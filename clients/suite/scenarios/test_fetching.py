@@ -1,6 +1,6 @@
 """1, 8, 14: what a worker has in hand, how long it waits, and batches."""
 
-from conftest import scenario
+from conftest import EACH, scenario
 from proxy import swallow, with_value, without
 from world import payload_of
 
@@ -61,7 +61,7 @@ def one_write_each(world):
     world.prepare(split)
 
 
-@scenario(1, one_write_each, gate=True)
+@scenario(1, one_write_each, gate=EACH)
 def sends_ack_and_next_fetch_in_one_write(world):
     for n in range(50):
         world.add(f"j{n}", {})
@@ -125,7 +125,7 @@ def no_wait_is_cut_off(world):
     world.gone("late")
 
 
-@scenario(14, lambda world: world.settings.update(worker={"handlers": [{"lease_ms": 3000}]}), gate=True)
+@scenario(14, lambda world: world.settings.update(worker={"handlers": [{"lease_ms": 3000}]}), gate=EACH)
 def takes_many_jobs_at_a_time(world):
     for n in range(100):
         world.add(f"j{n}", {"do": "throw", "message": "alone"} if n == 7 else {}, "BACKOFF", 1, 60_000)

@@ -2,7 +2,7 @@
 
 import signal
 
-from conftest import scenario
+from conftest import EACH, scenario
 from proxy import Cut, CutBeforeReply, Reply, once, swallow, when, with_value, without
 
 
@@ -38,7 +38,7 @@ def one_heartbeat_for_all_jobs(world):
     assert world.stats()["timed-out"] == 0
 
 
-@scenario(2, no_heartbeats, gate=True)
+@scenario(2, no_heartbeats, gate=EACH)
 def a_lost_job_is_told_and_not_acknowledged(world):
     world.add("j", {"do": "sleep", "ms": 60_000, "times": 1})
     probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": 900}])
@@ -106,7 +106,7 @@ def acks_only_once(world):
     world.prepare(lambda proxy: proxy.rules.append(rule))
 
 
-@scenario(3, acks_only_once, gate=True)
+@scenario(3, acks_only_once, gate=EACH)
 def an_ack_that_the_connection_lost_is_sent_again(world):
     world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut())))
     world.add("j", {})

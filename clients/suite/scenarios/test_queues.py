@@ -3,7 +3,7 @@
 import json
 import zlib
 
-from conftest import scenario
+from conftest import EACH, scenario
 from proxy import Instead, swallow
 from servers import Cluster, wait_until
 from world import payload_of
@@ -47,7 +47,7 @@ def crc(id, shards, name="q"):
     return f"{name}:{{{zlib.crc32(id.encode()) % shards}}}"
 
 
-@scenario(9, place_with(shards=11), gate=True)
+@scenario(9, place_with(shards=11), gate=EACH)
 def shards_by_crc32_of_the_id(world):
     probe = world.worker(start=False, shards=12)
     for n in range(40):
@@ -119,7 +119,7 @@ def rewritten(world):
     world.prepare(lambda proxy: proxy.rules.append(rule))
 
 
-@scenario(10, rewritten, gate=True)
+@scenario(10, rewritten, gate=EACH)
 def kinds_and_headers_travel_in_the_envelope(world):
     probe = world.worker(start=False)
     probe.call("q", "add", id="k", data={"order": 17}, kind="close", headers={"a": "b"}, delay=0)
@@ -139,7 +139,7 @@ def kinds_and_headers_travel_in_the_envelope(world):
     assert payload_of(probe.wait("started", job="bytes")) == b"\x00\xff"
 
 
-@scenario(12, worker_with(hooks=False), gate=True)
+@scenario(12, worker_with(hooks=False), gate=EACH)
 def hooks_are_called(world):
     world.add("good", {})
     world.add("bad", {"do": "throw"}, "BACKOFF", 1, 60_000)
@@ -161,7 +161,7 @@ def other_tokens(world):
     world.prepare(lambda proxy: proxy.rules.append(rule))
 
 
-@scenario(15, other_tokens, gate=True)
+@scenario(15, other_tokens, gate=EACH)
 def every_command_is_a_method(world):
     probe = world.worker(start=False)
     call = lambda method, **args: probe.call("q", method, **args)  # noqa: E731
@@ -207,7 +207,7 @@ def every_command_is_a_method(world):
     assert call("len") == 300
 
 
-@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=True)
+@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH)
 def handlers_run_without_a_server(world):
     probe = world.probe()
     handlers = [{"kind": getattr(world, "inline_kind", "close")}]

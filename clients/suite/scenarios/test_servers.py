@@ -3,7 +3,7 @@
 import time
 
 import redis
-from conftest import scenario
+from conftest import EACH, scenario
 from proxy import swallow
 from servers import PATIENCE_S, Sentinels, wait_until
 
@@ -40,7 +40,7 @@ def fault(world, probe):
         world.on_fault(probe)
 
 
-@scenario(7, held_up, gate=True)
+@scenario(7, held_up, gate=EACH)
 def a_killed_server_comes_back(world):
     world.add("before", {"do": "stubborn", "ms": 700})
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
@@ -161,7 +161,7 @@ def ends_with(world, probe, *words):
     probe.wait("stopped", patience_s=world.patience_s)
 
 
-@scenario(7, seems_transient, gate=True)
+@scenario(7, seems_transient, gate=EACH)
 def without_the_module_it_says_so(world):
     world.serve(module=False)
     ends_with(world, world.worker(), "module", "loadmodule")

@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 
-from conftest import scenario
+from conftest import EACH, scenario
 from proxy import Reply, swallow
 
 
@@ -37,7 +37,7 @@ def stopped_within(world, probe, limit_s, order=None):
     return event["at"] - begin
 
 
-@scenario(6, no_nack, gate=True)
+@scenario(6, no_nack, gate=EACH)
 def what_is_left_after_drain_is_given_back(world):
     for n in range(3):
         world.add(f"j{n}", {"do": "hang"})
@@ -61,7 +61,7 @@ def what_runs_may_end_within_drain(world):
     assert world.get("j") is None, "it was not acknowledged"
 
 
-@scenario(6, deaf, gate=True)
+@scenario(6, deaf, gate=EACH)
 def a_waiting_fetch_is_withdrawn_at_once(world):
     probe = world.worker(drain_ms=20_000, wait_ms=15_000)
     world.until(world.waiting, "it waits")

@@ -1,0 +1,176 @@
+package dq
+
+import (
+	"context"
+	"time"
+)
+
+// IfExists says what becomes of a job whose id is there already.
+type IfExists string
+
+const (
+	// Refuse: the new one is not added (the default), so adding twice does no harm.
+	Refuse IfExists = ""
+	// Replace: whatever is there is replaced.
+	Replace IfExists = "REPLACE"
+	// OnlyReplace: and where nothing is there, nothing is added.
+	OnlyReplace IfExists = "XX"
+	// RunAgain: the job runs once more when its current run is over.
+	RunAgain IfExists = "NEXT"
+)
+
+// Unlimited is for Attempts: no limit, whatever the queue's settings say.
+const Unlimited = -1
+
+// JobOptions are for [Queue.Add]. What is not set is the queue's, or the worker's handler's.
+type JobOptions struct {
+	// ID is unique in the queue; without one the job gets one.
+	ID       string
+	IfExists IfExists
+	// Delay or At is when it is due; without them, now.
+	Delay time.Duration
+	At    time.Time
+	// Priority: smaller is served first.
+	Priority int
+	// TTR is the length of a lease.
+	TTR      time.Duration
+	Attempts int
+	// Backoff has the waits after the 1st, 2nd, ... failure; an empty one that is not nil: none.
+	Backoff []time.Duration
+	// TTL: the job vanishes so long after it was added.
+	TTL   time.Duration
+	Group string
+	// Kind chooses the worker's handler.
+	Kind    string
+	Headers map[string]string
+}
+
+// NewJob is one of those of [Queue.AddMany].
+type NewJob struct {
+	Data any
+	JobOptions
+}
+
+// RuleOptions are for [Queue.Every] and [Queue.Cron]. Of a job's options Delay, At and IfExists are not for them.
+type RuleOptions struct {
+	JobOptions
+	// First is the first occurrence of Every; without it, an interval from now.
+	First time.Time
+	// Zone is an IANA name, for Cron (UTC).
+	Zone string
+	// Until and Times: when it ends.
+	Until time.Time
+	Times int
+	// Grace: an occurrence that late is skipped.
+	Grace time.Duration
+	// Jitter: each comes up to so much later.
+	Jitter time.Duration
+}
+
+// Add adds a job, due now or when the options say. It returns the job's id, or "" where the condition refused it: as a
+// rule, because a job of that id is there already.
+//
+// Data is a []byte, or what the queue's codec makes bytes of: JSON unless the queue says otherwise.
+func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string, error) {
+	call, err := q.adding(ctx, data, options, nil)
+	if err != nil {
+		return "", err
+	}
+	reply, err := q.do(ctx, call)
+	return asText(reply), err
+}
+
+// AddMany adds many jobs in one round trip, and returns their ids as [Queue.Add] does.
+func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
+	calls := make([]words, len(jobs))
+	for at := range jobs {
+		call, err := q.adding(ctx, jobs[at].Data, &jobs[at].JobOptions, nil)
+		if err != nil {
+			return nil, err
+		}
+		calls[at] = call
+	}
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	replies, err := q.all(ctx, calls)
+	ids := make([]string, len(jobs))
+	for at := range replies {
+		ids[at] = asText(replies[at])
+	}
+	return ids, err
+}
+
+// Every makes a job come each interval. Say it again at each start: the same rule goes on as it was.
+func (q *Queue) Every(ctx context.Context, interval time.Duration, data any, options *RuleOptions) (string, error) {
+	return q.rule(ctx, data, options, words{"EVERY", toMs(interval)})
+}
+
+// Cron makes a job come by a cron expression, in the options' Zone. See [Queue.Every].
+func (q *Queue) Cron(ctx context.Context, expression string, data any, options *RuleOptions) (string, error) {
+	rule := words{"CRON", expression}
+	if options != nil {
+		rule = rule.value("TZ", options.Zone, options.Zone != "")
+	}
+	return q.rule(ctx, data, options, rule)
+}
+
+func (q *Queue) rule(ctx context.Context, data any, options *RuleOptions, rule words) (string, error) {
+	if options == nil || options.ID == "" {
+		return "", &ConfigurationError{What: "a recurring job needs an id"}
+	}
+	rule = rule.instant("UNTIL", options.Until).value("TIMES", options.Times, options.Times != 0)
+	rule = rule.ms("GRACE", options.Grace).ms("JITTER", options.Jitter)
+	job := options.JobOptions
+	job.IfExists, job.Delay, job.At = Replace, 0, options.First
+	call, err := q.adding(ctx, data, &job, rule)
+	if err != nil {
+		return "", err
+	}
+	reply, err := q.do(ctx, call)
+	return asText(reply), err
+}
+
+func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule words) (words, error) {
+	var o JobOptions
+	if options != nil {
+		o = *options
+	}
+	if o.Delay != 0 && !o.At.IsZero() {
+		return nil, &ConfigurationError{What: "Delay or At, not both"}
+	}
+	payload, err := q.payload(ctx, data, o.Kind, o.Headers)
+	if err != nil {
+		return nil, err
+	}
+	id := o.ID
+	if id == "" && q.shards > 0 {
+		id = newID()
+	}
+	call := words{"DQ.ADD", q.key(id), or(id, "*"), payload}
+	if o.Attempts != 0 {
+		call = call.add("ATTEMPTS", max(0, o.Attempts))
+	}
+	call = call.value("PRIORITY", o.Priority, o.Priority != 0).ms("TTR", o.TTR).ladder(o.Backoff).ms("TTL", o.TTL)
+	call = call.value("GROUP", o.Group, o.Group != "").flag(string(o.IfExists), o.IfExists != Refuse)
+	return call.ms("DELAY", o.Delay).instant("AT", o.At).add(rule...), nil
+}
+
+func (q *Queue) payload(ctx context.Context, data any, kind string, headers map[string]string) ([]byte, error) {
+	if len(q.hooks) > 0 {
+		given := headers
+		headers = make(map[string]string, len(given)+1)
+		for name, value := range given {
+			headers[name] = value
+		}
+		for _, hooks := range q.hooks {
+			if hooks.Adding != nil {
+				hooks.Adding(ctx, q.name, headers)
+			}
+		}
+	}
+	if kind != "" || len(headers) > 0 {
+		return writeEnvelope(data, kind, headers)
+	}
+	return q.codec.Encode(data)
+}

@@ -1,0 +1,123 @@
+package dq
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+const envelopeVersion = 1
+
+// Codec makes bytes of what [Queue.Add] is given, and the other way round in [Job.Decode].
+type Codec interface {
+	Encode(data any) ([]byte, error)
+	Decode(payload []byte, v any) error
+}
+
+// JSON is the default. A []byte is sent as it is.
+var JSON Codec = jsonCodec{}
+
+// Bytes takes and gives []byte and string.
+var Bytes Codec = bytesCodec{}
+
+type jsonCodec struct{}
+
+func (jsonCodec) Encode(data any) ([]byte, error) {
+	if raw, ok := data.([]byte); ok {
+		return raw, nil
+	}
+	return compact(data)
+}
+
+func (jsonCodec) Decode(payload []byte, v any) error {
+	if raw, ok := v.(*[]byte); ok {
+		*raw = payload
+		return nil
+	}
+	if err := json.Unmarshal(payload, v); err != nil {
+		return fmt.Errorf("dq: the payload does not fit: %w", err)
+	}
+	return nil
+}
+
+func compact(data any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(data); err != nil {
+		return nil, fmt.Errorf("dq: data that JSON cannot hold: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+type bytesCodec struct{}
+
+func (bytesCodec) Encode(data any) ([]byte, error) {
+	switch data := data.(type) {
+	case []byte:
+		return data, nil
+	case string:
+		return []byte(data), nil
+	}
+	return nil, fmt.Errorf("dq: %T is neither []byte nor string", data)
+}
+
+func (bytesCodec) Decode(payload []byte, v any) error {
+	switch v := v.(type) {
+	case *[]byte:
+		*v = payload
+	case *string:
+		*v = string(payload)
+	default:
+		return fmt.Errorf("dq: %T is neither *[]byte nor *string", v)
+	}
+	return nil
+}
+
+// envelope is a payload with a kind and headers: {"dq":1,"kind":...,"data":...,"headers":{...}}.
+type envelope struct {
+	version int64
+	kind    string
+	data    json.RawMessage
+	headers map[string]string
+}
+
+func writeEnvelope(data any, kind string, headers map[string]string) ([]byte, error) {
+	if _, isRaw := data.([]byte); isRaw {
+		return nil, errors.New("dq: data of a job with a kind or headers must be what JSON can hold, not []byte")
+	}
+	return compact(struct {
+		Version int               `json:"dq"`
+		Kind    string            `json:"kind,omitempty"`
+		Data    any               `json:"data"`
+		Headers map[string]string `json:"headers,omitempty"`
+	}{envelopeVersion, kind, data, headers})
+}
+
+// readEnvelope answers nil where the payload is none. The names are those exactly, upper and lower case.
+func readEnvelope(payload []byte) *envelope {
+	if !bytes.HasPrefix(payload, []byte("{")) || !bytes.Contains(payload, []byte(`"dq"`)) {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(payload, &fields) != nil {
+		return nil
+	}
+	found := envelope{data: fields["data"]}
+	_, hasKind := fields["kind"]
+	_, hasHeaders := fields["headers"]
+	if json.Unmarshal(fields["dq"], &found.version) != nil || found.data == nil || !hasKind && !hasHeaders {
+		return nil
+	}
+	_ = json.Unmarshal(fields["kind"], &found.kind) // what is no text is no kind
+	var headers map[string]any
+	_ = json.Unmarshal(fields["headers"], &headers)
+	found.headers = make(map[string]string, len(headers))
+	for name, value := range headers {
+		if text, ok := value.(string); ok {
+			found.headers[name] = text
+		}
+	}
+	return &found
+}

@@ -1,0 +1,49 @@
+package dqotel
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	dq "github.com/redis-dq/redis-dq/clients/go"
+	"github.com/redis-dq/redis-dq/clients/go/dqtest"
+)
+
+func TestAnAttemptIsASpanLinkedToItsProducers(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	tracers := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
+	hooks := []dq.Hooks{New(Options{Tracers: tracers, Propagator: propagation.TraceContext{}})}
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := dq.NewQueue(server.Client, "q", dq.QueueOptions{Hooks: hooks})
+	worker, err := dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Hooks: hooks, Handlers: []dq.Handler{{
+		Do: func(context.Context, *dq.Job) error { return errors.New("no paper") },
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queue.Add(ctx, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if handled, err := worker.Drain(ctx); handled != 1 || err != nil {
+		t.Fatal(handled, err)
+	}
+	spans := recorder.Ended()
+	if len(spans) != 2 {
+		t.Fatalf("%d spans", len(spans))
+	}
+	send, process := spans[0], spans[1]
+	if send.Name() != "send q" || process.Name() != "process q" || process.Status().Code != codes.Error {
+		t.Errorf("%s, %s, %v", send.Name(), process.Name(), process.Status())
+	}
+	if process.Parent().IsValid() || len(process.Links()) != 1 {
+		t.Fatalf("parent %v, links %v", process.Parent(), process.Links())
+	}
+	if process.Links()[0].SpanContext.SpanID() != send.SpanContext().SpanID() {
+		t.Error("linked to another span")
+	}
+}

@@ -1,0 +1,144 @@
+// Package dqtest is for tests of programs that use dq: a server with the module, whose clock stands still until the
+// test moves it.
+//
+//	server := dqtest.Start(t)
+//	queue := server.Queue(t, "orders")
+//	server.Clock.Advance(30 * 24 * time.Hour)
+//	handled, err := worker.Drain(ctx)
+//
+// For handlers without a server there is [dq.NewInlineQueue].
+package dqtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	dq "github.com/redis-dq/redis-dq/clients/go"
+)
+
+const patience = 30 * time.Second
+
+// Server is one of the test's own, on a socket in a folder of its own. It ends with the test.
+type Server struct {
+	URL    string
+	Client *redis.Client
+	Clock  *Clock
+}
+
+// Start starts one: the program that the variable DQ_SERVER names, else valkey-server or redis-server, with the module
+// that DQ_MODULE names.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "dq-test-") // its path is short, as a socket's must be
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "socket")
+	log, err := os.Create(filepath.Join(folder, "log"))
+	must(t, err)
+	process := exec.Command(program(t), "--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "",
+		"--loadmodule", module(t), "test-clock", "yes")
+	process.Stdout, process.Stderr = log, log
+	must(t, process.Start())
+	ended := make(chan struct{})
+	go func() { _ = process.Wait(); close(ended) }()
+	t.Cleanup(func() { _ = process.Process.Kill(); <-ended; _ = log.Close() })
+
+	server := &Server{URL: "unix://" + socket, Client: redis.NewClient(&redis.Options{Network: "unix", Addr: socket, MaxRetries: -1})}
+	t.Cleanup(func() { _ = server.Client.Close() })
+	server.Clock = &Clock{t, server.Client}
+	for end := time.Now().Add(patience); server.Client.Ping(context.Background()).Err() != nil; {
+		select {
+		case <-ended:
+			said, _ := os.ReadFile(log.Name())
+			t.Fatalf("dqtest: the server does not start:\n%s", said)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			t.Fatal("dqtest: the server does not answer")
+		}
+	}
+	return server
+}
+
+// Queue makes a queue on the server.
+func (s *Server) Queue(t testing.TB, name string) *dq.Queue {
+	t.Helper()
+	queue, err := dq.Open(s.URL, name)
+	must(t, err)
+	t.Cleanup(func() { _ = queue.Close() })
+	return queue
+}
+
+func program(t testing.TB) string {
+	t.Helper()
+	if named := os.Getenv("DQ_SERVER"); named != "" {
+		return named
+	}
+	for _, name := range []string{"valkey-server", "redis-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Fatal("dqtest: no valkey-server or redis-server in the PATH: set DQ_SERVER")
+	return ""
+}
+
+func module(t testing.TB) string {
+	t.Helper()
+	path, err := filepath.Abs(os.Getenv("DQ_MODULE"))
+	must(t, err)
+	if found, err := os.Stat(path); err != nil || found.IsDir() {
+		t.Fatal("dqtest: set DQ_MODULE to the path of libdq.so")
+	}
+	return path
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("dqtest: %v", err)
+	}
+}
+
+// Clock is the server's. It stands still, begins at the real time, and never goes back. What becomes due on the way
+// has happened when a method returns.
+type Clock struct {
+	t      testing.TB
+	client *redis.Client
+}
+
+// Now is what it shows.
+func (c *Clock) Now() time.Time { c.t.Helper(); return c.ask("GET") }
+
+// Advance moves it by d.
+func (c *Clock) Advance(d time.Duration) time.Time {
+	c.t.Helper()
+	return c.ask("ADVANCE", (d + time.Millisecond - 1).Milliseconds())
+}
+
+// Set moves it to an instant that is to come.
+func (c *Clock) Set(at time.Time) time.Time { c.t.Helper(); return c.ask("SET", at.UnixMilli()) }
+
+// Next moves it to the next instant at which anything happens. False: nothing is to come.
+func (c *Clock) Next() (time.Time, bool) {
+	c.t.Helper()
+	now := c.ask("NEXT")
+	return now, !now.IsZero()
+}
+
+func (c *Clock) ask(words ...any) time.Time {
+	c.t.Helper()
+	reply, err := c.client.Do(context.Background(), append([]any{"DQ.CLOCK"}, words...)...).Int64()
+	if errors.Is(err, redis.Nil) {
+		return time.Time{}
+	}
+	must(c.t, err)
+	return time.UnixMilli(reply)
+}

@@ -1,0 +1,13 @@
+module dq-example
+
+go 1.25.0
+
+require github.com/redis-dq/redis-dq/clients/go v0.1.0
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/redis/go-redis/v9 v9.14.1 // indirect
+)
+
+replace github.com/redis-dq/redis-dq/clients/go => ../

@@ -1,0 +1,93 @@
+// Package shop is a small program on dq: a reminder of a trial that ends, payments that are tried again, and exports
+// that take long.
+package shop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	dq "github.com/redis-dq/redis-dq/clients/go"
+)
+
+const month = 30 * 24 * time.Hour
+
+// Shop reaches the world by Mail and Pay: tests give their own.
+type Shop struct {
+	Queue *dq.Queue
+	Mail  func(to, text string) error
+	Pay   func(order, amount int) error
+}
+
+type (
+	trial   struct{ Customer string }
+	payment struct{ Order, Amount int }
+	export  struct{ Pages int }
+)
+
+// StartTrial has the customer reminded in a month.
+func (s *Shop) StartTrial(ctx context.Context, customer string) error {
+	_, err := s.Queue.Add(ctx, trial{customer}, &dq.JobOptions{ID: "trial:" + customer, Kind: "remind", Delay: month})
+	return err
+}
+
+// Subscribe makes the reminder needless.
+func (s *Shop) Subscribe(ctx context.Context, customer string) error {
+	_, err := s.Queue.Delete(ctx, "trial:"+customer)
+	return err
+}
+
+// Order charges for an order.
+func (s *Shop) Order(ctx context.Context, number, amount int) error {
+	id := fmt.Sprintf("charge:%d", number)
+	_, err := s.Queue.Add(ctx, payment{number, amount}, &dq.JobOptions{ID: id, Kind: "charge"})
+	return err
+}
+
+// Export mails the books to the accountants.
+func (s *Shop) Export(ctx context.Context, pages int) error {
+	_, err := s.Queue.Add(ctx, export{pages}, &dq.JobOptions{ID: "export", Kind: "export"})
+	return err
+}
+
+// Worker does all of it.
+func (s *Shop) Worker(drain time.Duration) (*dq.Worker, error) {
+	return dq.NewWorker(dq.WorkerConfig{
+		Queues: []*dq.Queue{s.Queue},
+		Handlers: []dq.Handler{
+			{Kind: "remind", Do: dq.Typed(s.remind)},
+			{
+				Kind: "charge", Do: dq.Typed(s.charge),
+				Attempts: 4, Backoff: []time.Duration{time.Minute, time.Hour, 24 * time.Hour},
+			},
+			{Kind: "export", Do: dq.Typed(s.export)},
+		},
+		Drain: drain,
+	})
+}
+
+func (s *Shop) remind(_ context.Context, _ *dq.Job, t trial) error {
+	return s.Mail(t.Customer, "Your trial ends tomorrow.")
+}
+
+func (s *Shop) charge(_ context.Context, _ *dq.Job, p payment) error {
+	if p.Amount <= 0 {
+		return dq.GiveUp(errors.New("nothing to pay"))
+	}
+	return s.Pay(p.Order, p.Amount)
+}
+
+func (s *Shop) export(ctx context.Context, _ *dq.Job, e export) error {
+	for page := range e.Pages {
+		if err := s.Mail("accounting", fmt.Sprint("page ", page)); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done(): // the worker stops: then another one begins anew
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}

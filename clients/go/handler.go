@@ -1,0 +1,133 @@
+package dq
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	defaultLease  = 30 * time.Second
+	firstDelay    = time.Second
+	longestDelay  = time.Hour
+	longestJitter = 0.25
+)
+
+// Func works on one job. Its context ends when the job was lost ([ErrLost]) or the worker's drain is over
+// ([ErrStopping]). Nil: the job is done. [RetryIn], [Snooze] and [GiveUp] say how it goes on; after any other error,
+// and after a panic, the job's own ladder decides, else the handler's, else 1 s doubling to 1 hour.
+type Func func(ctx context.Context, job *Job) error
+
+// Handler is a function, and how its jobs are treated. Exactly one of Do and DoBatch is set.
+type Handler struct {
+	Do Func
+	// DoBatch works on up to Batch jobs at a time; [Job.Fail] fails one of them.
+	DoBatch func(ctx context.Context, jobs []*Job) error
+	Batch   int
+
+	// Kind is the kind of jobs that it takes; without one, all that no other handler of the worker takes.
+	Kind string
+	// Attempts: after so many failed deliveries the job is dead (0: no limit). The job's own limit goes first.
+	Attempts int
+	// Backoff has the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own ladder goes first.
+	Backoff []time.Duration
+	// Lease is how long a job stays with a worker that crashed (30 s). Slow handlers need no longer one: the worker
+	// renews it.
+	Lease time.Duration
+}
+
+// Typed makes a Func of a function that takes the job's decoded data, too.
+func Typed[T any](do func(ctx context.Context, job *Job, data T) error) Func {
+	return func(ctx context.Context, job *Job) error {
+		var data T
+		if err := job.Decode(&data); err != nil {
+			return err
+		}
+		return do(ctx, job, data)
+	}
+}
+
+func (h *Handler) check() error {
+	switch {
+	case (h.Do == nil) == (h.DoBatch == nil):
+		return &ConfigurationError{What: "a handler has either Do or DoBatch"}
+	case (h.DoBatch == nil) != (h.Batch == 0) || h.Batch < 0 || h.Attempts < 0 || h.Lease < 0:
+		return &ConfigurationError{What: "Batch goes with DoBatch; Batch, Attempts and Lease are 0 or more"}
+	}
+	return nil
+}
+
+// size is how many jobs it takes at a time.
+func (h *Handler) size() int { return max(1, h.Batch) }
+
+// delay is the wait after a failed attempt.
+func (h *Handler) delay(attempt int) time.Duration {
+	if len(h.Backoff) > 0 {
+		return h.Backoff[min(attempt, len(h.Backoff))-1]
+	}
+	return exponential(attempt, firstDelay, longestDelay)
+}
+
+// exponential doubles with each attempt; the jitter only adds, so nothing comes too early.
+func exponential(attempt int, first, longest time.Duration) time.Duration {
+	grown := float64(first) * math.Pow(2, float64(min(attempt-1, 62)))
+	return time.Duration(min(float64(longest), grown) * (1 + longestJitter*rand.Float64()))
+}
+
+// handlers are those of a worker, by kind.
+type handlers struct {
+	other  *Handler
+	byKind map[string]*Handler
+	size   int
+	lease  time.Duration
+}
+
+func newHandlers(all []Handler) (*handlers, error) {
+	made := &handlers{byKind: map[string]*Handler{}, size: 1}
+	for at := range all {
+		h := all[at]
+		if err := h.check(); err != nil {
+			return nil, err
+		}
+		if h.Kind == "" && made.other != nil {
+			return nil, &ConfigurationError{What: "two handlers without a kind: name the kind of all but one"}
+		}
+		if made.byKind[h.Kind] != nil {
+			return nil, &ConfigurationError{What: "two handlers for jobs of kind " + h.Kind}
+		}
+		if h.Kind == "" {
+			made.other = &h
+		} else {
+			made.byKind[h.Kind] = &h
+		}
+		made.size = max(made.size, h.size())
+		lease := h.Lease
+		if lease == 0 {
+			lease = defaultLease
+		}
+		made.lease = max(made.lease, lease)
+	}
+	if len(all) == 0 {
+		return nil, &ConfigurationError{What: "the worker has no handler"}
+	}
+	return made, nil
+}
+
+// choose answers nil where no handler takes the job.
+func (h *handlers) choose(job *Job) *Handler {
+	if len(h.byKind) == 0 {
+		return h.other
+	}
+	e := job.opened()
+	if e == nil {
+		return h.other
+	}
+	if e.version != envelopeVersion {
+		return nil
+	}
+	if found := h.byKind[e.kind]; found != nil {
+		return found
+	}
+	return h.other
+}

@@ -1,0 +1,169 @@
+package dq
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	longestConnect = 5 * time.Second
+	readBytes      = 1 << 16
+)
+
+// line is a connection of go-redis', used in the raw: many commands in one write, answers as they come. go-redis
+// finds the server (Sentinel, Cluster) and does TLS, AUTH and SELECT. It connects when it is first needed, and again
+// after close. Any goroutine may call cut; the rest belongs to one at a time.
+type line struct {
+	client  redis.UniversalClient
+	key     string
+	timeout time.Duration
+
+	id    atomic.Int64 // the server's number of this connection; 0: not known
+	conn  net.Conn
+	in    *bufio.Reader
+	owner *redis.Client
+
+	mu    sync.Mutex // for cut
+	raw   net.Conn
+	isCut bool
+}
+
+func (l *line) send(packed []byte) error {
+	if l.conn == nil {
+		if err := l.connect(); err != nil {
+			return err
+		}
+	}
+	if err := l.conn.SetDeadline(time.Now().Add(l.timeout)); err != nil {
+		return err
+	}
+	_, err := l.conn.Write(packed)
+	return err
+}
+
+// read gives the next answer; an error that the server answers is returned as the answer.
+func (l *line) read() (any, error) { return readReply(l.in, 0) }
+
+func (l *line) ask(commands ...[]string) ([]any, error) {
+	var packed []byte
+	for _, each := range commands {
+		packed = appendCommand(packed, each)
+	}
+	if err := l.send(packed); err != nil {
+		return nil, err
+	}
+	replies := make([]any, len(commands))
+	for at := range commands {
+		reply, err := l.read()
+		if err != nil {
+			return nil, err
+		}
+		replies[at] = reply
+	}
+	return replies, nil
+}
+
+// order is ask where the answers do not matter, but for errors.
+func (l *line) order(commands [][]string) error {
+	replies, err := l.ask(commands...)
+	for _, reply := range replies {
+		if said, isError := reply.(serverError); isError {
+			return said
+		}
+	}
+	return err
+}
+
+func (l *line) connect() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*longestConnect)
+	defer cancel()
+	options, err := l.options(ctx)
+	if err != nil {
+		return err
+	}
+	dial := options.Dialer
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err == nil {
+			l.keep(conn)
+		}
+		return conn, err
+	}
+	owner := redis.NewClient(options)
+	id, err := owner.Conn().ClientID(ctx).Result() // the connection stays checked out: go-redis does not look at it again
+	if err != nil && !mayNotAskID(err) {
+		_ = owner.Close()
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.id.Store(id)
+	l.conn, l.in, l.owner = l.raw, bufio.NewReaderSize(l.raw, readBytes), owner
+	return nil
+}
+
+// mayNotAskID: without that permission, a waiting connection is closed to withdraw it.
+func mayNotAskID(err error) bool {
+	return isServerError(err) && strings.HasPrefix(err.Error(), "NOPERM") && strings.Contains(err.Error(), "client")
+}
+
+func (l *line) keep(conn net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.raw = conn
+	if l.isCut {
+		_ = conn.Close()
+	}
+}
+
+// options are those of the client for one connection of RESP2, where nothing comes unasked.
+func (l *line) options(ctx context.Context) (*redis.Options, error) {
+	var options redis.Options
+	switch client := l.client.(type) {
+	case *redis.Client:
+		options = *client.Options()
+	case *redis.ClusterClient:
+		// A keyed command first: it follows a slot that moved, so the client learns of its node.
+		if err := client.Do(ctx, "DQ.LEN", l.key).Err(); err != nil {
+			return nil, err
+		}
+		node, err := client.MasterForKey(ctx, l.key)
+		if err != nil {
+			return nil, err
+		}
+		options = *node.Options()
+	default:
+		return nil, &ConfigurationError{What: "a worker needs a *redis.Client or a *redis.ClusterClient"}
+	}
+	patience := min(l.timeout, longestConnect)
+	options.Protocol = 2
+	options.PoolSize, options.MinIdleConns, options.MaxRetries = 1, 0, -1
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = patience, patience, patience
+	return &options, nil
+}
+
+func (l *line) close() {
+	l.id.Store(0)
+	if l.conn != nil {
+		_ = l.conn.Close()
+		_ = l.owner.Close()
+	}
+	l.conn, l.in, l.owner = nil, nil, nil
+}
+
+// cut is for good: whoever reads from it is woken by an error.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isCut = true
+	if l.raw != nil {
+		_ = l.raw.Close()
+	}
+}

@@ -1,0 +1,161 @@
+package dq
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// State is that of a job.
+type State string
+
+// The states of jobs. All is for [Queue.Purge], and for [Queue.Len]: delayed, ready and reserved together.
+const (
+	Delayed  State = "delayed"
+	Ready    State = "ready"
+	Leased   State = "reserved"
+	Dead     State = "dead"
+	All      State = "all"
+	AnyState State = ""
+)
+
+// Get returns all about one job; nil where there is none.
+func (q *Queue) Get(ctx context.Context, id string) (*JobInfo, error) {
+	reply, err := q.do(ctx, words{"DQ.GET", q.key(id), id})
+	return jobInfoOf(asMap(reply)), err
+}
+
+// PeekOptions are for [Queue.Peek].
+type PeekOptions struct {
+	Count        int // 1
+	Since, Until time.Time
+}
+
+// Peek returns the first jobs in a state, in that state's order (of each shard), and changes nothing.
+func (q *Queue) Peek(ctx context.Context, state State, options *PeekOptions) ([]Peeked, error) {
+	o := or(options, &PeekOptions{})
+	rest := words{string(state)}.instant("FROM", o.Since).instant("TO", o.Until).add("COUNT", max(1, o.Count))
+	replies, err := q.each(ctx, "DQ.PEEK", rest...)
+	var found []Peeked
+	for _, reply := range replies {
+		found = append(found, peekedOf(asList(reply))...)
+	}
+	return found, err
+}
+
+// ScanOptions are for [Queue.Scan], [Queue.IDs] and [Queue.Groups].
+type ScanOptions struct {
+	Shard int
+	State State // not for Groups
+	Match string
+	Count int
+}
+
+func (o *ScanOptions) words() words {
+	return words{}.value("STATE", string(o.State), o.State != "").
+		value("MATCH", o.Match, o.Match != "").value("COUNT", o.Count, o.Count != 0)
+}
+
+// Scan is one step through the ids: it returns the next cursor ("0" at the end) and some ids. [Queue.IDs] takes all
+// steps.
+func (q *Queue) Scan(ctx context.Context, cursor string, options *ScanOptions) (string, []string, error) {
+	next, rows, err := q.scan(ctx, "DQ.SCAN", cursor, or(options, &ScanOptions{}))
+	ids := make([]string, len(rows))
+	for at, row := range rows {
+		ids[at] = asText(row)
+	}
+	return next, ids, err
+}
+
+func (q *Queue) scan(ctx context.Context, command, cursor string, o *ScanOptions) (string, []any, error) {
+	reply, err := q.do(ctx, words{command, q.keys[o.Shard], or(cursor, "0")}.add(o.words()...))
+	pair := asList(reply)
+	if len(pair) != 2 {
+		return "0", nil, err
+	}
+	return asText(pair[0]), asList(pair[1]), nil
+}
+
+// IDs are all ids of all shards, step by step.
+func (q *Queue) IDs(ctx context.Context, options *ScanOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		o := *or(options, &ScanOptions{Count: 1000})
+		for o.Shard = range q.keys {
+			for cursor, isFirst := "0", true; isFirst || cursor != "0"; isFirst = false {
+				next, ids, err := q.Scan(ctx, cursor, &o)
+				if err != nil {
+					yield("", err)
+					return
+				}
+				for _, id := range ids {
+					if !yield(id, nil) {
+						return
+					}
+				}
+				cursor = next
+			}
+		}
+	}
+}
+
+// Forecast returns how many jobs will be due in each of so many equal parts of that time.
+func (q *Queue) Forecast(ctx context.Context, from, to time.Time, buckets int) ([]int, error) {
+	replies, err := q.each(ctx, "DQ.FORECAST", "FROM", instantMs(from), "TO", instantMs(to), "BUCKETS", buckets)
+	counts := make([]int, buckets)
+	for _, reply := range replies {
+		for at, count := range asList(reply) {
+			counts[at] += int(asInt(count))
+		}
+	}
+	return counts, err
+}
+
+// Len counts the jobs in a state; with [All], those that are delayed, ready and reserved.
+func (q *Queue) Len(ctx context.Context, state State) (int, error) {
+	if state == All || state == AnyState {
+		return sum(q.each(ctx, "DQ.LEN"))
+	}
+	return sum(q.each(ctx, "DQ.LEN", string(state)))
+}
+
+// LenGroup counts the jobs of a group.
+func (q *Queue) LenGroup(ctx context.Context, group string) (int, error) {
+	return sum(q.each(ctx, "DQ.LEN", "GROUP", group))
+}
+
+// Stats returns the queue's figures, added up over its shards; nil where there is no queue.
+func (q *Queue) Stats(ctx context.Context) (*Stats, error) {
+	replies, err := q.each(ctx, "DQ.STATS")
+	var found []map[string]any
+	for _, reply := range replies {
+		if fields := asMap(reply); fields != nil {
+			found = append(found, fields)
+		}
+	}
+	return addUp(found), err
+}
+
+// Next returns when a recurring job will be due the next count times: empty for another job, nil where there is none.
+func (q *Queue) Next(ctx context.Context, id string, count int) ([]time.Time, error) {
+	reply, err := q.do(ctx, words{"DQ.NEXT", q.key(id), id, "COUNT", max(1, count)})
+	if reply == nil {
+		return nil, err
+	}
+	instants := []time.Time{}
+	for _, each := range asList(reply) {
+		instants = append(instants, asTime(each))
+	}
+	return instants, err
+}
+
+// Groups is one step through the groups that hold jobs: it returns the next cursor ("0" at the end) and some groups.
+func (q *Queue) Groups(ctx context.Context, cursor string, options *ScanOptions) (string, []Group, error) {
+	next, rows, err := q.scan(ctx, "DQ.GROUPS", cursor, or(options, &ScanOptions{}))
+	groups := make([]Group, 0, len(rows))
+	for _, each := range rows {
+		if row := asList(each); len(row) == 3 {
+			groups = append(groups, Group{asText(row[0]), int(asInt(row[1])), int(asInt(row[2]))})
+		}
+	}
+	return next, groups, err
+}

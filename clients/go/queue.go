@@ -1,0 +1,235 @@
+package dq
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// QueueOptions are for [NewQueue] and [Open].
+type QueueOptions struct {
+	// Shards: the queue is spread over so many keys, name:{0} to name:{n-1}, by the CRC-32 of the id.
+	Shards int
+	Codec  Codec // JSON
+	Hooks  []Hooks
+}
+
+// Queue adds jobs, and has every command of dq as a method. It is safe for concurrent use.
+//
+// Ids are strings of any bytes. Where a pointer to options may be nil, the defaults hold.
+type Queue struct {
+	name   string
+	shards int
+	keys   []string
+	codec  Codec
+	hooks  []Hooks
+	client redis.UniversalClient
+}
+
+// Open makes a queue by the URL of its server, as redis://user:password@host:6379/0, rediss:// with TLS or unix://.
+// It connects when it is first needed.
+func Open(url, name string, options ...QueueOptions) (*Queue, error) {
+	parsed, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	parsed.MaxRetries = -1 // a job without an id of its own would be there twice
+	return NewQueue(redis.NewClient(parsed), name, options...), nil
+}
+
+// NewQueue makes a queue on a client of go-redis: [redis.NewClient], [redis.NewClusterClient] or
+// [redis.NewFailoverClient].
+func NewQueue(client redis.UniversalClient, name string, options ...QueueOptions) *Queue {
+	var given QueueOptions
+	if len(options) > 0 {
+		given = options[0]
+	}
+	q := &Queue{name: name, shards: given.Shards, codec: given.Codec, hooks: given.Hooks, client: client}
+	if q.codec == nil {
+		q.codec = JSON
+	}
+	if q.shards <= 0 {
+		q.shards, q.keys = 0, []string{name}
+	}
+	for n := range q.shards {
+		q.keys = append(q.keys, fmt.Sprintf("%s:{%d}", name, n))
+	}
+	return q
+}
+
+// Name is the queue's name.
+func (q *Queue) Name() string { return q.name }
+
+// Client is the queue's connection.
+func (q *Queue) Client() redis.UniversalClient { return q.client }
+
+// Close closes the client.
+func (q *Queue) Close() error { return q.client.Close() }
+
+// key is the shard of an id: by its CRC-32, the same in all languages.
+func (q *Queue) key(id string) string {
+	if q.shards == 0 {
+		return q.keys[0]
+	}
+	return q.keys[crc32.ChecksumIEEE([]byte(id))%uint32(q.shards)]
+}
+
+func newID() string {
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // never fails
+	return hex.EncodeToString(raw)
+}
+
+// hashTag is what the slot of a key is made of.
+func hashTag(key string) string {
+	if _, rest, found := strings.Cut(key, "{"); found {
+		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+			return tag
+		}
+	}
+	return key
+}
+
+// --- Calls
+
+type words []any
+
+func (w words) add(more ...any) words { return append(w, more...) }
+
+func (w words) value(name string, value any, isSet bool) words {
+	if isSet {
+		return append(w, name, value)
+	}
+	return w
+}
+
+func (w words) flag(name string, isSet bool) words {
+	if isSet {
+		return append(w, name)
+	}
+	return w
+}
+
+func (w words) ms(name string, d time.Duration) words { return w.value(name, toMs(d), d != 0) }
+
+func (w words) instant(name string, at time.Time) words {
+	return w.value(name, instantMs(at), !at.IsZero())
+}
+
+// ladder: nil is none said, an empty one says that there is none.
+func (w words) ladder(steps []time.Duration) words {
+	if steps == nil {
+		return w
+	}
+	w = append(w, "BACKOFF", len(steps))
+	for _, step := range steps {
+		w = append(w, toMs(step))
+	}
+	return w
+}
+
+func (w words) ids(ids []string) words {
+	for _, id := range ids {
+		w = append(w, id)
+	}
+	return w
+}
+
+// instantMs is rounded up: nothing comes too early.
+func instantMs(at time.Time) int64 {
+	whole := at.UnixMilli()
+	if at.After(time.UnixMilli(whole)) {
+		whole++
+	}
+	return whole
+}
+
+// do sends one call.
+func (q *Queue) do(ctx context.Context, call words) (any, error) {
+	return answer(q.client.Do(ctx, call...).Result())
+}
+
+// all sends several in one round trip, as those of a sharded queue.
+func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
+	if len(calls) == 1 {
+		reply, err := q.do(ctx, calls[0])
+		return []any{reply}, err
+	}
+	commands := make([]*redis.Cmd, len(calls))
+	_, _ = q.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
+		for at, call := range calls {
+			commands[at] = pipe.Do(ctx, call...)
+		}
+		return nil
+	})
+	replies := make([]any, len(calls))
+	for at, command := range commands {
+		reply, err := answer(command.Result())
+		if err != nil {
+			return replies, err
+		}
+		replies[at] = reply
+	}
+	return replies, nil
+}
+
+func answer(reply any, err error) (any, error) {
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, nil
+	case err != nil && (strings.HasPrefix(err.Error(), "MAXLEN") || strings.HasPrefix(err.Error(), "MAXBYTES")):
+		return nil, fmt.Errorf("%w: %s", ErrQueueFull, err)
+	}
+	return reply, err
+}
+
+// each sends the same to every shard.
+func (q *Queue) each(ctx context.Context, command string, rest ...any) ([]any, error) {
+	calls := make([]words, len(q.keys))
+	for at, key := range q.keys {
+		calls[at] = words{command, key}.add(rest...)
+	}
+	return q.all(ctx, calls)
+}
+
+// sum is for commands whose answers are numbers.
+func sum(replies []any, err error) (int, error) {
+	total := 0
+	for _, reply := range replies {
+		total += int(asInt(reply))
+	}
+	return total, err
+}
+
+// byShard puts ids together that are in one key.
+func (q *Queue) byShard(ids []string) (keys []string, groups map[string][]string) {
+	groups = map[string][]string{}
+	for _, id := range ids {
+		key := q.key(id)
+		if groups[key] == nil {
+			keys = append(keys, key)
+		}
+		groups[key] = append(groups[key], id)
+	}
+	return keys, groups
+}
+
+// countByKey is for commands that take many ids and answer how many they found.
+func (q *Queue) countByKey(ctx context.Context, ids []string, before func(count int) words, command string) (int, error) {
+	keys, groups := q.byShard(ids)
+	calls := make([]words, len(keys))
+	for at, key := range keys {
+		calls[at] = words{command, key}.add(before(len(groups[key]))...).ids(groups[key])
+	}
+	if len(calls) == 0 {
+		return 0, nil
+	}
+	return sum(q.all(ctx, calls))
+}

@@ -1,0 +1,240 @@
+package dq_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	dq "github.com/redis-dq/redis-dq/clients/go"
+	"github.com/redis-dq/redis-dq/clients/go/dqtest"
+)
+
+func expect(t *testing.T, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %#v, want %#v", got, want)
+	}
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func ptr[T any](value T) *T { return &value }
+
+func TestAJobsLifeByHand(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	now := server.Clock.Now()
+	options := &dq.JobOptions{
+		ID: "a", Delay: time.Minute, Priority: 5, TTR: time.Second, Attempts: 3, Backoff: []time.Duration{time.Second},
+		TTL: time.Hour,
+	}
+	expect(t, must(queue.Add(ctx, map[string]int{"n": 1}, options)), "a")
+	expect(t, must(queue.Add(ctx, 1, options)), "")
+	job := must(queue.Get(ctx, "a"))
+	expect(t, []any{job.State, job.Due, job.Priority, job.MaxAttempts, job.Backoff, job.Token}, []any{
+		dq.Delayed, now.Add(time.Minute), 5, 3, []time.Duration{time.Second}, "",
+	})
+	expect(t, len(must(queue.Pop(ctx, nil))), 0)
+	server.Clock.Advance(time.Minute)
+	popped := must(queue.Pop(ctx, &dq.PopOptions{Count: 3}))[0]
+	expect(t, []any{popped.ID, string(popped.Payload), popped.Attempt, popped.Due}, []any{"a", `{"n":1}`, 1, now.Add(time.Minute)})
+	expect(t, must(queue.Touch(ctx, "a", popped.Token, 9*time.Second)), server.Clock.Now().Add(9*time.Second))
+	expect(t, must(queue.Touch(ctx, "a", "17", 0)).IsZero(), true)
+	expect(t, must(queue.Nack(ctx, "a", popped.Token, &dq.NackOptions{Reason: "no", Delay: ptr(time.Duration(0))})), "ready")
+	expect(t, must(queue.Get(ctx, "a")).Reason, "no")
+	popped = must(queue.BPop(ctx, time.Second, nil))[0]
+	expect(t, must(queue.NackMany(ctx, map[string]string{"a": popped.Token, "x": "1"}, &dq.NackOptions{Mode: dq.Fatal})),
+		map[string]string{"a": "dead", "x": ""})
+	expect(t, must(queue.KickOldest(ctx, 5)), 1)
+	popped = must(queue.Pop(ctx, &dq.PopOptions{ID: "a"}))[0]
+	expect(t, must(queue.Ack(ctx, "a", "17")), false)
+	expect(t, must(queue.Ack(ctx, "a", popped.Token)), true)
+	expect(t, must(queue.Stats(ctx)) == nil, true)
+}
+
+func TestGroups(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	if server.Client.Do(ctx, "DQ.GROUPS", "q", 0).Err() != nil {
+		t.Skip("this module has no groups")
+	}
+	must(queue.Add(ctx, 1, &dq.JobOptions{Group: "acme"}))
+	expect(t, must(queue.LenGroup(ctx, "acme")), 1)
+	_, groups, err := queue.Groups(ctx, "", nil)
+	expect(t, groups, []dq.Group{{Name: "acme", Waiting: 1}})
+	expect(t, err, nil)
+}
+
+func TestRulesAreSaidAgainWithoutHarm(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	if server.Client.Do(ctx, "DQ.NEXT", "q", "a").Err() != redis.Nil {
+		t.Skip("this module has no recurring jobs")
+	}
+	rule := &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "report"}, Zone: "Europe/Berlin"}
+	must(queue.Cron(ctx, "0 9 * * MON-FRI", nil, rule))
+	before := must(queue.Next(ctx, "report", 3))
+	server.Clock.Advance(time.Minute)
+	must(queue.Cron(ctx, "0 9 * * MON-FRI", nil, rule))
+	expect(t, must(queue.Next(ctx, "report", 3)), before)
+	must(queue.Every(ctx, time.Minute, nil, &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "sync"}, Times: 2}))
+	expect(t, len(must(queue.Next(ctx, "sync", 5))), 2)
+	_, err := queue.Every(ctx, time.Minute, nil, nil)
+	expect(t, err == nil, false)
+}
+
+func TestSettingsAndLimits(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	expect(t, must(queue.Settings(ctx)) == nil, true)
+	err := queue.Configure(ctx, dq.Settings{
+		TTR: ptr(7 * time.Second), MaxLen: ptr(1), Rate: &dq.Rate{Jobs: 5, Window: time.Second},
+		Backoff: []time.Duration{time.Second, time.Minute},
+	})
+	expect(t, err, nil)
+	settings := must(queue.Settings(ctx))
+	expect(t, []any{*settings.TTR, *settings.MaxLen, *settings.Rate, settings.Backoff, *settings.MaxBytes}, []any{
+		7 * time.Second, 1, dq.Rate{Jobs: 5, Window: time.Second}, []time.Duration{time.Second, time.Minute}, 0,
+	})
+	must(queue.Add(ctx, 1, nil))
+	_, err = queue.Add(ctx, 2, nil)
+	expect(t, errors.Is(err, dq.ErrQueueFull), true)
+	expect(t, queue.Pause(ctx, 0), nil)
+	expect(t, len(must(queue.Pop(ctx, nil))), 0)
+	expect(t, queue.Resume(ctx), nil)
+	expect(t, must(queue.Purge(ctx, dq.All)), 1)
+}
+
+func TestShardsAreAddedUp(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := dq.NewQueue(server.Client, "q", dq.QueueOptions{Shards: 5})
+	var jobs []dq.NewJob
+	for range 100 {
+		jobs = append(jobs, dq.NewJob{Data: 1, JobOptions: dq.JobOptions{Delay: time.Hour}})
+	}
+	ids := must(queue.AddMany(ctx, jobs))
+	expect(t, must(queue.Len(ctx, dq.Delayed)), 100)
+	expect(t, must(queue.Stats(ctx)).Totals["added"], int64(100))
+	seen := map[string]bool{}
+	for id, err := range queue.IDs(ctx, nil) {
+		expect(t, err, nil)
+		seen[id] = true
+	}
+	expect(t, len(seen), 100)
+	now := server.Clock.Now()
+	expect(t, must(queue.Forecast(ctx, now, now.Add(2*time.Hour), 2)), []int{0, 100})
+	expect(t, must(queue.Reschedule(ctx, dq.RescheduleOptions{Delay: ptr(time.Duration(0))}, ids...)), 100)
+	expect(t, len(must(queue.Peek(ctx, dq.Ready, &dq.PeekOptions{Count: 3}))), 15)
+	expect(t, must(queue.Delete(ctx, ids[:40]...)), 40)
+	expect(t, must(queue.DeleteUnreserved(ctx, ids[40:]...)), 60)
+}
+
+func TestDrainHandlesWhatIsReadyAndBecomesSo(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	var seen []int
+	worker := must(dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{
+		Do: dq.Typed(func(ctx context.Context, job *dq.Job, n int) error {
+			seen = append(seen, n)
+			if n < 3 {
+				must(queue.Add(ctx, n+1, nil))
+			}
+			return nil
+		}),
+	}}}))
+	must(queue.Add(ctx, 1, nil))
+	must(queue.Add(ctx, 9, &dq.JobOptions{Delay: time.Hour}))
+	expect(t, must(worker.Drain(ctx)), 3)
+	server.Clock.Advance(time.Hour)
+	expect(t, must(worker.Drain(ctx)), 1)
+	expect(t, seen, []int{1, 2, 3, 9})
+	must(queue.Add(ctx, []byte("no JSON"), &dq.JobOptions{ID: "bad"}))
+	expect(t, must(worker.Drain(ctx)), 1)
+	expect(t, strings.Contains(must(queue.Get(ctx, "bad")).Reason, "the payload does not fit"), true)
+}
+
+func TestAPanicIsAFailure(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	worker := must(dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{
+		Do: func(context.Context, *dq.Job) error { panic("no paper") }, Attempts: 1,
+	}}}))
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a"}))
+	expect(t, must(worker.Drain(ctx)), 1)
+	job := must(queue.Get(ctx, "a"))
+	expect(t, []any{job.State, job.Reason}, []any{dq.Dead, "panic: no paper"})
+}
+
+func TestTwoQueuesOfOneServerShareAConnection(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	one, two := server.Queue(t, "one"), server.Queue(t, "two")
+	worker := must(dq.NewWorker(dq.WorkerConfig{
+		Queues: []*dq.Queue{one, two}, Handlers: []dq.Handler{{Do: func(context.Context, *dq.Job) error { return nil }}},
+	}))
+	ended := make(chan error)
+	go func() { ended <- worker.Run(ctx) }()
+	for must(server.Client.Info(ctx, "clients").Result()); !strings.Contains(must(server.Client.Info(ctx, "clients").Result()), "blocked_clients:1\r\n"); {
+		time.Sleep(time.Millisecond)
+	}
+	worker.Stop()
+	expect(t, <-ended, nil)
+	if err := worker.Run(ctx); err == nil {
+		t.Error("it runs twice")
+	}
+}
+
+func TestAConfigurationThatCannotWorkIsSaid(t *testing.T) {
+	queue := dq.NewQueue(redis.NewClient(&redis.Options{}), "q")
+	do := []dq.Handler{{Do: func(context.Context, *dq.Job) error { return nil }}}
+	for _, config := range []dq.WorkerConfig{
+		{}, {Handlers: do}, {Queues: []*dq.Queue{queue}}, {Queues: []*dq.Queue{queue}, Handlers: do, Concurrency: -1},
+		{Queues: []*dq.Queue{queue}, Handlers: do, Weights: []float64{1, 2}},
+		{Queues: []*dq.Queue{queue}, Handlers: do, Weights: []float64{0}},
+	} {
+		var configuration *dq.ConfigurationError
+		if _, err := dq.NewWorker(config); !errors.As(err, &configuration) {
+			t.Errorf("%+v: %v", config, err)
+		}
+	}
+	if _, err := dq.Open("nonsense", "q"); err == nil {
+		t.Error("a URL that is none")
+	}
+}
+
+func TestWithoutAServer(t *testing.T) {
+	ctx := t.Context()
+	var kinds []string
+	queue := must(dq.NewInlineQueue("q", dq.Handler{Kind: "close", Do: func(_ context.Context, job *dq.Job) error {
+		kinds = append(kinds, job.Kind())
+		if len(kinds) == 2 {
+			return dq.GiveUp(errors.New("bad"))
+		}
+		return nil
+	}}))
+	expect(t, must(queue.Add(ctx, 1, &dq.JobOptions{Kind: "close", ID: "a", Delay: time.Hour})), "a")
+	_, err := queue.Add(ctx, 1, &dq.JobOptions{Kind: "close"})
+	expect(t, err.Error(), "bad")
+	_, err = queue.Add(ctx, 1, nil)
+	expect(t, strings.Contains(err.Error(), "no handler"), true)
+	_, err = queue.Get(ctx, "a")
+	expect(t, strings.Contains(err.Error(), "needs a server"), true)
+	expect(t, kinds, []string{"close", "close"})
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv("DQ_MODULE") == "" {
+		panic("DQ_MODULE: the path of libdq.so")
+	}
+	os.Exit(m.Run())
+}

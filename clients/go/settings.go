@@ -1,0 +1,111 @@
+package dq
+
+import (
+	"context"
+	"time"
+)
+
+// Rate is at most so many jobs in any window of time.
+type Rate struct {
+	Jobs   int
+	Window time.Duration
+}
+
+// Settings of a queue. For [Queue.Configure] what is nil stays as it is, and 0 turns a limit off; [Queue.Settings]
+// answers all of them.
+type Settings struct {
+	TTR         *time.Duration
+	Attempts    *int
+	Backoff     []time.Duration // an empty one that is not nil: none
+	MaxLen      *int
+	MaxBytes    *int
+	DeadLen     *int
+	Dedupe      *time.Duration
+	MaxReserved *int
+	Rate        *Rate
+	GroupMax    *int
+	GroupRate   *Rate
+	GroupFIFO   *bool
+}
+
+// Configure sets the settings that are not nil, on each shard. It makes the queue if it is not there.
+func (q *Queue) Configure(ctx context.Context, s Settings) error {
+	out := words{}.ladder(s.Backoff)
+	for _, each := range []struct {
+		name  string
+		value *time.Duration
+	}{{"TTR", s.TTR}, {"DEDUPE", s.Dedupe}} {
+		if each.value != nil {
+			out = out.add(each.name, toMs(*each.value))
+		}
+	}
+	for _, each := range []struct {
+		name  string
+		value *int
+	}{
+		{"ATTEMPTS", s.Attempts}, {"MAXLEN", s.MaxLen}, {"MAXBYTES", s.MaxBytes}, {"DEADLEN", s.DeadLen},
+		{"MAXRESERVED", s.MaxReserved}, {"GROUPMAX", s.GroupMax},
+	} {
+		if each.value != nil {
+			out = out.add(each.name, *each.value)
+		}
+	}
+	for _, each := range []struct {
+		name  string
+		value *Rate
+	}{{"RATE", s.Rate}, {"GROUPRATE", s.GroupRate}} {
+		if each.value != nil {
+			out = out.add(each.name, each.value.Jobs, toMs(each.value.Window))
+		}
+	}
+	if s.GroupFIFO != nil {
+		out = out.add("GROUPFIFO", *s.GroupFIFO)
+	}
+	_, err := q.each(ctx, "DQ.CFGSET", out...)
+	return err
+}
+
+// Settings returns those of the queue (of its first shard); nil where there is no queue.
+func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
+	reply, err := q.do(ctx, words{"DQ.CFGGET", q.keys[0]})
+	fields := asMap(reply)
+	if fields == nil {
+		return nil, err
+	}
+	number := func(name string) *int { n := int(asInt(fields[name])); return &n }
+	duration := func(name string) *time.Duration { d := asDuration(fields[name]); return &d }
+	rate := func(name string) *Rate {
+		if pair := asList(fields[name]); len(pair) == 2 {
+			return &Rate{int(asInt(pair[0])), asDuration(pair[1])}
+		}
+		return &Rate{}
+	}
+	isFIFO := asInt(fields["groupfifo"]) == 1
+	return &Settings{
+		TTR: duration("ttr"), Attempts: number("attempts"), Backoff: asLadder(fields["backoff"]), MaxLen: number("maxlen"),
+		MaxBytes: number("maxbytes"), DeadLen: number("deadlen"), Dedupe: duration("dedupe"),
+		MaxReserved: number("maxreserved"), Rate: rate("rate"), GroupMax: number("groupmax"), GroupRate: rate("grouprate"),
+		GroupFIFO: &isFIFO,
+	}, err
+}
+
+// Pause delivers nothing, for so long or (0) until [Queue.Resume].
+func (q *Queue) Pause(ctx context.Context, d time.Duration) error {
+	var rest words
+	if d != 0 {
+		rest = words{toMs(d)}
+	}
+	_, err := q.each(ctx, "DQ.PAUSE", rest...)
+	return err
+}
+
+// Resume ends a pause.
+func (q *Queue) Resume(ctx context.Context) error {
+	_, err := q.each(ctx, "DQ.RESUME")
+	return err
+}
+
+// Purge removes all jobs in a state, or [All], and returns how many.
+func (q *Queue) Purge(ctx context.Context, state State) (int, error) {
+	return sum(q.each(ctx, "DQ.PURGE", string(state)))
+}

@@ -1,0 +1,418 @@
+package dq
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	defaultConcurrency = 10
+	defaultDrain       = 25 * time.Second
+	defaultWait        = 5 * time.Second // then the BPOP is sent again, so a connection that hangs is noticed
+	longestAnswer      = 5 * time.Second
+	shortestAnswer     = 200 * time.Millisecond
+	turn               = 250 * time.Millisecond // how long a fetch waits where connections take turns
+)
+
+// WorkerConfig is what [NewWorker] needs: queues and handlers. The rest has defaults.
+type WorkerConfig struct {
+	// Queues in strict order; with Weights, each comes first in its share of the fetches.
+	Queues  []*Queue
+	Weights []float64
+	// Handlers, at most one of each kind.
+	Handlers []Handler
+	// Concurrency is how many handlers run at a time (10).
+	Concurrency int
+	// Prefetch is how many jobs more may be in hand, so that short handlers need not wait for the network.
+	Prefetch int
+	// Lease takes the place of the longest of the handlers'.
+	Lease time.Duration
+	// Drain is how long handlers may go on when the worker stops (25 s; negative: not at all).
+	Drain time.Duration
+	// Wait is how long one fetch waits at the server (5 s); then it is sent again.
+	Wait   time.Duration
+	Hooks  []Hooks
+	Logger *slog.Logger
+}
+
+// Worker runs handlers on the jobs of one or several queues.
+type Worker struct {
+	concurrency, capacity      int
+	lease, drain, wait, answer time.Duration
+	handlers                   *handlers
+	hooks                      []Hooks
+	log                        *slog.Logger
+	links                      []*link
+	base                       context.Context
+
+	stops    chan struct{}
+	fatal    chan *ConfigurationError
+	draining chan struct{} // closed when it stops
+	news     chan struct{} // something ended
+	hasRun   atomic.Bool
+	said     atomic.Value // the last trouble that was logged
+
+	mu        sync.Mutex
+	room      *sync.Cond
+	turns     []*link
+	isHungry  bool // the only supplier waits for room: a fetch follows
+	backlog   []*Job
+	running   int // handlers
+	inHand    int
+	claimed   int // by fetches under way
+	suppliers int
+}
+
+// NewWorker checks the settings; it connects in [Worker.Run].
+func NewWorker(config WorkerConfig) (*Worker, error) {
+	made, err := newHandlers(config.Handlers)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(config.Queues) == 0:
+		return nil, &ConfigurationError{What: "the worker has no queue"}
+	case config.Weights != nil && len(config.Weights) != len(config.Queues):
+		return nil, &ConfigurationError{What: "as many weights as queues, please"}
+	case config.Concurrency < 0 || config.Prefetch < 0 || config.Lease < 0 || config.Wait < 0:
+		return nil, &ConfigurationError{What: "Concurrency, Prefetch, Lease and Wait are 0 or more"}
+	}
+	for _, weight := range config.Weights {
+		if weight <= 0 {
+			return nil, &ConfigurationError{What: "weights are more than 0"}
+		}
+	}
+	w := &Worker{
+		handlers: made, hooks: config.Hooks, log: config.Logger, base: context.Background(),
+		concurrency: or(config.Concurrency, defaultConcurrency),
+		lease:       or(config.Lease, made.lease),
+		drain:       max(0, or(config.Drain, defaultDrain)),
+		wait:        or(config.Wait, defaultWait),
+		stops:       make(chan struct{}, 2),
+		fatal:       make(chan *ConfigurationError, 1),
+		draining:    make(chan struct{}),
+		news:        make(chan struct{}, 1),
+	}
+	if w.log == nil {
+		w.log = slog.Default()
+	}
+	w.room = sync.NewCond(&w.mu)
+	w.capacity = w.concurrency*made.size + config.Prefetch
+	w.answer = min(longestAnswer, max(w.lease/3, shortestAnswer))
+	w.links = w.makeLinks(config)
+	return w, nil
+}
+
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+// makeLinks puts those keys together that one BPOP can wait for: in a cluster, those of one slot.
+func (w *Worker) makeLinks(config WorkerConfig) []*link {
+	groups := map[place][]member{}
+	var order []place
+	isWeighted := config.Weights != nil
+	for at, queue := range config.Queues {
+		weight := 1.0
+		if config.Weights != nil {
+			weight = config.Weights[at]
+		}
+		for _, key := range queue.keys {
+			reach := placeOf(queue.client, key)
+			if groups[reach] == nil {
+				order = append(order, reach)
+			}
+			groups[reach] = append(groups[reach], member{queue, key, weight})
+		}
+		isWeighted = isWeighted || queue.shards > 0 // the shards take turns: none comes first
+	}
+	links := make([]*link, len(order))
+	for at, reach := range order {
+		links[at] = newLink(w, groups[reach], isWeighted)
+	}
+	return links
+}
+
+// place is equal where one connection can wait for both keys.
+type place struct {
+	client                  redis.UniversalClient
+	network, address, shard string
+	db                      int
+	user                    string
+}
+
+func placeOf(client redis.UniversalClient, key string) place {
+	switch client := client.(type) {
+	case *redis.ClusterClient:
+		return place{client: client, shard: hashTag(key)}
+	case *redis.Client:
+		// With Sentinel the address is not that of the server.
+		if o := client.Options(); strings.HasPrefix(o.Addr, "/") || strings.Contains(o.Addr, ":") {
+			return place{network: o.Network, address: o.Addr, db: o.DB, user: o.Username}
+		}
+	}
+	return place{client: client}
+}
+
+// Run works until ctx ends or Stop is called; then it fetches nothing more, gives handlers the time of Drain to end,
+// and gives back what is left. It returns nil, at most Drain and two seconds later, or a [*ConfigurationError] where
+// waiting would not help. A worker runs once.
+//
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	defer stop()
+//	err := worker.Run(ctx)
+//
+// Handlers' contexts have the values of ctx, but do not end with it.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.hasRun.Swap(true) {
+		return &ConfigurationError{What: "a worker runs once: make another one"}
+	}
+	w.base = context.WithoutCancel(ctx)
+	w.suppliers = len(w.links)
+	for _, l := range w.links {
+		go l.carry()
+		go w.supply(l)
+	}
+	var ended *ConfigurationError
+	select {
+	case <-ctx.Done():
+	case <-w.stops:
+	case ended = <-w.fatal:
+	}
+	w.end(time.Now().Add(w.drain))
+	if ended != nil {
+		return ended
+	}
+	return nil
+}
+
+// Stop begins to stop, and returns at once; a second call (the first, after the end of Run's context) ends the drain.
+func (w *Worker) Stop() {
+	select {
+	case w.stops <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Worker) end(drainUntil time.Time) {
+	w.mu.Lock()
+	close(w.draining)
+	left := w.backlog
+	w.backlog = nil
+	w.inHand -= len(left)
+	w.room.Broadcast()
+	w.mu.Unlock()
+	for _, job := range left {
+		job.link.giveBack(job)
+	}
+	for _, l := range w.links {
+		l.ring()
+	}
+	if !w.waitIdle(drainUntil) {
+		for _, l := range w.links {
+			l.tellAll()
+		}
+		drainUntil = time.Now()
+		w.waitIdle(drainUntil.Add(telling / 2))
+	}
+	var all sync.WaitGroup
+	for _, l := range w.links {
+		all.Go(func() { l.finishAt(drainUntil.Add(telling)) })
+	}
+	all.Wait()
+	w.log.Info("dq: stopped")
+}
+
+// waitIdle says whether all ended before that, and before a second stop.
+func (w *Worker) waitIdle(until time.Time) bool {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	for {
+		w.mu.Lock()
+		isIdle := w.running == 0 && w.suppliers == 0
+		w.mu.Unlock()
+		if isIdle {
+			return true
+		}
+		select {
+		case <-w.news:
+		case <-timer.C:
+			return false
+		case <-w.stops:
+			return false
+		}
+	}
+}
+
+func (w *Worker) isDraining() bool {
+	select {
+	case <-w.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *Worker) ended() {
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// --- Supply
+
+func (w *Worker) supply(l *link) {
+	wait := w.wait
+	if w.capacity < len(w.links) {
+		wait = min(wait, turn)
+	}
+	for {
+		claim := w.claim(l)
+		if claim == 0 {
+			break
+		}
+		found, _ := l.fetch(claim, wait)
+		w.accept(found, claim)
+	}
+	l.ring()
+	w.mu.Lock()
+	w.suppliers--
+	w.mu.Unlock()
+	w.ended()
+}
+
+// claim waits for room; links take turns. It answers 0 when the worker stops.
+func (w *Worker) claim(l *link) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turns = append(w.turns, l)
+	isOnly := len(w.links) == 1
+	for !w.isDraining() && (w.turns[0] != l || w.free() < 1) {
+		w.isHungry = isOnly
+		w.room.Wait()
+	}
+	w.isHungry = false
+	for at, each := range w.turns {
+		if each == l {
+			w.turns = append(w.turns[:at:at], w.turns[at+1:]...)
+			break
+		}
+	}
+	w.room.Broadcast()
+	if w.isDraining() {
+		return 0
+	}
+	claim := max(1, w.free()/len(w.links))
+	w.claimed += claim
+	return claim
+}
+
+func (w *Worker) free() int { return w.capacity - w.inHand - w.claimed }
+
+// accept starts handlers for what was found, keeps it for later, or gives it back.
+func (w *Worker) accept(found []*Job, claim int) {
+	var back []*Job
+	w.mu.Lock()
+	w.claimed -= claim
+	for _, job := range found {
+		if w.isDraining() {
+			back = append(back, job)
+		} else if job.handler = w.handlers.choose(job); job.handler == nil {
+			back = append(back, job)
+		} else {
+			w.backlog = append(w.backlog, job)
+			w.inHand++
+		}
+	}
+	for w.running < w.concurrency && len(w.backlog) > 0 {
+		w.running++
+		go w.work(w.take())
+	}
+	w.room.Broadcast()
+	w.mu.Unlock()
+	for _, job := range back {
+		if w.isDraining() {
+			job.link.giveBack(job)
+			continue
+		}
+		w.log.Warn("dq: no handler for this kind, gave the job back", "job", job.ID, "kind", job.Kind())
+		job.link.settle(job, func() *outcome { return unknown(job) })
+		job.link.ring()
+	}
+}
+
+// take takes one job of the backlog, or as many as its handler takes at a time.
+func (w *Worker) take() []*Job {
+	first := w.backlog[0]
+	size := first.handler.size()
+	if size == 1 {
+		w.backlog = w.backlog[1:]
+		return []*Job{first}
+	}
+	var batch, rest []*Job
+	for _, job := range w.backlog {
+		if job.handler == first.handler && len(batch) < size {
+			batch = append(batch, job)
+		} else {
+			rest = append(rest, job)
+		}
+	}
+	w.backlog = rest
+	return batch
+}
+
+// --- Trouble
+
+func (w *Worker) lost(job *Job) {
+	w.log.Warn("dq: lost a job, its lease ended before it was acknowledged", "job", job.ID, "queue", job.Queue)
+	job.end(ErrLost)
+	for _, hooks := range w.hooks {
+		if hooks.Lost != nil {
+			w.guard("Lost", func() { hooks.Lost(job) })
+		}
+	}
+}
+
+func (w *Worker) trouble(err error) {
+	if w.isDraining() {
+		return
+	}
+	if end := fatal(err); end != nil {
+		select {
+		case w.fatal <- end:
+		default:
+		}
+	}
+	if text := err.Error(); w.said.Swap(text) != text {
+		w.log.Warn("dq: trouble with the server, trying again", "error", text)
+	}
+}
+
+// rest is until then, or until the worker stops.
+func (w *Worker) rest(d time.Duration) {
+	select {
+	case <-w.draining:
+	case <-time.After(d):
+	}
+}
+
+func (w *Worker) guard(name string, hook func()) {
+	defer func() {
+		if raised := recover(); raised != nil {
+			w.log.Error("dq: a hook panicked", "hook", name, "panic", fmt.Sprint(raised))
+		}
+	}()
+	hook()
+}
