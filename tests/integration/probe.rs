@@ -298,9 +298,10 @@ impl Probe {
             let mut follower = self.server.raw();
             follower.send(&raw::encode(&[b"SYNC"]));
             self.follower = Some(follower);
-            let server = &self.server;
+            // Until then a child writes the file that DEBUG RELOAD reads.
             wait_until("a follower", PATIENCE, || {
-                server.info("replication", "connected_slaves") == "1"
+                let replica = self.server.connect().info("replication", "slave0");
+                replica.is_some_and(|line| line.contains("state=online"))
             });
         }
         Traces {
