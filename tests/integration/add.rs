@@ -472,35 +472,34 @@ fn own_terms_and_the_queues() {
 #[test]
 fn ttl_takes_the_job_in_any_state() {
     let mut p = Probe::start();
-    p.talk(
-        "> DQ.ADD q delayed x TTL 60 DELAY 100000
-        'delayed'
-        > DQ.ADD q ready x TTL 60
-        'ready'
-        > DQ.ADD q dead x TTL 60 PRIORITY -1
-        'dead'
-        > DQ.POP q ID dead
-        [ 'dead' 'x' ? 1 ? ]
-        > DQ.NACK q dead FATAL
-        'dead'",
-    );
-    p.until("EXISTS q", "0");
+    p.in_time("expires", 60, |p, ms| {
+        p.run("DQ.CFGSET q");
+        p.run(&format!("DQ.ADD q a x TTL {ms} DELAY 100000"));
+        p.run(&format!("DQ.ADD q ready x TTL {ms}"));
+        p.run(&format!("DQ.ADD q dead x TTL {ms} PRIORITY -1"));
+        p.run("DQ.POP q ID dead");
+        p.run("DQ.NACK q dead FATAL");
+    });
+    p.until("DQ.SCAN q 0", "[ '0' [ ] ]");
+    let total = |p: &mut Probe, name| p.field_int("DQ.STATS q", name);
+    assert_eq!((total(&mut p, "died"), total(&mut p, "expired")), (1, 3));
 }
 
 #[test]
 fn ttl_waits_for_the_end_of_a_lease() {
     let mut p = Probe::start();
-    p.run("DQ.ADD q a x TTL 40 TTR 400");
-    let expires = p.field_int("DQ.GET q a", "expires") as u64;
-    let deadline: u64 = p.words("DQ.POP q")[4].parse().expect("a deadline");
+    let reserve = |p: &mut Probe, ms: u64| {
+        p.run(&format!("DQ.ADD q a x TTL {ms} TTR 100000"));
+        p.run("DQ.POP q");
+    };
+    let expires = p.in_time("expires", 40, reserve);
     p.wait_until_ms(expires + 20);
     assert_eq!(p.field_text("DQ.GET q a", "state"), "'reserved'");
+    let deadline = p.int("DQ.TOUCH q a TTR 40") as u64;
     p.until("EXISTS q", "0");
     assert!(p.time_ms() >= deadline);
     // An ACK in that time counts.
-    p.run("DQ.ADD q a x TTL 40 TTR 100000");
-    let expires = p.field_int("DQ.GET q a", "expires") as u64;
-    p.run("DQ.POP q");
+    let expires = p.in_time("expires", 40, reserve);
     p.wait_until_ms(expires + 5);
     p.says("DQ.ACK q a", "1");
 }

@@ -5,11 +5,13 @@ use crate::probe::Probe;
 #[test]
 fn of_a_lease_that_ends() {
     let mut p = Probe::start();
-    p.run("DQ.CFGSET q");
-    p.run("DQ.ADD q a x TTR 20");
-    p.run("DQ.POP q");
-    p.events();
-    p.watch();
+    p.in_time("deadline", 20, |p, ms| {
+        p.run("DQ.CFGSET q");
+        p.run(&format!("DQ.ADD q a x TTR {ms}"));
+        p.run("DQ.POP q");
+        p.events();
+        p.watch();
+    });
     p.until_events("dq.timeout");
     assert!(p.watch_is_touched(), "the end of a lease is a change");
 }
@@ -17,10 +19,12 @@ fn of_a_lease_that_ends() {
 #[test]
 fn of_a_job_that_dies_of_it() {
     let mut p = Probe::start();
-    p.run("DQ.ADD q a x TTR 20 ATTEMPTS 1");
-    p.run("DQ.POP q");
-    p.events();
-    p.watch();
+    p.in_time("deadline", 20, |p, ms| {
+        p.run(&format!("DQ.ADD q a x TTR {ms} ATTEMPTS 1"));
+        p.run("DQ.POP q");
+        p.events();
+        p.watch();
+    });
     p.until_events("dq.timeout dq.dead");
     assert!(p.watch_is_touched());
 }
@@ -28,9 +32,11 @@ fn of_a_job_that_dies_of_it() {
 #[test]
 fn of_a_ttl() {
     let mut p = Probe::start();
-    p.run("DQ.ADD q a x TTL 20 DELAY 100000");
-    p.events();
-    p.watch();
+    p.in_time("expires", 20, |p, ms| {
+        p.run(&format!("DQ.ADD q a x TTL {ms} DELAY 100000"));
+        p.events();
+        p.watch();
+    });
     p.until_events("dq.expired del");
     assert!(p.watch_is_touched());
 }
@@ -38,9 +44,11 @@ fn of_a_ttl() {
 #[test]
 fn of_a_lease_that_ends_past_the_ttl() {
     let mut p = Probe::start();
-    p.run("DQ.ADD q a x TTL 10 TTR 30");
-    p.run("DQ.POP q");
-    p.events();
+    p.in_time("expires", 10, |p, ms| {
+        p.run(&format!("DQ.ADD q a x TTL {ms} TTR {}", ms * 3));
+        p.run("DQ.POP q");
+        p.events();
+    });
     p.until_events("dq.timeout dq.expired del");
     p.says("EXISTS q", "0");
 }

@@ -328,19 +328,21 @@ fn evicted_queues_are_forgotten() {
 fn expire_works_as_on_any_key() {
     let (server, replica) = pair(Server::builder().aof());
     let mut client = server.raw();
-    client.says("DQ.ADD q a x DELAY 400", "'a'");
+    client.says("DQ.ADD q a x DELAY 2500", "'a'");
     client.says("DQ.ADD q b x", "'b'");
-    client.run("DQ.POP q TTR 400");
-    client.says("PEXPIRE q 200", "1");
+    client.run("DQ.POP q TTR 2500");
+    client.says("PEXPIRE q 100", "1");
     let mut waiting = server.waiting("DQ.BPOP q 0");
     wait_until("the key expires", PATIENCE, || client.int("EXISTS q") == 0);
-    let_pass(Duration::from_millis(400));
+    let_pass(Duration::from_millis(2500));
     assert_eq!(waiting.try_read(Duration::ZERO), None);
     assert_eq!(totals(&server), (0, 0, 0));
     // PERSIST in time, and RENAME takes the key's expiry along.
     client.says("DQ.ADD p a x DELAY 150", "'a'");
-    client.says("PEXPIRE p 100", "1");
-    client.says("PERSIST p", "1");
+    client.run("MULTI");
+    client.run("PEXPIRE p 100");
+    client.run("PERSIST p");
+    client.says("EXEC", "[ 1 1 ]");
     client.begin("DQ.BPOP p 0");
     assert_eq!(client.delivery().id, "a");
     client.says("PEXPIRE p 60000", "1");

@@ -99,9 +99,10 @@ fn by_time() {
 #[test]
 fn past_its_ttl_at_a_nack() {
     let mut p = Probe::start();
-    p.run("DQ.ADD q a x TTL 10 TTR 100000");
-    let expires = p.field_int("DQ.GET q a", "expires") as u64;
-    p.run("DQ.POP q");
+    let expires = p.in_time("expires", 10, |p, ms| {
+        p.run(&format!("DQ.ADD q a x TTL {ms} TTR 100000"));
+        p.run("DQ.POP q");
+    });
     p.wait_until_ms(expires);
     p.says("DQ.NACK q a SILENT", "nil$");
     p.says("EXISTS q", "0");

@@ -169,10 +169,15 @@ fn a_new_priority() {
 #[test]
 fn past_its_ttl_it_vanishes() {
     let mut p = Probe::start();
+    let reserve = |p: &mut Probe, ms: u64| {
+        p.run(&format!("DQ.ADD q a x TTL {ms} TTR 100000"));
+        p.run("DQ.POP q");
+    };
     for options in ["", "SILENT", "FATAL", "DELAY 1000"] {
-        p.run("DQ.CFGSET q DEADLEN 0");
-        reserved(&mut p, "TTL 15 TTR 100000");
-        let expires = p.field_int("DQ.GET q a", "expires") as u64;
+        let expires = p.in_time("expires", 15, |p, ms| {
+            p.run("DQ.CFGSET q DEADLEN 0");
+            reserve(p, ms);
+        });
         p.wait_until_ms(expires);
         p.raises(&format!("DQ.NACK q a {options}"), "nil$", "dq.expired");
         assert_eq!(p.field_int("DQ.STATS q", "expired"), 1);
@@ -180,8 +185,7 @@ fn past_its_ttl_it_vanishes() {
         p.run("DEL q");
     }
     // Of an unconfigured queue the key goes.
-    reserved(&mut p, "TTL 15 TTR 100000");
-    let expires = p.field_int("DQ.GET q a", "expires") as u64;
+    let expires = p.in_time("expires", 15, reserve);
     p.wait_until_ms(expires);
     p.says("DQ.NACK q a", "nil$");
     p.says("EXISTS q", "0");

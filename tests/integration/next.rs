@@ -126,9 +126,12 @@ fn what_takes_the_job_takes_it_along() {
         assert_eq!(total(&mut p, "deleted"), 2, "{end}");
         assert_ne!(p.field_text("DQ.STATS q", "bytes"), "8", "{end}");
     }
-    p.run("DEL q");
-    p.run("DQ.CFGSET q");
-    followed(&mut p, "TTL 20 TTR 30");
+    p.in_time("expires", 20, |p, ms| {
+        p.run("DQ.CFGSET q");
+        p.run(&format!("DQ.ADD q a first TTL {ms} TTR {}", ms + 10));
+        p.run("DQ.POP q");
+        p.run("DQ.ADD q a again NEXT");
+    });
     p.until("DQ.GET q a", "nil$");
     assert_eq!((total(&mut p, "deleted"), total(&mut p, "expired")), (1, 1));
     // Spared with its job.

@@ -204,6 +204,25 @@ impl Probe {
         wait_until("the instant", PATIENCE, || self.time_ms() >= instant);
     }
 
+    /// Sets up a job `a` of a queue `q` before one of its instants comes, and all that must be there by then:
+    /// anew, with more time, where the machine took longer.
+    #[track_caller]
+    pub fn in_time(&mut self, name: &str, ms: u64, set_up: impl Fn(&mut Probe, u64)) -> u64 {
+        for times in [1, 4, 16, 64, 256, 1024] {
+            self.run("DEL q");
+            set_up(self, ms * times);
+            let Reply::Map(fields) = self.run3("DQ.GET q a") else {
+                continue;
+            };
+            let named = fields.iter().find(|(key, _)| *key == Reply::bulk(name));
+            match named {
+                Some((_, Reply::Integer(at))) if self.time_ms() < *at as u64 => return *at as u64,
+                _ => {}
+            }
+        }
+        panic!("{name} has always come too early");
+    }
+
     /// Keyspace events since the last call, as `dq.add:q`.
     #[track_caller]
     pub fn events(&mut self) -> Vec<String> {

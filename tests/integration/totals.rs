@@ -102,27 +102,44 @@ fn of_commands() {
 
 #[test]
 fn of_time() {
-    let cases: [(&[&str], &str, &str); 4] = [
+    // Before which of the job's instants all must have been said.
+    let cases: [(&str, &[&str], &str, &str); 4] = [
         (
-            &["DQ.ADD q a x TTR 10", "DQ.POP q"],
+            "deadline",
+            &["DQ.ADD q a x TTR MS", "DQ.POP q"],
             "timed-out",
             "added=1 delivered=1 timed-out=1",
         ),
         (
-            &["DQ.ADD q a x TTR 10 ATTEMPTS 1", "DQ.POP q"],
+            "deadline",
+            &["DQ.ADD q a x TTR MS ATTEMPTS 1", "DQ.POP q"],
             "died",
             "added=1 delivered=1 timed-out=1 died=1",
         ),
-        (&["DQ.ADD q a x TTL 10"], "expired", "added=1 expired=1"),
         (
-            &["DQ.ADD q a x TTL 10 TTR 20", "DQ.POP q"],
+            "expires",
+            &["DQ.ADD q a x TTL MS"],
+            "expired",
+            "added=1 expired=1",
+        ),
+        (
+            "expires",
+            &[
+                "DQ.ADD q a x TTR 10000 TTL MS",
+                "DQ.POP q",
+                "DQ.TOUCH q a TTR MS",
+            ],
             "expired",
             "added=1 delivered=1 timed-out=1 expired=1",
         ),
     ];
-    for (lines, last, expected) in cases {
+    for (name, lines, last, expected) in cases {
         let mut p = start();
-        lines.iter().for_each(|line| drop(p.run(line)));
+        p.in_time(name, 10, |p, ms| {
+            p.run("DQ.CFGSET q");
+            let line = |line: &&str| drop(p.run(&line.replace("MS", &ms.to_string())));
+            lines.iter().for_each(line);
+        });
         let waiting = || p.field_int("DQ.STATS q", last) == 1;
         crate::support::wait_until(last, crate::support::PATIENCE, waiting);
         assert_eq!(totals(&mut p, "q"), expected, "{lines:?}");
