@@ -15,7 +15,7 @@ mod server;
 mod module {
     use crate::commands::table;
     use crate::server::api::{self, command_info, Ctx};
-    use crate::server::datatype::DQ_QUEUE;
+    use crate::server::datatype::{self, DQ_QUEUE};
     use crate::server::{config, events, info, reclaim, timer, worker};
     use redis_module::configuration::ConfigurationFlags;
     use redis_module::{redis_module, Context, RedisString, Status};
@@ -27,6 +27,7 @@ mod module {
         // SAFETY: the context that the server passed to the load, which is running.
         let ctx = unsafe { Ctx::new(context.ctx) };
         ctx.set_module_options();
+        datatype::start();
         let has_test_clock = config::wants_test_clock(args);
         let clock = has_test_clock.then_some(&table::TEST_CLOCK);
         let commands = || table::COMMANDS.iter().chain(clock);
@@ -39,7 +40,7 @@ mod module {
             crate::server::test_clock::start();
         }
         info::register(ctx);
-        timer::start(ctx);
+        timer::start(ctx, worker::run);
         reclaim::start();
         worker::role_is(ctx.flags().is_master());
         Status::Ok

@@ -6,7 +6,7 @@ use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::arrival::{log_refused, Arrival, Origin};
 use crate::server::clock::now;
 use crate::server::key::OpenKey;
-use crate::server::{datatype, replicate};
+use crate::server::{queue_value, replicate};
 
 const NOT_FOR_CLIENTS: &str = "ERR DQ.APPLY is only for replication and the AOF";
 
@@ -43,7 +43,7 @@ fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
             }
         }
         None => {
-            let mut queue = datatype::new_queue();
+            let mut queue = queue_value::new_queue();
             arrival.carry_out(&mut queue, bytes)?;
             if !arrival.end(&mut queue)? {
                 open.create(queue);

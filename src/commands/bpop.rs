@@ -48,6 +48,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         layout.keys(args).map(|(_, name)| name),
         layout.wish,
         until,
+        reply,
     );
     for key in queues {
         // Now that somebody waits, the timer has to know when there is something to hand over.
@@ -210,7 +211,7 @@ fn pop_at_once(
 }
 
 /// What a client that has waited gets.
-pub fn reply(ctx: Ctx<'_>, handover: &Handover) {
+fn reply(ctx: Ctx<'_>, handover: &Handover) {
     if handover.many {
         ctx.reply_array(2);
         ctx.reply_bytes(&handover.key);

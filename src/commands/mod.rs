@@ -30,8 +30,8 @@ use crate::queue::effect::Effects;
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock;
-use crate::server::datatype;
 use crate::server::key::OpenKey;
+use crate::server::queue_value;
 use crate::server::replicate::with_command_effects;
 
 /// Opens the command's key, which is its first argument.
@@ -91,7 +91,7 @@ fn change_or_create_open<T>(
             open.finish(now, effects);
             return Ok(result);
         }
-        let mut queue = datatype::new_queue();
+        let mut queue = queue_value::new_queue();
         let result = change(&mut queue, now, effects);
         if !effects.is_empty() {
             open.create(queue);

@@ -18,9 +18,10 @@
 mod least;
 mod ledger;
 
+use super::{clock, timer};
 use crate::queue::state::figures::Figures;
 use ledger::{Ledger, NO_ACCOUNT};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
 use std::ops::Bound;
@@ -58,6 +59,8 @@ pub struct Deadlines {
 }
 
 thread_local! {
+    /// On a replica queues wait for their master: only waits end.
+    static IS_MASTER: Cell<bool> = const { Cell::new(true) };
     static DEADLINES: RefCell<Deadlines> = const { RefCell::new(Deadlines::new()) };
     /// Of no use any more, and not yet freed.
     static CLEARED: RefCell<Vec<Database>> = const { RefCell::new(Vec::new()) };
@@ -179,6 +182,33 @@ impl Deadlines {
         self.databases.extend(of_a.map(|database| (b, database)));
         self.databases.extend(of_b.map(|database| (a, database)));
     }
+}
+
+/// From now on this server decides about its queues, or its master does.
+pub fn set_role(master: bool) {
+    IS_MASTER.set(master);
+}
+
+pub fn is_master() -> bool {
+    IS_MASTER.get()
+}
+
+/// A queue needs attention at that instant.
+pub fn arm(instant: u64) {
+    if !IS_MASTER.get() {
+        return;
+    }
+    if !clock::is_for_tests() {
+        timer::arm(instant);
+    } else if instant <= clock::now().ms() {
+        timer::arm(0);
+    }
+}
+
+/// Something may have to be done for the key, as soon as the running command is over.
+pub fn want(db: c_int, name: &[u8]) {
+    set(db, name, 0);
+    arm(0);
 }
 
 /// The key is to be looked at then, and not before.

@@ -13,7 +13,7 @@
 //! ```
 
 use super::api::{api, guarded, Ctx, OwnString, RawString, ERR, OK};
-use super::timer;
+use super::{agenda, timer};
 use crate::slots::unused_name_beside;
 use redis_module::raw;
 use std::cell::RefCell;
@@ -49,10 +49,14 @@ pub struct Handover {
     pub jobs: Vec<OwnDelivery>,
 }
 
+/// Writes what a client gets whose wait ended with jobs.
+pub type Reply = fn(Ctx<'_>, &Handover);
+
 /// Belongs to the server from the blocking on, as the client's private data, until it calls
 /// `free_privdata`.
 struct Parcel {
     ticket: u64,
+    reply: Reply,
     handover: Option<Handover>,
 }
 
@@ -175,7 +179,7 @@ impl Registry {
 fn withdraw(ticket: u64, looked_at: Option<&[u8]>) -> Option<Waiter> {
     let (waiter, left) = REGISTRY.with_borrow_mut(|registry| registry.remove(ticket))?;
     for key in left.iter().filter(|&key| Some(&**key) != looked_at) {
-        super::worker::want(waiter.db, key);
+        agenda::want(waiter.db, key);
     }
     Some(waiter)
 }
@@ -247,6 +251,7 @@ pub fn block<'a>(
     names: impl Iterator<Item = &'a [u8]> + Clone,
     wish: Wish,
     until: u64,
+    reply: Reply,
 ) {
     let ticket = REGISTRY.with_borrow_mut(|registry| {
         registry.last_ticket += 1;
@@ -254,6 +259,7 @@ pub fn block<'a>(
     });
     let parcel = Box::into_raw(Box::new(Parcel {
         ticket,
+        reply,
         handover: None,
     }));
     let unused = OwnString::new(&unused_name_beside(
@@ -378,7 +384,7 @@ unsafe extern "C" fn hand_over(
             withdraw((*parcel).ticket, None);
             let ctx = Ctx::new(ctx);
             match (*parcel).handover.take() {
-                Some(handover) => crate::commands::bpop::reply(ctx, &handover),
+                Some(handover) => ((*parcel).reply)(ctx, &handover),
                 None => ctx.reply_null_array(),
             }
         }

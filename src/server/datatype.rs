@@ -3,16 +3,14 @@
 use super::api::{api, bytes_of, guarded, Ctx, RawString};
 use super::arrival::{log_refused, Arrival, Origin};
 use super::defrag::defrag;
-use super::key::Value;
-use super::{agenda, async_load, clock, reclaim, renamed, replicate, worker};
+use super::queue_value::{new_queue, Value};
+use super::{agenda, async_load, clock, queue_value, reclaim, renamed, replicate};
 use crate::queue::effect::{encode, Effect, EFFECTS_VERSION};
 use crate::queue::error::QueueError;
-use crate::queue::{HashSeed, Queue};
-use lazy_static::lazy_static;
+use crate::queue::Queue;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
-use std::hash::{BuildHasher, RandomState};
 use std::ptr::null_mut;
 
 /// What every dump begins with; dumps of older versions stay readable.
@@ -43,20 +41,9 @@ const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
     aux_save2: None,
 };
 
-lazy_static! {
-    /// Drawn at load: ids come from users.
-    static ref SEED: HashSeed = {
-        let random = RandomState::new();
-        HashSeed::new([0, 1, 2, 3].map(|n: u64| random.hash_one(n)))
-    };
-}
-
-pub fn new_queue() -> Queue {
-    Queue::new(&SEED)
-}
-
-pub fn data_type() -> *mut raw::RedisModuleType {
-    *DQ_QUEUE.raw_type.borrow()
+/// Once, at load: the type is registered.
+pub fn start() {
+    queue_value::set_data_type(*DQ_QUEUE.raw_type.borrow());
 }
 
 /// # Safety
@@ -155,7 +142,7 @@ fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
         (db, Ctx::new(null_mut()).flags())
     };
     async_load::noting(|| {
-        worker::want(db, name);
+        agenda::want(db, name);
         if flags.is_loading() {
             value.account_as(db, name);
         } else {

@@ -1,7 +1,7 @@
 //! Active defragmentation: moves a queue's allocations where the server finds their pages too empty.
 
 use super::api::{api, guarded};
-use super::key::Value;
+use super::queue_value::Value;
 use super::renamed;
 use crate::storage::relocate::Mover;
 use redis_module::raw;

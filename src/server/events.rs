@@ -149,8 +149,8 @@ unsafe extern "C" fn on_swap(
         // them alone, under the same name in the other one, is so no more.
         let names = [blocked::keys_of(first), blocked::keys_of(second)].concat();
         for name in names {
-            worker::want(first, &name);
-            worker::want(second, &name);
+            agenda::want(first, &name);
+            agenda::want(second, &name);
         }
     });
 }

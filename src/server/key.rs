@@ -1,59 +1,14 @@
 //! A queue's key: open, create, finish, drop.
 
-use super::agenda::Ticket;
 use super::api::{api, bytes_of, Ctx, RawString, Refusal, OK};
-use super::{agenda, blocked, clock, datatype, reclaim, replicate, worker};
+use super::queue_value::{data_type, Value};
+use super::{agenda, blocked, reclaim, replicate};
 use crate::queue::clock::Now;
-use crate::queue::effect::{Effect, Effects, Event};
+use crate::queue::effect::{Effect, Effects};
 use crate::queue::Queue;
 use redis_module::raw;
 use std::ffi::c_int;
 use std::ptr::NonNull;
-
-/// The value of a queue's key.
-pub struct Value {
-    pub queue: Queue,
-    /// The instant at which the key stands in `deadlines`, or stood before it was parked there;
-    /// u64::MAX where it does not.
-    pub armed_for: u64,
-    /// Dues up to then have been told to those who listen.
-    pub announced_ms: u64,
-    /// Where the queue's figures are entered.
-    pub ticket: Ticket,
-}
-
-impl Value {
-    pub fn new(queue: Queue) -> Self {
-        Value {
-            queue,
-            armed_for: u64::MAX,
-            announced_ms: clock::now().ms(),
-            ticket: Ticket::default(),
-        }
-    }
-
-    /// Enters the queue's figures under that name, wherever they were entered before.
-    pub fn account_as(&mut self, db: c_int, name: &[u8]) {
-        let (figures, until) = self.queue.figures(clock::now());
-        agenda::account_anew(db, name, &mut self.ticket, figures, until);
-    }
-
-    /// Tells those who listen that dues have come since the last time; before anything else happens
-    /// to the queue, so that what a command makes ready is not told twice.
-    pub fn announce(&mut self, now: Now, effects: &mut Effects) {
-        if let Some(since_ms) = replicate::events_are_wanted_since() {
-            if self
-                .queue
-                .became_ready(self.announced_ms.max(since_ms), now)
-            {
-                effects.raise(Event::Ready);
-            }
-        }
-        self.announced_ms = self.announced_ms.max(now.ms());
-        // What is ready by now is counted along from here on.
-        self.queue.figures(now);
-    }
-}
 
 const EMPTY: c_int = raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
 
@@ -99,7 +54,7 @@ impl<'a> OpenKey<'a> {
         // SAFETY: an open key; the server answers for a null one as for an empty one. A value of our
         // type is a `Value` that `value` has made.
         unsafe {
-            if api!(RedisModule_ModuleTypeGetType, open.key) == datatype::data_type() {
+            if api!(RedisModule_ModuleTypeGetType, open.key) == data_type() {
                 open.value = NonNull::new(api!(RedisModule_ModuleTypeGetValue, open.key).cast());
             } else if api!(RedisModule_KeyType, open.key) != EMPTY {
                 return Err(Refusal(WRONG_TYPE.into()));
@@ -143,7 +98,7 @@ impl<'a> OpenKey<'a> {
             api!(
                 RedisModule_ModuleTypeSetValue,
                 self.key,
-                datatype::data_type(),
+                data_type(),
                 made.cast()
             )
         };
@@ -187,7 +142,7 @@ impl<'a> OpenKey<'a> {
         }
     }
 
-    /// Enters the queue's figures, and the key into `deadlines` if it needs attention before anybody
+    /// Enters the queue's figures, and the key on the agenda if it needs attention before anybody
     /// would look.
     pub fn arm(&mut self, db: c_int, now: Now) {
         let name = self.name();
@@ -204,14 +159,14 @@ impl<'a> OpenKey<'a> {
         if at < value.armed_for {
             value.armed_for = at;
             agenda::set(db, name, at);
-            worker::arm(at);
+            agenda::arm(at);
         }
         let (figures, until) = value.queue.figures(now);
         if !agenda::account(db, name, &mut value.ticket, figures, until) {
-            worker::arm(0);
+            agenda::arm(0);
         }
         if replicate::events_are_wanted_since().is_some() {
-            worker::arm(until);
+            agenda::arm(until);
         }
     }
 }

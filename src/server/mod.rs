@@ -16,6 +16,8 @@ pub mod events;
 pub mod info;
 pub mod key;
 pub mod listeners;
+mod purged;
+pub mod queue_value;
 pub mod reclaim;
 pub mod renamed;
 pub mod replicate;

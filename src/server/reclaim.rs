@@ -1,8 +1,7 @@
 //! Memory of large queues that are gone, freed in small steps by the timer: a million jobs at once
 //! would hold up the other clients.
 
-use super::api::{api, Ctx, OwnString};
-use super::key::OpenKey;
+use super::api::api;
 use super::timer;
 use crate::queue::state::garbage::Remains;
 use crate::queue::Queue;
@@ -61,6 +60,11 @@ pub fn pay_for(jobs: usize) {
     }
 }
 
+/// Such a key, which is taken out.
+pub fn next_haunted() -> Option<(c_int, Box<[u8]>)> {
+    HAUNTED.with_borrow_mut(BTreeSet::pop_first)
+}
+
 pub fn is_empty() -> bool {
     GRAVES.with_borrow(Vec::is_empty) && HAUNTED.with_borrow(BTreeSet::is_empty)
 }
@@ -78,33 +82,6 @@ pub fn swap(a: c_int, b: c_int) {
         let moved: Vec<_> = moved.map(|(db, name)| (a + b - db, name.clone())).collect();
         haunted.extend(moved);
     });
-}
-
-/// Buries ghosts, with so many steps; returns how many are left.
-pub fn visit_haunted(ctx: Ctx<'_>, mut steps: usize) -> usize {
-    while steps > 0 {
-        let Some((db, name)) = HAUNTED.with_borrow_mut(BTreeSet::pop_first) else {
-            break;
-        };
-        steps -= 1;
-        let raw_name = OwnString::new(&name);
-        if !ctx.select_db(db) {
-            continue;
-        }
-        let Ok(mut open) = OpenKey::peek(ctx, raw_name.raw()) else {
-            continue;
-        };
-        let key_db = open.db();
-        let Some(value) = open.value() else {
-            continue;
-        };
-        steps = value.queue.bury(steps);
-        value.account_as(key_db, &name);
-        if value.queue.is_haunted() {
-            HAUNTED.with_borrow_mut(|haunted| haunted.insert((db, name)));
-        }
-    }
-    steps
 }
 
 /// Frees about so many things.

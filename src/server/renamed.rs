@@ -8,7 +8,7 @@
 
 use super::api::{api, bytes_of, guarded, log, Ctx, OwnString, RawString};
 use super::key::OpenKey;
-use super::{blocked, datatype, reclaim, timer, worker};
+use super::{agenda, blocked, queue_value, reclaim, timer};
 use redis_module::raw;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -137,7 +137,7 @@ pub fn search(ctx: Ctx<'_>, mut steps: usize) {
     }
     if SEARCH.with(|search| search.has_news.take()) && !unlinked().is_empty() {
         for (db, name) in blocked::keys() {
-            worker::want(db, &name);
+            agenda::want(db, &name);
         }
     }
     while steps > 0 && !unlinked().is_empty() {
@@ -155,7 +155,7 @@ pub fn note_arrival(ctx: Ctx<'_>, name: RawString) {
     if let Some(db) = OpenKey::db_of_queue(ctx, name) {
         // SAFETY: a live string, as the caller's promise is.
         let name = unsafe { bytes_of(name) };
-        worker::want(db, name);
+        agenda::want(db, name);
         reclaim::haunt(db, name);
     }
 }
@@ -215,7 +215,7 @@ unsafe extern "C" fn on_key(
         // SAFETY: the server passes a live context, name and open key, and what `step` gave it.
         unsafe {
             *seen.cast::<usize>() += 1;
-            if api!(RedisModule_ModuleTypeGetType, key) != datatype::data_type() {
+            if api!(RedisModule_ModuleTypeGetType, key) != queue_value::data_type() {
                 return;
             }
             let found = api!(RedisModule_ModuleTypeGetValue, key);

@@ -3,7 +3,7 @@
 
 use super::api::{Ctx, OwnString};
 use super::key::OpenKey;
-use super::{agenda, clock, replicate, timer, worker};
+use super::{agenda, clock, replicate, timer};
 use crate::queue::state::figures::Figures;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -45,8 +45,13 @@ pub fn next() -> Option<u64> {
     is_wanted().then(agenda::next_outdated).flatten()
 }
 
+/// Whether listeners must be told when a due comes: those of a replica hear of what its master does.
+fn tells_of_dues() -> bool {
+    agenda::is_master() && replicate::events_are_wanted_since().is_some()
+}
+
 fn is_wanted() -> bool {
-    UNFINISHED.get() || worker::tells_of_dues()
+    UNFINISHED.get() || tells_of_dues()
 }
 
 fn enter_outdated(ctx: Ctx<'_>, mut steps: usize) -> usize {
@@ -67,6 +72,6 @@ fn enter(ctx: Ctx<'_>, db: c_int, name: &[u8]) {
     if !is_there {
         agenda::remove(db, name);
     } else if replicate::events_are_wanted_since().is_some() {
-        worker::want(db, name);
+        agenda::want(db, name);
     }
 }

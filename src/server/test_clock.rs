@@ -98,11 +98,9 @@ pub fn request(ctx: Ctx<'_>, by: Move) {
     timer::arm(0);
 }
 
-/// Has the timer fire again if anybody waits for the clock.
-pub fn go_on() {
-    if WORK.with_borrow(|work| !work.requests.is_empty() || !work.answers.is_empty()) {
-        timer::look_again_in(0);
-    }
+/// Whether anybody waits for the clock: then the timer fires again at once.
+pub fn has_work() -> bool {
+    WORK.with_borrow(|work| !work.requests.is_empty() || !work.answers.is_empty())
 }
 
 /// Answers those whose requests were done before.

@@ -13,7 +13,7 @@
 
 use super::api::timerfd::{self, Told};
 use super::api::{self, api, guarded};
-use super::{clock, worker};
+use super::clock;
 use redis_module::raw;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -25,7 +25,25 @@ const LONGEST_PERIOD_MS: u64 = 60_000;
 /// After the clock was set: until then every server has seen that it was.
 const SETTLED_MS: u64 = 2;
 
+/// Does what is due, and says when there is more to do.
+pub type Run = fn(api::Ctx<'_>) -> Next;
+
+/// When the timer must fire again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// In so many ms, and not before.
+    InMs(u64),
+    /// At that unix-ms, unless something comes before.
+    At(u64),
+    /// When something happens.
+    Never,
+}
+
+/// After a panic, which is a bug and would come again at once.
+const AFTER_PANIC_MS: u64 = 1000;
+
 struct Timer {
+    run: Cell<Run>,
     /// A context of the module's own, to create timers with and nothing else.
     ctx: Cell<*mut raw::RedisModuleCtx>,
     fd: Cell<c_int>,
@@ -44,6 +62,7 @@ struct Timer {
 thread_local! {
     static TIMER: Timer = const {
         Timer {
+            run: Cell::new(|_| Next::Never),
             ctx: Cell::new(null_mut()),
             fd: Cell::new(-1),
             armed_for: Cell::new(u64::MAX),
@@ -56,11 +75,12 @@ thread_local! {
     };
 }
 
-/// Once, at load.
-pub fn start(ctx: api::Ctx<'_>) {
+/// Once, at load. `run` is called when the timer fires.
+pub fn start(ctx: api::Ctx<'_>, run: Run) {
     // SAFETY: live context; the detached one lives as long as the module, which is never unloaded.
     let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext, ctx.raw()) };
     TIMER.with(|timer| {
+        timer.run.set(run);
         timer.ctx.set(detached);
         timer.fd.set(timerfd::open(on_readable));
     });
@@ -92,6 +112,14 @@ pub fn arm(instant: u64) {
             look_in(timer, instant - now.ms());
         }
     });
+}
+
+pub fn set(next: Next) {
+    match next {
+        Next::InMs(ms) => look_again_in(ms),
+        Next::At(instant) => arm(instant),
+        Next::Never => {}
+    }
 }
 
 /// Looks at everything in that many ms, or earlier.
@@ -157,7 +185,8 @@ unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
 }
 
 unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void) {
-    guarded("the timer", (), || {
+    // Where the work panics it is tried again: nothing else might ever wake an idle server.
+    let next = guarded("the timer", Next::InMs(AFTER_PANIC_MS), || {
         let armed_for = TIMER.with(|timer| {
             timer.looking.set(false);
             timer.under_way.set(None);
@@ -168,7 +197,9 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
             let late_us = clock::real().us().saturating_sub(armed_for * 1000);
             TIMER.with(|timer| timer.late_us_max.set(timer.late_us_max.get().max(late_us)));
         }
+        let run = TIMER.with(|timer| timer.run.get());
         // SAFETY: the server passed the context to this callback.
-        worker::look(unsafe { api::Ctx::new(ctx) });
+        run(unsafe { api::Ctx::new(ctx) })
     });
+    guarded("setting the timer", (), || set(next));
 }

@@ -3,7 +3,7 @@
 //! not grow with the queues.
 
 use super::api::{Ctx, OwnString};
-use super::{agenda, clock, worker};
+use super::{agenda, clock};
 use crate::slots::slot_of;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub fn slots_have_come() {
             found: false,
         };
         ASKING.set(asking);
-        worker::arm(0);
+        agenda::arm(0);
     }
 }
 

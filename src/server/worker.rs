@@ -4,15 +4,16 @@
 
 use super::api::{Ctx, OwnString};
 use super::blocked::{Handover, OwnDelivery, Taken};
-use super::key::{OpenKey, Value};
+use super::key::OpenKey;
+use super::queue_value::Value;
+use super::timer::Next;
 use super::{
-    agenda, blocked, clock, config, reclaim, renamed, replicate, sums, test_clock, timer, trimmed,
-    unowned_slots,
+    agenda, blocked, clock, config, purged, reclaim, renamed, replicate, sums, test_clock, timer,
+    trimmed, unowned_slots,
 };
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
 use crate::queue::effect::Effects;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
@@ -23,69 +24,45 @@ const PAUSED_RETRY_MS: u64 = 10;
 /// The server redirects all who wait for slots that it gave away within a second.
 const REDIRECTED_RETRY_MS: u64 = 100;
 
-thread_local! {
-    /// On a replica queues wait for their master: only waits end.
-    static IS_MASTER: Cell<bool> = const { Cell::new(true) };
-}
-
 /// At load, after a load, and when the role has changed.
 pub fn role_is(master: bool) {
-    IS_MASTER.set(master);
-    test_clock::go_on();
+    agenda::set_role(master);
     rearm();
 }
 
-/// A queue needs attention at that instant.
-pub fn arm(instant: u64) {
-    if !IS_MASTER.get() {
-        return;
-    }
-    if !clock::is_for_tests() {
-        timer::arm(instant);
-    } else if instant <= clock::now().ms() {
-        timer::arm(0);
-    }
-}
-
-/// Something may have to be done for the key, as soon as the running command is over.
-pub fn want(db: c_int, name: &[u8]) {
-    agenda::set(db, name, 0);
-    arm(0);
-}
-
-/// The timer's work.
-pub fn look(ctx: Ctx<'_>) {
+/// The timer's work: does what is due, in bounded steps, and says when there is more to do.
+pub fn run(ctx: Ctx<'_>) -> Next {
     test_clock::answer();
     let flags = ctx.flags();
     if flags.is_loading() {
         // The end of loading arms the timer again.
-        return;
+        return Next::Never;
     }
     let steps = config::timer_steps();
     renamed::search(ctx, steps / 4);
-    let serves = flags.is_master() && !ctx.is_paused();
+    let is_paused = flags.is_master() && ctx.is_paused();
+    let serves = flags.is_master() && !is_paused;
     let mut left = steps;
     if serves {
         left = do_what_is_due(ctx, unowned_slots::ask(ctx, left));
         while left > 0 && test_clock::step(ctx, next_instant, &mut left) {
             left = do_what_is_due(ctx, left);
         }
-        test_clock::go_on();
-    } else if flags.is_master() {
-        timer::look_again_in(PAUSED_RETRY_MS);
-    } else {
+    } else if !is_paused {
         // A replica's queues wait for their master, whatever its own clock says.
         while left > 0 && test_clock::step(ctx, || None, &mut left) {}
-        test_clock::go_on();
     }
     left = end_waits(ctx, left.max(steps / 4), serves);
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
-    left = reclaim::visit_haunted(ctx, left);
+    left = purged::visit_haunted(ctx, left);
     left = trimmed::sweep(ctx, left.max(steps / 8));
     reclaim::shed(left.max(steps / 8));
     agenda::shed(left.max(steps / 8));
-    rearm();
+    if is_paused {
+        return Next::InMs(PAUSED_RETRY_MS);
+    }
+    next()
 }
 
 /// What the queues need at this instant.
@@ -115,28 +92,27 @@ fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
     steps
 }
 
-/// Whether listeners must be told when a due comes: those of a replica hear of what its master does.
-pub fn tells_of_dues() -> bool {
-    IS_MASTER.get() && replicate::events_are_wanted_since().is_some()
-}
-
 /// Arms the timer for what comes next.
 pub fn rearm() {
+    timer::set(next());
+}
+
+/// When there is something to do, for whatever reason.
+fn next() -> Next {
+    if test_clock::has_work() {
+        return Next::InMs(0);
+    }
     let frees = !reclaim::is_empty() || agenda::has_discarded();
     if frees || !trimmed::is_empty() || renamed::has_work() {
-        timer::look_again_in(1);
+        return Next::InMs(1);
     }
-    let of_master = IS_MASTER
-        .get()
-        .then(|| (next_to_wake_for(), unowned_slots::next_ask()));
+    let of_master = agenda::is_master().then(|| (next_to_wake_for(), unowned_slots::next_ask()));
     let (deadline, ask) = of_master.unwrap_or_default();
     let instants = [deadline, ask, blocked::next_until()];
-    if let Some(instant) = instants.into_iter().flatten().min() {
-        if instant <= clock::real().ms() {
-            timer::look_again_in(1);
-        } else {
-            timer::arm(instant);
-        }
+    match instants.into_iter().flatten().min() {
+        Some(instant) if instant <= clock::real().ms() => Next::InMs(1),
+        Some(instant) => Next::At(instant),
+        None => Next::Never,
     }
 }
 

@@ -1,0 +1,32 @@
+//! Purged jobs that still take memory, key by key: see [`crate::queue::state::purged`].
+
+use super::api::{Ctx, OwnString};
+use super::key::OpenKey;
+use super::reclaim;
+
+/// Buries ghosts, with so many steps; returns how many are left.
+pub fn visit_haunted(ctx: Ctx<'_>, mut steps: usize) -> usize {
+    while steps > 0 {
+        let Some((db, name)) = reclaim::next_haunted() else {
+            break;
+        };
+        steps -= 1;
+        let raw_name = OwnString::new(&name);
+        if !ctx.select_db(db) {
+            continue;
+        }
+        let Ok(mut open) = OpenKey::peek(ctx, raw_name.raw()) else {
+            continue;
+        };
+        let key_db = open.db();
+        let Some(value) = open.value() else {
+            continue;
+        };
+        steps = value.queue.bury(steps);
+        value.account_as(key_db, &name);
+        if value.queue.is_haunted() {
+            reclaim::haunt(db, &name);
+        }
+    }
+    steps
+}
