@@ -48,14 +48,18 @@ impl<'a> Deliveries<'a> {
         Ok(())
     }
 
+    /// Where it is not many that are asked for.
+    pub fn one(&self) -> Option<(&'a [u8], Claim)> {
+        let id = self.args.get(2).unwrap_or_default();
+        self.pairs.is_none().then_some((id, self.claim))
+    }
+
+    /// Those behind IDS.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Claim)> + '_ {
         let arg = |at| self.args.get(at).unwrap_or_default();
-        (0..self.pairs.unwrap_or(1)).map(move |number| match self.pairs {
-            None => (arg(2), self.claim),
-            Some(_) => {
-                let at = FIRST_PAIR + 2 * number;
-                (arg(at), Claim::of_token(arg(at + 1)))
-            }
+        (0..self.pairs.unwrap_or(0)).map(move |number| {
+            let at = FIRST_PAIR + 2 * number;
+            (arg(at), Claim::of_token(arg(at + 1)))
         })
     }
 
@@ -69,6 +73,6 @@ impl<'a> Deliveries<'a> {
     /// As if each had found nothing: there is no queue.
     pub fn reply_nulls(&self, ctx: Ctx<'_>) {
         self.begin_reply(ctx);
-        self.iter().for_each(|_| ctx.reply_null());
+        (0..self.pairs.unwrap_or(1)).for_each(|_| ctx.reply_null());
     }
 }

@@ -42,12 +42,11 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         When::Delay(ms).instant(now())?;
     }
     let states = change(ctx, args, |queue, now, effects| {
-        // What the first is not refused with, none is.
-        let given_back = deliveries.iter().map(|(id, claim)| {
-            let nack = Nack { id, claim, ..nack };
-            queue.nack(&nack, now, effects)
-        });
-        given_back.collect::<Result<Vec<_>, _>>()
+        let Some((id, claim)) = deliveries.one() else {
+            return queue.nack_many(deliveries.iter(), &nack, now, effects);
+        };
+        let nack = Nack { id, claim, ..nack };
+        queue.nack(&nack, now, effects).map(|state| vec![state])
     })?;
     let Some(states) = states.transpose()? else {
         deliveries.reply_nulls(ctx);

@@ -17,11 +17,13 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     }
     let touched = change(ctx, args, |queue, now, effects| {
         deliveries.begin_reply(ctx);
-        for (id, claim) in deliveries.iter() {
-            match queue.touch(id, claim, ttr_ms, now, effects) {
-                Some(deadline) => ctx.reply_integer(deadline as i64),
-                None => ctx.reply_null(),
-            }
+        let reply = |touched| match touched {
+            Some(deadline) => ctx.reply_integer(deadline as i64),
+            None => ctx.reply_null(),
+        };
+        match deliveries.one() {
+            Some((id, claim)) => reply(queue.touch(id, claim, ttr_ms, now, effects)),
+            None => queue.touch_many(deliveries.iter(), ttr_ms, now, effects, reply),
         }
     })?;
     if touched.is_none() {

@@ -4,8 +4,8 @@ use super::budget::{OUT_OF_TURN, SETTLE_BUDGET};
 use super::clock::{Mint, Now};
 use super::effect::{Change, Death, Effects, End, Removal};
 use super::error::QueueError;
-use super::job::{Failure, Handle, Place, State, REASON_MAX};
-use super::state::store::Course;
+use super::job::{Failure, Handle, Place, State, REASON_MAX, TOKEN_MAX};
+use super::state::store::{Course, Id};
 use super::Queue;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +33,10 @@ pub struct Delivery<'a> {
     pub due: u64,
 }
 
+/// Of [`TOKEN_MAX`].
+const TOKEN_DIGITS: usize = 19;
+const _: () = assert!(TOKEN_MAX.ilog10() as usize + 1 == TOKEN_DIGITS);
+
 /// Which delivery a client speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
@@ -46,15 +50,19 @@ pub enum Claim {
 impl Claim {
     /// From what the client sent: decimal digits as we send them, or nothing that fits.
     pub fn of_token(digits: &[u8]) -> Self {
-        // Asked for each job of a heartbeat: one pass, no detour over text.
-        let canonical = digits.first().is_some_and(|&first| first != b'0');
-        let read = digits.iter().try_fold(0u64, |token, &byte| {
+        // Asked for each job of a heartbeat: one pass, no detour over text. So many digits always fit.
+        let mut is_number = (1..=TOKEN_DIGITS).contains(&digits.len()) && digits[0] != b'0';
+        let mut token = 0u64;
+        for &byte in digits.iter().take(TOKEN_DIGITS) {
             let digit = byte.wrapping_sub(b'0');
-            let shifted = token.checked_mul(10).filter(|_| digit <= 9)?;
-            shifted.checked_add(u64::from(digit))
-        });
-        read.filter(|_| canonical)
-            .map_or(Claim::Nothing, Claim::Token)
+            is_number &= digit <= 9;
+            token = token.wrapping_mul(10).wrapping_add(u64::from(digit));
+        }
+        if is_number {
+            Claim::Token(token)
+        } else {
+            Claim::Nothing
+        }
     }
 
     fn fits(self, token: u64) -> bool {
@@ -64,6 +72,12 @@ impl Claim {
             Claim::Nothing => false,
         }
     }
+}
+
+pub(super) struct Touched {
+    pub deadline: u64,
+    /// The length of the lease, unless it is that lease already.
+    pub changed_to: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +101,12 @@ pub struct Nack<'a> {
 }
 
 impl Nack<'_> {
+    /// The instant that its DELAY names.
+    pub(super) fn asked(&self, now: Now) -> Result<Option<u64>, QueueError> {
+        let after = |ms| now.after(ms).ok_or(QueueError::OutOfRange);
+        self.delay_ms.map(after).transpose()
+    }
+
     /// What is noted of it; nothing where the delivery did not fail, and nobody says why it ended.
     fn failure(&self, now: Now) -> Option<Failure<'_>> {
         if self.kind == NackKind::Silent && self.reason.is_none() {
@@ -258,20 +278,27 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Result<Option<State>, QueueError> {
-        let asked = match nack.delay_ms {
-            Some(ms) => Some(now.after(ms).ok_or(QueueError::OutOfRange)?),
-            None => None,
-        };
+        let asked = nack.asked(now)?;
+        let id = self.jobs().hashed(nack.id);
+        Ok(self.nack_named(id, nack, asked, now, out))
+    }
+
+    pub(super) fn nack_named(
+        &mut self,
+        id: Id<'_>,
+        nack: &Nack<'_>,
+        asked: Option<u64>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<State> {
         self.settle_some(SETTLE_BUDGET, now, out);
-        let Some(handle) = self.find_settled(self.jobs().hashed(nack.id), now, out) else {
-            return Ok(None);
-        };
+        let handle = self.find_settled(id, now, out)?;
         let Course { place, life, .. } = self.jobs().job(handle).course();
         if !nack.claim.fits(life.token) || place == Place::Dead {
-            return Ok(None);
+            return None;
         }
         if self.expire_overdue(handle, now, out) {
-            return Ok(None);
+            return None;
         }
         let change = match self.nacked(handle, nack, asked, now) {
             died @ Change::Died { .. } => self.ended(handle, died, End::Nacked, now, out),
@@ -279,7 +306,7 @@ impl Queue {
         };
         if matches!(change, Change::Succeeded { .. }) {
             self.commit_job(handle, change, now, out);
-            return Ok(Some(State::Dead));
+            return Some(State::Dead);
         }
         match nack.failure(now) {
             Some(failure) => self.commit_failed(handle, change, failure, now, out),
@@ -287,7 +314,7 @@ impl Queue {
         }
         let state = self.state_of(handle, now);
         self.trim_dead_after(now.ms(), 1, now, out);
-        Ok(Some(state))
+        Some(state)
     }
 
     fn nacked(&self, handle: Handle, nack: &Nack<'_>, asked: Option<u64>, now: Now) -> Change {
@@ -325,16 +352,40 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<u64> {
-        let handle = self.find_settled(self.jobs().hashed(id), now, out)?;
+        let id = self.jobs().hashed(id);
+        let (handle, lease) = self.touched(id, claim, ttr_ms, now, out)?;
+        if let Some(lease_ms) = lease.changed_to {
+            let Touched { deadline, .. } = lease;
+            self.commit_job(handle, Change::Touched { deadline, lease_ms }, now, out);
+        }
+        Some(lease.deadline)
+    }
+
+    /// The job that a touch reaches, and what it does to its lease.
+    #[inline]
+    pub(super) fn touched(
+        &mut self,
+        id: Id<'_>,
+        claim: Claim,
+        ttr_ms: Option<u64>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<(Handle, Touched)> {
+        let handle = self.find_settled(id, now, out)?;
         let Course { place, life, .. } = self.jobs().job(handle).course();
         if place != Place::Reserved || !claim.fits(life.token) {
             return None;
         }
         let lease_ms = ttr_ms.unwrap_or(life.lease_ms);
         let deadline = now.after_capped(lease_ms);
-        if (deadline, lease_ms) != (life.at, life.lease_ms) {
-            self.commit_job(handle, Change::Touched { deadline, lease_ms }, now, out);
-        }
-        Some(deadline)
+        let differs = (deadline, lease_ms) != (life.at, life.lease_ms);
+        let changed_to = differs.then_some(lease_ms);
+        Some((
+            handle,
+            Touched {
+                deadline,
+                changed_to,
+            },
+        ))
     }
 }

@@ -20,6 +20,7 @@ pub mod error;
 pub mod expire;
 pub mod glob;
 pub mod job;
+pub mod many;
 mod prefetch;
 pub mod purge;
 pub mod recurring;

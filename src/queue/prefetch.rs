@@ -6,6 +6,7 @@
 //! such ways are gone at once here, in turns: what is asked for on the one arrives during a step on
 //! the other.
 
+use super::job::Handle;
 use super::state::schedule::Standing;
 use super::state::store::Id;
 use super::Queue;
@@ -30,6 +31,21 @@ impl Queue {
         let way = self.schedule().approach(at);
         id.inspect(|&id| self.jobs().prefetch_index(id));
         way
+    }
+
+    /// For reserved jobs that a command names: step by step, each for all of them before the next, which reads
+    /// what that one has asked for.
+    pub(super) fn prefetch_named<'i>(&self, ids: impl Iterator<Item = Id<'i>> + Clone) {
+        let jobs = self.jobs();
+        if jobs.len() < MANY {
+            return;
+        }
+        ids.clone().for_each(|id| jobs.prefetch_shard(id));
+        ids.clone().for_each(|id| jobs.prefetch_find(id));
+        let handles: Vec<Handle> = ids.filter_map(|id| jobs.likely(id)).collect();
+        handles.iter().for_each(|&job| jobs.prefetch_slot(job));
+        handles.iter().for_each(|&job| jobs.prefetch_head(job));
+        handles.iter().for_each(|&job| jobs.prefetch_rare(job));
     }
 
     /// For the deliveries that follow one: the next job, and the way to the one behind it.

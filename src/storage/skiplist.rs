@@ -43,6 +43,7 @@
 //! removed, arrays take about twice what full ones would. A segment of nodes stays until its last node goes,
 //! be it a detached one.
 
+mod bulk;
 mod check;
 mod detach;
 mod due;
@@ -198,9 +199,7 @@ impl<K: Key> Skiplist<K> {
         if self.is_empty() {
             self.bottom.add_after(NIL, Node::new());
         }
-        let is_last = self
-            .last()
-            .is_none_or(|(k, h)| k < key || (k == key && (tie(h), h) < (tie(handle), handle)));
+        let is_last = self.is_behind_all(key, handle, &tie);
         let (path, leaf) = if is_last {
             self.path_to_end()
         } else {
@@ -215,6 +214,12 @@ impl<K: Key> Skiplist<K> {
     }
 
     #[inline]
+    fn is_behind_all(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
+        let last = self.last();
+        last.is_none_or(|(k, h)| k < key || (k == key && (tie(h), h) < (tie(handle), handle)))
+    }
+
+    #[inline]
     fn insert_at(
         &mut self,
         path: &Path,
@@ -224,7 +229,7 @@ impl<K: Key> Skiplist<K> {
         tie: impl Fn(u32) -> u64,
     ) {
         self.changes = self.changes.wrapping_add(1);
-        self.lengthen(path, key.floor());
+        self.lengthen(path, 1, key.floor());
         if let Some(right) = self.bottom.insert(leaf, at, key, handle) {
             self.add_links(path, leaf, right, tie);
         }
@@ -246,7 +251,7 @@ impl<K: Key> Skiplist<K> {
         };
         self.changes = self.changes.wrapping_add(1);
         node.remove(at);
-        self.settle(&path, leaf, key.floor());
+        self.settle(&path, leaf, 1, key.floor());
         true
     }
 
@@ -258,7 +263,7 @@ impl<K: Key> Skiplist<K> {
         self.changes = self.changes.wrapping_add(1);
         let floor = entry.0.floor();
         if node.len() == 0 {
-            self.settle(&self.path_to_start(), leaf, floor);
+            self.settle(&self.path_to_start(), leaf, 1, floor);
             return Some(entry);
         }
         if self.height == 0 {
@@ -268,7 +273,7 @@ impl<K: Key> Skiplist<K> {
         self.len -= 1;
         for depth in 0..self.height() {
             let node = self.uppers[depth].first;
-            self.shorten(depth, Step { node, at: 0 }, floor);
+            self.shorten(depth, Step { node, at: 0 }, 1, floor);
         }
         Some(entry)
     }

@@ -7,6 +7,14 @@ use crate::queue::effect::{Change, Effect, Effects, Event};
 use crate::queue::job::{Failure, Handle};
 use crate::storage::skiplist::Way;
 
+/// A lease about to change its place in the order of deadlines.
+pub(in crate::queue) struct Moving {
+    from: u64,
+    to: u64,
+    seq: u64,
+    handle: Handle,
+}
+
 impl Queue {
     /// Records an effect that concerns the queue as a whole, and carries it out.
     pub(in crate::queue) fn commit(&mut self, effect: &Effect<'_>, out: &mut Effects) {
@@ -91,6 +99,51 @@ impl Queue {
             change,
         });
         self.carry_out(handle, change, now, out);
+    }
+
+    /// Records a fresh lease, and gives it to the job; it stands where it stood in the order of deadlines until
+    /// [`Queue::move_leases`], unless nothing is returned. None of those that move may be over meanwhile.
+    pub(in crate::queue) fn commit_touched(
+        &mut self,
+        handle: Handle,
+        (deadline, lease_ms): (u64, u64),
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<Moving> {
+        let change = Change::Touched { deadline, lease_ms };
+        if self.is_haunted() || deadline <= now.ms() {
+            self.commit_job(handle, change, now, out);
+            return None;
+        }
+        debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
+        let job = self.jobs.job(handle);
+        out.push(&Effect::Job {
+            id: job.id(),
+            change,
+        });
+        let (mut course, seq) = (job.course(), job.seq());
+        let from = course.life.at;
+        (course.life.at, course.life.lease_ms) = (deadline, lease_ms);
+        self.jobs.set_course(handle, course);
+        Some(Moving {
+            from,
+            to: deadline,
+            seq,
+            handle,
+        })
+    }
+
+    pub(in crate::queue) fn move_leases(&mut self, moving: &mut Vec<Moving>) {
+        let jobs = &self.jobs;
+        let seq = |handle| jobs.job(handle).seq();
+        moving.sort_unstable_by_key(|it| (it.from, it.seq, it.handle));
+        let from: Vec<_> = moving.iter().map(|it| (it.from, it.handle)).collect();
+        let there = self.reserved.remove_sorted(&from, seq);
+        debug_assert!(there, "leases are not where they were");
+        moving.sort_unstable_by_key(|it| (it.to, it.seq, it.handle));
+        let to: Vec<_> = moving.iter().map(|it| (it.to, it.handle)).collect();
+        self.reserved.insert_sorted(&to, seq);
+        moving.clear();
     }
 
     /// The same for a failure: the job lives on, or is dead.

@@ -2,7 +2,7 @@
 //! out here, and change them by committing effects, which [`apply`] carries out.
 
 mod apply;
-mod commit;
+pub(in crate::queue) mod commit;
 mod dedupe;
 pub mod figures;
 pub mod garbage;

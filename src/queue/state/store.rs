@@ -25,7 +25,7 @@ mod successors;
 
 use super::terms::TermsPool;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
-use crate::storage::prefetch::prefetch_all;
+use crate::storage::prefetch::{prefetch, prefetch_all};
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
 use crate::storage::table::bulk::Entries;
@@ -118,6 +118,28 @@ impl Store {
 
     pub fn prefetch_index(&self, id: Id<'_>) {
         self.table.prefetch_slots(id.hash);
+    }
+
+    /// As [`Store::prefetch_index`], for [`Store::find`] only.
+    pub fn prefetch_find(&self, id: Id<'_>) {
+        self.table.prefetch_window(id.hash);
+    }
+
+    /// The job of that id, unless another one's hash is the same.
+    pub fn likely(&self, id: Id<'_>) -> Option<Handle> {
+        self.table.find(id.hash, |_| true)
+    }
+
+    /// A job's numbers and a usual id.
+    pub fn prefetch_head(&self, handle: Handle) {
+        self.bytes(handle).first().into_iter().for_each(prefetch);
+    }
+
+    pub fn prefetch_rare(&self, handle: Handle) {
+        let word0 = word(self.bytes(handle), 0);
+        if word0 & HAS_RARE != 0 {
+            self.rares.prefetch((word0 & DUE_BITS) as u32);
+        }
     }
 
     /// The same for a job, as far as most are long.

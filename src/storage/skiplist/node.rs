@@ -126,6 +126,20 @@ impl<K: Key, V: Copy> Node<K, V> {
         self.shrink();
     }
 
+    /// Adds items behind all others: there is room for so many in a node.
+    pub(super) fn extend(&mut self, items: &[(K, V)]) {
+        let len = self.len() + items.len();
+        debug_assert!(len <= NODE);
+        self.close_start();
+        if len > self.keys.capacity() {
+            let more = len.next_power_of_two().max(4) - self.keys.len();
+            self.keys.reserve_exact(more);
+            self.values.reserve_exact(more);
+        }
+        self.keys.extend(items.iter().map(|(key, _)| *key));
+        self.values.extend(items.iter().map(|(_, value)| *value));
+    }
+
     pub(super) fn shrink(&mut self) {
         let mut room = self.keys.capacity();
         if room > 4 && self.len() <= room * 3 / 8 {
@@ -191,6 +205,27 @@ impl<K: Key> Node<K, u32> {
         let mut rest = self.values()[passed..].iter();
         let at = passed + rest.position(|h| *h == handle)?;
         (self.keys()[at] == key).then_some(at)
+    }
+
+    /// Takes out those that come first of entries in order, as far as they are here; returns how many.
+    pub(super) fn remove_sorted(&mut self, entries: &[(K, u32)]) -> usize {
+        self.close_start();
+        let (mut gone, mut kept) = (0, 0);
+        for at in 0..self.keys.len() {
+            let item = (self.keys[at], self.values[at]);
+            if entries.get(gone) == Some(&item) {
+                gone += 1;
+            } else {
+                (self.keys[kept], self.values[kept]) = item;
+                kept += 1;
+            }
+        }
+        self.keys.truncate(kept);
+        self.values.truncate(kept);
+        if kept > 0 {
+            self.shrink();
+        }
+        gone
     }
 
     #[inline]

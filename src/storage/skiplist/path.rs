@@ -90,23 +90,23 @@ impl<K: Key> Skiplist<K> {
         }
     }
 
-    /// An entry of that floor comes to the end of a path.
+    /// So many entries, of that floor or a higher one, come to the end of a path.
     #[inline]
-    pub(super) fn lengthen(&mut self, path: &Path, floor: K::Floor) {
-        self.len += 1;
+    pub(super) fn lengthen(&mut self, path: &Path, count: u32, floor: K::Floor) {
+        self.len += count;
         let height = self.height();
         for (level, step) in self.uppers[..height].iter_mut().zip(path) {
             let link = &mut level[step.node].values_mut()[step.at as usize];
-            link.span += 1;
+            link.span += count;
             link.floor = link.floor.min(floor);
         }
     }
 
-    /// An entry of that floor has gone from below a link.
+    /// So many entries of that floor have gone from below a link.
     #[inline]
-    pub(super) fn shorten(&mut self, depth: usize, step: Step, floor: K::Floor) {
+    pub(super) fn shorten(&mut self, depth: usize, step: Step, count: u32, floor: K::Floor) {
         let link = self.link_mut(depth, step);
-        link.span -= 1;
+        link.span -= count;
         if link.floor == floor && mem::size_of::<K::Floor>() > 0 {
             let child = link.child;
             self.link_mut(depth, step).floor = self.floor_of(depth, child);

@@ -70,10 +70,10 @@ impl<K: Key> Skiplist<K> {
         Step { node, at: 0 }
     }
 
-    /// An entry of that floor has gone from `leaf`: sets the path right again, drops what is empty, merges
+    /// So many entries of that floor have gone from `leaf`: sets the path right again, drops what is empty, merges
     /// what has become small, takes off levels that skip nothing.
-    pub(super) fn settle(&mut self, path: &Path, leaf: u32, floor: K::Floor) {
-        self.len -= 1;
+    pub(super) fn settle(&mut self, path: &Path, leaf: u32, count: u32, floor: K::Floor) {
+        self.len -= count;
         if self.len == 0 {
             // The only leaf, then, and nothing above it.
             self.bottom.take(leaf);
@@ -87,9 +87,10 @@ impl<K: Key> Skiplist<K> {
                 self.drop_node(depth, child);
                 self.uppers[depth][step.node].remove_link(step.at as usize);
             } else {
-                self.shorten(depth, *step, floor);
-                if items <= NODE / 2 {
-                    self.merge_around(depth, *step, items);
+                self.shorten(depth, *step, count, floor);
+                let mut small = Some((*step, items)).filter(|_| items <= NODE / 2);
+                while let Some((step, items)) = small {
+                    small = self.merge_around(depth, step, items);
                 }
             }
             child = step.node;
@@ -136,7 +137,13 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// Merges the node below a link with the one behind or before it, if they fit and have the same parent.
-    pub(super) fn merge_around(&mut self, depth: usize, step: Step, items: usize) {
+    /// Returns the link that leads to both, and how many items they have.
+    pub(super) fn merge_around(
+        &mut self,
+        depth: usize,
+        step: Step,
+        items: usize,
+    ) -> Option<(Step, usize)> {
         let at = step.at as usize;
         let links = self.uppers[depth][step.node].values();
         let fits = |l: &&Link<K::Floor>| {
@@ -153,7 +160,7 @@ impl<K: Key> Skiplist<K> {
         } else if at > 0 && links.get(at - 1).filter(fits).is_some() {
             at - 1
         } else {
-            return;
+            return None;
         };
         let (into, from) = (links[left], links[left + 1]);
         if depth == 0 {
@@ -165,5 +172,10 @@ impl<K: Key> Skiplist<K> {
         parent.remove_link(left + 1);
         let link = &mut parent.values_mut()[left];
         (link.span, link.floor) = (into.span + from.span, into.floor.min(from.floor));
+        let step = Step {
+            node: step.node,
+            at: left as u32,
+        };
+        Some((step, self.items_in(depth, into.child)))
     }
 }

@@ -10,6 +10,16 @@ impl IdTable {
         shard.into_iter().for_each(prefetch);
     }
 
+    /// Has on their way the slots that a search for this hash looks at.
+    pub fn prefetch_window(&self, hash: u64) {
+        let rank = rank_of(hash);
+        let leaf = self.leaf(rank);
+        if let Some(slots) = self.shard(leaf.index()) {
+            let from = guess(slots, slot(rank, 0), leaf.bits).saturating_sub(WINDOW / 2);
+            prefetch_all(&slots[from..slots.len().min(from + WINDOW)]);
+        }
+    }
+
     /// Has on their way the slots that a search for this hash, or an insert, looks at or moves.
     pub fn prefetch_slots(&self, hash: u64) {
         let rank = rank_of(hash);
