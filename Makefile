@@ -149,6 +149,13 @@ test-rules: ## cron expressions against croniter and a walk minute by minute; SE
 	"$$python" -B tests/rules/oracle.py --seed $(or $(SEED),1) --cases $(or $(CASES),400) >'$(TARGET)/rules.txt'
 	@DQ_RULES='$(TARGET)/rules.txt' $(CARGO) test --no-default-features --test rules -- --nocapture
 
+test-node: ## the Node library: its own tests, its example, its types
+	@tools/setup.sh cargo cc libclang server
+	@[ -z "$$CI" ] || tools/setup.sh node
+	@$(CARGO) build --release
+	@folder=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && server=$$(tools/server.sh) && cd "$$folder" && \
+	npm run --silent check && $(SUITE) npm --silent test
+
 test-recipes: ## docs/recipes.md, `make install` and `make run`, against DQ_SERVER, or the system's
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
@@ -267,4 +274,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-rules test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-node test-rules test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean

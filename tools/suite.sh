@@ -24,11 +24,19 @@ build_go() {
     (cd clients/go && go build -o "$out/probes/go" ./internal/probe)
 }
 
+build_node() {
+    folder=$(DQ_SUITE_OUT=$out tools/node.sh)
+    for client in ioredis redis; do
+        printf '#!/bin/sh\nexec node "%s/probe/probe.mjs" %s\n' "$folder" "$client" >"$out/probes/node-$client"
+        chmod +x "$out/probes/node-$client"
+    done
+}
+
 # A probe that a change took away, or that cannot be built any more, must not run as it was.
 mkdir -p "$out/probes"
 [ $# -gt 0 ] || {
     # shellcheck disable=SC2046 # a list of words
-    set -- $(echo "${LANGUAGES:-go}" | tr ',' ' ')
+    set -- $(echo "${LANGUAGES:-go node}" | tr ',' ' ')
 }
 for language; do
     language=${language%%-*}

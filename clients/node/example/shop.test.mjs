@@ -1,0 +1,84 @@
+// How a program that uses dq is tested. The helpers come with the package.
+
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { after, before, beforeEach, test } from 'node:test';
+import { handler } from 'dq-redis';
+import { InlineQueue, withServer } from 'dq-redis/testing';
+import { Declined, Shop } from './shop.mjs';
+
+const dq = withServer({ before, after, beforeEach });
+const quiet = { logger: { info() {}, warn() {}, error() {} } };
+
+function open({ declines = 0 } = {}) {
+  const mails = [];
+  const payments = [];
+  const events = new EventEmitter();
+  const mail = (to, text) => {
+    mails.push([to, text]);
+    events.emit('mail');
+  };
+  const pay = (order, amount) => {
+    if (declines-- > 0) throw new Declined('try again later');
+    payments.push([order, amount]);
+  };
+  return { shop: new Shop(dq.url, { mail, pay }), mails, payments, mailed: once(events, 'mail') };
+}
+
+test('a reminder in 30 days', async () => {
+  const { shop, mails } = open();
+  await shop.startTrial('ann');
+  await shop.startTrial('bob');
+  await shop.subscribe('bob');
+  const worker = shop.worker();
+  await dq.clock.advance({ days: 29 });
+  assert.equal(await worker.drain(), 0);
+  await dq.clock.advance({ days: 1 });
+  assert.equal(await worker.drain(), 1);
+  assert.deepEqual(mails, [['ann', 'Your trial ends tomorrow.']]);
+});
+
+test('a payment is tried again after a minute, an hour and a day', async () => {
+  const { shop, payments } = open({ declines: 3 });
+  await shop.order(17, 20);
+  const worker = shop.worker(quiet);
+  await worker.drain();
+  for (const unit of ['minutes', 'hours', 'days']) {
+    assert.deepEqual(payments, []);
+    await dq.clock.advance({ [unit]: 0.9 });
+    assert.equal(await worker.drain(), 0);
+    await dq.clock.advance({ [unit]: 0.1 });
+    assert.equal(await worker.drain(), 1);
+  }
+  assert.deepEqual(payments, [[17, 20]]);
+});
+
+test('a payment that is declined four times is dead', async () => {
+  const { shop } = open({ declines: 4 });
+  await shop.order(17, 20);
+  const worker = shop.worker(quiet);
+  await worker.drain();
+  while (await dq.clock.next()) await worker.drain();
+  const { state, reason } = await shop.queue.get('charge:17');
+  assert.deepEqual([state, reason], ['dead', 'Declined: try again later']);
+});
+
+test('a deploy in the middle of a job', async () => {
+  const { shop, mails, mailed } = open();
+  await shop.export(1000);
+  const worker = shop.worker({ drain: 0 });
+  worker.start();
+  await mailed;
+  await worker.stop();
+  const { state, attempts } = await shop.queue.get('export');
+  assert.equal(state, 'ready'); // at once, not when its lease ends
+  assert.equal(attempts, 0);
+  assert.ok(mails.length > 0 && mails.length < 1000);
+});
+
+test('a handler without a server', async () => {
+  const seen = [];
+  const queue = new InlineQueue(handler((job) => seen.push(job.data), { kind: 'charge' }));
+  await queue.add({ order: 17 }, { kind: 'charge', delay: 3_600_000 });
+  assert.deepEqual(seen, [{ order: 17 }]);
+});

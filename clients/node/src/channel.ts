@@ -1,0 +1,54 @@
+// A connection that connects when it is first needed, and again after `close`.
+
+import { CONNECT_MS } from './core';
+import { type Line, within } from './driver';
+import type { Queue } from './queue';
+
+export class Channel {
+  private opening: Promise<Line> | null = null;
+  private abandon: (error: Error) => void = () => {};
+  /** Without the permission for CLIENT ID there is none. */
+  clientId: number | null = null;
+
+  constructor(
+    private readonly queue: Queue,
+    private readonly key: Buffer,
+  ) {}
+
+  open(): Promise<Line> {
+    if (!this.opening) {
+      const opening = new Promise<Line>((resolve, reject) => {
+        this.abandon = reject;
+        this.connect(() => this.opening === opening).then(resolve, reject);
+      });
+      this.opening = opening;
+      opening.catch(() => {
+        if (this.opening === opening) this.opening = null;
+      });
+    }
+    return this.opening;
+  }
+
+  private async connect(isWanted: () => boolean): Promise<Line> {
+    const line = await (await this.queue.driver()).connect(this.key, CONNECT_MS);
+    try {
+      const [id] = line.ask([['CLIENT', 'ID']]);
+      const reply = await within(id!, CONNECT_MS, 'CLIENT ID', () => line.close());
+      if (!isWanted()) throw new Error('the connection was given up');
+      this.clientId = typeof reply === 'number' ? reply : null;
+    } catch (error) {
+      line.close();
+      throw error;
+    }
+    return line;
+  }
+
+  /** Whoever waits for an answer, or for the connection, gets an error. */
+  close(): void {
+    const { opening } = this;
+    this.opening = null;
+    this.clientId = null;
+    this.abandon(new Error('the connection was given up'));
+    opening?.then((line) => line.close()).catch(() => {});
+  }
+}

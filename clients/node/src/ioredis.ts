@@ -1,0 +1,161 @@
+// With ioredis: Redis (Sentinel, TLS, sockets) and Cluster. Its types are not used: it is optional.
+
+import { ANSWER_MS, CONNECT_MS } from './core';
+import { asReply, type Command, type Driver, identity, isServerError, type Line, unixSocket, within } from './driver';
+import { slotOf } from './text';
+
+type Redis = any;
+
+/** On a connection of a worker's own: nothing is sent twice, nothing waits for a new connection, nothing is cut off. */
+const LINE = {
+  lazyConnect: true,
+  retryStrategy: null,
+  sentinelRetryStrategy: null,
+  reconnectOnError: null,
+  autoResendUnfulfilledCommands: false,
+  enableOfflineQueue: false,
+  enableReadyCheck: false,
+  enableAutoPipelining: false,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  blockingTimeout: undefined,
+  disconnectTimeout: 1,
+  maxRetriesPerRequest: 0,
+  stringNumbers: false,
+  readOnly: false,
+};
+
+class IoredisLine implements Line {
+  constructor(private readonly redis: Redis) {}
+
+  ask(commands: readonly Command[]): Promise<unknown>[] {
+    const stream = this.redis.stream;
+    stream?.cork?.();
+    try {
+      return commands.map(([name, ...words]) => this.redis.callBuffer(name, words).then(undefined, asReply));
+    } finally {
+      stream?.uncork?.();
+    }
+  }
+
+  close(): void {
+    this.redis.disconnect();
+  }
+}
+
+/** Connects, or throws what was said on the way. */
+async function connected(redis: Redis): Promise<void> {
+  let said: Error | undefined;
+  const listen = (error: Error) => (said ??= error);
+  redis.on('error', listen);
+  try {
+    await redis.connect();
+    // A database that is not there is only said by the way.
+    if (said && isServerError(said)) throw said;
+  } catch (error) {
+    redis.disconnect();
+    throw said ?? error;
+  }
+}
+
+export class IoredisDriver implements Driver {
+  private opening: Promise<void> | null = null;
+  private pending = 0;
+
+  constructor(
+    private readonly client: Redis,
+    private readonly isOwn: boolean,
+  ) {
+    if (client.options?.keyPrefix) {
+      throw new TypeError("ioredis' keyPrefix does not reach dq's commands: put the prefix into the queue's name");
+    }
+  }
+
+  private get isCluster(): boolean {
+    return typeof this.client.nodes === 'function' && 'slots' in this.client;
+  }
+
+  async run(commands: readonly Command[]): Promise<unknown[]> {
+    if (!this.isOwn) return this.send(commands);
+    this.pending++;
+    try {
+      if (this.client.status !== 'ready') await (this.opening ??= this.open());
+      this.client.stream?.ref?.();
+      return await this.send(commands);
+    } finally {
+      this.pending--;
+      if (this.pending === 0) this.client.stream?.unref?.(); // idle, it does not keep the process
+    }
+  }
+
+  private async open(): Promise<void> {
+    try {
+      await within(connected(this.client), CONNECT_MS, 'connecting', () => this.client.disconnect());
+    } finally {
+      this.opening = null;
+    }
+  }
+
+  private async send(commands: readonly Command[]): Promise<unknown[]> {
+    if (this.isCluster) return Promise.all(commands.map((command) => this.toCluster(command)));
+    if (commands.length === 1) return [await this.client.callBuffer(commands[0]![0], commands[0]!.slice(1))];
+    const pipeline = this.client.pipeline();
+    for (const [name, ...words] of commands) pipeline.callBuffer(name, words);
+    const replies: [Error | null, unknown][] = await pipeline.exec();
+    return replies.map(([error, reply]) => {
+      if (error) throw error;
+      return reply;
+    });
+  }
+
+  /** Of a command that it does not know ioredis does not know the key, so it is told. */
+  private async toCluster([name, ...words]: Command): Promise<unknown> {
+    const { Command } = (await import('ioredis' as string)) as any;
+    const command = new Command(name, words, { replyEncoding: null });
+    command.slot = slotOf(words[0] as Buffer);
+    return this.client.sendCommand(command);
+  }
+
+  async connect(key: Buffer, timeoutMs: number): Promise<Line> {
+    let redis: Redis;
+    const connecting = (async () => {
+      redis = (await this.node(key)).duplicate(LINE);
+      await connected(redis);
+    })();
+    const end = () => void connecting.catch(() => {}).then(() => redis?.disconnect()); // also where it comes too late
+    await within(connecting, timeoutMs, 'connecting', () => {
+      redis?.disconnect();
+      end();
+    });
+    return new IoredisLine(redis);
+  }
+
+  private async node(key: Buffer): Promise<Redis> {
+    if (!this.isCluster) return this.client;
+    // A keyed command first: it follows a slot that moved, so the client knows its node.
+    await this.toCluster(['DQ.LEN', key]);
+    const name = this.client.slots[slotOf(key)]?.[0];
+    const node = this.client.nodes('master').find(({ options }: Redis) => `${options.host}:${options.port}` === name);
+    if (!node) throw new Error(`the node of the queue is not known yet: ${name}`);
+    return node;
+  }
+
+  async reach(key: Buffer): Promise<string> {
+    if (this.isCluster) return `${identity(this.client)} ${slotOf(key)}`;
+    const { sentinels, name, host, port, path, db, username } = this.client.options;
+    if (sentinels) return `${identity(this.client)}`;
+    return JSON.stringify([name, path ?? [host, port], db ?? 0, username ?? null]);
+  }
+
+  async close(): Promise<void> {
+    if (this.isOwn) this.client.disconnect();
+  }
+}
+
+/** Nothing is sent twice by itself: a command whose answer was lost is an error, and the next one connects anew. */
+export async function openIoredis(url: string): Promise<Driver> {
+  const { Redis } = (await import('ioredis' as string)) as any;
+  const options = { ...LINE, connectTimeout: CONNECT_MS, commandTimeout: ANSWER_MS };
+  const socket = unixSocket(url);
+  return new IoredisDriver(socket ? new Redis({ ...options, ...socket }) : new Redis(url, options), true);
+}

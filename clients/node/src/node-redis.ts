@@ -1,0 +1,149 @@
+// With node-redis: a client, a cluster or a Sentinel. Its types are not used: it is optional.
+
+import { ANSWER_MS, CONNECT_MS } from './core';
+import { asReply, type Command, type Driver, identity, type Line, unixSocket, type Word, within } from './driver';
+import { slotOf } from './text';
+
+type Redis = any;
+
+/** Replies as bytes: "$" and "=" of the protocol. */
+const BYTES = { typeMapping: { 36: Buffer, 61: Buffer } };
+
+const text = (word: Word) => (typeof word === 'number' ? String(word) : word);
+const words = (command: Command) => command.map(text);
+
+/** On a connection of a worker's own nothing is cut off, and it ends when it breaks. */
+const line = (socket: object) => ({
+  socket: { ...socket, reconnectStrategy: false, socketTimeout: undefined, connectTimeout: CONNECT_MS },
+  disableOfflineQueue: false,
+  pingInterval: undefined,
+  commandsQueueMaxLength: undefined,
+  readonly: false,
+  commandOptions: { ...BYTES, timeout: undefined },
+});
+
+class NodeRedisLine implements Line {
+  constructor(private readonly client: Redis) {}
+
+  /** What is sent in one turn of the event loop goes out together. */
+  ask(commands: readonly Command[]): Promise<unknown>[] {
+    return commands.map((command) => this.client.sendCommand(words(command), LINE_OPTIONS).then(undefined, asReply));
+  }
+
+  close(): void {
+    end(this.client);
+  }
+}
+
+const LINE_OPTIONS = { ...BYTES, timeout: undefined };
+
+function end(client: Redis): void {
+  try {
+    client.destroy ? client.destroy() : client.disconnect().catch(() => {});
+  } catch {
+    // closed already
+  }
+}
+
+export class NodeRedisDriver implements Driver {
+  private opening: Promise<unknown> | null = null;
+  private pending = 0;
+
+  constructor(
+    private readonly given: Redis,
+    private readonly isOwn: boolean,
+  ) {
+    if (isOwn) given.on('error', () => {}); // each command says what became of it
+  }
+
+  /** The client, open. */
+  private async client(): Promise<Redis> {
+    if (!this.given.isOpen && !this.opening) {
+      this.opening = Promise.resolve(this.given.connect()).finally(() => (this.opening = null));
+    }
+    await this.opening;
+    return this.given;
+  }
+
+  private get isCluster(): boolean {
+    return typeof this.given.nodeClient === 'function';
+  }
+
+  private get isSentinel(): boolean {
+    return typeof this.given.getMasterNode === 'function';
+  }
+
+  async run(commands: readonly Command[]): Promise<unknown[]> {
+    if (!this.isOwn) return this.send(commands);
+    this.pending++;
+    this.given.ref();
+    try {
+      return await within(this.send(commands), ANSWER_MS, 'the server', () => end(this.given));
+    } finally {
+      this.pending--;
+      if (this.pending === 0) this.given.unref(); // idle, it does not keep the process
+    }
+  }
+
+  private async send(commands: readonly Command[]): Promise<unknown[]> {
+    const client = await this.client();
+    return Promise.all(
+      commands.map((command) => {
+        if (this.isCluster) return client.sendCommand(command[1], false, words(command), BYTES);
+        if (this.isSentinel) return client.sendCommand(false, words(command), BYTES);
+        return client.sendCommand(words(command), BYTES);
+      }),
+    );
+  }
+
+  async connect(key: Buffer, timeoutMs: number): Promise<Line> {
+    let client: Redis;
+    const connected = (async () => {
+      client = await this.duplicate(key);
+      client.on('error', () => {});
+      await client.connect();
+    })();
+    try {
+      await within(connected, timeoutMs, 'connecting', () => client && end(client));
+    } catch (error) {
+      connected.then(() => end(client)).catch(() => {});
+      if (client) end(client);
+      throw error;
+    }
+    return new NodeRedisLine(client);
+  }
+
+  private async duplicate(key: Buffer): Promise<Redis> {
+    const copy = (client: Redis) => client.duplicate(line(client.options?.socket));
+    if (this.isCluster) {
+      // A keyed command first: it follows a slot that moved, so the client knows its node.
+      await this.send([['DQ.LEN', key]]);
+      return copy(await this.given.nodeClient(this.given.slots[slotOf(key)].master));
+    }
+    // Of a Sentinel's connections to the master, which it replaces after a failover.
+    if (this.isSentinel) return (await this.client())._execute(false, async (master: Redis) => copy(master));
+    return copy(this.given);
+  }
+
+  async reach(key: Buffer): Promise<string> {
+    if (this.isCluster) return `${identity(this.given)} ${slotOf(key)}`;
+    if (this.isSentinel) return identity(this.given);
+    const { socket = {}, database, username } = this.given.options ?? {};
+    return JSON.stringify([null, socket.path ?? [socket.host, socket.port], database ?? 0, username ?? null]);
+  }
+
+  async close(): Promise<void> {
+    if (this.isOwn) end(this.given);
+  }
+}
+
+/** Nothing is sent twice by itself: a command whose answer was lost is an error, and the next one connects anew. */
+export async function openNodeRedis(url: string): Promise<Driver> {
+  const { createClient } = (await import('redis' as string)) as any;
+  const { path, username, password, db } = unixSocket(url) ?? {};
+  const socket = { reconnectStrategy: false, connectTimeout: CONNECT_MS, ...(path && { path }) };
+  return new NodeRedisDriver(
+    createClient({ ...(path ? { username, password, database: db } : { url }), socket }),
+    true,
+  );
+}

@@ -1,0 +1,155 @@
+// What methods of a queue take, and the words of the command that they become.
+
+import type { Word } from './driver';
+import { type Duration, instantToMs, toMs } from './times';
+
+export interface JobOptions {
+  /** Smaller is served first; 0 by default. */
+  priority?: number;
+  /** The job's own lease; else the queue's, then the worker's counts. */
+  ttr?: Duration;
+  /** Deliveries allowed, 0 = without limit; else the queue's, then the worker's counts. */
+  attempts?: number;
+  /** The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: none. */
+  backoff?: readonly Duration[];
+  /** The job vanishes so long after it was added. */
+  ttl?: Duration;
+  /** Whose job it is: groups take turns. */
+  group?: string;
+  /** With a kind or headers the payload becomes an envelope. */
+  kind?: string | null;
+  headers?: Record<string, string>;
+}
+
+export interface AddOptions extends JobOptions {
+  /**
+   * Unique in the queue; without one the job gets one. A second job of an id that is there is refused, so adding twice does
+   * no harm.
+   */
+  id?: string | Uint8Array;
+  /** Due after so long; by default at once. */
+  delay?: Duration;
+  /** Due at an instant. */
+  at?: Date;
+  /** What becomes of a job of that id: `only-replace` adds nothing new, `next` runs once more after the current run. */
+  ifExists?: 'replace' | 'only-replace' | 'next';
+}
+
+export interface RuleOptions extends JobOptions {
+  id: string | Uint8Array;
+  /** No occurrence after it. */
+  until?: Date;
+  /** So many occurrences in all. */
+  times?: number;
+  /** An occurrence that late is skipped. */
+  grace?: Duration;
+  /** Up to so much later. */
+  jitter?: Duration;
+}
+
+export interface EveryOptions extends RuleOptions {
+  /** The first occurrence; by default one interval from now. */
+  first?: Date;
+}
+
+export interface CronOptions extends RuleOptions {
+  /** An IANA name; UTC by default. */
+  tz?: string;
+}
+
+export interface NackOptions {
+  delay?: Duration;
+  priority?: number;
+  /** `silent`: this delivery is not counted. `fatal`: dead now. */
+  mode?: 'fail' | 'silent' | 'fatal';
+  reason?: string;
+}
+
+/** 0 turns a limit off. Rates are [jobs, window]. */
+export interface Settings {
+  ttr?: Duration;
+  attempts?: number;
+  backoff?: readonly Duration[];
+  maxlen?: number;
+  maxbytes?: number;
+  deadlen?: number;
+  dedupe?: Duration;
+  maxreserved?: number;
+  rate?: readonly [jobs: number, window: Duration];
+  groupmax?: number;
+  grouprate?: readonly [jobs: number, window: Duration];
+  groupfifo?: boolean;
+}
+
+type Maybe<T> = T | null | undefined;
+
+export const value = (name: string, given: Maybe<Word>): Word[] =>
+  given === null || given === undefined ? [] : [name, given];
+export const ms = (name: string, given: Maybe<Duration>) => value(name, isGiven(given) ? toMs(given, name) : null);
+export const instant = (name: string, given: Maybe<Date>) => value(name, isGiven(given) ? instantToMs(given) : null);
+export const flag = (name: string, given: Maybe<boolean>): Word[] => (given ? [name] : []);
+
+function isGiven<T>(given: Maybe<T>): given is T {
+  return given !== null && given !== undefined;
+}
+
+export function due(delay: Maybe<Duration>, at: Maybe<Date>): Word[] {
+  if (isGiven(delay) && isGiven(at)) throw new TypeError('delay or at, not both');
+  return [...ms('DELAY', delay), ...instant('AT', at)];
+}
+
+function ladder(backoff: Maybe<readonly Duration[]>): Word[] {
+  return backoff ? ['BACKOFF', backoff.length, ...backoff.map((step) => toMs(step, 'a step of backoff'))] : [];
+}
+
+function rate(name: string, given: Settings['rate']): Word[] {
+  return given ? [name, given[0], toMs(given[1], name)] : [];
+}
+
+const CONDITIONS = { replace: 'REPLACE', 'only-replace': 'XX', next: 'NEXT' };
+
+export function condition(ifExists: AddOptions['ifExists']): Word[] {
+  if (!isGiven(ifExists)) return [];
+  if (!Object.hasOwn(CONDITIONS, ifExists))
+    throw new TypeError(`ifExists is one of ${Object.keys(CONDITIONS).join(', ')}`);
+  return [CONDITIONS[ifExists]];
+}
+
+export function ofJob(options: JobOptions): Word[] {
+  return [
+    ...value('PRIORITY', options.priority),
+    ...ms('TTR', options.ttr),
+    ...value('ATTEMPTS', options.attempts),
+    ...ladder(options.backoff),
+    ...ms('TTL', options.ttl),
+    ...value('GROUP', options.group),
+  ];
+}
+
+export function ofRule({ until, times, grace, jitter }: RuleOptions): Word[] {
+  return [...instant('UNTIL', until), ...value('TIMES', times), ...ms('GRACE', grace), ...ms('JITTER', jitter)];
+}
+
+const MODES = { fail: 'FAIL', silent: 'SILENT', fatal: 'FATAL' };
+
+export function ofNack({ delay, priority, mode = 'fail', reason }: NackOptions): Word[] {
+  if (!Object.hasOwn(MODES, mode)) throw new TypeError(`mode is one of ${Object.keys(MODES).join(', ')}`);
+  return [...ms('DELAY', delay), ...value('PRIORITY', priority), MODES[mode], ...value('REASON', reason)];
+}
+
+export function ofSettings(settings: Settings): Word[] {
+  return [
+    ...ms('TTR', settings.ttr),
+    ...value('ATTEMPTS', settings.attempts),
+    ...ladder(settings.backoff),
+    ...value('MAXLEN', settings.maxlen),
+    ...value('MAXBYTES', settings.maxbytes),
+    ...value('DEADLEN', settings.deadlen),
+    ...ms('DEDUPE', settings.dedupe),
+    ...value('MAXRESERVED', settings.maxreserved),
+    ...rate('RATE', settings.rate),
+    ...value('GROUPMAX', settings.groupmax),
+    ...rate('GROUPRATE', settings.grouprate),
+    ...value('GROUPFIFO', isGiven(settings.groupfifo) ? Number(settings.groupfifo) : null),
+  ];
+}

@@ -1,0 +1,374 @@
+// A queue: every command of dq as a method.
+
+import { randomUUID } from 'node:crypto';
+import { asMap, CONNECT_MS, SLACK_MS } from './core';
+import { type Client, type Command, drive, type Driver, isServerError, within, type Word } from './driver';
+import { QueueFull } from './errors';
+import { count } from './handler';
+import type { Hooks } from './hooks';
+import { type Codec, jsonCodec, writeEnvelope } from './job';
+import * as words from './options';
+import type { AddOptions, CronOptions, EveryOptions, JobOptions, NackOptions, Settings } from './options';
+import {
+  addUp,
+  type Group,
+  group,
+  jobInfo,
+  type JobInfo,
+  type Peeked,
+  peeked,
+  type Reserved,
+  reserved,
+} from './records';
+import type { State, Stats } from './records';
+import { type Bytes, crc32, toBytes, toText } from './text';
+import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from './times';
+
+export interface QueueOptions<T = any> {
+  /** The queue is spread over so many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
+  shards?: number;
+  /** What makes bytes of data; JSON by default. */
+  codec?: Codec<T>;
+  hooks?: readonly Hooks[];
+}
+
+/** Ids and their tokens. */
+export type Tokens = ReadonlyMap<string, string> | Readonly<Record<string, string>>;
+
+const maybeId = (reply: unknown) => (reply === null ? null : toText(reply as Buffer));
+const maybeText = (reply: unknown) => (reply === null ? null : String(reply));
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const sum = (replies: unknown[]) => replies.reduce<number>((total, reply) => total + Number(reply), 0);
+
+/** A queue. Durations are milliseconds, instants are Dates. */
+export class Queue<T = any> {
+  readonly shards: number;
+  readonly codec: Codec<T>;
+  readonly hooks: readonly Hooks[];
+  /** The keys that it is: one, or one for each shard. */
+  readonly keys: readonly Buffer[];
+  private driving: Promise<Driver> | null = null;
+
+  /** client: a URL (then ioredis is used where it is installed, else node-redis), or a client of ioredis or node-redis. */
+  constructor(
+    private readonly client: Client,
+    readonly name: string,
+    options: QueueOptions<T> = {},
+  ) {
+    this.shards = count(options.shards ?? 0, 'shards');
+    this.codec = options.codec ?? jsonCodec;
+    this.hooks = options.hooks ?? [];
+    const names = Array.from({ length: this.shards }, (_, n) => `${name}:{${n}}`);
+    this.keys = (this.shards ? names : [name]).map(toBytes);
+  }
+
+  /** @internal */
+  driver(): Promise<Driver> {
+    this.driving ??= drive(this.client);
+    return this.driving;
+  }
+
+  /**
+   * Closes the connection, if the queue was made by a URL. The next command connects anew. An idle connection does not keep
+   * the process.
+   */
+  async close(): Promise<void> {
+    if (typeof this.client !== 'string' || !this.driving) return;
+    const driver = await this.driving.catch(() => null);
+    this.driving = null;
+    await driver?.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** Carries the calls out. */
+  protected async run(calls: readonly Command[]): Promise<unknown[]> {
+    if (calls.length === 0) return [];
+    try {
+      return await (await this.driver()).run(calls);
+    } catch (error) {
+      if (!isServerError(error) || !/^MAX(LEN|BYTES) /.test(error.message)) throw error;
+      throw new QueueFull(error.message, { cause: error });
+    }
+  }
+
+  private key(id: Bytes): Buffer {
+    return this.shards ? this.keys[crc32(toBytes(id)) % this.shards]! : this.keys[0]!;
+  }
+
+  private async one(id: Bytes, command: string, ...rest: Word[]): Promise<any> {
+    return (await this.run([[command, this.key(id), toBytes(id), ...rest]]))[0];
+  }
+
+  private each(command: string, ...rest: Word[]): Promise<unknown[]> {
+    return this.run(this.keys.map((key): Command => [command, key, ...rest]));
+  }
+
+  private byKey(ids: Iterable<Bytes>): [key: Buffer, ids: Buffer[]][] {
+    const groups = new Map<Buffer, Buffer[]>();
+    for (const id of ids) {
+      const key = this.key(id);
+      groups.set(key, [...(groups.get(key) ?? []), toBytes(id)]);
+    }
+    return [...groups];
+  }
+
+  private async counted(ids: readonly Bytes[], call: (key: Buffer, ids: Buffer[]) => Command): Promise<number> {
+    return sum(await this.run(this.byKey(ids).map(([key, some]) => call(key, some))));
+  }
+
+  // --- Adding
+
+  private adding(data: T, id: Bytes | undefined, options: JobOptions, rest: Word[]): Command {
+    let { headers } = options;
+    if (this.hooks.length > 0) {
+      headers = { ...headers };
+      for (const hooks of this.hooks) hooks.adding?.(this.name, headers);
+    }
+    const { kind = null } = options;
+    const isEnvelope = kind !== null || Object.keys(headers ?? {}).length > 0;
+    const payload = isEnvelope ? writeEnvelope(data, kind ?? undefined, headers) : this.codec.encode(data);
+    // An id of our own, as clients may send a command again whose answer was lost.
+    const given = id ?? randomUUID().replaceAll('-', '');
+    return ['DQ.ADD', this.key(given), toBytes(given), toBytes(payload), ...rest];
+  }
+
+  private addCall(data: T, options: AddOptions): Command {
+    const { id, delay, at, ifExists } = options;
+    const rest = [...words.ofJob(options), ...words.condition(ifExists), ...words.due(delay, at)];
+    return this.adding(data, id, options, rest);
+  }
+
+  /**
+   * Adds a job, due now, after `delay` or `at` an instant. Returns its id, or null where it was refused.
+   *
+   * data: bytes, or what the codec makes bytes of (JSON unless the queue says otherwise).
+   */
+  async add(data: T, options: AddOptions = {}): Promise<string | null> {
+    return maybeId((await this.run([this.addCall(data, options)]))[0]);
+  }
+
+  /** Adds many jobs in one round trip. */
+  async addMany(jobs: readonly ({ data: T } & AddOptions)[]): Promise<(string | null)[]> {
+    return (await this.run(jobs.map(({ data, ...options }) => this.addCall(data, options)))).map(maybeId);
+  }
+
+  /** A job that comes every `interval`. Say it again at each start: the same rule goes on as it was. */
+  async every(interval: Duration, data: T, options: EveryOptions): Promise<string | null> {
+    const rule = ['EVERY', toMs(interval, 'interval'), ...words.ofRule(options), ...words.ofJob(options), 'REPLACE'];
+    const call = this.adding(data, options.id, options, [...rule, ...words.due(null, options.first)]);
+    return maybeId((await this.run([call]))[0]);
+  }
+
+  /** A job that comes by a cron expression. See `every`. */
+  async cron(expression: string, data: T, options: CronOptions): Promise<string | null> {
+    const rule = ['CRON', expression, ...words.value('TZ', options.tz), ...words.ofRule(options)];
+    const call = this.adding(data, options.id, options, [...rule, ...words.ofJob(options), 'REPLACE']);
+    return maybeId((await this.run([call]))[0]);
+  }
+
+  // --- A job's life, by hand: a Worker does all of this
+
+  /** Removes jobs, in whatever state; with `unreserved`, not those at which a worker is. Returns how many went. */
+  delete(ids: Bytes | readonly Bytes[], options: { unreserved?: boolean } = {}): Promise<number> {
+    const only = words.flag('UNRESERVED', options.unreserved);
+    return this.counted(list(ids), (key, some) => ['DQ.DEL', key, ...only, ...some]);
+  }
+
+  /** Takes ready jobs, the first `count` (of each shard) or that one, without waiting. */
+  async pop(options: { count?: number; id?: Bytes; ttr?: Duration; noack?: boolean } = {}): Promise<Reserved[]> {
+    const { id, ttr, noack } = options;
+    const rest = [...words.ms('TTR', ttr), ...words.flag('NOACK', noack), 'WITHDUE'];
+    if (id !== undefined) {
+      const [row] = await this.run([['DQ.POP', this.key(id), 'ID', toBytes(id), ...rest]]);
+      return row ? [reserved(this.key(id), row as any[])] : [];
+    }
+    const replies = await this.each('DQ.POP', 'COUNT', options.count ?? 1, ...rest);
+    return this.keys.flatMap((key, n) => (replies[n] as any[][]).map((row) => reserved(key, row)));
+  }
+
+  /**
+   * Waits for ready jobs for up to `timeout`, on a connection of its own, and takes up to `count`. Not of a sharded queue in
+   * a cluster.
+   */
+  async bpop(
+    timeout: Duration,
+    options: { count?: number; ttr?: Duration; noack?: boolean } = {},
+  ): Promise<Reserved[]> {
+    const { count: most = 1, ttr, noack } = options;
+    const rest = ['COUNT', most, ...words.ms('TTR', ttr), ...words.flag('NOACK', noack), 'WITHDUE'];
+    const line = await (await this.driver()).connect(this.keys[0]!, CONNECT_MS);
+    try {
+      const [reply] = line.ask([['DQ.BPOP', ...this.keys, String(toMs(timeout) / 1000), ...rest]]);
+      const longest = Math.min(timeout > 0 ? timeout + SLACK_MS : Infinity, LONGEST_TIMER_MS);
+      const found = (await within(reply!, longest, 'DQ.BPOP', () => line.close())) as [Buffer, any[][]] | null;
+      if (found instanceof Error) throw found;
+      return found ? found[1].map((row) => reserved(found[0], row)) : [];
+    } finally {
+      line.close();
+    }
+  }
+
+  /** The job is done. False where the token is no longer its current one: somebody else has it, or it is gone. */
+  async ack(id: Bytes, token: string): Promise<boolean> {
+    return Number((await this.run([['DQ.ACK', this.key(id), 'WITHTOKENS', toBytes(id), token]]))[0]) > 0;
+  }
+
+  /** Gives a job back. Returns its state. */
+  async nack(id: Bytes, token?: string | null, options: NackOptions = {}): Promise<string | null> {
+    return maybeText(await this.one(id, 'DQ.NACK', ...words.value('TOKEN', token), ...words.ofNack(options)));
+  }
+
+  /** `nack` for many. */
+  nackMany(tokens: Tokens, options: NackOptions = {}): Promise<Map<string, string | null>> {
+    return this.many('DQ.NACK', tokens, words.ofNack(options), maybeText);
+  }
+
+  /** A fresh lease from now. Returns its end, or null where the job is not reserved with that token. */
+  async touch(id: Bytes, token?: string | null, options: { ttr?: Duration } = {}): Promise<Date | null> {
+    return maybeFromMs(await this.one(id, 'DQ.TOUCH', ...words.value('TOKEN', token), ...words.ms('TTR', options.ttr)));
+  }
+
+  /** `touch` for many. */
+  touchMany(tokens: Tokens, options: { ttr?: Duration } = {}): Promise<Map<string, Date | null>> {
+    return this.many('DQ.TOUCH', tokens, words.ms('TTR', options.ttr), maybeFromMs);
+  }
+
+  private async many<R>(command: string, tokens: Tokens, options: Word[], read: (reply: unknown) => R) {
+    const known = tokens instanceof Map ? tokens : new Map(Object.entries(tokens));
+    const groups = this.byKey(known.keys());
+    const pairs = (ids: Buffer[]) => ids.flatMap((id) => [id, known.get(toText(id))!]);
+    const calls = groups.map(([key, ids]): Command => [command, key, 'IDS', ids.length, ...pairs(ids), ...options]);
+    const replies = (await this.run(calls)) as unknown[][];
+    return new Map<string, R>(groups.flatMap(([, ids], n) => ids.map((id, at) => [toText(id), read(replies[n]![at])])));
+  }
+
+  /** Gives delayed or ready jobs another due time, another priority, or both. Returns how many it found. */
+  async reschedule(
+    ids: Bytes | readonly Bytes[],
+    options: { delay?: Duration; at?: Date; priority?: number },
+  ): Promise<number> {
+    const rest = [...words.due(options.delay, options.at), ...words.value('PRIORITY', options.priority)];
+    return this.counted(list(ids), (key, some) => ['DQ.RESCHEDULE', key, ...rest, ...some]);
+  }
+
+  /** Makes dead jobs ready again. Returns how many. */
+  kick(ids: Bytes | readonly Bytes[]): Promise<number> {
+    return this.counted(list(ids), (key, some) => ['DQ.KICK', key, 'IDS', some.length, ...some]);
+  }
+
+  /** Makes the longest dead jobs ready again (of each shard). Returns how many. */
+  async kickOldest(most: number): Promise<number> {
+    return sum(await this.each('DQ.KICK', 'COUNT', most));
+  }
+
+  // --- Looking
+
+  /** All about one job. */
+  async get(id: Bytes): Promise<JobInfo | null> {
+    return jobInfo(asMap(await this.one(id, 'DQ.GET')));
+  }
+
+  /** The first jobs of a state, in that state's order (of each shard). */
+  async peek(state: State, options: { count?: number; since?: Date; until?: Date } = {}): Promise<Peeked[]> {
+    const span = [...words.instant('FROM', options.since), ...words.instant('TO', options.until)];
+    const replies = (await this.each('DQ.PEEK', state, ...span, 'COUNT', options.count ?? 1)) as any[][][];
+    return replies.flat().map(peeked);
+  }
+
+  /** One step through the ids: the next cursor (`'0'` at the end) and some ids. `ids` takes all steps. */
+  async scan(
+    cursor = '0',
+    options: { shard?: number; state?: State; match?: string; count?: number } = {},
+  ): Promise<[cursor: string, ids: string[]]> {
+    const { shard = 0, state, match } = options;
+    const rest = [
+      ...words.value('STATE', state),
+      ...words.value('MATCH', match),
+      ...words.value('COUNT', options.count),
+    ];
+    const [reply] = (await this.run([['DQ.SCAN', this.keys[shard]!, cursor, ...rest]])) as [[Buffer, Buffer[]]];
+    return [String(reply[0]), reply[1].map(toText)];
+  }
+
+  /** All ids, step by step. */
+  async *ids(options: { state?: State; match?: string; count?: number } = {}): AsyncGenerator<string, void, void> {
+    for (let shard = 0; shard < this.keys.length; shard++) {
+      let cursor = '0';
+      do {
+        const [next, some] = await this.scan(cursor, { count: 1000, ...options, shard });
+        yield* some;
+        cursor = next;
+      } while (cursor !== '0');
+    }
+  }
+
+  /** How many jobs will be due in each of `buckets` equal parts of that time. */
+  async forecast(since: Date, until: Date, buckets: number): Promise<number[]> {
+    const span = ['FROM', instantToMs(since), 'TO', instantToMs(until), 'BUCKETS', buckets];
+    const replies = (await this.each('DQ.FORECAST', ...span)) as unknown[][];
+    return Array.from({ length: buckets }, (_, n) => sum(replies.map((parts) => parts[n])));
+  }
+
+  /** How many jobs: delayed, ready and reserved together, or in one state, or of one group. */
+  async len(options: { state?: State; group?: string } = {}): Promise<number> {
+    return sum(await this.each('DQ.LEN', ...(options.state ? [options.state] : words.value('GROUP', options.group))));
+  }
+
+  /** The queue's figures, added up over its shards; null where there is no queue. */
+  async stats(): Promise<Stats | null> {
+    return addUp((await this.each('DQ.STATS')).map(asMap));
+  }
+
+  /** When a recurring job will be due; empty for another job, null where there is none. */
+  async next(id: Bytes, most = 1): Promise<Date[] | null> {
+    const reply = await this.one(id, 'DQ.NEXT', 'COUNT', most);
+    return reply === null ? null : (reply as unknown[]).map(fromMs);
+  }
+
+  /** One step through the groups that hold jobs. */
+  async groups(
+    cursor = '0',
+    options: { shard?: number; match?: string; count?: number } = {},
+  ): Promise<[cursor: string, groups: Group[]]> {
+    const rest = [...words.value('MATCH', options.match), ...words.value('COUNT', options.count)];
+    const [reply] = (await this.run([['DQ.GROUPS', this.keys[options.shard ?? 0]!, cursor, ...rest]])) as [
+      [Buffer, any[][]],
+    ];
+    return [String(reply[0]), reply[1].map(group)];
+  }
+
+  // --- Settings
+
+  /** Sets the settings that are named, on each shard. */
+  async cfgset(settings: Settings): Promise<void> {
+    await this.each('DQ.CFGSET', ...words.ofSettings(settings));
+  }
+
+  /** All settings (of the first shard) by name, durations in milliseconds; null where there is no queue. */
+  async cfgget(): Promise<Record<string, unknown> | null> {
+    const settings = asMap((await this.run([['DQ.CFGGET', this.keys[0]!]]))[0]);
+    return settings && Object.fromEntries(settings);
+  }
+
+  /** Delivers nothing, for so long or until `resume`. */
+  async pause(duration?: Duration): Promise<void> {
+    await this.each('DQ.PAUSE', ...(duration === undefined ? [] : [toMs(duration)]));
+  }
+
+  /** Ends a pause. */
+  async resume(): Promise<void> {
+    await this.each('DQ.RESUME');
+  }
+
+  /** Removes all jobs of a state, or `all`. Returns how many. */
+  async purge(state: State | 'all'): Promise<number> {
+    return sum(await this.each('DQ.PURGE', state));
+  }
+}
+
+function list(ids: Bytes | readonly Bytes[]): readonly Bytes[] {
+  return Array.isArray(ids) ? ids : [ids as Bytes];
+}

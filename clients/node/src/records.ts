@@ -1,0 +1,159 @@
+// What the queries answer, typed.
+
+import { fromMs, maybeFromMs } from './times';
+import { toText } from './text';
+
+export type State = 'delayed' | 'ready' | 'reserved' | 'dead';
+
+/** A job that was popped by hand, without a worker. */
+export interface Reserved {
+  queue: string;
+  id: string;
+  payload: Buffer;
+  /** What `ack`, `nack` and `touch` need; null with `noack`. */
+  token: string | null;
+  attempt: number;
+  deadline: Date | null;
+  due: Date;
+}
+
+/** A job as DQ.GET shows it. */
+export interface JobInfo {
+  id: string;
+  payload: Buffer;
+  state: State;
+  priority: number;
+  due: Date | null;
+  deadline: Date | null;
+  /** Durations are milliseconds. */
+  ttr: number;
+  attempts: number;
+  maxAttempts: number;
+  backoff: number[];
+  expires: Date | null;
+  token: string | null;
+  reason: string | null;
+  failed: Date | null;
+  /** All fields as the server gave them; those of recurring jobs and groups are only here. */
+  fields: ReadonlyMap<string, unknown>;
+}
+
+/** A job as DQ.PEEK shows it. */
+export interface Peeked {
+  id: string;
+  payload: Buffer;
+  /** When it is due, its lease ends, or it died, by the state that was asked for. */
+  at: Date;
+  attempts: number;
+  priority: number;
+}
+
+/** A group that holds jobs. */
+export interface Group {
+  name: string;
+  waiting: number;
+  reserved: number;
+}
+
+/** A queue's figures; of a sharded queue, those of its shards added up. Durations are milliseconds. */
+export interface Stats {
+  delayed: number;
+  ready: number;
+  reserved: number;
+  dead: number;
+  nextDue: Date | null;
+  oldestReady: number | null;
+  waitingClients: number;
+  /** `added`, `delivered`, `acked`, `nacked`, `timed-out`, `died`, `deleted`, `expired`, ... */
+  totals: Record<string, number>;
+  latenessCount: number;
+  latenessMean: number;
+  latenessMax: number;
+  /** Upper bound (null: no bound) and how many deliveries were at most so late. */
+  latenessBuckets: [bound: number | null, count: number][];
+}
+
+type Fields = Map<string, unknown>;
+
+const maybeText = (raw: unknown) => (raw === null || raw === undefined ? null : String(raw));
+
+export function reserved(key: Buffer, row: any[]): Reserved {
+  const [id, payload, token, attempt, deadline, due] = row;
+  return {
+    queue: toText(key),
+    id: toText(id),
+    payload,
+    token: maybeText(token),
+    attempt: Number(attempt),
+    deadline: maybeFromMs(deadline),
+    due: fromMs(due),
+  };
+}
+
+export function jobInfo(fields: Fields | null): JobInfo | null {
+  if (!fields) return null;
+  const get = (name: string): any => fields.get(name);
+  return {
+    id: toText(get('id')),
+    payload: get('payload'),
+    state: String(get('state')) as State,
+    priority: Number(get('priority')),
+    due: maybeFromMs(get('due')),
+    deadline: maybeFromMs(get('deadline')),
+    ttr: Number(get('ttr')),
+    attempts: Number(get('attempts')),
+    maxAttempts: Number(get('max-attempts')),
+    backoff: get('backoff').map(Number),
+    expires: maybeFromMs(get('expires')),
+    token: maybeText(get('token')),
+    reason: maybeText(get('reason')),
+    failed: maybeFromMs(get('failed')),
+    fields,
+  };
+}
+
+export function peeked([id, payload, at, attempts, priority]: any[]): Peeked {
+  return { id: toText(id), payload, at: fromMs(at), attempts: Number(attempts), priority: Number(priority) };
+}
+
+export function group([name, waiting, held]: any[]): Group {
+  return { name: toText(name), waiting: Number(waiting), reserved: Number(held) };
+}
+
+const NO_TOTALS = new Set(
+  'delayed ready reserved dead next-due oldest-ready-ms waiting-clients paused bytes recurring groups'.split(' '),
+);
+
+/** Null where there is no queue. */
+export function addUp(replies: (Fields | null)[]): Stats | null {
+  const found = replies.filter((each): each is Fields => each !== null);
+  const first = found[0];
+  if (!first) return null;
+  const values = (name: string) =>
+    found
+      .map((each) => each.get(name))
+      .filter((value) => value !== null)
+      .map(Number);
+  const total = (name: string) => values(name).reduce((sum, value) => sum + value, 0);
+  const [dues, ages, count] = [values('next-due'), values('oldest-ready-ms'), total('lateness-count')];
+  const buckets = new Map<number | null, number>();
+  for (const [bound, number] of found.flatMap((each) => each.get('lateness-buckets') as any[])) {
+    const ms = bound === null ? null : Number(bound) / 1000;
+    buckets.set(ms, (buckets.get(ms) ?? 0) + Number(number));
+  }
+  const totals = [...first.keys()].filter((name) => !NO_TOTALS.has(name) && !name.startsWith('lateness-'));
+  return {
+    delayed: total('delayed'),
+    ready: total('ready'),
+    reserved: total('reserved'),
+    dead: total('dead'),
+    nextDue: dues.length > 0 ? fromMs(Math.min(...dues)) : null,
+    oldestReady: ages.length > 0 ? Math.max(...ages) : null,
+    waitingClients: total('waiting-clients'),
+    totals: Object.fromEntries(totals.map((name) => [name, total(name)])),
+    latenessCount: count,
+    latenessMean: count > 0 ? total('lateness-sum') / count / 1000 : 0,
+    latenessMax: Math.max(...values('lateness-max')) / 1000,
+    latenessBuckets: [...buckets],
+  };
+}

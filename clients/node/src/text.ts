@@ -1,0 +1,65 @@
+// Ids as texts, checksums of them.
+
+import { isUtf8 } from 'node:buffer';
+
+/** Text, or bytes. */
+export type Bytes = string | Uint8Array;
+
+const ESCAPE = 0xdc00;
+
+/**
+ * Ids may hold any bytes: those that are not UTF-8 become lone surrogates, U+DC80 to U+DCFF, and `toBytes` makes the same
+ * bytes of them, as in the libraries of the other languages.
+ */
+export function toText(raw: Buffer): string {
+  if (isUtf8(raw)) return raw.toString();
+  let text = '';
+  for (let at = 0; at < raw.length;) {
+    const size = sequence(raw, at);
+    text += size > 0 ? raw.toString('utf8', at, at + size) : String.fromCharCode(ESCAPE + raw[at]!);
+    at += size || 1;
+  }
+  return text;
+}
+
+/** How long the valid UTF-8 sequence at that place is; 0 where there is none. */
+function sequence(raw: Buffer, at: number): number {
+  const lead = raw[at]!;
+  const size = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  return isUtf8(raw.subarray(at, at + size)) ? size : 0;
+}
+
+export function toBytes(text: Bytes): Buffer {
+  if (typeof text !== 'string') return Buffer.from(text.buffer, text.byteOffset, text.byteLength);
+  if (!/[\udc80-\udcff]/.test(text)) return Buffer.from(text);
+  const parts: Buffer[] = [];
+  for (const letter of text) {
+    const code = letter.codePointAt(0)!;
+    parts.push(code >= 0xdc80 && code <= 0xdcff ? Buffer.of(code - ESCAPE) : Buffer.from(letter));
+  }
+  return Buffer.concat(parts);
+}
+
+const CRC_32 = Array.from({ length: 256 }, (_, n) => {
+  for (let bit = 0; bit < 8; bit++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;
+  return n >>> 0;
+});
+
+/** Of zlib, the same in all languages: it decides on the shard. */
+export function crc32(raw: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (const byte of raw) crc = CRC_32[(crc ^ byte) & 0xff]! ^ (crc >>> 8);
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
+/** The cluster's slot of a key. */
+export function slotOf(key: Buffer): number {
+  const open = key.indexOf('{');
+  const close = open < 0 ? -1 : key.indexOf('}', open + 1);
+  let crc = 0;
+  for (const byte of close > open + 1 ? key.subarray(open + 1, close) : key) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  }
+  return crc & 0x3fff;
+}

@@ -1,0 +1,45 @@
+// Waiting that can be ended.
+
+/** Wakes the one that waits. */
+export class Bell {
+  private isRung = false;
+  private wake: (() => void) | null = null;
+
+  ring(): void {
+    this.isRung = true;
+    this.wake?.();
+  }
+
+  /** Until it rings, or rang since the last time, or so long. */
+  async wait(ms: number): Promise<void> {
+    if (!this.isRung && ms > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        this.wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.wake = null;
+    this.isRung = false;
+  }
+}
+
+/** Whether all of them ended within that time, however they ended. */
+export async function settled(promises: Iterable<Promise<unknown>>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, ms, false);
+  });
+  try {
+    return await Promise.race([late, Promise.allSettled(promises).then(() => true)]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+/** Lets what is to be done at once be done. */
+export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+export const nowMs = () => performance.now();

@@ -1,0 +1,295 @@
+// Queues and workers against a server whose clock the tests move, with each version of each client.
+
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { context, propagation, trace } from '@opentelemetry/api';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { DqError, handler, Queue, QueueFull, Worker } from 'dq-redis';
+import { Telemetry } from 'dq-redis/otel';
+import { InlineQueue, withServer } from 'dq-redis/testing';
+import ioredis from 'ioredis';
+import ioredis5 from 'ioredis-5';
+import * as redis from 'redis';
+import * as redis5 from 'redis-5';
+
+const dq = withServer({ before, after, beforeEach });
+const silent = { info() {}, warn() {}, error() {} };
+const path = () => dq.url.slice('unix://'.length);
+
+const CLIENTS = {
+  'a URL': () => dq.url,
+  'ioredis 6': () => new ioredis(path()),
+  'ioredis 6 with maps': () => new ioredis({ path: path(), replyMapping: 'resp3' }),
+  'ioredis 6 with numbers as texts': () => new ioredis({ path: path(), stringNumbers: true }),
+  'ioredis 5': () => new ioredis5(path()),
+  'node-redis 6': () => redis.createClient({ socket: { path: path() } }).on('error', () => {}),
+  'node-redis 6 with RESP2': () => redis.createClient({ socket: { path: path() }, RESP: 2 }).on('error', () => {}),
+  'node-redis 5': () => redis5.createClient({ socket: { path: path() } }).on('error', () => {}),
+};
+
+for (const [name, connect] of Object.entries(CLIENTS)) {
+  describe(name, () => {
+    let client;
+    let queue;
+    beforeEach(() => {
+      client = connect();
+      queue = new Queue(client, 'q');
+    });
+    const close = async () =>
+      typeof client === 'string' ? queue.close() : (client.destroy ?? client.disconnect).call(client);
+
+    test('a delay and a drain', async () => {
+      await queue.add({ n: 1 }, { id: 'a', delay: 3_600_000 });
+      const seen = [];
+      const worker = new Worker(queue, (job) => seen.push([job.id, job.data, job.due]));
+      const { due } = await queue.get('a');
+      assert.equal(await worker.drain(), 0);
+      await dq.clock.advance({ hours: 1 });
+      assert.equal(await worker.drain(), 1);
+      assert.deepEqual(seen, [['a', { n: 1 }, due]]);
+      assert.equal(await queue.len(), 0);
+      await close();
+    });
+
+    test('stats, settings, bytes', async () => {
+      await queue.cfgset({ ttr: 7000, rate: [100, 1000] });
+      await queue.add(Buffer.from([0, 255]), { id: 'a', priority: -5, backoff: [1000, 2000] });
+      await queue.addMany([{ data: 1, id: 'b', delay: 1000 }, { data: 2 }]);
+      const job = await queue.get('a');
+      assert.deepEqual([...job.payload], [0, 255]);
+      assert.deepEqual(
+        [job.state, job.priority, job.ttr, job.backoff, job.token],
+        ['ready', -5, 7000, [1000, 2000], null],
+      );
+      const stats = await queue.stats();
+      assert.deepEqual([stats.delayed, stats.ready, stats.totals.added, stats.oldestReady], [1, 2, 3, 0]);
+      assert.deepEqual((await queue.cfgget()).rate.map(Number), [100, 1000]);
+      const [popped] = await queue.bpop(1000, { count: 5 });
+      assert.equal(popped.id, 'a');
+      assert.equal(await queue.ack('a', popped.token), true);
+      await close();
+    });
+
+    test('a worker that is started and stopped', async () => {
+      const done = Promise.withResolvers?.() ?? withResolvers();
+      const worker = new Worker(queue, () => done.resolve(), { logger: silent });
+      worker.start();
+      await queue.add('x');
+      await done.promise;
+      await worker.stop();
+      await worker.join();
+      assert.equal(await queue.len(), 0);
+      await close();
+    });
+  });
+}
+
+function withResolvers() {
+  const made = {};
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  return made;
+}
+
+/** Remembers its calls instead of making them. */
+class Recorded extends Queue {
+  calls = [];
+
+  constructor(options) {
+    super('redis://127.0.0.1:1', 'q', options);
+  }
+
+  async run(calls) {
+    this.calls.push(...calls);
+    return calls.map(() => null);
+  }
+}
+
+async function call(method, ...args) {
+  const queue = new Recorded();
+  await queue[method](...args).catch(() => {});
+  return queue.calls[0].map((word) => (Buffer.isBuffer(word) ? word.toString() : word));
+}
+
+const AT = new Date('2030-01-01T00:00:00Z');
+
+test('recurring jobs are what the contract says', async () => {
+  const rule = { id: 'e', until: AT, times: 3, grace: 5000, jitter: 1000, first: AT };
+  assert.deepEqual(
+    (await call('every', 60_000, { a: 1 }, rule)).join(' '),
+    `DQ.ADD q e {"a":1} EVERY 60000 UNTIL ${+AT} TIMES 3 GRACE 5000 JITTER 1000 REPLACE AT ${+AT}`,
+  );
+  assert.deepEqual(
+    await call('cron', '0 9 * * MON-FRI', Buffer.from('x'), { id: 'c', tz: 'Europe/Berlin', attempts: 2 }),
+    ['DQ.ADD', 'q', 'c', 'x', 'CRON', '0 9 * * MON-FRI', 'TZ', 'Europe/Berlin', 'ATTEMPTS', 2, 'REPLACE'],
+  );
+  assert.deepEqual(await call('next', 'c', 3), ['DQ.NEXT', 'q', 'c', 'COUNT', 3]);
+});
+
+test('groups, forecasts and limits are what the contract says', async () => {
+  assert.deepEqual((await call('add', 'x', { id: 'a', group: 'tenant' })).slice(4), ['GROUP', 'tenant']);
+  assert.deepEqual((await call('add', 'x', { ifExists: 'next' }))[4], 'NEXT');
+  assert.deepEqual(await call('groups', '0', { match: 't*', count: 5 }), [
+    'DQ.GROUPS',
+    'q',
+    '0',
+    'MATCH',
+    't*',
+    'COUNT',
+    5,
+  ]);
+  assert.deepEqual(await call('len', { group: 'tenant' }), ['DQ.LEN', 'q', 'GROUP', 'tenant']);
+  assert.equal(
+    (await call('cfgset', { groupmax: 1, grouprate: [5, 1000], groupfifo: true, backoff: [], maxbytes: 10 })).join(' '),
+    'DQ.CFGSET q BACKOFF 0 MAXBYTES 10 GROUPMAX 1 GROUPRATE 5 1000 GROUPFIFO 1',
+  );
+  assert.equal(
+    (await call('forecast', AT, new Date(+AT + 86_400_000), 24)).join(' '),
+    `DQ.FORECAST q FROM ${+AT} TO ${+AT + 86_400_000} BUCKETS 24`,
+  );
+});
+
+test('wrong arguments are said before anything is sent', async () => {
+  const queue = new Recorded();
+  for (const wrong of [
+    () => queue.add('x', { delay: 1, at: AT }),
+    () => queue.add('x', { at: 1_795_159_827 }),
+    () => queue.add('x', { delay: '5m' }),
+    () => queue.add('x', { ifExists: 'maybe' }),
+    () => queue.add(() => {}),
+    () => queue.add(Buffer.from('x'), { kind: 'k' }),
+    () => queue.nack('a', '1', { mode: 'loud' }),
+  ]) {
+    await assert.rejects(async () => wrong(), TypeError);
+  }
+  for (const wrong of [
+    () => new Recorded({ shards: -1 }),
+    () => new Worker(queue, () => {}, { weights: [1, 2] }),
+    () => new Worker(queue, () => {}, { concurrency: 0 }),
+    () => new Worker(queue, 'not a function'),
+  ]) {
+    assert.throws(wrong, (error) => error instanceof TypeError || error instanceof RangeError);
+  }
+  assert.deepEqual(queue.calls, []);
+});
+
+test("ioredis' keyPrefix is refused, as it would not reach the commands", async () => {
+  const client = new ioredis({ path: path(), keyPrefix: 'x:' });
+  await assert.rejects(new Queue(client, 'q').len(), /keyPrefix/);
+  client.disconnect();
+});
+
+test('an id of its own makes sending twice harmless', async () => {
+  assert.match((await call('add', 'x'))[2], /^[0-9a-f]{32}$/);
+});
+
+test('a queue that is full says so', async () => {
+  const queue = new Queue(dq.url, 'q');
+  await queue.cfgset({ maxlen: 1 });
+  await queue.add('x');
+  await assert.rejects(queue.add('y'), QueueFull);
+  await assert.rejects(queue.addMany([{ data: 'y' }, { data: 'z' }]), QueueFull);
+});
+
+test('shards are one queue', async () => {
+  const queue = new Queue(dq.url, 'q', { shards: 5 });
+  await queue.addMany(Array.from({ length: 50 }, (_, n) => ({ data: n, id: `j${n}` })));
+  assert.equal(await queue.add(1, { id: 'j7' }), null);
+  assert.equal(await queue.len(), 50);
+  assert.equal((await queue.stats()).ready, 50);
+  const ids = [];
+  for await (const id of queue.ids()) ids.push(id);
+  assert.deepEqual(ids.sort(), Array.from({ length: 50 }, (_, n) => `j${n}`).sort());
+  assert.equal(await queue.delete(['j1', 'j2', 'nobody']), 2);
+  assert.equal(await new Worker(queue, () => {}).drain(), 48);
+});
+
+test('hooks that throw, or reject, change nothing', async () => {
+  const said = [];
+  const broken = {
+    before() {
+      throw new Error('hook');
+    },
+    async after() {
+      throw new Error('hook');
+    },
+  };
+  const queue = new Queue(dq.url, 'q');
+  await queue.add('x');
+  const worker = new Worker(queue, () => {}, {
+    hooks: [broken],
+    logger: { ...silent, error: (text) => said.push(text) },
+  });
+  assert.equal(await worker.drain(), 1);
+  assert.equal(await queue.len(), 0);
+  assert.equal(said.length, 2);
+});
+
+test('a batch in which one fails', async () => {
+  const queue = new Queue(dq.url, 'q');
+  await queue.addMany([0, 1, 2].map((n) => ({ data: n, id: String(n) })));
+  const sizes = [];
+  const many = handler(
+    (jobs) => {
+      sizes.push(jobs.length);
+      jobs[1].fail(new Error('one'));
+    },
+    { batch: 10, attempts: 1 },
+  );
+  await new Worker(queue, many, { logger: silent }).drain();
+  assert.deepEqual(sizes, [3]);
+  const { state, reason } = await queue.get('1');
+  assert.deepEqual([state, reason, await queue.len()], ['dead', 'Error: one', 0]);
+});
+
+test('handlers without a server', async () => {
+  const seen = [];
+  const queue = new InlineQueue(handler((job) => seen.push(job.data), { kind: 'charge' }));
+  await queue.add({ order: 17 }, { kind: 'charge', delay: 3_600_000 });
+  assert.deepEqual(seen, [{ order: 17 }]);
+  await assert.rejects(queue.add({}, { kind: 'other' }), DqError);
+  await assert.rejects(queue.len(), DqError);
+});
+
+test('telemetry links attempts to the producer', async () => {
+  const [spans, figures] = [new InMemorySpanExporter(), new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)];
+  const reader = new PeriodicExportingMetricReader({ exporter: figures, exportIntervalMillis: 1 << 30 });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] });
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  const telemetry = new Telemetry({ tracerProvider, meterProvider });
+  const queue = new Queue(dq.url, 'q', { hooks: [telemetry] });
+  await queue.add({ n: 1 }, { id: 'a', attempts: 1 });
+  let inside;
+  const fail = async () => {
+    await null;
+    inside = trace.getActiveSpan().spanContext().spanId;
+    throw new RangeError('no');
+  };
+  await new Worker(queue, fail, { hooks: [telemetry], logger: silent }).drain();
+  const [sent, processed] = spans.getFinishedSpans();
+  assert.equal(processed.links[0].context.traceId, sent.spanContext().traceId);
+  assert.notEqual(processed.spanContext().traceId, sent.spanContext().traceId);
+  assert.equal(processed.parentSpanContext, undefined);
+  assert.equal(inside, processed.spanContext().spanId);
+  assert.equal(processed.status.message, 'RangeError: no');
+  await reader.collect().then(({ resourceMetrics }) => {
+    const names = resourceMetrics.scopeMetrics.flatMap(({ metrics }) =>
+      metrics.map(({ descriptor }) => descriptor.name),
+    );
+    assert.deepEqual(names.sort(), [
+      'messaging.client.consumed.messages',
+      'messaging.client.sent.messages',
+      'messaging.process.duration',
+    ]);
+  });
+  await meterProvider.shutdown();
+});

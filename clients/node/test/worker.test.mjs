@@ -1,0 +1,154 @@
+// What becomes of leases when the event loop stands still, and of processes.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { after, before, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigurationError, Queue, Worker } from 'dq-redis';
+import { withServer } from 'dq-redis/testing';
+
+const dq = withServer({ before, after, beforeEach });
+const silent = { info() {}, warn() {}, error() {} };
+
+/** The event loop stands still for two leases, and until the other process is done. */
+function standStill(isOver) {
+  for (const end = performance.now() + 2 * LEASE_MS; performance.now() < end || !existsSync(isOver););
+  rmSync(isOver);
+}
+
+async function until(condition, what) {
+  for (const end = performance.now() + 60_000; !(await condition()); await sleep(5)) {
+    assert.ok(performance.now() < end, what);
+  }
+}
+
+const LEASE_MS = 1500;
+
+/** In a process of its own, as ours blocks. */
+function elsewhere(program) {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, DQ_URL: dq.url },
+  });
+  let said = '';
+  child.stdout.on('data', (some) => (said += some));
+  return new Promise((resolve) => child.on('exit', (code) => resolve({ code, said })));
+}
+
+const HEAD = `
+  import { Queue, Worker } from 'dq-redis';
+  const queue = new Queue(process.env.DQ_URL, 'q');
+`;
+
+/** In another process all leases end, and another worker takes up to so many jobs. It says which, and that it is done. */
+const takeAway = (count, isOver, before = '') =>
+  elsewhere(`${HEAD}
+    import { writeFileSync } from 'node:fs';
+    import { drive } from ${JSON.stringify(new URL('../dist/driver.js', import.meta.url).href)};
+    ${before}
+    const driver = await drive(process.env.DQ_URL);
+    await driver.run([['DQ.CLOCK', 'ADVANCE', ${2 * LEASE_MS}]]);
+    const found = await queue.pop({ count: ${count}, ttr: 600_000 });
+    console.log(found.map((job) => job.id).join());
+    writeFileSync(${JSON.stringify(isOver)}, '');
+    await driver.close();
+  `);
+
+test('what was prefetched and lost during a standstill is not begun', { timeout: 120_000 }, async () => {
+  const queue = new Queue(dq.url, 'q');
+  await queue.addMany(['first', 'second', 'third'].map((id) => ({ data: id, id })));
+  const seen = [];
+  const warned = [];
+  const isOver = `${tmpdir()}/dq-taken-${process.pid}`;
+  const lost = [];
+  let taken = [];
+  const worker = new Worker(
+    queue,
+    async (job) => {
+      seen.push(job.id);
+      if (job.id !== 'first') return;
+      // Its lease, and those of what waits behind it, end while nothing can be renewed.
+      const other = takeAway(2, isOver);
+      standStill(isOver);
+      taken = (await other).said.trim().split(',');
+    },
+    {
+      concurrency: 1,
+      prefetch: 2,
+      lease: LEASE_MS,
+      hooks: [{ lost: (job) => lost.push(job.id) }],
+      logger: { ...silent, warn: (text) => warned.push(text) },
+    },
+  );
+  worker.start();
+  await until(() => taken.length === 2 && seen.length >= 2, 'it goes on');
+  await until(async () => (await queue.len({ state: 'reserved' })) <= 2, 'the third is acknowledged');
+  await worker.stop();
+  assert.deepEqual(taken, ['first', 'second']);
+  assert.deepEqual(seen, ['first', 'third']);
+  assert.deepEqual(lost.sort(), ['first', 'second', 'third']); // the third came back
+  assert.ok(
+    warned.some((text) => text.includes('stood still')),
+    warned.join('\n'),
+  );
+  assert.equal((await queue.get('second')).state, 'reserved');
+});
+
+test(
+  'a job that was handed out during a standstill is begun only if it is still ours',
+  { timeout: 120_000 },
+  async () => {
+    const queue = new Queue(dq.url, 'q');
+    await queue.cfgset({ attempts: 0 });
+    const seen = [];
+    const worker = new Worker(queue, (job) => seen.push(job.id), { concurrency: 1, lease: LEASE_MS, logger: silent });
+    worker.start();
+    await until(async () => (await queue.stats())?.waitingClients === 1, 'it waits');
+    const isOver = `${tmpdir()}/dq-handed-${process.pid}`;
+    const other = takeAway(1, isOver, "await queue.add('x', { id: 'x' }); // goes to the worker that stands still");
+    standStill(isOver);
+    assert.equal((await other).said.trim(), 'x');
+    await queue.add('y', { id: 'y' });
+    await until(() => seen.includes('y'), 'it goes on');
+    await worker.stop();
+    assert.deepEqual(seen, ['y']);
+  },
+);
+
+test('a process with an idle queue ends by itself', { timeout: 120_000 }, async () => {
+  const { code, said } = await elsewhere(`${HEAD}
+    console.log(await queue.add(1, { id: 'a' }));
+  `);
+  assert.deepEqual([code, said.trim()], [0, 'a']);
+});
+
+test('so does one whose worker has stopped', { timeout: 120_000 }, async () => {
+  const { code, said } = await elsewhere(`${HEAD}
+    const worker = new Worker(queue, (job) => {
+      console.log(job.data);
+      process.kill(process.pid, 'SIGTERM');
+    });
+    await queue.add(1);
+    await worker.run();
+    console.log(process.listenerCount('SIGTERM'));
+  `);
+  assert.deepEqual([code, said.trim()], [0, '1\n0']);
+});
+
+test('a worker that is stopped before it starts, twice, or never started', { timeout: 120_000 }, async () => {
+  const queue = new Queue(dq.url, 'q');
+  const worker = new Worker(queue, () => {});
+  await worker.stop();
+  worker.start();
+  await worker.stop();
+  assert.throws(() => worker.start(), /once/);
+  await queue.close();
+});
+
+test('without a handler, or a client, it ends with an error that says so', { timeout: 120_000 }, async () => {
+  await assert.rejects(new Worker(new Queue(dq.url, 'q')).run(), ConfigurationError);
+  const worker = new Worker(new Queue({ neither: true }, 'q'), () => {}, { logger: silent });
+  await assert.rejects(worker.run(), /ioredis or node-redis/);
+});
