@@ -150,8 +150,7 @@ test-rules: ## cron expressions against croniter and a walk minute by minute; SE
 	@DQ_RULES='$(TARGET)/rules.txt' $(CARGO) test --no-default-features --test rules -- --nocapture
 
 test-node: ## the Node library: its own tests, its example, its types
-	@tools/setup.sh cargo cc libclang server
-	@[ -z "$$CI" ] || tools/setup.sh node
+	@tools/setup.sh cargo cc libclang server node20
 	@$(CARGO) build --release
 	@folder=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && server=$$(tools/server.sh) && cd "$$folder" && \
 	npm run --silent check && $(SUITE) npm --silent test

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
-#   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node go java rust
+#   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node node20 go java rust
 #   beanstalkd prometheus source fuzz valgrind uml
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
@@ -61,6 +61,10 @@ has_node() { # 18 or newer
     command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
 }
 
+has_node20() { # what the worker library needs
+    command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null
+}
+
 has_go() { go version 2>/dev/null | grep -Eq ' go(1\.(19|[2-9][0-9])|[2-9])'; }
 
 has_java() { # 17 or newer
@@ -112,7 +116,7 @@ packages() { # need -> packages
         apt-get:uml) echo user-mode-linux ;;
         apt-get:valgrind | dnf:valgrind | pacman:valgrind) echo valgrind ;;
         apt-get:fetch | apt-get:python) echo python3 python3-venv ca-certificates ;;
-        apt-get:node) # NodeSource's package has npm in it, and bears no other
+        apt-get:node | apt-get:node20) # NodeSource's package has npm in it, and bears no other
             if apt-cache show --no-all-versions nodejs 2>/dev/null | grep -q '^Provides:.*npm'; then
                 echo nodejs
             else
@@ -120,7 +124,7 @@ packages() { # need -> packages
             fi
             ;;
         apt-get:prometheus) echo prometheus prometheus-redis-exporter ;;
-        dnf:node | pacman:node) echo nodejs npm ;;
+        dnf:node | dnf:node20 | pacman:node | pacman:node20) echo nodejs npm ;;
         apt-get:go) echo golang-go ca-certificates ;;
         apt-get:java) echo default-jdk-headless maven ;;
         dnf:go) echo golang ;;
@@ -128,6 +132,7 @@ packages() { # need -> packages
         dnf:java) echo java-devel maven ;;
         pacman:java) echo jdk-openjdk maven ;;
         brew:node | brew:go) echo "$1" ;;
+        brew:node20) echo node ;;
         brew:java) echo openjdk maven ;;
         *:beanstalkd) [ "$manager" = pacman ] || echo beanstalkd ;; # not among Arch's own
         dnf:cc) echo gcc glibc-devel ;;
@@ -145,6 +150,7 @@ packages() { # need -> packages
 by_hand() { # need -> what to get where no package manager helps
     case $1 in
         node) echo "node 18 or newer, and npm" ;;
+        node20) echo "node 20 or newer, and npm" ;;
         go) echo "go 1.19 or newer" ;;
         java) echo "a JDK, 17 or newer, and mvn (Maven)" ;;
         cc) echo "a C compiler, with the C library's headers (macOS: xcode-select --install)" ;;

@@ -41,9 +41,11 @@ mkdir -p "$out/probes"
 for language; do
     language=${language%%-*}
     [ -f "clients/$language/README.md" ] && [ "$language" != python ] || continue
+    need=$language
+    [ "$need" != node ] || need=node20
     if [ "${CI:-}" = true ]; then
-        tools/setup.sh "$language" >&2
-    elif ! tools/setup.sh --check "$language"; then
+        tools/setup.sh "$need" >&2
+    elif ! tools/setup.sh --check "$need"; then
         echo "$language is not installed here: its library is not tested." >&2
         rm -rf "$out/probes/$language"*
         continue
