@@ -126,7 +126,7 @@ test-suite-gate: ## the short scenarios of it
 	@$(CARGO) build --release
 	@$(PLAY) --gate $(ARGS)
 
-test-python: ## the Python library: its own tests, its example, its types; with CI=true the built package
+test-python: ## the Python library: its own tests, its example, its types
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
 	@python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh python) && server=$$(tools/server.sh) && cd clients/python && \
@@ -154,6 +154,19 @@ test-node: ## the Node library: its own tests, its example, its types
 	@$(CARGO) build --release
 	@folder=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && server=$$(tools/server.sh) && cd "$$folder" && \
 	npm run --silent check && $(SUITE) npm --silent test
+
+packages: ## wheel, sdist, npm tarball, ... into target/packages; nothing is published
+	@mkdir -p '$(TARGET)/packages'
+	@for script in tools/packages/*.sh; do \
+		DQ_SUITE_OUT='$(TARGET)/suite' $$script build '$(TARGET)/packages' || exit; \
+	done
+	@ls '$(TARGET)/packages'
+
+test-packages: ## each of them in a clean environment
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh python) && server=$$(tools/server.sh) && \
+	$(SUITE) "$$python" -m pytest -q -p no:cacheprovider --rootdir tests/packages tests/packages
 
 test-recipes: ## docs/recipes.md, `make install` and `make run`, against DQ_SERVER, or the system's
 	@tools/setup.sh cargo cc libclang server python
@@ -273,4 +286,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-node test-rules test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-node test-rules packages test-packages test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean

@@ -1,0 +1,37 @@
+#!/bin/sh
+# The Python library as wheel and sdist.
+#   python.sh build FOLDER          puts them there
+#   python.sh check FOLDER WORK     installs the wheel into a clean environment in WORK, and runs the README's first block
+#                                   against the server at DQ_URL
+set -eu
+cd "$(dirname "$0")/../../clients/python"
+
+build() { # the wheel is made of the sdist
+    rm -f "$1"/dq_redis-*
+    "$(../../tools/suite.sh python)" -m build -q -o "$1" .
+}
+
+check() {
+    python3 -m venv "$2/venv"
+    "$2/venv/bin/python" -m pip -q --disable-pip-version-check install "$1"/dq_redis-*.whl
+    {
+        cat <<'BEFORE'
+import os, signal
+from datetime import timedelta
+import dq
+
+done = []
+
+def close_order(order):
+    done.append(order)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+BEFORE
+        sed -n '/^```python$/,/^```$/p' README.md | sed '1d; /^```$/,$d' |
+            sed 's/"redis:\/\/localhost"/os.environ["DQ_URL"]/; s/timedelta(minutes=30)/0/'
+        echo 'assert done == [17], done'
+    } >"$2/block.py"
+    cd "$2" && venv/bin/python block.py
+}
+
+"$@"
