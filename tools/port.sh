@@ -9,6 +9,13 @@ if [ "$port" -lt 1 ] || [ "$port" -gt 65535 ]; then
     exit 1
 fi
 
+# A server that another C library runs has the name of its loader (ld-linux-x86-64, ld-linux-aarch64).
+name_of() { # process
+    name=$(cat "/proc/$1/comm")
+    case $name in ld-*) name=$(tr '\0 ' '\n\n' <"/proc/$1/cmdline" | sed -n 's|.*/\([^/]*-server\)$|\1|p' | head -n 1) ;; esac
+    echo "${name:-$(cat "/proc/$1/comm")}"
+}
+
 holder() { # -> who listens on the port; fails if nobody does
     if [ -r /proc/net/tcp ]; then
         hex=$(printf ':%04X' "$port")
@@ -19,7 +26,7 @@ holder() { # -> who listens on the port; fails if nobody does
         # Other users' processes cannot be looked into.
         fd=$(find /proc/[0-9]*/fd -lname "socket:\[$socket\]" 2>/dev/null | head -n 1)
         process=${fd#/proc/} process=${process%%/*}
-        [ -z "$process" ] || { echo "$(cat "/proc/$process/comm") (process $process)"; return 0; }
+        [ -z "$process" ] || { echo "$(name_of "$process") (process $process)"; return 0; }
     else
         name=$(lsof -nP -iTCP:"$port" -sTCP:LISTEN 2>/dev/null | awk 'NR == 2 { print $1 " (process " $2 ")" }')
         [ -n "$name" ] || return 1

@@ -15,6 +15,7 @@ mod wire;
 mod commands;
 mod durable;
 mod growth;
+mod heartbeat;
 mod idle;
 mod lateness;
 mod million;
@@ -40,9 +41,10 @@ use scratch::Scratch;
 
 type Subject = (&'static str, fn(Plan) -> Part);
 
-const SUBJECTS: [Subject; 12] = [
+const SUBJECTS: [Subject; 13] = [
     ("commands", commands::measure),
     ("million", million::measure),
+    ("heartbeat", heartbeat::measure),
     ("lateness", lateness::measure),
     ("stall", stall::measure),
     ("growth", growth::measure),

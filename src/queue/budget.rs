@@ -8,3 +8,6 @@ pub const SETTLE_BUDGET_OF_ID: usize = 100;
 /// What a command carries out at most for jobs that it does nothing else with: three to five milliseconds'
 /// worth, and only after a standstill.
 pub const OUT_OF_TURN: usize = 10_000;
+/// Once so many bytes of payloads are delivered, no more jobs are, whatever COUNT says: copying them into the
+/// reply takes a few milliseconds.
+pub const DELIVERED_BYTES: usize = 16 * 1024 * 1024;

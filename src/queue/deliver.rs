@@ -1,6 +1,6 @@
 //! Deliveries decided: POP, ACK, NACK, TOUCH.
 
-use super::budget::{OUT_OF_TURN, SETTLE_BUDGET};
+use super::budget::{DELIVERED_BYTES, OUT_OF_TURN, SETTLE_BUDGET};
 use super::clock::{Mint, Now};
 use super::effect::{Change, Death, Effects, End, Removal};
 use super::error::QueueError;
@@ -121,8 +121,8 @@ impl Nack<'_> {
 }
 
 impl Queue {
-    /// Delivers up to `count` ready jobs in ready order; returns how many. `deliver` sees each one
-    /// before anything else happens to it.
+    /// Delivers up to `count` ready jobs in ready order, fewer of large ones; returns how many. `deliver` sees
+    /// each one before anything else happens to it.
     pub fn pop(
         &mut self,
         pop: &Pop<'_>,
@@ -167,8 +167,8 @@ impl Queue {
         budget: &mut usize,
         deliver: &mut impl FnMut(Delivery<'_>),
     ) -> u64 {
-        let mut delivered = 0;
-        while delivered < pop.count && *budget > 0 {
+        let (mut delivered, mut bytes) = (0, 0);
+        while delivered < pop.count && *budget > 0 && bytes < DELIVERED_BYTES {
             let Some(handle) = self.next_deliverable(pop, now) else {
                 break;
             };
@@ -176,6 +176,7 @@ impl Queue {
                 *budget -= 1;
                 continue;
             }
+            bytes += self.jobs().job(handle).payload().len();
             self.deliver(handle, pop, now, mint, out, deliver);
             delivered += 1;
             self.prefetch_following();

@@ -74,7 +74,6 @@ impl Value {
             }
         }
         self.announced_ms = self.announced_ms.max(now.ms());
-        // What is ready by now is counted along from here on.
-        self.queue.figures(now);
+        self.queue.count_along(now);
     }
 }

@@ -342,3 +342,40 @@ fn lateness_is_delivery_minus_due() {
     }
     assert_eq!(p.field_int("DQ.STATS q", "lateness-count"), 1);
 }
+
+/// A reply is bounded by bytes as well as by jobs; what stays is delivered by the next one.
+#[test]
+fn many_large_jobs_come_in_several_replies() {
+    const JOBS: usize = 40;
+    let mut p = Probe::start();
+    let mut raw = p.server.raw();
+    let payload = vec![b'x'; 1 << 20];
+    for id in 0..JOBS {
+        raw.call(&[b"DQ.ADD", b"q", id.to_string().as_bytes(), &payload]);
+    }
+    let mut count = |command: &[&[u8]]| match raw.call(command) {
+        Reply::Array(jobs) => jobs.len(),
+        other => panic!("{}", crate::probe::show(&other)),
+    };
+    let pop: [&[u8]; 4] = [b"DQ.POP", b"q", b"COUNT", b"1000"];
+    assert_eq!([0; 3].map(|_| count(&pop)), [16, 16, 8]);
+    p.says("DQ.LEN q RESERVED", "40");
+    assert_eq!(count(&[b"DQ.POP", b"q", b"COUNT", b"1"]), 0);
+    // One job is delivered, however large.
+    let large = vec![b'x'; 20 << 20];
+    raw.call(&[b"DQ.ADD", b"r", b"a", &large]);
+    raw.call(&[b"DQ.ADD", b"r", b"b", b"small"]);
+    let bpop: [&[u8]; 5] = [b"DQ.BPOP", b"r", b"0", b"COUNT", b"2"];
+    for id in ["a", "b"] {
+        let Reply::Array(got) = raw.call(&bpop) else {
+            panic!("no reply");
+        };
+        let Reply::Array(jobs) = &got[1] else {
+            panic!("no jobs");
+        };
+        let [Reply::Array(job)] = &jobs[..] else {
+            panic!("{} jobs", jobs.len());
+        };
+        assert_eq!(job[0], Reply::bulk(id));
+    }
+}

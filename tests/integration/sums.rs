@@ -1,7 +1,7 @@
 //! INFO dq over all queues: sums that are kept along, the same that a walk over all keys finds.
 
 use crate::probe::{plain, show};
-use crate::scene::{now_ms, pair, Dice, Lines};
+use crate::scene::{now_ms, pair, Dice, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
 
 const STATES: [&str; 4] = ["DELAYED", "READY", "RESERVED", "DEAD"];
@@ -223,4 +223,38 @@ fn follow_whatever_happens_to_queues() {
     wait_until("after a load", PATIENCE, || {
         told(&mut client) == found(&mut client, 2)
     });
+}
+
+/// Keys that the server takes for want of memory.
+#[test]
+fn follow_what_is_evicted() {
+    let server = Server::builder()
+        .config("maxmemory-policy", "allkeys-lru")
+        .start();
+    let mut client = server.raw();
+    let payload = "x".repeat(2000);
+    for key in 0..2000 {
+        // The first, which are the oldest to the server, too, hold the oldest jobs.
+        client.run(&format!("DQ.ADD q{key} a {payload} AT {}", 1000 + key));
+        client.run(&format!("DQ.ADD q{key} later {payload} DELAY 10000000"));
+    }
+    assert_eq!(told(&mut client)[0], 2000);
+    let used = server.number("memory", "used_memory");
+    client.run(&format!("CONFIG SET maxmemory {}", used - 3_000_000));
+    wait_until("some are evicted", PATIENCE, || {
+        // A write has the server look.
+        client.run("SET other x");
+        server.number("stats", "evicted_keys") > 300
+    });
+    client.run("CONFIG SET maxmemory 0");
+    let sums = told(&mut client);
+    assert!(sums[0] <= 1700, "{sums:?}");
+    assert_eq!(sums, found(&mut client, 1));
+    let oldest = client.words("KEYS q*").into_iter();
+    let oldest = oldest
+        .map(|key| key[1..].parse::<u64>().expect("a number"))
+        .min();
+    let (before, age) = (now_ms(), server.number("dq", "dq_oldest_ready_ms"));
+    let due = 1000 + oldest.expect("some are left");
+    assert!((before - due..=now_ms() - due).contains(&age));
 }

@@ -42,6 +42,12 @@ impl Figures {
 }
 
 impl Queue {
+    /// Has what is ready by now counted along with what happens from here on.
+    #[inline]
+    pub fn count_along(&mut self, now: Now) {
+        self.schedule.count_ready(now.ms());
+    }
+
     /// The figures at that instant, and one until which they hold if nothing else happens: the next due,
     /// or an earlier one.
     #[inline]
