@@ -141,6 +141,12 @@ test-go: ## the Go library: its own tests, its example; go vet and gofmt
 		(cd $$module && go vet ./... && $(SUITE) go test -race ./...) || exit; \
 	done
 
+test-java: ## the Java library: its own tests, its example
+	@tools/setup.sh cargo cc libclang server java
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && cd clients/java && \
+	$(SUITE) mvn -q -B -Dstyle.color=never -Ddq.target='$(TARGET)/suite/java' -f all.xml test
+
 # SEED: another one each time draws other expressions; CASES: for each zone.
 test-rules: ## cron expressions against croniter and a walk minute by minute; SEED=1, CASES=400
 	@tools/setup.sh cargo cc python
@@ -286,4 +292,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-node test-rules packages test-packages test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules packages test-packages test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean

@@ -32,11 +32,26 @@ build_node() {
     done
 }
 
+# Maven takes its time to find that there is nothing to do.
+build_java() {
+    new=$(cd clients/java && find pom.xml src -type f -exec cksum {} + | sort)
+    [ "$new" != "$(cat "$out/java.built" 2>/dev/null)" ] || [ ! -x "$out/probes/java-jedis" ] || return 0
+    (cd clients/java && mvn -q -B -Dstyle.color=never -Ddq.target="$out/java" test-compile dependency:copy-dependencies)
+    launcher=$out/probes/java-jedis
+    cat >"$launcher" <<EOF
+#!/bin/sh
+exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto \\
+    -cp '$out/java/classes:$out/java/test-classes:$out/java/libraries/*' io.github.redisdq.probe.Probe
+EOF
+    chmod +x "$launcher"
+    printf '%s\n' "$new" >"$out/java.built"
+}
+
 # A probe that a change took away, or that cannot be built any more, must not run as it was.
 mkdir -p "$out/probes"
 [ $# -gt 0 ] || {
     # shellcheck disable=SC2046 # a list of words
-    set -- $(echo "${LANGUAGES:-go node}" | tr ',' ' ')
+    set -- $(echo "${LANGUAGES:-go node java}" | tr ',' ' ')
 }
 for language; do
     language=${language%%-*}

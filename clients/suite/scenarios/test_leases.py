@@ -141,7 +141,9 @@ def acked_anyway(command, reply):
 
 
 def long_lease(world):
-    world.prepare(lambda proxy: proxy.rules.append(with_value(b"DQ.BPOP", b"TTR", lambda _: b"600000")))
+    for command in (b"DQ.BPOP", b"DQ.TOUCH"):
+        long = with_value(command, b"TTR", lambda _: b"600000")
+        world.prepare(lambda proxy, long=long: proxy.rules.append(long))
 
 
 @scenario(2, long_lease, gate=True)

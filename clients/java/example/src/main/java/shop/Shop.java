@@ -1,0 +1,82 @@
+package shop;
+
+import io.github.redisdq.Handler;
+import io.github.redisdq.Job;
+import io.github.redisdq.JobOptions;
+import io.github.redisdq.Queue;
+import io.github.redisdq.Say;
+import io.github.redisdq.Worker;
+import java.time.Duration;
+
+/** A shop: a reminder of a trial that ends, payments that are tried again, and exports that take long. */
+public final class Shop {
+    /** How the shop reaches the world: tests give their own. */
+    public interface World {
+        void mail(String to, String text);
+
+        void pay(int order, int amount);
+    }
+
+    record Trial(String customer) {}
+
+    record Payment(int order, int amount) {}
+
+    record Export(int pages) {}
+
+    private final Queue queue;
+    private final World world;
+
+    public Shop(Queue queue, World world) {
+        this.queue = queue;
+        this.world = world;
+    }
+
+    public void startTrial(String customer) {
+        JobOptions inAMonth = JobOptions.withId("trial:" + customer).delay(Duration.ofDays(30));
+        queue.add(new Trial(customer), inAMonth.kind("remind"));
+    }
+
+    public void subscribe(String customer) {
+        queue.delete("trial:" + customer);
+    }
+
+    public void order(int number, int amount) {
+        queue.add(new Payment(number, amount), JobOptions.withId("charge:" + number).kind("charge"));
+    }
+
+    public void export(int pages) {
+        queue.add(new Export(pages), JobOptions.withId("export").kind("export"));
+    }
+
+    public Worker.Builder worker() {
+        return Worker.on(queue)
+                .handler(remind())
+                .handler(charge())
+                .handler(Handler.of(Export.class, this::export).kind("export"));
+    }
+
+    Handler<Trial> remind() {
+        return Handler.of(Trial.class, (job, trial) -> world.mail(trial.customer, "Your trial ends tomorrow."))
+                .kind("remind");
+    }
+
+    Handler<Payment> charge() {
+        return Handler.of(Payment.class, (job, payment) -> {
+                    if (payment.amount <= 0) {
+                        throw Say.giveUp("nothing to pay");
+                    }
+                    world.pay(payment.order, payment.amount);
+                })
+                .kind("charge")
+                .attempts(4)
+                .backoff(Duration.ofMinutes(1), Duration.ofHours(1), Duration.ofDays(1));
+    }
+
+    private void export(Job job, Export export) throws InterruptedException {
+        for (int page = 0; page < export.pages; page++) {
+            job.check(); // whether the worker stops: then another one begins anew
+            world.mail("accounting", "page " + page);
+            job.sleep(Duration.ofMillis(10));
+        }
+    }
+}

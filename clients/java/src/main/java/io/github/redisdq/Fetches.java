@@ -1,0 +1,49 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+
+/** The fetch commands of one waiting connection. */
+final class Fetches {
+    /** A key of a queue, with its weight. */
+    record Member(Queue queue, byte[] key, double weight) {}
+
+    private record Drawn(byte[] key, double draw) {}
+
+    private final List<Member> members;
+    private final boolean isWeighted;
+    private final Duration lease;
+
+    Fetches(List<Member> members, boolean isWeighted, Duration lease) {
+        this.members = members;
+        this.isWeighted = isWeighted;
+        this.lease = lease;
+    }
+
+    List<Member> members() {
+        return members;
+    }
+
+    byte[][] command(int count, Duration wait) {
+        Words words = new Words("DQ.BPOP");
+        order().forEach(words::add);
+        words.add(Double.toString(wait.toMillis() / 1000.0)).add("COUNT").add(count);
+        return words.value("TTR", lease).add("WITHDUE").all();
+    }
+
+    /** Strict order is BPOP's own. With weights each queue comes first in its share of the fetches. */
+    private List<byte[]> order() {
+        if (!isWeighted || members.size() == 1) {
+            return members.stream().map(Member::key).toList();
+        }
+        List<Drawn> draws = new ArrayList<>();
+        for (Member each : members) {
+            draws.add(new Drawn(each.key, Math.pow(ThreadLocalRandom.current().nextDouble(), 1 / each.weight)));
+        }
+        draws.sort(Comparator.comparingDouble(Drawn::draw).reversed());
+        return draws.stream().map(Drawn::key).toList();
+    }
+}

@@ -1,0 +1,53 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** The handlers of a worker, by kind. */
+final class Handlers {
+    private final Map<String, Handler<?>> kinds = new HashMap<>();
+    private Handler<?> other;
+    private Duration lease = Duration.ZERO;
+    private int size = 1;
+
+    Handlers(List<Handler<?>> all) {
+        if (all.isEmpty()) {
+            throw new ConfigurationException("the worker has no handler");
+        }
+        for (Handler<?> handler : all) {
+            if (handler.kind() == null && other != null) {
+                throw new ConfigurationException("two handlers without a kind: name the kind of all but one");
+            }
+            if (handler.kind() == null) {
+                other = handler;
+            } else if (kinds.put(handler.kind(), handler) != null) {
+                throw new ConfigurationException("two handlers for jobs of kind " + handler.kind());
+            }
+            size = Math.max(size, handler.size());
+            lease = Times.max(lease, handler.lease());
+        }
+    }
+
+    /** How many jobs the largest batch has. */
+    int size() {
+        return size;
+    }
+
+    /** The longest. */
+    Duration lease() {
+        return lease;
+    }
+
+    /** Null where no handler takes the job. */
+    Handler<?> choose(Job job) {
+        if (kinds.isEmpty() || job.envelope() == null) {
+            return other;
+        }
+        if (job.envelope().version() != Envelope.VERSION) {
+            return null;
+        }
+        return kinds.getOrDefault(job.kind(), other);
+    }
+}

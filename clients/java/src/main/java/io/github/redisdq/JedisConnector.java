@@ -1,0 +1,265 @@
+package io.github.redisdq;
+
+import java.io.IOException;
+import java.net.URI;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
+import redis.clients.jedis.CommandArguments;
+import redis.clients.jedis.Connection;
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.JedisClientConfig;
+import redis.clients.jedis.Protocol;
+import redis.clients.jedis.RedisProtocol;
+import redis.clients.jedis.SslOptions;
+import redis.clients.jedis.commands.ProtocolCommand;
+import redis.clients.jedis.exceptions.JedisAskDataException;
+import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.exceptions.JedisException;
+import redis.clients.jedis.exceptions.JedisMovedDataException;
+import redis.clients.jedis.providers.ClusterConnectionProvider;
+import redis.clients.jedis.providers.ConnectionProvider;
+import redis.clients.jedis.providers.PooledConnectionProvider;
+import redis.clients.jedis.providers.SentineledConnectionProvider;
+import redis.clients.jedis.util.JedisClusterCRC16;
+import redis.clients.jedis.util.JedisURIHelper;
+
+/** Reaches a server, a master by Sentinel, or a cluster by Jedis. */
+public final class JedisConnector implements Connector {
+    private static final int MOST_REDIRECTIONS = 5;
+    private static final int AT_A_TIME = 1000;
+
+    private final ConnectionProvider provider;
+    private final JedisClientConfig config;
+    private final Function<byte[], HostAndPort> address;
+    private final Function<byte[], Object> place;
+
+    private JedisConnector(
+            ConnectionProvider provider,
+            JedisClientConfig config,
+            Function<byte[], HostAndPort> address,
+            Function<byte[], Object> place) {
+        this.provider = provider;
+        this.config = config;
+        this.address = address;
+        this.place = place;
+    }
+
+    /** One server, by {@code redis://user:password@host:6379/0}, or {@code rediss://} with TLS. */
+    public static JedisConnector of(URI uri) {
+        DefaultJedisClientConfig.Builder builder = DefaultJedisClientConfig.builder()
+                .user(JedisURIHelper.getUser(uri))
+                .password(JedisURIHelper.getPassword(uri))
+                .database(JedisURIHelper.getDBIndex(uri));
+        if (JedisURIHelper.isRedisSSLScheme(uri)) {
+            builder.sslOptions(SslOptions.defaults());
+        }
+        JedisClientConfig config = builder.build();
+        int port = uri.getPort() < 0 ? Protocol.DEFAULT_PORT : uri.getPort();
+        return of(new HostAndPort(uri.getHost(), port), config);
+    }
+
+    /** One server. */
+    public static JedisConnector of(HostAndPort server, JedisClientConfig config) {
+        JedisClientConfig plain = resp2(config);
+        Object place = List.of(server, config.getDatabase(), String.valueOf(config.getUser()));
+        return new JedisConnector(new PooledConnectionProvider(server, plain), plain, key -> server, key -> place);
+    }
+
+    /** The master that the Sentinels name. */
+    public static JedisConnector sentinel(
+            String master, JedisClientConfig config, Set<HostAndPort> sentinels, JedisClientConfig sentinelConfig) {
+        JedisClientConfig plain = resp2(config);
+        var provider = new SentineledConnectionProvider(master, plain, sentinels, sentinelConfig);
+        return new JedisConnector(provider, plain, key -> provider.getCurrentMaster(), key -> provider);
+    }
+
+    /** A cluster, by some of its nodes. */
+    public static JedisConnector cluster(Set<HostAndPort> nodes, JedisClientConfig config) {
+        JedisClientConfig plain = resp2(config);
+        var provider = new ClusterConnectionProvider(nodes, plain);
+        return new JedisConnector(
+                provider,
+                plain,
+                key -> provider.getNode(JedisClusterCRC16.getSlot(key)),
+                key -> List.of(provider, JedisClusterCRC16.getSlot(key)));
+    }
+
+    /** With RESP2 nothing comes unasked, and maps are lists. */
+    private static JedisClientConfig resp2(JedisClientConfig config) {
+        return DefaultJedisClientConfig.builder()
+                .from(config)
+                .protocol(RedisProtocol.RESP2)
+                .build();
+    }
+
+    @Override
+    public List<Object> call(List<byte[][]> commands, Duration patience) {
+        Map<HostAndPort, List<Integer>> nodes = new LinkedHashMap<>();
+        for (int at = 0; at < commands.size(); at++) {
+            nodes.computeIfAbsent(address.apply(commands.get(at)[1]), node -> new ArrayList<>()).add(at);
+        }
+        Object[] replies = new Object[commands.size()];
+        for (List<Integer> group : nodes.values()) {
+            for (int from = 0; from < group.size(); from += AT_A_TIME) {
+                exchange(commands, group.subList(from, Math.min(group.size(), from + AT_A_TIME)), patience, replies);
+            }
+        }
+        for (int at = 0; at < replies.length; at++) {
+            if (replies[at] instanceof Redirected redirected) {
+                replies[at] = follow(commands.get(at), redirected);
+            }
+        }
+        return new ArrayList<>(Arrays.asList(replies));
+    }
+
+    private void exchange(List<byte[][]> commands, List<Integer> which, Duration patience, Object[] replies) {
+        byte[][] first = commands.get(which.get(0));
+        try (Connection connection = provider.getConnection(new CommandArguments(command(first)).key(first[1]))) {
+            if (patience != null) {
+                connection.setSoTimeout((int) patience.toMillis());
+            }
+            for (int at : which) {
+                write(connection, commands.get(at));
+            }
+            for (int at : which) {
+                replies[at] = answer(connection);
+            }
+            if (patience != null) {
+                connection.setSoTimeout(config.getSocketTimeoutMillis());
+            }
+        } catch (JedisException error) {
+            throw unreachable(error);
+        }
+    }
+
+    private Object follow(byte[][] words, Redirected where) {
+        Object reply = where;
+        for (int times = 0; times < MOST_REDIRECTIONS && reply instanceof Redirected to; times++) {
+            var cluster = (ClusterConnectionProvider) provider;
+            if (!to.isAsking) {
+                cluster.renewSlotCache();
+            }
+            try (Connection connection = cluster.getConnection(to.target)) {
+                if (to.isAsking) {
+                    connection.sendCommand(Protocol.Command.ASKING);
+                    connection.getOne();
+                }
+                write(connection, words);
+                reply = answer(connection);
+            } catch (JedisException error) {
+                throw unreachable(error);
+            }
+        }
+        return reply;
+    }
+
+    @Override
+    public Line connect(byte[] key, Duration patience) {
+        if (provider instanceof ClusterConnectionProvider) {
+            Object length = call(Collections.singletonList(new Words("DQ.LEN").add(key).all()), null).get(0); // follows a slot that moved
+            if (length instanceof ServerException error) {
+                throw error;
+            }
+        }
+        try {
+            Connection connection = new Connection(address.apply(key), config);
+            connection.connect();
+            connection.setSoTimeout((int) patience.toMillis());
+            return new JedisLine(connection);
+        } catch (JedisException error) {
+            throw unreachable(error);
+        }
+    }
+
+    @Override
+    public Object place(byte[] key) {
+        return place.apply(key);
+    }
+
+    @Override
+    public void close() {
+        try {
+            provider.close();
+        } catch (Exception error) {
+            throw new DqException("cannot close", error);
+        }
+    }
+
+    private static ProtocolCommand command(byte[][] words) {
+        return () -> words[0];
+    }
+
+    private static void write(Connection connection, byte[][] words) {
+        connection.sendCommand(command(words), Arrays.copyOfRange(words, 1, words.length));
+    }
+
+    private static Object answer(Connection connection) {
+        try {
+            return connection.getOne();
+        } catch (JedisMovedDataException moved) {
+            return new Redirected(moved.getMessage(), moved.getTargetNode(), false);
+        } catch (JedisAskDataException ask) {
+            return new Redirected(ask.getMessage(), ask.getTargetNode(), true);
+        } catch (JedisDataException error) {
+            return new ServerException(error.getMessage());
+        }
+    }
+
+    /** An error of the server when connecting, as a wrong password, or the network's. */
+    private static DqException unreachable(JedisException error) {
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            if (each instanceof JedisDataException said) {
+                return new ServerException(said.getMessage());
+            }
+        }
+        return new DqException(String.valueOf(error.getMessage()), error);
+    }
+
+    private static final class Redirected extends ServerException {
+        final HostAndPort target;
+        final boolean isAsking;
+
+        Redirected(String message, HostAndPort target, boolean isAsking) {
+            super(message);
+            this.target = target;
+            this.isAsking = isAsking;
+        }
+    }
+
+    private record JedisLine(Connection connection) implements Line {
+        @Override
+        public void send(List<byte[][]> commands) {
+            try {
+                commands.forEach(words -> write(connection, words));
+            } catch (JedisException error) {
+                throw unreachable(error);
+            }
+        }
+
+        @Override
+        public Object read() {
+            try {
+                return answer(connection); // flushes first
+            } catch (JedisException error) {
+                throw unreachable(error);
+            }
+        }
+
+        @Override
+        public void cut() {
+            try {
+                connection.forceDisconnect();
+            } catch (IOException | JedisException error) {
+                // it is closed all the same
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A job as DQ.GET shows it. What it does not have is null; {@code maxAttempts} is 0 without a limit. {@code fields} has all
+ * as the server gave them: those of recurring jobs are only there.
+ */
+public record JobInfo(
+        String id,
+        byte[] payload,
+        State state,
+        int priority,
+        Instant due,
+        Instant deadline,
+        Duration ttr,
+        int attempts,
+        int maxAttempts,
+        List<Duration> backoff,
+        Instant expires,
+        String token,
+        String reason,
+        Instant failed,
+        String group,
+        Map<String, Object> fields) {
+    static JobInfo of(Map<String, Object> fields) {
+        if (fields == null) {
+            return null;
+        }
+        return new JobInfo(
+                Reply.text(fields.get("id")),
+                (byte[]) fields.get("payload"),
+                State.of(fields.get("state")),
+                (int) Reply.number(fields.get("priority")),
+                Reply.instant(fields.get("due")),
+                Reply.instant(fields.get("deadline")),
+                Reply.duration(fields.get("ttr")),
+                (int) Reply.number(fields.get("attempts")),
+                (int) Reply.number(fields.get("max-attempts")),
+                Reply.ladder(fields.get("backoff")),
+                Reply.instant(fields.get("expires")),
+                Reply.text(fields.get("token")),
+                Reply.prose(fields.get("reason")),
+                Reply.instant(fields.get("failed")),
+                Reply.text(fields.get("group")),
+                fields);
+    }
+}

@@ -1,0 +1,16 @@
+package io.github.redisdq;
+
+import java.time.Instant;
+import java.util.List;
+
+/** A job as DQ.PEEK shows it; {@code at} is when it is due, its lease ends, or it died, by the state asked for. */
+public record Peeked(String id, byte[] payload, Instant at, int attempts, int priority) {
+    static Peeked of(List<Object> row) {
+        return new Peeked(
+                Reply.text(row.get(0)),
+                (byte[]) row.get(1),
+                Reply.instant(row.get(2)),
+                (int) Reply.number(row.get(3)),
+                (int) Reply.number(row.get(4)));
+    }
+}

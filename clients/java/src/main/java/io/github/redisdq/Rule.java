@@ -1,0 +1,68 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.time.Instant;
+
+/** When a recurring job comes, for {@link Queue#recur}. */
+public final class Rule {
+    private final Words rule;
+    private Instant first;
+    private Instant until;
+    private Integer times;
+    private Duration grace;
+    private Duration jitter;
+
+    private Rule(Words rule) {
+        this.rule = rule;
+    }
+
+    /** Each interval, from now on. */
+    public static Rule every(Duration interval) {
+        return new Rule(new Words().value("EVERY", interval));
+    }
+
+    /** By a cron expression, in UTC. */
+    public static Rule cron(String expression) {
+        return new Rule(new Words().value("CRON", expression));
+    }
+
+    /** By a cron expression, in a zone: an IANA name. */
+    public static Rule cron(String expression, String zone) {
+        return new Rule(new Words().value("CRON", expression).value("TZ", zone));
+    }
+
+    /** The first occurrence. Each time that this is said, the rule begins anew. */
+    public Rule first(Instant first) {
+        this.first = first;
+        return this;
+    }
+
+    /** There is none after it. */
+    public Rule until(Instant until) {
+        this.until = until;
+        return this;
+    }
+
+    /** So many in all. */
+    public Rule times(int times) {
+        this.times = times;
+        return this;
+    }
+
+    /** An occurrence that late is skipped. */
+    public Rule grace(Duration grace) {
+        this.grace = grace;
+        return this;
+    }
+
+    /** Each comes up to so much later. */
+    public Rule jitter(Duration jitter) {
+        this.jitter = jitter;
+        return this;
+    }
+
+    Words words() {
+        Words words = new Words().add(rule).value("UNTIL", until).value("TIMES", times);
+        return words.value("GRACE", grace).value("JITTER", jitter).value("AT", first);
+    }
+}

@@ -1,0 +1,76 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.List;
+
+/** Settings of a queue, for {@link Queue#configure}: those that are not said stay as they are; 0 turns a limit off. */
+public final class Settings {
+    private final Words words = new Words();
+
+    public Settings ttr(Duration ttr) {
+        words.value("TTR", ttr);
+        return this;
+    }
+
+    public Settings attempts(int attempts) {
+        words.value("ATTEMPTS", attempts);
+        return this;
+    }
+
+    /** None given: no wait. */
+    public Settings backoff(Duration... steps) {
+        words.ladder(List.of(steps));
+        return this;
+    }
+
+    public Settings maxLen(long jobs) {
+        words.value("MAXLEN", jobs);
+        return this;
+    }
+
+    public Settings maxBytes(long bytes) {
+        words.value("MAXBYTES", bytes);
+        return this;
+    }
+
+    public Settings deadLen(long jobs) {
+        words.value("DEADLEN", jobs);
+        return this;
+    }
+
+    public Settings dedupe(Duration window) {
+        words.value("DEDUPE", window);
+        return this;
+    }
+
+    public Settings maxReserved(long jobs) {
+        words.value("MAXRESERVED", jobs);
+        return this;
+    }
+
+    /** At most so many deliveries in any window of that length. */
+    public Settings rate(int jobs, Duration window) {
+        words.value("RATE", jobs).add(Times.ms(window));
+        return this;
+    }
+
+    public Settings groupMax(int jobs) {
+        words.value("GROUPMAX", jobs);
+        return this;
+    }
+
+    public Settings groupRate(int jobs, Duration window) {
+        words.value("GROUPRATE", jobs).add(Times.ms(window));
+        return this;
+    }
+
+    /** Strictly in the order of adding within a group. */
+    public Settings groupFifo(boolean isFifo) {
+        words.value("GROUPFIFO", isFifo ? 1 : 0);
+        return this;
+    }
+
+    Words words() {
+        return words;
+    }
+}

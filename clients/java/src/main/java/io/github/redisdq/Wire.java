@@ -1,0 +1,71 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/** A connection that is made when it is first needed, and again after {@link #close}. */
+final class Wire {
+    private final Connector connector;
+    private final byte[] key;
+    private final Duration patience;
+    private volatile Connector.Line line;
+    private volatile boolean isCut;
+    /** The server's number of this connection; 0: not known. */
+    volatile long clientId;
+
+    Wire(Connector connector, byte[] key, Duration patience) {
+        this.connector = connector;
+        this.key = key;
+        this.patience = patience;
+    }
+
+    void send(List<byte[][]> commands) {
+        if (line == null) {
+            connect();
+        }
+        line.send(commands);
+    }
+
+    Object read() {
+        return line.read();
+    }
+
+    List<Object> ask(List<byte[][]> commands) {
+        send(commands);
+        List<Object> replies = new ArrayList<>(commands.size());
+        for (int at = 0; at < commands.size(); at++) {
+            replies.add(read());
+        }
+        return replies;
+    }
+
+    private void connect() {
+        Connector.Line made = connector.connect(key, patience);
+        line = made;
+        if (isCut) { // in the meantime
+            made.cut();
+        }
+        made.send(Collections.singletonList(new Words("CLIENT").add("ID").all()));
+        // Without the permission for it, a waiting connection is closed to withdraw it.
+        clientId = Reply.number(made.read());
+    }
+
+    void close() {
+        clientId = 0;
+        if (line != null) {
+            line.cut();
+            line = null;
+        }
+    }
+
+    /** For good: whoever reads from it is woken by an exception. */
+    void cut() {
+        isCut = true;
+        Connector.Line there = line;
+        if (there != null) {
+            there.cut();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+
+/** One command: its words, the second of which is the key. */
+final class Words {
+    private final List<byte[]> words = new ArrayList<>();
+
+    Words(String command) {
+        add(command);
+    }
+
+    Words() {}
+
+    Words add(byte[] word) {
+        words.add(word);
+        return this;
+    }
+
+    Words add(String word) {
+        return add(Bytes.of(word));
+    }
+
+    Words add(long number) {
+        return add(Bytes.of(number));
+    }
+
+    Words add(Words more) {
+        words.addAll(more.words);
+        return this;
+    }
+
+    Words ids(Collection<String> ids) {
+        ids.forEach(this::add);
+        return this;
+    }
+
+    Words value(String name, Object value) {
+        if (value instanceof Duration duration) {
+            add(name).add(Times.ms(duration));
+        } else if (value instanceof Instant instant) {
+            add(name).add(Times.ms(instant));
+        } else if (value != null) {
+            add(name).add(value.toString());
+        }
+        return this;
+    }
+
+    Words flag(String name, boolean isSet) {
+        return isSet ? add(name) : this;
+    }
+
+    /** Null is none said; an empty one says that there is none. */
+    Words ladder(List<Duration> steps) {
+        if (steps != null) {
+            add("BACKOFF").add(steps.size());
+            steps.forEach(step -> add(Times.ms(step)));
+        }
+        return this;
+    }
+
+    byte[][] all() {
+        return words.toArray(byte[][]::new);
+    }
+
+    byte[] key() {
+        return words.get(1);
+    }
+}

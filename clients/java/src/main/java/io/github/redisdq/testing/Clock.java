@@ -1,0 +1,41 @@
+package io.github.redisdq.testing;
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Optional;
+
+/**
+ * The server's clock. It stands still, begins at the real time, and never goes back. What becomes due on the way has
+ * happened when a method returns.
+ */
+public final class Clock {
+    private final DqServer server;
+
+    Clock(DqServer server) {
+        this.server = server;
+    }
+
+    public Instant now() {
+        return ask("GET").orElseThrow();
+    }
+
+    public Instant advance(Duration duration) {
+        return ask("ADVANCE", String.valueOf(duration.plusNanos(999_999).toMillis())).orElseThrow();
+    }
+
+    public Instant set(Instant instant) {
+        return ask("SET", String.valueOf(instant.plusNanos(999_999).toEpochMilli())).orElseThrow();
+    }
+
+    /** To the next instant at which anything happens; empty where nothing is to come. */
+    public Optional<Instant> next() {
+        return ask("NEXT");
+    }
+
+    private Optional<Instant> ask(String... words) {
+        String[] all = new String[words.length + 1];
+        all[0] = "DQ.CLOCK";
+        System.arraycopy(words, 0, all, 1, words.length);
+        return Optional.ofNullable((Long) server.ask(all)).map(Instant::ofEpochMilli);
+    }
+}

@@ -1,0 +1,150 @@
+package io.github.redisdq.testing;
+
+import io.github.redisdq.Queue;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import redis.clients.jedis.Connection;
+import redis.clients.jedis.exceptions.JedisException;
+
+/**
+ * A server of a test's own, with the module, whose clock stands still until the test moves it. The variables DQ_SERVER and
+ * DQ_MODULE say which program and which module.
+ */
+public final class DqServer implements AutoCloseable {
+    private static final int PATIENCE_S = 30;
+    private static final int TRIES = 20;
+
+    private final Path folder;
+    private Process process;
+    private int port;
+    private Connection connection;
+
+    private DqServer() throws IOException {
+        folder = Files.createTempDirectory("dq-test-");
+    }
+
+    /** Starts one. */
+    public static DqServer start() {
+        try {
+            DqServer server = new DqServer();
+            for (int tries = 1; ; tries++) { // somebody else may take the port first
+                try {
+                    server.launch();
+                    return server;
+                } catch (IOException error) {
+                    if (tries == TRIES) {
+                        server.close();
+                        throw error;
+                    }
+                }
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    private void launch() throws IOException {
+        try (ServerSocket free = new ServerSocket(0)) {
+            port = free.getLocalPort();
+        }
+        Path log = folder.resolve("log");
+        List<String> command = List.of(
+                program(), "--port", String.valueOf(port), "--bind", "127.0.0.1", "--dir", folder.toString(), "--save", "",
+                "--loadmodule", module(), "test-clock", "yes");
+        process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile()).start();
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+        while (!isThere()) {
+            if (!process.isAlive() || System.nanoTime() - end > 0) {
+                process.destroyForcibly();
+                throw new IOException("the server does not start:\n" + Files.readString(log));
+            }
+        }
+    }
+
+    /** Whether it is this one that answers. */
+    private boolean isThere() throws IOException {
+        try {
+            Thread.sleep(10);
+            connection = new Connection("127.0.0.1", port);
+            connection.setSoTimeout(PATIENCE_S * 1000);
+            connection.sendCommand(() -> "INFO".getBytes(), "server");
+            String info = new String((byte[]) connection.getOne());
+            if (info.contains("process_id:" + process.pid() + "\r")) {
+                return true;
+            }
+            connection.forceDisconnect();
+        } catch (JedisException error) {
+            return false;
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new IOException(error);
+        }
+        return false;
+    }
+
+    private static String program() throws IOException {
+        String named = System.getenv("DQ_SERVER");
+        if (named != null && !named.isEmpty()) {
+            return named;
+        }
+        for (String name : List.of("valkey-server", "redis-server")) {
+            for (String folder : System.getenv().getOrDefault("PATH", "").split(":")) {
+                if (Files.isExecutable(Path.of(folder, name))) {
+                    return Path.of(folder, name).toString();
+                }
+            }
+        }
+        throw new IOException("no valkey-server or redis-server in the PATH: set DQ_SERVER");
+    }
+
+    private static String module() throws IOException {
+        String named = System.getenv("DQ_MODULE");
+        if (named == null || !Files.isRegularFile(Path.of(named))) {
+            throw new IOException("set DQ_MODULE to the path of libdq.so");
+        }
+        return Path.of(named).toAbsolutePath().toString();
+    }
+
+    public String url() {
+        return "redis://127.0.0.1:" + port;
+    }
+
+    /** A queue on it, to be closed by the test. */
+    public Queue queue(String name) {
+        return Queue.connect(url(), name);
+    }
+
+    public Clock clock() {
+        return new Clock(this);
+    }
+
+    /** Removes all data. */
+    public void clear() {
+        ask("FLUSHALL");
+    }
+
+    synchronized Object ask(String... words) {
+        String[] rest = java.util.Arrays.copyOfRange(words, 1, words.length);
+        connection.sendCommand(() -> words[0].getBytes(), rest);
+        return connection.getOne();
+    }
+
+    @Override
+    public void close() {
+        if (process != null) {
+            process.destroyForcibly().onExit().join();
+        }
+        try (Stream<Path> all = Files.walk(folder)) {
+            all.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+package io.github.redisdq;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.github.redisdq.otel.Telemetry;
+import io.github.redisdq.testing.Clock;
+import io.github.redisdq.testing.DqExtension;
+import io.github.redisdq.testing.DqServer;
+import io.opentelemetry.api.trace.StatusCode;
+import io.opentelemetry.api.trace.propagation.W3CTraceContextPropagator;
+import io.opentelemetry.context.propagation.ContextPropagators;
+import io.opentelemetry.sdk.OpenTelemetrySdk;
+import io.opentelemetry.sdk.testing.exporter.InMemorySpanExporter;
+import io.opentelemetry.sdk.trace.SdkTracerProvider;
+import io.opentelemetry.sdk.trace.data.SpanData;
+import io.opentelemetry.sdk.trace.export.SimpleSpanProcessor;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(DqExtension.class)
+class QueueTest {
+    private static final Duration MINUTE = Duration.ofMinutes(1);
+
+    private Queue queue;
+
+    @BeforeEach
+    void open(DqServer server) {
+        queue = server.queue("q");
+    }
+
+    @AfterEach
+    void close() {
+        queue.close();
+    }
+
+    /** Whether this module has a command. */
+    private boolean has(String... words) {
+        Words call = new Words();
+        List.of(words).forEach(call::add);
+        Object reply = queue.connector().call(List.of(call.all(), call.all()), null).get(0);
+        return !(reply instanceof ServerException);
+    }
+
+    @Test
+    void aJobsLifeByHand(Clock clock) {
+        Instant due = clock.now().plus(MINUTE);
+        JobOptions options = JobOptions.withId("a").delay(MINUTE).priority(5).ttr(Duration.ofSeconds(1)).attempts(3);
+        options.backoff(Duration.ofSeconds(1)).ttl(Duration.ofHours(1));
+        assertEquals("a", queue.add(Map.of("n", 1), options));
+        assertNull(queue.add(2, options));
+        JobInfo job = queue.get("a");
+        assertEquals(List.of(State.DELAYED, due, 5, 3, List.of(Duration.ofSeconds(1))),
+                List.of(job.state(), job.due(), job.priority(), job.maxAttempts(), job.backoff()));
+        assertNull(job.token());
+        assertEquals(List.of(), queue.pop(1, null));
+        clock.advance(MINUTE);
+        Reserved popped = queue.pop(3, null).get(0);
+        assertEquals("{\"n\":1}", new String(popped.payload()));
+        assertEquals(List.of("a", 1, due), List.of(popped.id(), popped.attempt(), popped.due()));
+        assertEquals(clock.now().plus(MINUTE), queue.touch("a", popped.token(), MINUTE));
+        assertNull(queue.touch("a", "17", null));
+        assertEquals(State.READY, queue.nack("a", popped.token(), NackOptions.fail().delay(Duration.ZERO).reason("no")));
+        assertEquals("no", queue.get("a").reason());
+        popped = queue.bpop(Duration.ofSeconds(1), 1, null).get(0);
+        Map<String, State> states = queue.nackAll(Map.of("a", popped.token(), "x", "1"), NackOptions.fatal());
+        assertEquals(State.DEAD, states.get("a"));
+        assertNull(states.get("x"));
+        assertEquals(1, queue.kickOldest(5));
+        popped = queue.popId("a", null);
+        assertFalse(queue.ack("a", "17"));
+        assertTrue(queue.ack("a", popped.token()));
+        assertNull(queue.stats());
+        assertNull(queue.get("a"));
+    }
+
+    @Test
+    void aWaitIsNotCutOffByTheClientsTimeout() {
+        Duration longerThanJedis = Duration.ofMillis(2500);
+        assertEquals(List.of(), queue.bpop(longerThanJedis, 1, null));
+    }
+
+    @Test
+    void rulesAreSaidAgainWithoutHarm(Clock clock) {
+        assumeTrue(has("DQ.NEXT", "q", "a"), "this module has no recurring jobs");
+        Rule rule = Rule.cron("0 9 * * MON-FRI", "Europe/Berlin");
+        queue.recur(rule, null, JobOptions.withId("report"));
+        List<Instant> before = queue.next("report", 3);
+        clock.advance(MINUTE);
+        queue.recur(rule, null, JobOptions.withId("report"));
+        assertEquals(before, queue.next("report", 3));
+        queue.recur(Rule.every(MINUTE).times(2), null, JobOptions.withId("sync"));
+        assertEquals(2, queue.next("sync", 5).size());
+        assertThrows(IllegalArgumentException.class, () -> queue.recur(rule, null, JobOptions.create()));
+    }
+
+    @Test
+    void groups() {
+        assumeTrue(has("DQ.GROUPS", "q", "0"), "this module has no groups");
+        queue.add(1, JobOptions.create().group("acme"));
+        assertEquals(1, queue.sizeOfGroup("acme"));
+        assertEquals(List.of(new Group("acme", 1, 0)), queue.groups("0", 0, null, null).found());
+    }
+
+    @Test
+    void settingsAndLimits() {
+        assertNull(queue.settings());
+        queue.configure(new Settings().ttr(Duration.ofSeconds(7)).maxLen(1).rate(5, Duration.ofSeconds(1)).backoff(MINUTE));
+        Map<String, Object> settings = queue.settings();
+        assertEquals(List.of(7000L, 1L, List.of(5L, 1000L), List.of(60_000L)),
+                List.of(settings.get("ttr"), settings.get("maxlen"), settings.get("rate"), settings.get("backoff")));
+        queue.add(1);
+        assertThrows(QueueFullException.class, () -> queue.add(2));
+        queue.pause();
+        assertEquals(List.of(), queue.pop(1, null));
+        queue.resume();
+        assertEquals(1, queue.purge());
+    }
+
+    @Test
+    void shardsAreAddedUp(Clock clock) {
+        Queue sharded = queue.withShards(5);
+        List<Queue.NewJob> jobs = new ArrayList<>();
+        for (int n = 0; n < 2500; n++) {
+            jobs.add(new Queue.NewJob(n, JobOptions.create().delay(Duration.ofHours(1))));
+        }
+        List<String> ids = sharded.addAll(jobs);
+        assertEquals(2500, sharded.size(State.DELAYED));
+        assertEquals(2500, sharded.stats().totals().get("added"));
+        Set<String> seen = new HashSet<>();
+        sharded.forEachId(seen::add);
+        assertEquals(new HashSet<>(ids), seen);
+        Instant now = clock.now();
+        assertEquals(2500, sharded.forecast(now, now.plus(Duration.ofHours(2)), 2)[1]);
+        String[] all = ids.toArray(String[]::new);
+        assertEquals(2500, sharded.reschedule(Duration.ZERO, all));
+        assertEquals(2500, sharded.reprioritize(3, all));
+        assertEquals(15, sharded.peek(State.READY, 3).size());
+        assertEquals(2500, sharded.deleteUnreserved(all));
+        assertEquals(0, sharded.delete(all));
+    }
+
+    @Test
+    void drainHandlesWhatIsReadyAndBecomesSo(Clock clock) {
+        List<Integer> seen = new ArrayList<>();
+        Worker worker = Worker.on(queue)
+                .handler(Handler.of(Integer.class, (job, n) -> {
+                    seen.add(n);
+                    if (n < 3) {
+                        queue.add(n + 1);
+                    }
+                }))
+                .build();
+        queue.add(1);
+        queue.add(9, JobOptions.create().delay(Duration.ofHours(1)));
+        assertEquals(3, worker.drain());
+        clock.advance(Duration.ofHours(1));
+        assertEquals(1, worker.drain());
+        assertEquals(List.of(1, 2, 3, 9), seen);
+        queue.add("no number".getBytes(), JobOptions.withId("bad"));
+        assertEquals(1, worker.drain());
+        assertTrue(queue.get("bad").reason().startsWith("PayloadException: the payload does not fit"));
+    }
+
+    @Test
+    void aJobThatWasToldBeforeItsHandlerBeganIsNotAcknowledged() {
+        Handler<Void> handler = Handler.of(job -> {
+            throw new AssertionError("it ran");
+        });
+        Worker worker = Worker.on(queue).handler(handler).build();
+        Link link = worker.links.get(0);
+        queue.add(1, JobOptions.withId("a"));
+        Job job = link.fetch(1, Duration.ofMillis(1)).get(0);
+        job.handler = handler;
+        job.tell(Told.STOPPING);
+        worker.handled(job, worker.handle(List.of(job)));
+        link.tellOutcomes();
+        assertEquals(List.of(State.READY, 0), List.of(queue.get("a").state(), queue.get("a").attempts()));
+    }
+
+    @Test
+    void aHookThatThrowsChangesNothing() {
+        Worker worker = Worker.on(queue).handler(Handler.of(job -> {})).hooks(new Hooks() {
+            @Override
+            public void before(Job job) {
+                throw new IllegalStateException("a hook that throws changes nothing");
+            }
+        }).build();
+        queue.add(1, JobOptions.withId("a"));
+        assertEquals(1, worker.drain());
+        assertNull(queue.get("a"));
+    }
+
+    @Test
+    void aWorkerRunsOnceAndItsConfigurationIsLookedAt() {
+        assertThrows(ConfigurationException.class, () -> Worker.on().handler(Handler.of(job -> {})));
+        assertThrows(ConfigurationException.class, () -> Worker.on(queue).build());
+        assertThrows(IllegalArgumentException.class, () -> Worker.on(queue).weights(1, 2));
+        assertThrows(IllegalArgumentException.class, () -> Worker.on(queue).weights(0));
+        assertThrows(IllegalArgumentException.class, () -> Worker.on(queue).concurrency(0));
+        Worker worker = Worker.on(queue).handler(Handler.of(job -> {})).build();
+        worker.close(); // never started
+        worker.start();
+        assertThrows(IllegalStateException.class, worker::start);
+        worker.close();
+    }
+
+    @Test
+    void anAttemptIsASpanLinkedToItsProducers() {
+        InMemorySpanExporter exporter = InMemorySpanExporter.create();
+        Telemetry telemetry = new Telemetry(OpenTelemetrySdk.builder()
+                .setTracerProvider(SdkTracerProvider.builder().addSpanProcessor(SimpleSpanProcessor.create(exporter)).build())
+                .setPropagators(ContextPropagators.create(W3CTraceContextPropagator.getInstance()))
+                .build());
+        Worker worker = Worker.on(queue)
+                .hooks(telemetry)
+                .handler(Handler.of(job -> {
+                    throw new IllegalStateException("no paper");
+                }))
+                .build();
+        queue.withHooks(telemetry).add(1);
+        assertEquals(1, worker.drain());
+        List<SpanData> spans = exporter.getFinishedSpanItems();
+        assertEquals(List.of("send q", "process q"), spans.stream().map(SpanData::getName).toList());
+        SpanData process = spans.get(1);
+        assertEquals(StatusCode.ERROR, process.getStatus().getStatusCode());
+        assertFalse(process.getParentSpanContext().isValid());
+        assertEquals(spans.get(0).getSpanId(), process.getLinks().get(0).getSpanContext().getSpanId());
+    }
+}

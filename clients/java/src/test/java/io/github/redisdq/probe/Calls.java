@@ -1,0 +1,252 @@
+package io.github.redisdq.probe;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.github.redisdq.JobInfo;
+import io.github.redisdq.JobOptions;
+import io.github.redisdq.JobOptions.IfExists;
+import io.github.redisdq.NackOptions;
+import io.github.redisdq.Page;
+import io.github.redisdq.Queue;
+import io.github.redisdq.Reserved;
+import io.github.redisdq.Rule;
+import io.github.redisdq.Settings;
+import io.github.redisdq.State;
+import io.github.redisdq.Stats;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/** The methods of a queue, by the names of the commands. */
+final class Calls {
+    private Calls() {}
+
+    private static Duration duration(JsonNode args, String name) {
+        return args.hasNonNull(name) ? Duration.ofMillis(args.get(name).asLong()) : null;
+    }
+
+    private static Instant instant(JsonNode args, String name) {
+        return args.hasNonNull(name) ? Instant.ofEpochMilli(args.get(name).asLong()) : null;
+    }
+
+    private static Object data(JsonNode args) {
+        JsonNode payload = args.path("payload");
+        try {
+            if (payload.isObject()) {
+                return payload.get("base64").binaryValue();
+            }
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+        return payload.isTextual() ? payload.asText().getBytes(StandardCharsets.UTF_8) : args.get("data");
+    }
+
+    static JobOptions options(JsonNode args) {
+        JobOptions options = JobOptions.withId(args.path("id").asText(null));
+        options.delay(duration(args, "delay")).at(instant(args, "at")).ttr(duration(args, "ttr"));
+        options.ttl(duration(args, "ttl")).group(args.path("group").asText(null)).kind(args.path("kind").asText(null));
+        if (args.hasNonNull("priority")) {
+            options.priority(args.get("priority").asInt());
+        }
+        if (args.hasNonNull("attempts")) {
+            options.attempts(args.get("attempts").asInt());
+        }
+        if (args.hasNonNull("backoff")) {
+            List<Duration> steps = new ArrayList<>();
+            args.get("backoff").forEach(ms -> steps.add(Duration.ofMillis(ms.asLong())));
+            options.backoff(steps.toArray(Duration[]::new));
+        }
+        args.path("headers").fields().forEachRemaining(each -> options.header(each.getKey(), each.getValue().asText()));
+        return options.ifExists(switch (args.path("if_exists").asText("")) {
+            case "replace" -> IfExists.REPLACE;
+            case "only-replace" -> IfExists.ONLY_REPLACE;
+            case "next" -> IfExists.RUN_AGAIN;
+            default -> IfExists.REFUSE;
+        });
+    }
+
+    private static Object rule(Queue queue, Rule rule, JsonNode args) {
+        rule.first(instant(args, "first")).until(instant(args, "until"));
+        if (args.hasNonNull("times")) {
+            rule.times(args.get("times").asInt());
+        }
+        rule.grace(duration(args, "grace")).jitter(duration(args, "jitter"));
+        return queue.recur(rule, data(args), options(args));
+    }
+
+    private static NackOptions nack(JsonNode args) {
+        NackOptions options = switch (args.path("mode").asText("fail")) {
+            case "silent" -> NackOptions.silent();
+            case "fatal" -> NackOptions.fatal();
+            default -> NackOptions.fail();
+        };
+        return options.delay(duration(args, "delay")).reason(args.path("reason").asText(null));
+    }
+
+    private static String[] ids(JsonNode args) {
+        List<String> ids = new ArrayList<>();
+        args.get("ids").forEach(id -> ids.add(id.asText()));
+        return ids.toArray(String[]::new);
+    }
+
+    private static Map<String, String> tokens(JsonNode args) {
+        Map<String, String> tokens = new LinkedHashMap<>();
+        args.get("tokens").fields().forEachRemaining(each -> tokens.put(each.getKey(), each.getValue().asText()));
+        return tokens;
+    }
+
+    private static State state(JsonNode args) {
+        return args.hasNonNull("state") ? State.valueOf(args.get("state").asText().toUpperCase(Locale.ROOT)) : null;
+    }
+
+    private static Object text(State state) {
+        return state == null ? null : state.name().toLowerCase(Locale.ROOT);
+    }
+
+    private static Object ms(Instant instant) {
+        return instant == null ? null : instant.toEpochMilli();
+    }
+
+    private static Map<String, Object> popped(Reserved job) {
+        Map<String, Object> out = new LinkedHashMap<>();
+        out.put("id", job.id());
+        out.put("payload", job.payload());
+        out.put("token", job.token());
+        out.put("attempt", job.attempt());
+        out.put("deadline", ms(job.deadline()));
+        out.put("due", ms(job.due()));
+        out.put("queue", job.queue());
+        return out;
+    }
+
+    static Object call(Queue queue, JsonNode order) {
+        JsonNode args = order.path("args");
+        String id = args.path("id").asText(null);
+        String token = args.path("token").asText(null);
+        Duration ttr = duration(args, "ttr");
+        return switch (order.get("method").asText()) {
+            case "add" -> add(queue, args);
+            case "every" -> rule(queue, Rule.every(duration(args, "interval")), args);
+            case "cron" -> rule(queue, Rule.cron(args.get("expression").asText(), args.path("tz").asText(null)), args);
+            case "delete" -> args.path("unreserved").asBoolean() ? queue.deleteUnreserved(ids(args)) : queue.delete(ids(args));
+            case "pop" -> pop(queue, args);
+            case "bpop" -> queue.bpop(duration(args, "timeout"), args.path("count").asInt(1), ttr).stream()
+                    .map(Calls::popped).toList();
+            case "ack" -> queue.ack(id, token);
+            case "nack" -> text(queue.nack(id, token, nack(args)));
+            case "nack_many" -> {
+                Map<String, Object> out = new LinkedHashMap<>();
+                queue.nackAll(tokens(args), nack(args)).forEach((each, state) -> out.put(each, text(state)));
+                yield out;
+            }
+            case "touch" -> ms(queue.touch(id, token, ttr));
+            case "touch_many" -> {
+                Map<String, Object> out = new LinkedHashMap<>();
+                queue.touchAll(tokens(args), ttr).forEach((each, end) -> out.put(each, ms(end)));
+                yield out;
+            }
+            case "reschedule" -> args.hasNonNull("at")
+                    ? queue.reschedule(instant(args, "at"), ids(args))
+                    : queue.reschedule(duration(args, "delay"), ids(args));
+            case "kick" -> queue.kick(ids(args));
+            case "kick_oldest" -> queue.kickOldest(args.get("count").asInt());
+            default -> look(queue, order.get("method").asText(), args);
+        };
+    }
+
+    private static Object add(Queue queue, JsonNode args) {
+        if (!args.hasNonNull("repeat")) {
+            return queue.add(data(args), options(args));
+        }
+        List<Queue.NewJob> jobs = new ArrayList<>();
+        for (int n = 0; n < args.get("repeat").asInt(); n++) {
+            jobs.add(new Queue.NewJob(data(args), options(args).id(args.get("id").asText() + ":" + n)));
+        }
+        return queue.addAll(jobs);
+    }
+
+    private static Object pop(Queue queue, JsonNode args) {
+        if (args.hasNonNull("id")) {
+            Reserved found = queue.popId(args.get("id").asText(), duration(args, "ttr"));
+            return found == null ? List.of() : List.of(popped(found));
+        }
+        int count = args.path("count").asInt(1);
+        List<Reserved> found = args.path("noack").asBoolean() ? queue.popAndForget(count) : queue.pop(count, duration(args, "ttr"));
+        return found.stream().map(Calls::popped).toList();
+    }
+
+    private static Object look(Queue queue, String method, JsonNode args) {
+        Integer count = args.hasNonNull("count") ? args.get("count").asInt() : null;
+        switch (method) {
+            case "get":
+                return info(queue.get(args.get("id").asText()));
+            case "peek":
+                return queue.peek(state(args), count == null ? 1 : count).stream().map(job -> Map.of("id", job.id())).toList();
+            case "scan":
+                Page<String> page = queue.scan(args.path("cursor").asText("0"), 0, state(args), null, count);
+                return Arrays.asList(page.cursor(), page.found());
+            case "len":
+                return state(args) == null ? queue.size() : queue.size(state(args));
+            case "stats":
+                return stats(queue.stats());
+            case "next":
+                return queue.next(args.get("id").asText(), count == null ? 1 : count).stream().map(Calls::ms).toList();
+            case "cfgset":
+                queue.configure(settings(args));
+                return null;
+            case "cfgget":
+                return queue.settings();
+            case "pause":
+                queue.pause(duration(args, "duration"));
+                return null;
+            case "resume":
+                queue.resume();
+                return null;
+            case "purge":
+                boolean isAll = args.get("state").asText().equals("all");
+                return isAll ? queue.purge() : queue.purge(state(args));
+            default:
+                throw new IllegalArgumentException("no method " + method);
+        }
+    }
+
+    private static Settings settings(JsonNode args) {
+        Settings settings = new Settings();
+        if (args.hasNonNull("maxlen")) {
+            settings.maxLen(args.get("maxlen").asLong());
+        }
+        if (args.hasNonNull("ttr")) {
+            settings.ttr(duration(args, "ttr"));
+        }
+        if (args.hasNonNull("rate")) {
+            settings.rate(args.get("rate").get(0).asInt(), Duration.ofMillis(args.get("rate").get(1).asLong()));
+        }
+        return settings;
+    }
+
+    private static Object info(JobInfo job) {
+        if (job == null) {
+            return null;
+        }
+        Map<String, Object> out = new LinkedHashMap<>();
+        out.put("id", job.id());
+        out.put("state", text(job.state()));
+        out.put("due", ms(job.due()));
+        out.put("token", job.token());
+        out.put("attempts", job.attempts());
+        out.put("reason", job.reason());
+        return out;
+    }
+
+    private static Object stats(Stats stats) {
+        return stats == null ? null : Map.of(
+                "delayed", stats.delayed(), "ready", stats.ready(), "reserved", stats.reserved(), "dead", stats.dead(),
+                "totals", stats.totals());
+    }
+}
