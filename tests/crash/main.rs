@@ -17,6 +17,7 @@ mod cycles;
 mod failover;
 mod history;
 mod link;
+mod many;
 mod mutants;
 mod mutants_of_bounds;
 mod report;

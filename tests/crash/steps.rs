@@ -205,6 +205,9 @@ impl Actor {
     }
 
     fn nack(&mut self, client: &mut Client) -> Result<(), Gone> {
+        if self.rng.one_in(4) {
+            return self.nack_many(client);
+        }
         let Some(held) = self.one_held(true) else {
             return Ok(());
         };
@@ -241,6 +244,9 @@ impl Actor {
     }
 
     fn touch(&mut self, client: &mut Client) -> Result<(), Gone> {
+        if self.rng.one_in(3) {
+            return self.touch_many(client);
+        }
         let Some(held) = self.one_held(false) else {
             return Ok(());
         };
