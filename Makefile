@@ -161,6 +161,14 @@ test-node: ## the Node library: its own tests, its example, its types
 	@folder=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && server=$$(tools/server.sh) && cd "$$folder" && \
 	npm run --silent check && $(SUITE) npm --silent test
 
+test-blocks: ## the programs in README.md and docs/clients
+	@tools/setup.sh cargo cc libclang server python
+	@[ -z "$$CI" ] || tools/setup.sh node20
+	@$(CARGO) build --release
+	@python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh python) && server=$$(tools/server.sh) && \
+	node=$$(! tools/setup.sh --check node20 || DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && \
+	$(SUITE) DQ_NODE=$$node "$$python" -m pytest -q -p no:cacheprovider --rootdir tests/blocks tests/blocks
+
 packages: ## wheel, sdist, npm tarball, ... into target/packages; nothing is published
 	@mkdir -p '$(TARGET)/packages'
 	@for script in tools/packages/*.sh; do \
@@ -292,4 +300,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules packages test-packages test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
