@@ -119,9 +119,18 @@ pub fn note_arriving(db: c_int, name: &[u8]) {
     }
 }
 
-/// What has been gone through may hold other keys now.
-pub fn databases_changed_places() {
-    SEARCH.with(Search::restart);
+/// What has been gone through holds other keys now, and what was to arrive there is in the other one.
+pub fn swap(first: c_int, second: c_int) {
+    SEARCH.with(|search| {
+        for (db, _) in search.arriving.borrow_mut().iter_mut() {
+            *db = match *db {
+                db if db == first => second,
+                db if db == second => first,
+                db => db,
+            };
+        }
+        search.restart();
+    });
 }
 
 /// Whether the timer must come back.

@@ -225,6 +225,23 @@ fn follow_whatever_happens_to_queues() {
     });
 }
 
+/// Though nothing else looks at the new queue, its leases end in time.
+#[test]
+fn a_copy_is_known_whose_database_is_swapped_at_once() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.run("DQ.ADD q a x TTR 300");
+    client.run("DQ.POP q");
+    for line in ["MULTI", "COPY q copy", "SWAPDB 0 1", "EXEC"] {
+        client.run(line);
+    }
+    wait_until("both leases have ended", PATIENCE, || {
+        server.number("dq", "dq_timed_out_total") == 2
+    });
+    let sums = told(&mut client);
+    assert_eq!((sums, sums[0]), (found(&mut client, 2), 2));
+}
+
 /// Keys that the server takes for want of memory.
 #[test]
 fn follow_what_is_evicted() {
