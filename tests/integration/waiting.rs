@@ -423,10 +423,10 @@ fn a_slow_reader_stalls_nobody() {
     let server = Server::start();
     let mut client = server.raw();
     let payload = vec![b'x'; 1 << 20];
-    // Does not read what it gets: 64 MiB that fit in no socket's buffer.
+    // Does not read what it gets: 16 MiB that fit in no socket's buffer.
     let mut slow = server.waiting("DQ.BPOP q 0 COUNT 64");
     client.begin("MULTI");
-    for number in 0..64 {
+    for number in 0..16 {
         client.send(&raw::encode(&[
             b"DQ.ADD",
             b"q",
@@ -435,16 +435,16 @@ fn a_slow_reader_stalls_nobody() {
         ]));
     }
     client.begin("EXEC");
-    (0..66).for_each(|_| drop(client.read()));
+    (0..18).for_each(|_| drop(client.read()));
     server.wait_for_blocked(0);
     let mut quick = server.waiting("DQ.BPOP q 0");
     client.says("DQ.ADD q next y", "'next'");
     assert_eq!(quick.delivery().id, "next");
-    client.says("DQ.LEN q RESERVED", "65");
+    client.says("DQ.LEN q RESERVED", "17");
     let Reply::Array(parts) = slow.read() else {
         panic!("no reply");
     };
-    assert!(matches!(&parts[1], Reply::Array(jobs) if jobs.len() == 64));
+    assert!(matches!(&parts[1], Reply::Array(jobs) if jobs.len() == 16));
 }
 
 #[test]
