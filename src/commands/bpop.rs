@@ -2,14 +2,17 @@
 
 use super::parse::{positive, positive_millis, wrong_arity, Options};
 use super::{change_open, reply_delivery};
+use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
+use crate::queue::Queue;
 use crate::server::api::acl;
 use crate::server::api::{Args, Ctx, RawString, Refusal};
 use crate::server::blocked::{self, Handover, Wish};
 use crate::server::clock::{real, with_mint};
 use crate::server::key::OpenKey;
 use crate::slots::slot_of;
+use std::ffi::c_int;
 use std::ops::Range;
 
 // The server's own words.
@@ -29,15 +32,21 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let until = end_of_wait(args.get(layout.timeout).unwrap_or_default(), real())?;
     let may_block = !ctx.flags().denies_blocking();
     let mut queues = Vec::new();
+    let mut in_line = false;
     for (key, name) in layout.keys(args) {
         let mut open = OpenKey::open(ctx, key)?;
         if open.value().is_none() {
             continue;
         }
-        if pop_at_once(ctx, open, name, layout.wish, may_block)? {
-            return Ok(());
-        }
         queues.push(key);
+        if in_line {
+            continue;
+        }
+        match pop_at_once(ctx, open, name, layout.wish, may_block)? {
+            AtOnce::Popped => return Ok(()),
+            AtOnce::InLine => in_line = true,
+            AtOnce::Nothing => {}
+        }
     }
     if !may_block {
         ctx.reply_null_array();
@@ -174,6 +183,14 @@ fn end_of_wait(seconds: &[u8], now: Now) -> Result<u64, Refusal> {
     Ok((now.us() + us.ceil() as u64).div_ceil(1000))
 }
 
+/// What looking at one queue has come to.
+enum AtOnce {
+    Popped,
+    /// It has ready jobs, and others who wait for them: the timer hands them over, and knows who gets one.
+    InLine,
+    Nothing,
+}
+
 /// Pops from one queue if it has a ready job, and nobody is in line for it.
 fn pop_at_once(
     ctx: Ctx<'_>,
@@ -181,17 +198,25 @@ fn pop_at_once(
     name: &[u8],
     wish: Wish,
     may_block: bool,
-) -> Result<bool, Refusal> {
-    let in_line = may_block && blocked::any(ctx.selected_db(), name);
+) -> Result<AtOnce, Refusal> {
+    let db = ctx.selected_db();
+    let has_line = may_block && blocked::any(db, name);
     let pop = Pop {
-        count: if in_line { 0 } else { wish.count.unwrap_or(1) },
+        count: wish.count.unwrap_or(1),
         id: None,
         ttr_ms: wish.ttr_ms,
         noack: wish.noack,
     };
     let many = wish.count.is_some();
     let mut delivered = 0;
-    change_open(ctx, open, |queue, now, effects| {
+    let in_line = change_open(ctx, open, |queue, now, effects| {
+        if has_line {
+            queue.settle(now, SETTLE_BUDGET, effects);
+            if is_others_turn(queue, db, name, now) {
+                let delivery = queue.next_delivery(now, wish.noack);
+                return delivery.is_some_and(|instant| instant <= now.ms());
+            }
+        }
         with_mint(|mint| {
             queue.pop(&pop, now, mint, effects, |job| {
                 if delivered == 0 && many {
@@ -203,11 +228,22 @@ fn pop_at_once(
                 delivered += 1;
             });
         });
+        false
     })?;
     if many && delivered > 0 {
         ctx.set_array_len(delivered);
     }
-    Ok(delivered > 0)
+    Ok(match in_line {
+        Some(true) => AtOnce::InLine,
+        _ if delivered > 0 => AtOnce::Popped,
+        _ => AtOnce::Nothing,
+    })
+}
+
+/// Whether the next job is for somebody who waits. A full MAXRESERVED holds most of them back.
+fn is_others_turn(queue: &Queue, db: c_int, name: &[u8], now: Now) -> bool {
+    let only_noack = queue.next_delivery(now, false).is_none();
+    blocked::first_in_line(db, name, only_noack).is_some()
 }
 
 /// What a client that has waited gets.

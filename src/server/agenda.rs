@@ -39,6 +39,14 @@ const SLOTS: u64 = 16384;
 /// The keys of slot n stand at this + n.
 const FOREIGN: u64 = IDLE - SLOTS;
 
+/// A key that needs attention, and since when.
+#[derive(Clone, Debug)]
+pub struct Due {
+    pub db: c_int,
+    pub name: Name,
+    pub instant: u64,
+}
+
 #[derive(Clone, Copy)]
 struct Entry {
     instant: u64,
@@ -62,6 +70,9 @@ thread_local! {
     /// On a replica queues wait for their master: only waits end.
     static IS_MASTER: Cell<bool> = const { Cell::new(true) };
     static DEADLINES: RefCell<Deadlines> = const { RefCell::new(Deadlines::new()) };
+    /// When the first of the commands was run that the timer has not looked after yet; u64::MAX if there
+    /// is none.
+    static COMMANDS_BEGAN: Cell<u64> = const { Cell::new(u64::MAX) };
     /// Of no use any more, and not yet freed.
     static CLEARED: RefCell<Vec<Database>> = const { RefCell::new(Vec::new()) };
 }
@@ -169,11 +180,11 @@ impl Deadlines {
         firsts.min_by_key(|&(instant, db, _)| (instant, db))
     }
 
-    fn take_due(&mut self, now_ms: u64) -> Option<(c_int, Name)> {
-        let (_, db, name) = self.next().filter(|&(instant, ..)| instant <= now_ms)?;
+    fn take_due(&mut self, now_ms: u64) -> Option<Due> {
+        let (instant, db, name) = self.next().filter(|&(instant, ..)| instant <= now_ms)?;
         let name = Arc::clone(name);
         self.set(db, &name, IDLE);
-        Some((db, name))
+        Some(Due { db, name, instant })
     }
 
     fn swap(&mut self, a: c_int, b: c_int) {
@@ -205,9 +216,22 @@ pub fn arm(instant: u64) {
     }
 }
 
+/// Where a key stands that needs attention because of a command that is run now: all of a transaction at
+/// the same instant, as it happens at once, whatever the clock says.
+pub fn at_once(now_ms: u64) -> u64 {
+    let began = COMMANDS_BEGAN.get().min(now_ms);
+    COMMANDS_BEGAN.set(began);
+    began
+}
+
+/// From now on the timer looks after what commands have left to it.
+pub fn begin_turns() {
+    COMMANDS_BEGAN.set(u64::MAX);
+}
+
 /// Something may have to be done for the key, as soon as the running command is over.
 pub fn want(db: c_int, name: &[u8]) {
-    set(db, name, 0);
+    set(db, name, at_once(clock::now().ms()));
     arm(0);
 }
 
@@ -324,7 +348,7 @@ pub fn sums() -> (usize, Figures) {
 }
 
 /// The key that has waited longest for attention. It stands at [`IDLE`] from now on.
-pub fn take_due(now_ms: u64) -> Option<(c_int, Arc<[u8]>)> {
+pub fn take_due(now_ms: u64) -> Option<Due> {
     DEADLINES.with_borrow_mut(|d| d.take_due(now_ms))
 }
 

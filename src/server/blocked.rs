@@ -311,6 +311,22 @@ pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, Wi
     })
 }
 
+/// Of the keys that the client has named before that one, those that are such; and how many it has named.
+pub fn named_before(
+    ticket: u64,
+    key: &[u8],
+    is_such: impl Fn(c_int, &[u8]) -> bool,
+) -> (Vec<Arc<[u8]>>, usize) {
+    REGISTRY.with_borrow(|registry| {
+        let Some(waiter) = registry.waiters.get(&ticket) else {
+            return (Vec::new(), 0);
+        };
+        let before = waiter.keys.iter().take_while(|other| ***other != *key);
+        let such = before.filter(|other| is_such(waiter.db, other));
+        (such.cloned().collect(), waiter.keys.len())
+    })
+}
+
 /// Takes a client out of all lines. It must be handed something at once.
 pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<Taken> {
     withdraw(ticket, served_on).map(|waiter| Taken {

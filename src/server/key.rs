@@ -155,7 +155,10 @@ impl<'a> OpenKey<'a> {
         if value.queue.is_disposable() {
             blocked::keep_queue(db, name);
         }
-        let at = attention_at(value, db, name, now);
+        let mut at = attention_at(value, db, name, now);
+        if at <= now.ms() {
+            at = agenda::at_once(now.ms());
+        }
         if at < value.armed_for {
             value.armed_for = at;
             agenda::set(db, name, at);

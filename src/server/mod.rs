@@ -16,6 +16,7 @@ pub mod events;
 pub mod info;
 pub mod key;
 pub mod listeners;
+mod order;
 mod purged;
 pub mod queue_value;
 pub mod reclaim;

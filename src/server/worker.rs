@@ -2,9 +2,11 @@
 //! those who wait, and ends waits, in this order: after a standstill nobody is told that there was nothing
 //! whose job came in time. In bounded steps; what is left is done a millisecond on.
 
+use super::agenda::{Due, Name};
 use super::api::{Ctx, OwnString};
 use super::blocked::{Handover, OwnDelivery, Taken};
 use super::key::OpenKey;
+use super::order::Order;
 use super::queue_value::Value;
 use super::timer::Next;
 use super::{
@@ -19,6 +21,8 @@ use std::ffi::c_int;
 
 /// Payloads of so many bytes take a step of their own: copying them takes as long as the rest.
 const BYTES_OF_STEP: usize = 4096;
+/// So do as many keys that a client waits on.
+const KEYS_OF_STEP: usize = 16;
 /// While clients are paused nothing may be propagated.
 const PAUSED_RETRY_MS: u64 = 10;
 /// The server redirects all who wait for slots that it gave away within a second.
@@ -75,18 +79,22 @@ fn do_what_is_due(ctx: Ctx<'_>, steps: usize) -> usize {
 /// much to do does not keep the others waiting.
 fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let share = (steps / 4).max(1);
+    let mut order = Order::default();
     let mut unfinished = VecDeque::new();
+    agenda::begin_turns();
     while steps > 0 {
         let now = clock::now();
-        let due = agenda::take_due(now.ms());
-        let Some((db, name)) = due.or_else(|| unfinished.pop_front()) else {
+        let due = order.next().or_else(|| agenda::take_due(now.ms()));
+        let Some(due) = due.or_else(|| unfinished.pop_front()) else {
             break;
         };
-        let turn = attend(ctx, db, &name, now, share.min(steps));
+        let turn = attend(ctx, &due, now, share.min(steps), &order);
         steps -= turn.steps.clamp(1, steps);
-        if turn.is_unfinished {
-            agenda::set(db, &name, after_turn(now));
-            unfinished.push_back((db, name));
+        if !turn.before.is_empty() {
+            order.defer(due, turn.before);
+        } else if turn.is_unfinished {
+            agenda::set(due.db, &due.name, after_turn(now));
+            unfinished.push_back(due);
         }
     }
     steps
@@ -165,10 +173,13 @@ fn after_turn(now: Now) -> u64 {
 struct Turn {
     steps: usize,
     is_unfinished: bool,
+    /// The turns of these keys come first; then this one goes on.
+    before: Vec<Name>,
 }
 
 /// Looks after one key, with at most so many steps for what is past and as many for those who wait.
-fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn {
+fn attend(ctx: Ctx<'_>, due: &Due, now: Now, share: usize, order: &Order) -> Turn {
+    let (db, name) = (due.db, &*due.name);
     let nothing_there = || {
         agenda::remove(db, name);
         Turn::default()
@@ -196,7 +207,7 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn 
         value.announce(now, effects);
         let settled = share - value.queue.settle(now, share, effects);
         let mut left = share;
-        let served = serve(value, db, name, now, &mut left, effects);
+        let (served, before) = serve(value, due, order, now, &mut left, effects);
         let is_unfinished = settled == share || left == 0;
         open.finish(now, effects);
         for (client, handover) in served {
@@ -205,25 +216,36 @@ fn attend(ctx: Ctx<'_>, db: c_int, name: &[u8], now: Now, share: usize) -> Turn 
         Turn {
             steps: settled + share - left,
             is_unfinished,
+            before,
         }
     })
 }
 
-/// Takes jobs for the clients in line, while there are both.
+/// Takes jobs for the clients in line, while there are both. Ends where the keys that a client has named
+/// before this one have to be looked after first.
 fn serve(
     value: &mut Value,
-    db: c_int,
-    name: &[u8],
+    due: &Due,
+    order: &Order,
     now: Now,
     steps: &mut usize,
     effects: &mut Effects,
-) -> Vec<(Taken, Handover)> {
+) -> (Vec<(Taken, Handover)>, Vec<Name>) {
+    let (db, name) = (due.db, &*due.name);
     let mut served = Vec::new();
     while *steps > 0 {
         let only_noack = value.queue.next_delivery(now, false).is_none();
         let Some((ticket, wish)) = blocked::first_in_line(db, name, only_noack) else {
             break;
         };
+        let delivery = value.queue.next_delivery(now, wish.noack);
+        let Some(since) = delivery.filter(|&instant| instant <= now.ms()) else {
+            break;
+        };
+        let (before, named) = order.before(due, ticket, since);
+        if !before.is_empty() {
+            return (served, before);
+        }
         let pop = Pop {
             count: wish.count.unwrap_or(1),
             id: None,
@@ -247,7 +269,8 @@ fn serve(
             break;
         }
         let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
-        *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);
+        let looked_at = named / KEYS_OF_STEP + bytes / BYTES_OF_STEP;
+        *steps = steps.saturating_sub(jobs.len() + looked_at);
         let handover = Handover {
             key: name.to_vec(),
             many: wish.count.is_some(),
@@ -256,5 +279,5 @@ fn serve(
         };
         served.extend(blocked::take(ticket, Some(name)).map(|client| (client, handover)));
     }
-    served
+    (served, Vec::new())
 }

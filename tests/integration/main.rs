@@ -9,6 +9,7 @@ mod probe;
 mod accepted;
 mod ack;
 mod add;
+mod argument_order;
 mod async_load;
 mod atomic;
 mod bpop_contract;

@@ -1,0 +1,61 @@
+//! Whose turn is first of several keys on which one client waits: it gets the job of the one that it has
+//! named first.
+//!
+//! Keys that came due at the same instant, or by the same transaction, are looked after in the order of
+//! their names. So a key on which a client is served next is deferred until those have had their turns
+//! that the client has named before it, and that have been due as long.
+//!
+//! ```text
+//!   turn of a, whose first in line waits on c b a:   c b a(deferred)      c, then b, then a again
+//! ```
+
+use super::agenda::{self, Due, Name};
+use super::blocked;
+
+/// Of deferred keys. Where clients name their keys in ever other orders, the next is not deferred.
+const DEEPEST: usize = 64;
+
+/// Keys in the reverse order of their turns.
+#[derive(Default)]
+pub struct Order {
+    turns: Vec<Due>,
+    /// Where those stand that were deferred.
+    deferred: Vec<usize>,
+}
+
+impl Order {
+    /// The next one, before all others that are due.
+    pub fn next(&mut self) -> Option<Due> {
+        let due = self.turns.pop()?;
+        if self.deferred.last() == Some(&self.turns.len()) {
+            self.deferred.pop();
+        }
+        agenda::set(due.db, &due.name, agenda::IDLE);
+        Some(due)
+    }
+
+    pub fn defer(&mut self, due: Due, before: Vec<Name>) {
+        let (db, instant) = (due.db, due.instant);
+        self.deferred.push(self.turns.len());
+        self.turns.push(due);
+        let turn = |name| Due { db, name, instant };
+        self.turns.extend(before.into_iter().rev().map(turn));
+    }
+
+    /// Which keys come first where this client is to get a job that has been there since that instant, and
+    /// how many it has named.
+    pub fn before(&self, due: &Due, ticket: u64, since: u64) -> (Vec<Name>, usize) {
+        let since = since.max(due.instant);
+        blocked::named_before(ticket, &due.name, |db, name| {
+            self.deferred.len() < DEEPEST
+                && agenda::needs_attention(db, name, since)
+                && !self.is_deferred(name)
+        })
+    }
+
+    /// Two clients that name the same keys in other orders must not defer both.
+    fn is_deferred(&self, name: &[u8]) -> bool {
+        let mut deferred = self.deferred.iter();
+        deferred.any(|&place| *self.turns[place].name == *name)
+    }
+}
