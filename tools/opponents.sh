@@ -38,6 +38,14 @@ get_node() {
     built node
 }
 
+# Beside what it is compared with: our own library as it is now.
+add_node_library() {
+    is_there node/node_modules/bullmq && tools/setup.sh node20 || return
+    library=$(tools/node.sh) || return
+    rm -rf "$out/node/node_modules/dq-redis" && mkdir "$out/node/node_modules/dq-redis" &&
+        cp -R "$library/package.json" "$library/dist" "$out/node/node_modules/dq-redis"
+}
+
 get_go() {
     tools/setup.sh go && changed go || return
     echo "Getting asynq ..."
@@ -69,6 +77,7 @@ tools/setup.sh fetch
 get_python
 get_node || true
 is_there node/node_modules/bullmq || without BullMQ
+add_node_library || without "the Node library"
 get_go || true
 is_there go/program || without asynq
 get_java || true

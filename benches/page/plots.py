@@ -57,7 +57,7 @@ def lateness(parts):
     """Of each share of the jobs, the median of the rounds."""
     curves = {}
     for name, samples in parts.items():
-        if name in ("dq (Node.js)", "dq (Go)", "dq (Java)"):
+        if name in ("dq (Node.js)", "dq (Go)", "dq (Java)") or name.startswith("dq worker"):
             continue
         shares = [share for share, _ in samples[0]["curve"]]
         late = [median(sample["curve"][at][1] for sample in samples) for at in range(len(shares))]

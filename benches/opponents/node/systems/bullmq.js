@@ -3,7 +3,6 @@
 import { Queue, Worker } from 'bullmq';
 
 const QUEUE = 'jobs';
-const CONCURRENCY = 10;
 
 function entry({ payload, dueMs }) {
   const delay = dueMs === null ? undefined : Math.max(0, dueMs - Date.now());
@@ -11,6 +10,8 @@ function entry({ payload, dueMs }) {
 }
 
 export default class System {
+  concurrency = 10;
+
   constructor(port) {
     this.connection = { host: '127.0.0.1', port, maxRetriesPerRequest: null };
   }
@@ -30,7 +31,7 @@ export default class System {
   }
 
   async work(handle, isReady) {
-    const options = { connection: this.connection, concurrency: CONCURRENCY };
+    const options = { connection: this.connection, concurrency: this.concurrency };
     const worker = new Worker(QUEUE, async (job) => void handle(job.data), options);
     await worker.waitUntilReady();
     isReady();
