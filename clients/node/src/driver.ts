@@ -1,6 +1,7 @@
 // What the rest needs of a Redis client, whichever it is.
 
 import { ConfigurationError } from './errors';
+import { afterAll } from './waiting';
 
 export type Word = string | number | Buffer;
 /** The second word of all of dq's commands is the key. */
@@ -56,17 +57,17 @@ export function asReply(error: unknown): unknown {
 
 /** Rejects when it takes longer; `onLate` ends what is waited for. */
 export async function within<T>(promise: Promise<T>, ms: number, what: string, onLate: () => void): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+  let inTime = () => {};
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
+    inTime = afterAll(ms, () => {
       reject(new Error(`${what}: no answer within ${Math.round(ms)} ms`));
       onLate();
-    }, ms);
+    });
   });
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    inTime();
   }
 }
 

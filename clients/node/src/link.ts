@@ -25,7 +25,7 @@ import {
 import { type Command, within } from './driver';
 import { type Codec, Job } from './job';
 import type { Queue } from './queue';
-import { Bell, nowMs, settled, sleep, turn } from './waiting';
+import { afterAll, Bell, nowMs, settled, sleep, turn } from './waiting';
 
 export interface Member {
   queue: Queue;
@@ -58,7 +58,7 @@ export class Link implements Owner {
   private readonly codecs: Map<string, Codec>;
   private readonly held = new Set<Delivery>();
   private readonly bell = new Bell();
-  private readonly finishing = new Bell();
+  private readonly pause = new Bell();
   private readonly answerMs: number;
   private readonly beatMs: number;
   private outcomes: Outcome[] = [];
@@ -177,9 +177,8 @@ export class Link implements Owner {
         (error: Error) => again(outcome, error),
       ),
     );
-    const late = setTimeout(() => channel.close(), this.answerMs);
-    await Promise.all(heard);
-    clearTimeout(late);
+    const inTime = afterAll(this.answerMs, () => channel.close());
+    await Promise.all(heard).finally(inTime);
     return trouble;
   }
 
@@ -229,17 +228,18 @@ export class Link implements Owner {
         await this.bell.wait(nextBeat - nowMs());
         this.isArmed = false;
         this.noticeStandstill(nowMs() - nextBeat);
-        await this.flush();
+        // First, so that nothing that the server refuses keeps leases from being renewed.
         if (this.wantsBeat || nowMs() >= nextBeat) {
           await this.beat();
           nextBeat = nowMs() + this.beatMs;
         }
+        await this.flush();
         troubles = 0;
       } catch (error) {
         this.control.close();
         if (this.isFinishing) return;
         this.boss.trouble(error);
-        await this.finishing.wait(Math.min(troubleMs(++troubles), this.beatMs));
+        await this.pause.wait(Math.min(troubleMs(++troubles), this.beatMs));
         nextBeat = Math.max(nextBeat, nowMs());
         this.bell.ring();
       }
@@ -259,6 +259,7 @@ export class Link implements Owner {
     if (isStale && !this.wantsBeat) {
       this.wantsBeat = true;
       this.bell.ring();
+      this.pause.ring();
     }
     return isStale;
   }
@@ -304,7 +305,7 @@ export class Link implements Owner {
     const until = nowMs() + FINISH_MS;
     this.isFinishing = true;
     this.bell.ring();
-    this.finishing.ring();
+    this.pause.ring();
     if (this.carrying && !(await settled([this.carrying], FINISH_MS / 4))) this.control.close();
     await this.carrying;
     let commands = giveBack(this.held);

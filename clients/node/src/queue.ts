@@ -37,7 +37,6 @@ export type Tokens = ReadonlyMap<string, string> | Readonly<Record<string, strin
 
 const maybeId = (reply: unknown) => (reply === null ? null : toText(reply as Buffer));
 const maybeText = (reply: unknown) => (reply === null ? null : String(reply));
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const sum = (replies: unknown[]) => replies.reduce<number>((total, reply) => total + Number(reply), 0);
 
 /** A queue. Durations are milliseconds, instants are Dates. */
@@ -110,7 +109,9 @@ export class Queue<T = any> {
     const groups = new Map<Buffer, Buffer[]>();
     for (const id of ids) {
       const key = this.key(id);
-      groups.set(key, [...(groups.get(key) ?? []), toBytes(id)]);
+      const group = groups.get(key);
+      if (group) group.push(toBytes(id));
+      else groups.set(key, [toBytes(id)]);
     }
     return [...groups];
   }
@@ -202,7 +203,7 @@ export class Queue<T = any> {
     const line = await (await this.driver()).connect(this.keys[0]!, CONNECT_MS);
     try {
       const [reply] = line.ask([['DQ.BPOP', ...this.keys, String(toMs(timeout) / 1000), ...rest]]);
-      const longest = Math.min(timeout > 0 ? timeout + SLACK_MS : Infinity, LONGEST_TIMER_MS);
+      const longest = timeout > 0 ? timeout + SLACK_MS : Infinity;
       const found = (await within(reply!, longest, 'DQ.BPOP', () => line.close())) as [Buffer, any[][]] | null;
       if (found instanceof Error) throw found;
       return found ? found[1].map((row) => reserved(found[0], row)) : [];

@@ -1,5 +1,8 @@
 // Waiting that can be ended.
 
+/** A timer that is longer fires at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** Wakes the one that waits. */
 export class Bell {
   private isRung = false;
@@ -24,6 +27,19 @@ export class Bell {
     this.wake = null;
     this.isRung = false;
   }
+}
+
+/**
+ * Calls back after so long, but not before what arrived meanwhile was read: when the event loop stood still, timers come first.
+ * Returns what takes it back.
+ */
+export function afterAll(ms: number, late: () => void): () => void {
+  let isOff = false;
+  const timer = setTimeout(() => setImmediate(() => isOff || late()), Math.min(ms, LONGEST_TIMER_MS));
+  return () => {
+    isOff = true;
+    clearTimeout(timer);
+  };
 }
 
 /** Whether all of them ended within that time, however they ended. */

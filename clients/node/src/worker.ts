@@ -5,10 +5,11 @@ import { type Delivery, Fetches, Handlers } from './core';
 import { ConfigurationError, Say } from './errors';
 import { type BatchProcessor, count, Handler, type HandlerOptions, type Processor } from './handler';
 import { consoleLogger, type Hooks, type Logger } from './hooks';
+import type { Job } from './job';
 import { type Boss, Link, type Member } from './link';
 import type { Queue } from './queue';
 import { type Duration, toMs } from './times';
-import { Bell, settled } from './waiting';
+import { Bell, LONGEST_TIMER_MS, settled } from './waiting';
 
 export interface WorkerOptions extends HandlerOptions {
   /** How many handlers run at a time; 10 by default. */
@@ -86,12 +87,12 @@ export class Worker<T = any> implements Boss {
     this.queues = Array.isArray(queues) ? queues : [queues as Queue<T>];
     this.concurrency = count(concurrency, 'concurrency', 1);
     this.prefetch = count(prefetch, 'prefetch');
-    this.drainMs = toMs(drain, 'drain');
+    this.drainMs = Math.min(toMs(drain, 'drain'), LONGEST_TIMER_MS);
     this.waitMs = Math.max(core.NO_WAIT_MS, toMs(wait, 'wait'));
     this.weights = given.weights ?? null;
     if (this.weights && this.weights.length !== this.queues.length) throw new TypeError('as many weights as queues');
     this.hooks = given.hooks ?? [];
-    this.log = given.logger ?? consoleLogger;
+    this.log = careful(given.logger ?? consoleLogger);
     this.ownLeaseMs = lease === undefined ? null : Math.max(1, toMs(lease, 'lease'));
     if (processors && !isOptions) {
       const made = isHandlers(processors) ? [processors].flat() : [new Handler(processors as Processor<T>, given)];
@@ -168,6 +169,7 @@ export class Worker<T = any> implements Boss {
       this.links = await this.makeLinks();
     } catch (error) {
       this.failure = core.fatal(error) ?? new ConfigurationError(String(error), { cause: error });
+      this.log.error(`dq: ${this.failure.message}`);
       this.isDraining = true;
       return;
     }
@@ -324,11 +326,25 @@ export class Worker<T = any> implements Boss {
     const jobs = batch.map(({ job }) => job);
     const handler = batch[0]!.handler!;
     const around = this.hooks.filter((hooks) => hooks.around);
-    const call = around.reduceRight(
-      (next, hooks) => () => hooks.around!(jobs, next),
+    return around.reduceRight<() => unknown>(
+      (next, hooks) => () => this.around(hooks, jobs, next),
       () => handler.call(jobs),
-    );
-    return call();
+    )();
+  }
+
+  private around(hooks: Hooks, jobs: Job[], next: () => unknown): unknown {
+    let isCalled = false;
+    const call = () => {
+      isCalled = true;
+      return next();
+    };
+    try {
+      return hooks.around!(jobs, call);
+    } catch (error) {
+      if (isCalled) throw error;
+      this.log.error(`dq: the hook around failed: ${String(error)}`);
+      return next();
+    }
   }
 
   private failed(delivery: Delivery, error: unknown): void {
@@ -424,4 +440,16 @@ export class Worker<T = any> implements Boss {
 
 function isHandlers(given: unknown): given is Handler | readonly Handler[] {
   return given instanceof Handler || Array.isArray(given);
+}
+
+/** What a logger throws must not keep a job from being settled. */
+function careful(logger: Logger): Logger {
+  const say = (level: keyof Logger) => (message: string) => {
+    try {
+      logger[level](message);
+    } catch {
+      // nobody can be told
+    }
+  };
+  return { info: say('info'), warn: say('warn'), error: say('error') };
 }

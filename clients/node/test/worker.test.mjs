@@ -8,6 +8,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigurationError, Queue, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
+import { within } from '../dist/driver.js';
 
 const dq = withServer({ before, after, beforeEach });
 const silent = { info() {}, warn() {}, error() {} };
@@ -116,6 +117,39 @@ test(
     assert.deepEqual(seen, ['y']);
   },
 );
+
+test('an answer that came during a standstill is read, though its time is over', { timeout: 120_000 }, async () => {
+  const isOver = `${tmpdir()}/dq-answer-${process.pid}`;
+  const child = spawn('sh', ['-c', `echo answer; : >'${isOver}'`], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const answer = new Promise((resolve) => child.stdout.once('data', (some) => resolve(String(some).trim())));
+  const waited = within(answer, 100, 'the child', () => {});
+  standStill(isOver);
+  assert.equal(await waited, 'answer');
+  await assert.rejects(
+    within(new Promise(() => {}), 10, 'nobody', () => {}),
+    /nobody/,
+  );
+});
+
+test('neither a logger nor a hook around that throws keeps a job', { timeout: 120_000 }, async () => {
+  const queue = new Queue(dq.url, 'q');
+  await queue.addMany([
+    { data: 'bad', id: 'bad', attempts: 1 },
+    { data: 'good', id: 'good' },
+  ]);
+  const fail = () => {
+    throw new Error('on purpose');
+  };
+  const handle = (job) => job.data === 'bad' && fail();
+  const worker = new Worker(queue, handle, {
+    hooks: [{ around: fail }, { around: (jobs, next) => next() }],
+    logger: { info: fail, warn: fail, error: fail },
+  });
+  assert.equal(await worker.drain(), 2);
+  assert.equal((await queue.get('bad')).state, 'dead');
+  assert.equal(await queue.get('good'), null);
+  await queue.close();
+});
 
 test('a process with an idle queue ends by itself', { timeout: 120_000 }, async () => {
   const { code, said } = await elsewhere(`${HEAD}
