@@ -13,7 +13,7 @@ without() { # what
 }
 
 changed() { # part: its sources differ from those that it was built from
-    new=$(cd "$sources/$1" && find . -type f ! -path '*/__pycache__/*' -exec cksum {} + | sort)
+    new=$(find "$sources/$1" "clients/$1" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' -exec cksum {} + | sort)
     [ "$new" != "$(cat "$out/$1.built" 2>/dev/null)" ]
 }
 

@@ -4,8 +4,11 @@ go 1.26.0
 
 require (
 	github.com/hibiken/asynq v0.26.0
+	github.com/redis-dq/redis-dq/clients/go v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
 )
+
+replace github.com/redis-dq/redis-dq/clients/go => ../../../clients/go
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -154,6 +154,8 @@ func open(name string) system {
 	switch name {
 	case "dq":
 		return newDq(address)
+	case "dq_library":
+		return newDqLibrary(address)
 	case "asynq":
 		return newAsynq(address)
 	}

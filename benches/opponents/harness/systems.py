@@ -94,6 +94,7 @@ VERSIONS = {"Python": in_requirements, "Node.js": in_package, "Go": in_go_mod, "
 
 # What is the same whatever client is used is measured with one.
 CLIENTS = {"adds", "throughput", "lateness"}
+LIBRARY = {"throughput", "lateness", "idle"}
 
 SYSTEMS = [
     System("dq (Python)", "dq", "Python", "redis", "BPOP, then ACK with the token, one job at a time"),
@@ -116,9 +117,13 @@ SYSTEMS = [
     System("BullMQ", "bullmq", "Node.js", "bullmq", "removeOnComplete, concurrency 10"),
     System("BullMQ, one at a time", "bullmq_one", "Node.js", "bullmq", "concurrency 1", subjects={"throughput"}),
     System("dq (Go)", "dq", "Go", "go-redis", "as in Python", subjects=CLIENTS),
+    System("dq library (Go)", "dq_library", "Go", "go-redis", "clients/go, concurrency 10", subjects=LIBRARY),
     System("asynq", "asynq", "Go", "asynq", "concurrency 10; looks for due tasks every 5 s by default",
            has_bulk=False),
     System("dq (Java)", "dq", "Java", "jedis", "as in Python", subjects=CLIENTS),
+    System("dq library (Java)", "dq_library", "Java", "jedis", "clients/java, 10 threads", subjects=LIBRARY),
+    System("Redisson, 10 threads", "redisson_10", "Java", "redisson", "as below; ten threads take",
+           subjects={"throughput"}),
     System("Redisson RDelayedQueue", "redisson", "Java", "redisson",
            "no acknowledgement: a taken job is gone"),
     System("floor", "floor", "Python", "redis", "a sleeping client and a PING", subjects={"lateness"}),

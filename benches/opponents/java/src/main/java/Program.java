@@ -98,7 +98,12 @@ public final class Program {
 
     public static void main(String[] words) throws Exception {
         int port = Integer.parseInt(System.getenv("BENCH_PORT"));
-        QueueSystem system = words[0].equals("dq") ? new Dq(port) : new Redisson(port);
+        QueueSystem system = switch (words[0]) {
+            case "dq" -> new Dq(port);
+            case "dq_library" -> new DqLibrary(port);
+            case "redisson_10" -> new Redisson(port, 10);
+            default -> new Redisson(port, 1);
+        };
         new Program(system).run(words[1], words);
         System.exit(0);
     }

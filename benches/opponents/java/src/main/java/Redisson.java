@@ -13,7 +13,10 @@ final class Redisson implements QueueSystem {
     private final RBlockingQueue<String> queue;
     private final RDelayedQueue<String> delayed;
 
-    Redisson(int port) {
+    private final int threads;
+
+    Redisson(int port, int threads) {
+        this.threads = threads;
         Config config = new Config();
         config.useSingleServer().setAddress("redis://127.0.0.1:" + port);
         RedissonClient client = org.redisson.Redisson.create(config);
@@ -50,7 +53,20 @@ final class Redisson implements QueueSystem {
     public void work(Seen seen, Runnable isReady) throws Exception {
         queue.size();
         isReady.run();
-        while (!seen.handle(queue.take())) {
+        for (int n = 1; n < threads; n++) {
+            Thread thread = new Thread(() -> take(seen));
+            thread.setDaemon(true);
+            thread.start();
+        }
+        take(seen);
+    }
+
+    private void take(Seen seen) {
+        try {
+            while (!seen.handle(queue.take())) {
+            }
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
         }
     }
 }

@@ -21,7 +21,7 @@ final class Seen {
     }
 
     /** True when that was the last job. */
-    boolean handle(String payload) {
+    synchronized boolean handle(String payload) {
         long nowUs = nowUs();
         String[] words = payload.split(" ", 3);
         if (!numbers.add(words[1])) {
