@@ -8,7 +8,9 @@ use std::fs;
 use std::path::Path;
 
 /// From the ground up: a part uses those below it.
-const FLOORS: [&str; 6] = ["storage", "slots", "queue", "server", "commands", ""];
+const FLOORS: [&str; 7] = [
+    "storage", "slots", "queue", "zones", "server", "commands", "",
+];
 
 fn house() -> House {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
