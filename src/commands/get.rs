@@ -3,6 +3,7 @@
 use super::parse::exactly;
 use super::{look_at, reply_token};
 use crate::queue::job::{JobView, State};
+use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
@@ -16,19 +17,6 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     })
 }
 
-/// Nil, as no job has a rule by which it comes again.
-const OF_RECURRING: [&str; 9] = [
-    "every",
-    "cron",
-    "tz",
-    "until",
-    "times",
-    "grace",
-    "jitter",
-    "occurrence",
-    "runs",
-];
-
 fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     let integer = |name: &str, value: u64| {
         ctx.reply_bytes(name.as_bytes());
@@ -38,7 +26,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
         ctx.reply_bytes(name.as_bytes());
         value.map_or_else(|| ctx.reply_null(), |value| ctx.reply_integer(value as i64));
     };
-    ctx.reply_map(16 + OF_RECURRING.len());
+    ctx.reply_map(25);
     ctx.reply_bytes(b"id");
     ctx.reply_bytes(job.id);
     ctx.reply_bytes(b"payload");
@@ -74,7 +62,20 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     integer_or_null("failed", job.failure.map(|failure| failure.at));
     bytes_or_null("group", None);
     bytes_or_null("next", job.next);
-    OF_RECURRING
-        .iter()
-        .for_each(|name| bytes_or_null(name, None));
+    let (rule, round) = job.recurring.unzip();
+    let (every, cron) = match rule.map(|rule| &rule.pattern) {
+        Some(&Pattern::Every { ms }) => (Some(ms), None),
+        Some(Pattern::Cron { text, zone }) => (None, Some((&**text, &**zone))),
+        None => (None, None),
+    };
+    integer_or_null("every", every);
+    bytes_or_null("cron", cron.map(|(text, _)| text));
+    bytes_or_null("tz", cron.map(|(_, zone)| zone));
+    let given = |value: fn(&Rule<'_>) -> u64| rule.map(value).filter(|&value| value != 0);
+    integer_or_null("until", given(|rule| rule.until));
+    integer_or_null("times", given(|rule| rule.times));
+    integer_or_null("grace", given(|rule| rule.grace_ms));
+    integer_or_null("jitter", given(|rule| rule.jitter_ms));
+    integer_or_null("occurrence", round.map(|round| round.occurrence));
+    integer_or_null("runs", round.map(|round| round.runs));
 }

@@ -12,6 +12,7 @@ pub mod get;
 pub mod kick;
 pub mod len;
 pub mod nack;
+pub mod next;
 mod parse;
 pub mod peek;
 pub mod pop;

@@ -28,7 +28,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now, waiting: usize) {
         Some(value) => ctx.reply_integer(value as i64),
         None => ctx.reply_null(),
     };
-    ctx.reply_map(9 + totals.named().len() + 4);
+    ctx.reply_map(10 + totals.named().len() + 4);
     integer("delayed", summary.delayed as i64);
     integer("ready", summary.ready as i64);
     integer("reserved", summary.reserved as i64);
@@ -40,6 +40,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now, waiting: usize) {
     integer("waiting-clients", waiting as i64);
     integer("paused", queue.paused(now));
     integer("bytes", queue.bytes() as i64);
+    integer("recurring", queue.recurring_len() as i64);
     for (name, total) in totals.named() {
         integer(name, total as i64);
     }

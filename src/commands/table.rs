@@ -4,7 +4,7 @@
 //! docs/commands.md is the long form.
 
 use super::{
-    ack, add, apply, bpop, configure, del, forecast, get, kick, len, nack, peek, pop, purge,
+    ack, add, apply, bpop, configure, del, forecast, get, kick, len, nack, next, peek, pop, purge,
     reschedule, scan, stats, test_clock, touch,
 };
 use crate::server::api::command_info::{About, Access, Arg};
@@ -61,9 +61,45 @@ const STATES: [Arg; 4] = [
 ];
 const STATE: Arg = Arg::one_of(c"state", &STATES);
 
+const RULE: Arg = Arg::block(
+    c"rule",
+    &[
+        Arg::one_of(
+            c"pattern",
+            &[
+                Arg::integer(c"every").shown(c"ms").after(c"EVERY"),
+                Arg::block(
+                    c"calendar",
+                    &[
+                        Arg::string(c"expression").after(c"CRON"),
+                        Arg::string(c"zone").after(c"TZ").optional(),
+                    ],
+                ),
+            ],
+        ),
+        Arg::unix_time(c"until")
+            .shown(c"unix-time-milliseconds")
+            .after(c"UNTIL")
+            .optional(),
+        Arg::integer(c"times")
+            .shown(c"count")
+            .after(c"TIMES")
+            .optional(),
+        Arg::integer(c"grace")
+            .shown(c"ms")
+            .after(c"GRACE")
+            .optional(),
+        Arg::integer(c"jitter")
+            .shown(c"ms")
+            .after(c"JITTER")
+            .optional(),
+    ],
+)
+.optional();
+
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
-pub static COMMANDS: [About; 21] = [
+pub static COMMANDS: [About; 22] = [
     About {
         name: c"dq.add",
         run: entry!(add::run),
@@ -94,6 +130,7 @@ pub static COMMANDS: [About; 21] = [
             ATTEMPTS,
             BACKOFF,
             Arg::integer(c"ttl").shown(c"ms").after(c"TTL").optional(),
+            RULE,
         ],
     },
     About {
@@ -284,6 +321,18 @@ pub static COMMANDS: [About; 21] = [
         key: Some(Access::Read),
         categories: c"read fast",
         args: &[KEY, ID],
+    },
+    About {
+        name: c"dq.next",
+        run: entry!(next::run),
+        flags: c"readonly fast",
+        summary: c"Tells the next instants at which a recurring job will be due.",
+        complexity: c"O(N) with N instants",
+        tips: TIME_MATTERS,
+        arity: -3,
+        key: Some(Access::Read),
+        categories: c"read fast",
+        args: &[KEY, ID, COUNT.optional()],
     },
     About {
         name: c"dq.peek",

@@ -5,6 +5,8 @@ use super::clock::{Mint, Now};
 use super::effect::{Effect, Effects};
 use super::error::QueueError;
 use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
+use super::recurring::decide::Recur;
+use super::recurring::rule::Next;
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::state::schedule::Standing;
 use super::state::store::{Id, NewJob};
@@ -58,6 +60,8 @@ pub struct Add<'a> {
     pub max_attempts: Option<u32>,
     pub backoff_ms: Option<&'a [u64]>,
     pub ttl_ms: Option<u64>,
+    /// It comes again.
+    pub recur: Option<Recur<'a>>,
 }
 
 impl<'a> Add<'a> {
@@ -73,6 +77,7 @@ impl<'a> Add<'a> {
             max_attempts: None,
             backoff_ms: None,
             ttl_ms: None,
+            recur: None,
         }
     }
 }
@@ -86,7 +91,11 @@ impl Queue {
         mint: &mut Mint,
         out: &mut Effects,
     ) -> Result<Option<Cow<'a, [u8]>>, QueueError> {
-        let (due, expires) = add.instants(now)?;
+        let first = add.first(add.id.unwrap_or_default(), now, out)?;
+        let (due, expires) = match first {
+            Some(first) => (first.due, first.expires),
+            None => add.instants(now)?,
+        };
         if add.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
             return Err(QueueError::IdLength);
         }
@@ -108,7 +117,12 @@ impl Queue {
         let old = id.and_then(|id| self.find_settled(id, now, out));
         way.iter().for_each(|way| self.schedule().fetch(way));
         let place = old.map(|handle| self.jobs().job(handle).place());
-        let follows = add.condition == Condition::Next && place == Some(Place::Reserved);
+        let renewed = old.filter(|&old| self.is_renewed_by(old, add));
+        if first.is_some_and(|first| renewed.is_none() && !add.allows(&first)) {
+            return Err(QueueError::UntilIsPast);
+        }
+        let recurs = old.is_some_and(|old| self.recurs(old));
+        let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
         let refused = match add.condition {
             Condition::Next if follows => false,
             Condition::New | Condition::Next => {
@@ -146,9 +160,50 @@ impl Queue {
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
         match old.filter(|_| follows) {
             Some(before) => self.add_behind(before, id, add, (due, expires), out),
+            None if first.is_some() => {
+                // Of an id that was made just now.
+                let first = add.first(&name, now, out)?;
+                self.add_recurring(&name, add, first.filter(|_| renewed.is_none()), out);
+            }
             None => self.add_new(id, add, (due, expires), old, way.as_ref(), out),
         }
         Ok(Some(name))
+    }
+
+    /// Whether a job that is there goes on with the very rule that it has.
+    fn is_renewed_by(&self, old: Handle, add: &Add<'_>) -> bool {
+        let replaces = matches!(add.condition, Condition::Existing | Condition::Replace);
+        let recur = add.recur.as_ref().filter(|recur| !recur.is_timed);
+        replaces && recur.is_some_and(|recur| self.has_pattern(old, &recur.rule.pattern))
+    }
+
+    /// From its first occurrence on, or where that is none with the one that is there.
+    fn add_recurring(&mut self, id: &[u8], add: &Add<'_>, first: Option<Next>, out: &mut Effects) {
+        let Some(recur) = &add.recur else {
+            return;
+        };
+        let settings = self.shared_settings();
+        let (terms, rule) = (
+            add.terms(&settings, &settings.backoff_ms),
+            recur.rule.borrowed(),
+        );
+        let payload = add.payload;
+        let effect = match first {
+            Some(first) => Effect::Recurs {
+                id,
+                payload,
+                terms,
+                rule,
+                first,
+            },
+            None => Effect::Renewed {
+                id,
+                payload,
+                terms,
+                rule,
+            },
+        };
+        self.commit_recurring(&effect, out);
     }
 
     fn remembers(&self, id: &[u8], now: Now) -> bool {
@@ -227,6 +282,18 @@ impl Add<'_> {
             max_attempts: self.max_attempts.unwrap_or(defaults.max_attempts),
             backoff_ms: Cow::Borrowed(self.backoff_ms.unwrap_or(ladder)),
         }
+    }
+
+    /// The first occurrence of a job with a rule.
+    fn first(&self, id: &[u8], now: Now, out: &Effects) -> Result<Option<Next>, QueueError> {
+        let of = |recur: &Recur<'_>| recur.first(id, self.when, now, out.zone_of());
+        self.recur.as_ref().map(of).transpose()
+    }
+
+    /// Whether UNTIL allows it.
+    fn allows(&self, first: &Next) -> bool {
+        let recur = self.recur.as_ref();
+        recur.is_none_or(|recur| recur.allows(first))
     }
 
     /// Due and expiry (0: never).

@@ -2,7 +2,7 @@
 
 use super::budget::{DELIVERED_BYTES, OUT_OF_TURN, SETTLE_BUDGET};
 use super::clock::{Mint, Now};
-use super::effect::{Change, Death, Effects, End, Removal};
+use super::effect::{Change, Death, Effects, End, Ended, Removal};
 use super::error::QueueError;
 use super::job::{Failure, Handle, Place, State, REASON_MAX, TOKEN_MAX};
 use super::state::store::{Course, Id};
@@ -29,7 +29,7 @@ pub struct Delivery<'a> {
     pub attempts: u32,
     /// Token and deadline; none where the job went at delivery.
     pub lease: Option<(u64, u64)>,
-    /// For which instant it was due.
+    /// For which instant it was due; of a recurring job that of its occurrence.
     pub due: u64,
 }
 
@@ -215,6 +215,10 @@ impl Queue {
         out: &mut Effects,
         deliver: &mut impl FnMut(Delivery<'_>),
     ) {
+        if pop.noack && self.recurs(handle) {
+            self.show(handle, None, deliver);
+            return self.end_occurrence(handle, Ended::Popped, None, now, out);
+        }
         let change = if pop.noack {
             let popped = Change::Removed {
                 cause: Removal::Popped,
@@ -230,21 +234,32 @@ impl Queue {
                 lease_ms,
             }
         };
+        let lease = match change {
+            Change::Reserved {
+                token, deadline, ..
+            } => Some((token, deadline)),
+            _ => None,
+        };
+        self.show(handle, lease, deliver);
+        self.commit_job(handle, change, now, out);
+    }
+
+    /// Shows a job to its consumer.
+    fn show(
+        &self,
+        handle: Handle,
+        lease: Option<(u64, u64)>,
+        deliver: &mut impl FnMut(Delivery<'_>),
+    ) {
         let job = self.jobs().job(handle);
         let Course { due, life, .. } = job.course();
         deliver(Delivery {
             id: job.id(),
             payload: job.payload(),
             attempts: life.attempts.saturating_add(1),
-            due,
-            lease: match change {
-                Change::Reserved {
-                    token, deadline, ..
-                } => Some((token, deadline)),
-                _ => None,
-            },
+            due: job.recurring().map_or(due, |it| it.round.occurrence),
+            lease,
         });
-        self.commit_job(handle, change, now, out);
     }
 
     /// Until when NX refuses an id that is finished now; 0 where it does not.
@@ -262,6 +277,10 @@ impl Queue {
         };
         if !claim.fits(self.jobs().job(handle).life().token) {
             return false;
+        }
+        if self.recurs(handle) {
+            self.end_occurrence(handle, Ended::Acked, None, now, out);
+            return true;
         }
         let acked = Change::Removed {
             cause: Removal::Acked,
@@ -302,6 +321,19 @@ impl Queue {
             return None;
         }
         let change = match self.nacked(handle, nack, asked, now) {
+            Change::Died {
+                cause: Death::Nacked { priority },
+                ..
+            } if self.recurs(handle) => {
+                self.bury_occurrence(
+                    handle,
+                    Some(priority),
+                    now.ms(),
+                    nack.failure(now),
+                    (now, out),
+                );
+                return Some(State::Dead);
+            }
             died @ Change::Died { .. } => self.ended(handle, died, End::Nacked, now, out),
             lives => lives,
         };

@@ -7,14 +7,15 @@
 use super::budget::OUT_OF_TURN;
 use super::error::QueueError;
 use super::job::{Failure, Life, Place, State, Terms};
+use super::recurring::rule::{Next, Round, Rule, ZoneOf};
 use super::settings::Settings;
 use super::stats::Totals;
 use serde::{Deserialize, Serialize};
 
 /// The first byte of every encoded sequence of effects. Variants and fields are only ever appended;
 /// what cannot be expressed so gets the next version, and the older ones stay readable.
-/// Version 2 knows more variants than 1, and is read like it.
-pub const EFFECTS_VERSION: u8 = 2;
+/// Versions 2 and 3 know more variants than the one before, and are read like it.
+pub const EFFECTS_VERSION: u8 = 3;
 const OLDEST_VERSION: u8 = 1;
 
 /// PAUSE without an end.
@@ -132,6 +133,116 @@ pub enum Effect<'a> {
     Bounded {
         max_bytes: u64,
     },
+    /// A job with a rule came, in place of one of the same id if there was one.
+    Recurs {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        payload: &'a [u8],
+        #[serde(borrow)]
+        terms: Terms<'a>,
+        #[serde(borrow)]
+        rule: Rule<'a>,
+        first: Next,
+    },
+    /// A job with a rule was replaced by the same rule: what it has of its occurrence stays.
+    Renewed {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        payload: &'a [u8],
+        #[serde(borrow)]
+        terms: Terms<'a>,
+        #[serde(borrow)]
+        rule: Rule<'a>,
+    },
+    /// An occurrence ended. Without a next one the job is gone.
+    Recurred {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        ended: Ended,
+        next: Option<Next>,
+        /// Of one that was nacked: what is noted of it.
+        #[serde(borrow)]
+        failure: Option<Failure<'a>>,
+    },
+    /// The rule of a job, and how far it has come: digests are made of these.
+    Rules {
+        #[serde(borrow)]
+        rule: Rule<'a>,
+        round: Round,
+    },
+}
+
+/// How an occurrence ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    Acked,
+    Popped,
+    /// GRACE was over.
+    Missed,
+    Expired,
+    /// Its TTL was past when its lease ended.
+    TimedOutExpired,
+    /// Dead, by its lease's end or by NACK; whether it is kept as a job of its own.
+    TimedOut {
+        at: u64,
+        kept: bool,
+    },
+    Nacked {
+        at: u64,
+        priority: i32,
+        kept: bool,
+    },
+}
+
+impl Ended {
+    pub(super) fn events(self) -> &'static [Event] {
+        match self {
+            Ended::Acked => &[Event::Ack],
+            Ended::Popped => &[Event::Pop],
+            Ended::Missed => &[Event::Missed],
+            Ended::Expired => &[Event::Expired],
+            Ended::TimedOutExpired => &[Event::Timeout, Event::Expired],
+            Ended::TimedOut { .. } => &[Event::Timeout, Event::Dead],
+            Ended::Nacked { .. } => &[Event::Nack, Event::Dead],
+        }
+    }
+
+    pub(super) fn count(self, totals: &mut Totals) {
+        match self {
+            Ended::Acked => totals.acked += 1,
+            Ended::Popped => totals.delivered += 1,
+            Ended::Missed => totals.missed += 1,
+            Ended::Expired => totals.expired += 1,
+            Ended::TimedOutExpired => {
+                totals.timed_out += 1;
+                totals.expired += 1;
+            }
+            Ended::TimedOut { kept, .. } => {
+                totals.timed_out += 1;
+                totals.died += 1;
+                totals.deleted += u64::from(!kept);
+            }
+            Ended::Nacked { kept, .. } => {
+                totals.nacked += 1;
+                totals.died += 1;
+                totals.deleted += u64::from(!kept);
+            }
+        }
+    }
+
+    /// Whether its occurrence stays in the dead list, and since when.
+    pub(super) fn death(self) -> Option<u64> {
+        match self {
+            Ended::TimedOut { at, kept } | Ended::Nacked { at, kept, .. } => kept.then_some(at),
+            _ => None,
+        }
+    }
+
+    pub(super) fn died(self) -> bool {
+        matches!(self, Ended::TimedOut { .. } | Ended::Nacked { .. })
+    }
 }
 
 /// What can happen to a job.
@@ -223,11 +334,12 @@ pub enum Event {
     Ack,
     Dead,
     Del,
+    Missed,
     Expired,
 }
 
 impl Event {
-    pub const ALL: [Event; 9] = [
+    pub const ALL: [Event; 10] = [
         Event::Add,
         Event::Timeout,
         Event::Nack,
@@ -236,6 +348,7 @@ impl Event {
         Event::Ack,
         Event::Dead,
         Event::Del,
+        Event::Missed,
         Event::Expired,
     ];
 }
@@ -263,7 +376,8 @@ impl Effect<'_> {
     /// What it raises wherever it is carried out.
     pub fn events(&self) -> &'static [Event] {
         match self {
-            Effect::Added { .. } => &[Event::Add],
+            Effect::Added { .. } | Effect::Recurs { .. } | Effect::Renewed { .. } => &[Event::Add],
+            Effect::Recurred { ended, .. } => ended.events(),
             Effect::Job { change, .. } | Effect::Failed { change, .. } => change.events(),
             Effect::Purged { .. } | Effect::PurgedLeases { .. } | Effect::Trimmed { .. } => {
                 &[Event::Del]
@@ -386,6 +500,10 @@ pub struct Effects {
     events: u16,
     /// Steps taken for what is past: see [`Effects::allow`].
     settled: usize,
+    /// Where rules find their zones; none is known without.
+    zone_of: Option<ZoneOf>,
+    /// One that was not known.
+    missed_zone: Option<Vec<u8>>,
     /// Over all that went through here: never cleared.
     pub totals: Totals,
 }
@@ -426,6 +544,26 @@ impl Effects {
 
     pub fn is_empty(&self) -> bool {
         !self.any
+    }
+
+    /// From here on rules find their zones so.
+    pub fn know_zones(&mut self, zone_of: ZoneOf) {
+        self.zone_of = Some(zone_of);
+    }
+
+    pub fn zone_of(&self) -> ZoneOf {
+        self.zone_of.unwrap_or(|_| None)
+    }
+
+    /// Notes the name of a zone that a rule has, and nobody knows.
+    pub(super) fn miss_zone(&mut self, name: Option<&[u8]>) {
+        if let Some(name) = name {
+            self.missed_zone = Some(name.to_vec());
+        }
+    }
+
+    pub fn take_missed_zone(&mut self) -> Option<Vec<u8>> {
+        self.missed_zone.take()
     }
 
     /// Readable by [`decode`], unless nobody was to hear of them.

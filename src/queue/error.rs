@@ -14,6 +14,11 @@ pub enum QueueError {
     LadderLength,
     /// More jobs than a queue can number.
     TooManyJobs,
+    /// A rule without an instant up to the last.
+    NeverComes,
+    /// UNTIL lies before a rule's first instant.
+    UntilIsPast,
+    UnknownZone,
     /// Bytes that no encoder of ours wrote, or effects that do not fit the queue.
     Malformed(&'static str),
 }
@@ -27,6 +32,9 @@ impl QueueError {
             QueueError::IdLength => "ERR id must be 1 to 1024 bytes long",
             QueueError::LadderLength => "ERR BACKOFF takes at most 1024 delays",
             QueueError::TooManyJobs => "ERR queue holds as many jobs as it can number",
+            QueueError::NeverComes => "ERR CRON expression never comes",
+            QueueError::UntilIsPast => "ERR UNTIL leaves no occurrence",
+            QueueError::UnknownZone => "ERR TZ is not the name of a known time zone",
             QueueError::Malformed(_) => "ERR malformed or unfitting queue data",
         }
     }

@@ -5,7 +5,7 @@
 
 use super::budget::{OUT_OF_TURN, SETTLE_BUDGET, SETTLE_BUDGET_OF_ID};
 use super::clock::Now;
-use super::effect::{Change, Death, Effect, Effects, End, Removal};
+use super::effect::{Change, Death, Effect, Effects, End, Ended, Removal};
 use super::job::{Handle, Place};
 use super::state::purged::MANY;
 use super::state::store::{Course, Id};
@@ -100,7 +100,7 @@ impl Queue {
             handle = self.find(id)?;
         }
         if self.expire_overdue(handle, now, out) {
-            return None;
+            return self.find(id);
         }
         self.expire_successor(handle, now.ms() + 1, now, out);
         Some(handle)
@@ -169,7 +169,15 @@ impl Queue {
         self.expire_successor(handle, life.at, now, out);
         let job = self.jobs().job(handle);
         // By its own end, however late it is noticed.
-        let change = if life.expires != 0 && life.expires <= life.at {
+        let is_expired = life.expires != 0 && life.expires <= life.at;
+        if self.recurs(handle) && (is_expired || job.terms().exhausted_by(life.attempts)) {
+            if is_expired {
+                self.end_occurrence(handle, Ended::TimedOutExpired, None, now, out);
+                return Some(Place::Scheduled);
+            }
+            return self.bury_occurrence(handle, None, life.at, None, (now, out));
+        }
+        let change = if is_expired {
             Change::Removed {
                 cause: Removal::TimedOutExpired,
                 remember: 0,
@@ -206,8 +214,18 @@ impl Queue {
         self.expiring().first().is_some_and(|(at, _)| at < instant)
     }
 
+    /// By its TTL, or its occurrence by that or by GRACE.
     fn expire(&mut self, handle: Handle, now: Now, out: &mut Effects) {
         let expires = self.jobs().job(handle).life().expires;
+        if self.recurs(handle) {
+            let is_missed = expires == 0 || self.skipped_at(handle).is_some_and(|at| at <= expires);
+            let ended = if is_missed {
+                Ended::Missed
+            } else {
+                Ended::Expired
+            };
+            return self.end_occurrence(handle, ended, None, now, out);
+        }
         self.expire_successor(handle, expires, now, out);
         let change = Change::Removed {
             cause: Removal::Expired,
@@ -231,10 +249,11 @@ impl Queue {
         true
     }
 
-    /// Removes a job whose TTL is past, which nobody has carried out yet; whether it was.
+    /// Removes a job whose TTL is past, which nobody has carried out yet; whether it was. Of a recurring job
+    /// that, or GRACE, ends an occurrence, and the next one begins.
     pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
-        let expires = self.jobs().job(handle).life().expires;
-        let overdue = expires != 0 && expires <= now.ms();
+        let end = self.end_of(handle);
+        let overdue = end != 0 && end <= now.ms();
         if overdue {
             self.expire(handle, now, out);
         }

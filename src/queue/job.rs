@@ -19,6 +19,7 @@
 //! Delayed and ready are one *place*, [`Place::Scheduled`]: which of the two a job is in follows
 //! from `due <= now` and is never stored.
 
+use super::recurring::rule::{Round, Rule};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -175,6 +176,8 @@ pub struct JobView<'a> {
     pub terms: &'a Terms<'static>,
     pub life: Life,
     pub failure: Option<Failure<'a>>,
+    /// Its rule, and how far it has come with that.
+    pub recurring: Option<(&'a Rule<'static>, Round)>,
     /// The payload of its successor.
     pub next: Option<&'a [u8]>,
 }

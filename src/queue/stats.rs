@@ -32,6 +32,7 @@ pub struct Totals {
     pub died: u64,
     pub deleted: u64,
     pub expired: u64,
+    pub missed: u64,
     pub lateness: Lateness,
 }
 
@@ -84,11 +85,12 @@ impl Totals {
         self.died += other.died;
         self.deleted += other.deleted;
         self.expired += other.expired;
+        self.missed += other.missed;
         self.lateness.add(&other.lateness);
     }
 
     /// By the names that DQ.STATS and INFO give them.
-    pub fn named(&self) -> [(&'static str, u64); 8] {
+    pub fn named(&self) -> [(&'static str, u64); 9] {
         [
             ("added", self.added),
             ("delivered", self.delivered),
@@ -98,6 +100,7 @@ impl Totals {
             ("died", self.died),
             ("deleted", self.deleted),
             ("expired", self.expired),
+            ("missed", self.missed),
         ]
     }
 }
@@ -122,6 +125,7 @@ mod tests {
             died: 6,
             deleted: 7,
             expired: 8,
+            missed: 9,
             lateness: lateness(30),
         };
         let mut sum = Totals {
@@ -129,7 +133,10 @@ mod tests {
             ..one
         };
         sum.add(&one);
-        assert_eq!(sum.named().map(|(_, it)| it), [2, 4, 6, 8, 10, 12, 14, 16]);
+        assert_eq!(
+            sum.named().map(|(_, it)| it),
+            [2, 4, 6, 8, 10, 12, 14, 16, 18]
+        );
         let Lateness {
             count,
             sum_us,

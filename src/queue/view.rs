@@ -72,6 +72,7 @@ impl Queue {
             terms: job.terms(),
             life,
             failure: job.failure(),
+            recurring: job.recurring().map(|it| (&it.rule.rule, it.round)),
             next: self
                 .jobs()
                 .successor(handle)

@@ -1,7 +1,7 @@
 //! INFO dq: figures over all queues, for those who watch the server.
 
 use super::api::{api, guarded, Ctx};
-use super::{blocked, clock, reclaim, renamed, replicate, sums, timer};
+use super::{blocked, clock, reclaim, renamed, replicate, sums, timer, zones};
 use redis_module::raw;
 use std::ffi::{c_int, CStr, CString};
 
@@ -32,6 +32,16 @@ unsafe extern "C" fn on_info(info: *mut raw::RedisModuleInfoCtx, for_crash_repor
                 )
             };
         }
+        let zones = CString::new(zones::version()).unwrap_or_default();
+        // SAFETY: as above.
+        unsafe {
+            api!(
+                RedisModule_InfoAddFieldCString,
+                info,
+                c"time_zones".as_ptr(),
+                zones.as_ptr()
+            )
+        };
     });
 }
 
@@ -56,6 +66,7 @@ fn fields() -> Vec<(CString, u64)> {
             jobs.unfreed + reclaim::waiting() as u64,
         ),
         (c"bytes", jobs.bytes),
+        (c"recurring", jobs.recurring),
         (c"oldest_ready_ms", oldest_ready_ms),
     ]
     .map(owned)

@@ -28,3 +28,4 @@ pub mod timer;
 pub mod trimmed;
 pub mod unowned_slots;
 pub mod worker;
+pub mod zones;

@@ -1,7 +1,7 @@
 //! Effects to replication, AOF, WATCH and keyspace events. The way back is [`super::arrival`].
 
 use super::api::{api, Ctx, RawString};
-use super::{clock, listeners};
+use super::{clock, listeners, zones};
 use crate::queue::effect::{decode, Effect, Effects, Event};
 use crate::queue::stats::Totals;
 use redis_module::raw;
@@ -23,7 +23,11 @@ thread_local! {
 /// meanwhile gets a second one, whose totals are taken over.
 pub fn with_effects<T>(use_them: impl FnOnce(&mut Effects) -> T) -> T {
     let mut effects = EFFECTS.take().unwrap_or_default();
+    effects.know_zones(zones::zone_of);
     let result = use_them(&mut effects);
+    if let Some(name) = effects.take_missed_zone() {
+        zones::log_unknown(&name);
+    }
     // At once: what a large payload has taken is not kept until the next command.
     effects.clear();
     EFFECTS.with_borrow_mut(|slot| {
@@ -120,6 +124,7 @@ fn c_name(event: Event) -> &'static CStr {
         Event::Ack => c"dq.ack",
         Event::Dead => c"dq.dead",
         Event::Del => c"dq.del",
+        Event::Missed => c"dq.missed",
         Event::Expired => c"dq.expired",
     }
 }

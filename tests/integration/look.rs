@@ -267,7 +267,7 @@ fn len() {
     );
 }
 
-const STATS: [&str; 21] = [
+const STATS: [&str; 23] = [
     "delayed",
     "ready",
     "reserved",
@@ -277,6 +277,7 @@ const STATS: [&str; 21] = [
     "waiting-clients",
     "paused",
     "bytes",
+    "recurring",
     "added",
     "delivered",
     "acked",
@@ -285,6 +286,7 @@ const STATS: [&str; 21] = [
     "died",
     "deleted",
     "expired",
+    "missed",
     "lateness-count",
     "lateness-sum",
     "lateness-max",
@@ -323,6 +325,8 @@ fn stats_by_name_and_order() {
         ("died", 1),
         ("deleted", 0),
         ("expired", 0),
+        ("missed", 0),
+        ("recurring", 0),
         ("lateness-count", 2),
     ];
     for (name, value) in expected {

@@ -52,6 +52,7 @@ mod keyspace;
 mod obeyed;
 mod payloads;
 mod persistence;
+mod recurring;
 mod replication;
 mod rules;
 mod safety;

@@ -8,11 +8,12 @@ use crate::op::{Delivered, Op, PopOp, Reply};
 use crate::run::{Run, Sabotage};
 use crate::shapes;
 
-const SHAPES: [crate::generate::Shape; 4] = [
+const SHAPES: [crate::generate::Shape; 5] = [
     shapes::FEW_IDS,
     shapes::LIMITS,
     shapes::PRIORITIES,
     shapes::STEPS_BACK,
+    shapes::RECURRING,
 ];
 
 /// The mismatch that the sabotage leads to, within a few runs.

@@ -1,8 +1,10 @@
 //! Everything visible of the queue against the model.
 
 use crate::follow::digest;
+use crate::master;
+use crate::master::zone_of;
 use crate::model::{Job, Model, Phase, LAST};
-use crate::op::Reply;
+use crate::op::{AddOp, Reply};
 use crate::rng::Rng;
 use dq::queue::clock::Now;
 use dq::queue::effect::{decode, Effects};
@@ -44,7 +46,9 @@ pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<
         return comparison.all(rng);
     }
     let mut settled = queue.copied();
-    settled.settle(now, usize::MAX, &mut Effects::default());
+    let mut out = Effects::default();
+    out.know_zones(zone_of);
+    settled.settle(now, usize::MAX, &mut out);
     totals.add(settled.totals());
     let comparison = Comparison {
         queue: &settled,
@@ -127,6 +131,13 @@ impl Comparison<'_> {
         if !same_fields(view, job, self.now) {
             return differs("PEEK: a job's fields");
         }
+        let next = self.queue.next_instants(view.id, 4, self.now, zone_of);
+        let expected = self.model.next_instants(job, 4, self.now.ms());
+        if next.as_ref() != Some(&expected) {
+            return Err(format!(
+                "NEXT\n  queue: {next:?}\n  model: {expected:?}\n  {job:?}"
+            ));
+        }
         let got = self.queue.get(view.id, self.now);
         if got.as_ref() != Some(view) {
             return Err(format!("GET and PEEK differ\n  {got:?}\n  {view:?}"));
@@ -199,6 +210,7 @@ impl Comparison<'_> {
             model.died,
             model.deleted,
             model.expired,
+            model.missed,
         ];
         let names = queue.named().map(|(name, _)| name);
         equal(
@@ -360,6 +372,22 @@ fn same_fields(view: &JobView<'_>, job: &Job, now: Now) -> bool {
             .map(|it| (it.at, it.reason.map(<[u8]>::to_vec)))
             == job.failure
         && view.next == job.next.as_ref().map(|next| &*next.payload)
+        && same_rule(view, job)
+}
+
+fn same_rule(view: &JobView<'_>, job: &Job) -> bool {
+    let Some((rule, round)) = view.recurring else {
+        return job.recur.is_none();
+    };
+    job.recur.as_ref().is_some_and(|recur| {
+        let add = AddOp {
+            ttl: recur.ttl,
+            ..AddOp::like(&job.id)
+        };
+        *rule == master::recur(&recur.rule, &add).rule
+            && (round.occurrence, round.runs) == (recur.occurrence, recur.runs)
+            && round.delivered == recur.delivered
+    })
 }
 
 /// A digest before and after, for what must change nothing.

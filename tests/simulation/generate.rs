@@ -2,7 +2,7 @@
 //! memories and rate windows meet in the same few milliseconds.
 
 use crate::model::LAST;
-use crate::op::{AddOp, Id, NackOp, Op, PopOp, Reply};
+use crate::op::{AddOp, Id, NackOp, Op, PopOp, Reply, RuleOp};
 use crate::rng::Rng;
 use dq::queue::add::{Condition, When};
 use dq::queue::deliver::NackKind;
@@ -28,6 +28,8 @@ pub struct Shape {
     pub modelled: bool,
     /// Operations between two comparisons of everything.
     pub compare_every: u64,
+    /// Of 100 jobs, those with a rule.
+    pub rules: u64,
     /// Of 100 operations, those that add.
     pub adds: u64,
 }
@@ -236,7 +238,7 @@ impl Generator {
             1..80 => Some(self.span().clamp(1, LAST)),
             _ => None,
         };
-        Op::Add(AddOp {
+        let mut add = AddOp {
             id: if self.rng.one_in(40) {
                 None
             } else {
@@ -259,7 +261,40 @@ impl Generator {
             attempts: self.rng.maybe(2, |_| ()).map(|()| self.attempts()),
             backoff: self.rng.maybe(3, |_| ()).map(|()| self.ladder()),
             ttl: self.rng.maybe(5, |_| ()).map(|()| self.span().max(1)),
-        })
+            rule: None,
+        };
+        if self.shape.rules > 0 && self.rng.below(100) < self.shape.rules {
+            add.rule = Some(self.rule());
+            add.ttl = add.ttl.map(|ttl| ttl.min(LAST));
+        }
+        Op::Add(add)
+    }
+
+    /// Of few kinds, so that they are often the same.
+    fn rule(&mut self) -> RuleOp {
+        let crons = [
+            ("* * * * * *", 1000),
+            ("*/2 * * * * *", 2000),
+            ("* * * * *", 60_000),
+        ];
+        let (text, ms) = match self.rng.below(6) {
+            0..3 => (None, 1000 * self.rng.within(1, 2)),
+            3 => (None, self.rng.within(1000, 3000)),
+            _ => {
+                let (text, ms) = *self.rng.pick(&crons);
+                (Some(text), ms)
+            }
+        };
+        let span = self.shape.span_ms;
+        RuleOp {
+            text,
+            ms,
+            until: self.rng.below(3) / 2
+                * (self.now_us / 1000 + self.rng.below(span * 8)).min(LAST),
+            times: self.rng.below(3) / 2 * self.rng.within(1, 5),
+            grace: self.rng.below(2) * self.span().min(LAST),
+            jitter: self.rng.below(3) / 2 * self.rng.below(1200),
+        }
     }
 
     fn pop(&mut self) -> Op {

@@ -190,6 +190,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
         attempts: None,
         backoff: None,
         ttl: Some(1),
+        rule: None,
     };
     let mut ops = vec![Op::Settle(3), Op::Pop(pop(2))];
     for id in ids.iter().cloned() {
@@ -340,6 +341,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             attempts: Some(2),
             backoff: None,
             ttl: (byte == b't' || byte == b'n' && number.is_multiple_of(3)).then_some(90_000),
+            rule: None,
         }),
     }
 }

@@ -78,6 +78,12 @@ fn at_the_first_and_last_instants() {
 }
 
 #[test]
+fn recurring_jobs() {
+    simulate(shapes::RECURRING, 4, 60_000);
+    simulate(shapes::RECURRING_WILD, 3, 60_000);
+}
+
+#[test]
 fn many_jobs() {
     simulate(shapes::MANY_JOBS, 1, 60_000);
     simulate(shapes::BACKLOG, 1, 20_000);

@@ -1,12 +1,16 @@
 //! Carries operations out on the queue itself.
 
-use crate::op::{AddOp, Delivered, NackOp, Op, PopOp, Reply};
+use crate::op::{AddOp, Delivered, NackOp, Op, PopOp, Reply, RuleOp};
 use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{Claim, Nack, Pop};
 use dq::queue::effect::Effects;
+use dq::queue::recurring::decide::Recur;
+use dq::queue::recurring::rule::{Pattern, Rule};
+use dq::queue::recurring::zone::{Zone, UTC};
 use dq::queue::reschedule::Reschedule;
 use dq::queue::Queue;
+use std::rc::Rc;
 
 pub struct Call<'a> {
     pub queue: &'a mut Queue,
@@ -89,6 +93,7 @@ fn execute_add(
         max_attempts: add.attempts,
         backoff_ms: add.backoff.as_deref(),
         ttl_ms: add.ttl,
+        recur: add.rule.as_ref().map(|rule| recur(rule, add)),
         ..Add::new(add.id.as_deref(), &add.payload)
     };
     match queue.add(&add, now, mint, out) {
@@ -96,6 +101,33 @@ fn execute_add(
         Ok(None) => Reply::Nil,
         Err(error) => Reply::Error(error.text()),
     }
+}
+
+/// As DQ.ADD reads it.
+pub fn recur(rule: &RuleOp, add: &AddOp) -> Recur<'static> {
+    let pattern = match rule.text {
+        None => Pattern::Every { ms: rule.ms },
+        Some(text) => Pattern::Cron {
+            text: text.as_bytes().into(),
+            zone: b"UTC"[..].into(),
+        },
+    };
+    Recur {
+        rule: Rule {
+            pattern,
+            until: rule.until,
+            times: rule.times,
+            grace_ms: rule.grace,
+            jitter_ms: rule.jitter,
+            ttl_ms: add.ttl.unwrap_or(0),
+        },
+        is_timed: add.when.is_some(),
+    }
+}
+
+/// The only zone of a simulation.
+pub fn zone_of(name: &[u8]) -> Option<Rc<dyn Zone>> {
+    (name == b"UTC").then(|| Rc::new(UTC) as Rc<dyn Zone>)
 }
 
 fn execute_pop(

@@ -55,6 +55,38 @@ pub struct AddOp {
     pub attempts: Option<u32>,
     pub backoff: Option<Vec<u64>>,
     pub ttl: Option<u64>,
+    pub rule: Option<RuleOp>,
+}
+
+impl AddOp {
+    /// Of that id and nothing else.
+    pub fn like(id: &[u8]) -> Self {
+        AddOp {
+            id: Some(id.to_vec()),
+            payload: Vec::new(),
+            condition: Condition::New,
+            when: None,
+            priority: 0,
+            ttr: None,
+            server_ttr: 60_000,
+            attempts: None,
+            backoff: None,
+            ttl: None,
+            rule: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleOp {
+    /// Of a cron expression that comes at each full multiple of `ms`; else EVERY.
+    pub text: Option<&'static str>,
+    pub ms: u64,
+    /// 0 is none.
+    pub until: u64,
+    pub times: u64,
+    pub grace: u64,
+    pub jitter: u64,
 }
 
 #[derive(Clone, Debug)]

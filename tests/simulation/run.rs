@@ -4,7 +4,7 @@ use crate::audit::{Audit, Dues, LongScan};
 use crate::compare::{compare, equal, Before};
 use crate::follow::{digest, new_queue, same, snapshot, Follower, Log};
 use crate::generate::{Generator, Shape};
-use crate::master::Call;
+use crate::master::{zone_of, Call};
 use crate::model::{Fault, Model};
 use crate::moved::Defrag;
 use crate::op::{Id, Op, Reply};
@@ -77,6 +77,8 @@ impl Run {
             Sabotage::Model(fault) => fault,
             _ => Fault::None,
         };
+        let mut out = Effects::default();
+        out.know_zones(zone_of);
         let unmodelled = matches!(sabotage, Sabotage::ClockAhead | Sabotage::TokenAgain);
         Run {
             seed,
@@ -86,7 +88,7 @@ impl Run {
             generator: Generator::new(rng, shape),
             queue: new_queue(seed),
             mint: Mint::new(),
-            out: Effects::default(),
+            out,
             retired: Totals::default(),
             model: Model::new(fault),
             past: 0,
@@ -130,6 +132,9 @@ impl Run {
     }
 
     fn clock(&mut self) -> Result<(), String> {
+        if self.must_settle() && !self.wild {
+            self.settle_all()?;
+        }
         if !self.generator.wants_back() {
             self.generator.step_clock();
             return Ok(());
@@ -142,6 +147,12 @@ impl Run {
         Ok(())
     }
 
+    /// When an occurrence is noticed to be over decides what follows: here that is at once.
+    fn must_settle(&self) -> bool {
+        let now_ms = self.now().ms();
+        self.model.recurs() && self.queue.next_event().is_some_and(|at| at <= now_ms)
+    }
+
     fn settle_all(&mut self) -> Result<(), String> {
         self.operation(&Op::Settle(usize::MAX), true)
     }
@@ -149,7 +160,10 @@ impl Run {
     fn operation(&mut self, op: &Op, dense: bool) -> Result<(), String> {
         let now = self.now();
         self.past += self.model.advance(now.us());
-        if self.past > SETTLED_AT_ONCE && !self.wild && !matches!(op, Op::Settle(_)) {
+        if (self.past > SETTLED_AT_ONCE || self.must_settle())
+            && !self.wild
+            && !matches!(op, Op::Settle(_))
+        {
             self.settle_all()?;
         }
         self.audit.time(now.us());
@@ -279,6 +293,7 @@ impl Run {
             (Event::Timeout, now.timed_out - old.timed_out),
             (Event::Dead, now.died - old.died),
             (Event::Expired, now.expired - old.expired),
+            (Event::Missed, now.missed - old.missed),
         ];
         for (event, count) in counted {
             let raised = self.out.events().any(|raised| raised == event);

@@ -16,7 +16,25 @@ pub const FEW_IDS: Shape = Shape {
     backward_every: 0,
     modelled: true,
     compare_every: 1,
+    rules: 0,
     adds: 28,
+};
+
+/// Times are such that occurrences, leases, TTLs and GRACE meet within a few seconds.
+pub const RECURRING: Shape = Shape {
+    name: "recurring jobs",
+    ids: 5,
+    span_ms: 1500,
+    rules: 60,
+    ..FEW_IDS
+};
+
+/// What is past is settled by whatever comes first.
+pub const RECURRING_WILD: Shape = Shape {
+    name: "recurring jobs on a wild clock",
+    rules: 50,
+    span_ms: 1500,
+    ..WILD_CLOCK
 };
 
 pub const TWO_IDS: Shape = Shape {

@@ -19,6 +19,7 @@ pub struct Builder {
     pub(super) files: Option<PathBuf>,
     pub(super) patience: Duration,
     pub(super) sentinel: bool,
+    pub(super) zones: Option<PathBuf>,
 }
 
 impl Builder {
@@ -33,6 +34,7 @@ impl Builder {
             files: None,
             patience: PATIENCE,
             sentinel: false,
+            zones: None,
         }
     }
 
@@ -51,6 +53,12 @@ impl Builder {
             "{name} {}",
             if value.is_empty() { "\"\"" } else { &value }
         ));
+        self
+    }
+
+    /// Where the server finds the system's time zones.
+    pub fn zones(mut self, folder: impl Into<PathBuf>) -> Builder {
+        self.zones = Some(folder.into());
         self
     }
 

@@ -4,5 +4,7 @@
 
 mod calendar;
 pub mod cron;
+pub mod decide;
 mod field;
+pub mod rule;
 pub mod zone;

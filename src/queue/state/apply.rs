@@ -5,6 +5,7 @@
 
 use super::purged::BURIED_WITH_EACH;
 use super::rate::RateWindow;
+use super::recurring::check_round;
 use super::rows;
 use super::schedule::Standing;
 use super::store::{Course, Id, NewJob};
@@ -15,22 +16,23 @@ use crate::queue::error::QueueError;
 use crate::queue::job::{
     Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
 };
+use crate::queue::recurring::rule::Compiled;
 use crate::queue::settings::{check_terms, Settings};
 use crate::storage::skiplist::Way;
 use std::sync::Arc;
 
-const fn malformed(what: &'static str) -> QueueError {
+pub(super) const fn malformed(what: &'static str) -> QueueError {
     QueueError::Malformed(what)
 }
 
-fn check_instant(instant: u64) -> Result<(), QueueError> {
+pub(super) fn check_instant(instant: u64) -> Result<(), QueueError> {
     if instant > INSTANT_MAX {
         return Err(malformed("an instant past the last"));
     }
     Ok(())
 }
 
-fn check_id(id: &[u8]) -> Result<(), QueueError> {
+pub(super) fn check_id(id: &[u8]) -> Result<(), QueueError> {
     if !(1..=ID_MAX).contains(&id.len()) {
         return Err(malformed("an id of an impossible length"));
     }
@@ -61,6 +63,14 @@ pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
         return Err(malformed("a number that leaves no room to count on"));
     }
     job.failure.map_or(Ok(()), check_failure)?;
+    if let Some((rule, round)) = &job.recurring {
+        check_round(round)?;
+        if matches!(job.place, Place::Dead | Place::Successor)
+            || rule.ttl_ms == 0 && life.expires != 0
+        {
+            return Err(malformed(CONTRADICTION));
+        }
+    }
     let fits = match job.place {
         Place::Scheduled => life.at == 0 && life.death == 0,
         Place::Reserved => life.token != 0 && life.death == 0,
@@ -83,15 +93,33 @@ pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
 #[derive(Clone, Copy)]
 pub(super) struct Position {
     pub(super) course: Course,
-    priority: i32,
+    pub(super) priority: i32,
+    /// After its due the occurrence of a recurring job is skipped; 0 is never.
+    pub(super) grace_ms: u64,
+}
+
+/// When a job that is not reserved goes by itself, or its occurrence does; 0 is never.
+pub(super) fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
+    if grace_ms == 0 {
+        return expires;
+    }
+    let skipped = (due + grace_ms).min(INSTANT_MAX);
+    match expires {
+        0 => skipped,
+        expires => skipped.min(expires),
+    }
 }
 
 impl Position {
-    fn standing(self) -> Standing {
+    pub(super) fn standing(self) -> Standing {
         Standing {
             priority: self.priority,
             due: self.course.due,
         }
+    }
+
+    fn end(self) -> u64 {
+        end_of(self.course.due, self.course.life.expires, self.grace_ms)
     }
 
     /// How the job stands afterwards; `death` is its place in the order of dying, if it died.
@@ -110,6 +138,7 @@ impl Position {
                 life.attempts = life.attempts.saturating_add(1);
                 (life.token, life.at, life.lease_ms) = (token, deadline, lease_ms);
                 *place = Place::Reserved;
+                self.grace_ms = 0;
             }
             Change::Touched { deadline, lease_ms } => {
                 (life.at, life.lease_ms) = (deadline, lease_ms);
@@ -192,6 +221,31 @@ impl Queue {
                 expires,
                 ref terms,
             } => self.apply_followed(id, payload, (due, expires), terms)?,
+            Effect::Recurs {
+                id,
+                payload,
+                ref terms,
+                ref rule,
+                first,
+            } => self.apply_recurs(id, payload, terms, rule, first)?,
+            Effect::Renewed {
+                id,
+                payload,
+                ref terms,
+                ref rule,
+            } => self.apply_renewed(id, payload, terms, rule)?,
+            Effect::Recurred {
+                id,
+                ended,
+                next,
+                failure,
+            } => {
+                let handle = self.expect(id)?;
+                failure.map_or(Ok(()), check_failure)?;
+                self.check_recurred(handle, ended, next)?;
+                self.recur(handle, ended, next, failure);
+            }
+            Effect::Rules { .. } => return Err(malformed("a rule without a job")),
             Effect::Kept => self.kept = true,
             Effect::Configured(ref settings) => {
                 settings.check()?;
@@ -318,6 +372,7 @@ impl Queue {
             terms,
             life,
             failure: None,
+            recurring: None,
         };
         check_terms(job.terms)?;
         check_stored(&job)?;
@@ -335,16 +390,18 @@ impl Queue {
     }
 
     fn apply_rows(&mut self, bytes: &[u8]) -> Result<(), QueueError> {
-        let (rows, terms) = rows::read(bytes)?;
-        terms.iter().try_for_each(check_terms)?;
-        let jobs = || rows.iter().map(|row| row.job(&terms));
+        let all = rows::read(bytes)?;
+        all.terms.iter().try_for_each(check_terms)?;
+        let of_rule = |rule| Compiled::of(rule).map(drop);
+        all.rules.iter().try_for_each(of_rule)?;
+        let jobs = || all.jobs();
         jobs().try_for_each(|job| check_stored(&job))?;
         check_successors(jobs())?;
         if !self.jobs.is_unindexed() {
             let others = jobs().filter(|job| job.place != Place::Successor);
             self.check_distinct(others.map(|job| job.id))?;
         }
-        if !self.jobs.has_room_for(rows.len()) {
+        if !self.jobs.has_room_for(all.rows.len()) {
             return Err(QueueError::TooManyJobs);
         }
         let mut last = None;
@@ -396,6 +453,7 @@ impl Queue {
                 life: job.life,
             },
             priority: job.terms.priority,
+            grace_ms: job.grace_ms(),
         };
         self.bury_namesake(id);
         let handle = self.jobs.insert(job, id);
@@ -408,6 +466,7 @@ impl Queue {
         Position {
             course: job.course(),
             priority: job.terms().priority,
+            grace_ms: job.grace_ms(),
         }
     }
 
@@ -431,7 +490,8 @@ impl Queue {
             Change::Nacked { due, .. } => place != Place::Dead && due <= INSTANT_MAX,
             Change::Died { at, .. } => {
                 let is_followed = self.jobs.successor(handle).is_some();
-                place != Place::Dead && at <= INSTANT_MAX && !is_followed
+                let recurs = self.jobs.job(handle).recurring().is_some();
+                place != Place::Dead && at <= INSTANT_MAX && !is_followed && !recurs
             }
             Change::Rescheduled { due } => place == Place::Scheduled && due <= INSTANT_MAX,
             Change::Kicked { due } => place == Place::Dead && due <= INSTANT_MAX,
@@ -469,6 +529,9 @@ impl Queue {
             self.jobs.set_priority(handle, after.priority);
         }
         self.jobs.set_course(handle, after.course);
+        if let Change::Reserved { .. } = change {
+            self.note_delivered(handle);
+        }
         self.link(handle, after, None);
         match change {
             Change::TimedOut => {
@@ -510,8 +573,8 @@ impl Queue {
                 .insert(life.at, handle, |h| jobs.job(h).life().death),
             Place::Successor => {}
         }
-        if life.expires != 0 && place != Place::Reserved {
-            self.expiring.insert(life.expires, handle, seq);
+        if at.end() != 0 && place != Place::Reserved {
+            self.expiring.insert(at.end(), handle, seq);
         }
         if self.is_haunted() {
             self.bury(BURIED_WITH_EACH);
@@ -533,8 +596,8 @@ impl Queue {
             Place::Successor => true,
         };
         debug_assert!(there, "job {handle} is not where its fields say");
-        if life.expires != 0 && place != Place::Reserved {
-            self.expiring.remove(life.expires, handle, seq);
+        if at.end() != 0 && place != Place::Reserved {
+            self.expiring.remove(at.end(), handle, seq);
         }
     }
 

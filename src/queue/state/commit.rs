@@ -3,8 +3,9 @@
 use super::store::{Id, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::queue::effect::{Change, Effect, Effects, Event};
+use crate::queue::effect::{Change, Effect, Effects, Ended, Event};
 use crate::queue::job::{Failure, Handle};
+use crate::queue::recurring::rule::Next;
 use crate::storage::skiplist::Way;
 
 /// A lease about to change its place in the order of deadlines.
@@ -69,6 +70,56 @@ impl Queue {
             totals.deleted += u64::from(replaces);
         }
         self.follow(handle, job);
+    }
+
+    /// Records a job with a rule that comes, or that is replaced by the same rule.
+    pub(in crate::queue) fn commit_recurring(&mut self, effect: &Effect<'_>, out: &mut Effects) {
+        let (Effect::Recurs { id, .. } | Effect::Renewed { id, .. }) = *effect else {
+            return;
+        };
+        let old = self.find(self.jobs.hashed(id));
+        let successor = old.and_then(|old| self.jobs.successor(old));
+        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
+        for totals in [&mut *self.totals, &mut out.totals] {
+            totals.added += 1;
+            totals.deleted += replaced;
+        }
+        out.raise(Event::Add);
+        self.commit(effect, out);
+    }
+
+    /// Records that an occurrence ended, and what follows.
+    pub(in crate::queue) fn commit_recurred(
+        &mut self,
+        handle: Handle,
+        (ended, next): (Ended, Option<Next>),
+        failure: Option<Failure<'_>>,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        debug_assert!(
+            self.check_recurred(handle, ended, next).is_ok(),
+            "{ended:?}"
+        );
+        let job = self.jobs.job(handle);
+        out.push(&Effect::Recurred {
+            id: job.id(),
+            ended,
+            next,
+            failure,
+        });
+        let due = (ended == Ended::Popped).then(|| job.due());
+        for totals in [&mut *self.totals, &mut out.totals] {
+            ended.count(totals);
+            if let Some(due) = due {
+                totals.lateness.record(now, due);
+            }
+        }
+        if let Some(window) = self.rate.as_mut().filter(|_| due.is_some()) {
+            window.record(now);
+        }
+        ended.events().iter().for_each(|&event| out.raise(event));
+        self.recur(handle, ended, next, failure);
     }
 
     /// Records a purge or a trim, by which so many jobs go.

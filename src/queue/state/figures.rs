@@ -16,12 +16,14 @@ pub struct Figures {
     pub unfreed: u64,
     /// Of ids and payloads.
     pub bytes: u64,
+    /// Jobs with a rule.
+    pub recurring: u64,
     /// The earliest due of all: not added up, but the least counts.
     pub first_due: Option<u64>,
 }
 
 impl Figures {
-    fn each(&mut self) -> [&mut u64; 6] {
+    fn each(&mut self) -> [&mut u64; 7] {
         [
             &mut self.delayed,
             &mut self.ready,
@@ -29,6 +31,7 @@ impl Figures {
             &mut self.dead,
             &mut self.unfreed,
             &mut self.bytes,
+            &mut self.recurring,
         ]
     }
 
@@ -63,6 +66,7 @@ impl Queue {
                 - self.live_len()
                 - self.dead.len()) as u64,
             bytes: self.bytes(),
+            recurring: self.recurring_len() as u64,
             first_due: self.schedule.least_due(),
         };
         (figures, until)

@@ -10,6 +10,7 @@ mod numbers;
 mod purge;
 pub(in crate::queue) mod purged;
 mod rate;
+mod recurring;
 mod relocate;
 mod rows;
 pub(in crate::queue) mod schedule;
@@ -52,8 +53,8 @@ pub struct Queue {
     reserved: Skiplist<u64>,
     /// By (instant of death, order of dying).
     dead: Skiplist<u64>,
-    /// Jobs with a TTL, by the instant at which they vanish; not those that are reserved, which end
-    /// their lease first.
+    /// Jobs that go by themselves, or whose occurrence does, by the instant of that: by a TTL or GRACE. Not
+    /// those that are reserved, which end their lease first.
     expiring: Skiplist<u64>,
     memory: Memory,
     settings: Arc<Settings>,
@@ -379,7 +380,7 @@ impl Queue {
             .chain(self.dead.iter().map(|(_, h)| h));
         for handle in others {
             let Course { place, life, .. } = self.jobs.job(handle).course();
-            expected += usize::from(life.expires != 0);
+            expected += usize::from(self.end_of(handle) != 0);
             if place == Place::Scheduled && life.at != 0 {
                 return Err(format!("scheduled job {handle} has a deadline"));
             }
@@ -387,7 +388,7 @@ impl Queue {
         for (expires, handle) in self.expiring.iter() {
             let job = self.jobs.job(handle);
             expected += usize::from(job.place() == Place::Successor);
-            if job.life().expires != expires {
+            if self.end_of(handle) != expires {
                 return Err(format!("job {handle} does not expire at {expires}"));
             }
         }

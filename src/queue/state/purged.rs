@@ -235,10 +235,10 @@ impl Queue {
     pub(in crate::queue) fn free_ghost(&mut self, handle: Handle) {
         self.free_ghosts_successor(handle);
         self.forget_bytes(handle);
+        let end = self.end_of(handle);
         let jobs = &self.jobs;
-        let expires = jobs.job(handle).life().expires;
-        if expires != 0 && jobs.job(handle).place() != Place::Reserved {
-            self.expiring.remove(expires, handle, |h| jobs.job(h).seq());
+        if end != 0 && jobs.job(handle).place() != Place::Reserved {
+            self.expiring.remove(end, handle, |h| jobs.job(h).seq());
         }
         for ghosts in &mut self.ghosts {
             ghosts.freed(handle);

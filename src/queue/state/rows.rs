@@ -6,7 +6,8 @@
 //!           │      └ less those of the row before
 //!           └ bits 0-1 place, 2-6 which of the bracketed parts are there
 //!
-//!   more:  a byte, whose bits say what follows: bit 0 a Failure
+//!   more:  a byte, whose bits say what follows: bit 0 a Failure; bit 1 a Round, so that it recurs, and
+//!          bit 2 before that a Rule, else it is that of the row before
 //!
 //!   not there:  the lengths and Terms of the row before; a Life of zeros
 //! ```
@@ -19,6 +20,7 @@ use super::store::NewJob;
 use crate::queue::effect::append;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Life, Place, Terms};
+use crate::queue::recurring::rule::{Round, Rule};
 use serde::Deserialize;
 
 /// In one effect, at most: what a reader holds at once.
@@ -34,20 +36,23 @@ const UNUSED: u8 = 1 << 7;
 
 /// In the byte behind MORE.
 const FAILURE: u8 = 1;
+const ROUND: u8 = 1 << 1;
+const RULE: u8 = 1 << 2;
 
 /// Longer ladders stand in each row: a short payload must not become many long ones.
 const LADDER_SHARED: usize = 8;
 
 /// What a row may leave out.
-struct Before<T> {
+struct Before<T, R> {
     due: u64,
     seq: u64,
     id_len: usize,
     payload_len: usize,
     terms: Option<T>,
+    rule: Option<R>,
 }
 
-impl<T> Default for Before<T> {
+impl<T, R> Default for Before<T, R> {
     fn default() -> Self {
         Before {
             due: 0,
@@ -55,6 +60,7 @@ impl<T> Default for Before<T> {
             id_len: 0,
             payload_len: 0,
             terms: None,
+            rule: None,
         }
     }
 }
@@ -64,7 +70,7 @@ impl<T> Default for Before<T> {
 pub struct Rows<'a> {
     bytes: Vec<u8>,
     count: usize,
-    before: Before<&'a Terms<'a>>,
+    before: Before<&'a Terms<'a>, Rule<'a>>,
 }
 
 impl<'a> Rows<'a> {
@@ -78,7 +84,7 @@ impl<'a> Rows<'a> {
             | part(PAYLOAD_LEN, job.payload.len() != before.payload_len)
             | part(TERMS, !before.terms.as_ref().is_some_and(shared))
             | part(LIFE, job.life != Life::default())
-            | part(MORE, job.failure.is_some());
+            | part(MORE, job.failure.is_some() || job.recurring.is_some());
         bytes.push(head);
         append(&difference(job.due, before.due), bytes);
         append(&difference(job.seq, before.seq), bytes);
@@ -94,9 +100,8 @@ impl<'a> Rows<'a> {
         if head & LIFE != 0 {
             append(&job.life, bytes);
         }
-        if let Some(failure) = job.failure {
-            bytes.push(FAILURE);
-            append(&failure, bytes);
+        if head & MORE != 0 {
+            push_more(job, &mut before.rule, bytes);
         }
         bytes.extend_from_slice(job.id);
         bytes.extend_from_slice(job.payload);
@@ -107,6 +112,7 @@ impl<'a> Rows<'a> {
             id_len: job.id.len(),
             payload_len: job.payload.len(),
             terms: Some(job.terms),
+            rule: before.rule.take(),
         };
     }
 
@@ -128,6 +134,25 @@ impl<'a> Rows<'a> {
     }
 }
 
+fn push_more<'a>(job: &NewJob<'a>, last: &mut Option<Rule<'a>>, bytes: &mut Vec<u8>) {
+    let rule = job.recurring.as_ref().map(|(rule, _)| rule);
+    let is_new = rule.is_some() && rule != last.as_ref();
+    let part = |bit, is_there| if is_there { bit } else { 0 };
+    bytes.push(
+        part(FAILURE, job.failure.is_some()) | part(ROUND, rule.is_some()) | part(RULE, is_new),
+    );
+    if let Some(failure) = job.failure {
+        append(&failure, bytes);
+    }
+    if let Some((rule, round)) = &job.recurring {
+        if is_new {
+            append(rule, bytes);
+            *last = Some(rule.clone());
+        }
+        append(round, bytes);
+    }
+}
+
 fn difference(number: u64, before: u64) -> i64 {
     number.wrapping_sub(before) as i64
 }
@@ -141,12 +166,15 @@ pub struct Row<'a> {
     pub place: Place,
     pub life: Life,
     pub failure: Option<Failure<'a>>,
+    /// The number of its rule, if it has one, and how far that has come.
+    round: Option<(usize, Round)>,
     /// Their number in the list beside the rows.
     terms: usize,
 }
 
 impl<'a> Row<'a> {
-    pub fn job(&self, terms: &'a [Terms<'static>]) -> NewJob<'a> {
+    pub fn job(&self, terms: &'a [Terms<'static>], rules: &'a [Rule<'static>]) -> NewJob<'a> {
+        let rule = |(number, round): (usize, Round)| (rules[number].borrowed(), round);
         NewJob {
             id: self.id,
             payload: self.payload,
@@ -156,28 +184,46 @@ impl<'a> Row<'a> {
             terms: &terms[self.terms],
             life: self.life,
             failure: self.failure,
+            recurring: self.round.map(rule),
         }
     }
 }
 
-/// The rows, and the terms that they have.
-pub fn read(mut bytes: &[u8]) -> Result<(Vec<Row<'_>>, Vec<Terms<'static>>), QueueError> {
-    let (mut rows, mut terms) = (Vec::new(), Vec::new());
+/// Rows with the terms and the rules that they have.
+#[derive(Default)]
+pub struct Read<'a> {
+    pub rows: Vec<Row<'a>>,
+    pub terms: Vec<Terms<'static>>,
+    pub rules: Vec<Rule<'static>>,
+}
+
+impl Read<'_> {
+    pub fn jobs(&self) -> impl Iterator<Item = NewJob<'_>> {
+        self.rows
+            .iter()
+            .map(|row| row.job(&self.terms, &self.rules))
+    }
+}
+
+pub fn read(mut bytes: &[u8]) -> Result<Read<'_>, QueueError> {
+    let mut all = Read::default();
     let mut before = Before::default();
     while !bytes.is_empty() {
-        if rows.len() == ROWS_MAX {
+        if all.rows.len() == ROWS_MAX {
             return Err(QueueError::Malformed("more rows than are ever written"));
         }
-        let row = read_row(&mut bytes, &mut before, &mut terms);
-        rows.push(row.ok_or(QueueError::Malformed("a row that does not decode"))?);
+        let row = read_row(&mut bytes, &mut before, &mut all.terms, &mut all.rules);
+        all.rows
+            .push(row.ok_or(QueueError::Malformed("a row that does not decode"))?);
     }
-    Ok((rows, terms))
+    Ok(all)
 }
 
 fn read_row<'a>(
     bytes: &mut &'a [u8],
-    before: &mut Before<usize>,
+    before: &mut Before<usize, usize>,
     terms: &mut Vec<Terms<'static>>,
+    rules: &mut Vec<Rule<'static>>,
 ) -> Option<Row<'a>> {
     let head = *bytes.split_off_first()?;
     let place = match head & PLACE {
@@ -206,10 +252,26 @@ fn read_row<'a>(
     } else {
         Life::default()
     };
-    let failure = match head & MORE {
+    let more = match head & MORE {
+        0 => 0,
+        _ => *bytes.split_off_first()?,
+    };
+    // Of what has more something follows, and no rule without its round.
+    if more > (FAILURE | ROUND | RULE) || (more == 0 && head & MORE != 0) || more & !FAILURE == RULE
+    {
+        return None;
+    }
+    let failure = match more & FAILURE {
         0 => None,
-        _ if *bytes.split_off_first()? == FAILURE => Some(take(bytes)?),
-        _ => return None,
+        _ => Some(take(bytes)?),
+    };
+    if more & RULE != 0 {
+        before.rule = Some(rules.len());
+        rules.push(take::<Rule<'_>>(bytes)?.into_owned());
+    }
+    let round = match more & ROUND {
+        0 => None,
+        _ => Some((before.rule?, take(bytes)?)),
     };
     Some(Row {
         id: bytes.split_off(..before.id_len)?,
@@ -219,6 +281,7 @@ fn read_row<'a>(
         place,
         life,
         failure,
+        round,
         terms: before.terms?,
     })
 }
@@ -233,6 +296,7 @@ fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
 mod tests {
     use super::*;
     use crate::queue::effect::Effect;
+    use crate::queue::recurring::rule::Pattern;
     use crate::queue::{HashSeed, Queue};
 
     fn terms(ladder: usize) -> Terms<'static> {
@@ -254,6 +318,30 @@ mod tests {
             terms,
             life: Life::default(),
             failure: None,
+            recurring: None,
+        }
+    }
+
+    fn rule(text: &'static [u8]) -> Rule<'static> {
+        Rule {
+            pattern: Pattern::Cron {
+                text: text.into(),
+                zone: b"UTC"[..].into(),
+            },
+            until: 1,
+            times: 2,
+            grace_ms: 3,
+            jitter_ms: 4,
+            ttl_ms: 5,
+        }
+    }
+
+    fn round(runs: u64) -> Round {
+        Round {
+            occurrence: u64::MAX,
+            runs,
+            delivered: runs % 2 == 1,
+            offset_s: -3600,
         }
     }
 
@@ -265,6 +353,9 @@ mod tests {
 
     fn fields<'a>(job: &NewJob<'a>) -> impl PartialEq + std::fmt::Debug + 'a {
         let numbers = (job.seq, job.due, job.place, job.life, job.failure);
+        let recurring = job.recurring.clone();
+        let recurring = recurring.map(|(rule, round)| (rule.into_owned(), round));
+        let numbers = (numbers, recurring);
         (job.id, job.payload, numbers, job.terms.clone().into_owned())
     }
 
@@ -280,6 +371,7 @@ mod tests {
             attempts: u32::MAX,
         };
         let numbers = [0, 1, u64::MAX, 1 << 63, 5, 5];
+        let rules = [rule(b"@daily"), rule(b"* * * * *")];
         let ids: Vec<Vec<u8>> = (1..=36)
             .map(|len| vec![len; len as usize % 5 + 1])
             .collect();
@@ -294,6 +386,7 @@ mod tests {
                     Place::Dead,
                     Place::Successor,
                 ][n % 4],
+                recurring: (n % 3 > 0).then(|| (rules[n / 9 % 2].borrowed(), round(n as u64))),
                 failure: (n % 5 < 2).then_some(Failure {
                     at: 9,
                     reason: n.is_multiple_of(2).then_some(id),
@@ -303,8 +396,9 @@ mod tests {
             })
         };
         let bytes = written(jobs());
-        let (rows, terms) = read(&bytes).unwrap();
-        let read: Vec<_> = rows.iter().map(|row| fields(&row.job(&terms))).collect();
+        let all = read(&bytes).unwrap();
+        let terms = &all.terms;
+        let read: Vec<_> = all.jobs().map(|job| fields(&job)).collect();
         let wrote: Vec<_> = jobs().map(|job| fields(&job)).collect();
         assert_eq!(read, wrote);
         assert_eq!(
@@ -323,7 +417,12 @@ mod tests {
         let unused = |bit| [&[one[0] | bit], &one[1..]].concat();
         let follower = &two[one.len()..];
         let borrowed_ladder = [&written([job(b"a", &long)]), follower].concat();
+        let more = |bits: u8| [&[one[0] | MORE], &one[1..3], &[bits], &one[3..]].concat();
         for bytes in [
+            more(0),
+            more(ROUND),
+            more(RULE),
+            more(8),
             unused(MORE),
             unused(1 << 7),
             follower.to_vec(),
@@ -333,7 +432,7 @@ mod tests {
             assert!(read(&bytes).is_err(), "{}", bytes.escape_ascii());
         }
         let most = [one.clone(), follower.repeat(ROWS_MAX - 1)].concat();
-        assert_eq!(read(&most).unwrap().0.len(), ROWS_MAX);
+        assert_eq!(read(&most).unwrap().rows.len(), ROWS_MAX);
         assert!(read(&[most, follower.to_vec()].concat()).is_err());
     }
 

@@ -230,6 +230,12 @@ impl Queue {
                     failure,
                 });
             }
+            if let Some(recurring) = self.jobs.job(handle).recurring() {
+                effect(&Effect::Rules {
+                    rule: recurring.rule.rule.borrowed(),
+                    round: recurring.round,
+                });
+            }
             if let Some(successor) = self.jobs.successor(handle) {
                 digest_one(successor, &mut effect);
             }

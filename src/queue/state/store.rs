@@ -12,7 +12,7 @@
 //!           successor
 //!   word 1: bits 0-47 sequence (the order of adding); 48-63 terms
 //!
-//!   rares[number]: due, Life, and what few jobs have: terms of its own where the pool is full, a failure
+//!   rares[number]: due, Life, and what few jobs have: terms of its own where the pool is full, a failure, a rule
 //! ```
 //!
 //! Most jobs are never in need of a rare part until they are delivered: 16 bytes beside id and
@@ -20,18 +20,21 @@
 
 mod extra;
 mod loading;
+mod rules;
 mod stored;
 mod successors;
 
 use super::terms::TermsPool;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
+use crate::queue::recurring::rule::Round;
 use crate::storage::prefetch::{prefetch, prefetch_all};
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
 use crate::storage::table::bulk::Entries;
 use crate::storage::table::IdTable;
 use ahash::RandomState;
-use extra::Extra;
+use extra::{Extra, Parts};
+use rules::RulesPool;
 use std::collections::BTreeMap;
 pub use stored::{Course, Id, Job, NewJob};
 
@@ -53,8 +56,6 @@ struct Rare {
     extra: Option<Box<Extra>>,
 }
 
-type Parts = (Option<Terms<'static>>, Option<extra::Failed>);
-
 #[derive(Clone)]
 pub struct Store {
     slots: Slab<Box<[u8]>>,
@@ -69,6 +70,7 @@ pub struct Store {
     /// Of ids and payloads.
     content_bytes: u64,
     successors: BTreeMap<Handle, Handle>,
+    rules: RulesPool,
 }
 
 impl Store {
@@ -83,6 +85,7 @@ impl Store {
             job_bytes: 0,
             content_bytes: 0,
             successors: BTreeMap::new(),
+            rules: RulesPool::new(),
         }
     }
 
@@ -160,9 +163,17 @@ impl Store {
         let mut word0 =
             job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
         let word1 = job.seq | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
-        if shared.is_none() || job.life != Life::default() || job.failure.is_some() {
-            let own = shared.is_none().then(|| job.terms.clone().into_owned());
-            let extra = Extra::of(own, job.failure.map(Into::into));
+        let recurring = job
+            .recurring
+            .as_ref()
+            .and_then(|(rule, round)| self.rules.acquire(rule, *round, &self.hasher));
+        let has_more = job.failure.is_some() || recurring.is_some();
+        if shared.is_none() || job.life != Life::default() || has_more {
+            let extra = Extra::of(Parts {
+                terms: shared.is_none().then(|| job.terms.clone().into_owned()),
+                failed: job.failure.map(Into::into),
+                recurring,
+            });
             self.job_bytes += extra.as_ref().map_or(0, |extra| extra.heap_bytes());
             let rare = self.rares.insert(Rare {
                 due: job.due,
@@ -205,7 +216,10 @@ impl Store {
         if word0 & HAS_RARE != 0 {
             let rare = self.rares.remove((word0 & DUE_BITS) as u32);
             let extra = rare.and_then(|rare| rare.extra);
-            self.job_bytes -= extra.map_or(0, |extra| extra.heap_bytes());
+            self.job_bytes -= extra.as_ref().map_or(0, |extra| extra.heap_bytes());
+            if let Some(recurring) = extra.as_ref().and_then(|extra| extra.recurring()) {
+                self.rules.release(&recurring.rule, &self.hasher);
+            }
         }
         if word0 & OWN_TERMS == 0 {
             self.terms.release(shared, &self.hasher);
@@ -304,15 +318,35 @@ impl Store {
     }
 
     fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {
-        self.edit_extra(handle, |(_, failed)| (Some(terms), failed));
+        self.edit_extra(handle, |parts| parts.terms = Some(terms));
         self.edit(handle, 0, |word0| word0 | OWN_TERMS);
     }
 
     pub fn set_failure(&mut self, handle: Handle, failure: Failure<'_>) {
-        self.edit_extra(handle, |(terms, _)| (terms, Some(failure.into())));
+        self.edit_extra(handle, |parts| parts.failed = Some(failure.into()));
     }
 
-    fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(Parts) -> Parts) {
+    pub fn clear_failure(&mut self, handle: Handle) {
+        if self.job(handle).failure().is_some() {
+            self.edit_extra(handle, |parts| parts.failed = None);
+        }
+    }
+
+    /// Of a job with a rule.
+    pub fn set_round(&mut self, handle: Handle, round: Round) {
+        let word0 = word(self.bytes(handle), 0);
+        let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
+        if let Some(recurring) = extra.and_then(|extra| extra.recurring_mut()) {
+            recurring.round = round;
+        }
+    }
+
+    /// Jobs with a rule.
+    pub fn recurring_len(&self) -> usize {
+        self.rules.users()
+    }
+
+    fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(&mut Parts)) {
         let mut word0 = word(self.bytes(handle), 0);
         if word0 & HAS_RARE == 0 {
             word0 = self.with_rare(word0, word0 & DUE_BITS, Life::default());
@@ -323,8 +357,9 @@ impl Store {
         };
         let old = rare.extra.take();
         let before = old.as_ref().map_or(0, |extra| extra.heap_bytes());
-        let (terms, failed) = change(old.map_or((None, None), |extra| extra.into_parts()));
-        rare.extra = Extra::of(terms, failed);
+        let mut parts = old.map_or(Parts::default(), |extra| extra.into_parts());
+        change(&mut parts);
+        rare.extra = Extra::of(parts);
         let after = rare.extra.as_ref().map_or(0, |extra| extra.heap_bytes());
         self.job_bytes = self.job_bytes + after - before;
     }
@@ -349,6 +384,9 @@ impl Store {
             terms: job.terms(),
             life,
             failure: job.failure(),
+            recurring: job
+                .recurring()
+                .map(|it| (it.rule.rule.borrowed(), it.round)),
         }
     }
 
@@ -389,6 +427,7 @@ impl Store {
             + self.rares.memory_bytes()
             + self.table.memory_bytes()
             + self.terms.memory_bytes()
+            + self.rules.memory_bytes()
             // Its nodes hold eleven entries, and are at least half full.
             + self.successors.len() * 2 * size_of::<(Handle, Handle)>()
     }
@@ -397,6 +436,7 @@ impl Store {
         self.table
             .check_invariants(|handle| self.hasher.hash_one(self.job(handle).id()))?;
         self.check_successors()?;
+        self.check_rules()?;
         if self.table.len() + self.successors.len() != self.slots.len() {
             return Err(format!(
                 "{} ids for {} jobs, successors among them",

@@ -14,7 +14,9 @@ pub(super) fn check_successors<'a>(
     let mut before: Option<NewJob<'_>> = None;
     for job in jobs {
         let follows = before.is_some_and(|before| {
-            before.id == job.id && matches!(before.place, Place::Scheduled | Place::Reserved)
+            before.id == job.id
+                && matches!(before.place, Place::Scheduled | Place::Reserved)
+                && before.recurring.is_none()
         });
         if job.place == Place::Successor && !follows {
             return Err(QueueError::Malformed(CONTRADICTION));
@@ -42,7 +44,8 @@ impl Queue {
         if !matches!(
             self.jobs.job(handle).place(),
             Place::Scheduled | Place::Reserved
-        ) {
+        ) || self.jobs.job(handle).recurring().is_some()
+        {
             return Err(QueueError::Malformed(CONTRADICTION));
         }
         if !self.jobs.has_room() {

@@ -82,8 +82,9 @@ mod tests {
                 .iter()
                 .for_each(|&(key, h)| list.insert(key, h, u64::from));
             for round in 0..20 {
-                let goes =
-                    |&&(_, h): &&(u64, u32)| scattered(round << 32 | u64::from(h)) % part == 0;
+                let goes = |&&(_, h): &&(u64, u32)| {
+                    scattered(round << 32 | u64::from(h)).is_multiple_of(part)
+                };
                 entries.sort_unstable();
                 let gone: Vec<_> = entries.iter().filter(goes).copied().collect();
                 entries.retain(|it| !goes(&it));

@@ -1,5 +1,6 @@
 //! The commands, each from its paragraph of the contract.
 
+use super::recurring::{first, Recurring};
 use super::{after, Fault, Job, Model, Pause, Phase, LAST};
 use crate::op::{AddOp, Delivered, Id, NackOp, Op, PopOp, Reply};
 use dq::queue::add::{Condition, When};
@@ -43,6 +44,13 @@ impl Model {
         };
         let there = add.id.as_deref().and_then(|id| self.find(id));
         let live = there.is_some_and(|at| !matches!(self.jobs[at].phase, Phase::Dead { .. }));
+        let until = add.rule.as_ref().map_or(0, |rule| rule.until);
+        let first = self
+            .first_of(add, now)
+            .map_or(0, |(occurrence, _)| occurrence);
+        if until != 0 && first > until && self.renews(there, add).is_none() {
+            return Reply::Error("ERR UNTIL leaves no occurrence");
+        }
         let full = self.is_full(live);
         if full && self.has(Fault::MaxLenBeforeCondition) {
             return Reply::Error("MAXLEN queue is full");
@@ -54,6 +62,7 @@ impl Model {
             return Reply::Error("MAXLEN queue is full");
         }
         let follows = there.filter(|&at| self.is_followed_by(at, add));
+        let renews = self.renews(there, add);
         if self.exceeds_bytes(add, actual, there, follows, now) {
             return Reply::Error("MAXBYTES queue is full");
         }
@@ -64,9 +73,15 @@ impl Model {
                 None => return Reply::Nil,
             },
         };
-        match follows {
-            Some(at) => self.follow(at, add, id.clone(), instants, now),
-            None => self.put(add, id.clone(), there, instants, now),
+        match (follows, renews) {
+            (Some(at), _) => self.follow(at, add, id.clone(), instants, now),
+            (None, Some(at)) => {
+                let adds = self.adds;
+                let new = self.new_job(add, id.clone(), instants, now);
+                self.adds = adds;
+                self.renew(at, add, new);
+            }
+            (None, None) => self.put(add, id.clone(), there, instants, now),
         }
         Reply::Added(id)
     }
@@ -74,7 +89,7 @@ impl Model {
     /// "where the job of that id is reserved this one is kept as its *successor*"
     fn is_followed_by(&self, at: usize, add: &AddOp) -> bool {
         let reserved = matches!(self.jobs[at].phase, Phase::Reserved { .. });
-        add.condition == Condition::Next && reserved
+        add.condition == Condition::Next && reserved && self.jobs[at].recur.is_none()
     }
 
     /// "An ADD that makes the sum larger, and larger than MAXBYTES, is refused; what it replaces is taken off
@@ -187,7 +202,30 @@ impl Model {
             seq: self.adds,
             failure: None,
             next: None,
+            recur: None,
         }
+    }
+
+    fn first_of(&self, add: &AddOp, now: u64) -> Option<(u64, u64)> {
+        let id = add.id.as_deref().unwrap_or_default();
+        first(add, add.rule.as_ref()?, id, now).ok()
+    }
+
+    /// Its rule, and what that says of its first occurrence.
+    fn begin(&self, job: &mut Job, add: &AddOp, now: u64) {
+        let Some(rule) = &add.rule else { return };
+        let Ok((occurrence, due)) = first(add, rule, &job.id, now) else {
+            return;
+        };
+        job.due = due;
+        job.expires = add.ttl.map(|ttl| (due + ttl).min(LAST));
+        job.recur = Some(Recurring {
+            rule: rule.clone(),
+            ttl: add.ttl,
+            occurrence,
+            runs: 0,
+            delivered: false,
+        });
     }
 
     fn put(
@@ -199,6 +237,7 @@ impl Model {
         now: u64,
     ) {
         let mut job = self.new_job(add, id, instants, now);
+        self.begin(&mut job, add, now);
         self.totals.added += 1;
         let taken_along = there.is_some_and(|at| self.jobs[at].next.is_some());
         self.totals.deleted += u64::from(there.is_some()) + u64::from(taken_along);
@@ -252,6 +291,16 @@ impl Model {
             let surplus = self.deliveries.len().saturating_sub(kept);
             self.deliveries.drain(..surplus);
         }
+        if pop.noack && self.jobs[index].recur.is_some() {
+            let job = self.jobs[index].clone();
+            self.occurrence_ends(index);
+            return Delivered {
+                id: job.id,
+                payload: job.payload,
+                attempts: job.attempts.saturating_add(1),
+                lease: None,
+            };
+        }
         if pop.noack {
             let job = self.ends(index);
             self.remember(&job.id, now);
@@ -270,6 +319,9 @@ impl Model {
         job.attempts = job.attempts.saturating_add(1);
         job.token = Some(token);
         job.phase = Phase::Reserved { deadline, lease };
+        if let Some(recur) = &mut job.recur {
+            recur.delivered = true;
+        }
         Delivered {
             id: job.id.clone(),
             payload: job.payload.clone(),
@@ -327,9 +379,13 @@ impl Model {
         if self.has(Fault::ReservedRefusesLateAck) && !reserved {
             return Reply::Count(0);
         }
+        self.totals.acked += 1;
+        if self.jobs[index].recur.is_some() {
+            self.occurrence_ends(index);
+            return Reply::Count(1);
+        }
         let job = self.ends(index);
         self.remember(&job.id, now);
-        self.totals.acked += 1;
         Reply::Count(1)
     }
 
@@ -553,8 +609,13 @@ fn instant(when: When, now: u64) -> Option<u64> {
 
 /// Due and expiry, where all arguments are such as the contract wants them.
 fn add_instants(add: &AddOp, now: u64) -> Result<(u64, Option<u64>), Reply> {
-    let due = instant(add.when.unwrap_or(When::Delay(0)), now).ok_or(OUT_OF_RANGE)?;
+    let id = add.id.as_deref().unwrap_or_default();
+    let due = match &add.rule {
+        Some(rule) => first(add, rule, id, now)?.1,
+        None => instant(add.when.unwrap_or(When::Delay(0)), now).ok_or(OUT_OF_RANGE)?,
+    };
     let expires = match add.ttl {
+        Some(ms) if add.rule.is_some() => Some((due + ms).min(LAST)),
         Some(ms) => Some(after(now, ms).ok_or(OUT_OF_RANGE)?),
         None => None,
     };

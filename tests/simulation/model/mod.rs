@@ -6,8 +6,10 @@
 mod acts;
 mod fault;
 mod look;
+mod recurring;
 
 pub use fault::Fault;
+pub use recurring::Recurring;
 
 use crate::op::Id;
 use dq::queue::settings::Settings;
@@ -48,6 +50,7 @@ pub struct Job {
     /// When, and why.
     pub failure: Option<(u64, Option<Vec<u8>>)>,
     pub next: Option<Box<Job>>,
+    pub recur: Option<Recurring>,
 }
 
 /// What time does to a job.
@@ -55,6 +58,7 @@ pub struct Job {
 enum What {
     LeaseEnds,
     Vanishes,
+    Skipped,
     SuccessorVanishes,
 }
 
@@ -75,6 +79,7 @@ pub struct Totals {
     pub died: u64,
     pub deleted: u64,
     pub expired: u64,
+    pub missed: u64,
     pub late_count: u64,
     pub late_sum: u64,
     pub late_max: u64,
@@ -97,6 +102,8 @@ pub struct Model {
     pub last_token: u64,
     pub last_made_id: (u64, u64),
     pub totals: Totals,
+    /// In ms.
+    pub now: u64,
     pub fault: Fault,
 }
 
@@ -114,6 +121,7 @@ impl Model {
             last_token: 0,
             last_made_id: (0, 0),
             totals: Totals::default(),
+            now: 0,
             fault,
         }
     }
@@ -144,12 +152,17 @@ impl Model {
     /// Plays all that happened up to now; returns how much it was.
     pub fn advance(&mut self, now_us: u64) -> usize {
         let now = now_us / 1000;
+        self.now = now;
         let mut happened = 0;
         while let Some((at, what, index)) = self.first_event().filter(|event| event.0 <= now) {
             happened += 1;
             match what {
                 What::LeaseEnds => self.lease_ends(index, at),
                 What::Vanishes => self.expires(index),
+                What::Skipped => {
+                    self.totals.missed += 1;
+                    self.occurrence_ends(index);
+                }
                 What::SuccessorVanishes => {
                     self.jobs[index].next = None;
                     self.totals.expired += 1;
@@ -190,12 +203,24 @@ impl Model {
             }
             (Phase::Reserved { deadline, .. }, _) => Some((*deadline, What::LeaseEnds)),
             (Phase::Dead { .. }, _) if self.has(Fault::DeadOutliveTtl) => None,
-            (_, expires) => expires.map(|at| (at, What::Vanishes)),
+            (_, expires) => {
+                let vanishes = expires.map(|at| (at, What::Vanishes));
+                let skipped = self.skipped_at(job).map(|at| (at, What::Skipped));
+                // "before a TTL that ends then too"
+                skipped
+                    .into_iter()
+                    .chain(vanishes)
+                    .min_by_key(|(at, _)| *at)
+            }
         }
     }
 
     /// By its TTL, which takes the successor along.
     fn expires(&mut self, index: usize) {
+        if self.jobs[index].recur.is_some() {
+            self.totals.expired += 1;
+            return self.occurrence_ends(index);
+        }
         let job = self.remove(index);
         self.totals.expired += 1;
         self.totals.deleted += u64::from(job.next.is_some());
@@ -247,6 +272,9 @@ impl Model {
     fn dies(&mut self, index: usize, since: u64) {
         self.deaths += 1;
         self.totals.died += u64::from(!self.has(Fault::DeathsUncounted));
+        if self.jobs[index].recur.is_some() {
+            return self.occurrence_dies(index, since);
+        }
         if self.jobs[index].next.is_some() {
             // "it replaces the dead one, which pushes no other out of DEADLEN"
             if self.has(Fault::SuccessorDiesToo) {

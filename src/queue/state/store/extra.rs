@@ -1,7 +1,8 @@
 //! What few jobs have, kept apart so that the others take no byte for it: terms that the pool had no room for,
-//! the last failure.
+//! the last failure, a rule.
 
 use super::allocated;
+use super::rules::Recurring;
 use crate::queue::job::{Failure, Terms, LEASE_ENDED};
 use crate::storage::relocate::Mover;
 use std::borrow::Cow;
@@ -13,11 +14,20 @@ pub(super) struct Failed {
     reason: Option<Cow<'static, [u8]>>,
 }
 
+/// All that a job may have here.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    pub terms: Option<Terms<'static>>,
+    pub failed: Option<Failed>,
+    pub recurring: Option<Recurring>,
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum Extra {
     Terms(Terms<'static>),
     Failed(Failed),
-    Both(Box<(Terms<'static>, Failed)>),
+    Recurring(Recurring),
+    Several(Box<Parts>),
 }
 
 impl From<Failure<'_>> for Failed {
@@ -43,12 +53,29 @@ impl Failed {
 }
 
 impl Extra {
-    pub fn of(terms: Option<Terms<'static>>, failed: Option<Failed>) -> Option<Box<Extra>> {
-        let extra = match (terms, failed) {
-            (None, None) => return None,
-            (Some(terms), None) => Extra::Terms(terms),
-            (None, Some(failed)) => Extra::Failed(failed),
-            (Some(terms), Some(failed)) => Extra::Both(Box::new((terms, failed))),
+    pub fn of(parts: Parts) -> Option<Box<Extra>> {
+        let extra = match parts {
+            Parts {
+                terms: None,
+                failed: None,
+                recurring: None,
+            } => return None,
+            Parts {
+                terms: Some(terms),
+                failed: None,
+                recurring: None,
+            } => Extra::Terms(terms),
+            Parts {
+                terms: None,
+                failed: Some(failed),
+                recurring: None,
+            } => Extra::Failed(failed),
+            Parts {
+                terms: None,
+                failed: None,
+                recurring: Some(recurring),
+            } => Extra::Recurring(recurring),
+            several => Extra::Several(Box::new(several)),
         };
         Some(Box::new(extra))
     }
@@ -56,16 +83,16 @@ impl Extra {
     pub fn terms(&self) -> Option<&Terms<'static>> {
         match self {
             Extra::Terms(terms) => Some(terms),
-            Extra::Both(both) => Some(&both.0),
-            Extra::Failed(_) => None,
+            Extra::Several(parts) => parts.terms.as_ref(),
+            Extra::Failed(_) | Extra::Recurring(_) => None,
         }
     }
 
     pub fn terms_mut(&mut self) -> Option<&mut Terms<'static>> {
         match self {
             Extra::Terms(terms) => Some(terms),
-            Extra::Both(both) => Some(&mut both.0),
-            Extra::Failed(_) => None,
+            Extra::Several(parts) => parts.terms.as_mut(),
+            Extra::Failed(_) | Extra::Recurring(_) => None,
         }
     }
 
@@ -79,25 +106,51 @@ impl Extra {
     fn failed(&self) -> Option<&Failed> {
         match self {
             Extra::Failed(failed) => Some(failed),
-            Extra::Both(both) => Some(&both.1),
-            Extra::Terms(_) => None,
+            Extra::Several(parts) => parts.failed.as_ref(),
+            Extra::Terms(_) | Extra::Recurring(_) => None,
         }
     }
 
-    /// Both parts, to be put together anew.
-    pub fn into_parts(self) -> (Option<Terms<'static>>, Option<Failed>) {
+    pub fn recurring(&self) -> Option<&Recurring> {
         match self {
-            Extra::Terms(terms) => (Some(terms), None),
-            Extra::Failed(failed) => (None, Some(failed)),
-            Extra::Both(both) => (Some(both.0), Some(both.1)),
+            Extra::Recurring(recurring) => Some(recurring),
+            Extra::Several(parts) => parts.recurring.as_ref(),
+            Extra::Terms(_) | Extra::Failed(_) => None,
         }
     }
 
-    /// What the allocator gives for it, itself included.
+    pub fn recurring_mut(&mut self) -> Option<&mut Recurring> {
+        match self {
+            Extra::Recurring(recurring) => Some(recurring),
+            Extra::Several(parts) => parts.recurring.as_mut(),
+            Extra::Terms(_) | Extra::Failed(_) => None,
+        }
+    }
+
+    /// All parts, to be put together anew.
+    pub fn into_parts(self) -> Parts {
+        match self {
+            Extra::Terms(terms) => Parts {
+                terms: Some(terms),
+                ..Parts::default()
+            },
+            Extra::Failed(failed) => Parts {
+                failed: Some(failed),
+                ..Parts::default()
+            },
+            Extra::Recurring(recurring) => Parts {
+                recurring: Some(recurring),
+                ..Parts::default()
+            },
+            Extra::Several(parts) => *parts,
+        }
+    }
+
+    /// What the allocator gives for it, itself included; rules are shared.
     pub fn heap_bytes(&self) -> usize {
         let ladder = |terms: &Terms<'_>| allocated(size_of_val(&*terms.backoff_ms));
         let apart = match self {
-            Extra::Both(_) => allocated(size_of::<(Terms<'_>, Failed)>()),
+            Extra::Several(_) => allocated(size_of::<Parts>()),
             _ => 0,
         };
         allocated(size_of::<Extra>())
@@ -110,8 +163,11 @@ impl Extra {
     pub fn relocate(&mut self, mover: &mut impl Mover) {
         let failed = match self {
             Extra::Failed(failed) => failed,
-            Extra::Both(both) => &mut both.1,
-            Extra::Terms(_) => return,
+            Extra::Several(parts) => match &mut parts.failed {
+                Some(failed) => failed,
+                None => return,
+            },
+            Extra::Terms(_) | Extra::Recurring(_) => return,
         };
         if let Some(Cow::Owned(reason)) = &mut failed.reason {
             *reason = mover.moved(std::mem::take(reason));

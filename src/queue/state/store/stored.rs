@@ -1,8 +1,10 @@
 //! A job on its way into the store, and as it stands there.
 
+use super::rules::Recurring;
 use super::{id_len, id_of, place_of, word, Store};
 use super::{DUE_BITS, HEADER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
 use crate::queue::job::{Failure, Life, Place, Terms};
+use crate::queue::recurring::rule::{Round, Rule};
 
 /// What of a job changes on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,7 @@ pub struct NewJob<'a> {
     pub terms: &'a Terms<'a>,
     pub life: Life,
     pub failure: Option<Failure<'a>>,
+    pub recurring: Option<(Rule<'a>, Round)>,
 }
 
 /// A job in the store: found once, then read.
@@ -58,6 +61,17 @@ impl<'a> NewJob<'a> {
                 ..Life::default()
             },
             failure: None,
+            recurring: None,
+        }
+    }
+}
+
+impl NewJob<'_> {
+    /// As [`Job::grace_ms`].
+    pub fn grace_ms(&self) -> u64 {
+        match &self.recurring {
+            Some((rule, round)) if !round.delivered => rule.grace_ms,
+            _ => 0,
         }
     }
 }
@@ -106,6 +120,17 @@ impl<'a> Job<'a> {
 
     pub fn failure(self) -> Option<Failure<'a>> {
         self.store.rare(self.word0())?.extra.as_ref()?.failure()
+    }
+
+    pub fn recurring(self) -> Option<&'a Recurring> {
+        self.store.rare(self.word0())?.extra.as_ref()?.recurring()
+    }
+
+    /// How long after its due an occurrence is skipped that nobody has had; 0 is never.
+    pub fn grace_ms(self) -> u64 {
+        self.recurring()
+            .filter(|recurring| !recurring.round.delivered)
+            .map_or(0, |recurring| recurring.rule.rule.grace_ms)
     }
 
     pub fn terms(self) -> &'a Terms<'static> {

@@ -30,7 +30,13 @@ fn what_is_allocated_is_the_next_size_class() {
         backoff_ms: Cow::Owned(vec![1; steps]),
         ..terms(0)
     };
-    let own_bytes = |steps| Extra::of(Some(ladder(steps)), None).unwrap().heap_bytes();
+    let own_bytes = |steps| {
+        let parts = Parts {
+            terms: Some(ladder(steps)),
+            ..Parts::default()
+        };
+        Extra::of(parts).unwrap().heap_bytes()
+    };
     assert_eq!(own_bytes(100) - own_bytes(0), 896);
     assert_eq!(own_bytes(0), allocated(size_of::<Terms<'_>>()));
 }
@@ -45,6 +51,7 @@ fn add(store: &mut Store, id: &[u8], payload: &[u8], seq: u64, terms: &Terms<'_>
         terms,
         life: Life::default(),
         failure: None,
+        recurring: None,
     };
     store.insert(&job, store.hashed(id))
 }

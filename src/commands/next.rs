@@ -1,0 +1,35 @@
+//! DQ.NEXT key id [COUNT n]
+
+use super::look_at;
+use super::parse::{at_least, positive, Options};
+use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::zones::zone_of;
+
+/// Instants that one call tells.
+const COUNT_MAX: u64 = 1000;
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 3)?;
+    let id = args.get(2).unwrap_or_default();
+    let mut count = 1;
+    let mut options = Options::new(args, 3, &["COUNT"]);
+    while options.word()?.is_some() {
+        count = positive(options.value()?)?;
+    }
+    if count > COUNT_MAX {
+        return Err(Refusal("ERR COUNT must be 1 to 1000".into()));
+    }
+    look_at(ctx, args, Some(id), |queue, now| {
+        let instants =
+            queue.and_then(|queue| queue.next_instants(id, count as usize, now, zone_of));
+        match instants {
+            Some(instants) => {
+                ctx.reply_array(instants.len());
+                for instant in instants {
+                    ctx.reply_integer(instant as i64);
+                }
+            }
+            None => ctx.reply_null(),
+        }
+    })
+}

@@ -1,0 +1,345 @@
+//! The rule by which a job comes again, and how far it has come.
+
+use super::cron::{Cron, CronError};
+use super::zone::{Fixed, Zone};
+use crate::queue::error::QueueError;
+use crate::queue::job::INSTANT_MAX;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::rc::Rc;
+
+/// Between two occurrences, at least.
+pub const EVERY_MIN_MS: u64 = 1000;
+/// Of the name of a zone.
+pub const ZONE_MAX: usize = 64;
+
+/// Finds a zone by its name.
+pub type ZoneOf = fn(&[u8]) -> Option<Rc<dyn Zone>>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Pattern<'a> {
+    Every {
+        ms: u64,
+    },
+    Cron {
+        #[serde(with = "serde_bytes", borrow)]
+        text: Cow<'a, [u8]>,
+        #[serde(with = "serde_bytes", borrow)]
+        zone: Cow<'a, [u8]>,
+    },
+}
+
+/// What DQ.ADD says of it. 0 is none, of each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rule<'a> {
+    #[serde(borrow)]
+    pub pattern: Pattern<'a>,
+    pub until: u64,
+    pub times: u64,
+    pub grace_ms: u64,
+    pub jitter_ms: u64,
+    /// Of each occurrence.
+    pub ttl_ms: u64,
+}
+
+impl Rule<'_> {
+    pub fn into_owned(self) -> Rule<'static> {
+        let pattern = match self.pattern {
+            Pattern::Every { ms } => Pattern::Every { ms },
+            Pattern::Cron { text, zone } => Pattern::Cron {
+                text: text.into_owned().into(),
+                zone: zone.into_owned().into(),
+            },
+        };
+        Rule { pattern, ..self }
+    }
+
+    pub fn borrowed(&self) -> Rule<'_> {
+        let pattern = match &self.pattern {
+            &Pattern::Every { ms } => Pattern::Every { ms },
+            Pattern::Cron { text, zone } => Pattern::Cron {
+                text: Cow::Borrowed(text),
+                zone: Cow::Borrowed(zone),
+            },
+        };
+        Rule { pattern, ..*self }
+    }
+
+    /// What an occurrence is due later than its instant: by the job's id, and the same everywhere.
+    pub fn jitter_of(&self, id: &[u8], occurrence: u64) -> u64 {
+        if self.jitter_ms == 0 {
+            return 0;
+        }
+        // FNV-1a, and the last step of splitmix64, so that the low bits depend on all.
+        let bytes = id.iter().copied().chain(occurrence.to_le_bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % (self.jitter_ms + 1)
+    }
+
+    /// When an occurrence that begins with that due expires: 0 is never.
+    pub fn expires_after(&self, due: u64) -> u64 {
+        match self.ttl_ms {
+            0 => 0,
+            ttl_ms => (due + ttl_ms).min(INSTANT_MAX),
+        }
+    }
+}
+
+/// How far a job has come with its rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    /// The instant of the occurrence that is there.
+    pub occurrence: u64,
+    /// Occurrences that have ended.
+    pub runs: u64,
+    /// Somebody has had the occurrence.
+    pub delivered: bool,
+    /// What the rule's zone was ahead of UTC at that instant: for a server that does not know the zone.
+    pub offset_s: i32,
+}
+
+/// An occurrence that is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Next {
+    pub occurrence: u64,
+    pub due: u64,
+    /// 0 is never.
+    pub expires: u64,
+    pub offset_s: i32,
+}
+
+/// A rule that was read once, for all the jobs that have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    pub rule: Rule<'static>,
+    cron: Option<Cron>,
+}
+
+impl Compiled {
+    /// The text of a cron expression tells itself what is wrong with it: see [`Cron::parse`].
+    pub fn of(rule: &Rule<'_>) -> Result<Self, QueueError> {
+        const WRONG: QueueError = QueueError::Malformed("a rule that no job can have");
+        let numbers = [rule.until, rule.grace_ms, rule.jitter_ms, rule.ttl_ms];
+        let sound = numbers.into_iter().all(|number| number <= INSTANT_MAX);
+        let cron = match &rule.pattern {
+            Pattern::Every { ms } if (EVERY_MIN_MS..=INSTANT_MAX).contains(ms) => None,
+            Pattern::Cron { text, zone } if (1..=ZONE_MAX).contains(&zone.len()) => {
+                Some(Cron::parse(text).map_err(|_: CronError| WRONG)?)
+            }
+            _ => return Err(WRONG),
+        };
+        if !sound {
+            return Err(WRONG);
+        }
+        Ok(Compiled {
+            rule: rule.clone().into_owned(),
+            cron,
+        })
+    }
+
+    /// The zone that it needs, if it needs one.
+    pub fn zone_name(&self) -> Option<&[u8]> {
+        match &self.rule.pattern {
+            Pattern::Every { .. } => None,
+            Pattern::Cron { zone, .. } => Some(zone),
+        }
+    }
+
+    /// Its zone; where nobody knows that, a clock as far ahead as at its last instant, and the zone's name.
+    pub fn zone(&self, zone_of: ZoneOf, round: Round) -> (Rc<dyn Zone>, Option<&[u8]>) {
+        let fixed = || {
+            Rc::new(Fixed {
+                offset_s: round.offset_s,
+            })
+        };
+        match self.zone_name() {
+            None => (fixed(), None),
+            Some(name) => zone_of(name).map_or_else(
+                || (fixed() as Rc<dyn Zone>, Some(name)),
+                |zone| (zone, None),
+            ),
+        }
+    }
+
+    /// The rule's first instant after now, where nothing else is asked for; of EVERY `from_now` on.
+    pub fn first(&self, now_ms: u64, from_now: Option<u64>, zone: &dyn Zone) -> Option<u64> {
+        match &self.cron {
+            Some(cron) => cron.next_after(now_ms, zone),
+            None => from_now,
+        }
+    }
+
+    /// The occurrence that begins with that instant, of a job of that id.
+    pub fn at(&self, id: &[u8], occurrence: u64, zone: &dyn Zone) -> Next {
+        let jitter = self.rule.jitter_of(id, occurrence);
+        let due = (occurrence + jitter).min(INSTANT_MAX);
+        self.given(occurrence, due, zone)
+    }
+
+    /// The same with a due of its own.
+    pub fn given(&self, occurrence: u64, due: u64, zone: &dyn Zone) -> Next {
+        let offset_s = match self.cron {
+            Some(_) => zone.span_at((occurrence / 1000) as i64).offset_s,
+            None => 0,
+        };
+        Next {
+            occurrence,
+            due,
+            expires: self.rule.expires_after(due),
+            offset_s,
+        }
+    }
+
+    /// What follows if that occurrence ends now; `None` where the rule ends with it.
+    pub fn next(&self, id: &[u8], round: Round, now_ms: u64, zone: &dyn Zone) -> Option<Next> {
+        let Rule { until, times, .. } = self.rule;
+        if times != 0 && round.runs + 1 >= times {
+            return None;
+        }
+        let last = if until == 0 { INSTANT_MAX } else { until };
+        let after = now_ms.max(round.occurrence);
+        let occurrence = match (&self.rule.pattern, &self.cron) {
+            (Pattern::Every { ms }, _) => {
+                let steps = (after - round.occurrence) / ms + 1;
+                round.occurrence.checked_add(steps.checked_mul(*ms)?)
+            }
+            (_, Some(cron)) => cron.next_after(after, zone),
+            _ => None,
+        };
+        let occurrence = occurrence.filter(|&instant| instant <= last)?;
+        Some(self.at(id, occurrence, zone))
+    }
+
+    /// What its allocations take, itself included.
+    pub fn memory_bytes(&self) -> usize {
+        let texts = match &self.rule.pattern {
+            Pattern::Every { .. } => 0,
+            Pattern::Cron { text, zone } => text.len() + zone.len(),
+        };
+        // Two counts stand before what is shared.
+        size_of::<Self>() + 2 * size_of::<usize>() + texts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::recurring::zone::UTC;
+
+    fn every(ms: u64) -> Rule<'static> {
+        Rule {
+            pattern: Pattern::Every { ms },
+            until: 0,
+            times: 0,
+            grace_ms: 0,
+            jitter_ms: 0,
+            ttl_ms: 0,
+        }
+    }
+
+    fn round(occurrence: u64) -> Round {
+        Round {
+            occurrence,
+            runs: 0,
+            delivered: false,
+            offset_s: 0,
+        }
+    }
+
+    fn nowhere(_: &[u8]) -> Option<Rc<dyn Zone>> {
+        None
+    }
+
+    #[test]
+    fn every_keeps_to_its_grid() {
+        let rule = Compiled::of(&every(1000)).unwrap();
+        let next = |occurrence, now| {
+            rule.next(b"a", round(occurrence), now, &UTC)
+                .map(|it| it.occurrence)
+        };
+        assert_eq!(next(5_500, 5_600), Some(6_500));
+        assert_eq!(next(5_500, 6_500), Some(7_500));
+        assert_eq!(
+            next(5_500, 99_999),
+            Some(100_500),
+            "many missed ones are one"
+        );
+        assert_eq!(
+            next(5_500, 17),
+            Some(6_500),
+            "a clock that was set back repeats none"
+        );
+        assert_eq!(next(INSTANT_MAX, 17), None);
+    }
+
+    #[test]
+    fn rules_end() {
+        let with = |until, times, runs| {
+            let rule = Rule {
+                until,
+                times,
+                ..every(1000)
+            };
+            let round = Round {
+                runs,
+                ..round(5_000)
+            };
+            Compiled::of(&rule)
+                .unwrap()
+                .next(b"a", round, 5_100, &UTC)
+                .is_some()
+        };
+        assert!(with(0, 0, 1_000_000));
+        assert!(with(6_000, 0, 0) && !with(5_999, 0, 0));
+        assert!(with(0, 3, 1) && !with(0, 3, 2) && !with(0, 1, 0));
+    }
+
+    #[test]
+    fn jitter_is_of_the_id_and_the_instant() {
+        let rule = Rule {
+            jitter_ms: 60_000,
+            ..every(1000)
+        };
+        assert_eq!(every(1000).jitter_of(b"a", 5), 0);
+        let all: Vec<u64> = (0..2000u64)
+            .map(|n| rule.jitter_of(&n.to_le_bytes(), 5_000))
+            .collect();
+        assert!(all.iter().all(|&ms| ms <= 60_000));
+        // Spread over all of it: of twelve parts none has much more than its share.
+        let parts = (0..12).map(|part| all.iter().filter(|&&ms| ms / 5_001 == part).count());
+        assert!(
+            parts.clone().all(|count| (100..250).contains(&count)),
+            "{:?}",
+            parts.collect::<Vec<_>>()
+        );
+        assert_ne!(rule.jitter_of(b"a", 5_000), rule.jitter_of(b"a", 6_000));
+        let due = Compiled::of(&rule).unwrap().at(b"a", 5_000, &UTC).due;
+        assert_eq!(due, 5_000 + rule.jitter_of(b"a", 5_000));
+    }
+
+    #[test]
+    fn without_its_zone_the_last_offset_goes_on() {
+        let cron = |zone: &'static [u8]| Rule {
+            pattern: Pattern::Cron {
+                text: b"0 12 * * *"[..].into(),
+                zone: zone.into(),
+            },
+            ..every(1000)
+        };
+        let rule = Compiled::of(&cron(b"Europe/Berlin")).unwrap();
+        let round = Round {
+            offset_s: 3600,
+            ..round(0)
+        };
+        let (zone, unknown) = rule.zone(nowhere, round);
+        assert_eq!(unknown, Some(&b"Europe/Berlin"[..]));
+        let next = rule.next(b"a", round, 5, &*zone).unwrap();
+        assert_eq!((next.occurrence, next.offset_s), (11 * 3_600_000, 3600));
+        assert!(Compiled::of(&cron(b"")).is_err() && Compiled::of(&cron(&[b'a'; 65])).is_err());
+        assert!(Compiled::of(&every(999)).is_err());
+    }
+}

@@ -1,0 +1,255 @@
+//! Recurring jobs carried out. When an occurrence ends and what follows is decided in
+//! [`crate::queue::recurring`].
+
+use super::apply::{check_id, check_instant, end_of, malformed};
+use super::store::{Course, NewJob};
+use super::Queue;
+use crate::queue::effect::Ended;
+use crate::queue::error::QueueError;
+use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, SEQ_MAX};
+use crate::queue::recurring::rule::{Compiled, Next, Round, Rule};
+use crate::queue::settings::check_terms;
+
+pub(super) fn check_round(round: &Round) -> Result<(), QueueError> {
+    check_instant(round.occurrence)?;
+    if round.runs > SEQ_MAX || !is_offset(round.offset_s) {
+        return Err(malformed("a number that leaves no room to count on"));
+    }
+    Ok(())
+}
+
+fn check_next(next: Next) -> Result<(), QueueError> {
+    [next.occurrence, next.due, next.expires]
+        .into_iter()
+        .try_for_each(check_instant)?;
+    if !is_offset(next.offset_s) {
+        return Err(malformed("a clock that is ahead by more than a day"));
+    }
+    Ok(())
+}
+
+fn is_offset(offset_s: i32) -> bool {
+    offset_s.unsigned_abs() < 26 * 3600
+}
+
+/// The id under which a dead occurrence stays.
+fn id_of_dead(id: &[u8], occurrence: u64) -> Vec<u8> {
+    [id, format!("@{occurrence}").as_bytes()].concat()
+}
+
+impl Queue {
+    /// Jobs with a rule. Where very many jobs were purged at once, some are counted until they are freed.
+    pub fn recurring_len(&self) -> usize {
+        self.jobs.recurring_len()
+    }
+
+    /// When the job goes by itself, or its occurrence does, unless it is reserved; 0 is never.
+    pub(in crate::queue) fn end_of(&self, handle: Handle) -> u64 {
+        let job = self.jobs.job(handle);
+        let Course { due, life, .. } = job.course();
+        end_of(due, life.expires, job.grace_ms())
+    }
+
+    /// Whether the occurrence that is there may stay as a dead job.
+    pub(in crate::queue) fn has_room_for_dead(&self, handle: Handle) -> bool {
+        let job = self.jobs.job(handle);
+        let Some(recurring) = job.recurring() else {
+            return false;
+        };
+        let id = id_of_dead(job.id(), recurring.round.occurrence);
+        id.len() <= ID_MAX && self.find(self.jobs.hashed(&id)).is_none() && self.jobs.has_room()
+    }
+
+    pub(super) fn apply_recurs(
+        &mut self,
+        id: &[u8],
+        payload: &[u8],
+        terms: &Terms<'_>,
+        rule: &Rule<'_>,
+        first: Next,
+    ) -> Result<(), QueueError> {
+        check_id(id)?;
+        check_terms(terms)?;
+        Compiled::of(rule)?;
+        check_next(first)?;
+        let old = self.find(self.jobs.hashed(id));
+        if old.is_none() && !self.jobs.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        let round = Round {
+            occurrence: first.occurrence,
+            runs: 0,
+            delivered: false,
+            offset_s: first.offset_s,
+        };
+        let job = NewJob {
+            recurring: Some((rule.borrowed(), round)),
+            ..NewJob::scheduled(id, payload, (first.due, first.expires), terms)
+        };
+        self.put(old, job, self.jobs.hashed(id), None);
+        Ok(())
+    }
+
+    pub(super) fn apply_renewed(
+        &mut self,
+        id: &[u8],
+        payload: &[u8],
+        terms: &Terms<'_>,
+        rule: &Rule<'_>,
+    ) -> Result<(), QueueError> {
+        check_terms(terms)?;
+        Compiled::of(rule)?;
+        let handle = self.expect(id)?;
+        let old = self.jobs.job(handle);
+        let Some(round) = old.recurring().map(|recurring| recurring.round) else {
+            return Err(malformed("a rule made anew for a job that has none"));
+        };
+        let Course { place, due, life } = old.course();
+        let reason = old.failure().and_then(|failure| failure.reason);
+        let (reason, failed) = (reason.map(<[u8]>::to_vec), old.failure().map(|it| it.at));
+        let job = NewJob {
+            seq: old.seq(),
+            place,
+            life: Life {
+                expires: rule.expires_after(due),
+                ..life
+            },
+            failure: failed.map(|at| Failure {
+                at,
+                reason: reason.as_deref(),
+            }),
+            recurring: Some((rule.borrowed(), round)),
+            ..NewJob::scheduled(id, payload, (due, 0), terms)
+        };
+        self.remove(handle);
+        self.insert(&job, self.jobs.hashed(id), None);
+        Ok(())
+    }
+
+    /// Somebody has its occurrence.
+    #[inline]
+    pub(super) fn note_delivered(&mut self, handle: Handle) {
+        let round = self.jobs.job(handle).recurring().map(|it| it.round);
+        if let Some(round) = round.filter(|round| !round.delivered) {
+            let delivered = true;
+            self.jobs.set_round(handle, Round { delivered, ..round });
+        }
+    }
+
+    pub(super) fn check_recurred(
+        &self,
+        handle: Handle,
+        ended: Ended,
+        next: Option<Next>,
+    ) -> Result<(), QueueError> {
+        next.map_or(Ok(()), check_next)?;
+        if let Ended::TimedOut { at, .. } | Ended::Nacked { at, .. } = ended {
+            check_instant(at)?;
+        }
+        let runs = self.jobs.job(handle).recurring().map(|it| it.round.runs);
+        let fits = runs.is_some_and(|runs| runs < SEQ_MAX)
+            && (ended.death().is_none() || self.has_room_for_dead(handle));
+        if !fits {
+            return Err(malformed("an effect that the job's state does not allow"));
+        }
+        Ok(())
+    }
+
+    /// Ends an occurrence: what died of it stays as a job of its own, and the next one begins.
+    pub(super) fn recur(
+        &mut self,
+        handle: Handle,
+        ended: Ended,
+        next: Option<Next>,
+        failure: Option<Failure<'_>>,
+    ) {
+        if let Ended::Nacked { priority, .. } = ended {
+            if priority != self.jobs.job(handle).terms().priority {
+                let mut at = self.position(handle);
+                self.unlink(handle, at);
+                self.jobs.set_priority(handle, priority);
+                at.priority = priority;
+                self.link(handle, at, None);
+            }
+        }
+        let dead = ended.death().map(|at| self.dead_copy(handle, at));
+        match next {
+            None => self.remove(handle),
+            Some(next) => self.begin(handle, next, ended.died()),
+        }
+        let Some(mut dead) = dead else {
+            return;
+        };
+        let failure = match ended {
+            Ended::TimedOut { at, .. } => Some(Failure::of_lease(at)),
+            _ => failure,
+        };
+        self.count_death();
+        if self.seq >= SEQ_MAX {
+            self.number_anew();
+        }
+        self.seq += 1;
+        dead.life.death = self.deaths;
+        let job = NewJob {
+            seq: self.seq,
+            place: Place::Dead,
+            life: dead.life,
+            failure,
+            ..NewJob::scheduled(&dead.id, &dead.payload, (dead.due, 0), &dead.terms)
+        };
+        self.insert(&job, self.jobs.hashed(&dead.id), None);
+    }
+
+    fn dead_copy(&self, handle: Handle, at: u64) -> DeadCopy {
+        let job = self.jobs.job(handle);
+        let Course { due, life, .. } = job.course();
+        let occurrence = job.recurring().map_or(0, |it| it.round.occurrence);
+        DeadCopy {
+            id: id_of_dead(job.id(), occurrence),
+            payload: job.payload().to_vec(),
+            terms: job.terms().clone(),
+            due,
+            life: Life {
+                at,
+                attempts: life.attempts,
+                ..Life::default()
+            },
+        }
+    }
+
+    fn begin(&mut self, handle: Handle, next: Next, died: bool) {
+        let before = self.position(handle);
+        self.unlink(handle, before);
+        let course = Course {
+            place: Place::Scheduled,
+            due: next.due,
+            life: Life {
+                expires: next.expires,
+                ..Life::default()
+            },
+        };
+        self.jobs.set_course(handle, course);
+        let runs = self.jobs.job(handle).recurring().map(|it| it.round.runs);
+        let round = Round {
+            occurrence: next.occurrence,
+            runs: runs.unwrap_or(0) + 1,
+            delivered: false,
+            offset_s: next.offset_s,
+        };
+        self.jobs.set_round(handle, round);
+        // With the occurrence that died.
+        if died {
+            self.jobs.clear_failure(handle);
+        }
+        self.link(handle, self.position(handle), None);
+    }
+}
+
+/// A dead occurrence on its way to be a job of its own.
+struct DeadCopy {
+    id: Vec<u8>,
+    payload: Vec<u8>,
+    terms: Terms<'static>,
+    due: u64,
+    life: Life,
+}

@@ -1,0 +1,125 @@
+//! The rules of recurring jobs, each kept once for all the jobs of the queue that have it.
+
+use super::Store;
+use crate::queue::recurring::rule::{Compiled, Round, Rule};
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+/// What a job has of its rule.
+#[derive(Clone, Debug)]
+pub struct Recurring {
+    pub rule: Arc<Compiled>,
+    pub round: Round,
+}
+
+#[derive(Clone, Debug)]
+struct Shared {
+    rule: Arc<Compiled>,
+    users: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct RulesPool {
+    shared: HashTable<Shared>,
+    users: usize,
+    /// Of the rules themselves.
+    bytes: usize,
+}
+
+impl RulesPool {
+    pub const fn new() -> Self {
+        RulesPool {
+            shared: HashTable::new(),
+            users: 0,
+            bytes: 0,
+        }
+    }
+
+    /// `None` where the rule is none that a job can have: the caller has made sure of it.
+    pub fn acquire(
+        &mut self,
+        rule: &Rule<'_>,
+        round: Round,
+        hasher: &impl BuildHasher,
+    ) -> Option<Recurring> {
+        let hash = hasher.hash_one(rule);
+        let found = self
+            .shared
+            .find_mut(hash, |shared| shared.rule.rule == *rule);
+        let rule = match found {
+            Some(shared) => {
+                shared.users += 1;
+                Arc::clone(&shared.rule)
+            }
+            None => {
+                let compiled = Compiled::of(rule);
+                debug_assert!(compiled.is_ok());
+                let rule = Arc::new(compiled.ok()?);
+                self.bytes += rule.memory_bytes();
+                let shared = Shared {
+                    rule: Arc::clone(&rule),
+                    users: 1,
+                };
+                self.shared
+                    .insert_unique(hash, shared, |shared| hasher.hash_one(&shared.rule.rule));
+                rule
+            }
+        };
+        self.users += 1;
+        Some(Recurring { rule, round })
+    }
+
+    pub fn release(&mut self, rule: &Compiled, hasher: &impl BuildHasher) {
+        let hash = hasher.hash_one(&rule.rule);
+        let found = self
+            .shared
+            .find_entry(hash, |shared| shared.rule.rule == rule.rule);
+        let Ok(mut found) = found else {
+            debug_assert!(false, "a rule that nobody keeps");
+            return;
+        };
+        self.users -= 1;
+        found.get_mut().users -= 1;
+        if found.get().users == 0 {
+            self.bytes -= found.remove().0.rule.memory_bytes();
+        }
+    }
+
+    pub fn users(&self) -> usize {
+        self.users
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes + self.shared.capacity() * size_of::<Shared>()
+    }
+}
+
+impl Store {
+    pub(super) fn check_rules(&self) -> Result<(), String> {
+        let rules = self
+            .handles()
+            .filter_map(|handle| self.job(handle).recurring());
+        let (mut users, mut bytes) = (0, 0);
+        for recurring in rules {
+            users += 1;
+            let hash = self.hasher.hash_one(&recurring.rule.rule);
+            let same = |shared: &Shared| Arc::ptr_eq(&shared.rule, &recurring.rule);
+            if self.rules.shared.find(hash, same).is_none() {
+                return Err("a rule that is not shared".into());
+            }
+        }
+        let mut counted = 0;
+        for shared in &self.rules.shared {
+            counted += shared.users;
+            bytes += shared.rule.memory_bytes();
+        }
+        if (users, users, bytes) != (counted, self.rules.users, self.rules.bytes) {
+            return Err(format!(
+                "{users} jobs with rules, of which {counted} and {} are counted, of {bytes} bytes",
+                self.rules.users
+            ));
+        }
+        Ok(())
+    }
+}
