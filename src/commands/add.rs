@@ -6,10 +6,9 @@ use super::parse::{
     at_least, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
 };
 use super::{change_or_create_open, open};
-use crate::queue::add::{Add, Condition};
+use crate::queue::add::{Add, Condition, Recur};
 use crate::queue::error::QueueError;
 use crate::queue::recurring::cron::Cron;
-use crate::queue::recurring::decide::Recur;
 use crate::queue::recurring::rule::{Pattern, Rule, EVERY_MIN_MS, ZONE_MAX};
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;

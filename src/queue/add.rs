@@ -5,14 +5,15 @@ use super::clock::{Mint, Now};
 use super::effect::{Effect, Effects};
 use super::error::QueueError;
 use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
-use super::recurring::decide::Recur;
-use super::recurring::rule::Next;
+use super::recurring::rule::{Compiled, Next, Pattern, Rule, ZoneOf};
+use super::recurring::zone::{Zone, UTC};
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::state::schedule::Standing;
 use super::state::store::{Id, NewJob};
 use super::Queue;
 use crate::storage::skiplist::Way;
 use std::borrow::Cow;
+use std::rc::Rc;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
@@ -42,6 +43,48 @@ impl When {
             When::At(instant) if instant <= INSTANT_MAX => Ok(instant),
             When::At(_) => Err(QueueError::OutOfRange),
         }
+    }
+}
+
+/// What DQ.ADD says of a rule.
+#[derive(Clone, Debug)]
+pub struct Recur<'a> {
+    pub rule: Rule<'a>,
+    /// DELAY or AT gives the first instant.
+    pub is_timed: bool,
+}
+
+impl Recur<'_> {
+    /// The first occurrence of a job of that id; no error but where there can be none.
+    fn first(&self, id: &[u8], when: When, now: Now, zone_of: ZoneOf) -> Result<Next, QueueError> {
+        let rule = Compiled::of(&self.rule)?;
+        let zone: Rc<dyn Zone> = match rule.zone_name() {
+            Some(name) => zone_of(name).ok_or(QueueError::UnknownZone)?,
+            None => Rc::new(UTC),
+        };
+        let from_now = match self.rule.pattern {
+            Pattern::Every { ms } => now.after(ms),
+            Pattern::Cron { .. } => None,
+        };
+        let first = rule.first(now.ms(), from_now, &*zone);
+        let first = first.ok_or(match self.rule.pattern {
+            Pattern::Every { .. } => QueueError::OutOfRange,
+            Pattern::Cron { .. } => QueueError::NeverComes,
+        });
+        if self.is_timed {
+            // An expression that never comes is none with a first instant of its own, either.
+            if matches!(self.rule.pattern, Pattern::Cron { .. }) {
+                first?;
+            }
+            let instant = when.instant(now)?;
+            return Ok(rule.given(instant, instant, &*zone));
+        }
+        Ok(rule.at(id, first?, &*zone))
+    }
+
+    /// Whether UNTIL allows that occurrence.
+    fn allows(&self, first: &Next) -> bool {
+        self.rule.until == 0 || first.occurrence <= self.rule.until
     }
 }
 

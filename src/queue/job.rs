@@ -19,14 +19,13 @@
 //! Delayed and ready are one *place*, [`Place::Scheduled`]: which of the two a job is in follows
 //! from `due <= now` and is never stored.
 
+pub use super::instant::INSTANT_MAX;
 use super::recurring::rule::{Round, Rule};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Bytes in an id, at most; at least one.
 pub const ID_MAX: usize = 1024;
-/// The last instant, unix-ms: the year 2109.
-pub const INSTANT_MAX: u64 = (1 << 42) - 1;
 /// Delays in a backoff ladder, at most.
 pub const LADDER_MAX: usize = 1024;
 /// Deliveries that a RATE may allow in its window, at most.

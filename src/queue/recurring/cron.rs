@@ -16,7 +16,7 @@
 use super::calendar::{date_of, Month};
 use super::field::{DAY, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use super::zone::{Zone, OFFSET_MAX_S};
-use crate::queue::job::INSTANT_MAX;
+use crate::queue::instant::INSTANT_MAX;
 use std::borrow::Cow;
 use std::fmt;
 

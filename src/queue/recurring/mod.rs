@@ -4,7 +4,6 @@
 
 mod calendar;
 pub mod cron;
-pub mod decide;
 mod field;
 pub mod rule;
 pub mod zone;

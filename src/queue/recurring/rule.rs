@@ -3,7 +3,7 @@
 use super::cron::{Cron, CronError};
 use super::zone::{Fixed, Zone};
 use crate::queue::error::QueueError;
-use crate::queue::job::INSTANT_MAX;
+use crate::queue::instant::INSTANT_MAX;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::rc::Rc;

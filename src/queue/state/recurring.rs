@@ -1,5 +1,5 @@
 //! Recurring jobs carried out. When an occurrence ends and what follows is decided in
-//! [`crate::queue::recurring`].
+//! [`crate::queue::recur`].
 
 use super::apply::{check_id, check_instant, end_of, malformed};
 use super::store::{Course, NewJob};

@@ -1,63 +1,11 @@
-//! Recurring jobs decided: when they come first, how an occurrence ends, what follows.
+//! Recurring jobs decided: how an occurrence ends, and what follows.
 
-use super::rule::{Compiled, Next, Pattern, Round, Rule, ZoneOf};
-use super::zone::{Zone, UTC};
-use crate::queue::add::When;
-use crate::queue::clock::Now;
-use crate::queue::effect::{Effects, Ended};
-use crate::queue::error::QueueError;
-use crate::queue::job::{Failure, Handle, Place, INSTANT_MAX};
-use crate::queue::state::store::Course;
-use crate::queue::Queue;
-use std::rc::Rc;
-
-/// What DQ.ADD says of a rule.
-#[derive(Clone, Debug)]
-pub struct Recur<'a> {
-    pub rule: Rule<'a>,
-    /// DELAY or AT gives the first instant.
-    pub is_timed: bool,
-}
-
-impl Recur<'_> {
-    /// The first occurrence of a job of that id; no error but where there can be none.
-    pub(in crate::queue) fn first(
-        &self,
-        id: &[u8],
-        when: When,
-        now: Now,
-        zone_of: ZoneOf,
-    ) -> Result<Next, QueueError> {
-        let rule = Compiled::of(&self.rule)?;
-        let zone: Rc<dyn Zone> = match rule.zone_name() {
-            Some(name) => zone_of(name).ok_or(QueueError::UnknownZone)?,
-            None => Rc::new(UTC),
-        };
-        let from_now = match self.rule.pattern {
-            Pattern::Every { ms } => now.after(ms),
-            Pattern::Cron { .. } => None,
-        };
-        let first = rule.first(now.ms(), from_now, &*zone);
-        let first = first.ok_or(match self.rule.pattern {
-            Pattern::Every { .. } => QueueError::OutOfRange,
-            Pattern::Cron { .. } => QueueError::NeverComes,
-        });
-        if self.is_timed {
-            // An expression that never comes is none with a first instant of its own, either.
-            if matches!(self.rule.pattern, Pattern::Cron { .. }) {
-                first?;
-            }
-            let instant = when.instant(now)?;
-            return Ok(rule.given(instant, instant, &*zone));
-        }
-        Ok(rule.at(id, first?, &*zone))
-    }
-
-    /// Whether UNTIL allows that occurrence.
-    pub(in crate::queue) fn allows(&self, first: &Next) -> bool {
-        self.rule.until == 0 || first.occurrence <= self.rule.until
-    }
-}
+use super::clock::Now;
+use super::effect::{Effects, Ended};
+use super::job::{Failure, Handle, Place, INSTANT_MAX};
+use super::recurring::rule::{Pattern, Round, ZoneOf};
+use super::state::store::Course;
+use super::Queue;
 
 impl Queue {
     pub(in crate::queue) fn recurs(&self, handle: Handle) -> bool {
