@@ -13,7 +13,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 import languages
 from world import World
 
-
 EACH = "each"
 REFERENCE = "python"
 
