@@ -333,13 +333,16 @@ pub enum Event {
     Pop,
     Ack,
     Dead,
+    /// Add and Ready of a successor: behind the end of the job whose place it takes.
+    SuccessorAdd,
+    SuccessorReady,
     Del,
     Missed,
     Expired,
 }
 
 impl Event {
-    pub const ALL: [Event; 10] = [
+    pub const ALL: [Event; 12] = [
         Event::Add,
         Event::Timeout,
         Event::Nack,
@@ -347,10 +350,39 @@ impl Event {
         Event::Pop,
         Event::Ack,
         Event::Dead,
+        Event::SuccessorAdd,
+        Event::SuccessorReady,
         Event::Del,
         Event::Missed,
         Event::Expired,
     ];
+}
+
+/// Which events were raised: each once, however many jobs raised it.
+#[derive(Clone, Copy, Default)]
+pub struct Events(u16);
+
+impl Events {
+    pub fn raise(&mut self, event: Event) {
+        self.0 |= 1 << event as u16;
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those of a successor are told instead of the same ones of other jobs.
+    pub fn iter(self) -> impl Iterator<Item = Event> {
+        let is_raised = move |event: Event| self.0 & 1 << event as u16 != 0;
+        Event::ALL.into_iter().filter(move |&event| {
+            is_raised(event)
+                && match event {
+                    Event::Add => !is_raised(Event::SuccessorAdd),
+                    Event::Ready => !is_raised(Event::SuccessorReady),
+                    _ => true,
+                }
+        })
+    }
 }
 
 impl Effect<'_> {
@@ -409,18 +441,16 @@ impl Change {
             },
             Change::Prioritized { .. } => &[],
             Change::Succeeded { end, ready, .. } => {
-                // What is raised where the successor is ready comes first.
+                use Event::{Ack, Dead, Nack, Pop, SuccessorAdd, SuccessorReady, Timeout};
+                // What is raised where the successor is ready stands last.
                 let events: &[Event] = match end {
-                    End::Acked => &[Event::Ready, Event::Add, Event::Ack],
-                    End::Popped => &[Event::Ready, Event::Add, Event::Pop],
-                    End::TimedOut => &[Event::Ready, Event::Add, Event::Timeout, Event::Dead],
-                    End::Nacked => &[Event::Ready, Event::Add, Event::Nack, Event::Dead],
+                    End::Acked => &[Ack, SuccessorAdd, SuccessorReady],
+                    End::Popped => &[Pop, SuccessorAdd, SuccessorReady],
+                    End::TimedOut => &[Timeout, Dead, SuccessorAdd, SuccessorReady],
+                    End::Nacked => &[Nack, Dead, SuccessorAdd, SuccessorReady],
                 };
-                if ready {
-                    events
-                } else {
-                    &events[1..]
-                }
+                let others = events.len() - usize::from(!ready);
+                &events[..others]
             }
             Change::SuccessorExpired => &[Event::Expired],
         }
@@ -497,7 +527,7 @@ pub struct Effects {
     unheard: bool,
     /// Whether anything happened at all.
     any: bool,
-    events: u16,
+    events: Events,
     /// Steps taken for what is past: see [`Effects::allow`].
     settled: usize,
     /// Where rules find their zones; none is known without.
@@ -539,7 +569,7 @@ impl Effects {
     }
 
     pub fn raise(&mut self, event: Event) {
-        self.events |= 1 << event as u16;
+        self.events.raise(event);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -580,18 +610,12 @@ impl Effects {
         self.unheard
     }
 
-    /// Each event once, however many jobs raised it.
     pub fn events(&self) -> impl Iterator<Item = Event> {
-        let mut events = self.events;
-        std::iter::from_fn(move || {
-            let next = *Event::ALL.get(events.trailing_zeros() as usize)?;
-            events &= events - 1;
-            Some(next)
-        })
+        self.events.iter()
     }
 
     pub fn has_events(&self) -> bool {
-        self.events != 0
+        !self.events.is_empty()
     }
 
     pub fn clear(&mut self) {
@@ -599,7 +623,7 @@ impl Effects {
         self.bytes.shrink_to(BUFFER_KEPT);
         self.unheard = false;
         self.any = false;
-        self.events = 0;
+        self.events = Events::default();
         self.settled = 0;
     }
 }

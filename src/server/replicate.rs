@@ -2,7 +2,7 @@
 
 use super::api::{api, Ctx, RawString};
 use super::{clock, listeners, zones};
-use crate::queue::effect::{decode, Effect, Effects, Event};
+use crate::queue::effect::{decode, Effect, Effects, Event, Events};
 use crate::queue::stats::Totals;
 use redis_module::raw;
 use std::cell::{Cell, RefCell};
@@ -105,8 +105,10 @@ pub fn announce(ctx: Ctx<'_>, key: RawString, bytes: &[u8]) {
         return;
     }
     let effects: Vec<_> = decode(bytes).map_while(Result::ok).collect();
-    let raised = |event: &Event| effects.iter().any(|effect| effect.events().contains(event));
-    for event in Event::ALL.into_iter().filter(raised) {
+    let mut events = Events::default();
+    let raised = effects.iter().flat_map(Effect::events);
+    raised.for_each(|&event| events.raise(event));
+    for event in events.iter() {
         ctx.notify(c_name(event), key);
     }
     if effects.contains(&Effect::Dropped) {
@@ -116,10 +118,10 @@ pub fn announce(ctx: Ctx<'_>, key: RawString, bytes: &[u8]) {
 
 fn c_name(event: Event) -> &'static CStr {
     match event {
-        Event::Add => c"dq.add",
+        Event::Add | Event::SuccessorAdd => c"dq.add",
         Event::Timeout => c"dq.timeout",
         Event::Nack => c"dq.nack",
-        Event::Ready => c"dq.ready",
+        Event::Ready | Event::SuccessorReady => c"dq.ready",
         Event::Pop => c"dq.pop",
         Event::Ack => c"dq.ack",
         Event::Dead => c"dq.dead",

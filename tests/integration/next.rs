@@ -57,11 +57,11 @@ fn takes_the_place_of_a_job_that_is_over() {
     let mut p = Probe::start();
     p.ready_events = true;
     for (end, reply, events) in [
-        ("DQ.ACK q a", "1", "dq.add dq.ready dq.ack"),
+        ("DQ.ACK q a", "1", "dq.ack dq.add dq.ready"),
         (
             "DQ.NACK q a FATAL REASON x",
             "'dead'",
-            "dq.add dq.nack dq.ready dq.dead",
+            "dq.nack dq.dead dq.add dq.ready",
         ),
     ] {
         followed(&mut p, "");
@@ -87,7 +87,11 @@ fn takes_the_place_of_a_job_that_is_over() {
         ("'x'".into(), "'again'".into())
     );
     p.unseen("DQ.ADD q a third NEXT", "nil$");
-    p.says("DQ.POP q NOACK", "[ 'a' 'x' nil$ 2 nil$ ]");
+    p.raises(
+        "DQ.POP q NOACK",
+        "[ 'a' 'x' nil$ 2 nil$ ]",
+        "dq.pop dq.add dq.ready",
+    );
     assert_eq!(get(&mut p, "payload"), "'again'");
     let token = followed(&mut p, "TTR 20 ATTEMPTS 1");
     p.until("DQ.LEN q RESERVED", "0");
@@ -149,7 +153,7 @@ fn its_own_due_ttl_and_place_count_from_its_call() {
     p.says("DQ.ADD q a later NEXT DELAY 100000", "'a'");
     assert_eq!(get(&mut p, "next"), "'later'");
     assert_eq!((total(&mut p, "deleted"), total(&mut p, "added")), (1, 1));
-    p.raises("DQ.ACK q a", "1", "dq.add dq.ack");
+    p.raises("DQ.ACK q a", "1", "dq.ack dq.add");
     assert_eq!(get(&mut p, "state"), "'delayed'");
     // Its id is remembered, which holds no successor.
     p.run("DQ.RESCHEDULE q DELAY 0 a");
