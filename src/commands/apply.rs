@@ -19,25 +19,30 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         return Ok(());
     };
     let mut open = OpenKey::open(ctx, key)?;
-    if let Err(error) = apply(&mut open, bytes) {
+    let touches = apply(&mut open, bytes).map_err(|error| {
         log_refused("effects on", open.name(), error);
-        return Err(error.into());
-    }
+        Refusal::from(error)
+    })?;
     let db = open.db();
     open.arm(db, now());
     drop(open);
     ctx.replicate_verbatim();
-    ctx.signal_modified(key);
+    if touches {
+        ctx.signal_modified(key);
+    }
     replicate::announce(ctx, key, bytes);
     ctx.reply_simple(c"OK");
     Ok(())
 }
 
-fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
+/// Whether those who watch the key see a change in it.
+fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
     let mut arrival = Arrival::from(Origin::Obeyed);
+    let touches;
     match open.queue() {
         Some(queue) => {
             arrival.carry_out(queue, bytes)?;
+            touches = arrival.touches();
             if arrival.end(queue)? {
                 open.delete();
             }
@@ -45,10 +50,11 @@ fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<(), QueueError> {
         None => {
             let mut queue = queue_value::new_queue();
             arrival.carry_out(&mut queue, bytes)?;
+            touches = arrival.touches();
             if !arrival.end(&mut queue)? {
                 open.create(queue);
             }
         }
     }
-    Ok(())
+    Ok(touches)
 }

@@ -405,6 +405,11 @@ impl Effect<'_> {
         !self.looks_for_jobs() || matches!(self, Effect::Stored { .. } | Effect::Bounded { .. })
     }
 
+    /// Whether those who watch the key see a change in it: not in an id's being forgotten.
+    pub fn touches(&self) -> bool {
+        !matches!(self, Effect::Forgot { .. } | Effect::ForgotId { .. })
+    }
+
     /// What it raises wherever it is carried out.
     pub fn events(&self) -> &'static [Event] {
         match self {
@@ -525,8 +530,9 @@ pub struct Effects {
     bytes: Vec<u8>,
     /// Nobody reads the bytes, and there are none.
     unheard: bool,
-    /// Whether anything happened at all.
+    /// Whether anything happened at all; whether something did that a WATCH is touched by.
     any: bool,
+    touching: bool,
     events: Events,
     /// Steps taken for what is past: see [`Effects::allow`].
     settled: usize,
@@ -545,6 +551,13 @@ impl Effects {
     /// In line, so that what nobody hears of is not even put together.
     #[inline]
     pub fn push(&mut self, effect: &Effect<'_>) {
+        self.touching = true;
+        self.push_quietly(effect);
+    }
+
+    /// The same for what only frees memory of what has ended: no change to those who watch the key.
+    #[inline]
+    pub(super) fn push_quietly(&mut self, effect: &Effect<'_>) {
         self.any = true;
         if !self.unheard {
             self.append(effect);
@@ -574,6 +587,10 @@ impl Effects {
 
     pub fn is_empty(&self) -> bool {
         !self.any
+    }
+
+    pub fn touches(&self) -> bool {
+        self.touching
     }
 
     /// From here on rules find their zones so.
@@ -623,6 +640,7 @@ impl Effects {
         self.bytes.shrink_to(BUFFER_KEPT);
         self.unheard = false;
         self.any = false;
+        self.touching = false;
         self.events = Events::default();
         self.settled = 0;
     }

@@ -65,10 +65,10 @@ impl Queue {
             let first = self.memory().iter().take(budget);
             let ids: Vec<Vec<u8>> = first.map(|(id, _)| id.to_vec()).collect();
             for id in &ids {
-                self.commit(&Effect::ForgotId { id }, out);
+                self.commit_forgetting(&Effect::ForgotId { id }, out);
             }
         } else {
-            self.commit(&Effect::Forgot { until }, out);
+            self.commit_forgetting(&Effect::Forgot { until }, out);
         }
         before - self.memory().len()
     }

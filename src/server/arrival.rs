@@ -26,6 +26,7 @@ pub struct Arrival {
     id: (u64, u64),
     token: u64,
     is_dropped: bool,
+    touches: bool,
 }
 
 impl Arrival {
@@ -35,6 +36,7 @@ impl Arrival {
             id: (0, 0),
             token: 0,
             is_dropped: false,
+            touches: false,
         }
     }
 
@@ -46,6 +48,7 @@ impl Arrival {
             if self.origin == Origin::Client && !effect.stands_in_snapshots() {
                 return Err(QueueError::Malformed("an effect that no snapshot has"));
             }
+            self.touches |= effect.touches();
             match effect {
                 Effect::Dropped => self.is_dropped = true,
                 Effect::Minted { ms, seq, token } => {
@@ -58,6 +61,11 @@ impl Arrival {
         queue.take_remains().into_iter().for_each(reclaim::lay);
         reclaim::pay_for(1 + queue.free_effort().saturating_sub(before));
         Ok(())
+    }
+
+    /// Whether those who watch the key see a change in it.
+    pub fn touches(&self) -> bool {
+        self.touches
     }
 
     /// All of it has come: only now this server's own numbers are raised. True where the queue is dropped.

@@ -91,7 +91,9 @@ pub fn publish(ctx: Ctx<'_>, key: RawString, effects: &Effects) {
         } else {
             ctx.replicate(APPLY, key, effects.bytes());
         }
-        ctx.signal_modified(key);
+        if effects.touches() {
+            ctx.signal_modified(key);
+        }
     }
     for event in effects.events() {
         ctx.notify(c_name(event), key);

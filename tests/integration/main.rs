@@ -27,6 +27,7 @@ mod events;
 mod failures;
 mod forecast;
 mod forged;
+mod forgetting;
 mod freeing;
 #[cfg(target_os = "linux")]
 mod guest;

@@ -20,6 +20,16 @@ impl Queue {
     /// Records an effect that concerns the queue as a whole, and carries it out.
     pub(in crate::queue) fn commit(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         out.push(effect);
+        self.apply_decided(effect);
+    }
+
+    /// The same for ids whose memory has ended.
+    pub(in crate::queue) fn commit_forgetting(&mut self, effect: &Effect<'_>, out: &mut Effects) {
+        out.push_quietly(effect);
+        self.apply_decided(effect);
+    }
+
+    fn apply_decided(&mut self, effect: &Effect<'_>) {
         let applied = self.apply(effect);
         debug_assert!(applied.is_ok(), "decided, yet unfitting: {effect:?}");
     }
