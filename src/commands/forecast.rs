@@ -1,7 +1,7 @@
 //! DQ.FORECAST key FROM unix-ms TO unix-ms BUCKETS n
 
 use super::look;
-use super::parse::{exactly, millis, out_of_range, positive, Options};
+use super::parse::{at_least, millis, out_of_range, positive, Options};
 use crate::queue::view::Forecast;
 use crate::server::api::{Args, Ctx, Refusal};
 
@@ -9,8 +9,8 @@ use crate::server::api::{Args, Ctx, Refusal};
 const BUCKETS_MAX: u64 = 10_000;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    // As many as there are when each option is given once.
-    exactly(args, 8)?;
+    // As many as there are when each option is given once: more are refused as options.
+    at_least(args, 8)?;
     let mut forecast = Forecast {
         from: 0,
         to: 0,

@@ -7,24 +7,24 @@ use crate::server::api::{Args, Ctx, Refusal};
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
     let word = args.get(2).unwrap_or_default();
+    let by_ids = word.eq_ignore_ascii_case(b"IDS");
+    if !by_ids && !word.eq_ignore_ascii_case(b"COUNT") {
+        return Err(syntax_error());
+    }
     let count = positive(args.get(3).unwrap_or_default())?;
-    let kicked = if word.eq_ignore_ascii_case(b"COUNT") {
-        if args.len() != 4 {
-            return Err(syntax_error());
-        }
-        change(ctx, args, |queue, now, effects| {
-            queue.kick_oldest(count, now, effects)
-        })?
-    } else if word.eq_ignore_ascii_case(b"IDS") {
-        if count != args.len() as u64 - 4 {
-            return Err(syntax_error());
-        }
+    let ids = args.len() as u64 - 4;
+    if ids != if by_ids { count } else { 0 } {
+        return Err(syntax_error());
+    }
+    let kicked = if by_ids {
         change(ctx, args, |queue, now, effects| {
             let ids = (4..args.len()).filter_map(|at| args.get(at));
             ids.filter(|id| queue.kick(id, now, effects)).count() as u64
         })?
     } else {
-        return Err(syntax_error());
+        change(ctx, args, |queue, now, effects| {
+            queue.kick_oldest(count, now, effects)
+        })?
     };
     ctx.reply_integer(kicked.unwrap_or(0) as i64);
     Ok(())

@@ -359,7 +359,7 @@ pub static COMMANDS: [About; 22] = [
         summary: c"Counts delayed and ready jobs of a queue by equal parts of a time to come.",
         complexity: c"O(M log N) with N jobs in the queue and M parts",
         tips: TIME_MATTERS,
-        arity: 8,
+        arity: -8,
         key: Some(Access::Read),
         categories: c"read slow",
         args: &[

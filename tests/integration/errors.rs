@@ -44,7 +44,7 @@ const ARITY: [(&str, usize, usize); 20] = [
     ("DQ.PEEK", 3, 0),
     ("DQ.SCAN", 3, 0),
     ("DQ.LEN", 2, 3),
-    ("DQ.FORECAST", 8, 8),
+    ("DQ.FORECAST", 8, 0),
     ("DQ.STATS", 2, 2),
     ("DQ.CFGSET", 2, 0),
     ("DQ.CFGGET", 2, 2),

@@ -66,7 +66,9 @@ fn what_is_refused() {
         ("1 5 BUCKETS 1 FROM TO", "-ERR syntax error"),
         ("FROM 1 TO 5 BUCKETS", ARITY),
         ("FROM 1 TO 5", ARITY),
-        ("FROM 1 TO 5 BUCKETS 1 1", ARITY),
+        ("FROM 1 TO 5 BUCKETS 1 1", "-ERR syntax error"),
+        ("FROM 0 TO 1 BUCKETS 1 BUCKETS 1", "-ERR syntax error"),
+        ("FROM 0 TO 1 BUCKETS 1 FOO 1", "-ERR syntax error"),
     ] {
         for key in ["none", "string"] {
             p.run("SET string x");
