@@ -5,7 +5,7 @@
 use super::parse::{
     at_least, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
 };
-use super::{change_or_create_open, open};
+use super::{change_or_create, open};
 use crate::queue::add::{Add, Condition, Recur};
 use crate::queue::error::QueueError;
 use crate::queue::recurring::cron::Cron;
@@ -63,7 +63,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         return Err(Refusal("ERR NEXT is not for a job with a rule".into()));
     }
 
-    let added = change_or_create_open(ctx, key?, |queue, now, effects| {
+    let added = change_or_create(ctx, key?, |queue, now, effects| {
         with_mint(|mint| queue.add(&add, now, mint, effects))
     })??;
     match added {

@@ -5,13 +5,14 @@ use super::parse::{
     at_least, exactly, millis, natural, natural_u32, out_of_range, positive_millis, wrong_arity,
     Options,
 };
-use super::{change, change_or_create, look};
+use super::{change, change_or_create, look, open};
 use crate::queue::clock::Now;
 use crate::queue::job::RATE_MAX;
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::config;
+use crate::server::key::OpenKey;
 
 const WORDS: [&str; 9] = [
     "TTR",
@@ -42,11 +43,23 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             _ => new.rate = Some(rate(options.value()?, options.value()?)?),
         }
     }
-    change_or_create(ctx, args, |queue, now, effects| {
+    let open = open_with_room(ctx, args)?;
+    change_or_create(ctx, open, |queue, now, effects| {
         queue.configure_with(&new, now, effects)
     })??;
     ctx.reply_simple(c"OK");
     Ok(())
+}
+
+/// At `maxmemory` no queue is made. One that is there must be told even then to keep less.
+fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
+    // The server's own words.
+    const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+    let mut open = open(ctx, args)?;
+    if open.value().is_none() && ctx.flags().is_out_of_memory() {
+        return Err(Refusal(OOM.into()));
+    }
+    Ok(open)
 }
 
 /// Both parts are 0, which is off, or neither is.
@@ -107,7 +120,8 @@ pub fn pause(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         return Err(wrong_arity(args));
     }
     let ms = args.get(2).map(positive_millis).transpose()?;
-    change_or_create(ctx, args, |queue, now, effects| {
+    let open = open_with_room(ctx, args)?;
+    change_or_create(ctx, open, |queue, now, effects| {
         queue.pause(ms, now, effects)
     })??;
     ctx.reply_simple(c"OK");

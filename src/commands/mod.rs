@@ -69,17 +69,9 @@ fn change_open<T>(
     })
 }
 
-/// As [`change`], on a new queue where there is none. It becomes a key only if something happened
+/// As [`change_open`], on a new queue where there is none. It becomes a key only if something happened
 /// to it.
 fn change_or_create<T>(
-    ctx: Ctx<'_>,
-    args: Args<'_>,
-    change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
-) -> Result<T, Refusal> {
-    change_or_create_open(ctx, open(ctx, args)?, change)
-}
-
-fn change_or_create_open<T>(
     ctx: Ctx<'_>,
     mut open: OpenKey<'_>,
     change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,

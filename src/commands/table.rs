@@ -414,7 +414,7 @@ pub static COMMANDS: [About; 22] = [
     About {
         name: c"dq.cfgset",
         run: entry!(configure::set),
-        flags: c"write deny-oom fast",
+        flags: c"write fast",
         summary: c"Changes settings of a queue. Creates the queue if it is not there.",
         complexity: c"O(1), or O(log N) where a new DEADLEN removes some of N jobs",
         tips: c"",
@@ -457,7 +457,7 @@ pub static COMMANDS: [About; 22] = [
     About {
         name: c"dq.pause",
         run: entry!(configure::pause),
-        flags: c"write deny-oom fast",
+        flags: c"write fast",
         summary: c"Stops deliveries from a queue. Creates the queue if it is not there.",
         complexity: c"O(1)",
         tips: c"",

@@ -107,6 +107,10 @@ impl Flags {
     pub fn is_cluster(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_CLUSTER)
     }
+    /// More is in use than `maxmemory`.
+    pub fn is_out_of_memory(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_OOM)
+    }
 }
 
 impl<'a> Ctx<'a> {

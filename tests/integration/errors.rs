@@ -246,12 +246,20 @@ fn oom_stops_what_adds_and_nothing_else() {
     p.run("DQ.ADD q a x");
     p.run("DQ.ADD q b x");
     p.run("CONFIG SET maxmemory 1");
-    for line in ["DQ.ADD q c x", "DQ.ADD none c x", "DQ.CFGSET none"] {
-        let reply = p.ask(line);
-        assert!(reply.starts_with("-OOM "), "{line} -> {reply}");
+    let refused = p.ask("DQ.ADD q c x");
+    assert!(refused.starts_with("-OOM "), "{refused}");
+    for line in ["DQ.ADD none c x", "DQ.CFGSET none", "DQ.PAUSE none 5"] {
+        p.says(line, &refused);
     }
+    p.says("EXISTS none", "0");
     p.talk(
-        "> DQ.POP q
+        "> DQ.CFGSET q DEADLEN 1 DEDUPE 0
+        +OK
+        > DQ.PAUSE q
+        +OK
+        > DQ.RESUME q
+        +OK
+        > DQ.POP q
         [ 'a' 'x' ? 1 ? ]
         > DQ.ACK q a
         1

@@ -166,7 +166,7 @@ fn out_of_memory() {
     client.says("DQ.ADD q later x DELAY 100 PRIORITY -1", "'later'");
     let mut waiting = server.waiting("DQ.BPOP q2 0");
     client.says("CONFIG SET maxmemory 1000", "+OK");
-    for line in ["DQ.ADD q more x", "DQ.CFGSET q TTR 5", "DQ.PAUSE q"] {
+    for line in ["DQ.ADD q more x", "DQ.CFGSET new TTR 5", "DQ.PAUSE new"] {
         let reply = client.ask(line);
         assert!(reply.starts_with("-OOM "), "{line} -> {reply}");
     }
