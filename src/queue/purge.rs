@@ -49,15 +49,13 @@ impl Queue {
 
     /// Of jobs in that state whose lease is not over, or in any.
     fn successors_of(&self, state: Option<State>, now: Now) -> usize {
-        let goes = |handle| match state {
-            None => true,
-            Some(State::Reserved) => {
-                let job = self.jobs().job(handle);
-                job.place() == Place::Reserved && job.life().at > now.ms()
-            }
-            Some(state) => self.state_of(handle, now) == state,
-        };
-        let jobs = self.jobs().successors().map(|(job, _)| job);
-        jobs.filter(|&job| !self.is_ghost(job) && goes(job)).count()
+        let (followed, cut) = (self.followed(), now.ms());
+        match state {
+            None => followed.len(),
+            Some(State::Delayed) => followed.due_after(cut),
+            Some(State::Ready) => followed.due_by(cut),
+            Some(State::Reserved) => followed.leased_beyond(cut),
+            Some(State::Dead) => 0,
+        }
     }
 }

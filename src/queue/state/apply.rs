@@ -409,7 +409,7 @@ impl Queue {
             let is_successor = job.place == Place::Successor;
             let handle = self.restore(job);
             match last.filter(|_| is_successor) {
-                Some(before) => self.jobs.set_successor(before, handle),
+                Some(before) => self.set_successor(before, handle),
                 None => last = Some(handle),
             }
         }
@@ -576,6 +576,9 @@ impl Queue {
         if at.end() != 0 && place != Place::Reserved {
             self.expiring.insert(at.end(), handle, seq);
         }
+        if self.jobs.is_followed(handle) {
+            self.followed.insert(handle, at.course);
+        }
         if self.is_haunted() {
             self.bury(BURIED_WITH_EACH);
         }
@@ -598,6 +601,9 @@ impl Queue {
         debug_assert!(there, "job {handle} is not where its fields say");
         if at.end() != 0 && place != Place::Reserved {
             self.expiring.remove(at.end(), handle, seq);
+        }
+        if self.jobs.is_followed(handle) {
+            self.followed.remove(handle, at.course);
         }
     }
 

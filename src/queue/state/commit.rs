@@ -183,9 +183,13 @@ impl Queue {
             change,
         });
         let (mut course, seq) = (job.course(), job.seq());
-        let from = course.life.at;
+        let (before, from) = (course, course.life.at);
         (course.life.at, course.life.lease_ms) = (deadline, lease_ms);
         self.jobs.set_course(handle, course);
+        if self.jobs.is_followed(handle) {
+            self.followed.remove(handle, before);
+            self.followed.insert(handle, course);
+        }
         Some(Moving {
             from,
             to: deadline,

@@ -2,6 +2,7 @@
 //! million jobs at once would hold up the server for a tenth of a second.
 
 use super::dedupe::Memory;
+use super::followed::Followed;
 use super::purged::{Ghosts, MANY};
 use super::schedule::Schedule;
 use super::store::Store;
@@ -13,6 +14,7 @@ pub struct Remains {
     jobs: Store,
     schedule: Schedule,
     lists: [Skiplist<u64>; 3],
+    followed: Followed,
     memory: Memory,
     ghosts: Vec<Ghosts>,
     /// Of queues that this one had purged itself.
@@ -37,6 +39,7 @@ impl Remains {
         self.jobs.shed(count)
             || self.schedule.shed(count)
             || self.lists.iter_mut().any(|list| list.shed(count))
+            || self.followed.shed(count)
             || self.memory.shed(count)
             || self.ghosts.iter_mut().any(|ghosts| ghosts.shed(count))
     }
@@ -48,6 +51,7 @@ impl From<Queue> for Remains {
             jobs: queue.jobs,
             schedule: queue.schedule,
             lists: [queue.reserved, queue.dead, queue.expiring],
+            followed: queue.followed,
             memory: queue.memory,
             ghosts: queue.ghosts,
             older: queue.remains,
@@ -76,6 +80,7 @@ impl Queue {
             jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),
             schedule: std::mem::take(&mut self.schedule),
             lists: [&mut self.reserved, &mut self.dead, &mut self.expiring].map(std::mem::take),
+            followed: std::mem::take(&mut self.followed),
             memory: Memory::new(hasher),
             ghosts: std::mem::take(&mut self.ghosts),
             older: Vec::new(),
@@ -91,6 +96,7 @@ impl Queue {
             jobs: Store::new(hasher),
             schedule: Schedule::default(),
             lists: Default::default(),
+            followed: Followed::default(),
             ghosts: Vec::new(),
             older: Vec::new(),
         };

@@ -5,6 +5,7 @@ mod apply;
 pub(in crate::queue) mod commit;
 mod dedupe;
 pub mod figures;
+mod followed;
 pub mod garbage;
 mod numbers;
 mod purge;
@@ -27,6 +28,7 @@ use crate::queue::stats::Totals;
 use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
 use dedupe::Memory;
+use followed::Followed;
 use garbage::Remains;
 use purged::Ghosts;
 use rate::RateWindow;
@@ -56,6 +58,7 @@ pub struct Queue {
     /// Jobs that go by themselves, or whose occurrence does, by the instant of that: by a TTL or GRACE. Not
     /// those that are reserved, which end their lease first.
     expiring: Skiplist<u64>,
+    followed: Followed,
     memory: Memory,
     settings: Arc<Settings>,
     rate: Option<Box<RateWindow>>,
@@ -84,6 +87,7 @@ impl Queue {
             reserved: Skiplist::new(),
             dead: Skiplist::new(),
             expiring: Skiplist::new(),
+            followed: Followed::default(),
             memory: Memory::new(seed.0.clone()),
             settings: Settings::unconfigured(),
             rate: None,
@@ -107,6 +111,7 @@ impl Queue {
             reserved: Skiplist::new(),
             dead: Skiplist::new(),
             expiring: Skiplist::new(),
+            followed: Followed::default(),
             memory: self.memory.clone(),
             settings: Arc::clone(&self.settings),
             rate: self
@@ -130,7 +135,7 @@ impl Queue {
                 if let Some(successor) = self.jobs.successor(handle) {
                     let job = self.jobs.as_new(successor);
                     let successor = copy.insert(&job, copy.jobs.hashed(job.id), None);
-                    copy.jobs.set_successor(copied, successor);
+                    copy.set_successor(copied, successor);
                 }
             }
         } else {
@@ -139,6 +144,7 @@ impl Queue {
             copy.reserved = self.reserved.clone();
             copy.dead = self.dead.clone();
             copy.expiring = self.expiring.clone();
+            copy.followed = self.followed.clone();
         }
         copy
     }
@@ -172,6 +178,10 @@ impl Queue {
 
     pub(in crate::queue) fn expiring(&self) -> &Skiplist<u64> {
         &self.expiring
+    }
+
+    pub(in crate::queue) fn followed(&self) -> &Followed {
+        &self.followed
     }
 
     pub(in crate::queue) fn memory(&self) -> &Memory {
@@ -332,6 +342,7 @@ impl Queue {
             + self.jobs.memory_bytes()
             + self.schedule.memory_bytes()
             + lists.into_iter().map(Skiplist::memory_bytes).sum::<usize>()
+            + self.followed.memory_bytes()
             + self.memory.memory_bytes()
             + self.ghosts.iter().map(Ghosts::memory_bytes).sum::<usize>()
             + self.settings.memory_bytes()
@@ -350,6 +361,7 @@ impl Queue {
             .check_invariants(|handle| self.jobs.job(handle).life().death)?;
         self.expiring.check_invariants(seq)?;
         self.check_ghosts()?;
+        self.check_followed()?;
         let there = self.jobs.len() - self.jobs.successors_len();
         if self.live_len() + self.dead.len() + self.count_ghosts() != there {
             return Err(format!(

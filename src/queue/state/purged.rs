@@ -59,6 +59,8 @@ pub struct Ghosts {
     /// Of the schedule's detached entries; of those of the list of the reserved, or the dead.
     scheduled: Detached,
     listed: usize,
+    /// Of those of jobs that have a successor.
+    followed: usize,
     /// The bytes of their ids and payloads are known, and taken off already.
     counted: bool,
     /// Jobs linked since: none of these, even under a handle that one of these had.
@@ -68,7 +70,7 @@ pub struct Ghosts {
 /// Purges of no more jobs are carried out at once, which takes less than half a millisecond. Tests make
 /// ghosts of anything.
 pub(in crate::queue) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
-/// Jobs that a purge looks at for their bytes, at most: a millisecond or two.
+/// Jobs and successors that a purge looks at for their bytes, at most: a millisecond or two.
 const SUMMED: usize = 50_000;
 /// Ghosts buried with each job that is linked into a list: there are that many times more in each purge
 /// than in the one that follows it.
@@ -98,6 +100,10 @@ impl Ghosts {
     /// Frees about `count` things of ghosts whose store is not used any more; false at the end.
     pub fn shed(&mut self, count: usize) -> bool {
         self.newer.shed(count)
+    }
+
+    pub(super) fn followed(&self) -> usize {
+        self.followed
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -136,7 +142,7 @@ impl Queue {
     /// where these are few, and nothing else is unknown.
     fn bytes_of_others(&self) -> Option<u64> {
         let all_known = self.ghosts.iter().all(|ghosts| ghosts.counted);
-        let few = self.live_len() + self.dead.len() <= SUMMED;
+        let few = self.live_len() + self.dead.len() + self.followed.len() <= SUMMED;
         (all_known && few).then(|| {
             let left = self.handles().map(|handle| self.jobs.content_of(handle));
             self.bytes() - left.sum::<u64>()
@@ -145,7 +151,8 @@ impl Queue {
 
     /// Detaches those jobs, `count` of them.
     pub(super) fn make_ghosts(&mut self, purged: Purged, count: usize) {
-        let known = (count <= SUMMED).then(|| {
+        let followed = self.followed.detach(&purged);
+        let known = (count + followed <= SUMMED).then(|| {
             let going = self.handles_of(&purged, count).into_iter();
             going.map(|handle| self.jobs.content_of(handle)).sum()
         });
@@ -170,6 +177,7 @@ impl Queue {
             latest.purged = purged;
             latest.scheduled += scheduled;
             latest.listed += listed;
+            latest.followed += followed;
             latest.newer = IdTable::new();
             return;
         }
@@ -177,6 +185,7 @@ impl Queue {
             purged,
             scheduled,
             listed,
+            followed,
             counted,
             newer: IdTable::new(),
         });
@@ -213,13 +222,24 @@ impl Queue {
                     self.free_ghost(handle);
                 }
                 Some(_) => {}
-                None => {
-                    self.ghosts.pop();
-                }
+                None => self.free_followed_of_last(),
             }
             left -= 1;
         }
         left
+    }
+
+    /// The latest ghosts are buried: what is left of them goes, and then they themselves.
+    fn free_followed_of_last(&mut self) {
+        match self.ghosts.last_mut() {
+            Some(ghosts) if ghosts.followed > 0 => {
+                ghosts.followed -= 1;
+                self.followed.free_detached(&ghosts.purged);
+            }
+            _ => {
+                self.ghosts.pop();
+            }
+        }
     }
 
     /// Makes room for a job of that id.

@@ -2,7 +2,8 @@
 //! server empties pages that are nearly empty.
 //!
 //! ```text
-//!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons
+//!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons,
+//!                                     the lists of jobs that have successors
 //! ```
 //!
 //! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number
@@ -12,7 +13,7 @@
 use super::Queue;
 use crate::storage::relocate::Mover;
 
-const PARTS: u64 = 12;
+const PARTS: u64 = 14;
 
 impl Queue {
     /// Goes on from a cursor that this has returned, or from 0, until it is late. Returns 0 at the end.
@@ -40,7 +41,8 @@ impl Queue {
             6 => self.dead.relocate(from, mover),
             7 => self.expiring.relocate(from, mover),
             8..=10 => self.memory.relocate(part - 8, from, mover),
-            _ => self.jobs.relocate_extras(from, mover),
+            11 => self.jobs.relocate_extras(from, mover),
+            _ => self.followed.relocate(part - 12, from, mover),
         }
     }
 }

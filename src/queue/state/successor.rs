@@ -61,11 +61,26 @@ impl Queue {
         self.seq += 1;
         job.seq = self.seq;
         let successor = self.insert(&job, self.jobs.hashed(job.id), None);
+        self.set_successor(handle, successor);
+    }
+
+    /// The job must have none.
+    pub(super) fn set_successor(&mut self, handle: Handle, successor: Handle) {
         self.jobs.set_successor(handle, successor);
+        self.followed.insert(handle, self.jobs.job(handle).course());
+    }
+
+    fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
+        let successor = self.jobs.take_successor(handle)?;
+        // A ghost's was taken out by its purge.
+        if !self.is_ghost(handle) {
+            self.followed.remove(handle, self.jobs.job(handle).course());
+        }
+        Some(successor)
     }
 
     pub(super) fn remove_successor(&mut self, handle: Handle) {
-        if let Some(successor) = self.jobs.take_successor(handle) {
+        if let Some(successor) = self.take_successor(handle) {
             self.remove(successor);
         }
     }
@@ -73,7 +88,7 @@ impl Queue {
     /// The job goes, its successor takes its place.
     pub(super) fn succeed(&mut self, handle: Handle, remember: u64) {
         self.remember_job(handle, remember);
-        let Some(successor) = self.jobs.take_successor(handle) else {
+        let Some(successor) = self.take_successor(handle) else {
             return;
         };
         self.remove(handle);

@@ -73,6 +73,16 @@ impl Stage {
                 ids.push(job.id.to_vec());
             });
         for id in ids {
+            if self.below(3) == 0 {
+                let next = Add {
+                    condition: Condition::Next,
+                    when: When::Delay(self.below(5000)),
+                    ttl_ms: (self.below(10) == 0).then_some(60_000),
+                    ..Add::new(Some(&id), b"successor")
+                };
+                let added = self.queue.add(&next, now, &mut self.mint, &mut self.out);
+                added.unwrap();
+            }
             let nack = Nack {
                 id: &id,
                 claim: Claim::Current,
@@ -101,7 +111,13 @@ impl Stage {
         self.queue.settle(now, usize::MAX, &mut self.out);
         let mut expected = self.lens();
         let state = Some(STATES[number]);
+        let queue = &self.queue;
+        let goes = |job| !queue.is_ghost(job) && Some(queue.state_of(job, now)) == state;
+        let successors = queue.jobs.successors().filter(|&(job, _)| goes(job));
+        let successors = successors.count() as u64;
+        let deleted = queue.totals.deleted;
         let count = self.queue.purge(state, now, &mut self.out);
+        assert_eq!(self.queue.totals.deleted - deleted, count + successors);
         assert_eq!(count, std::mem::take(&mut expected[number]) as u64);
         assert_eq!(self.lens(), expected);
     }
@@ -150,10 +166,57 @@ fn it_is_all_the_same_when_they_are_buried() {
     }
 }
 
+/// However many successors a purge takes along, it does not look at each.
+#[test]
+fn successors_cost_a_purge_nothing() {
+    const JOBS: u64 = 60_000;
+    let took = |followed: bool| {
+        let mut stage = Stage::new(1);
+        let now = stage.now();
+        let mut add = |id: &str, condition| {
+            let add = Add {
+                condition,
+                when: When::Delay(if id == "stays" { 1000 } else { 0 }),
+                ..Add::new(Some(id.as_bytes()), b"payload")
+            };
+            let added = stage.queue.add(&add, now, &mut stage.mint, &mut stage.out);
+            added.unwrap();
+        };
+        add("stays", Condition::New);
+        (0..JOBS).for_each(|id| add(&id.to_string(), Condition::New));
+        let pop = Pop {
+            count: JOBS,
+            ..Pop::default()
+        };
+        let (queue, out) = (&mut stage.queue, &mut stage.out);
+        while queue.pop(&pop, now, &mut stage.mint, out, |_| ()) > 0 {}
+        if followed {
+            let mut next = |id: u64| {
+                let id = id.to_string();
+                let add = Add {
+                    condition: Condition::Next,
+                    ..Add::new(Some(id.as_bytes()), b"payload")
+                };
+                queue.add(&add, now, &mut stage.mint, out).unwrap();
+            };
+            (0..JOBS).for_each(&mut next);
+        }
+        let began = std::time::Instant::now();
+        assert_eq!(queue.purge(Some(State::Reserved), now, out), JOBS);
+        let took = began.elapsed();
+        assert_eq!(queue.totals.deleted, JOBS * (1 + u64::from(followed)));
+        took
+    };
+    let shortest = |followed| (0..5).map(|_| took(followed)).min().unwrap();
+    let (plain, followed) = (shortest(false), shortest(true));
+    println!("{plain:?} without, {followed:?} with successors");
+    assert!(followed < 10 * plain, "{followed:?} instead of {plain:?}");
+}
+
 #[test]
 fn ghosts_that_are_miscounted_are_found_out() {
     type Corruption = fn(&mut Queue);
-    let corruptions: [Corruption; 4] = [
+    let corruptions: [Corruption; 5] = [
         |queue| queue.ghosts[0].scheduled = Detached::default(),
         |queue| queue.ghosts.clear(),
         |queue| queue.ghosts[0].purged = Purged::Dues(0..=1),
@@ -161,6 +224,7 @@ fn ghosts_that_are_miscounted_are_found_out() {
             let mut detached = queue.ghosts[0].scheduled;
             queue.schedule.pop_detached(&mut detached);
         },
+        |queue| queue.ghosts[0].followed += 1,
     ];
     for (number, corrupt) in corruptions.into_iter().enumerate() {
         let mut stage = Stage::new(7);

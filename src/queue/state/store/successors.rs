@@ -17,6 +17,12 @@ impl Store {
             .flatten()
     }
 
+    /// Whether it has one: of no cost where nobody uses NEXT.
+    #[inline]
+    pub fn is_followed(&self, handle: Handle) -> bool {
+        !self.successors.is_empty() && self.successor(handle).is_some()
+    }
+
     /// The job must have none.
     pub fn set_successor(&mut self, handle: Handle, successor: Handle) {
         debug_assert!(self.job(successor).place() == Place::Successor);

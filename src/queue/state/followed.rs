@@ -1,0 +1,129 @@
+//! Jobs that have a successor, counted by where they stand: how many successors a purge takes along must be
+//! known at once, however many they are.
+
+use super::purged::Purged;
+use super::store::Course;
+use super::Queue;
+use crate::queue::job::{Handle, Place};
+use crate::storage::relocate::Mover;
+use crate::storage::skiplist::Skiplist;
+use std::ops::RangeInclusive;
+
+/// Empty where nobody uses NEXT.
+#[derive(Clone, Default)]
+pub(in crate::queue) struct Followed {
+    /// By their dues.
+    scheduled: Skiplist<u64>,
+    /// By their deadlines.
+    reserved: Skiplist<u64>,
+}
+
+fn tie(handle: Handle) -> u64 {
+    handle.into()
+}
+
+impl Followed {
+    fn list_of(&mut self, course: Course) -> Option<(&mut Skiplist<u64>, u64)> {
+        match course.place {
+            Place::Scheduled => Some((&mut self.scheduled, course.due)),
+            Place::Reserved => Some((&mut self.reserved, course.life.at)),
+            Place::Dead | Place::Successor => None,
+        }
+    }
+
+    pub(super) fn insert(&mut self, handle: Handle, course: Course) {
+        if let Some((list, instant)) = self.list_of(course) {
+            list.insert(instant, handle, tie);
+        }
+    }
+
+    pub(super) fn remove(&mut self, handle: Handle, course: Course) {
+        if let Some((list, instant)) = self.list_of(course) {
+            let there = list.remove(instant, handle, tie);
+            debug_assert!(there, "job {handle} has a successor that was not counted");
+        }
+    }
+
+    pub(in crate::queue) fn len(&self) -> usize {
+        self.scheduled.len() + self.reserved.len()
+    }
+
+    /// Of delayed and ready jobs that are due by then.
+    pub(in crate::queue) fn due_by(&self, cut: u64) -> usize {
+        self.scheduled.count_below(cut, true)
+    }
+
+    pub(in crate::queue) fn due_after(&self, cut: u64) -> usize {
+        self.scheduled.len() - self.due_by(cut)
+    }
+
+    /// Of reserved jobs whose leases end later.
+    pub(in crate::queue) fn leased_beyond(&self, cut: u64) -> usize {
+        self.reserved.len() - self.reserved.count_below(cut, true)
+    }
+
+    fn list_for(&mut self, purged: &Purged) -> Option<(&mut Skiplist<u64>, RangeInclusive<u64>)> {
+        match purged {
+            Purged::Dues(dues) => Some((&mut self.scheduled, dues.clone())),
+            Purged::Leases(ends) => Some((&mut self.reserved, ends.clone())),
+            Purged::DeadBefore(_) => None,
+        }
+    }
+
+    /// Takes out those that a purge takes; returns how many. Their entries are freed one by one.
+    pub(super) fn detach(&mut self, purged: &Purged) -> usize {
+        let of = self.list_for(purged);
+        of.map_or(0, |(list, instants)| list.detach(instants))
+    }
+
+    /// Frees an entry that such a purge has detached.
+    pub(super) fn free_detached(&mut self, purged: &Purged) {
+        if let Some((list, _)) = self.list_for(purged) {
+            list.pop_detached();
+        }
+    }
+
+    pub(super) fn shed(&mut self, count: usize) -> bool {
+        self.scheduled.shed(count) || self.reserved.shed(count)
+    }
+
+    pub(super) fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        match part {
+            0 => self.scheduled.relocate(from, mover),
+            _ => self.reserved.relocate(from, mover),
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.scheduled.memory_bytes() + self.reserved.memory_bytes()
+    }
+}
+
+impl Queue {
+    /// For tests: it counts all successors but those of ghosts.
+    pub(super) fn check_followed(&self) -> Result<(), String> {
+        let lists = [&self.followed.scheduled, &self.followed.reserved];
+        let (mut expected, mut there) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
+        for (handle, _) in self.jobs.successors() {
+            let Course { place, due, life } = self.jobs.job(handle).course();
+            if !self.is_ghost(handle) {
+                match place {
+                    Place::Reserved => expected[1].push((life.at, handle)),
+                    _ => expected[0].push((due, handle)),
+                }
+            }
+        }
+        let detached: usize = self.ghosts.iter().map(|ghosts| ghosts.followed()).sum();
+        let in_lists: usize = lists.iter().map(|list| list.detached().count()).sum();
+        for (at, list) in lists.into_iter().enumerate() {
+            list.check_invariants(tie)?;
+            there[at].extend(list.iter());
+            there[at].sort_unstable();
+            expected[at].sort_unstable();
+        }
+        if expected != there || detached != in_lists {
+            return Err(format!("successors of {expected:?}, counted are {there:?}"));
+        }
+        Ok(())
+    }
+}
