@@ -3,7 +3,7 @@
 
 use super::api::{Ctx, OwnString};
 use super::key::OpenKey;
-use super::{agenda, clock, replicate, timer};
+use super::{agenda, clock, renamed, replicate, timer};
 use crate::queue::state::figures::Figures;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -12,6 +12,10 @@ use std::ffi::c_int;
 /// timer sees to the others, and until then their jobs count as delayed.
 const QUEUES_AT_ONCE: usize = 50_000;
 
+/// Keys that one INFO goes through for a queue that was just renamed, where they must be searched for: a few
+/// ms. Where there are more, the timer finds it, and until then it is not counted.
+const KEYS_AT_ONCE: usize = 20_000;
+
 thread_local! {
     /// INFO has left something to the timer.
     static UNFINISHED: Cell<bool> = const { Cell::new(false) };
@@ -19,7 +23,12 @@ thread_local! {
 
 /// How many queues there are, and their figures.
 pub fn of_all_queues() -> (usize, Figures) {
-    let left = timer::with_own_context(|ctx| enter_outdated(ctx, QUEUES_AT_ONCE));
+    let left = timer::with_own_context(|ctx| {
+        if !ctx.flags().is_loading() {
+            renamed::search(ctx, KEYS_AT_ONCE);
+        }
+        enter_outdated(ctx, QUEUES_AT_ONCE)
+    });
     if left == 0 {
         UNFINISHED.set(true);
         timer::look_again_in(1);

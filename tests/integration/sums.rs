@@ -1,6 +1,6 @@
 //! INFO dq over all queues: sums that are kept along, the same that a walk over all keys finds.
 
-use crate::probe::{plain, show};
+use crate::probe::{packed, plain, show};
 use crate::scene::{now_ms, pair, Dice, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
 
@@ -274,4 +274,32 @@ fn follow_what_is_evicted() {
     let (before, age) = (now_ms(), server.number("dq", "dq_oldest_ready_ms"));
     let due = 1000 + oldest.expect("some are left");
     assert!((before - due..=now_ms() - due).contains(&age));
+}
+
+/// Also where the server does not tell of new names: INFO looks for the queue itself.
+#[test]
+fn a_queue_that_was_just_renamed_is_counted() {
+    let server = Server::start();
+    let mut client = server.raw();
+    for number in 0..100 {
+        client.run(&format!("SET {number} x"));
+    }
+    for lines in [
+        "RENAME a b",
+        "MOVE a 3",
+        "COPY a b",
+        "RENAME a b\nRENAME b c",
+    ] {
+        client.says("DQ.ADD a j x DELAY 100000", "'j'");
+        let queues = u64::from(lines.starts_with("COPY")) + 1;
+        // In one packet, before any timer.
+        let sent: Vec<u8> = lines.lines().chain(["INFO dq"]).flat_map(packed).collect();
+        client.send(&sent);
+        lines.lines().for_each(|_| drop(client.read()));
+        let info = plain(&client.read());
+        let has = |field: String| info.lines().any(|line| line == field);
+        assert!(has(format!("dq_queues:{queues}")), "{lines}: {info}");
+        assert!(has(format!("dq_jobs_delayed:{queues}")), "{lines}: {info}");
+        client.says("FLUSHALL", "+OK");
+    }
 }
