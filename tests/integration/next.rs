@@ -80,7 +80,8 @@ fn takes_the_place_of_a_job_that_is_over() {
         p.says("DQ.LEN q DEAD", "0");
     }
     // A lease's end leaves it, but a last attempt is a death.
-    followed(&mut p, "TTR 20");
+    followed(&mut p, "");
+    p.run("DQ.TOUCH q a TTR 20");
     p.until("DQ.LEN q READY", "1");
     assert_eq!(
         (get(&mut p, "payload"), get(&mut p, "next")),
@@ -93,7 +94,8 @@ fn takes_the_place_of_a_job_that_is_over() {
         "dq.pop dq.add dq.ready",
     );
     assert_eq!(get(&mut p, "payload"), "'again'");
-    let token = followed(&mut p, "TTR 20 ATTEMPTS 1");
+    let token = followed(&mut p, "ATTEMPTS 1");
+    p.run("DQ.TOUCH q a TTR 20");
     p.until("DQ.LEN q RESERVED", "0");
     assert_eq!(get(&mut p, "payload"), "'again'");
     p.unseen(&format!("DQ.ACK q WITHTOKENS a {token}"), "0");
