@@ -32,16 +32,6 @@ unsafe extern "C" fn on_info(info: *mut raw::RedisModuleInfoCtx, for_crash_repor
                 )
             };
         }
-        let zones = CString::new(zones::version()).unwrap_or_default();
-        // SAFETY: as above.
-        unsafe {
-            api!(
-                RedisModule_InfoAddFieldCString,
-                info,
-                c"time_zones".as_ptr(),
-                zones.as_ptr()
-            )
-        };
     });
 }
 
@@ -54,6 +44,7 @@ fn fields() -> Vec<(CString, u64)> {
     let oldest_ready_ms = jobs.first_due.map_or(0, |due| now_ms.saturating_sub(due));
     let totals = replicate::totals();
     let (fires, late_us_max) = timer::figures();
+    let (tzdata, of_system) = zones::database();
     let mut fields: Vec<_> = [
         (c"queues", queues as u64),
         (c"jobs_delayed", jobs.delayed),
@@ -86,6 +77,8 @@ fn fields() -> Vec<(CString, u64)> {
             (c"lateness_us_max", totals.lateness.max_us),
             (c"timer_fires_total", fires),
             (c"timer_late_us_max", late_us_max),
+            (c"tzdata_version", tzdata),
+            (c"tzdata_of_system", u64::from(of_system)),
             (c"renames_heard", u64::from(!renamed::is_searching())),
         ]
         .map(owned),

@@ -24,9 +24,9 @@ pub fn zone_of(name: &[u8]) -> Option<Rc<dyn Zone>> {
     with_zones(|zones| zones.get(name)).map(|zone| zone as Rc<dyn Zone>)
 }
 
-/// Which database they are from.
-pub fn version() -> String {
-    with_zones(|zones| zones.version())
+/// Which database they are from: its version, and whether it is the system's.
+pub fn database() -> (u64, bool) {
+    with_zones(|zones| (zones.version(), zones.is_of_system()))
 }
 
 /// Rules go on by the offset of their last instant.
