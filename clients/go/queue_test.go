@@ -79,9 +79,6 @@ func TestGroups(t *testing.T) {
 func TestRulesAreSaidAgainWithoutHarm(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := server.Queue(t, "q")
-	if server.Client.Do(ctx, "DQ.NEXT", "q", "a").Err() != redis.Nil {
-		t.Skip("this module has no recurring jobs")
-	}
 	rule := &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "report"}, Zone: "Europe/Berlin"}
 	must(queue.Cron(ctx, "0 9 * * MON-FRI", nil, rule))
 	before := must(queue.Next(ctx, "report", 3))

@@ -27,7 +27,7 @@ pub mod touch;
 use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
-use crate::queue::effect::Effects;
+use crate::queue::effects::Effects;
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock;

@@ -2,7 +2,8 @@
 
 use super::budget::SETTLE_BUDGET;
 use super::clock::{Mint, Now};
-use super::effect::{Effect, Effects};
+use super::effect::Effect;
+use super::effects::Effects;
 use super::error::QueueError;
 use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
 use super::recurring::rule::{Compiled, Next, Pattern, Rule, ZoneOf};
@@ -146,17 +147,7 @@ impl Queue {
         let priority = add.priority;
         let id = add.id.map(|id| self.jobs().hashed(id));
         let way = self.prefetch_added(id, Standing { priority, due });
-        if self.settings().max_len != 0 {
-            self.settle(now, SETTLE_BUDGET, out);
-            let is_full = |it: &Self| it.live_len() as u64 >= it.settings().max_len;
-            self.settle_for_room(is_full, now, out);
-        }
-        if self.settings().max_bytes != 0 {
-            self.settle(now, SETTLE_BUDGET, out);
-            let len = (add.id.map_or(0, <[u8]>::len) + add.payload.len()) as u64;
-            let is_full = |it: &Self| it.bytes() + len > it.settings().max_bytes;
-            self.settle_for_room(is_full, now, out);
-        }
+        self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_settled(id, now, out));
         way.iter().for_each(|way| self.schedule().fetch(way));
         let place = old.map(|handle| self.jobs().job(handle).place());
@@ -166,16 +157,7 @@ impl Queue {
         }
         let recurs = old.is_some_and(|old| self.recurs(old));
         let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
-        let refused = match add.condition {
-            Condition::Next if follows => false,
-            Condition::New | Condition::Next => {
-                place.is_some_and(|place| place != Place::Dead)
-                    || add.id.is_some_and(|id| self.remembers(id, now))
-            }
-            Condition::Existing => place.is_none(),
-            Condition::Replace => false,
-        };
-        if refused {
+        if !follows && self.is_refused(add, place, now) {
             return Ok(None);
         }
         let grows = place.is_none_or(|place| place == Place::Dead);
@@ -211,6 +193,33 @@ impl Queue {
             None => self.add_new(id, add, (due, expires), old, way.as_ref(), out),
         }
         Ok(Some(name))
+    }
+
+    /// What is over leaves where a limit would hold the new job back.
+    fn make_room(&mut self, add: &Add<'_>, now: Now, out: &mut Effects) {
+        if self.settings().max_len != 0 {
+            self.settle(now, SETTLE_BUDGET, out);
+            let is_full = |it: &Self| it.live_len() as u64 >= it.settings().max_len;
+            self.settle_for_room(is_full, now, out);
+        }
+        if self.settings().max_bytes != 0 {
+            self.settle(now, SETTLE_BUDGET, out);
+            let len = (add.id.map_or(0, <[u8]>::len) + add.payload.len()) as u64;
+            let is_full = |it: &Self| it.bytes() + len > it.settings().max_bytes;
+            self.settle_for_room(is_full, now, out);
+        }
+    }
+
+    /// By its condition, for where the job of that id is; one that follows it is not asked about.
+    fn is_refused(&self, add: &Add<'_>, place: Option<Place>, now: Now) -> bool {
+        match add.condition {
+            Condition::New | Condition::Next => {
+                place.is_some_and(|place| place != Place::Dead)
+                    || add.id.is_some_and(|id| self.remembers(id, now))
+            }
+            Condition::Existing => place.is_none(),
+            Condition::Replace => false,
+        }
     }
 
     /// Whether a job that is there goes on with the very rule that it has.

@@ -2,7 +2,8 @@
 
 use super::budget::SETTLE_BUDGET;
 use super::clock::Now;
-use super::effect::{Effect, Effects, FOREVER};
+use super::effect::{Effect, FOREVER};
+use super::effects::Effects;
 use super::error::QueueError;
 use super::settings::{Settings, SettingsChange};
 use super::Queue;

@@ -2,7 +2,8 @@
 
 use super::budget::{DELIVERED_BYTES, OUT_OF_TURN, SETTLE_BUDGET};
 use super::clock::{Mint, Now};
-use super::effect::{Change, Death, Effects, End, Ended, Removal};
+use super::effect::{Change, Death, End, Ended, Removal};
+use super::effects::Effects;
 use super::error::QueueError;
 use super::job::{Failure, Handle, Place, State, REASON_MAX, TOKEN_MAX};
 use super::state::store::{Course, Id};

@@ -5,7 +5,8 @@
 
 use super::budget::{OUT_OF_TURN, SETTLE_BUDGET, SETTLE_BUDGET_OF_ID};
 use super::clock::Now;
-use super::effect::{Change, Death, Effect, Effects, End, Ended, Removal};
+use super::effect::{Change, Death, Effect, End, Ended, Removal};
+use super::effects::Effects;
 use super::job::{Handle, Place};
 use super::state::purged::MANY;
 use super::state::store::{Course, Id};

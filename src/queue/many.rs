@@ -3,7 +3,7 @@
 
 use super::clock::Now;
 use super::deliver::{Claim, Nack};
-use super::effect::Effects;
+use super::effects::Effects;
 use super::error::QueueError;
 use super::job::State;
 use super::state::store::Id;
@@ -84,8 +84,8 @@ mod tests {
     use super::*;
     use crate::queue::add::Add;
     use crate::queue::clock::Mint;
+    use crate::queue::codec::decode;
     use crate::queue::deliver::{NackKind, Pop};
-    use crate::queue::effect::decode;
     use crate::queue::HashSeed;
 
     struct Twin {

@@ -13,10 +13,13 @@
 pub mod add;
 pub mod budget;
 pub mod clock;
+pub mod codec;
 pub mod configure;
 pub mod deliver;
 pub mod effect;
+pub mod effects;
 pub mod error;
+pub mod event;
 pub mod expire;
 pub mod glob;
 pub mod instant;

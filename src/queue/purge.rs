@@ -1,7 +1,8 @@
 //! DEL and PURGE decided.
 
 use super::clock::Now;
-use super::effect::{Change, Effect, Effects, Removal};
+use super::effect::{Change, Effect, Removal};
+use super::effects::Effects;
 use super::job::{Place, State};
 use super::Queue;
 

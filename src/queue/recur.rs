@@ -1,7 +1,8 @@
 //! Recurring jobs decided: how an occurrence ends, and what follows.
 
 use super::clock::Now;
-use super::effect::{Effects, Ended};
+use super::effect::Ended;
+use super::effects::Effects;
 use super::job::{Failure, Handle, Place, INSTANT_MAX};
 use super::recurring::rule::{Pattern, Round, ZoneOf};
 use super::state::store::Course;

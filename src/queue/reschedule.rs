@@ -2,7 +2,9 @@
 
 use super::budget::OUT_OF_TURN;
 use super::clock::Now;
-use super::effect::{Change, Effects, Event};
+use super::effect::Change;
+use super::effects::Effects;
+use super::event::Event;
 use super::job::Place;
 use super::Queue;
 

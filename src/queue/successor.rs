@@ -4,7 +4,8 @@
 //! stands in its place; gone in any other way, it takes the successor along.
 
 use super::clock::Now;
-use super::effect::{Change, Effects, End};
+use super::effect::{Change, End};
+use super::effects::Effects;
 use super::job::Handle;
 use super::Queue;
 

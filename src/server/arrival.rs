@@ -3,7 +3,8 @@
 use super::api::log;
 use super::{clock, reclaim};
 use crate::queue::clock::Mint;
-use crate::queue::effect::{decode, Effect};
+use crate::queue::codec::decode;
+use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{INSTANT_MAX, TOKEN_MS_SHIFT};
 use crate::queue::Queue;

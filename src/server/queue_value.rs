@@ -3,7 +3,8 @@
 use super::agenda::{self, Ticket};
 use super::{clock, replicate};
 use crate::queue::clock::Now;
-use crate::queue::effect::{Effects, Event};
+use crate::queue::effects::Effects;
+use crate::queue::event::Event;
 use crate::queue::{HashSeed, Queue};
 use lazy_static::lazy_static;
 use redis_module::raw;

@@ -2,7 +2,10 @@
 
 use super::api::{api, Ctx, RawString};
 use super::{clock, listeners, zones};
-use crate::queue::effect::{decode, Effect, Effects, Event, Events};
+use crate::queue::codec::decode;
+use crate::queue::effect::Effect;
+use crate::queue::effects::Effects;
+use crate::queue::event::{Event, Events};
 use crate::queue::stats::Totals;
 use redis_module::raw;
 use std::cell::{Cell, RefCell};

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
-use crate::queue::effect::Effects;
+use crate::queue::effects::Effects;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 

@@ -61,6 +61,7 @@ mod scene;
 mod sums;
 mod timer;
 mod traffic;
+mod turned;
 mod under;
 mod waiting;
 mod waiting_in_clusters;

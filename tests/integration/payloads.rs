@@ -1,7 +1,8 @@
 //! DUMP payloads as the server makes them, forged and with a checksum that fits; and whether a server that
 //! was given one is well.
 
-use dq::queue::effect::{encode, Effect, EFFECTS_VERSION};
+use dq::queue::codec::{encode, EFFECTS_VERSION};
+use dq::queue::effect::Effect;
 use dq::queue::job::{Life, Place, Terms};
 
 use crate::scene::{Lines, Scene};

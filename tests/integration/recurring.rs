@@ -3,23 +3,10 @@
 
 use crate::probe::Probe;
 use crate::scene::Lines;
-use crate::support::{wait_until, Builder, Raw, Reply, Server, PATIENCE};
+use crate::support::{wait_until, Raw, Reply, PATIENCE};
+use crate::turned::{builder, clock, start};
 
 const MINUTE: i64 = 60_000;
-
-fn builder() -> Builder {
-    Server::builder().module_arguments("test-clock yes")
-}
-
-fn start() -> (Server, Raw) {
-    let server = builder().start();
-    let client = server.raw();
-    (server, client)
-}
-
-fn clock(client: &mut Raw) -> i64 {
-    client.int("DQ.CLOCK GET")
-}
 
 fn field(client: &mut Raw, id: &str, name: &str) -> String {
     let words = client.words(&format!("DQ.GET q {id}"));

@@ -4,25 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::probe::show;
 use crate::scene::{now_ms, pair, Delivery, Lines, Scene};
-use crate::support::{locate, wait_until, Builder, Raw, Reply, Server, PATIENCE};
+use crate::support::{locate, wait_until, Raw, Reply, Server, PATIENCE};
+use crate::turned::{builder, clock, start};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
-
-fn builder() -> Builder {
-    Server::builder().module_arguments("test-clock yes")
-}
-
-/// A client that holds the clock of a new server.
-fn start() -> (Server, Raw) {
-    let server = builder().start();
-    let client = server.raw();
-    (server, client)
-}
-
-fn clock(client: &mut Raw) -> i64 {
-    client.int("DQ.CLOCK GET")
-}
 
 /// Moves the clock on; where it stands then.
 #[track_caller]

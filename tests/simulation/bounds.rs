@@ -4,7 +4,8 @@
 use crate::follow::{digest, new_queue, snapshot, Follower};
 use dq::queue::add::Add;
 use dq::queue::clock::{Mint, Now};
-use dq::queue::effect::{Change, Death, Effect, Effects, Removal, FOREVER};
+use dq::queue::effect::{Change, Death, Effect, Removal, FOREVER};
+use dq::queue::effects::Effects;
 use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX, SEQ_MAX, TOKEN_MAX};
 use dq::queue::settings::{Rate, Settings};
 use dq::queue::Queue;

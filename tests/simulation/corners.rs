@@ -3,9 +3,12 @@
 use crate::follow::new_queue;
 use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
+use dq::queue::codec::decode;
 use dq::queue::deliver::Pop;
-use dq::queue::effect::{decode, Change, Death, Effect, Effects, Event, Removal};
+use dq::queue::effect::{Change, Death, Effect, Removal};
+use dq::queue::effects::Effects;
 use dq::queue::error::QueueError;
+use dq::queue::event::Event;
 use dq::queue::job::{State, Terms};
 use dq::queue::reschedule::Reschedule;
 use std::borrow::Cow;

@@ -11,7 +11,7 @@ use crate::rng::Rng;
 use dq::queue::add::{Condition, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::NackKind;
-use dq::queue::effect::Effects;
+use dq::queue::effects::Effects;
 use dq::queue::settings::{Rate, SettingsChange};
 
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 
 use crate::rng::Rng;
 use dq::queue::clock::Mint;
-use dq::queue::effect::{decode, Effect};
+use dq::queue::codec::decode;
+use dq::queue::effect::Effect;
 use dq::queue::{HashSeed, Queue};
 use std::hash::{DefaultHasher, Hasher};
 

@@ -4,7 +4,7 @@ use crate::op::{AddOp, Delivered, NackOp, Op, PopOp, Reply, RuleOp};
 use dq::queue::add::{Add, Recur, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{Claim, Nack, Pop};
-use dq::queue::effect::Effects;
+use dq::queue::effects::Effects;
 use dq::queue::recurring::rule::{Pattern, Rule};
 use dq::queue::recurring::zone::{Zone, UTC};
 use dq::queue::reschedule::Reschedule;

@@ -4,8 +4,9 @@
 use crate::follow::new_queue;
 use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
+use dq::queue::codec::decode;
 use dq::queue::deliver::{Claim, Nack, NackKind, Pop};
-use dq::queue::effect::{decode, Effects};
+use dq::queue::effects::Effects;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
 use dq::queue::view::Peek;

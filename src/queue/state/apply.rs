@@ -3,20 +3,16 @@
 //! [`Queue::apply`] takes effects from anywhere, a forged payload included, and refuses what does not
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
+use super::position::Position;
 use super::purged::BURIED_WITH_EACH;
 use super::rate::RateWindow;
-use super::recurring::check_round;
-use super::rows;
-use super::schedule::Standing;
 use super::store::{Course, Id, NewJob};
-use super::successor::check_successors;
 use super::Queue;
 use crate::queue::effect::{Change, Death, Effect, FOREVER};
 use crate::queue::error::QueueError;
 use crate::queue::job::{
-    Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
+    Failure, Handle, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
 };
-use crate::queue::recurring::rule::Compiled;
 use crate::queue::settings::{check_terms, Settings};
 use crate::storage::skiplist::Way;
 use std::sync::Arc;
@@ -39,7 +35,7 @@ pub(super) fn check_id(id: &[u8]) -> Result<(), QueueError> {
     Ok(())
 }
 
-fn check_failure(failure: Failure<'_>) -> Result<(), QueueError> {
+pub(super) fn check_failure(failure: Failure<'_>) -> Result<(), QueueError> {
     check_instant(failure.at)?;
     if failure
         .reason
@@ -48,137 +44,6 @@ fn check_failure(failure: Failure<'_>) -> Result<(), QueueError> {
         return Err(malformed("a reason longer than any that is kept"));
     }
     Ok(())
-}
-
-pub(super) const CONTRADICTION: &str = "a stored job that contradicts itself or another";
-
-/// Whether a job as it stands may stand so, but for its terms and for other jobs.
-pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
-    let life = &job.life;
-    check_id(job.id)?;
-    for instant in [job.due, life.expires, life.at, life.lease_ms] {
-        check_instant(instant)?;
-    }
-    if job.seq > SEQ_MAX || life.death > SEQ_MAX || life.token > TOKEN_MAX {
-        return Err(malformed("a number that leaves no room to count on"));
-    }
-    job.failure.map_or(Ok(()), check_failure)?;
-    if let Some((rule, round)) = &job.recurring {
-        check_round(round)?;
-        if matches!(job.place, Place::Dead | Place::Successor)
-            || rule.ttl_ms == 0 && life.expires != 0
-        {
-            return Err(malformed(CONTRADICTION));
-        }
-    }
-    let fits = match job.place {
-        Place::Scheduled => life.at == 0 && life.death == 0,
-        Place::Reserved => life.token != 0 && life.death == 0,
-        Place::Dead => true,
-        Place::Successor => {
-            let fresh = Life {
-                expires: life.expires,
-                ..Life::default()
-            };
-            *life == fresh && job.failure.is_none()
-        }
-    };
-    if !fits {
-        return Err(malformed(CONTRADICTION));
-    }
-    Ok(())
-}
-
-/// Where a job is, and on which lists by which keys.
-#[derive(Clone, Copy)]
-pub(super) struct Position {
-    pub(super) course: Course,
-    pub(super) priority: i32,
-    /// After its due the occurrence of a recurring job is skipped; 0 is never.
-    pub(super) grace_ms: u64,
-}
-
-/// When a job that is not reserved goes by itself, or its occurrence does; 0 is never.
-pub(super) fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
-    if grace_ms == 0 {
-        return expires;
-    }
-    let skipped = (due + grace_ms).min(INSTANT_MAX);
-    match expires {
-        0 => skipped,
-        expires => skipped.min(expires),
-    }
-}
-
-impl Position {
-    pub(super) fn standing(self) -> Standing {
-        Standing {
-            priority: self.priority,
-            due: self.course.due,
-        }
-    }
-
-    fn end(self) -> u64 {
-        end_of(self.course.due, self.course.life.expires, self.grace_ms)
-    }
-
-    /// How the job stands afterwards; `death` is its place in the order of dying, if it died.
-    fn changed(mut self, change: Change, death: u64) -> Self {
-        let Course {
-            place,
-            due: job_due,
-            life,
-        } = &mut self.course;
-        match change {
-            Change::Reserved {
-                token,
-                deadline,
-                lease_ms,
-            } => {
-                life.attempts = life.attempts.saturating_add(1);
-                (life.token, life.at, life.lease_ms) = (token, deadline, lease_ms);
-                *place = Place::Reserved;
-                self.grace_ms = 0;
-            }
-            Change::Touched { deadline, lease_ms } => {
-                (life.at, life.lease_ms) = (deadline, lease_ms);
-            }
-            Change::TimedOut => {
-                life.at = 0;
-                *place = Place::Scheduled;
-            }
-            Change::Nacked {
-                due,
-                priority,
-                attempts,
-            } => {
-                (life.attempts, life.token, life.at, life.lease_ms) = (attempts, 0, 0, 0);
-                (*job_due, *place, self.priority) = (due, Place::Scheduled, priority);
-            }
-            Change::Died { at, cause } => {
-                (life.at, life.death) = (at, death);
-                if let Death::Nacked { priority } = cause {
-                    (life.token, life.lease_ms) = (0, 0);
-                    self.priority = priority;
-                }
-                *place = Place::Dead;
-            }
-            Change::Rescheduled { due } => {
-                (life.token, life.lease_ms) = (0, 0);
-                *job_due = due;
-            }
-            Change::Kicked { due } => {
-                *life = Life {
-                    expires: life.expires,
-                    ..Life::default()
-                };
-                (*job_due, *place) = (due, Place::Scheduled);
-            }
-            Change::Prioritized { priority } => self.priority = priority,
-            Change::Removed { .. } | Change::Succeeded { .. } | Change::SuccessorExpired => {}
-        }
-        self
-    }
 }
 
 impl Queue {
@@ -194,7 +59,40 @@ impl Queue {
                 due,
                 expires,
                 ref terms,
-            } => self.apply_added(id, payload, due, expires, terms)?,
+            } => self.apply_added(id, payload, due, expires, terms),
+            Effect::Followed {
+                id,
+                payload,
+                due,
+                expires,
+                ref terms,
+            } => self.apply_followed(id, payload, (due, expires), terms),
+            Effect::Recurs {
+                id,
+                payload,
+                ref terms,
+                ref rule,
+                first,
+            } => self.apply_recurs(id, payload, terms, rule, first),
+            Effect::Renewed {
+                id,
+                payload,
+                ref terms,
+                ref rule,
+            } => self.apply_renewed(id, payload, terms, rule),
+            Effect::Rules { .. } => Err(malformed("a rule without a job")),
+            Effect::Stored { .. } => self.apply_stored(effect),
+            Effect::Rows { rows } => self.apply_rows(rows),
+            Effect::Job { .. } | Effect::Failed { .. } | Effect::Recurred { .. } => {
+                self.apply_to_job(effect)
+            }
+            _ => self.apply_to_queue(effect),
+        }
+    }
+
+    /// What becomes of a job that is there.
+    fn apply_to_job(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        match *effect {
             Effect::Job { id, change } => {
                 let handle = self.expect(id)?;
                 self.check_change(handle, change)?;
@@ -214,26 +112,6 @@ impl Queue {
                 self.change(handle, change);
                 self.jobs.set_failure(handle, failure);
             }
-            Effect::Followed {
-                id,
-                payload,
-                due,
-                expires,
-                ref terms,
-            } => self.apply_followed(id, payload, (due, expires), terms)?,
-            Effect::Recurs {
-                id,
-                payload,
-                ref terms,
-                ref rule,
-                first,
-            } => self.apply_recurs(id, payload, terms, rule, first)?,
-            Effect::Renewed {
-                id,
-                payload,
-                ref terms,
-                ref rule,
-            } => self.apply_renewed(id, payload, terms, rule)?,
             Effect::Recurred {
                 id,
                 ended,
@@ -245,7 +123,14 @@ impl Queue {
                 self.check_recurred(handle, ended, next)?;
                 self.recur(handle, ended, next, failure);
             }
-            Effect::Rules { .. } => return Err(malformed("a rule without a job")),
+            _ => return Err(malformed("an effect that is on no job")),
+        }
+        Ok(())
+    }
+
+    /// Settings, the dedupe memory, numbers, and what takes many jobs away.
+    fn apply_to_queue(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        match *effect {
             Effect::Kept => self.kept = true,
             Effect::Configured(ref settings) => {
                 settings.check()?;
@@ -289,8 +174,6 @@ impl Queue {
                 let count = usize::try_from(count).ok().filter(|&count| count <= dead);
                 self.apply_trim(count.ok_or(malformed("more dead jobs than there are"))?);
             }
-            Effect::Stored { .. } => self.apply_stored(effect)?,
-            Effect::Rows { rows } => self.apply_rows(rows)?,
             Effect::Floors { seq, death, token } => {
                 if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
                     return Err(malformed("a number that leaves no room to count on"));
@@ -300,6 +183,17 @@ impl Queue {
                 self.token = self.token.max(token);
             }
             Effect::Dropped | Effect::Minted { .. } => {}
+            // By name, so that none that is new is passed over.
+            Effect::Added { .. }
+            | Effect::Followed { .. }
+            | Effect::Recurs { .. }
+            | Effect::Renewed { .. }
+            | Effect::Recurred { .. }
+            | Effect::Rules { .. }
+            | Effect::Stored { .. }
+            | Effect::Rows { .. }
+            | Effect::Job { .. }
+            | Effect::Failed { .. } => return Err(malformed("an effect on a job")),
         }
         Ok(())
     }
@@ -348,94 +242,6 @@ impl Queue {
         self.seq += 1;
         job.seq = self.seq;
         self.insert(&job, id, way);
-    }
-
-    fn apply_stored(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        let Effect::Stored {
-            id,
-            payload,
-            seq,
-            due,
-            place,
-            life,
-            ref terms,
-        } = *effect
-        else {
-            return Ok(());
-        };
-        let job = NewJob {
-            id,
-            payload,
-            seq,
-            due,
-            place,
-            terms,
-            life,
-            failure: None,
-            recurring: None,
-        };
-        check_terms(job.terms)?;
-        check_stored(&job)?;
-        if place == Place::Successor {
-            return Err(malformed(CONTRADICTION));
-        }
-        if self.find(self.jobs.hashed(job.id)).is_some() {
-            return Err(malformed(CONTRADICTION));
-        }
-        if !self.jobs.has_room() {
-            return Err(QueueError::TooManyJobs);
-        }
-        self.restore(job);
-        Ok(())
-    }
-
-    fn apply_rows(&mut self, bytes: &[u8]) -> Result<(), QueueError> {
-        let all = rows::read(bytes)?;
-        all.terms.iter().try_for_each(check_terms)?;
-        let of_rule = |rule| Compiled::of(rule).map(drop);
-        all.rules.iter().try_for_each(of_rule)?;
-        let jobs = || all.jobs();
-        jobs().try_for_each(|job| check_stored(&job))?;
-        check_successors(jobs())?;
-        if !self.jobs.is_unindexed() {
-            let others = jobs().filter(|job| job.place != Place::Successor);
-            self.check_distinct(others.map(|job| job.id))?;
-        }
-        if !self.jobs.has_room_for(all.rows.len()) {
-            return Err(QueueError::TooManyJobs);
-        }
-        let mut last = None;
-        for job in jobs() {
-            let is_successor = job.place == Place::Successor;
-            let handle = self.restore(job);
-            match last.filter(|_| is_successor) {
-                Some(before) => self.set_successor(before, handle),
-                None => last = Some(handle),
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether these ids are new, and no two of them the same.
-    fn check_distinct<'a>(&self, ids: impl Iterator<Item = &'a [u8]>) -> Result<(), QueueError> {
-        let mut ids: Vec<&[u8]> = ids.collect();
-        // All are looked for before the first comes, so that their places in the index are on their way
-        // from memory at the same time, not one after the other.
-        let known = ids
-            .iter()
-            .any(|id| self.find(self.jobs.hashed(id)).is_some());
-        ids.sort_unstable();
-        if known || !ids.is_sorted_by(|a, b| a < b) {
-            return Err(malformed(CONTRADICTION));
-        }
-        Ok(())
-    }
-
-    fn restore(&mut self, job: NewJob<'_>) -> Handle {
-        self.seq = self.seq.max(job.seq);
-        self.deaths = self.deaths.max(job.life.death);
-        self.token = self.token.max(job.life.token);
-        self.insert(&job, self.jobs.hashed(job.id), None)
     }
 
     #[inline]

@@ -3,7 +3,9 @@
 use super::store::{Id, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::queue::effect::{Change, Effect, Effects, Ended, Event};
+use crate::queue::effect::{Change, Effect, Ended};
+use crate::queue::effects::Effects;
+use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
 use crate::storage::skiplist::Way;

@@ -1,7 +1,8 @@
 //! Recurring jobs carried out. When an occurrence ends and what follows is decided in
 //! [`crate::queue::recur`].
 
-use super::apply::{check_id, check_instant, end_of, malformed};
+use super::apply::{check_id, check_instant, malformed};
+use super::position::end_of;
 use super::store::{Course, NewJob};
 use super::Queue;
 use crate::queue::effect::Ended;

@@ -53,7 +53,7 @@ pub mod tests {
     use crate::queue::add::{Add, When};
     use crate::queue::clock::{Mint, Now};
     use crate::queue::deliver::Pop;
-    use crate::queue::effect::Effects;
+    use crate::queue::effects::Effects;
     use crate::queue::settings::SettingsChange;
     use crate::queue::HashSeed;
     use crate::storage::relocate::tests::Everything;

@@ -17,7 +17,7 @@
 //! Numbers are of variable length, as in all effects. Before the first row stand zeros, and no Terms.
 
 use super::store::NewJob;
-use crate::queue::effect::append;
+use crate::queue::codec::append;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Life, Place, Terms};
 use crate::queue::recurring::rule::{Round, Rule};

@@ -9,11 +9,12 @@
 //!
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
-use super::apply::CONTRADICTION;
+use super::restore::CONTRADICTION;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
-use crate::queue::effect::{encode, Change, Effect, EFFECTS_VERSION};
+use crate::queue::codec::{encode, EFFECTS_VERSION};
+use crate::queue::effect::{Change, Effect};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
 

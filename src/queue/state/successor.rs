@@ -1,6 +1,6 @@
 //! Successors carried out. How a job ends that has one is decided in [`crate::queue::successor`].
 
-use super::apply::{check_stored, CONTRADICTION};
+use super::restore::{check_stored, CONTRADICTION};
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::error::QueueError;

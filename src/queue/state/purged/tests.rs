@@ -2,7 +2,7 @@ use super::*;
 use crate::queue::add::{Add, Condition, When};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
-use crate::queue::effect::Effects;
+use crate::queue::effects::Effects;
 use crate::queue::job::State;
 use crate::queue::HashSeed;
 

@@ -1,0 +1,78 @@
+//! Effects as bytes: in the replication stream, in an AOF and in snapshots.
+
+use super::effect::Effect;
+use super::error::QueueError;
+use serde::Serialize;
+
+/// The first byte of every encoded sequence of effects. Variants and fields are only ever appended;
+/// what cannot be expressed so gets the next version, and the older ones stay readable.
+/// Versions 2 and 3 know more variants than the one before, and are read like it.
+pub const EFFECTS_VERSION: u8 = 3;
+const OLDEST_VERSION: u8 = 1;
+
+/// Appends to a Vec without the detour over an iterator of bytes.
+struct Append<'a>(&'a mut Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Append<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
+/// Appends one effect; the version byte that begins a sequence is the caller's.
+pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
+    append(effect, bytes);
+}
+
+pub(super) fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>) {
+    let encoded = postcard::serialize_with_flavor(value, Append(bytes));
+    debug_assert!(encoded.is_ok(), "a Vec takes everything");
+}
+
+/// Reads a sequence of effects from its version byte on. The bytes may be anybody's.
+pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueError>> {
+    let (version, mut rest) = match bytes.split_first() {
+        Some((&version, rest)) => (Some(version), rest),
+        None => (None, bytes),
+    };
+    let mut refused = match version {
+        Some(OLDEST_VERSION..=EFFECTS_VERSION) => None,
+        Some(_) => Some("effects of a version that this module does not know"),
+        None => Some("no effects at all"),
+    };
+    let mut broken = false;
+    std::iter::from_fn(move || {
+        if broken {
+            return None;
+        }
+        if let Some(why) = refused.take() {
+            broken = true;
+            return Some(Err(QueueError::Malformed(why)));
+        }
+        if rest.is_empty() {
+            return None;
+        }
+        match postcard::take_from_bytes::<Effect<'_>>(rest) {
+            Ok((effect, behind)) => {
+                rest = behind;
+                Some(Ok(effect))
+            }
+            Err(_) => {
+                broken = true;
+                Some(Err(QueueError::Malformed("an effect that does not decode")))
+            }
+        }
+    })
+}

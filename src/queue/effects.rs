@@ -1,0 +1,130 @@
+//! What the rules emit while they decide.
+
+use super::budget::OUT_OF_TURN;
+use super::codec::{encode, EFFECTS_VERSION};
+use super::effect::Effect;
+use super::event::{Event, Events};
+use super::recurring::rule::ZoneOf;
+use super::stats::Totals;
+
+/// The effects of one command or of one step of the timer, already encoded, with what they raise.
+#[derive(Default)]
+pub struct Effects {
+    bytes: Vec<u8>,
+    /// Nobody reads the bytes, and there are none.
+    unheard: bool,
+    /// Whether anything happened at all; whether something did that a WATCH is touched by.
+    any: bool,
+    touching: bool,
+    events: Events,
+    /// Steps taken for what is past: see [`Effects::allow`].
+    settled: usize,
+    /// Where rules find their zones; none is known without.
+    zone_of: Option<ZoneOf>,
+    /// One that was not known.
+    missed_zone: Option<Vec<u8>>,
+    /// Over all that went through here: never cleared.
+    pub totals: Totals,
+}
+
+/// A buffer that one large payload has grown is not kept.
+const BUFFER_KEPT: usize = 64 * 1024;
+
+impl Effects {
+    /// In line, so that what nobody hears of is not even put together.
+    #[inline]
+    pub fn push(&mut self, effect: &Effect<'_>) {
+        self.touching = true;
+        self.push_quietly(effect);
+    }
+
+    /// The same for what only frees memory of what has ended: no change to those who watch the key.
+    #[inline]
+    pub(super) fn push_quietly(&mut self, effect: &Effect<'_>) {
+        self.any = true;
+        if !self.unheard {
+            self.append(effect);
+        }
+    }
+
+    fn append(&mut self, effect: &Effect<'_>) {
+        if self.bytes.is_empty() {
+            self.bytes.push(EFFECTS_VERSION);
+        }
+        encode(effect, &mut self.bytes);
+    }
+
+    /// How many steps of those wanted one command may yet take for what is past, whatever number of jobs
+    /// it names.
+    pub(super) fn allow(&self, wanted: usize) -> usize {
+        wanted.min(OUT_OF_TURN.saturating_sub(self.settled))
+    }
+
+    pub(super) fn took(&mut self, steps: usize) {
+        self.settled += steps;
+    }
+
+    pub fn raise(&mut self, event: Event) {
+        self.events.raise(event);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        !self.any
+    }
+
+    pub fn touches(&self) -> bool {
+        self.touching
+    }
+
+    /// From here on rules find their zones so.
+    pub fn know_zones(&mut self, zone_of: ZoneOf) {
+        self.zone_of = Some(zone_of);
+    }
+
+    pub fn zone_of(&self) -> ZoneOf {
+        self.zone_of.unwrap_or(|_| None)
+    }
+
+    /// Notes the name of a zone that a rule has, and nobody knows.
+    pub(super) fn miss_zone(&mut self, name: Option<&[u8]>) {
+        if let Some(name) = name {
+            self.missed_zone = Some(name.to_vec());
+        }
+    }
+
+    pub fn take_missed_zone(&mut self) -> Option<Vec<u8>> {
+        self.missed_zone.take()
+    }
+
+    /// Readable by [`super::codec::decode`], unless nobody was to hear of them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Those that follow need not be encoded: nobody will read them.
+    pub fn leave_unheard(&mut self) {
+        self.unheard = true;
+    }
+
+    pub fn is_unheard(&self) -> bool {
+        self.unheard
+    }
+
+    pub fn events(&self) -> impl Iterator<Item = Event> {
+        self.events.iter()
+    }
+
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(BUFFER_KEPT);
+        self.unheard = false;
+        self.any = false;
+        self.touching = false;
+        self.events = Events::default();
+        self.settled = 0;
+    }
+}

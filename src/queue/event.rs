@@ -1,0 +1,63 @@
+//! Keyspace events, and which of them a command raised.
+
+/// Keyspace events, by the order in which one command raises them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Add,
+    Timeout,
+    Nack,
+    Ready,
+    Pop,
+    Ack,
+    Dead,
+    /// Add and Ready of a successor: behind the end of the job whose place it takes.
+    SuccessorAdd,
+    SuccessorReady,
+    Del,
+    Missed,
+    Expired,
+}
+
+impl Event {
+    pub const ALL: [Event; 12] = [
+        Event::Add,
+        Event::Timeout,
+        Event::Nack,
+        Event::Ready,
+        Event::Pop,
+        Event::Ack,
+        Event::Dead,
+        Event::SuccessorAdd,
+        Event::SuccessorReady,
+        Event::Del,
+        Event::Missed,
+        Event::Expired,
+    ];
+}
+
+/// Which events were raised: each once, however many jobs raised it.
+#[derive(Clone, Copy, Default)]
+pub struct Events(u16);
+
+impl Events {
+    pub fn raise(&mut self, event: Event) {
+        self.0 |= 1 << event as u16;
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those of a successor are told instead of the same ones of other jobs.
+    pub fn iter(self) -> impl Iterator<Item = Event> {
+        let is_raised = move |event: Event| self.0 & 1 << event as u16 != 0;
+        Event::ALL.into_iter().filter(move |&event| {
+            is_raised(event)
+                && match event {
+                    Event::Add => !is_raised(Event::SuccessorAdd),
+                    Event::Ready => !is_raised(Event::SuccessorReady),
+                    _ => true,
+                }
+        })
+    }
+}

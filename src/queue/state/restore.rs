@@ -1,0 +1,142 @@
+//! Jobs as snapshots hold them: whether they may stand so, and putting them back. The bytes may be anybody's.
+
+use super::apply::{check_failure, check_id, check_instant, malformed};
+use super::recurring::check_round;
+use super::rows;
+use super::store::NewJob;
+use super::successor::check_successors;
+use super::Queue;
+use crate::queue::effect::Effect;
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, Life, Place, SEQ_MAX, TOKEN_MAX};
+use crate::queue::recurring::rule::Compiled;
+use crate::queue::settings::check_terms;
+
+pub(super) const CONTRADICTION: &str = "a stored job that contradicts itself or another";
+
+/// Whether a job as it stands may stand so, but for its terms and for other jobs.
+pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
+    let life = &job.life;
+    check_id(job.id)?;
+    for instant in [job.due, life.expires, life.at, life.lease_ms] {
+        check_instant(instant)?;
+    }
+    if job.seq > SEQ_MAX || life.death > SEQ_MAX || life.token > TOKEN_MAX {
+        return Err(malformed("a number that leaves no room to count on"));
+    }
+    job.failure.map_or(Ok(()), check_failure)?;
+    if let Some((rule, round)) = &job.recurring {
+        check_round(round)?;
+        if matches!(job.place, Place::Dead | Place::Successor)
+            || rule.ttl_ms == 0 && life.expires != 0
+        {
+            return Err(malformed(CONTRADICTION));
+        }
+    }
+    let fits = match job.place {
+        Place::Scheduled => life.at == 0 && life.death == 0,
+        Place::Reserved => life.token != 0 && life.death == 0,
+        Place::Dead => true,
+        Place::Successor => {
+            let fresh = Life {
+                expires: life.expires,
+                ..Life::default()
+            };
+            *life == fresh && job.failure.is_none()
+        }
+    };
+    if !fits {
+        return Err(malformed(CONTRADICTION));
+    }
+    Ok(())
+}
+
+impl Queue {
+    pub(super) fn apply_stored(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        let Effect::Stored {
+            id,
+            payload,
+            seq,
+            due,
+            place,
+            life,
+            ref terms,
+        } = *effect
+        else {
+            return Ok(());
+        };
+        let job = NewJob {
+            id,
+            payload,
+            seq,
+            due,
+            place,
+            terms,
+            life,
+            failure: None,
+            recurring: None,
+        };
+        check_terms(job.terms)?;
+        check_stored(&job)?;
+        if place == Place::Successor {
+            return Err(malformed(CONTRADICTION));
+        }
+        if self.find(self.jobs.hashed(job.id)).is_some() {
+            return Err(malformed(CONTRADICTION));
+        }
+        if !self.jobs.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        self.restore(job);
+        Ok(())
+    }
+
+    pub(super) fn apply_rows(&mut self, bytes: &[u8]) -> Result<(), QueueError> {
+        let all = rows::read(bytes)?;
+        all.terms.iter().try_for_each(check_terms)?;
+        let of_rule = |rule| Compiled::of(rule).map(drop);
+        all.rules.iter().try_for_each(of_rule)?;
+        let jobs = || all.jobs();
+        jobs().try_for_each(|job| check_stored(&job))?;
+        check_successors(jobs())?;
+        if !self.jobs.is_unindexed() {
+            let others = jobs().filter(|job| job.place != Place::Successor);
+            self.check_distinct(others.map(|job| job.id))?;
+        }
+        if !self.jobs.has_room_for(all.rows.len()) {
+            return Err(QueueError::TooManyJobs);
+        }
+        let mut last = None;
+        for job in jobs() {
+            let is_successor = job.place == Place::Successor;
+            let handle = self.restore(job);
+            match last.filter(|_| is_successor) {
+                Some(before) => self.set_successor(before, handle),
+                None => last = Some(handle),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether these ids are new, and no two of them the same.
+    fn check_distinct<'a>(&self, ids: impl Iterator<Item = &'a [u8]>) -> Result<(), QueueError> {
+        let mut ids: Vec<&[u8]> = ids.collect();
+        // All are looked for before the first comes, so that their places in the index are on their way
+        // from memory at the same time, not one after the other.
+        let known = ids
+            .iter()
+            .any(|id| self.find(self.jobs.hashed(id)).is_some());
+        ids.sort_unstable();
+        if known || !ids.is_sorted_by(|a, b| a < b) {
+            return Err(malformed(CONTRADICTION));
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, job: NewJob<'_>) -> Handle {
+        self.seq = self.seq.max(job.seq);
+        self.deaths = self.deaths.max(job.life.death);
+        self.token = self.token.max(job.life.token);
+        self.insert(&job, self.jobs.hashed(job.id), None)
+    }
+}
