@@ -29,8 +29,8 @@ FLOOR = CARGO_TARGET_DIR='$(TARGET)/floor' $(CARGO) build -q --release --manifes
 PREFIX ?= /usr/local
 MODULE_FOLDER ?= $(PREFIX)/lib/redis/modules
 
-# A crate of its own, so that the module needs nothing of it.
-TOP = cd tools/dq-top && CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO)
+# Crates of their own, so that the module needs nothing of them.
+TOP = cd tools && CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO)
 
 OPPONENTS := $(TARGET)/opponents
 
@@ -58,7 +58,7 @@ demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server 
 
 top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS='--help'
 	@tools/setup.sh cargo cc
-	@$(TOP) build --release $(if $(TLS),--features tls)
+	@$(TOP) build --release -p dq-top $(if $(TLS),--features tls)
 	@exec '$(TARGET)/top/release/dq-top' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
 
 dq-import: ## the importer of docs/migrate.md; prints where it is
@@ -209,15 +209,15 @@ test-top: ## dq-top, in a terminal of its own against real servers
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
 	@DQ_SERVER=$$(tools/server.sh) && export DQ_SERVER DQ_MODULE='$(MODULE)' && \
-	$(TOP) test --release
+	$(TOP) test --release -p dq-top -p dq-watch
 
 lint: ## formatting and clippy; a warning is an error
 	@tools/setup.sh cargo cc libclang lint
 	$(CARGO) fmt --check
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --no-default-features -- -D warnings
-	$(TOP) fmt --check
-	$(TOP) clippy --all-targets -- -D warnings
+	$(TOP) fmt --all --check
+	$(TOP) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) fmt --check --manifest-path tools/dq-import/Cargo.toml
 	CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) clippy --manifest-path tools/dq-import/Cargo.toml --all-targets -- -D warnings
 	$(CARGO) fmt --check --manifest-path benches/floor/Cargo.toml

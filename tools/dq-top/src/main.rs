@@ -1,18 +1,16 @@
 //! A terminal monitor for dq. See README.md.
 
 mod app;
-mod model;
 mod once;
 mod options;
-mod read;
 mod screen;
 mod terminal;
-mod text;
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use dq_watch::{fleet, model, place, read, servers, text};
 use options::Wish;
 
 fn main() -> ExitCode {

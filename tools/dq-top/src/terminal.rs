@@ -12,8 +12,8 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
 use ratatui::DefaultTerminal;
 
-use crate::app::fleet::Fleet;
 use crate::app::App;
+use crate::fleet::Fleet;
 use crate::options::Options;
 use crate::read::Report;
 use crate::screen::{self, theme::Theme};
@@ -68,7 +68,7 @@ fn watch(terminal: &mut DefaultTerminal, options: Options, stop: &AtomicBool) ->
         let size = terminal.size()?;
         app.size = (size.width, size.height);
         app.settle();
-        for out in app.outbox.drain(..) {
+        for out in app.servers.outbox.drain(..) {
             fleet.carry_out(out);
         }
         // Terminals that know these show the picture whole.

@@ -137,7 +137,7 @@ impl App {
     }
 
     fn ask_about_queue(&mut self, letter: char, key: QueueKey) {
-        let row = self.board.row(&key);
+        let row = self.servers.board.row(&key);
         let jobs = row
             .and_then(|row| row.stats.as_ref())
             .map_or([0; 4], |stats| stats.jobs);
@@ -212,12 +212,14 @@ impl App {
     }
 
     fn send(&mut self, key: QueueKey, act: Act) {
-        let Some(row) = self.board.row(&key) else {
+        let Some(row) = self.servers.board.row(&key) else {
             return self.say("the queue is gone: nothing was done", Tone::Warn);
         };
         let node = row.node.clone();
         self.say("asked the server ...", Tone::Plain);
-        self.outbox.push(Out::To(node, Request::Act { key, act }));
+        self.servers
+            .outbox
+            .push(Out::To(node, Request::Act { key, act }));
     }
 }
 

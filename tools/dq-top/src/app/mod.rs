@@ -1,7 +1,6 @@
 //! What the monitor knows and shows, and what follows from a report or a key. It neither talks to
 //! servers nor to the terminal: what is to be sent lies in `outbox`.
 
-pub mod fleet;
 mod keys;
 pub mod prompt;
 mod reports;
@@ -9,32 +8,22 @@ mod reports;
 mod tests;
 pub mod view;
 
-use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
-use crate::model::board::{Board, Order};
+use crate::fleet::Out;
+use crate::model::board::Order;
 use crate::model::column::{Now, Tone};
-use crate::model::overall::{Figures, Overall};
 use crate::model::row::Row;
 use crate::model::QueueKey;
 use crate::read::acts::Act;
-use crate::read::cluster::Topology;
 use crate::read::{Request, Watch};
+use crate::servers::Servers;
 use prompt::Prompt;
 use view::{QueueView, View};
 
-/// What the program is to do for the screen.
-#[derive(Clone, Debug)]
-pub enum Out {
-    To(String, Request),
-    /// Another node of the cluster.
-    Start(String),
-    Stop(String),
-}
-
 pub struct App {
-    pub nodes: BTreeMap<String, NodeState>,
-    pub board: Board,
+    pub servers: Servers,
     pub order: Order,
     pub view: View,
     /// The selected queue of the table, and the first that is shown.
@@ -47,34 +36,12 @@ pub struct App {
     pub message: Option<Message>,
     pub quit: bool,
     pub read_only: bool,
-    pub interval: Duration,
     /// Columns and rows of the terminal.
     pub size: (u16, u16),
-    pub outbox: Vec<Out>,
     /// What each node was last told to watch.
     watches: HashMap<String, Watch>,
     /// An act that was sent on to another node: it is sent on only once.
     sent_on: Option<(QueueKey, Act)>,
-}
-
-/// What is known of a node.
-#[derive(Default)]
-pub struct NodeState {
-    pub figures: Option<Figures>,
-    /// Why there is no connection.
-    pub down: Option<String>,
-    pub trouble: String,
-    pub topology: Option<Topology>,
-    /// All its databases have been looked through.
-    pub complete: bool,
-}
-
-impl NodeState {
-    /// A cluster's replica has the queues of its master: they would count twice.
-    pub fn counts(&self) -> bool {
-        let topology = self.topology.as_ref();
-        topology.is_none_or(|topology| topology.i_am_master)
-    }
 }
 
 /// A line about what happened.
@@ -90,10 +57,8 @@ const MESSAGE_SHOWN: Duration = Duration::from_secs(15);
 
 impl App {
     pub fn new(first_node: &str, order: Order, interval: Duration, read_only: bool) -> App {
-        let nodes = [(first_node.to_owned(), NodeState::default())];
         App {
-            nodes: nodes.into(),
-            board: Board::default(),
+            servers: Servers::new(first_node, interval),
             order,
             view: View::Table,
             selected: None,
@@ -104,40 +69,18 @@ impl App {
             message: None,
             quit: false,
             read_only,
-            interval,
             size: (80, 24),
-            outbox: Vec::new(),
             watches: HashMap::new(),
             sent_on: None,
         }
     }
 
-    /// Ages are told by the servers' clock; by this machine's where no server tells its own.
     pub fn now(&self) -> Now {
-        let here = Instant::now();
-        let figures = self.nodes.values().filter_map(|node| node.figures.as_ref());
-        let server_ms = figures.filter_map(|it| it.clock_ms(here)).next();
-        Now {
-            here,
-            server_ms: server_ms.unwrap_or_else(|| {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH);
-                since.map_or(0, |since| since.as_millis() as i64)
-            }),
-        }
+        self.servers.now()
     }
 
     pub fn rows(&self) -> Vec<&Row> {
-        self.board.ordered(&self.order, self.now())
-    }
-
-    pub fn overall(&self) -> Overall {
-        let counted = self.nodes.values().filter(|node| node.counts());
-        Overall::of(counted.filter_map(|node| node.figures.as_ref()))
-    }
-
-    /// Whether the figures of that node are as old as its last word.
-    pub fn is_down(&self, node: &str) -> bool {
-        self.nodes.get(node).is_none_or(|node| node.down.is_some())
+        self.servers.board.ordered(&self.order, self.now())
     }
 
     pub fn say(&mut self, text: impl Into<String>, tone: Tone) {
@@ -183,26 +126,25 @@ impl App {
             View::Table => None,
             View::Queue(view) => view.detail(self.job_rows()),
         };
-        let names: Vec<String> = self.nodes.keys().cloned().collect();
+        let names: Vec<String> = self.servers.nodes.keys().cloned().collect();
         for name in names {
-            let here = |key: &&QueueKey| self.board.row(key).is_some_and(|row| row.node == name);
+            let here = |key: &&QueueKey| {
+                self.servers
+                    .board
+                    .row(key)
+                    .is_some_and(|row| row.node == name)
+            };
             let watch = Watch {
                 visible: visible.iter().filter(here).cloned().collect(),
                 detail: detail.clone().filter(|detail| here(&&detail.key)),
             };
             if self.watches.get(&name) != Some(&watch) {
                 self.watches.insert(name.clone(), watch.clone());
-                self.outbox.push(Out::To(name, Request::Watch(watch)));
+                self.servers
+                    .outbox
+                    .push(Out::To(name, Request::Watch(watch)));
             }
         }
-    }
-
-    /// The node that has this name or, by the cluster's word, this address.
-    pub fn node_at(&self, address: &str) -> Option<String> {
-        let is = |(name, node): &(&String, &NodeState)| {
-            name.as_str() == address || node.topology.as_ref().is_some_and(|it| it.me == address)
-        };
-        self.nodes.iter().find(is).map(|(name, _)| name.clone())
     }
 
     /// Rows that the table has on this terminal: without header (4), titles, message and keys.

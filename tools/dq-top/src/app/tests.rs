@@ -58,7 +58,7 @@ fn acts(app: &mut App) -> Vec<(String, Act)> {
         Out::To(node, Request::Act { act, .. }) => Some((node, act)),
         _ => None,
     };
-    app.outbox.drain(..).filter_map(act).collect()
+    app.servers.outbox.drain(..).filter_map(act).collect()
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_act_is_about_what_was_asked_whatever_moves_meanwhile() {
     type_in(&mut app, "K");
     hear(&mut app, NODE, queues(&["a"], [0, 0, 0, 9]));
     type_in(&mut app, "y");
-    let sent = app.outbox.iter().find_map(|out| match out {
+    let sent = app.servers.outbox.iter().find_map(|out| match out {
         Out::To(_, Request::Act { key, .. }) => Some(key.name.clone()),
         _ => None,
     });
@@ -164,7 +164,7 @@ fn nodes_are_told_what_is_in_sight_and_only_when_it_changes() {
             Out::To(_, Request::Watch(watch)) => Some(watch),
             _ => None,
         };
-        app.outbox.drain(..).filter_map(watch).collect()
+        app.servers.outbox.drain(..).filter_map(watch).collect()
     };
     assert_eq!(watched(&mut app).last().expect("told").visible.len(), 2);
     hear(&mut app, NODE, queues(&["a", "b"], [0; 4]));
@@ -222,6 +222,7 @@ fn an_act_is_sent_on_once_to_where_the_queue_went() {
     };
     hear(&mut app, NODE, topology(NODE));
     assert!(app
+        .servers
         .outbox
         .iter()
         .any(|out| matches!(out, Out::Start(address) if address == other)));
@@ -256,10 +257,11 @@ fn a_master_that_is_lost_and_no_longer_listed_is_let_go() {
     hear(&mut app, other, queues(&["q"], [0; 4]));
     hear(&mut app, other, News::Down("gone".to_owned()));
     hear(&mut app, NODE, topology(&[NODE, other]));
-    assert_eq!(app.board.len(), 1, "it is listed still");
+    assert_eq!(app.servers.board.len(), 1, "it is listed still");
     hear(&mut app, NODE, topology(&[NODE]));
-    assert_eq!((app.board.len(), app.nodes.len()), (0, 1));
+    assert_eq!((app.servers.board.len(), app.servers.nodes.len()), (0, 1));
     assert!(app
+        .servers
         .outbox
         .iter()
         .any(|out| matches!(out, Out::Stop(name) if name == other)));
@@ -278,7 +280,7 @@ fn a_replica_of_a_cluster_counts_nothing() {
             at,
         },
     );
-    assert_eq!(app.overall().dq.queues, 5);
+    assert_eq!(app.servers.overall().dq.queues, 5);
     for (i_am_master, queues) in [(false, 0), (true, 5)] {
         let topology = Topology {
             me: NODE.to_owned(),
@@ -286,6 +288,6 @@ fn a_replica_of_a_cluster_counts_nothing() {
             masters: Vec::new(),
         };
         hear(&mut app, NODE, News::Topology(topology));
-        assert_eq!(app.overall().dq.queues, queues);
+        assert_eq!(app.servers.overall().dq.queues, queues);
     }
 }

@@ -186,7 +186,7 @@ impl QueueView {
         match (found, &mut self.job) {
             (Found::Refused(error), _) => self.refusal = Some(error),
             (Found::Settings(settings), _) => self.settings = Some(settings),
-            (Found::Job(job), Some(view)) => (view.job, view.gone) = (Some(job), false),
+            (Found::Job(job), Some(view)) => (view.job, view.gone) = (Some(*job), false),
             (Found::Nothing, Some(view)) => view.gone = true,
             (Found::Nothing, None) => self.settings = None,
             (Found::Job(_) | Found::Jobs(_), _) => {}

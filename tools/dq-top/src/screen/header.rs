@@ -16,7 +16,7 @@ use crate::model::stats::{ACKED, ADDED, DELIVERED, DIED, NACKED, TIMED_OUT};
 use crate::text::{escape, units};
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
-    let overall = app.overall();
+    let overall = app.servers.overall();
     let lines = [
         bar(app, &overall, area.width, theme),
         jobs(&overall, area.width, theme),
@@ -27,30 +27,40 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
 }
 
 pub fn draw_bar(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
-    let line = bar(app, &app.overall(), area.width, theme);
+    let line = bar(app, &app.servers.overall(), area.width, theme);
     frame.render_widget(Paragraph::new(line), area);
 }
 
 /// Who on the left, how it is on the right; what does not fit is left out from the middle.
 fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
     let width = width as usize;
-    let first = app.nodes.iter().next();
+    let first = app.servers.nodes.iter().next();
     let server = first
         .and_then(|(_, node)| node.figures.as_ref())
         .map(|figures| &figures.info);
-    let mut left = match (app.nodes.len(), first) {
+    let mut left = match (app.servers.nodes.len(), first) {
         (1, Some((name, _))) => format!(" dq-top  {}", escape::name(name.as_bytes())),
         _ => {
-            let masters = app.nodes.values().filter(|node| node.counts()).count();
+            let masters = app
+                .servers
+                .nodes
+                .values()
+                .filter(|node| node.counts())
+                .count();
             format!(" dq-top  cluster of {masters}")
         }
     };
     let mut right = String::new();
-    if app.nodes.keys().all(|node| app.is_down(node)) {
+    if app
+        .servers
+        .nodes
+        .keys()
+        .all(|node| app.servers.is_down(node))
+    {
         right.push_str("no connection  ");
     } else if let Some(info) = server {
         left.push_str(&format!("  {}", info.version));
-        if app.nodes.len() == 1 {
+        if app.servers.nodes.len() == 1 {
             left.push_str(&format!(" {}", info.role.replace("slave", "replica")));
         }
         let limit = match overall.max_memory {
@@ -153,6 +163,7 @@ fn punctuality<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Li
         line.spans.push(Span::raw("   "));
     }
     let searching = app
+        .servers
         .nodes
         .values()
         .any(|node| node.figures.is_some() && !node.complete && node.trouble.is_empty());

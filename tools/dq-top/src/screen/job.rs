@@ -10,7 +10,7 @@ use super::theme::Theme;
 use crate::app::view::{JobView, QueueView};
 use crate::app::App;
 use crate::model::column::Tone;
-use crate::read::detail::Job;
+use crate::read::detail::{Job, Rule};
 use crate::text::{escape, units};
 
 pub fn draw(
@@ -91,12 +91,30 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("token", job.token.clone()),
         ("failed", job.failed_ms.map(instant)),
         ("reason", job.reason.as_deref().map(escape::line)),
+        ("group", job.group.as_deref().map(escape::line)),
     ];
+    let recurring = job.rule.iter().flat_map(|rule| of_rule(rule, &instant));
+    let rest = rest.into_iter().chain(recurring);
     let there = rest
         .into_iter()
         .filter_map(|(label, text)| Some((label, text?, Tone::Plain)));
     pairs.extend(there);
     flow(pairs, width, theme)
+}
+
+/// The rule and the next runs of a recurring job.
+fn of_rule(rule: &Rule, instant: &dyn Fn(i64) -> String) -> Vec<(&'static str, Option<String>)> {
+    let next: Vec<String> = rule.next_ms.iter().copied().map(instant).collect();
+    vec![
+        ("rule", Some(rule.when.text())),
+        ("runs", Some(rule.runs.to_string())),
+        ("occurrence", Some(instant(rule.occurrence_ms))),
+        ("times", rule.times.map(|times| times.to_string())),
+        ("until", rule.until_ms.map(instant)),
+        ("grace", rule.grace_ms.map(units::millis)),
+        ("jitter", rule.jitter_ms.map(units::millis)),
+        ("next runs", (!next.is_empty()).then(|| next.join(", "))),
+    ]
 }
 
 /// As many to a line as fit.

@@ -92,17 +92,23 @@ fn draw_view(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
 /// Whether all that is shown may have changed long ago. (In a cluster each queue's line tells.)
 fn is_stale(app: &App) -> bool {
     match &app.view {
-        View::Table => app.nodes.keys().all(|node| app.is_down(node)),
+        View::Table => app
+            .servers
+            .nodes
+            .keys()
+            .all(|node| app.servers.is_down(node)),
         View::Queue(view) => app
+            .servers
             .board
             .row(&view.key)
-            .is_none_or(|row| row.gone || app.is_down(&row.node)),
+            .is_none_or(|row| row.gone || app.servers.is_down(&row.node)),
     }
 }
 
 /// What is wrong.
 fn trouble(app: &App) -> Option<(String, Tone)> {
-    app.nodes
+    app.servers
+        .nodes
         .iter()
         .find_map(|(name, node)| match (&node.down, &node.trouble) {
             (Some(why), _) => Some((

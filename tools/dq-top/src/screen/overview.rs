@@ -19,7 +19,7 @@ use crate::text::{escape, units};
 const LISTS: u16 = 10;
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
-    let row = app.board.row(&view.key);
+    let row = app.servers.board.row(&view.key);
     let Some((row, stats)) = row.and_then(|row| Some((row, row.stats.as_ref()?))) else {
         let refusal = row
             .and_then(|row| row.refusal.clone())
@@ -93,6 +93,7 @@ fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'
         line("next due", next, Tone::Note),
         line("oldest ready", old, old_tone),
         line("waiting", units::count(stats.waiting_clients), Tone::Plain),
+        line("recurring", units::count(stats.recurring), Tone::Plain),
         line("late p50", p50, p50_tone),
         line("late p99", p99, p99_tone),
         Line::styled(" SINCE IT CAME", theme.title()),

@@ -33,16 +33,16 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: T
 }
 
 fn title<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a> {
-    let row = app.board.row(&view.key);
+    let row = app.servers.board.row(&view.key);
     let mut tail = String::new();
     let mut tone = Tone::Quiet;
     match row {
         None => tail.push_str("  gone"),
         Some(row) => {
-            if app.board.several_dbs() {
+            if app.servers.board.several_dbs() {
                 tail.push_str(&format!("  db {}", view.key.db));
             }
-            if app.nodes.len() > 1 {
+            if app.servers.nodes.len() > 1 {
                 tail.push_str(&format!("  on {}", escape::name(row.node.as_bytes())));
             }
             if row.gone {
@@ -74,7 +74,7 @@ fn title<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a
 }
 
 fn tabs<'a>(app: &App, view: &QueueView, theme: Theme) -> Line<'a> {
-    let row = app.board.row(&view.key);
+    let row = app.servers.board.row(&view.key);
     let mut spans = vec![Span::raw(" ")];
     let names = ["overview"]
         .into_iter()

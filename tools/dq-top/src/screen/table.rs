@@ -52,11 +52,11 @@ pub fn draw_why_empty(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
 }
 
 fn why_empty(app: &App) -> &'static str {
-    let read = |node: &&crate::app::NodeState| node.figures.is_some() && node.down.is_none();
-    match app.nodes.values().filter(read).count() {
+    let read = |node: &&crate::servers::NodeState| node.figures.is_some() && node.down.is_none();
+    match app.servers.nodes.values().filter(read).count() {
         0 => "No figures yet.",
-        _ if app.board.len() > 0 => "No queue fits the filter (Esc shows all).",
-        _ if app.nodes.values().all(|node| node.complete) => "No queues.",
+        _ if !app.servers.board.is_empty() => "No queue fits the filter (Esc shows all).",
+        _ if app.servers.nodes.values().all(|node| node.complete) => "No queues.",
         _ => "No queue found yet.",
     }
 }
@@ -110,7 +110,7 @@ fn name_width(row: &Row, app: &App) -> usize {
 /// With its database where there are several.
 fn name(row: &Row, app: &App) -> String {
     let name = escape::name(&row.key.name);
-    match app.board.several_dbs() {
+    match app.servers.board.several_dbs() {
         true => format!("{}:{name}", row.key.db),
         false => name,
     }
@@ -151,7 +151,7 @@ fn aligned<'a>(text: &str, width: usize, left: bool, style: Style) -> [Span<'a>;
 
 fn line<'a>(row: &Row, layout: &Layout, app: &App, now: Now, theme: Theme) -> Line<'a> {
     let selected = app.selected.as_ref() == Some(&row.key);
-    let stale = row.gone || app.is_down(&row.node);
+    let stale = row.gone || app.servers.is_down(&row.node);
     let style = |tone: Tone| {
         let style = if stale {
             theme.stale()

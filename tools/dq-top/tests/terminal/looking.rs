@@ -179,6 +179,41 @@ fn a_dead_job_tells_why() {
 }
 
 #[test]
+fn a_recurring_job_shows_its_rule_and_its_next_runs() {
+    let server = Server::start();
+    let mut client = server.connect();
+    cmd!(
+        client,
+        "DQ.ADD",
+        "q",
+        "report",
+        "x",
+        "CRON",
+        "0 9 * * MON-FRI",
+        "TZ",
+        "Europe/Berlin"
+    );
+    let next = cmd!(client, "DQ.NEXT", "q", "report", "COUNT", 3);
+    let next: Vec<u64> = redis::from_redis_value(next).expect("instants");
+    let monitor = Monitor::of(&server);
+    monitor.resize(300, 24);
+    monitor.wait_for_row("q", |_| true);
+    monitor.press(ENTER);
+    monitor.wait_for("recurring    1");
+    monitor.press("2");
+    monitor.wait_for("report");
+    monitor.press(ENTER);
+    let screen = monitor.wait_for("rule cron 0 9 * * MON-FRI Europe/Berlin");
+    let runs = screen
+        .lines()
+        .find(|line| line.contains("next runs"))
+        .expect("a line");
+    for instant in next {
+        assert!(runs.contains(&format!("({instant})")), "{instant}: {runs}");
+    }
+}
+
+#[test]
 fn a_job_is_looked_at_as_text_and_in_hex() {
     let server = Server::start();
     let mut client = server.connect();

@@ -68,6 +68,10 @@ impl Known {
         self.list.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Those whose keys are there, as far as known.
     pub fn there(&self) -> usize {
         self.list.len() - self.gone_since.len()

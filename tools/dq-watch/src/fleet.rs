@@ -4,10 +4,18 @@ use std::collections::HashMap;
 use std::sync::mpsc::{channel, Sender};
 use std::thread;
 
-use super::Out;
 use crate::read::node::Node;
 use crate::read::target::Target;
 use crate::read::{Report, Request, Scope};
+
+/// What is to be done for those who look.
+#[derive(Clone, Debug)]
+pub enum Out {
+    To(String, Request),
+    /// Another node of the cluster.
+    Start(String),
+    Stop(String),
+}
 
 pub struct Fleet<T> {
     first: Target,

@@ -291,7 +291,7 @@ mod tests {
             oldest_ready_ms: Some(1 << 42),
             waiting_clients: 99_999,
             paused: (1 << 42) - 1,
-            totals: [most; 8],
+            totals: [most; 9],
             ..Stats::default()
         });
         for row in [

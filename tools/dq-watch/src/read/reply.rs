@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::detail::{Cut, Job, PeekedJob, Settings};
+use super::detail::{Cut, Job, PeekedJob, Rule, Settings, When};
 use crate::model::stats::{Stats, TOTALS};
 
 /// An error reply, as the server wrote it.
@@ -116,6 +116,8 @@ pub fn stats(value: &Value) -> Option<Stats> {
         next_due: fields.int("next-due"),
         oldest_ready_ms: fields.natural("oldest-ready-ms"),
         waiting_clients: fields.natural("waiting-clients")?,
+        recurring: fields.natural("recurring").unwrap_or_default(),
+        bytes: fields.natural("bytes").unwrap_or_default(),
         paused: fields.int("paused")?,
         totals: TOTALS.map(|name| fields.natural(name).unwrap_or_default()),
         lateness_count: fields.natural("lateness-count")?,
@@ -176,7 +178,39 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
         token: fields.get("token").and_then(text),
         failed_ms: fields.int("failed"),
         reason: fields.get("reason").and_then(bytes),
+        group: fields.get("group").and_then(bytes),
+        successor: fields
+            .get("next")
+            .and_then(bytes)
+            .map(|payload| Cut::of(&payload, longest)),
+        rule: rule(&fields),
     })
+}
+
+fn rule(fields: &Fields) -> Option<Rule> {
+    let when = match (fields.natural("every"), fields.get("cron").and_then(text)) {
+        (Some(every_ms), _) => When::Every(every_ms),
+        (None, Some(expression)) => When::Cron {
+            expression,
+            zone: fields.get("tz").and_then(text).unwrap_or_default(),
+        },
+        (None, None) => return None,
+    };
+    Some(Rule {
+        when,
+        until_ms: fields.int("until"),
+        times: fields.natural("times"),
+        grace_ms: fields.natural("grace"),
+        jitter_ms: fields.natural("jitter"),
+        occurrence_ms: fields.int("occurrence")?,
+        runs: fields.natural("runs")?,
+        next_ms: Vec::new(),
+    })
+}
+
+/// DQ.NEXT.
+pub fn instants(value: &Value) -> Option<Vec<i64>> {
+    array(value)?.iter().map(int).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One reading of a queue.
 
 /// The totals that DQ.STATS has, by its names and in its order; INFO dq has the same (`timed_out`).
-pub const TOTALS: [&str; 8] = [
+pub const TOTALS: [&str; 9] = [
     "added",
     "delivered",
     "acked",
@@ -10,6 +10,7 @@ pub const TOTALS: [&str; 8] = [
     "died",
     "deleted",
     "expired",
+    "missed",
 ];
 
 /// Places in `TOTALS`.
@@ -33,6 +34,8 @@ pub struct Stats {
     pub next_due: Option<i64>,
     pub oldest_ready_ms: Option<u64>,
     pub waiting_clients: u64,
+    pub recurring: u64,
+    pub bytes: u64,
     /// 0 no, -1 until resumed, otherwise the instant at which it ends.
     pub paused: i64,
     pub totals: Totals,

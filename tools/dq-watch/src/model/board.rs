@@ -31,6 +31,10 @@ impl Board {
         self.rows.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     pub fn row(&self, key: &QueueKey) -> Option<&Row> {
         self.rows.get(key)
     }

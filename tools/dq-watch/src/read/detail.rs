@@ -4,10 +4,14 @@ use redis::{Cmd, Value};
 
 use super::reply;
 use crate::model::QueueKey;
+use crate::text::units;
 
 /// Of a payload in a list; of one that is looked at.
 const IN_LIST: usize = 300;
 const IN_VIEW: usize = 64 * 1024;
+
+/// Runs of a recurring job that are shown ahead.
+const NEXT_RUNS: usize = 5;
 
 /// How far into the ready jobs one can look: they are in the order of delivery, in which no instant
 /// says where to go on, so each page is asked for with all those before it.
@@ -65,7 +69,7 @@ pub struct Page {
 pub enum Found {
     Settings(Settings),
     Jobs(Vec<PeekedJob>),
-    Job(Job),
+    Job(Box<Job>),
     /// There is no such queue or job.
     Nothing,
     Refused(String),
@@ -110,6 +114,40 @@ pub struct Job {
     /// Of the last failure: when, and why.
     pub failed_ms: Option<i64>,
     pub reason: Option<Vec<u8>>,
+    pub group: Option<Vec<u8>>,
+    /// What runs once more when this run is over.
+    pub successor: Option<Cut>,
+    pub rule: Option<Rule>,
+}
+
+/// What makes a job come again, and how often it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub when: When,
+    pub until_ms: Option<i64>,
+    pub times: Option<u64>,
+    pub grace_ms: Option<u64>,
+    pub jitter_ms: Option<u64>,
+    pub occurrence_ms: i64,
+    pub runs: u64,
+    /// The instants at which it will be due; empty where the user may not ask.
+    pub next_ms: Vec<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    Every(u64),
+    Cron { expression: String, zone: String },
+}
+
+impl When {
+    /// As the options of DQ.ADD, but with a unit.
+    pub fn text(&self) -> String {
+        match self {
+            When::Every(ms) => format!("every {}", units::millis(*ms)),
+            When::Cron { expression, zone } => format!("cron {expression} {zone}"),
+        }
+    }
 }
 
 /// The beginning of a payload, and how long it is.
@@ -133,29 +171,45 @@ impl Cut {
 }
 
 impl Detail {
-    pub fn command(&self) -> Cmd {
+    /// One packet, one answer to each.
+    pub fn commands(&self) -> Vec<Cmd> {
         let key = &self.key.name;
         match &self.part {
-            Part::Settings => redis::cmd("DQ.CFGGET").arg(key).to_owned(),
-            Part::Job(id) => redis::cmd("DQ.GET").arg(key).arg(id).to_owned(),
+            Part::Settings => vec![redis::cmd("DQ.CFGGET").arg(key).to_owned()],
+            Part::Job(id) => {
+                let mut next = redis::cmd("DQ.NEXT");
+                next.arg(key).arg(id).arg("COUNT").arg(NEXT_RUNS);
+                vec![redis::cmd("DQ.GET").arg(key).arg(id).to_owned(), next]
+            }
             Part::Jobs { state, page, count } => {
                 let mut peek = redis::cmd("DQ.PEEK");
                 peek.arg(key).arg(state.word());
                 if page.from_ms > 0 {
                     peek.arg("FROM").arg(page.from_ms);
                 }
-                peek.arg("COUNT").arg(page.skip + count).to_owned()
+                vec![peek.arg("COUNT").arg(page.skip + count).to_owned()]
             }
         }
     }
 
-    pub fn found(&self, value: &Value) -> Found {
+    /// What the answers to its commands say.
+    pub fn found(&self, values: &[Value]) -> Found {
+        let Some(value) = values.first() else {
+            return Found::Nothing;
+        };
         if let Some(error) = reply::error(value) {
             return Found::Refused(error);
         }
         let found = match &self.part {
             Part::Settings => reply::settings(value).map(Found::Settings),
-            Part::Job(_) => reply::job(value, IN_VIEW).map(Found::Job),
+            Part::Job(_) => reply::job(value, IN_VIEW).map(|mut job| {
+                // Older modules, and users who may not, are told without.
+                let next = values.get(1).and_then(reply::instants);
+                if let (Some(rule), Some(next)) = (&mut job.rule, next) {
+                    rule.next_ms = next;
+                }
+                Found::Job(Box::new(job))
+            }),
             Part::Jobs { page, .. } => reply::peeked(value, IN_LIST)
                 .map(|jobs| Found::Jobs(jobs.into_iter().skip(page.skip).collect())),
         };
@@ -163,7 +217,7 @@ impl Detail {
             (Some(found), _) => found,
             (None, Value::Nil) => Found::Nothing,
             (None, _) => {
-                Found::Refused("an answer that this dq-top does not understand".to_owned())
+                Found::Refused("the server's reply is of a kind unknown to this program".to_owned())
             }
         }
     }

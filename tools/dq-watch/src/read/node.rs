@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use redis::{Cmd, Value};
 
 use super::cluster::Topology;
+use super::detail::Detail;
 use super::known::{Known, Search, SCAN_COUNT};
 use super::link::Link;
 use super::target::Target;
@@ -240,9 +241,11 @@ impl Node {
             return Ok(());
         };
         let key = detail.key.clone();
-        let values = link.look(vec![(key.db, detail.command()), (key.db, stats_of(&key))])?;
-        self.hear_detail(&values[0]);
-        self.hear_queues(vec![key], &values[1..]);
+        let mut commands = vec![(key.db, stats_of(&key))];
+        commands.extend(detail.commands().into_iter().map(|it| (key.db, it)));
+        let values = link.look(commands)?;
+        self.hear_detail(&values[1..]);
+        self.hear_queues(vec![key], &values[..1]);
         Ok(())
     }
 
@@ -254,7 +257,14 @@ impl Node {
         }
         let info = self.wants_info().then(info_command);
         let detail = self.watch.detail.as_ref().filter(|_| self.wants_detail());
-        let detail = detail.map(|detail| (detail.key.db, detail.command()));
+        let of = |detail: &Detail| {
+            detail
+                .commands()
+                .into_iter()
+                .map(|it| (detail.key.db, it))
+                .collect::<Vec<_>>()
+        };
+        let detail = detail.map(of).unwrap_or_default();
         let queues = match self.silent {
             true => Vec::new(),
             false => self.known.round(&self.watch.visible),
@@ -272,10 +282,12 @@ impl Node {
         let values = link.look(commands)?;
 
         let (of_info, values) = values.split_at(usize::from(info.is_some()));
-        let (of_detail, values) = values.split_at(usize::from(detail.is_some()));
+        let (of_detail, values) = values.split_at(detail.len());
         let (of_queues, of_scan) = values.split_at(queues.len());
         of_info.iter().for_each(|value| self.hear_info(value));
-        of_detail.iter().for_each(|value| self.hear_detail(value));
+        if !of_detail.is_empty() {
+            self.hear_detail(of_detail);
+        }
         self.hear_queues(queues, of_queues);
         let Some((db, _)) = step else {
             return Ok(false);
@@ -385,11 +397,11 @@ impl Node {
         self.report(News::Trouble(first.cloned().unwrap_or_default()));
     }
 
-    fn hear_detail(&mut self, value: &Value) {
+    fn hear_detail(&mut self, values: &[Value]) {
         let Some(detail) = self.watch.detail.clone() else {
             return;
         };
-        let found = detail.found(value);
+        let found = detail.found(values);
         self.detail_at = Some((Instant::now(), found.weight()));
         self.report(News::Detail { detail, found });
     }

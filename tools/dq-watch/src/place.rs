@@ -1,0 +1,117 @@
+//! Options of the command line about the place to connect to, as redis-cli has them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lexopt::prelude::*;
+use redis::{ConnectionAddr, IntoConnectionInfo};
+
+use crate::read::target::Target;
+use crate::read::Dbs;
+
+/// What was given of the place to connect to.
+#[derive(Default)]
+pub struct Place {
+    host: Option<String>,
+    port: Option<u16>,
+    socket: Option<PathBuf>,
+    url: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+    tls: bool,
+    cacert: Option<PathBuf>,
+}
+
+impl Place {
+    /// With the password that the environment gives.
+    pub fn new(environment: impl Fn(&str) -> Option<String>) -> Place {
+        Place {
+            password: environment("REDISCLI_AUTH").filter(|password| !password.is_empty()),
+            ..Place::default()
+        }
+    }
+
+    /// Whether it is an option about the place.
+    pub fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
+        match name {
+            "-h" => self.host = Some(text(parser)?),
+            "-p" => self.port = Some(port(&text(parser)?)?),
+            "-s" => self.socket = Some(parser.value().map_err(told)?.into()),
+            "-u" => self.url = Some(text(parser)?),
+            "-a" | "--pass" => self.password = Some(text(parser)?),
+            "--user" => self.user = Some(text(parser)?),
+            "--tls" => self.tls = true,
+            "--cacert" => self.cacert = Some(parser.value().map_err(told)?.into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub fn target(self) -> Result<Target, String> {
+        let from_url = self
+            .url
+            .as_deref()
+            .unwrap_or("redis://127.0.0.1:6379")
+            .into_connection_info();
+        let info = from_url.map_err(|error| format!("-u: {error}"))?;
+        let (mut host, mut port, mut tls) = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => (host.clone(), *port, false),
+            ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), *port, true),
+            _ => ("127.0.0.1".to_owned(), 6379, false),
+        };
+        let is_socket = matches!(info.addr(), ConnectionAddr::Unix(_)) && self.host.is_none();
+        host = self.host.unwrap_or(host);
+        port = self.port.unwrap_or(port);
+        tls |= self.tls || self.cacert.is_some();
+        let address = match self.socket {
+            Some(path) => ConnectionAddr::Unix(path),
+            None if is_socket => info.addr().clone(),
+            None if tls => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: false,
+                tls_params: None,
+            },
+            None => ConnectionAddr::Tcp(host, port),
+        };
+        let target = Target::new(
+            info.set_addr(address),
+            self.user.as_deref(),
+            self.password.as_deref(),
+        );
+        match tls {
+            true => target.encrypted(self.cacert.as_deref()),
+            false => Ok(target),
+        }
+    }
+}
+
+pub fn told(error: lexopt::Error) -> String {
+    error.to_string()
+}
+
+pub fn text(parser: &mut lexopt::Parser) -> Result<String, String> {
+    parser.value().and_then(ValueExt::string).map_err(told)
+}
+
+pub fn bytes(name: OsString) -> Vec<u8> {
+    std::os::unix::ffi::OsStringExt::into_vec(name)
+}
+
+pub fn dbs(text: &str) -> Result<Dbs, String> {
+    if text == "all" {
+        return Ok(Dbs::All);
+    }
+    let numbers = text.split(',').map(|number| number.parse::<u32>());
+    let mut numbers: Vec<u32> = numbers
+        .collect::<Result<_, _>>()
+        .map_err(|_| format!("-n {text}: no database"))?;
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(Dbs::These(numbers))
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|&port| port > 0);
+    number.ok_or_else(|| format!("-p {text}: no port, which is a number from 1 to 65535"))
+}
