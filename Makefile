@@ -169,7 +169,7 @@ test-blocks: ## the programs in README.md and docs/clients
 	node=$$(! tools/setup.sh --check node20 || DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && \
 	$(SUITE) DQ_NODE=$$node "$$python" -m pytest -q -p no:cacheprovider --rootdir tests/blocks tests/blocks
 
-packages: ## wheel, sdist, npm tarball, ... into target/packages; nothing is published
+packages: ## wheel, sdist, npm tarball, Go module, jars, into target/packages; nothing is published
 	@mkdir -p '$(TARGET)/packages'
 	@for script in tools/packages/*.sh; do \
 		DQ_SUITE_OUT='$(TARGET)/suite' $$script build '$(TARGET)/packages' || exit; \

@@ -19,7 +19,7 @@ from servers import Server  # noqa: E402
 SCRIPTS = ROOT / "tools" / "packages"
 NEEDS = {"node": "node20"}
 ROUNDS = {"node": 2}  # one beside each client
-PATIENCE_S = 300
+PATIENCE_S = 600
 
 
 def is_missing(language):

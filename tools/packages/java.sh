@@ -1,0 +1,92 @@
+#!/bin/sh
+# The Java library as a Maven repository serves it: jar, sources, javadoc and POM, with their checksums.
+#   java.sh build FOLDER          puts it there, as FOLDER/maven/<group>/dq-redis/...
+#   java.sh check FOLDER WORK     a project in WORK gets it from there into a clean local repository, and runs the README's
+#                                 first block against the server at DQ_URL
+set -eu
+cd "$(dirname "$0")/../../clients/java"
+version=$(sed -n 's/^  <version>\(.*\)<\/version>/\1/p' pom.xml)
+maven() { mvn -q -B -Dstyle.color=never "$@"; }
+
+build() {
+    repository=$(cd "$1" && pwd)/maven
+    out=$(mktemp -d)
+    rm -rf "$repository"
+    maven -Ddq.target="$out" -Dmaven.test.skip=true -DaltDeploymentRepository="packages::file://$repository" \
+        package source:jar-no-fork javadoc:jar deploy:deploy
+    rm -rf "$out"
+    for kind in .jar -sources.jar -javadoc.jar .pom; do
+        ls "$repository/io/github/redis-dq/dq-redis/$version/dq-redis-$version$kind" >/dev/null
+    done
+}
+
+project() { # repository
+    cat <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>ten</groupId>
+  <artifactId>lines</artifactId>
+  <version>1</version>
+  <properties>
+    <maven.compiler.release>17</maven.compiler.release>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <repositories>
+    <repository><id>packages</id><url>file://$1</url></repository>
+    <repository><id>fetched</id><url>file://$HOME/.m2/repository</url></repository>
+  </repositories>
+  <pluginRepositories>
+    <pluginRepository><id>fetched</id><url>file://$HOME/.m2/repository</url></pluginRepository>
+  </pluginRepositories>
+  <dependencies>
+    <dependency>
+      <groupId>io.github.redis-dq</groupId>
+      <artifactId>dq-redis</artifactId>
+      <version>$version</version>
+    </dependency>
+  </dependencies>
+  <build>
+    <plugins>
+      <plugin><artifactId>maven-compiler-plugin</artifactId><version>3.13.0</version></plugin>
+      <plugin><artifactId>maven-dependency-plugin</artifactId><version>3.8.1</version></plugin>
+    </plugins>
+  </build>
+</project>
+POM
+}
+
+program() {
+    cat <<'BEFORE'
+import io.github.redisdq.*;
+import java.time.Duration;
+
+public class TenLines {
+    record Order(int number) {}
+
+    static Worker running;
+
+    static void closeOrder(Order order) {
+        if (order.number() != 17) {
+            throw new IllegalArgumentException();
+        }
+        running.stop();
+    }
+
+    public static void main(String[] words) {
+BEFORE
+    sed -n '/^```java$/,/^```$/p' README.md | sed '1d; /^```$/,$d' |
+        sed 's/"redis:\/\/localhost"/System.getenv("DQ_URL")/; s/ofMinutes(30)/ofMillis(1)/; s/^worker.run/running = worker;\nworker.run/'
+    echo '}}'
+}
+
+# Into a local repository of its own. What was fetched before need not be fetched again (the second of the repositories).
+check() {
+    mkdir -p "$2/src/main/java"
+    project "$(cd "$1" && pwd)/maven" >"$2/pom.xml"
+    program >"$2/src/main/java/TenLines.java"
+    cd "$2"
+    maven -Dmaven.repo.local="$2/repository" compile dependency:build-classpath -Dmdep.outputFile=path -Dmdep.includeScope=runtime
+    java -cp "target/classes:$(cat path)" TenLines
+}
+
+"$@"
