@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -144,6 +145,7 @@ class World:
             self._proxy.close()
         if self._server:
             self._server.close()
+        shutil.rmtree(self.folder)
 
 
 def payload_of(event):
