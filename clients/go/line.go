@@ -3,7 +3,9 @@ package dq
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 const (
 	longestConnect = 5 * time.Second
 	readBytes      = 1 << 16
+	lateRead       = 20 * time.Millisecond
 )
 
 // line is a connection of go-redis', used in the raw: many commands in one write, answers as they come. go-redis
@@ -105,7 +108,7 @@ func (l *line) connect() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.id.Store(id)
-	l.conn, l.in, l.owner = l.raw, bufio.NewReaderSize(l.raw, readBytes), owner
+	l.conn, l.in, l.owner = l.raw, bufio.NewReaderSize(patient{l.raw}, readBytes), owner
 	return nil
 }
 
@@ -147,6 +150,18 @@ func (l *line) options(ctx context.Context) (*redis.Options, error) {
 	options.PoolSize, options.MinIdleConns, options.MaxRetries = 1, 0, -1
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = patience, patience, patience
 	return &options, nil
+}
+
+// patient reads what had come by its deadline although this program stood still meanwhile: for a SIGSTOP, or with its
+// whole machine.
+type patient struct{ net.Conn }
+
+func (p patient) Read(into []byte) (int, error) {
+	size, err := p.Conn.Read(into)
+	if errors.Is(err, os.ErrDeadlineExceeded) && p.SetReadDeadline(time.Now().Add(lateRead)) == nil {
+		return p.Conn.Read(into)
+	}
+	return size, err
 }
 
 func (l *line) close() {

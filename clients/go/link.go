@@ -1,6 +1,9 @@
 package dq
 
 import (
+	"maps"
+	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,6 +15,7 @@ const (
 	shortestBeat = 5 * time.Millisecond
 	gatherFor    = time.Millisecond
 	gatherUpTo   = 100
+	tellAtOnce   = 500         // then a heartbeat may be due
 	telling      = time.Second // from the end of drain on: half of it for handlers that were told, half for the server
 	noWait       = time.Millisecond
 )
@@ -36,6 +40,7 @@ type link struct {
 
 	mu       sync.Mutex
 	held     map[*Job]struct{}
+	unheard  map[*Job]struct{} // settled, and the server has not answered yet
 	outcomes []*outcome
 }
 
@@ -51,6 +56,7 @@ func newLink(w *Worker, members []member, isWeighted bool) *link {
 		finishing: make(chan struct{}),
 		ended:     make(chan struct{}),
 		held:      map[*Job]struct{}{},
+		unheard:   map[*Job]struct{}{},
 	}
 	for _, each := range members {
 		made.codecs[each.key] = each.queue.codec
@@ -67,11 +73,12 @@ func (l *link) ring() {
 	}
 }
 
-func (l *link) takeOutcomes() []*outcome {
+func (l *link) takeOutcomes(count int) []*outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	taken := l.outcomes
-	l.outcomes = nil
+	count = min(count, len(l.outcomes))
+	taken := l.outcomes[:count:count]
+	l.outcomes = l.outcomes[count:]
 	return taken
 }
 
@@ -94,7 +101,10 @@ func (l *link) pending() int {
 func (l *link) settle(job *Job, decide func() *outcome) {
 	l.mu.Lock()
 	_, isHeld := l.held[job]
-	delete(l.held, job)
+	if isHeld {
+		delete(l.held, job)
+		l.unheard[job] = struct{}{}
+	}
 	l.mu.Unlock()
 	if isHeld {
 		made := decide()
@@ -123,10 +133,15 @@ func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error
 			l.putBack([]*outcome{each})
 			continue
 		}
-		switch each.answered(reply) {
-		case open:
+		v := each.answered(reply)
+		if v == open {
 			l.putBack([]*outcome{each})
-		case lost:
+			continue
+		}
+		l.mu.Lock()
+		delete(l.unheard, each.job)
+		l.mu.Unlock()
+		if v == lost {
 			l.worker.lost(each.job)
 		}
 	}
@@ -137,7 +152,7 @@ func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error
 
 // fetch tells what happened since, and waits for jobs. Trouble is waited out.
 func (l *link) fetch(count int, wait time.Duration) ([]*Job, error) {
-	told := l.takeOutcomes()
+	told := l.takeOutcomes(math.MaxInt)
 	l.isFetching.Store(true)
 	defer l.isFetching.Store(false)
 	if l.worker.isDraining() {
@@ -216,10 +231,15 @@ func (l *link) carry() {
 			l.finish()
 			return
 		}
-		err := l.round()
-		if now := time.Now(); err == nil && !now.Before(next) {
-			err = l.beat()
-			next = now.Add(beat)
+		var err error
+		// First, so that nothing that the server refuses keeps leases from being renewed.
+		if now := time.Now(); !now.Before(next) {
+			if err = l.beat(); err == nil {
+				next = now.Add(beat)
+			}
+		}
+		if err == nil {
+			err = l.round()
 		}
 		if err == nil {
 			troubles = 0
@@ -245,34 +265,42 @@ func (l *link) round() error {
 	} else if waiting := l.pending(); 0 < waiting && waiting < gatherUpTo {
 		time.Sleep(gatherFor) // so that a fetch may take them along
 	}
-	return l.tellOutcomes()
+	return l.tellSome()
 }
 
-func (l *link) tellOutcomes() error {
-	for {
-		told := l.takeOutcomes()
-		if len(told) == 0 {
-			return nil
-		}
-		var packed []byte
-		for _, each := range told {
-			packed = appendCommand(packed, each.command)
-		}
-		if err := l.control.send(packed); err != nil {
-			l.putBack(told)
-			return err
-		}
-		untold, err := l.hear(l.control, told)
-		l.putBack(untold)
-		if err != nil {
+func (l *link) tellAll() error {
+	for l.pending() > 0 {
+		if err := l.tellSome(); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func (l *link) tellSome() error {
+	told := l.takeOutcomes(tellAtOnce)
+	if len(told) == 0 {
+		return nil
+	}
+	var packed []byte
+	for _, each := range told {
+		packed = appendCommand(packed, each.command)
+	}
+	if err := l.control.send(packed); err != nil {
+		l.putBack(told)
+		return err
+	}
+	untold, err := l.hear(l.control, told)
+	l.putBack(untold)
+	if l.pending() > 0 {
+		l.ring()
+	}
+	return err
 }
 
 // beat renews all leases; a job whose answer is nil is lost.
 func (l *link) beat() error {
-	for key, group := range byKey(l.heldJobs()) {
+	for key, group := range byKey(append(l.heldJobs(), l.unheardJobs()...)) {
 		replies, err := l.control.ask(forAll("DQ.TOUCH", key, group, "TTR", ms(l.worker.lease)))
 		if err != nil {
 			return err
@@ -293,11 +321,13 @@ func (l *link) beat() error {
 func (l *link) heldJobs() []*Job {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	jobs := make([]*Job, 0, len(l.held))
-	for job := range l.held {
-		jobs = append(jobs, job)
-	}
-	return jobs
+	return slices.Collect(maps.Keys(l.held))
+}
+
+func (l *link) unheardJobs() []*Job {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.unheard))
 }
 
 func (l *link) release(job *Job) bool {
@@ -353,7 +383,7 @@ func (l *link) finish() {
 		}
 		if err == nil {
 			commands = nil
-			err = l.tellOutcomes()
+			err = l.tellAll()
 		}
 		if err == nil {
 			return
@@ -369,7 +399,7 @@ func (l *link) finish() {
 
 // --- Orders of the worker
 
-func (l *link) tellAll() {
+func (l *link) tellJobs() {
 	for _, job := range l.heldJobs() {
 		job.end(ErrStopping)
 	}

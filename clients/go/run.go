@@ -151,7 +151,7 @@ func (w *Worker) Drain(ctx context.Context) (int, error) {
 				w.handled(batch, err)
 				handled += len(batch)
 			}
-			if err := l.tellOutcomes(); err != nil {
+			if err := l.tellAll(); err != nil {
 				return handled, err
 			}
 			if len(found) == 0 || ctx.Err() != nil {

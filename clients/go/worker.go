@@ -221,7 +221,7 @@ func (w *Worker) end(drainUntil time.Time) {
 	}
 	if !w.waitIdle(drainUntil) {
 		for _, l := range w.links {
-			l.tellAll()
+			l.tellJobs()
 		}
 		drainUntil = time.Now()
 		w.waitIdle(drainUntil.Add(telling / 2))

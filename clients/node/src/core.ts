@@ -23,6 +23,8 @@ export const TURN_MS = 250;
 export const NO_WAIT_MS = 1;
 export const FLUSH_AFTER_MS = 1;
 export const FLUSH_COUNT = 100;
+/** Then a heartbeat may be due. */
+export const TELL_AT_ONCE = 500;
 /** No handler can make its job come back faster than that. */
 const SHORTEST_DELAY_MS = 100;
 const UNKNOWN_KIND_DELAY_MS = 5000;

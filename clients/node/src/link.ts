@@ -18,6 +18,7 @@ import {
   SHORTEST_ANSWER_MS,
   SHORTEST_BEAT_MS,
   SLACK_MS,
+  TELL_AT_ONCE,
   TOLD_MS,
   troubleMs,
   TURN_MS,
@@ -57,6 +58,8 @@ export class Link implements Owner {
   private readonly control: Channel;
   private readonly codecs: Map<string, Codec>;
   private readonly held = new Set<Delivery>();
+  /** Settled, and the server has not answered yet. */
+  private readonly unheard = new Set<Delivery>();
   private readonly bell = new Bell();
   private readonly pause = new Bell();
   private readonly answerMs: number;
@@ -152,7 +155,8 @@ export class Link implements Owner {
 
   // --- What the server is told
 
-  private takeOutcomes(): Outcome[] {
+  private takeOutcomes(count = Infinity): Outcome[] {
+    if (this.outcomes.length > count) return this.outcomes.splice(0, count);
     const taken = this.outcomes;
     if (taken.length > 0) this.outcomes = [];
     return taken;
@@ -172,7 +176,7 @@ export class Link implements Owner {
         (reply) => {
           if (reply instanceof Error) again(outcome, reply);
           else if (!outcome.answered(reply)) again(outcome, null);
-          else if (outcome.verdict === 'lost') this.boss.lost(outcome.delivery);
+          else this.heard(outcome);
         },
         (error: Error) => again(outcome, error),
       ),
@@ -182,9 +186,15 @@ export class Link implements Owner {
     return trouble;
   }
 
+  private heard({ delivery, verdict }: Outcome): void {
+    this.unheard.delete(delivery);
+    if (verdict === 'lost') this.boss.lost(delivery);
+  }
+
   /** Who takes a delivery out of `held` decides how it ends: its handler, a heartbeat or the stop. */
   settle(delivery: Delivery, outcome: Outcome): void {
     if (!this.held.delete(delivery)) return;
+    this.unheard.add(delivery);
     this.outcomes.push(outcome);
     this.ring();
   }
@@ -200,12 +210,16 @@ export class Link implements Owner {
   }
 
   async flush(): Promise<void> {
-    while (this.outcomes.length > 0) {
-      const line = await this.control.open();
-      const told = this.takeOutcomes();
-      const trouble = await this.hear(told, line.ask(told.map(({ command }) => command)), this.control);
-      if (trouble) throw trouble;
-    }
+    while (this.outcomes.length > 0) await this.tellSome();
+  }
+
+  private async tellSome(): Promise<void> {
+    if (this.outcomes.length === 0) return;
+    const line = await this.control.open();
+    const told = this.takeOutcomes(TELL_AT_ONCE);
+    const trouble = await this.hear(told, line.ask(told.map(({ command }) => command)), this.control);
+    if (trouble) throw trouble;
+    if (this.outcomes.length > 0) this.ring();
   }
 
   private async ask(commands: readonly Command[]): Promise<unknown[]> {
@@ -233,7 +247,7 @@ export class Link implements Owner {
           await this.beat();
           nextBeat = nowMs() + this.beatMs;
         }
-        await this.flush();
+        await this.tellSome();
         troubles = 0;
       } catch (error) {
         this.control.close();
@@ -266,7 +280,7 @@ export class Link implements Owner {
 
   private async beat(): Promise<void> {
     const at = nowMs();
-    const beats = heartbeats(this.held, this.boss.leaseMs);
+    const beats = heartbeats([...this.held, ...this.unheard], this.boss.leaseMs);
     const replies = beats.length > 0 ? await this.ask(beats.map(([command]) => command)) : [];
     for (const [n, [, group]] of beats.entries()) {
       const reply = replies[n];

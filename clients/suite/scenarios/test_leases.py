@@ -1,6 +1,7 @@
 """2, 3: leases are kept, lost jobs are noticed, ends are told."""
 
 import signal
+import time
 
 from conftest import EACH, scenario
 from proxy import Cut, CutBeforeReply, Reply, once, swallow, when, with_value, without
@@ -75,6 +76,77 @@ def a_worker_stopped_for_longer_than_its_lease_harms_nobody(world):
     probe.wait("ended", job="j")
     world.never(lambda: world.get("j") is None, "the other worker's job was acknowledged")
     assert world.db.execute_command("DQ.ACK", "q", "WITHTOKENS", "j", token) == 1
+
+
+def refuse_acks_of(world, id):
+    """As long as the id is in the set that it returns."""
+    refused = {id.encode()}
+    busy = Reply(b"-BUSY try again\r\n")
+    world.proxy.rules.append(when(lambda command: command[0].upper() == b"DQ.ACK" and command[3] in refused, busy))
+    return refused
+
+
+def two_leases_pass(world, lease_ms):
+    end = world.now_ms() + 2 * lease_ms
+    world.until(lambda: world.now_ms() > end, "two leases pass")
+
+
+@scenario(2, no_heartbeats, gate=True)
+def an_end_that_the_server_has_not_taken_keeps_its_lease(world):
+    refused = refuse_acks_of(world, "j")
+    world.add("j", {})
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 2500}])
+    probe.wait("ended", job="j")
+    two_leases_pass(world, 2500)
+    assert world.stats()["timed-out"] == 0
+    refused.clear()
+    world.gone("j")
+    assert len(probe.events("started")) == 1
+
+
+@scenario(2, no_heartbeats, gate=True)
+def an_end_that_the_server_refuses_costs_no_other_job_its_lease(world):
+    refuse_acks_of(world, "j")
+    world.add("j", {})
+    world.add("slow", {"do": "sleep", "ms": 60_000})
+    probe = world.worker(concurrency=2, handlers=[{"lease_ms": 2500}])
+    probe.wait("ended", job="j")
+    probe.wait("started", job="slow")
+    two_leases_pass(world, 2500)
+    assert world.state("slow") == "reserved" and world.get("slow")["attempts"] == 1
+    assert not probe.events("told")
+
+
+def never_acks(world):
+    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.ACK", b":1\r\n")))
+
+
+SLACK_MS = 5000
+"""By how much a worker waits longer for the answer of a fetch than the fetch may take."""
+
+
+@scenario(1, never_acks)
+def jobs_that_came_while_the_worker_stood_still_are_worked_on(world):
+    probe = world.worker(wait_ms=1000, handlers=[{"lease_ms": 600_000}])
+    id = caught_waiting(world, probe)
+    end = world.now_ms() + 1000 + SLACK_MS + 500
+    while world.now_ms() < end:
+        time.sleep(0.05)
+    probe.signal(signal.SIGCONT)
+    world.gone(id)
+
+
+def caught_waiting(world, probe):
+    """Stops the probe, and has the server hand a job to it."""
+    for n in range(20):
+        world.until(world.waiting, "it waits")
+        probe.signal(signal.SIGSTOP)
+        world.add(f"j{n}", {})
+        if world.state(f"j{n}") == "reserved":
+            return f"j{n}"
+        probe.signal(signal.SIGCONT)
+        world.gone(f"j{n}")
+    raise AssertionError("it never waits")
 
 
 @scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.append(acks_without_token)), gate=True)

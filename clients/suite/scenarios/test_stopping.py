@@ -1,6 +1,7 @@
 """6: stopping."""
 
 import signal
+import socket
 import threading
 import time
 
@@ -137,6 +138,31 @@ def stops_in_time_when_the_server_is_gone(world):
     world.server.kill()
     took = stopped_within(world, probe, min(15, world.patience_s))
     assert took <= 3.5, took
+
+
+def spinning(world):
+    """As many connections as a worker makes that spins."""
+
+    def connect():
+        for _ in range(200):
+            socket.create_connection(("127.0.0.1", world.proxy.port)).close()
+
+    world.on_drain = connect
+
+
+@scenario(6, spinning, gate=True)
+def a_drain_without_its_server_does_not_spin(world):
+    world.add("short", {"do": "sleep", "ms": 500})
+    world.add("long", {"do": "stubborn", "ms": 4000})
+    probe = world.worker(drain_ms=20_000, handlers=[{"lease_ms": 60_000}])
+    probe.wait("started", count=2)
+    world.server.kill()
+    probe.wait("ended", job="short")
+    probe.order("stop")
+    getattr(world, "on_drain", lambda: None)()
+    probe.wait("ended", job="long")
+    # As it waits twice as long after each, up to seconds.
+    assert world.proxy.connections < 50, world.proxy.connections
 
 
 @scenario(6, deaf, gate=True)

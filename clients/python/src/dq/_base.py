@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
@@ -31,6 +32,7 @@ class BaseLink:
         self._fetches = fetches
         self._codecs = {key: each.codec for each, key, _ in members}
         self._held: dict[Delivery, None] = {}
+        self._unheard: dict[Delivery, None] = {}  # settled, and the server has not answered yet
         self._outcomes: deque[Outcome] = deque()
         self._fetching = False
         self._troubles = 0
@@ -41,9 +43,9 @@ class BaseLink:
         """There is something to tell the server."""
         raise NotImplementedError
 
-    def _all_outcomes(self) -> deque[Outcome]:
+    def _take_outcomes(self, count: float = math.inf) -> deque[Outcome]:
         told: deque[Outcome] = deque()
-        while self._outcomes:
+        while self._outcomes and len(told) < count:
             told.append(self._outcomes.popleft())
         return told
 
@@ -52,6 +54,7 @@ class BaseLink:
             self._outcomes.append(outcome)
             return reply
         if outcome.answered(reply):
+            self._unheard.pop(outcome.delivery, None)
             if outcome.verdict == "lost":
                 self._base._lost(outcome.delivery)
         else:
@@ -73,6 +76,7 @@ class BaseLink:
         To be followed by ``told_soon``, unless a fetch follows at once.
         """
         if self._held.pop(delivery, self) is not self:
+            self._unheard[delivery] = None
             self._outcomes.append(decide(delivery, *rest))
 
     def told_soon(self) -> None:
@@ -80,7 +84,7 @@ class BaseLink:
             self._ring()
 
     def _beats(self) -> list[tuple[_core.Command, list[Delivery]]]:
-        return _core.heartbeats(list(self._held), self._base.lease_ms)
+        return _core.heartbeats(list(self._held) + list(self._unheard), self._base.lease_ms)
 
     def _beaten(self, group: list[Delivery], reply: Any) -> None:
         if isinstance(reply, ResponseError):

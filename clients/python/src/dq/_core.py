@@ -32,6 +32,9 @@ WAIT_S = 5.0
 SLACK_S = 5.0
 """How much longer than its wait a BPOP may take, on a slow network."""
 
+LATE_S = 0.02
+"""How long to look for an answer that came in time while the event loop stood still."""
+
 ANSWER_S = 5.0
 """How long other answers may take."""
 
@@ -43,6 +46,9 @@ TURN_S = 0.25
 NO_WAIT_S = 0.001
 FLUSH_AFTER_S = 0.001
 FLUSH_COUNT = 100
+TELL_AT_ONCE = 500
+"""Then a heartbeat may be due."""
+
 SHORTEST_DELAY_S = 0.1
 """No handler can make its job come back faster than that."""
 

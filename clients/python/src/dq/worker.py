@@ -38,6 +38,7 @@ class _Link(BaseLink):
         self._control = Line(queue.client, key, worker.answer_s)
         self._armed = False
         self._bell = threading.Event()
+        self._pause = threading.Event()
         self._finish_by: Optional[float] = None
         self.courier = threading.Thread(target=self._carry, name="dq-courier", daemon=True)
 
@@ -45,7 +46,7 @@ class _Link(BaseLink):
 
     def fetch(self, count: int, wait_s: float) -> list[Delivery]:
         """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
-        told = self._all_outcomes()
+        told = self._take_outcomes()
         self._fetching = True
         try:
             if self._worker.draining:
@@ -98,16 +99,18 @@ class _Link(BaseLink):
                 if self._worker.draining:
                     self._withdraw()
                 self._let_gather()
-                self._tell_outcomes()
+                # First, so that nothing that the server refuses keeps leases from being renewed.
                 if time.monotonic() >= next_beat:
                     self._beat()
                     next_beat = time.monotonic() + beat_s
+                self._tell_some()
                 troubles = 0
             except Exception as error:
                 self._control.close()
                 self._worker._trouble(error)
                 troubles += 1
-                self._worker._rest(min(_core.trouble_s(troubles), beat_s))
+                self._pause.wait(min(_core.trouble_s(troubles), beat_s))
+                self._pause.clear()
                 self._bell.set()
         self._finish(self._finish_by)
 
@@ -117,16 +120,17 @@ class _Link(BaseLink):
             time.sleep(_core.FLUSH_AFTER_S)
         self._armed = False
 
-    def _tell_outcomes(self) -> None:
-        while self._outcomes:
-            told = self._all_outcomes()
-            try:
-                self._control.send(_core.pack([each.command for each in told]))
-                trouble = self._hear(self._control, told)
-            finally:
-                self._outcomes.extendleft(reversed(told))
-            if trouble is not None:
-                raise trouble
+    def _tell_some(self) -> None:
+        told = self._take_outcomes(_core.TELL_AT_ONCE)
+        if not told:
+            return
+        try:
+            self._control.send(_core.pack([each.command for each in told]))
+            trouble = self._hear(self._control, told)
+        finally:
+            self._outcomes.extendleft(reversed(told))
+        if trouble is not None:
+            raise trouble
 
     def _beat(self) -> None:
         beats = self._beats()
@@ -155,7 +159,7 @@ class _Link(BaseLink):
                 if commands:
                     self._control.ask(commands)
                     commands = []
-                self._tell_outcomes()
+                self._tell_some()
             except Exception:
                 self._control.close()
                 troubles += 1
@@ -168,6 +172,7 @@ class _Link(BaseLink):
 
     def stop(self) -> None:
         self._bell.set()
+        self._pause.set()
 
     def tell(self) -> None:
         for delivery in list(self._held):
@@ -175,7 +180,7 @@ class _Link(BaseLink):
 
     def finish(self, finish_by: float) -> None:
         self._finish_by = finish_by
-        self._bell.set()
+        self.stop()
 
     def end(self) -> None:
         for line, is_free in (self._waiting, not self._fetching), (self._control, not self.courier.is_alive()):
@@ -183,7 +188,8 @@ class _Link(BaseLink):
 
     def flush(self) -> None:
         """For tests, without a courier."""
-        self._tell_outcomes()
+        while self._outcomes:
+            self._tell_some()
 
 
 class Worker(BaseWorker[Queue]):

@@ -22,7 +22,7 @@ class Line:
         self._key = key
         self._connect_s = connect_s
         self._connection: Any = None
-        self._reader: Any = None
+        self._reader: Any = reader()
         self.client_id: Optional[int] = None
 
     async def send(self, packed: bytes) -> None:
@@ -35,6 +35,8 @@ class Line:
         reply = self._reader.gets()
         while reply is NOT_YET or isinstance(reply, hiredis.PushNotification):
             if reply is NOT_YET:
+                if self._connection is None:
+                    raise ConnectionError("not connected")
                 some = await self._connection._reader.read(READ_BYTES)
                 if not some:
                     raise ConnectionError("the server closed the connection")

@@ -39,11 +39,14 @@ class _Link(BaseLink):
 
     async def fetch(self, count: int, wait_s: float) -> list[Delivery]:
         """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
-        told = self._all_outcomes()
+        told = self._take_outcomes()
         self._fetching = True
         try:
             packed = _core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s)
-            found, trouble = await asyncio.wait_for(self._exchange(told, packed), wait_s + _core.SLACK_S)
+            try:
+                found, trouble = await asyncio.wait_for(self._exchange(told, packed), wait_s + _core.SLACK_S)
+            except asyncio.TimeoutError:  # when the process stood still, the answer may be there
+                found, trouble = await asyncio.wait_for(self._answers(told), _core.LATE_S)
             if trouble is not None and not found:
                 raise trouble
             self._troubles = 0
@@ -63,6 +66,9 @@ class _Link(BaseLink):
 
     async def _exchange(self, told: deque[Outcome], packed: bytes) -> tuple[list[Delivery], Optional[ResponseError]]:
         await self._waiting.send(packed)
+        return await self._answers(told)
+
+    async def _answers(self, told: deque[Outcome]) -> tuple[list[Delivery], Optional[ResponseError]]:
         trouble = await self._hear(self._waiting, told)
         return self._found(await self._waiting.read()), trouble
 
@@ -111,10 +117,11 @@ class _Link(BaseLink):
                     await asyncio.wait_for(self._bell.wait(), max(0.0, next_beat - clock()))
                 self._bell.clear()
                 self._armed = False
-                await self._tell_outcomes()
+                # First, so that nothing that the server refuses keeps leases from being renewed.
                 if clock() >= next_beat:
                     await self._beat()
                     next_beat = clock() + beat_s
+                await self._tell_some()
                 troubles = 0
             except asyncio.CancelledError:
                 await self._control.close()  # perhaps with answers that nobody read
@@ -126,15 +133,16 @@ class _Link(BaseLink):
                 await asyncio.sleep(min(_core.trouble_s(troubles), beat_s))
                 self._bell.set()
 
-    async def _tell_outcomes(self) -> None:
-        while self._outcomes:
-            told = self._all_outcomes()
-            try:
-                trouble = await asyncio.wait_for(self._tell(told), self._worker.answer_s)
-            finally:
-                self._outcomes.extendleft(reversed(told))
-            if trouble is not None:
-                raise trouble
+    async def _tell_some(self) -> None:
+        told = self._take_outcomes(_core.TELL_AT_ONCE)
+        if not told:
+            return
+        try:
+            trouble = await asyncio.wait_for(self._tell(told), self._worker.answer_s)
+        finally:
+            self._outcomes.extendleft(reversed(told))
+        if trouble is not None:
+            raise trouble
 
     async def _tell(self, told: deque[Outcome]) -> Optional[ResponseError]:
         async with self._one_at_a_time:
@@ -170,7 +178,7 @@ class _Link(BaseLink):
                 if commands:
                     await self._ask(commands)
                     commands = []
-                await self._tell_outcomes()
+                await self._tell_some()
             except Exception:
                 await self._control.close()
                 troubles += 1
@@ -390,7 +398,8 @@ class Worker(BaseWorker[Queue]):
                 self._accept(await link.fetch(self._capacity(), _core.NO_WAIT_S))
                 if link.trouble is not None:
                     raise _core.fatal(link.trouble) or link.trouble
-                await link._tell_outcomes()
+                while link._outcomes:
+                    await link._tell_some()
                 if not self._backlog:
                     break
                 while self._backlog:

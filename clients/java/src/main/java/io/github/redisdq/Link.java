@@ -23,6 +23,7 @@ final class Link {
     private static final Duration SLACK = Duration.ofSeconds(5); // how much longer than its wait a BPOP may take
     private static final long SHORTEST_BEAT_NS = 5_000_000;
     private static final int GATHER_UP_TO = 100;
+    private static final int TELL_AT_ONCE = 500; // then a heartbeat may be due
     private static final long TELLING_NS = 1_000_000_000;
 
     private final Worker worker;
@@ -38,6 +39,7 @@ final class Link {
 
     private final Object lock = new Object();
     private final Set<Job> held = new HashSet<>();
+    private final Set<Job> unheard = new HashSet<>(); // settled, and the server has not answered yet
     private Deque<Outcome> outcomes = new ArrayDeque<>();
 
     Link(Worker worker, Fetches fetches) {
@@ -62,11 +64,18 @@ final class Link {
         }
     }
 
-    private Deque<Outcome> takeOutcomes() {
+    private Deque<Outcome> takeOutcomes(int count) {
         synchronized (lock) {
             Deque<Outcome> taken = outcomes;
-            outcomes = new ArrayDeque<>();
-            return taken;
+            if (taken.size() <= count) {
+                outcomes = new ArrayDeque<>();
+                return taken;
+            }
+            Deque<Outcome> some = new ArrayDeque<>(count);
+            while (some.size() < count) {
+                some.addLast(taken.removeFirst());
+            }
+            return some;
         }
     }
 
@@ -93,8 +102,18 @@ final class Link {
 
     /** Who takes a job out of those held decides how it ends: its handler, a heartbeat or the stop. */
     void settle(Job job, Function<Job, Outcome> decide) {
-        if (release(job)) {
-            put(decide.apply(job));
+        synchronized (lock) {
+            if (!held.remove(job)) {
+                return;
+            }
+            unheard.add(job);
+        }
+        put(decide.apply(job));
+    }
+
+    private void heard(Job job) {
+        synchronized (lock) {
+            unheard.remove(job);
         }
     }
 
@@ -120,10 +139,14 @@ final class Link {
                 put(each);
                 continue;
             }
-            switch (each.answered(reply)) {
-                case OPEN -> put(each);
-                case LOST -> worker.lost(each.job);
-                default -> {}
+            Outcome.Verdict verdict = each.answered(reply);
+            if (verdict == Outcome.Verdict.OPEN) {
+                put(each);
+                continue;
+            }
+            heard(each.job);
+            if (verdict == Outcome.Verdict.LOST) {
+                worker.lost(each.job);
             }
         }
         return trouble;
@@ -133,7 +156,7 @@ final class Link {
 
     /** Tells what happened since, and waits for jobs. Throws what the trouble was, after a pause. */
     List<Job> fetch(int count, Duration wait) {
-        Deque<Outcome> told = takeOutcomes();
+        Deque<Outcome> told = takeOutcomes(Integer.MAX_VALUE);
         isFetching = true;
         try {
             if (worker.isDraining()) {
@@ -204,11 +227,12 @@ final class Link {
                 if (bell.tryAcquire(Math.max(0, next - System.nanoTime()), TimeUnit.NANOSECONDS)) {
                     bell.drainPermits();
                 }
-                round();
+                // First, so that nothing that the server refuses keeps leases from being renewed.
                 if (System.nanoTime() - next >= 0) {
                     beat();
                     next = System.nanoTime() + beat;
                 }
+                round();
                 failures = 0;
             } catch (RuntimeException error) {
                 control.close();
@@ -240,27 +264,41 @@ final class Link {
         } else if (pending() > 0 && pending() < GATHER_UP_TO) {
             Thread.sleep(1); // so that a fetch may take them along
         }
-        tellOutcomes();
+        tellSome();
+        if (pending() > 0) {
+            ring();
+        }
     }
 
     void tellOutcomes() {
         while (pending() > 0) {
-            Deque<Outcome> told = takeOutcomes();
-            ServerException trouble;
-            try {
-                control.send(told.stream().map(each -> each.command).toList());
-                trouble = hear(control, told);
-            } finally {
-                putBack(told);
-            }
-            if (trouble != null) {
-                throw trouble;
-            }
+            tellSome();
+        }
+    }
+
+    private void tellSome() {
+        Deque<Outcome> told = takeOutcomes(TELL_AT_ONCE);
+        if (told.isEmpty()) {
+            return;
+        }
+        ServerException trouble;
+        try {
+            control.send(told.stream().map(each -> each.command).toList());
+            trouble = hear(control, told);
+        } finally {
+            putBack(told);
+        }
+        if (trouble != null) {
+            throw trouble;
         }
     }
 
     private void beat() {
-        for (List<Job> group : byKey(heldJobs())) {
+        List<Job> jobs = heldJobs();
+        synchronized (lock) {
+            jobs.addAll(unheard);
+        }
+        for (List<Job> group : byKey(jobs)) {
             byte[][] touch = Outcome.forAll("DQ.TOUCH", group, new Words().value("TTR", worker.lease));
             Object reply = control.ask(Collections.singletonList(touch)).get(0);
             if (reply instanceof ServerException said) {
