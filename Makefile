@@ -281,6 +281,12 @@ bench-core: ## our goals, against a sorted set and scripts
 	@$(FLOOR)
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) $(ONLY)
 
+bench-count: ## instructions and cache misses per command against benches/counts.txt; RECORD=1 writes it
+	@tools/setup.sh cargo cc libclang server valgrind
+	@$(CARGO) build --release
+	@$(FLOOR)
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --count $(if $(RECORD),--record)
+
 bench-opponents: ## dq, Celery, BullMQ, asynq, Redisson, beanstalkd; ONLY="adds celery", QUICK=1
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
@@ -300,4 +306,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-opponents bench-page bench-check clean
+.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-page bench-check clean

@@ -5,6 +5,7 @@
 //! make bench-core                all of it
 //! make bench-quick               less of it, in under two minutes
 //! make bench ONLY="wake idle"    some of it
+//! make bench-count               instructions instead of times, held against benches/counts.txt
 //! ```
 //!
 //! It starts its own servers (`DQ_SERVER`, or the system's) with the module (`DQ_MODULE`, or

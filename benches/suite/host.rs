@@ -56,6 +56,10 @@ impl Host {
         CpuClock::of(self.server.pid())
     }
 
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
     pub fn version(&self) -> String {
         self.server.version().to_string()
     }

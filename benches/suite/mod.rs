@@ -1,6 +1,7 @@
 //! What is measured, and the order of it.
 
 mod bench;
+mod callgrind;
 mod crowd;
 mod host;
 mod jobs;
@@ -13,6 +14,7 @@ mod stats;
 mod wire;
 
 mod commands;
+mod count;
 mod durable;
 mod growth;
 mod heartbeat;
@@ -57,28 +59,37 @@ const SUBJECTS: [Subject; 13] = [
     ("queues", queues::measure),
 ];
 
+const OPTIONS: [&str; 3] = ["--quick", "--count", "--record"];
+
 struct Wanted {
     is_quick: bool,
+    /// Instructions instead of times; what is counted is recorded, or held against the record.
+    is_counting: bool,
+    is_recording: bool,
     subjects: Vec<Subject>,
 }
 
 impl Wanted {
-    /// `--quick` and names; cargo adds a `--bench` of its own.
+    /// Options and names; cargo adds a `--bench` of its own.
     fn from_arguments() -> Result<Wanted, String> {
         let words: Vec<String> = env::args().skip(1).filter(|it| it != "--bench").collect();
         let (options, names): (Vec<_>, Vec<_>) = words.iter().partition(|it| it.starts_with('-'));
         let known = SUBJECTS.map(|(name, _)| name);
         let is_unknown = |name: &&&String| !known.contains(&name.as_str());
-        let unknown = options.iter().find(|it| **it != "--quick");
+        let unknown = options.iter().find(|it| !OPTIONS.contains(&it.as_str()));
         if let Some(word) = unknown.or(names.iter().find(is_unknown)) {
             return Err(format!(
-                "{word}? There are --quick and {}",
+                "{word}? There are {} and {}",
+                OPTIONS.join(", "),
                 known.join(", ")
             ));
         }
+        let has = |option: &str| options.iter().any(|it| *it == option);
         let is_wanted = |(name, _): &Subject| names.is_empty() || names.iter().any(|it| it == name);
         Ok(Wanted {
-            is_quick: !options.is_empty(),
+            is_quick: has("--quick"),
+            is_counting: has("--count"),
+            is_recording: has("--record"),
             subjects: SUBJECTS.into_iter().filter(is_wanted).collect(),
         })
     }
@@ -112,6 +123,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     assert!(SETTINGS.set(settings).is_ok(), "set once");
     if let Some(cores) = cores {
         machine::pin(cores.client);
+    }
+    if wanted.is_counting {
+        return count::run(&scratch, wanted.is_recording);
     }
     let about = about(wanted, machine, cores, &module);
     let plan = if wanted.is_quick { QUICK } else { FULL };

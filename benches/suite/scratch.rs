@@ -21,6 +21,10 @@ impl Scratch {
         Scratch { folder }
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// A copy, so that a build meanwhile does not change what is measured.
     pub fn copy(&self, file: &Path) -> PathBuf {
         let copy = self.folder.join(file.file_name().expect("a file"));

@@ -1,0 +1,133 @@
+//! A server that runs under valgrind's callgrind, which counts its instructions and plays a processor's first
+//! cache for them: figures that do not depend on what else the machine does.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::host::Host;
+use crate::support::locate;
+
+/// An instruction cache as most processors have it: size, ways, bytes of a line.
+const CACHE: &str = "32768,8,64";
+/// Under valgrind a server takes seconds to start.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What was carried out between two instants.
+#[derive(Clone, Copy, Default)]
+pub struct Counts {
+    pub instructions: u64,
+    /// By the module itself, without what it calls of the server.
+    pub own: u64,
+    /// Fetches of instructions that the first cache did not have.
+    pub misses: u64,
+}
+
+pub struct Counted {
+    pub host: Host,
+    profiles: PathBuf,
+    module: PathBuf,
+    pid: u32,
+    dumps: usize,
+}
+
+impl Counted {
+    /// With this module, whose own part is told apart.
+    pub fn start(folder: &Path, module: &Path) -> Counted {
+        let profiles = folder.join("profiles");
+        fs::create_dir_all(&profiles).expect("a folder for profiles");
+        let launcher = launcher(folder, &profiles);
+        // A second of a slow server is many turns of its housekeeping.
+        let host = Host::start_with(|builder| {
+            let builder = builder.binary(launcher).patience(PATIENCE);
+            builder.config("hz", 1).config("dynamic-hz", "no")
+        });
+        let pid = host.pid();
+        let module = module.to_owned();
+        Counted {
+            host,
+            profiles,
+            module,
+            pid,
+            dumps: 0,
+        }
+    }
+
+    pub fn during(&mut self, work: impl FnOnce(&mut Host)) -> Counts {
+        self.control("--zero");
+        work(&mut self.host);
+        self.control("--dump");
+        self.dumps += 1;
+        let dump = self
+            .profiles
+            .join(format!("out.{}.{}", self.pid, self.dumps));
+        let profile = fs::read_to_string(&dump).expect("callgrind wrote what was asked for");
+        counts(&profile, &self.module)
+    }
+
+    fn control(&self, request: &str) {
+        let told = Command::new("callgrind_control")
+            .args([request, &self.pid.to_string()])
+            .output()
+            .expect("callgrind_control comes with valgrind");
+        assert!(
+            told.status.success(),
+            "callgrind_control {request}: {told:?}"
+        );
+    }
+}
+
+/// What the tests' launcher takes for a server; the server may itself be a script that starts one.
+fn launcher(folder: &Path, profiles: &Path) -> PathBuf {
+    let server = locate::server_binary();
+    let name = server.file_name().expect("a file");
+    let launcher = folder.join(name);
+    let script = format!(
+        "#!/bin/sh\n\
+         [ \"$1\" != --version ] || exec '{server}' --version\n\
+         exec valgrind -q --trace-children=yes --tool=callgrind --cache-sim=yes --I1={CACHE} --compress-strings=no --compress-pos=no \\\n\
+         \x20   --callgrind-out-file='{profiles}/out.%p' '{server}' \"$@\"\n",
+        server = server.display(),
+        profiles = profiles.display(),
+    );
+    fs::write(&launcher, script).expect("a launcher can be written");
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(&launcher, executable).expect("it is ours");
+    launcher
+}
+
+/// Sums up a profile: `ob=` names the object that the lines of costs behind it belong to, each a line's number
+/// and then what `events:` names; what follows a `calls=` belongs to what was called, and is told there.
+fn counts(profile: &str, module: &Path) -> Counts {
+    let events = profile
+        .lines()
+        .find_map(|line| line.strip_prefix("events: "))
+        .expect("a profile names its events");
+    let column = |name| {
+        1 + events
+            .split(' ')
+            .position(|event| event == name)
+            .expect(name)
+    };
+    let (instructions, misses) = (column("Ir"), column("I1mr"));
+    let mut counts = Counts::default();
+    let (mut is_own, mut is_of_call) = (false, false);
+    for line in profile.lines() {
+        if let Some(object) = line.strip_prefix("ob=") {
+            is_own = Path::new(object) == module;
+        } else if line.starts_with("calls=") {
+            is_of_call = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+            let numbers: Vec<u64> = line.split(' ').flat_map(str::parse).collect();
+            let number = |column: usize| numbers.get(column).copied().unwrap_or(0);
+            if !std::mem::take(&mut is_of_call) {
+                counts.instructions += number(instructions);
+                counts.misses += number(misses);
+                counts.own += if is_own { number(instructions) } else { 0 };
+            }
+        }
+    }
+    counts
+}

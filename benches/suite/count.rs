@@ -1,0 +1,226 @@
+//! `make bench-count`: instructions and misses of the first instruction cache per command, held against what
+//! was recorded. A figure that grew by more than [`SLACK`] is an error; so a step back is seen in the change
+//! that makes it, on any machine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+use super::bench::PIPELINE;
+use super::callgrind::{Counted, Counts};
+use super::crowd::Crowd;
+use super::host::{Host, SETTINGS};
+use super::jobs::{dq, floor, id, payload, zset, Scripts};
+use super::scratch::Scratch;
+use super::wire::{encode, Connection};
+
+/// Before anything is counted; and counted of each command.
+const JOBS: usize = 10_000;
+const COMMANDS: usize = 10_000;
+/// Blocking and waking, one pair at a time.
+const WAKES: usize = 1_000;
+const SLACK: f64 = 1.03;
+
+/// Per command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Figures {
+    instructions: f64,
+    own: f64,
+    misses: f64,
+}
+
+impl Figures {
+    fn halved(self) -> Figures {
+        Figures {
+            instructions: self.instructions / 2.0,
+            own: self.own / 2.0,
+            misses: self.misses / 2.0,
+        }
+    }
+}
+
+type Table = BTreeMap<String, Figures>;
+
+pub fn run(scratch: &Scratch, is_recording: bool) -> ExitCode {
+    let module = &SETTINGS.get().expect("set by main").module;
+    let mut counted = Counted::start(scratch.folder(), module);
+    let about = about(&counted.host);
+    let table = count(&mut counted);
+    print!("{}", text(&about, &table));
+    if is_recording {
+        fs::write(record(), text(&about, &table)).expect("the record can be written");
+        return ExitCode::SUCCESS;
+    }
+    let half = table
+        .iter()
+        .map(|(name, it)| (name.clone(), it.halved()))
+        .collect();
+    let canary = compare(&about, &table, &text(&about, &half));
+    assert!(canary.is_err(), "twice as much was not noticed");
+    let recorded = fs::read_to_string(record()).expect("benches/counts.txt");
+    match compare(&about, &table, &recorded) {
+        Ok(verdict) => {
+            println!("{verdict}");
+            ExitCode::SUCCESS
+        }
+        Err(grown) => {
+            eprintln!("{grown}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn record() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/counts.txt")
+}
+
+/// What the figures depend on, but for our code.
+fn about(host: &Host) -> String {
+    let compiler = env::var_os("RUSTC").unwrap_or("rustc".into());
+    let said = Command::new(compiler).arg("--version").output();
+    let said = said.expect("a compiler").stdout;
+    let compiler = String::from_utf8(said).expect("it says its version in words");
+    format!("server {}, {}", host.version(), compiler.trim())
+}
+
+fn count(counted: &mut Counted) -> Table {
+    counted.host.load_floor();
+    let scripts = &Scripts::load(&mut counted.host);
+    let crowd = &mut Crowd::of(&counted.host);
+    crowd.run((0, JOBS), PIPELINE, dq::add_far);
+    crowd.run((0, JOBS), PIPELINE, zset::add_far);
+    crowd.run((0, JOBS), PIPELINE, |out, n| scripts.add_far(out, n));
+    let mut table = Table::new();
+    let mut of = |name: &str, counts: Counts, count: usize| {
+        let each = |total: u64| total as f64 / count as f64;
+        let figures = Figures {
+            instructions: each(counts.instructions),
+            own: each(counts.own),
+            misses: each(counts.misses),
+        };
+        table.insert(name.to_owned(), figures);
+    };
+    let numbers = (JOBS, JOBS + COMMANDS);
+    let mut piped = |name: &str, write: &dyn Fn(&mut Vec<u8>, usize)| {
+        let counts = counted.during(|_| crowd.run(numbers, PIPELINE, write));
+        of(name, counts, COMMANDS);
+    };
+    piped("PING", &|out, _| encode(out, &[b"PING"]));
+    piped("DQ.ADD, delayed", &dq::add_far);
+    piped("FLOOR.ADD", &floor::add_far);
+    piped("ZADD", &zset::add_far);
+    piped("script of ZADD and HSET", &|out, n| scripts.add_far(out, n));
+    // Those of before stay, far in the future; their ids are not these.
+    let ready = |n: usize| n + COMMANDS;
+    piped("DQ.ADD, ready", &|out, n| dq::add_ready(out, ready(n)));
+    piped("DQ.POP", &dq::pop);
+    piped("DQ.ACK", &|out, n| dq::ack(out, ready(n)));
+    piped("FLOOR.POP", &floor::pop);
+    piped("FLOOR.ACK", &floor::ack);
+    let waits: [(&str, Wake); 2] = [
+        ("DQ.BPOP that waits, and its DQ.ADD", wake_by_dq),
+        ("BZPOPMIN that waits, and its ZADD", wake_by_zset),
+    ];
+    for (name, wake) in waits {
+        let (mut waiter, mut producer) = (counted.host.connect(), counted.host.connect());
+        let mut wakes = |(first, end)| {
+            for number in first..end {
+                wake(&mut waiter, &mut producer, number);
+            }
+        };
+        wakes((0, WAKES / 10));
+        let counts = counted.during(|_| wakes((WAKES, 2 * WAKES)));
+        of(name, counts, WAKES);
+    }
+    table
+}
+
+/// A client is there before the job: the server reads who wrote first.
+type Wake = fn(waiter: &mut Connection, producer: &mut Connection, number: usize);
+
+fn wake_by_dq(waiter: &mut Connection, producer: &mut Connection, number: usize) {
+    waiter.send_command(&[b"DQ.BPOP", b"waited", b"0", b"NOACK"]);
+    producer.send_command(&[b"DQ.ADD", b"waited", &id(number), payload(number)]);
+    waiter.receive_done(1);
+    producer.receive_done(1);
+}
+
+fn wake_by_zset(waiter: &mut Connection, producer: &mut Connection, number: usize) {
+    waiter.send_command(&[b"BZPOPMIN", b"zwaited", b"0"]);
+    producer.send_command(&[b"ZADD", b"zwaited", b"1", &id(number)]);
+    waiter.receive_done(1);
+    producer.receive_done(1);
+}
+
+fn text(about: &str, table: &Table) -> String {
+    let mut text = format!(
+        "# {about}\n# {:38} {:>12} {:>12} {:>12}\n",
+        "per command", "instructions", "the module's", "L1i misses"
+    );
+    for (name, figures) in table {
+        let Figures {
+            instructions,
+            own,
+            misses,
+        } = figures;
+        text += &format!("{name:40} {instructions:12.0} {own:12.0} {misses:12.0}\n");
+    }
+    text
+}
+
+fn parse(text: &str) -> Table {
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    let row = |line: &str| {
+        let (rest, misses) = last_number(line)?;
+        let (rest, own) = last_number(rest)?;
+        let (name, instructions) = last_number(rest)?;
+        let figures = Figures {
+            instructions,
+            own,
+            misses,
+        };
+        Some((name.to_owned(), figures))
+    };
+    rows.filter_map(row).collect()
+}
+
+fn last_number(line: &str) -> Option<(&str, f64)> {
+    let (rest, number) = line.trim_end().rsplit_once(' ')?;
+    Some((rest.trim_end(), number.parse().ok()?))
+}
+
+/// Of our commands; the others are there to be compared with.
+fn compare(about: &str, table: &Table, recorded: &str) -> Result<String, String> {
+    let first = recorded.lines().next().unwrap_or_default();
+    if first != format!("# {about}") {
+        return Ok(format!("not compared: recorded with {first}"));
+    }
+    let recorded = parse(recorded);
+    let mut grown = String::new();
+    for (name, figures) in table.iter().filter(|(name, _)| name.starts_with("DQ.")) {
+        let Some(before) = recorded.get(name) else {
+            grown += &format!("{name}: not recorded\n");
+            continue;
+        };
+        for (what, is, was) in [
+            ("instructions", figures.instructions, before.instructions),
+            ("the module's own", figures.own, before.own),
+            ("L1i misses", figures.misses, before.misses),
+        ] {
+            // A few misses more or less are where the linker put what.
+            if is > was * SLACK + 5.0 {
+                grown += &format!("{name}, {what}: {is:.0}, recorded {was:.0}\n");
+            }
+        }
+    }
+    match grown.is_empty() {
+        true => Ok(format!(
+            "none grew by more than {:.0} %",
+            (SLACK - 1.0) * 100.0
+        )),
+        false => Err(format!(
+            "{grown}If that is meant: make bench-count RECORD=1, and say why in the change."
+        )),
+    }
+}
