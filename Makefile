@@ -165,7 +165,7 @@ test-blocks: ## the programs in README.md and docs/clients
 	@tools/setup.sh cargo cc libclang server python
 	@[ -z "$$CI" ] || tools/setup.sh node20
 	@$(CARGO) build --release
-	@python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh python) && server=$$(tools/server.sh) && \
+	@python=$$(DQ_SUITE_OUT='$(TARGET)/suite' tools/suite.sh python java) && server=$$(tools/server.sh) && \
 	node=$$(! tools/setup.sh --check node20 || DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && \
 	$(SUITE) DQ_NODE=$$node "$$python" -m pytest -q -p no:cacheprovider --rootdir tests/blocks tests/blocks
 

@@ -1,14 +1,16 @@
 """Every program in the README and on the pages of the languages runs, as it stands there, indentation included.
 
-A program is a block of Python or JavaScript that names no file (those that do show lines of it: tests/clients/page.rs).
-``redis://localhost`` becomes a server of the test's own, and half an hour no time at all. One whose worker closes order 17
-has to close it, and to end with its worker.
+A program is a block of Python, JavaScript, Go or Java that names no file (those that do show lines of it:
+tests/clients/page.rs). ``redis://localhost`` becomes a server of the test's own, and half an hour no time at all. One
+whose worker closes order 17 has to close it, and to end with its worker.
 """
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,19 @@ sys.path.insert(0, str(ROOT / "clients" / "suite"))
 from servers import Server  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "clients").glob("*.md"))]
+SETUP = ROOT / "tools/setup.sh"
+SPRING = ROOT / "tests/blocks/spring"
+OUT = Path(os.environ["DQ_SUITE_OUT"])
 NODE = os.environ.get("DQ_NODE")
-PATIENCE_S = 120
+PATIENCE_S = 300
+SOON = {
+    "timedelta(minutes=30)": "0",
+    "30 * 60_000": "0",
+    "30 * time.Minute": "0",
+    "Duration.ofMinutes(30)": "Duration.ZERO",
+}
 
-PYTHON = '''
+PYTHON = """
 import ast, os, signal, sys
 
 closed = []
@@ -40,7 +51,7 @@ if "await " in source:
 else:
     exec(code, scope)
 assert closed == ([17] if "close_order(" in source else []), closed
-'''
+"""
 
 JAVASCRIPT = """
 const closed = [];
@@ -52,10 +63,99 @@ const closeOrder = async (order) => {
 if (closed.join() !== '%s') throw new Error(`closed: ${closed}`);
 """
 
+CLOSED = "closed order 17\n"
+"""What a worker of Go or Java prints; then it is told to stop."""
+
+
+def is_there(need):
+    if os.environ.get("CI") == "true":
+        subprocess.run([SETUP, need], check=True)
+        return True
+    return subprocess.run([SETUP, "--check", need]).returncode == 0
+
+
+# --- How each language runs its programs: what ends well returns a CompletedProcess of code 0
+
+
+def run_python(block, folder):
+    (folder / "block.py").write_text(block)
+    (folder / "run.py").write_text(PYTHON)
+    return call([sys.executable, folder / "run.py", folder / "block.py"])
+
+
+def run_javascript(block, folder):
+    program = Path(NODE) / f"block-{os.getpid()}.mjs"  # where the packages are
+    program.write_text(JAVASCRIPT % (block, "17" if "closeOrder(" in block else ""))
+    try:
+        return call(["node", program])
+    finally:
+        program.unlink()
+
+
+def run_go(block, folder):
+    library = ROOT / "clients/go"
+    (folder / "main.go").write_text(block)
+    module = re.search(r"^module (\S+)$", (library / "go.mod").read_text(), re.MULTILINE).group(1)
+    needs = (library / "go.mod").read_text().partition("\n")[2]
+    (folder / "go.mod").write_text(f"module block\n{needs}\nrequire {module} v0.0.0\n\nreplace {module} => {library}\n")
+    (folder / "go.sum").write_text((library / "go.sum").read_text())
+    built = call(["go", "build", "-o", "block", "."], cwd=folder)
+    return built if built.returncode else watch([folder / "block"], block, 0)
+
+
+def run_java(block, folder):
+    """With what tools/suite.sh built, or with Spring."""
+    name = re.search(r"^public class (\w+)", block, re.MULTILINE)
+    program = folder / f"{name.group(1) if name else 'Wrong'}.java"
+    program.write_text(block)
+    libraries = spring(folder) if "org.springframework" in block else f"{OUT}/java/classes:{OUT}/java/libraries/*"
+    return watch(["java", "-cp", libraries, program], block, 128 + signal.SIGTERM)
+
+
+def spring(folder):
+    path = f"-Dmdep.outputFile={folder}/path"
+    got = call(["mvn", "-q", "-B", "-f", SPRING / "pom.xml", "dependency:build-classpath", path])
+    assert got.returncode == 0, got.stdout
+    return (folder / "path").read_text()
+
+
+def call(command, **rest):
+    return subprocess.run(command, timeout=PATIENCE_S, capture_output=True, text=True, **rest)
+
+
+def watch(command, block, stopped):
+    """Stops a worker when it has closed the order. ``stopped``: the exit code of one that ends in good order."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        late = threading.Timer(PATIENCE_S, process.kill)
+        late.start()
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line == CLOSED:
+                process.send_signal(signal.SIGTERM)
+        errors = process.stderr.read()
+        code = process.wait()
+        late.cancel()
+    is_worker = "closed order" in block
+    is_right = code == (stopped if is_worker else 0) and said.count(CLOSED) == is_worker
+    return subprocess.CompletedProcess(command, 0 if is_right else code or 1, "".join(said), errors)
+
+
+RUN = {"python": run_python, "javascript": run_javascript, "go": run_go, "java": run_java}
+MISSING = {
+    language
+    for language, is_missing in [
+        ("javascript", not NODE),
+        ("go", not is_there("go")),
+        ("java", not is_there("java")),
+    ]
+    if is_missing
+}
+
 
 def programs(text):
     """The language and the lines of each."""
-    return re.findall(r"^```(python|javascript)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```(python|javascript|go|java)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def names():
@@ -63,20 +163,12 @@ def names():
 
 
 def run(language, block, url, folder):
-    block = block.replace("redis://localhost", url).replace("timedelta(minutes=30)", "0").replace("30 * 60_000", "0")
-    if language == "python":
-        (folder / "block.py").write_text(block)
-        (folder / "run.py").write_text(PYTHON)
-        command = [sys.executable, folder / "run.py", folder / "block.py"]
-    else:
-        program = Path(NODE) / f"block-{os.getpid()}.mjs"  # where the packages are
-        program.write_text(JAVASCRIPT % (block, "17" if "closeOrder(" in block else ""))
-        command = ["node", program]
-    try:
-        return subprocess.run(command, timeout=PATIENCE_S, capture_output=True, text=True)
-    finally:
-        if language == "javascript":
-            program.unlink()
+    if language in MISSING:
+        pytest.skip(f"{language} is not installed here")
+    block = block.replace("redis://localhost", url)
+    for later, now in SOON.items():
+        block = block.replace(later, now)
+    return RUN[language](block, folder)
 
 
 @pytest.fixture
@@ -88,18 +180,29 @@ def server():
 
 @pytest.mark.parametrize("page, n, language, block", names(), ids=lambda it: getattr(it, "stem", None) or str(it)[:12])
 def test_the_program_runs(page, n, language, block, server, tmp_path):
-    if language == "javascript" and not NODE:
-        assert not os.environ.get("CI")
-        pytest.skip("node is not installed here")
     ran = run(language, block, server.url, tmp_path)
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{block}"
 
 
+def test_what_the_template_of_spring_cannot(server, tmp_path):
+    ran = run("java", (SPRING / "Template.java").read_text(), server.url, tmp_path)
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+
+
 def test_all_pages_have_programs():
-    assert {page.stem for page, *_ in names()} >= {"README", "python", "node"}
+    assert {page.stem for page, *_ in names()} >= {"README", "python", "node", "go", "java"}
 
 
-@pytest.mark.parametrize("language", ["python", "javascript"] if NODE else ["python"])
-@pytest.mark.parametrize("wrong", ["nothing_that_exists(1)\n", "  x = 1\n y = 2\n  [\n"])
+NOT_CLOSED = {
+    "go": 'package main\n\nfunc main() { println("closed order") }\n',
+    "java": 'public class Not {\n    public static void main(String[] a) { System.err.println("closed order"); }\n}\n',
+}
+
+
+@pytest.mark.parametrize(
+    "language, wrong",
+    [(language, wrong) for language in RUN for wrong in ("nothing_that_exists(1)\n", "  x = 1\n y = 2\n  [\n")]
+    + list(NOT_CLOSED.items()),
+)
 def test_a_wrong_program_is_noticed(language, wrong, server, tmp_path):
     assert run(language, wrong, server.url, tmp_path).returncode != 0
