@@ -29,8 +29,7 @@ mod module {
         ctx.set_module_options();
         datatype::start();
         let has_test_clock = config::wants_test_clock(args);
-        let clock = has_test_clock.then_some(&table::TEST_CLOCK);
-        let commands = || table::COMMANDS.iter().chain(clock);
+        let commands = || table::commands(has_test_clock);
         if !commands().all(|about| command_info::register(ctx, about)) || !events::subscribe(ctx) {
             api::log(c"warning", "the server refuses what the module needs");
             return Status::Err;

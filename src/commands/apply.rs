@@ -15,16 +15,21 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     if !ctx.flags().is_obeyed() {
         return Err(Refusal(NOT_FOR_CLIENTS.into()));
     }
-    let (Some(key), Some(bytes)) = (args.raw(1), args.get(2)) else {
+    let (Some(key), Some(bytes)) = (args.key(1), args.get(2)) else {
         return Ok(());
     };
     let mut open = OpenKey::open(ctx, key)?;
-    let touches = apply(&mut open, bytes).map_err(|error| {
-        log_refused("effects on", open.name(), error);
-        Refusal::from(error)
-    })?;
+    let applied = apply(&mut open, bytes);
     let db = open.db();
     open.arm(db, now());
+    let touches = applied.map_err(|error| {
+        log_refused(
+            "the queue may differ from its master's or its file's now: effects on",
+            open.name(),
+            error,
+        );
+        Refusal::from(error)
+    })?;
     drop(open);
     ctx.replicate_verbatim();
     if touches {

@@ -7,7 +7,8 @@ use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
 use crate::queue::Queue;
 use crate::server::api::acl;
-use crate::server::api::{Args, Ctx, RawString, Refusal};
+use crate::server::api::elements::Elements;
+use crate::server::api::{Args, Ctx, KeyName, Refusal};
 use crate::server::blocked::{self, Handover, Wish};
 use crate::server::clock::{real, with_mint};
 use crate::server::key::OpenKey;
@@ -67,9 +68,9 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 impl Layout {
-    fn keys<'a>(&self, args: Args<'a>) -> impl Iterator<Item = (RawString, &'a [u8])> + Clone {
+    fn keys<'a>(&self, args: Args<'a>) -> impl Iterator<Item = (KeyName<'a>, &'a [u8])> + Clone {
         let keys = self.keys.clone();
-        keys.filter_map(move |index| Some((args.raw(index)?, args.get(index)?)))
+        keys.filter_map(move |index| Some((args.key(index)?, args.get(index)?)))
     }
 }
 
@@ -85,7 +86,7 @@ fn check_keys(ctx: Ctx<'_>, args: Args<'_>, layout: &Layout) -> Result<(), Refus
         if slots.any(|slot| Some(slot) != first) {
             return Err(Refusal(CROSSSLOT.into()));
         }
-        if !ctx.serves(&args.raw_all()[layout.keys.clone()]) {
+        if !ctx.serves(&args.all()[layout.keys.clone()]) {
             return Err(Refusal(TRYAGAIN.into()));
         }
     }
@@ -217,22 +218,22 @@ fn pop_at_once(
                 return delivery.is_some_and(|instant| instant <= now.ms());
             }
         }
+        let mut jobs = None;
         with_mint(|mint| {
-            queue.pop(&pop, now, mint, effects, |job| {
-                if delivered == 0 && many {
-                    ctx.reply_array(2);
-                    ctx.reply_bytes(name);
-                    ctx.reply_array_of_unknown_len();
-                }
+            delivered = queue.pop(&pop, now, mint, effects, |job| {
+                let jobs = jobs.get_or_insert_with(|| {
+                    if many {
+                        ctx.reply_array(2);
+                        ctx.reply_bytes(name);
+                    }
+                    Elements::begin(ctx, many)
+                });
                 reply_delivery(ctx, (!many).then_some(name), wish.with_due, job);
-                delivered += 1;
+                jobs.count();
             });
         });
         false
     })?;
-    if many && delivered > 0 {
-        ctx.set_array_len(delivered);
-    }
     Ok(match in_line {
         Some(true) => AtOnce::InLine,
         _ if delivered > 0 => AtOnce::Popped,

@@ -2,6 +2,7 @@
 
 use super::parse::{at_least, positive, syntax_error};
 use crate::queue::deliver::Claim;
+use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 
 pub struct Deliveries<'a> {
@@ -64,15 +65,13 @@ impl<'a> Deliveries<'a> {
     }
 
     /// Begins the reply: an array where many were asked for.
-    pub fn begin_reply(&self, ctx: Ctx<'_>) {
-        if let Some(count) = self.pairs {
-            ctx.reply_array(count);
-        }
+    pub fn begin_reply<'c>(&self, ctx: Ctx<'c>) -> Elements<'c> {
+        Elements::begin_fixed(ctx, self.pairs)
     }
 
     /// As if each had found nothing: there is no queue.
     pub fn reply_nulls(&self, ctx: Ctx<'_>) {
-        self.begin_reply(ctx);
+        let _reply = self.begin_reply(ctx);
         (0..self.pairs.unwrap_or(1)).for_each(|_| ctx.reply_null());
     }
 }

@@ -3,6 +3,7 @@
 use super::look;
 use super::parse::{at_least, millis, out_of_range, positive, Options};
 use crate::queue::view::Forecast;
+use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 
 /// One reply stays short.
@@ -31,8 +32,11 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         return Err(Refusal("ERR TO must be after FROM".into()));
     }
     look(ctx, args, |queue, _| {
-        ctx.reply_array(forecast.buckets as usize);
-        let show = |count: usize| ctx.reply_integer(count as i64);
+        let mut counts = Elements::begin_fixed(ctx, Some(forecast.buckets as usize));
+        let mut show = |count: usize| {
+            counts.count();
+            ctx.reply_integer(count as i64);
+        };
         match queue {
             Some(queue) => queue.forecast(&forecast, show),
             None => (0..forecast.buckets).for_each(|_| show(0)),

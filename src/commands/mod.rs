@@ -4,6 +4,8 @@ pub mod ack;
 pub mod add;
 pub mod apply;
 pub mod bpop;
+#[cfg(feature = "breakable")]
+pub mod breakable;
 pub mod configure;
 pub mod del;
 mod deliveries;
@@ -34,10 +36,11 @@ use crate::server::clock;
 use crate::server::key::OpenKey;
 use crate::server::queue_value;
 use crate::server::replicate::with_command_effects;
+use crate::storage::broken::there;
 
 /// Opens the command's key, which is its first argument.
 fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
-    match args.raw(1) {
+    match args.key(1) {
         Some(key) => OpenKey::open(ctx, key),
         None => Err(parse::wrong_arity(args)),
     }
@@ -59,13 +62,14 @@ fn change_open<T>(
 ) -> Result<Option<T>, Refusal> {
     let now = clock::now();
     with_command_effects(ctx, |effects| {
-        let Some(value) = open.value() else {
+        if open.value().is_none() {
             return Ok(None);
-        };
-        value.announce(now, effects);
-        let result = change(&mut value.queue, now, effects);
-        open.finish(now, effects);
-        Ok(Some(result))
+        }
+        Ok(open.change(now, effects, |value, effects| {
+            let value = value?;
+            value.announce(now, effects);
+            Some(change(&mut value.queue, now, effects))
+        }))
     })
 }
 
@@ -78,11 +82,12 @@ fn change_or_create<T>(
 ) -> Result<T, Refusal> {
     let now = clock::now();
     with_command_effects(ctx, |effects| {
-        if let Some(value) = open.value() {
-            value.announce(now, effects);
-            let result = change(&mut value.queue, now, effects);
-            open.finish(now, effects);
-            return Ok(result);
+        if open.value().is_some() {
+            return Ok(open.change(now, effects, |value, effects| {
+                let value = there(value, "a queue that was there");
+                value.announce(now, effects);
+                change(&mut value.queue, now, effects)
+            }));
         }
         let mut queue = queue_value::new_queue();
         let result = change(&mut queue, now, effects);
@@ -120,15 +125,17 @@ fn look_at(
         return Ok(());
     }
     with_command_effects(ctx, |effects| {
-        if let Some(queue) = open.queue() {
-            queue.settle(now, SETTLE_BUDGET, effects);
-            if let Some(id) = id {
-                queue.settle_job(id, now, effects);
+        open.change(now, effects, |value, effects| {
+            let mut queue = value.map(|value| &mut value.queue);
+            if let Some(queue) = &mut queue {
+                queue.settle(now, SETTLE_BUDGET, effects);
+                if let Some(id) = id {
+                    queue.settle_job(id, now, effects);
+                }
             }
-        }
-        let left = open.queue().filter(|queue| !queue.is_disposable());
-        show(left.map(|queue| &*queue), now);
-        open.finish(now, effects);
+            let left = queue.filter(|queue| !queue.is_disposable());
+            show(left.map(|queue| &*queue), now);
+        });
     });
     Ok(())
 }
@@ -142,10 +149,10 @@ fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, with_due: bool, job: Deliver
     }
     ctx.reply_bytes(job.id);
     ctx.reply_bytes(job.payload);
-    reply_token(ctx, job.lease.map(|(token, _)| token));
+    reply_token(ctx, job.lease.map(|lease| lease.token));
     ctx.reply_integer(job.attempts.into());
     match job.lease {
-        Some((_, deadline)) => ctx.reply_integer(deadline as i64),
+        Some(lease) => ctx.reply_integer(lease.deadline_ms as i64),
         None => ctx.reply_null(),
     }
     if with_due {

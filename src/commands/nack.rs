@@ -52,7 +52,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         deliveries.reply_nulls(ctx);
         return Ok(());
     };
-    deliveries.begin_reply(ctx);
+    let _reply = deliveries.begin_reply(ctx);
     for state in states {
         match state {
             Some(state) => ctx.reply_bytes(state.name().as_bytes()),

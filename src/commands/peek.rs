@@ -4,6 +4,7 @@ use super::look;
 use super::parse::{at_least, millis, positive, state, syntax_error, Options};
 use crate::queue::job::INSTANT_MAX;
 use crate::queue::view::Peek;
+use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
@@ -23,19 +24,17 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         }
     }
     look(ctx, args, |queue, now| {
-        let mut shown = 0;
-        ctx.reply_array_of_unknown_len();
+        let mut jobs = Elements::begin(ctx, true);
         if let Some(queue) = queue {
             queue.peek(&peek, now, |job| {
+                jobs.count();
                 ctx.reply_array(5);
                 ctx.reply_bytes(job.id);
                 ctx.reply_bytes(job.payload);
                 ctx.reply_integer(job.at() as i64);
                 ctx.reply_integer(job.life.attempts.into());
                 ctx.reply_integer(job.terms.priority.into());
-                shown += 1;
             });
         }
-        ctx.set_array_len(shown);
     })
 }

@@ -3,6 +3,7 @@
 use super::parse::{at_least, positive, positive_millis, Options};
 use super::{change, reply_delivery};
 use crate::queue::deliver::Pop;
+use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 
@@ -27,17 +28,13 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
     let mut delivered = 0;
     let popped = change(ctx, args, |queue, now, effects| {
-        if count.is_some() {
-            ctx.reply_array_of_unknown_len();
-        }
+        let mut jobs = Elements::begin(ctx, count.is_some());
         with_mint(|mint| {
             delivered = queue.pop(&pop, now, mint, effects, |job| {
-                reply_delivery(ctx, None, with_due, job)
+                reply_delivery(ctx, None, with_due, job);
+                jobs.count();
             })
         });
-        if count.is_some() {
-            ctx.set_array_len(delivered as usize);
-        }
     })?;
     match popped {
         None if count.is_some() => ctx.reply_array(0),

@@ -99,7 +99,7 @@ const RULE: Arg = Arg::block(
 
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
-pub static COMMANDS: [About; 22] = [
+static COMMANDS: [About; 22] = [
     About {
         name: c"dq.add",
         run: entry!(add::run),
@@ -492,8 +492,32 @@ pub static COMMANDS: [About; 22] = [
     },
 ];
 
+/// All that the module serves.
+pub fn commands(with_test_clock: bool) -> impl Iterator<Item = &'static About> {
+    #[cfg(feature = "breakable")]
+    let for_tests = Some(&BREAK);
+    #[cfg(not(feature = "breakable"))]
+    let for_tests = None;
+    let clock = with_test_clock.then_some(&TEST_CLOCK);
+    COMMANDS.iter().chain(clock).chain(for_tests)
+}
+
+#[cfg(feature = "breakable")]
+static BREAK: About = About {
+    name: c"dq.break",
+    run: entry!(super::breakable::run),
+    flags: c"write",
+    summary: c"Breaks an invariant.",
+    complexity: c"O(1)",
+    tips: c"",
+    arity: 3,
+    key: Some(Access::Update),
+    categories: c"write slow",
+    args: &[KEY, ID],
+};
+
 /// With `test-clock yes` only.
-pub static TEST_CLOCK: About = About {
+static TEST_CLOCK: About = About {
     name: c"dq.clock",
     run: entry!(test_clock::run),
     flags: c"admin deny-script",

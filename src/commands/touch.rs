@@ -16,10 +16,13 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         }
     }
     let touched = change(ctx, args, |queue, now, effects| {
-        deliveries.begin_reply(ctx);
-        let reply = |touched| match touched {
-            Some(deadline) => ctx.reply_integer(deadline as i64),
-            None => ctx.reply_null(),
+        let mut ends = deliveries.begin_reply(ctx);
+        let mut reply = |touched| {
+            match touched {
+                Some(deadline) => ctx.reply_integer(deadline as i64),
+                None => ctx.reply_null(),
+            }
+            ends.count();
         };
         match deliveries.one() {
             Some((id, claim)) => reply(queue.touch(id, claim, ttr_ms, now, effects)),

@@ -21,6 +21,13 @@ pub struct Pop<'a> {
     pub noack: bool,
 }
 
+/// A worker's right to a job: the token that names this delivery, and when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    pub token: u64,
+    pub deadline_ms: u64,
+}
+
 /// One job in a consumer's hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery<'a> {
@@ -28,8 +35,8 @@ pub struct Delivery<'a> {
     pub payload: &'a [u8],
     /// This one included.
     pub attempts: u32,
-    /// Token and deadline; none where the job went at delivery.
-    pub lease: Option<(u64, u64)>,
+    /// None where the job went at delivery.
+    pub lease: Option<Lease>,
     /// For which instant it was due; of a recurring job that of its occurrence.
     pub due: u64,
 }
@@ -238,7 +245,10 @@ impl Queue {
         let lease = match change {
             Change::Reserved {
                 token, deadline, ..
-            } => Some((token, deadline)),
+            } => Some(Lease {
+                token,
+                deadline_ms: deadline,
+            }),
             _ => None,
         };
         self.show(handle, lease, deliver);
@@ -246,12 +256,7 @@ impl Queue {
     }
 
     /// Shows a job to its consumer.
-    fn show(
-        &self,
-        handle: Handle,
-        lease: Option<(u64, u64)>,
-        deliver: &mut impl FnMut(Delivery<'_>),
-    ) {
+    fn show(&self, handle: Handle, lease: Option<Lease>, deliver: &mut impl FnMut(Delivery<'_>)) {
         let job = self.jobs().job(handle);
         let Course { due, life, .. } = job.course();
         deliver(Delivery {

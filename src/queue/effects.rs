@@ -17,6 +17,8 @@ pub struct Effects {
     any: bool,
     touching: bool,
     events: Events,
+    /// What was carried out to its end.
+    completed: Completed,
     /// Steps taken for what is past: see [`Effects::allow`].
     settled: usize,
     /// Where rules find their zones; none is known without.
@@ -25,6 +27,14 @@ pub struct Effects {
     missed_zone: Option<Vec<u8>>,
     /// Over all that went through here: never cleared.
     pub totals: Totals,
+}
+
+/// So many bytes, and whether anything; whether anything that a WATCH is touched by.
+#[derive(Clone, Copy, Default)]
+struct Completed {
+    len: usize,
+    any: bool,
+    touching: bool,
 }
 
 /// A buffer that one large payload has grown is not kept.
@@ -52,6 +62,23 @@ impl Effects {
             self.bytes.push(EFFECTS_VERSION);
         }
         encode(effect, &mut self.bytes);
+    }
+
+    /// All that was pushed has been carried out.
+    #[inline]
+    pub(super) fn complete(&mut self) {
+        self.completed = Completed {
+            len: self.bytes.len(),
+            any: self.any,
+            touching: self.touching,
+        };
+    }
+
+    /// Leaves out what was not carried out to its end: a broken invariant stopped it.
+    pub fn drop_unfinished(&mut self) {
+        let Completed { len, any, touching } = self.completed;
+        self.bytes.truncate(len);
+        (self.any, self.touching) = (any, touching);
     }
 
     /// How many steps of those wanted one command may yet take for what is past, whatever number of jobs
@@ -126,5 +153,6 @@ impl Effects {
         self.touching = false;
         self.events = Events::default();
         self.settled = 0;
+        self.completed = Completed::default();
     }
 }

@@ -6,8 +6,10 @@ use super::deliver::{Claim, Nack};
 use super::effects::Effects;
 use super::error::QueueError;
 use super::job::State;
+use super::state::commit::Moving;
 use super::state::store::Id;
 use super::Queue;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// So many at a time: what was asked for first must not be gone when its turn comes.
 const TOGETHER: usize = 32;
@@ -24,21 +26,25 @@ impl Queue {
         out: &mut Effects,
         mut told: impl FnMut(Option<u64>),
     ) {
-        let mut moving = Vec::with_capacity(deliveries.size_hint().0.min(MOVED_TOGETHER));
-        self.each_named(deliveries, |queue, id, claim| {
+        let leases = Vec::with_capacity(deliveries.size_hint().0.min(MOVED_TOGETHER));
+        let mut touching = Touching {
+            queue: self,
+            leases,
+        };
+        each_named(&mut touching, deliveries, |touching, id, claim| {
+            let Touching { queue, leases } = touching;
             let Some((handle, lease)) = queue.touched(id, claim, ttr_ms, now, out) else {
                 return told(None);
             };
             if let Some(lease_ms) = lease.changed_to {
                 let to = (lease.deadline, lease_ms);
-                moving.extend(queue.commit_touched(handle, to, now, out));
+                leases.extend(queue.commit_touched(handle, to, now, out));
             }
-            if moving.len() == MOVED_TOGETHER {
-                queue.move_leases(&mut moving);
+            if leases.len() == MOVED_TOGETHER {
+                queue.move_leases(leases);
             }
             told(Some(lease.deadline));
         });
-        self.move_leases(&mut moving);
     }
 
     /// [`Queue::nack`] for each, as `nack` says but for id and claim. Refused before anything is done.
@@ -51,30 +57,62 @@ impl Queue {
     ) -> Result<Vec<Option<State>>, QueueError> {
         let asked = nack.asked(now)?;
         let mut states = Vec::with_capacity(deliveries.size_hint().0);
-        self.each_named(deliveries, |queue, id, claim| {
+        each_named(self, deliveries, |queue, id, claim| {
             let nack = Nack { claim, ..*nack };
             states.push(queue.nack_named(id, &nack, asked, now, out));
         });
         Ok(states)
     }
+}
 
-    fn each_named<'i>(
-        &mut self,
-        mut deliveries: impl Iterator<Item = (&'i [u8], Claim)>,
-        mut each: impl FnMut(&mut Queue, Id<'i>, Claim),
-    ) {
-        let mut named = Vec::with_capacity(TOGETHER);
-        loop {
-            let hashed = |(id, claim)| (self.jobs().hashed(id), claim);
-            named.clear();
-            named.extend(deliveries.by_ref().take(TOGETHER).map(hashed));
-            if named.is_empty() {
-                return;
-            }
-            self.prefetch_named(named.iter().map(|&(id, _)| id));
-            for &(id, claim) in &named {
-                each(self, id, claim);
-            }
+/// Leases that have changed and are not at their new places yet: they come there in the end, also where a broken
+/// invariant stops the rest.
+struct Touching<'q> {
+    queue: &'q mut Queue,
+    leases: Vec<Moving>,
+}
+
+impl Drop for Touching<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return self.queue.move_leases(&mut self.leases);
+        }
+        // What has panicked once may panic again: here that would end the server.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            self.queue.move_leases(&mut self.leases)
+        }));
+    }
+}
+
+impl AsMut<Queue> for Touching<'_> {
+    fn as_mut(&mut self) -> &mut Queue {
+        self.queue
+    }
+}
+
+impl AsMut<Queue> for Queue {
+    fn as_mut(&mut self) -> &mut Queue {
+        self
+    }
+}
+
+fn each_named<'i, Q: AsMut<Queue>>(
+    holder: &mut Q,
+    mut deliveries: impl Iterator<Item = (&'i [u8], Claim)>,
+    mut each: impl FnMut(&mut Q, Id<'i>, Claim),
+) {
+    let mut named = Vec::with_capacity(TOGETHER);
+    loop {
+        let queue: &Queue = holder.as_mut();
+        let hashed = |(id, claim)| (queue.jobs().hashed(id), claim);
+        named.clear();
+        named.extend(deliveries.by_ref().take(TOGETHER).map(hashed));
+        if named.is_empty() {
+            return;
+        }
+        queue.prefetch_named(named.iter().map(|&(id, _)| id));
+        for &(id, claim) in &named {
+            each(holder, id, claim);
         }
     }
 }
@@ -113,7 +151,7 @@ mod tests {
             };
             let claim = |token| Claim::Token(token + u64::from(n % 9 == 0));
             let deliver = |job: super::super::deliver::Delivery<'_>| {
-                claims.push(job.lease.map_or(Claim::Nothing, |lease| claim(lease.0)));
+                claims.push(job.lease.map_or(Claim::Nothing, |lease| claim(lease.token)));
             };
             queue.pop(&pop, now, &mut mint, &mut out, deliver);
         }

@@ -8,6 +8,7 @@ use super::effect::{Change, End};
 use super::effects::Effects;
 use super::job::Handle;
 use super::Queue;
+use crate::storage::broken::there;
 
 impl Queue {
     /// How a job goes that ends so now: as said, unless it has a successor.
@@ -67,10 +68,7 @@ impl Queue {
     /// The same where all that is known is the successor, which the list of TTLs has told of.
     pub(super) fn expire_as_successor(&mut self, successor: Handle, now: Now, out: &mut Effects) {
         let id = self.jobs().hashed(self.jobs().job(successor).id());
-        let Some(handle) = self.jobs().find(id) else {
-            debug_assert!(false, "a successor of nobody");
-            return;
-        };
+        let handle = there(self.jobs().find(id), "a successor of nobody");
         if self.is_ghost(handle) {
             self.free_ghosts_successor(handle);
         } else {

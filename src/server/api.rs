@@ -7,6 +7,7 @@
 pub mod acl;
 mod cluster;
 pub mod command_info;
+pub mod elements;
 pub mod timerfd;
 
 pub use cluster::{trims, valkey};
@@ -37,20 +38,32 @@ pub type RawString = *mut raw::RedisModuleString;
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// Runs a callback's body so that a panic, which is a bug, ends it and not the server.
+/// What a panic carries.
+pub type Panic = Box<dyn std::any::Any + Send>;
+
+/// The reply of a command that a panic has ended.
+pub const BUG: &str = "ERR internal error, see the server's log";
+
+/// Runs a body so that a panic, which is a bug, ends it and not the server.
+pub fn caught<T>(body: impl FnOnce() -> T) -> Result<T, Panic> {
+    catch_unwind(AssertUnwindSafe(body))
+}
+
+pub fn log_bug(what: &str, panic: &Panic) {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or(panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no text");
+    log(c"warning", &format!("bug in {what}, please report: {text}"));
+}
+
+/// The same for a callback's whole body.
 pub fn guarded<T>(what: &str, otherwise: T, body: impl FnOnce() -> T) -> T {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(value) => value,
-        Err(panic) => {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or(panic.downcast_ref::<&str>().copied())
-                .unwrap_or("no text");
-            log(c"warning", &format!("bug in {what}, please report: {text}"));
-            otherwise
-        }
-    }
+    caught(body).unwrap_or_else(|panic| {
+        log_bug(what, &panic);
+        otherwise
+    })
 }
 
 /// Writes to the server's log; the text may hold anything.
@@ -226,12 +239,12 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_ReplyWithError, self.raw, text.as_ptr().cast()) };
     }
 
-    pub fn signal_modified(self, key: RawString) {
-        // SAFETY: `key` is a string of the running command, or one that its owner still holds.
-        unsafe { api!(RedisModule_SignalModifiedKey, self.raw, key) };
+    pub fn signal_modified(self, key: KeyName<'_>) {
+        // SAFETY: live context, and a live string, as `KeyName` promises; so below.
+        unsafe { api!(RedisModule_SignalModifiedKey, self.raw, key.string) };
     }
 
-    pub fn notify(self, event: &CStr, key: RawString) {
+    pub fn notify(self, event: &CStr, key: KeyName<'_>) {
         // SAFETY: as above; the event's name is static.
         unsafe {
             api!(
@@ -239,13 +252,13 @@ impl<'a> Ctx<'a> {
                 self.raw,
                 raw::REDISMODULE_NOTIFY_MODULE as c_int,
                 event.as_ptr(),
-                key
+                key.string
             )
         };
     }
 
     /// As a built-in command reports what it did to a key.
-    pub fn notify_generic(self, event: &CStr, key: RawString) {
+    pub fn notify_generic(self, event: &CStr, key: KeyName<'_>) {
         // SAFETY: as above.
         unsafe {
             api!(
@@ -253,13 +266,13 @@ impl<'a> Ctx<'a> {
                 self.raw,
                 raw::REDISMODULE_NOTIFY_GENERIC as c_int,
                 event.as_ptr(),
-                key
+                key.string
             )
         };
     }
 
     /// Sends `command key bytes` to replicas and AOF, in the running transaction.
-    pub fn replicate(self, command: &CStr, key: RawString, bytes: &[u8]) {
+    pub fn replicate(self, command: &CStr, key: KeyName<'_>, bytes: &[u8]) {
         // SAFETY: the format names what follows: a module string, and a buffer with its length.
         unsafe {
             api!(
@@ -267,7 +280,7 @@ impl<'a> Ctx<'a> {
                 self.raw,
                 command.as_ptr(),
                 c"sb".as_ptr(),
-                key,
+                key.string,
                 bytes.as_ptr().cast::<c_char>(),
                 bytes.len()
             )
@@ -280,10 +293,38 @@ impl<'a> Ctx<'a> {
     }
 }
 
+/// A string of the server's that lives as long as `'a`, to be handed back to it: the name of a key.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct KeyName<'a> {
+    string: RawString,
+    lives: PhantomData<&'a ()>,
+}
+
+impl<'a> KeyName<'a> {
+    /// # Safety
+    /// `string` is a live module string for as long as `'a`, and nobody appends to it meanwhile.
+    pub unsafe fn new(string: RawString) -> Self {
+        KeyName {
+            string,
+            lives: PhantomData,
+        }
+    }
+
+    pub fn bytes(self) -> &'a [u8] {
+        // SAFETY: what `new` was promised.
+        unsafe { bytes_of(self.string) }
+    }
+
+    pub fn raw(self) -> RawString {
+        self.string
+    }
+}
+
 /// The arguments of the running command, its name first.
 #[derive(Clone, Copy)]
 pub struct Args<'a> {
-    strings: &'a [RawString],
+    strings: &'a [KeyName<'a>],
 }
 
 impl<'a> Args<'a> {
@@ -291,11 +332,11 @@ impl<'a> Args<'a> {
     /// `argv` and `argc` are those that the server passed to the callback that runs now, and `'a`
     /// ends with it.
     pub unsafe fn new(argv: *mut RawString, argc: c_int) -> Self {
-        let strings: &'a [RawString] = if argv.is_null() || argc <= 0 {
+        let strings: &'a [KeyName<'a>] = if argv.is_null() || argc <= 0 {
             &[]
         } else {
-            // SAFETY: the caller's promise.
-            unsafe { std::slice::from_raw_parts(argv, argc as usize) }
+            // SAFETY: the caller's promise; a `KeyName` is such a pointer and nothing else.
+            unsafe { std::slice::from_raw_parts(argv.cast(), argc as usize) }
         };
         Args { strings }
     }
@@ -305,15 +346,14 @@ impl<'a> Args<'a> {
     }
 
     pub fn get(self, index: usize) -> Option<&'a [u8]> {
-        // SAFETY: the string lives as long as the command, which is `'a`.
-        self.strings.get(index).map(|&s| unsafe { bytes_of(s) })
+        self.strings.get(index).map(|string| string.bytes())
     }
 
-    pub fn raw(self, index: usize) -> Option<RawString> {
+    pub fn key(self, index: usize) -> Option<KeyName<'a>> {
         self.strings.get(index).copied()
     }
 
-    pub fn raw_all(self) -> &'a [RawString] {
+    pub fn all(self) -> &'a [KeyName<'a>] {
         self.strings
     }
 }
@@ -348,8 +388,9 @@ impl OwnString {
         })
     }
 
-    pub fn raw(&self) -> RawString {
-        self.0
+    pub fn name(&self) -> KeyName<'_> {
+        // SAFETY: freed with this, which `'_` does not outlive.
+        unsafe { KeyName::new(self.0) }
     }
 }
 
@@ -373,6 +414,12 @@ impl From<crate::queue::error::QueueError> for Refusal {
     }
 }
 
+/// A command's name, for the log.
+fn name_of(args: Args<'_>) -> String {
+    let name = args.get(0).unwrap_or_default().to_ascii_uppercase();
+    name.escape_ascii().to_string()
+}
+
 /// What every command's entry does.
 ///
 /// # Safety
@@ -385,9 +432,15 @@ pub unsafe fn enter(
 ) -> c_int {
     // SAFETY: the caller's promise; both end with this call.
     let (ctx, args) = unsafe { (Ctx::new(ctx), Args::new(argv, argc)) };
-    let bug = Err(Refusal("ERR internal error, see the server's log".into()));
-    if let Err(refusal) = guarded("a command", bug, || body(ctx, args)) {
-        ctx.reply_error(&refusal.0);
+    match caught(|| body(ctx, args)) {
+        Ok(Ok(())) => {}
+        Ok(Err(refusal)) => ctx.reply_error(&refusal.0),
+        Err(panic) => {
+            log_bug(&name_of(args), &panic);
+            if !elements::has_replied() {
+                ctx.reply_error(BUG);
+            }
+        }
     }
     OK
 }

@@ -12,8 +12,10 @@
 //!             └─ disconnect, UNBLOCK, demotion ───────────────────────────────────► free_privdata
 //! ```
 
+use super::agenda;
 use super::api::{api, guarded, Ctx, OwnString, RawString, ERR, OK};
-use super::{agenda, timer};
+use super::timer::{self, Fired};
+use crate::queue::deliver::Lease;
 use crate::slots::unused_name_beside;
 use redis_module::raw;
 use std::cell::RefCell;
@@ -36,7 +38,7 @@ pub struct OwnDelivery {
     pub id: Vec<u8>,
     pub payload: Vec<u8>,
     pub attempts: u32,
-    pub lease: Option<(u64, u64)>,
+    pub lease: Option<Lease>,
     pub due: u64,
 }
 
@@ -275,7 +277,7 @@ pub fn block<'a>(
             Some(hand_over),
             Some(free_parcel),
             0,
-            &mut unused.raw(),
+            &mut unused.name().raw(),
             1,
             parcel.cast()
         );
@@ -364,9 +366,8 @@ pub fn postpone(ticket: u64, until: u64) {
 }
 
 impl Taken {
-    /// Ends the wait with these jobs, or with nil. Only from the timer: elsewhere the context in
-    /// which the server has the client replied to is not flushed.
-    pub fn hand(self, handover: Option<Handover>) {
+    /// Ends the wait with these jobs, or with nil.
+    pub fn hand(self, _: Fired<'_>, handover: Option<Handover>) {
         // SAFETY: the client was in the registry, which it leaves when it is gone or freed: it is
         // still blocked. The server calls `hand_over` from within, and frees the parcel later.
         unsafe {

@@ -1,7 +1,7 @@
 //! What happens to keys without a command of ours: loading, flushing, swapping, renaming, a change
 //! of role. Nothing is changed here; keys are noted down for the timer to look at.
 
-use super::api::{api, guarded, trims, valkey, Ctx, RawString, OK};
+use super::api::{api, guarded, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
     agenda, async_load, blocked, listeners, reclaim, renamed, replicate, trimmed, unowned_slots,
     worker,
@@ -71,8 +71,9 @@ unsafe extern "C" fn on_keyspace_event(
     key: RawString,
 ) -> c_int {
     guarded("a keyspace event", OK, || {
-        // SAFETY: the server passes a live context and an event's name.
-        let (ctx, event) = unsafe { (Ctx::new(ctx), CStr::from_ptr(event)) };
+        // SAFETY: the server passes a live context, an event's name and a key's.
+        let (ctx, event, key) =
+            unsafe { (Ctx::new(ctx), CStr::from_ptr(event), KeyName::new(key)) };
         if ARRIVALS.contains(&event) {
             renamed::note_arrival(ctx, key);
         }

@@ -1,6 +1,6 @@
 //! A queue's key: open, create, finish, drop.
 
-use super::api::{api, bytes_of, Ctx, RawString, Refusal, OK};
+use super::api::{api, caught, Ctx, KeyName, Refusal, OK};
 use super::queue_value::{data_type, Value};
 use super::{agenda, blocked, reclaim, replicate};
 use crate::queue::clock::Now;
@@ -9,6 +9,7 @@ use crate::queue::effects::Effects;
 use crate::queue::Queue;
 use redis_module::raw;
 use std::ffi::c_int;
+use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
 const EMPTY: c_int = raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
@@ -18,34 +19,34 @@ pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wron
 /// A key opened for writing, which holds a queue or nothing. Closed when dropped.
 pub struct OpenKey<'a> {
     ctx: Ctx<'a>,
-    name: RawString,
+    name: KeyName<'a>,
     key: *mut raw::RedisModuleKey,
     value: Option<NonNull<Value>>,
 }
 
 impl<'a> OpenKey<'a> {
-    pub fn open(ctx: Ctx<'a>, name: RawString) -> Result<Self, Refusal> {
+    pub fn open(ctx: Ctx<'a>, name: KeyName<'a>) -> Result<Self, Refusal> {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
         Self::open_as(ctx, name, mode)
     }
 
     /// For a look at what a name holds, leaving no trace.
-    pub fn peek(ctx: Ctx<'a>, name: RawString) -> Result<Self, Refusal> {
+    pub fn peek(ctx: Ctx<'a>, name: KeyName<'a>) -> Result<Self, Refusal> {
         let mode = raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH;
         Self::open_as(ctx, name, mode as c_int)
     }
 
     /// The database, if the name holds a queue, whose figures are entered under this name.
-    pub fn db_of_queue(ctx: Ctx<'a>, name: RawString) -> Option<c_int> {
+    pub fn db_of_queue(ctx: Ctx<'a>, name: KeyName<'a>) -> Option<c_int> {
         let mut open = Self::peek(ctx, name).ok()?;
         let (db, name) = (open.db(), open.name());
         open.value()?.account_as(db, name);
         Some(db)
     }
 
-    fn open_as(ctx: Ctx<'a>, name: RawString, mode: c_int) -> Result<Self, Refusal> {
+    fn open_as(ctx: Ctx<'a>, name: KeyName<'a>, mode: c_int) -> Result<Self, Refusal> {
         // SAFETY: `name` is a live string; the key is closed by `drop`.
-        let key = unsafe { api!(RedisModule_OpenKey, ctx.raw(), name, mode) };
+        let key = unsafe { api!(RedisModule_OpenKey, ctx.raw(), name.raw(), mode) };
         let mut open = OpenKey {
             ctx,
             name,
@@ -65,8 +66,7 @@ impl<'a> OpenKey<'a> {
     }
 
     pub fn name(&self) -> &'a [u8] {
-        // SAFETY: the name outlives the opened key.
-        unsafe { bytes_of(self.name) }
+        self.name.bytes()
     }
 
     /// The key's own: on Valkey 9.1 the selected one is another, where MOVE or COPY in a transaction
@@ -119,6 +119,22 @@ impl<'a> OpenKey<'a> {
     fn is_disposable(&mut self, db: c_int) -> bool {
         let name = self.name();
         self.queue().is_some_and(|queue| queue.is_disposable()) && !blocked::any(db, name)
+    }
+
+    /// Has the rules change the queue, and finishes whatever happened: where a broken invariant stops them, what
+    /// they did before is told to the others, and the panic goes on to the border.
+    pub fn change<T>(
+        mut self,
+        now: Now,
+        effects: &mut Effects,
+        change: impl FnOnce(Option<&mut Value>, &mut Effects) -> T,
+    ) -> T {
+        let result = caught(|| change(self.value(), effects));
+        if result.is_err() {
+            effects.drop_unfinished();
+        }
+        self.finish(now, effects);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// After everything that may have changed the queue: drops an empty one, tells the others, and

@@ -15,7 +15,7 @@ pub fn visit_haunted(ctx: Ctx<'_>, mut steps: usize) -> usize {
         if !ctx.select_db(db) {
             continue;
         }
-        let Ok(mut open) = OpenKey::peek(ctx, raw_name.raw()) else {
+        let Ok(mut open) = OpenKey::peek(ctx, raw_name.name()) else {
             continue;
         };
         let key_db = open.db();

@@ -6,7 +6,7 @@
 //! value that is not freed is searched for, in steps, through all keys. Names on which clients wait
 //! are looked at first.
 
-use super::api::{api, bytes_of, guarded, log, Ctx, OwnString, RawString};
+use super::api::{api, bytes_of, guarded, log, Ctx, KeyName, OwnString, RawString};
 use super::key::OpenKey;
 use super::{agenda, blocked, queue_value, reclaim, timer};
 use redis_module::raw;
@@ -154,16 +154,15 @@ pub fn search(ctx: Ctx<'_>, mut steps: usize) {
     }
     for (db, name) in SEARCH.with(|search| search.arriving.take()) {
         if ctx.select_db(db) {
-            note_arrival(ctx, OwnString::new(&name).raw());
+            note_arrival(ctx, OwnString::new(&name).name());
         }
     }
 }
 
 /// The name may hold a queue that was not there before: then the timer looks at it.
-pub fn note_arrival(ctx: Ctx<'_>, name: RawString) {
+pub fn note_arrival(ctx: Ctx<'_>, name: KeyName<'_>) {
     if let Some(db) = OpenKey::db_of_queue(ctx, name) {
-        // SAFETY: a live string, as the caller's promise is.
-        let name = unsafe { bytes_of(name) };
+        let name = name.bytes();
         agenda::want(db, name);
         reclaim::haunt(db, name);
     }

@@ -1,6 +1,6 @@
 //! Effects to replication, AOF, WATCH and keyspace events. The way back is [`super::arrival`].
 
-use super::api::{api, Ctx, RawString};
+use super::api::{api, Ctx, KeyName};
 use super::{clock, listeners, zones};
 use crate::queue::codec::decode;
 use crate::queue::effect::Effect;
@@ -25,21 +25,32 @@ thread_local! {
 /// Lends the buffer of effects, empty. A command that another module runs from a keyspace event
 /// meanwhile gets a second one, whose totals are taken over.
 pub fn with_effects<T>(use_them: impl FnOnce(&mut Effects) -> T) -> T {
-    let mut effects = EFFECTS.take().unwrap_or_default();
+    let mut lent = Lent(Some(EFFECTS.take().unwrap_or_default()));
+    let effects = lent.0.get_or_insert_default();
     effects.know_zones(zones::zone_of);
-    let result = use_them(&mut effects);
-    if let Some(name) = effects.take_missed_zone() {
-        zones::log_unknown(&name);
-    }
-    // At once: what a large payload has taken is not kept until the next command.
-    effects.clear();
-    EFFECTS.with_borrow_mut(|slot| {
-        if let Some(second) = slot.take() {
-            effects.totals.add(&second.totals);
+    use_them(effects)
+}
+
+/// The buffer comes back also where a panic unwinds: it has the totals.
+struct Lent(Option<Box<Effects>>);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(mut effects) = self.0.take() else {
+            return;
+        };
+        if let Some(name) = effects.take_missed_zone() {
+            zones::log_unknown(&name);
         }
-        *slot = Some(effects);
-    });
-    result
+        // At once: what a large payload has taken is not kept until the next command.
+        effects.clear();
+        EFFECTS.with_borrow_mut(|slot| {
+            if let Some(second) = slot.take() {
+                effects.totals.add(&second.totals);
+            }
+            *slot = Some(effects);
+        });
+    }
 }
 
 /// What has happened in all queues since the module was loaded.
@@ -86,7 +97,7 @@ pub fn with_command_effects<T>(ctx: Ctx<'_>, use_them: impl FnOnce(&mut Effects)
 }
 
 /// Tells everybody what happened to the key, after it happened.
-pub fn publish(ctx: Ctx<'_>, key: RawString, effects: &Effects) {
+pub fn publish(ctx: Ctx<'_>, key: KeyName<'_>, effects: &Effects) {
     if !effects.is_empty() {
         if effects.is_unheard() {
             // Goes nowhere either, but is counted as a change, for the server's save points.
@@ -105,7 +116,7 @@ pub fn publish(ctx: Ctx<'_>, key: RawString, effects: &Effects) {
 
 /// Raises the events of effects that were carried out for somebody else, as a replica does for the
 /// commands of its master.
-pub fn announce(ctx: Ctx<'_>, key: RawString, bytes: &[u8]) {
+pub fn announce(ctx: Ctx<'_>, key: KeyName<'_>, bytes: &[u8]) {
     if !events_are_wanted() {
         return;
     }

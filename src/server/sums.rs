@@ -77,7 +77,7 @@ fn enter_outdated(ctx: Ctx<'_>, mut steps: usize) -> usize {
 
 fn enter(ctx: Ctx<'_>, db: c_int, name: &[u8]) {
     let raw_name = OwnString::new(name);
-    let is_there = ctx.select_db(db) && OpenKey::db_of_queue(ctx, raw_name.raw()).is_some();
+    let is_there = ctx.select_db(db) && OpenKey::db_of_queue(ctx, raw_name.name()).is_some();
     if !is_there {
         agenda::remove(db, name);
     } else if replicate::events_are_wanted_since().is_some() {

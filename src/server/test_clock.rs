@@ -187,7 +187,7 @@ fn next_instant(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> Option<u64> {
     if !ctx.select_db(db) {
         return None;
     }
-    let mut open = OpenKey::peek(ctx, raw_name.raw()).ok()?;
+    let mut open = OpenKey::peek(ctx, raw_name.name()).ok()?;
     open.queue()?.next_instant(clock::now())
 }
 

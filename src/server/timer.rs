@@ -26,7 +26,20 @@ const LONGEST_PERIOD_MS: u64 = 60_000;
 const SETTLED_MS: u64 = 2;
 
 /// Does what is due, and says when there is more to do.
-pub type Run = fn(api::Ctx<'_>) -> Next;
+pub type Run = fn(Fired<'_>) -> Next;
+
+/// Says that the timer has fired and its work is under way: only then clients may be handed something.
+/// Elsewhere the context in which the server has them replied to is not flushed.
+#[derive(Clone, Copy)]
+pub struct Fired<'a> {
+    ctx: api::Ctx<'a>,
+}
+
+impl<'a> Fired<'a> {
+    pub fn ctx(self) -> api::Ctx<'a> {
+        self.ctx
+    }
+}
 
 /// When the timer must fire again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +53,7 @@ pub enum Next {
 }
 
 /// After a panic, which is a bug and would come again at once.
-const AFTER_PANIC_MS: u64 = 1000;
+pub const AFTER_PANIC_MS: u64 = 1000;
 
 struct Timer {
     run: Cell<Run>,
@@ -199,7 +212,8 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
         }
         let run = TIMER.with(|timer| timer.run.get());
         // SAFETY: the server passed the context to this callback.
-        run(unsafe { api::Ctx::new(ctx) })
+        let ctx = unsafe { api::Ctx::new(ctx) };
+        run(Fired { ctx })
     });
     guarded("setting the timer", (), || set(next));
 }

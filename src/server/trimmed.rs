@@ -64,5 +64,5 @@ pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
 }
 
 fn is_queue(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> bool {
-    ctx.select_db(db) && OpenKey::db_of_queue(ctx, OwnString::new(name).raw()).is_some()
+    ctx.select_db(db) && OpenKey::db_of_queue(ctx, OwnString::new(name).name()).is_some()
 }

@@ -111,7 +111,7 @@ fn end_round(asking: &mut Asking) {
 }
 
 fn is_ours(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> bool {
-    ctx.select_db(db) && ctx.serves(&[OwnString::new(name).raw()])
+    ctx.select_db(db) && ctx.serves(&[OwnString::new(name).name()])
 }
 
 /// Those who wait on keys of slots that went to another node: the server answers them with a

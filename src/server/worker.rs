@@ -3,12 +3,12 @@
 //! whose job came in time. In bounded steps; what is left is done a millisecond on.
 
 use super::agenda::{Due, Name};
-use super::api::{Ctx, OwnString};
+use super::api::{caught, log_bug, OwnString};
 use super::blocked::{Handover, OwnDelivery, Taken};
 use super::key::OpenKey;
 use super::order::Order;
 use super::queue_value::Value;
-use super::timer::Next;
+use super::timer::{Fired, Next};
 use super::{
     agenda, blocked, clock, config, purged, reclaim, renamed, replicate, sums, test_clock, timer,
     trimmed, unowned_slots,
@@ -16,6 +16,7 @@ use super::{
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
 use crate::queue::effects::Effects;
+use crate::storage::broken::there;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
@@ -35,7 +36,8 @@ pub fn role_is(master: bool) {
 }
 
 /// The timer's work: does what is due, in bounded steps, and says when there is more to do.
-pub fn run(ctx: Ctx<'_>) -> Next {
+pub fn run(fired: Fired<'_>) -> Next {
+    let ctx = fired.ctx();
     test_clock::answer();
     let flags = ctx.flags();
     if flags.is_loading() {
@@ -48,15 +50,15 @@ pub fn run(ctx: Ctx<'_>) -> Next {
     let serves = flags.is_master() && !is_paused;
     let mut left = steps;
     if serves {
-        left = do_what_is_due(ctx, unowned_slots::ask(ctx, left));
+        left = do_what_is_due(fired, unowned_slots::ask(ctx, left));
         while left > 0 && test_clock::step(ctx, next_instant, &mut left) {
-            left = do_what_is_due(ctx, left);
+            left = do_what_is_due(fired, left);
         }
     } else if !is_paused {
         // A replica's queues wait for their master, whatever its own clock says.
         while left > 0 && test_clock::step(ctx, || None, &mut left) {}
     }
-    left = end_waits(ctx, left.max(steps / 4), serves);
+    left = end_waits(fired, left.max(steps / 4), serves);
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
     left = purged::visit_haunted(ctx, left);
@@ -70,14 +72,14 @@ pub fn run(ctx: Ctx<'_>) -> Next {
 }
 
 /// What the queues need at this instant.
-fn do_what_is_due(ctx: Ctx<'_>, steps: usize) -> usize {
-    let left = sums::catch_up(ctx, steps);
-    attend_all(ctx, left)
+fn do_what_is_due(fired: Fired<'_>, steps: usize) -> usize {
+    let left = sums::catch_up(fired.ctx(), steps);
+    attend_all(fired, left)
 }
 
 /// Looks after all keys that are due. Each has its turn before any has a second one, so that one with
 /// much to do does not keep the others waiting.
-fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
+fn attend_all(fired: Fired<'_>, mut steps: usize) -> usize {
     let share = (steps / 4).max(1);
     let mut order = Order::default();
     let mut unfinished = VecDeque::new();
@@ -88,7 +90,21 @@ fn attend_all(ctx: Ctx<'_>, mut steps: usize) -> usize {
         let Some(due) = due.or_else(|| unfinished.pop_front()) else {
             break;
         };
-        let turn = attend(ctx, &due, now, share.min(steps), &order);
+        let turn = match caught(|| attend(fired, &due, now, share.min(steps), &order)) {
+            Ok(turn) => turn,
+            Err(panic) => {
+                log_bug(
+                    &format!("the timer's work on '{}'", shown(&due.name)),
+                    &panic,
+                );
+                // Not at once, where it would panic again; but it is not given up.
+                agenda::set(due.db, &due.name, now.ms() + timer::AFTER_PANIC_MS);
+                Turn {
+                    steps: share,
+                    ..Turn::default()
+                }
+            }
+        };
         steps -= turn.steps.clamp(1, steps);
         if !turn.before.is_empty() {
             order.defer(due, turn.before);
@@ -139,7 +155,8 @@ fn next_to_wake_for() -> Option<u64> {
 }
 
 /// Not of those who may be served yet: the turn of one of their keys is still to come.
-fn end_waits(ctx: Ctx<'_>, mut steps: usize, serves: bool) -> usize {
+fn end_waits(fired: Fired<'_>, mut steps: usize, serves: bool) -> usize {
+    let ctx = fired.ctx();
     let mut redirects = unowned_slots::Redirects::new(ctx);
     while steps > 0 {
         let now_ms = clock::real().ms();
@@ -151,7 +168,7 @@ fn end_waits(ctx: Ctx<'_>, mut steps: usize, serves: bool) -> usize {
         } else if serves && blocked::waits_on(ticket, is_to_come) {
             blocked::postpone(ticket, now_ms + 1);
         } else if let Some(client) = blocked::take(ticket, None) {
-            client.hand(None);
+            client.hand(fired, None);
         }
         steps -= 1;
     }
@@ -168,6 +185,11 @@ fn after_turn(now: Now) -> u64 {
     now.ms() + u64::from(!clock::is_for_tests())
 }
 
+/// A key's name in the log: the beginning of it.
+fn shown(name: &[u8]) -> String {
+    name[..name.len().min(128)].escape_ascii().to_string()
+}
+
 /// What looking after one key took.
 #[derive(Default)]
 struct Turn {
@@ -178,7 +200,8 @@ struct Turn {
 }
 
 /// Looks after one key, with at most so many steps for what is past and as many for those who wait.
-fn attend(ctx: Ctx<'_>, due: &Due, now: Now, share: usize, order: &Order) -> Turn {
+fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) -> Turn {
+    let ctx = fired.ctx();
     let (db, name) = (due.db, &*due.name);
     let nothing_there = || {
         agenda::remove(db, name);
@@ -188,51 +211,74 @@ fn attend(ctx: Ctx<'_>, due: &Due, now: Now, share: usize, order: &Order) -> Tur
         return nothing_there();
     }
     let raw_name = OwnString::new(name);
-    if ctx.flags().is_cluster() && !ctx.serves(&[raw_name.raw()]) {
+    if ctx.flags().is_cluster() && !ctx.serves(&[raw_name.name()]) {
         // Where clients wait there may be no key, and nothing to come back to.
-        if OpenKey::db_of_queue(ctx, raw_name.raw()).is_none() {
+        if OpenKey::db_of_queue(ctx, raw_name.name()).is_none() {
             return nothing_there();
         }
         unowned_slots::park(db, name);
         return Turn::default();
     }
-    let Ok(mut open) = OpenKey::open(ctx, raw_name.raw()) else {
+    let Ok(mut open) = OpenKey::open(ctx, raw_name.name()) else {
         return nothing_there();
     };
+    if open.value().is_none() {
+        return nothing_there();
+    }
+    let mut served = Served {
+        fired,
+        clients: Vec::new(),
+    };
     replicate::with_effects(|effects| {
-        let Some(value) = open.value() else {
-            return nothing_there();
-        };
-        value.armed_for = u64::MAX;
-        value.announce(now, effects);
-        let settled = share - value.queue.settle(now, share, effects);
-        let mut left = share;
-        let (served, before) = serve(value, due, order, now, &mut left, effects);
-        let is_unfinished = settled == share || left == 0;
-        open.finish(now, effects);
-        for (client, handover) in served {
-            client.hand(Some(handover));
-        }
-        Turn {
-            steps: settled + share - left,
-            is_unfinished,
-            before,
-        }
+        open.change(now, effects, |value, effects| {
+            let value = there(value, "a queue that was there");
+            value.armed_for = u64::MAX;
+            value.announce(now, effects);
+            let settled = share - value.queue.settle(now, share, effects);
+            let mut left = share;
+            let line = Line { due, order, now };
+            let before = serve(value, line, &mut left, effects, &mut served.clients);
+            Turn {
+                steps: settled + share - left,
+                is_unfinished: settled == share || left == 0,
+                before,
+            }
+        })
     })
+}
+
+/// Clients that were taken out of the line, each with its jobs: handed over in the end, also where a panic
+/// unwinds. Nobody else would ever answer them.
+struct Served<'a> {
+    fired: Fired<'a>,
+    clients: Vec<(Taken, Handover)>,
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        for (client, handover) in self.clients.drain(..) {
+            client.hand(self.fired, Some(handover));
+        }
+    }
+}
+
+/// Whose turn it is, and when.
+struct Line<'a> {
+    due: &'a Due,
+    order: &'a Order,
+    now: Now,
 }
 
 /// Takes jobs for the clients in line, while there are both. Ends where the keys that a client has named
 /// before this one have to be looked after first.
 fn serve(
     value: &mut Value,
-    due: &Due,
-    order: &Order,
-    now: Now,
+    Line { due, order, now }: Line<'_>,
     steps: &mut usize,
     effects: &mut Effects,
-) -> (Vec<(Taken, Handover)>, Vec<Name>) {
+    served: &mut Vec<(Taken, Handover)>,
+) -> Vec<Name> {
     let (db, name) = (due.db, &*due.name);
-    let mut served = Vec::new();
     while *steps > 0 {
         let only_noack = value.queue.next_delivery(now, false).is_none();
         let Some((ticket, wish)) = blocked::first_in_line(db, name, only_noack) else {
@@ -244,7 +290,7 @@ fn serve(
         };
         let (before, named) = order.before(due, ticket, since);
         if !before.is_empty() {
-            return (served, before);
+            return before;
         }
         let pop = Pop {
             count: wish.count.unwrap_or(1),
@@ -279,5 +325,5 @@ fn serve(
         };
         served.extend(blocked::take(ticket, Some(name)).map(|client| (client, handover)));
     }
-    (served, Vec::new())
+    Vec::new()
 }

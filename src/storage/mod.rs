@@ -3,6 +3,7 @@
 
 #![deny(unsafe_code)]
 
+pub(crate) mod broken;
 // A hint to the processor has no safe form.
 #[allow(unsafe_code)]
 pub(crate) mod prefetch;

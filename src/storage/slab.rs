@@ -9,6 +9,7 @@
 //!   open:     the segments that have room, the next to fill last
 //! ```
 
+use crate::storage::broken::must;
 use crate::storage::prefetch::prefetch;
 use crate::storage::relocate::{move_vec, Mover, STEP};
 
@@ -78,10 +79,11 @@ impl<T> Slab<T> {
             segment.entries.len() as u32 - 1
         } else {
             let entry = &mut segment.entries[index as usize];
-            if let Entry::Vacant(next) = *entry {
-                segment.vacant = next;
+            let before = std::mem::replace(entry, Entry::Full(value));
+            match before {
+                Entry::Vacant(next) => segment.vacant = next,
+                Entry::Full(_) => must(false, "a number that is vacant and taken"),
             }
-            *entry = Entry::Full(value);
             index
         };
         segment.len += 1;

@@ -49,6 +49,7 @@
 pub mod bulk;
 mod fetch;
 
+use crate::storage::broken::there;
 use crate::storage::relocate::{move_vec, Mover, STEP};
 use std::hint::select_unpredictable;
 
@@ -65,6 +66,8 @@ const WINDOW: usize = 16;
 const SCAN_STEP: usize = 8;
 
 type Shard = Vec<u64>;
+
+const SHARD: &str = "a leaf without a shard";
 
 #[derive(Default)]
 pub struct IdTable {
@@ -141,9 +144,7 @@ impl IdTable {
         }
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
-        let Some(slots) = shard_mut(&mut self.pages, leaf.index()) else {
-            return;
-        };
+        let slots = there(shard_mut(&mut self.pages, leaf.index()), SHARD);
         let at = lower_bound(slots, slot(rank, handle), leaf.bits);
         if slots.len() == slots.capacity() {
             let before = slots.capacity();
@@ -274,9 +275,7 @@ impl IdTable {
     fn split(&mut self) {
         let leaf = self.first_leaf();
         let (first, end) = leaf.ranks();
-        let Some(lower) = shard_mut(&mut self.pages, leaf.index()) else {
-            return;
-        };
+        let lower = there(shard_mut(&mut self.pages, leaf.index()), SHARD);
         let cut = lower.partition_point(|&s| s >> 32 < (first + end) / 2);
         let before = lower.capacity();
         let mut upper = Shard::new();
@@ -290,13 +289,9 @@ impl IdTable {
 
     /// Undoes the last split.
     fn merge(&mut self) {
-        let Some(mut upper) = self.pop_shard() else {
-            return;
-        };
+        let mut upper = there(self.pop_shard(), SHARD);
         let leaf = self.first_leaf();
-        let Some(lower) = shard_mut(&mut self.pages, leaf.index()) else {
-            return;
-        };
+        let lower = there(shard_mut(&mut self.pages, leaf.index()), SHARD);
         let before = lower.capacity() + upper.capacity();
         if lower.len() + upper.len() > lower.capacity() {
             grow(lower, upper.len());
@@ -313,9 +308,7 @@ impl IdTable {
             }
             self.pages.push(Vec::new());
         }
-        let Some(page) = self.pages.last_mut() else {
-            return;
-        };
+        let page = there(self.pages.last_mut(), SHARD);
         if page.len() == page.capacity() {
             grow(page, 1);
         }

@@ -15,6 +15,7 @@ mod atomic;
 mod bpop_contract;
 mod bpop_keys;
 #[cfg(target_os = "linux")]
+mod broken;
 mod clock_steps;
 mod company;
 mod databases;

@@ -148,7 +148,7 @@ fn execute_pop(
             id: job.id.to_vec(),
             payload: job.payload.to_vec(),
             attempts: job.attempts,
-            lease: job.lease,
+            lease: job.lease.map(|lease| (lease.token, lease.deadline_ms)),
         });
     });
     assert_eq!(delivered, jobs.len() as u64);

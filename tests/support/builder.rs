@@ -20,6 +20,7 @@ pub struct Builder {
     pub(super) patience: Duration,
     pub(super) sentinel: bool,
     pub(super) zones: Option<PathBuf>,
+    pub(super) has_bugs: bool,
 }
 
 impl Builder {
@@ -35,6 +36,7 @@ impl Builder {
             patience: PATIENCE,
             sentinel: false,
             zones: None,
+            has_bugs: false,
         }
     }
 
@@ -111,6 +113,12 @@ impl Builder {
     /// Starts on a copy of the files in this folder (an old dump, somebody's AOF).
     pub fn with_files_of(mut self, folder: impl Into<PathBuf>) -> Builder {
         self.files = Some(folder.into());
+        self
+    }
+
+    /// The module was built to panic, and the test looks after that.
+    pub fn with_bugs(mut self) -> Builder {
+        self.has_bugs = true;
         self
     }
 

@@ -16,6 +16,8 @@ use super::{
 };
 use crate::cmd;
 
+const PANIC: &str = "panicked at";
+
 /// What a server's log must never hold. A Rust panic is one of them: it is a bug even where it was caught.
 const CRASHES: [&str; 7] = [
     "BUG REPORT START",
@@ -24,7 +26,7 @@ const CRASHES: [&str; 7] = [
     // Not "WARNING: AddressSanitizer failed to allocate": the server asks for what a forged length says.
     "Sanitizer:",
     "runtime error:",
-    "panicked at",
+    PANIC,
     "crashed by signal",
 ];
 
@@ -385,8 +387,10 @@ impl Server {
     /// The first line of the log that tells of a crash, a failed assertion, a panic, a sanitizer's find.
     pub fn crash(&self) -> Option<String> {
         let log = self.log();
+        let is_meant = |crash: &str| self.builder.has_bugs && crash == PANIC;
+        let crashes = || CRASHES.iter().filter(|crash| !is_meant(crash));
         log.lines()
-            .find(|line| CRASHES.iter().any(|crash| line.contains(crash)))
+            .find(|line| crashes().any(|crash| line.contains(crash)))
             .map(str::to_owned)
     }
 

@@ -14,6 +14,7 @@ use crate::queue::job::{
     Failure, Handle, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
 };
 use crate::queue::settings::{check_terms, Settings};
+use crate::storage::broken::must;
 use crate::storage::skiplist::Way;
 use std::sync::Arc;
 
@@ -404,9 +405,10 @@ impl Queue {
                 .remove(life.at, handle, |h| jobs.job(h).life().death),
             Place::Successor => true,
         };
-        debug_assert!(there, "job {handle} is not where its fields say");
+        must(there, "a job that is not where its fields say");
         if at.end() != 0 && place != Place::Reserved {
-            self.expiring.remove(at.end(), handle, seq);
+            let there = self.expiring.remove(at.end(), handle, seq);
+            must(there, "a TTL that is on no list");
         }
         if self.jobs.is_followed(handle) {
             self.followed.remove(handle, at.course);
@@ -417,7 +419,7 @@ impl Queue {
         if until != 0 {
             let id = self.jobs.job(handle).id().to_vec();
             let remembered = self.remember(&id, until);
-            debug_assert!(remembered.is_ok());
+            must(remembered.is_ok(), "no room to remember an id");
         }
     }
 

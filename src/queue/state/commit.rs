@@ -8,6 +8,7 @@ use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
+use crate::storage::broken::{must, there};
 use crate::storage::skiplist::Way;
 
 /// A lease about to change its place in the order of deadlines.
@@ -22,18 +23,19 @@ impl Queue {
     /// Records an effect that concerns the queue as a whole, and carries it out.
     pub(in crate::queue) fn commit(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         out.push(effect);
-        self.apply_decided(effect);
+        self.apply_decided(effect, out);
     }
 
     /// The same for ids whose memory has ended.
     pub(in crate::queue) fn commit_forgetting(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         out.push_quietly(effect);
-        self.apply_decided(effect);
+        self.apply_decided(effect, out);
     }
 
-    fn apply_decided(&mut self, effect: &Effect<'_>) {
+    fn apply_decided(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         let applied = self.apply(effect);
-        debug_assert!(applied.is_ok(), "decided, yet unfitting: {effect:?}");
+        must(applied.is_ok(), "decided, yet unfitting");
+        out.complete();
     }
 
     /// Records a job that comes, and puts it in the place of an old one of its id. The way to its place may be
@@ -61,6 +63,7 @@ impl Queue {
             totals.deleted += replaced;
         }
         out.raise(Event::Add);
+        out.complete();
     }
 
     /// Records a successor, and keeps it.
@@ -82,13 +85,16 @@ impl Queue {
             totals.deleted += u64::from(replaces);
         }
         self.follow(handle, job);
+        out.complete();
     }
 
     /// Records a job with a rule that comes, or that is replaced by the same rule.
     pub(in crate::queue) fn commit_recurring(&mut self, effect: &Effect<'_>, out: &mut Effects) {
-        let (Effect::Recurs { id, .. } | Effect::Renewed { id, .. }) = *effect else {
-            return;
+        let id = match *effect {
+            Effect::Recurs { id, .. } | Effect::Renewed { id, .. } => Some(id),
+            _ => None,
         };
+        let id = there(id, "a rule by an effect that has none");
         let old = self.find(self.jobs.hashed(id));
         let successor = old.and_then(|old| self.jobs.successor(old));
         let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
@@ -109,10 +115,8 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        debug_assert!(
-            self.check_recurred(handle, ended, next).is_ok(),
-            "{ended:?}"
-        );
+        let fits = self.check_recurred(handle, ended, next);
+        must(fits.is_ok(), "an end that the occurrence does not allow");
         let job = self.jobs.job(handle);
         out.push(&Effect::Recurred {
             id: job.id(),
@@ -132,6 +136,7 @@ impl Queue {
         }
         ended.events().iter().for_each(|&event| out.raise(event));
         self.recur(handle, ended, next, failure);
+        out.complete();
     }
 
     /// Records a purge or a trim, by which so many jobs go.
@@ -162,6 +167,7 @@ impl Queue {
             change,
         });
         self.carry_out(handle, change, now, out);
+        out.complete();
     }
 
     /// Records a fresh lease, and gives it to the job; it stands where it stood in the order of deadlines until
@@ -192,6 +198,7 @@ impl Queue {
             self.followed.remove(handle, before);
             self.followed.insert(handle, course);
         }
+        out.complete();
         Some(Moving {
             from,
             to: deadline,
@@ -206,7 +213,7 @@ impl Queue {
         moving.sort_unstable_by_key(|it| (it.from, it.seq, it.handle));
         let from: Vec<_> = moving.iter().map(|it| (it.from, it.handle)).collect();
         let there = self.reserved.remove_sorted(&from, seq);
-        debug_assert!(there, "leases are not where they were");
+        must(there, "leases that are not where they were");
         moving.sort_unstable_by_key(|it| (it.to, it.seq, it.handle));
         let to: Vec<_> = moving.iter().map(|it| (it.to, it.handle)).collect();
         self.reserved.insert_sorted(&to, seq);
@@ -229,11 +236,13 @@ impl Queue {
         });
         self.carry_out(handle, change, now, out);
         self.jobs.set_failure(handle, failure);
+        out.complete();
     }
 
     #[inline]
     fn carry_out(&mut self, handle: Handle, change: Change, now: Now, out: &mut Effects) {
-        debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
+        let fits = self.check_change(handle, change);
+        must(fits.is_ok(), "a change that the job's state does not allow");
         let due = change.is_delivery().then(|| self.jobs.job(handle).due());
         // A successor that goes with its job.
         let taken_along =

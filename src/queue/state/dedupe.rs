@@ -1,6 +1,7 @@
 //! The ids that DEDUPE remembers, each until an instant.
 
 use super::store::allocated;
+use crate::storage::broken::{must, there};
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::skiplist::Skiplist;
 use crate::storage::slab::Slab;
@@ -22,6 +23,8 @@ pub struct Memory {
     hasher: RandomState,
     id_bytes: usize,
 }
+
+const NO_ID: &str = "an id that is remembered in one place and not in another";
 
 fn tie(number: u32) -> u64 {
     u64::from(number)
@@ -50,13 +53,13 @@ impl Memory {
         if self.ids.len() == 0 {
             return None;
         }
-        let is_it = |number| self.ids.get(number).is_some_and(|entry| *entry.id == *id);
+        let is_it = |number| *there(self.ids.get(number), NO_ID).id == *id;
         self.table.find(self.hasher.hash_one(id), is_it)
     }
 
     /// The instant until which the id is remembered.
     pub fn until(&self, id: &[u8]) -> Option<u64> {
-        Some(self.ids.get(self.find(id)?)?.until)
+        Some(there(self.ids.get(self.find(id)?), NO_ID).until)
     }
 
     /// The longer memory counts where the id is remembered already.
@@ -78,12 +81,18 @@ impl Memory {
         let Some(number) = self.find(id) else {
             return false;
         };
-        let Some(entry) = self.ids.remove(number) else {
-            return false;
-        };
+        let entry = self.take(number);
+        must(self.by_until.remove(entry.until, number, tie), NO_ID);
+        true
+    }
+
+    /// Out of the ids and their index.
+    fn take(&mut self, number: u32) -> Remembered {
+        let entry = there(self.ids.remove(number), NO_ID);
         self.id_bytes -= allocated(entry.id.len());
-        self.table.remove(self.hasher.hash_one(id), number);
-        self.by_until.remove(entry.until, number, tie)
+        let hash = self.hasher.hash_one(&*entry.id);
+        must(self.table.remove(hash, number), NO_ID);
+        entry
     }
 
     /// The earliest instant of forgetting.
@@ -97,10 +106,7 @@ impl Memory {
             let Some((_, number)) = self.by_until.pop_first() else {
                 return;
             };
-            if let Some(entry) = self.ids.remove(number) {
-                self.id_bytes -= allocated(entry.id.len());
-                self.table.remove(self.hasher.hash_one(&*entry.id), number);
-            }
+            self.take(number);
         }
     }
 
@@ -118,7 +124,7 @@ impl Memory {
         let entries = self
             .by_until
             .iter()
-            .filter_map(|(_, number)| self.ids.get(number));
+            .map(|(_, number)| there(self.ids.get(number), NO_ID));
         entries.map(|entry| (&*entry.id, entry.until))
     }
 

@@ -5,6 +5,7 @@ use super::purged::Purged;
 use super::store::Course;
 use super::Queue;
 use crate::queue::job::{Handle, Place};
+use crate::storage::broken::must;
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 use std::ops::RangeInclusive;
@@ -40,7 +41,7 @@ impl Followed {
     pub(super) fn remove(&mut self, handle: Handle, course: Course) {
         if let Some((list, instant)) = self.list_of(course) {
             let there = list.remove(instant, handle, tie);
-            debug_assert!(there, "job {handle} has a successor that was not counted");
+            must(there, "a job whose successor was not counted");
         }
     }
 
@@ -79,7 +80,10 @@ impl Followed {
     /// Frees an entry that such a purge has detached.
     pub(super) fn free_detached(&mut self, purged: &Purged) {
         if let Some((list, _)) = self.list_for(purged) {
-            list.pop_detached();
+            must(
+                list.pop_detached().is_some(),
+                "fewer successors than a purge took",
+            );
         }
     }
 

@@ -351,6 +351,14 @@ impl Queue {
             + rate
     }
 
+    /// For tests: breaks what must hold.
+    #[cfg(any(test, feature = "breakable"))]
+    pub fn lose_job(&mut self, id: &[u8]) {
+        if let Some(handle) = self.find(self.jobs.hashed(id)) {
+            self.jobs.lose(handle);
+        }
+    }
+
     /// For tests: everything that must hold between any two calls.
     pub fn check_invariants(&self) -> Result<(), String> {
         let seq = |handle| self.jobs.job(handle).seq();

@@ -4,6 +4,7 @@ use super::purged::{Purged, MANY};
 use super::Queue;
 use crate::queue::clock::Now;
 use crate::queue::job::{Handle, State};
+use crate::storage::broken::there;
 
 impl Queue {
     pub(in crate::queue) fn leases_after(&self, cut: u64) -> usize {
@@ -40,9 +41,8 @@ impl Queue {
         }
         // They cannot be told from those that stay, in a forged payload.
         for _ in 0..count {
-            if let Some((_, handle)) = self.dead.first() {
-                self.remove(handle);
-            }
+            let (_, handle) = there(self.dead.first(), "fewer dead jobs than there are");
+            self.remove(handle);
         }
     }
 

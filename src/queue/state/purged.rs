@@ -16,6 +16,7 @@ use super::schedule::Detached;
 use super::store::{Course, Id};
 use super::Queue;
 use crate::queue::job::{Handle, Place};
+use crate::storage::broken::must;
 use crate::storage::table::IdTable;
 use std::ops::RangeInclusive;
 
@@ -258,7 +259,8 @@ impl Queue {
         let end = self.end_of(handle);
         let jobs = &self.jobs;
         if end != 0 && jobs.job(handle).place() != Place::Reserved {
-            self.expiring.remove(end, handle, |h| jobs.job(h).seq());
+            let there = self.expiring.remove(end, handle, |h| jobs.job(h).seq());
+            must(there, "a TTL that is on no list");
         }
         for ghosts in &mut self.ghosts {
             ghosts.freed(handle);

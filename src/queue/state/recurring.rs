@@ -3,13 +3,14 @@
 
 use super::apply::{check_id, check_instant, malformed};
 use super::position::end_of;
-use super::store::{Course, NewJob};
+use super::store::{Course, NewJob, NO_RULE};
 use super::Queue;
 use crate::queue::effect::Ended;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, SEQ_MAX};
 use crate::queue::recurring::rule::{Compiled, Next, Round, Rule};
 use crate::queue::settings::check_terms;
+use crate::storage::broken::there;
 
 pub(super) fn check_round(round: &Round) -> Result<(), QueueError> {
     check_instant(round.occurrence)?;
@@ -204,9 +205,9 @@ impl Queue {
     fn dead_copy(&self, handle: Handle, at: u64) -> DeadCopy {
         let job = self.jobs.job(handle);
         let Course { due, life, .. } = job.course();
-        let occurrence = job.recurring().map_or(0, |it| it.round.occurrence);
+        let recurring = there(job.recurring(), NO_RULE);
         DeadCopy {
-            id: id_of_dead(job.id(), occurrence),
+            id: id_of_dead(job.id(), recurring.round.occurrence),
             payload: job.payload().to_vec(),
             terms: job.terms().clone(),
             due,
@@ -230,10 +231,10 @@ impl Queue {
             },
         };
         self.jobs.set_course(handle, course);
-        let runs = self.jobs.job(handle).recurring().map(|it| it.round.runs);
+        let ended = there(self.jobs.job(handle).recurring(), NO_RULE).round;
         let round = Round {
             occurrence: next.occurrence,
-            runs: runs.unwrap_or(0) + 1,
+            runs: ended.runs + 1,
             delivered: false,
             offset_s: next.offset_s,
         };

@@ -27,6 +27,7 @@ mod successors;
 use super::terms::TermsPool;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
 use crate::queue::recurring::rule::Round;
+use crate::storage::broken::{must, there};
 use crate::storage::prefetch::{prefetch, prefetch_all};
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
@@ -37,6 +38,11 @@ use extra::{Extra, Parts};
 use rules::RulesPool;
 use std::collections::BTreeMap;
 pub use stored::{Course, Id, Job, NewJob};
+
+const NO_JOB: &str = "a handle without a job";
+pub(super) const NO_RULE: &str = "a recurring job without its rule";
+const NO_RARE: &str = "a job without its rare part";
+const OUT_OF_BOUNDS: &str = "a number that leaves its bits";
 
 const HEADER: usize = 16;
 /// Of what is longer the processor itself notices that it is read in turn.
@@ -157,8 +163,8 @@ impl Store {
 
     /// The caller has made sure of room, of the id's length and that it is not there.
     pub fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>) -> Handle {
-        debug_assert!((1..=ID_MAX).contains(&job.id.len()));
-        debug_assert!(job.due <= INSTANT_MAX && job.seq <= SEQ_BITS);
+        let fits = (1..=ID_MAX).contains(&job.id.len()) && job.due <= INSTANT_MAX;
+        must(fits && job.seq <= SEQ_BITS, OUT_OF_BOUNDS);
         let shared = self.terms.acquire(job.terms, &self.hasher);
         let mut word0 =
             job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
@@ -166,7 +172,7 @@ impl Store {
         let recurring = job
             .recurring
             .as_ref()
-            .and_then(|(rule, round)| self.rules.acquire(rule, *round, &self.hasher));
+            .map(|(rule, round)| self.rules.acquire(rule, *round, &self.hasher));
         let has_more = job.failure.is_some() || recurring.is_some();
         if shared.is_none() || job.life != Life::default() || has_more {
             let extra = Extra::of(Parts {
@@ -200,10 +206,7 @@ impl Store {
     /// A job without a successor, which the caller takes care of.
     pub fn remove(&mut self, handle: Handle) {
         debug_assert!(self.successor(handle).is_none());
-        let Some(bytes) = self.slots.get(handle) else {
-            debug_assert!(false, "a handle without a job");
-            return;
-        };
+        let bytes = there(self.slots.get(handle), NO_JOB);
         let word0 = word(bytes, 0);
         let shared = (word(bytes, 8) >> TERMS_SHIFT) as u16;
         self.job_bytes -= allocated(bytes.len());
@@ -211,11 +214,11 @@ impl Store {
         if place_of(word0) != Place::Successor {
             let hash = self.hasher.hash_one(id_of(bytes));
             let indexed = self.table.remove(hash, handle);
-            debug_assert!(indexed);
+            must(indexed, "a job that the index does not know");
         }
         if word0 & HAS_RARE != 0 {
-            let rare = self.rares.remove((word0 & DUE_BITS) as u32);
-            let extra = rare.and_then(|rare| rare.extra);
+            let rare = there(self.rares.remove((word0 & DUE_BITS) as u32), NO_RARE);
+            let extra = rare.extra;
             self.job_bytes -= extra.as_ref().map_or(0, |extra| extra.heap_bytes());
             if let Some(recurring) = extra.as_ref().and_then(|extra| extra.recurring()) {
                 self.rules.release(&recurring.rule, &self.hasher);
@@ -227,8 +230,16 @@ impl Store {
         self.slots.remove(handle);
     }
 
+    /// For tests: the job's memory goes, and all that refers to it stays.
+    #[cfg(any(test, feature = "breakable"))]
+    pub fn lose(&mut self, handle: Handle) {
+        if let Some(bytes) = self.slots.get_mut(handle) {
+            *bytes = Box::default();
+        }
+    }
+
     fn bytes(&self, handle: Handle) -> &[u8] {
-        self.slots.get(handle).map_or(&[], |bytes| bytes)
+        there(self.slots.get(handle), NO_JOB).as_ref()
     }
 
     /// Bytes of all ids and payloads.
@@ -248,21 +259,18 @@ impl Store {
     }
 
     fn rare(&self, word0: u64) -> Option<&Rare> {
-        (word0 & HAS_RARE != 0)
-            .then(|| self.rares.get((word0 & DUE_BITS) as u32))
-            .flatten()
+        (word0 & HAS_RARE != 0).then(|| there(self.rares.get((word0 & DUE_BITS) as u32), NO_RARE))
     }
 
     fn rare_mut(&mut self, word0: u64) -> Option<&mut Rare> {
         (word0 & HAS_RARE != 0)
-            .then(|| self.rares.get_mut((word0 & DUE_BITS) as u32))
-            .flatten()
+            .then(|| there(self.rares.get_mut((word0 & DUE_BITS) as u32), NO_RARE))
     }
 
     /// Keeps a rare part exactly where there is something to keep in it.
     pub fn set_course(&mut self, handle: Handle, course: Course) {
         let Course { place, due, life } = course;
-        debug_assert!(due <= INSTANT_MAX);
+        must(due <= INSTANT_MAX, OUT_OF_BOUNDS);
         let mut word0 = word(self.bytes(handle), 0);
         let has_extra = |it: &Self| it.rare(word0).is_some_and(|rare| rare.extra.is_some());
         if word0 & HAS_RARE != 0 && life == Life::default() && !has_extra(self) {
@@ -336,9 +344,8 @@ impl Store {
     pub fn set_round(&mut self, handle: Handle, round: Round) {
         let word0 = word(self.bytes(handle), 0);
         let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
-        if let Some(recurring) = extra.and_then(|extra| extra.recurring_mut()) {
-            recurring.round = round;
-        }
+        let recurring = extra.and_then(|extra| extra.recurring_mut());
+        there(recurring, NO_RULE).round = round;
     }
 
     /// Jobs with a rule.
@@ -352,9 +359,7 @@ impl Store {
             word0 = self.with_rare(word0, word0 & DUE_BITS, Life::default());
             self.edit(handle, 0, |_| word0);
         }
-        let Some(rare) = self.rare_mut(word0) else {
-            return;
-        };
+        let rare = there(self.rare_mut(word0), NO_RARE);
         let old = rare.extra.take();
         let before = old.as_ref().map_or(0, |extra| extra.heap_bytes());
         let mut parts = old.map_or(Parts::default(), |extra| extra.into_parts());
@@ -365,10 +370,9 @@ impl Store {
     }
 
     fn edit(&mut self, handle: Handle, at: usize, change: impl FnOnce(u64) -> u64) {
-        if let Some(bytes) = self.slots.get_mut(handle) {
-            let changed = change(word(bytes, at));
-            bytes[at..at + 8].copy_from_slice(&changed.to_le_bytes());
-        }
+        let bytes = there(self.slots.get_mut(handle), NO_JOB);
+        let changed = change(word(bytes, at));
+        bytes[at..at + 8].copy_from_slice(&changed.to_le_bytes());
     }
 
     /// A job as it stands, for another store.
@@ -485,10 +489,8 @@ fn content(bytes: &[u8]) -> u64 {
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes
-        .get(at..at + 8)
-        .and_then(|word| word.try_into().ok())
-        .map_or(0, u64::from_le_bytes)
+    let word = bytes[at..].first_chunk::<8>();
+    u64::from_le_bytes(*there(word, "a job without its head"))
 }
 
 fn place_of(word0: u64) -> Place {
@@ -505,7 +507,7 @@ fn id_len(bytes: &[u8]) -> usize {
 }
 
 fn id_of(bytes: &[u8]) -> &[u8] {
-    bytes.get(HEADER..HEADER + id_len(bytes)).unwrap_or(&[])
+    &bytes[HEADER..HEADER + id_len(bytes)]
 }
 
 #[cfg(test)]

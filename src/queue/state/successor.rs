@@ -6,6 +6,7 @@ use super::Queue;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place, Terms};
 use crate::queue::settings::check_terms;
+use crate::storage::broken::there;
 
 /// Whether each successor among jobs that come as rows stands behind the job it follows.
 pub(super) fn check_successors<'a>(
@@ -88,9 +89,7 @@ impl Queue {
     /// The job goes, its successor takes its place.
     pub(super) fn succeed(&mut self, handle: Handle, remember: u64) {
         self.remember_job(handle, remember);
-        let Some(successor) = self.take_successor(handle) else {
-            return;
-        };
+        let successor = there(self.take_successor(handle), "nobody to succeed a job");
         self.remove(handle);
         let mut at = self.position(successor);
         self.unlink(successor, at);

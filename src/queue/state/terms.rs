@@ -1,6 +1,7 @@
 //! Terms kept once for all the jobs that share them.
 
 use crate::queue::job::Terms;
+use crate::storage::broken::{must, there};
 use hashbrown::HashTable;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -64,7 +65,7 @@ impl TermsPool {
             Some(entry) if entry.terms.equals(terms) => self.latest,
             _ => self.find_or_add(terms, hasher)?,
         };
-        let entry = self.entries.get_mut(number as usize)?;
+        let entry = &mut self.entries[number as usize];
         self.used += usize::from(entry.users == 0);
         entry.users = entry.users.checked_add(1)?;
         self.latest = number;
@@ -123,18 +124,14 @@ impl TermsPool {
         let found = self
             .numbers
             .find_entry(hasher.hash_one(&terms), |&n| n == number);
-        if let Ok(found) = found {
-            found.remove();
-        }
+        there(found.ok(), "terms that their index does not know").remove();
         self.vacant.push(number);
     }
 
     pub fn release(&mut self, number: TermsRef, hasher: &impl BuildHasher) {
-        let Some(entry) = self.entries.get_mut(number as usize) else {
-            return;
-        };
-        debug_assert!(entry.users > 0);
-        entry.users = entry.users.saturating_sub(1);
+        let entry = &mut self.entries[number as usize];
+        must(entry.users > 0, "terms that nobody uses, released");
+        entry.users -= 1;
         if entry.users > 0 {
             return;
         }

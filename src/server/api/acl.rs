@@ -1,7 +1,7 @@
 //! Keys of a command that its key specification does not name: the server has checked the first one
 //! alone, so the command checks the rest, as the server would.
 
-use super::{api, bytes_of, Args, Ctx, RawString, Refusal, OK};
+use super::{api, bytes_of, Args, Ctx, KeyName, RawString, Refusal, OK};
 use redis_module::raw;
 use std::ffi::c_int;
 use std::io;
@@ -25,10 +25,10 @@ pub fn check_keys(ctx: Ctx<'_>, args: Args<'_>, keys: Range<usize>) -> Result<()
     if user.may_do_all() {
         return Ok(());
     }
-    let (Some(command), rest) = (args.raw(0), &args.raw_all()[keys.end..]) else {
+    let (Some(command), rest) = (args.key(0), &args.all()[keys.end..]) else {
         return Ok(());
     };
-    for key in keys.filter_map(|index| args.raw(index)) {
+    for key in keys.filter_map(|index| args.key(index)) {
         let call = [&[command, key], rest].concat();
         if !user.may_call(call) {
             user.log_denied_key(ctx, key);
@@ -97,24 +97,32 @@ impl User {
         }
     }
 
-    fn may_call(&self, mut call: Vec<RawString>) -> bool {
+    fn may_call(&self, mut call: Vec<KeyName<'_>>) -> bool {
         let len = call.len() as c_int;
         // SAFETY: a live user and strings of the running command, which are only read.
         let allowed = unsafe {
             api!(
                 RedisModule_ACLCheckCommandPermissions,
                 self.0,
-                call.as_mut_ptr(),
+                call.as_mut_ptr().cast(),
                 len
             )
         };
         allowed == OK
     }
 
-    fn log_denied_key(&self, ctx: Ctx<'_>, key: RawString) {
+    fn log_denied_key(&self, ctx: Ctx<'_>, key: KeyName<'_>) {
         let reason = raw::RedisModuleACLLogEntryReason_REDISMODULE_ACL_LOG_KEY;
         // SAFETY: live context, user and string; the server copies the key's name.
-        unsafe { api!(RedisModule_ACLAddLogEntry, ctx.raw(), self.0, key, reason) };
+        unsafe {
+            api!(
+                RedisModule_ACLAddLogEntry,
+                ctx.raw(),
+                self.0,
+                key.raw(),
+                reason
+            )
+        };
     }
 }
 

@@ -1,6 +1,6 @@
 //! What clusters add to the API: whose slot it is, and each family's way of moving them at once.
 
-use super::{api, Ctx, RawString};
+use super::{api, Ctx, KeyName};
 use redis_module::raw;
 use std::ffi::CStr;
 
@@ -113,8 +113,8 @@ impl Ctx<'_> {
 
     /// Whether this node serves all of these keys, in a cluster: a keyed call is refused where not. So it
     /// is for several keys of a slot on its way, of which some are here and some are not.
-    pub fn serves(self, keys: &[RawString]) -> bool {
-        // SAFETY: the format names an array of module strings and its length; the reply is freed here.
+    pub fn serves(self, keys: &[KeyName<'_>]) -> bool {
+        // SAFETY: the format names an array of module strings, as key names are, and its length; the reply is freed here.
         unsafe {
             let reply = api!(
                 RedisModule_Call,

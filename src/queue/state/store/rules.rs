@@ -2,6 +2,7 @@
 
 use super::Store;
 use crate::queue::recurring::rule::{Compiled, Round, Rule};
+use crate::storage::broken::there;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -36,13 +37,13 @@ impl RulesPool {
         }
     }
 
-    /// `None` where the rule is none that a job can have: the caller has made sure of it.
+    /// The rule is one that a job can have.
     pub fn acquire(
         &mut self,
         rule: &Rule<'_>,
         round: Round,
         hasher: &impl BuildHasher,
-    ) -> Option<Recurring> {
+    ) -> Recurring {
         let hash = hasher.hash_one(rule);
         let found = self
             .shared
@@ -53,9 +54,8 @@ impl RulesPool {
                 Arc::clone(&shared.rule)
             }
             None => {
-                let compiled = Compiled::of(rule);
-                debug_assert!(compiled.is_ok());
-                let rule = Arc::new(compiled.ok()?);
+                let compiled = Compiled::of(rule).ok();
+                let rule = Arc::new(there(compiled, "a rule that cannot be"));
                 self.bytes += rule.memory_bytes();
                 let shared = Shared {
                     rule: Arc::clone(&rule),
@@ -67,7 +67,7 @@ impl RulesPool {
             }
         };
         self.users += 1;
-        Some(Recurring { rule, round })
+        Recurring { rule, round }
     }
 
     pub fn release(&mut self, rule: &Compiled, hasher: &impl BuildHasher) {
@@ -75,10 +75,7 @@ impl RulesPool {
         let found = self
             .shared
             .find_entry(hash, |shared| shared.rule.rule == rule.rule);
-        let Ok(mut found) = found else {
-            debug_assert!(false, "a rule that nobody keeps");
-            return;
-        };
+        let mut found = there(found.ok(), "a rule that nobody keeps");
         self.users -= 1;
         found.get_mut().users -= 1;
         if found.get().users == 0 {

@@ -86,7 +86,7 @@ impl<'a> Job<'a> {
     }
 
     pub fn payload(self) -> &'a [u8] {
-        self.bytes.get(HEADER + id_len(self.bytes)..).unwrap_or(&[])
+        &self.bytes[HEADER + id_len(self.bytes)..]
     }
 
     pub fn seq(self) -> u64 {

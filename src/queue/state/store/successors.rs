@@ -5,16 +5,17 @@
 
 use super::{word, Store};
 use crate::queue::job::{Handle, Place};
+use crate::storage::broken::{must, there};
 
 /// There is a successor: in word 0.
 const SUCCEEDED: u64 = 1 << 56;
 
+const NO_SUCCESSOR: &str = "a job without the successor that it has";
+
 impl Store {
     pub fn successor(&self, handle: Handle) -> Option<Handle> {
         let word0 = word(self.bytes(handle), 0);
-        (word0 & SUCCEEDED != 0)
-            .then(|| self.successors.get(&handle).copied())
-            .flatten()
+        (word0 & SUCCEEDED != 0).then(|| *there(self.successors.get(&handle), NO_SUCCESSOR))
     }
 
     /// Whether it has one: of no cost where nobody uses NEXT.
@@ -25,7 +26,10 @@ impl Store {
 
     /// The job must have none.
     pub fn set_successor(&mut self, handle: Handle, successor: Handle) {
-        debug_assert!(self.job(successor).place() == Place::Successor);
+        must(
+            self.job(successor).place() == Place::Successor,
+            "a successor that is none",
+        );
         self.edit(handle, 0, |word0| word0 | SUCCEEDED);
         self.successors.insert(handle, successor);
     }
@@ -33,9 +37,11 @@ impl Store {
     pub fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
         let successor = self.successor(handle)?;
         self.edit(handle, 0, |word0| word0 & !SUCCEEDED);
-        self.successors
-            .remove(&handle)
-            .inspect(|&taken| debug_assert!(taken == successor))
+        must(
+            self.successors.remove(&handle) == Some(successor),
+            NO_SUCCESSOR,
+        );
+        Some(successor)
     }
 
     pub fn successors_len(&self) -> usize {

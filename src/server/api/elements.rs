@@ -1,0 +1,84 @@
+//! A reply whose elements are written while the queue is asked for them. A broken invariant may stop that in
+//! the middle: the reply is then made whole, or the client would wait for the rest of it, and take the next
+//! replies for it.
+
+use super::{Ctx, BUG};
+use std::cell::Cell;
+use std::thread::panicking;
+
+thread_local! {
+    /// A reply was made whole while a panic unwound: the command has answered.
+    static HAS_REPLIED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a command that panicked has answered after all.
+pub fn has_replied() -> bool {
+    HAS_REPLIED.take()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// One element, without an array around it; or none yet.
+    Single,
+    /// An array whose length was told.
+    Fixed(usize),
+    /// An array whose length is told at its end.
+    Open,
+}
+
+/// The elements written so far.
+pub struct Elements<'a> {
+    ctx: Ctx<'a>,
+    shape: Shape,
+    len: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// One that is the whole reply, or any number in an array.
+    pub fn begin(ctx: Ctx<'a>, in_array: bool) -> Self {
+        if in_array {
+            ctx.reply_array_of_unknown_len();
+        }
+        let shape = if in_array { Shape::Open } else { Shape::Single };
+        Elements { ctx, shape, len: 0 }
+    }
+
+    /// One that is the whole reply, or as many as are said in an array.
+    pub fn begin_fixed(ctx: Ctx<'a>, count: Option<usize>) -> Self {
+        count.iter().for_each(|&count| ctx.reply_array(count));
+        Elements {
+            ctx,
+            shape: count.map_or(Shape::Single, Shape::Fixed),
+            len: 0,
+        }
+    }
+
+    /// The next one is being written.
+    pub fn count(&mut self) {
+        self.len += 1;
+    }
+
+    fn make_whole(&mut self) {
+        match self.shape {
+            Shape::Single if self.len == 0 => return,
+            Shape::Single => {}
+            Shape::Fixed(count) => (self.len..count).for_each(|_| self.ctx.reply_error(BUG)),
+            Shape::Open => {
+                self.ctx.reply_error(BUG);
+                self.len += 1;
+            }
+        }
+        HAS_REPLIED.set(true);
+    }
+}
+
+impl Drop for Elements<'_> {
+    fn drop(&mut self) {
+        if panicking() {
+            self.make_whole();
+        }
+        if self.shape == Shape::Open {
+            self.ctx.set_array_len(self.len);
+        }
+    }
+}
