@@ -9,7 +9,7 @@ use crate::queue::Queue;
 use crate::server::api::acl;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, KeyName, Refusal};
-use crate::server::blocked::{self, Handover, Wish};
+use crate::server::blocked::{self, Handover, PopRequest};
 use crate::server::clock::{real, with_mint};
 use crate::server::key::OpenKey;
 use crate::slots::slot_of;
@@ -24,7 +24,7 @@ const TRYAGAIN: &str = "TRYAGAIN Multiple keys request during rehashing of slot"
 struct Layout {
     keys: Range<usize>,
     timeout: usize,
-    wish: Wish,
+    request: PopRequest,
 }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
@@ -43,7 +43,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         if in_line {
             continue;
         }
-        match pop_at_once(ctx, open, name, layout.wish, may_block)? {
+        match pop_at_once(ctx, open, name, layout.request, may_block)? {
             AtOnce::Popped => return Ok(()),
             AtOnce::InLine => in_line = true,
             AtOnce::Nothing => {}
@@ -56,7 +56,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     blocked::block(
         ctx,
         layout.keys(args).map(|(_, name)| name),
-        layout.wish,
+        layout.request,
         until,
         reply,
     );
@@ -132,13 +132,13 @@ fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
     Ok(Layout {
         keys: 1..end - 1,
         timeout: end - 1,
-        wish: wish(args, end)?,
+        request: request(args, end)?,
     })
 }
 
 /// The options, which begin at `first`.
-fn wish(args: Args<'_>, first: usize) -> Result<Wish, Refusal> {
-    let mut wish = Wish {
+fn request(args: Args<'_>, first: usize) -> Result<PopRequest, Refusal> {
+    let mut request = PopRequest {
         count: None,
         ttr_ms: None,
         noack: false,
@@ -147,13 +147,13 @@ fn wish(args: Args<'_>, first: usize) -> Result<Wish, Refusal> {
     let mut options = Options::new(args, first, &["COUNT", "TTR", "NOACK", "WITHDUE"]);
     while let Some(word) = options.word()? {
         match word {
-            "COUNT" => wish.count = Some(positive(options.value()?)?),
-            "TTR" => wish.ttr_ms = Some(positive_millis(options.value()?)?),
-            "NOACK" => wish.noack = true,
-            _ => wish.with_due = true,
+            "COUNT" => request.count = Some(positive(options.value()?)?),
+            "TTR" => request.ttr_ms = Some(positive_millis(options.value()?)?),
+            "NOACK" => request.noack = true,
+            _ => request.with_due = true,
         }
     }
-    Ok(wish)
+    Ok(request)
 }
 
 /// Forgotten, it would make a key of the option's word, and the client would wait on that.
@@ -197,24 +197,24 @@ fn pop_at_once(
     ctx: Ctx<'_>,
     open: OpenKey<'_>,
     name: &[u8],
-    wish: Wish,
+    request: PopRequest,
     may_block: bool,
 ) -> Result<AtOnce, Refusal> {
     let db = ctx.selected_db();
     let has_line = may_block && blocked::any(db, name);
     let pop = Pop {
-        count: wish.count.unwrap_or(1),
+        count: request.count.unwrap_or(1),
         id: None,
-        ttr_ms: wish.ttr_ms,
-        noack: wish.noack,
+        ttr_ms: request.ttr_ms,
+        noack: request.noack,
     };
-    let many = wish.count.is_some();
+    let many = request.count.is_some();
     let mut delivered = 0;
     let in_line = change_open(ctx, open, |queue, now, effects| {
         if has_line {
             queue.settle(now, SETTLE_BUDGET, effects);
             if is_others_turn(queue, db, name, now) {
-                let delivery = queue.next_delivery(now, wish.noack);
+                let delivery = queue.next_delivery(now, request.noack);
                 return delivery.is_some_and(|instant| instant <= now.ms());
             }
         }
@@ -228,7 +228,7 @@ fn pop_at_once(
                     }
                     Elements::begin(ctx, many)
                 });
-                reply_delivery(ctx, (!many).then_some(name), wish.with_due, job);
+                reply_delivery(ctx, (!many).then_some(name), request.with_due, job);
                 jobs.count();
             });
         });

@@ -12,7 +12,7 @@ use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::state::schedule::Standing;
 use super::state::store::{Id, NewJob};
 use super::Queue;
-use crate::storage::skiplist::Way;
+use crate::storage::skiplist::InsertHint;
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -259,7 +259,7 @@ impl Queue {
     }
 
     fn remembers(&self, id: &[u8], now: Now) -> bool {
-        self.memory()
+        self.dedupe()
             .until(id)
             .is_some_and(|until| until > now.ms())
     }
@@ -282,7 +282,7 @@ impl Queue {
     fn fresh_id(&self, now: Now, mint: &mut Mint) -> Vec<u8> {
         loop {
             let id = mint.next_id(now);
-            if self.find(self.jobs().hashed(&id)).is_none() && self.memory().until(&id).is_none() {
+            if self.find(self.jobs().hashed(&id)).is_none() && self.dedupe().until(&id).is_none() {
                 return id;
             }
         }
@@ -311,7 +311,7 @@ impl Queue {
         add: &Add<'_>,
         instants: (u64, u64),
         old: Option<Handle>,
-        way: Option<&Way<u64>>,
+        way: Option<&InsertHint<u64>>,
         out: &mut Effects,
     ) {
         // Counting owners of the settings costs as much as a look into the index, and few have a ladder.

@@ -22,7 +22,7 @@ impl Queue {
         let settings = change.applied_to(self.settings());
         settings.check()?;
         self.settle(now, SETTLE_BUDGET, out);
-        let forgets = settings.dedupe_ms == 0 && self.memory().len() > 0;
+        let forgets = settings.dedupe_ms == 0 && self.dedupe().len() > 0;
         let max_bytes = settings.max_bytes;
         let bounds = max_bytes != self.settings().max_bytes;
         let others = Settings {

@@ -41,7 +41,7 @@ impl Queue {
         }
         let lease = self.reserved().first();
         let expiry = self.expiring().first();
-        let forgetting = self.memory().next().unwrap_or(u64::MAX);
+        let forgetting = self.dedupe().next().unwrap_or(u64::MAX);
         let instant_of = |first: Option<(u64, Handle)>| first.map_or(u64::MAX, |(at, _)| at);
         if forgetting < instant_of(lease).min(instant_of(expiry)) {
             return self.forget_next(now, budget, out);
@@ -59,11 +59,11 @@ impl Queue {
 
     /// Forgets about `budget` ids; returns how many. Those of one instant go one by one where they are many.
     fn forget_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
-        let before = self.memory().len();
-        let until = self.memory().nth_until(budget).unwrap_or(0).min(now.ms());
+        let before = self.dedupe().len();
+        let until = self.dedupe().nth_until(budget).unwrap_or(0).min(now.ms());
         let twice = budget.saturating_mul(2);
-        if before > twice && self.memory().nth_until(twice).is_some_and(|at| at <= until) {
-            let first = self.memory().iter().take(budget);
+        if before > twice && self.dedupe().nth_until(twice).is_some_and(|at| at <= until) {
+            let first = self.dedupe().iter().take(budget);
             let ids: Vec<Vec<u8>> = first.map(|(id, _)| id.to_vec()).collect();
             for id in &ids {
                 self.commit_forgetting(&Effect::ForgotId { id }, out);
@@ -71,7 +71,7 @@ impl Queue {
         } else {
             self.commit_forgetting(&Effect::Forgot { until }, out);
         }
-        before - self.memory().len()
+        before - self.dedupe().len()
     }
 
     /// As [`Queue::settle`] for one job, whatever else is past.
@@ -242,8 +242,8 @@ impl Queue {
         };
         if self.jobs().job(handle).place() == Place::Successor {
             self.expire_as_successor(handle, now, out);
-        } else if self.is_ghost(handle) {
-            self.free_ghost(handle);
+        } else if self.is_purged(handle) {
+            self.free_purged_job(handle);
         } else {
             self.expire(handle, now, out);
         }

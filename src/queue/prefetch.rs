@@ -10,7 +10,7 @@ use super::job::Handle;
 use super::state::schedule::Standing;
 use super::state::store::Id;
 use super::Queue;
-use crate::storage::skiplist::Way;
+use crate::storage::skiplist::InsertHint;
 
 /// Fewer jobs are in the processor's cache anyway. Tests go this way with any.
 const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
@@ -24,11 +24,15 @@ impl Queue {
     }
 
     /// As soon as its due is known: the way to its place in the schedule, and the index's part.
-    pub(super) fn prefetch_added(&self, id: Option<Id<'_>>, at: Standing) -> Option<Way<u64>> {
+    pub(super) fn prefetch_added(
+        &self,
+        id: Option<Id<'_>>,
+        at: Standing,
+    ) -> Option<InsertHint<u64>> {
         if self.jobs().len() < MANY {
             return None;
         }
-        let way = self.schedule().approach(at);
+        let way = self.schedule().insert_hint(at);
         id.inspect(|&id| self.jobs().prefetch_index(id));
         way
     }

@@ -69,8 +69,8 @@ impl Queue {
     pub(super) fn expire_as_successor(&mut self, successor: Handle, now: Now, out: &mut Effects) {
         let id = self.jobs().hashed(self.jobs().job(successor).id());
         let handle = there(self.jobs().find(id), "a successor of nobody");
-        if self.is_ghost(handle) {
-            self.free_ghosts_successor(handle);
+        if self.is_purged(handle) {
+            self.free_purged_successor(handle);
         } else {
             self.commit_job(handle, Change::SuccessorExpired, now, out);
         }

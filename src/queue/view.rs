@@ -158,7 +158,7 @@ impl Queue {
     /// before the cursor is 0 again.
     pub fn scan(&self, cursor: u64, now: Now, mut show: impl FnMut(JobView<'_>)) -> u64 {
         self.jobs().scan(cursor, |handle| {
-            if !self.is_ghost(handle) {
+            if !self.is_purged(handle) {
                 show(self.view(handle, now));
             }
         })

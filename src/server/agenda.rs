@@ -120,11 +120,11 @@ impl Database {
     }
 
     /// Frees about `count` entries of a database that is of no use any more; false at the end.
-    fn shed(&mut self, count: usize) -> bool {
+    fn free_some(&mut self, count: usize) -> bool {
         for _ in 0..count {
             let first = self.by_instant.pop_first();
             if self.by_name.pop_first().is_none() && first.is_none() {
-                return self.ledger.shed(count);
+                return self.ledger.free_some(count);
             }
         }
         true
@@ -360,7 +360,7 @@ pub fn clear(db: Option<c_int>) {
     });
 }
 
-/// To be freed by [`shed`].
+/// To be freed by [`free_some`].
 pub fn discard(old: Deadlines) {
     discard_all(old.databases.into_values());
 }
@@ -370,9 +370,11 @@ fn discard_all(databases: impl IntoIterator<Item = Database>) {
 }
 
 /// Frees about `count` entries that were discarded.
-pub fn shed(count: usize) {
+pub fn free_some(count: usize) {
     CLEARED.with_borrow_mut(|cleared| {
-        let is_empty = cleared.last_mut().is_some_and(|last| !last.shed(count));
+        let is_empty = cleared
+            .last_mut()
+            .is_some_and(|last| !last.free_some(count));
         if is_empty {
             cleared.pop();
         }

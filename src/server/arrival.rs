@@ -59,7 +59,7 @@ impl Arrival {
                 _ => queue.apply(&effect)?,
             }
         }
-        queue.take_remains().into_iter().for_each(reclaim::lay);
+        queue.take_garbage().into_iter().for_each(reclaim::add);
         reclaim::pay_for(1 + queue.free_effort().saturating_sub(before));
         Ok(())
     }

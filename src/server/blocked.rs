@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// What BPOP asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish {
+pub struct PopRequest {
     pub count: Option<u64>,
     pub ttr_ms: Option<u64>,
     pub noack: bool,
@@ -72,7 +72,7 @@ pub struct Taken {
 struct Waiter {
     client: *mut raw::RedisModuleBlockedClient,
     parcel: *mut Parcel,
-    wish: Wish,
+    request: PopRequest,
     db: c_int,
     keys: Vec<Arc<[u8]>>,
     /// Real unix-ms at which the wait ends, or u64::MAX.
@@ -114,8 +114,8 @@ thread_local! {
 }
 
 impl Line {
-    fn of(&mut self, wish: Wish) -> &mut BTreeSet<u64> {
-        if wish.noack {
+    fn of(&mut self, request: PopRequest) -> &mut BTreeSet<u64> {
+        if request.noack {
             &mut self.noack
         } else {
             &mut self.leasing
@@ -139,7 +139,7 @@ impl Registry {
             let key = key.map_or_else(|| Arc::from(name), |(key, _)| Arc::clone(key));
             let line = lines.entry(Arc::clone(&key)).or_default();
             // A key may be named twice.
-            if line.of(waiter.wish).insert(ticket) {
+            if line.of(waiter.request).insert(ticket) {
                 waiter.keys.push(key);
             }
         }
@@ -160,7 +160,7 @@ impl Registry {
                 let Some(line) = lines.get_mut(key) else {
                     continue;
                 };
-                line.of(waiter.wish).remove(&ticket);
+                line.of(waiter.request).remove(&ticket);
                 if line.len() == 0 {
                     if line.keeps_queue {
                         left.push(Arc::clone(key));
@@ -251,7 +251,7 @@ pub fn keep_queue(db: c_int, key: &[u8]) {
 pub fn block<'a>(
     ctx: Ctx<'_>,
     names: impl Iterator<Item = &'a [u8]> + Clone,
-    wish: Wish,
+    request: PopRequest,
     until: u64,
     reply: Reply,
 ) {
@@ -291,7 +291,7 @@ pub fn block<'a>(
     let waiter = Waiter {
         client,
         parcel,
-        wish,
+        request,
         db: ctx.selected_db(),
         keys: Vec::new(),
         until,
@@ -302,14 +302,14 @@ pub fn block<'a>(
     }
 }
 
-/// The wish of the client that is first in line on a key, among those that it can be fulfilled for:
+/// The request of the client that is first in line on a key, among those that it can be fulfilled for:
 /// a full MAXRESERVED holds back all that do not pop with NOACK.
-pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, Wish)> {
+pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, PopRequest)> {
     REGISTRY.with_borrow(|registry| {
         let line = registry.line(db, key)?;
         let leasing = line.leasing.first().filter(|_| !only_noack);
         let ticket = *leasing.into_iter().chain(line.noack.first()).min()?;
-        Some((ticket, registry.waiters.get(&ticket)?.wish))
+        Some((ticket, registry.waiters.get(&ticket)?.request))
     })
 }
 

@@ -206,7 +206,7 @@ unsafe extern "C" fn free(value: *mut c_void) {
         renamed::note_freed(value);
         // SAFETY: made by `Box::into_raw`, and given back by the server once.
         let value = unsafe { Box::from_raw(value.cast::<Value>()) };
-        reclaim::bury(value.queue);
+        reclaim::free_later(value.queue);
     });
 }
 

@@ -143,7 +143,7 @@ impl<'a> OpenKey<'a> {
         let (ctx, name, db) = (self.ctx, self.name, self.db());
         let dropped = self.is_disposable(db);
         if let Some(queue) = self.queue() {
-            queue.take_remains().into_iter().for_each(reclaim::lay);
+            queue.take_garbage().into_iter().for_each(reclaim::add);
         }
         reclaim::pay_for(1);
         if dropped {
@@ -166,8 +166,8 @@ impl<'a> OpenKey<'a> {
         let Some(value) = self.value() else {
             return;
         };
-        if value.queue.is_haunted() {
-            reclaim::haunt(db, name);
+        if value.queue.has_purged() {
+            reclaim::note_purged(db, name);
         }
         if value.queue.is_disposable() {
             blocked::keep_queue(db, name);

@@ -4,10 +4,10 @@ use super::api::{Ctx, OwnString};
 use super::key::OpenKey;
 use super::reclaim;
 
-/// Buries ghosts, with so many steps; returns how many are left.
-pub fn visit_haunted(ctx: Ctx<'_>, mut steps: usize) -> usize {
+/// Buries purged jobs, with so many steps; returns how many are left.
+pub fn free_purged(ctx: Ctx<'_>, mut steps: usize) -> usize {
     while steps > 0 {
-        let Some((db, name)) = reclaim::next_haunted() else {
+        let Some((db, name)) = reclaim::next_with_purged() else {
             break;
         };
         steps -= 1;
@@ -22,10 +22,10 @@ pub fn visit_haunted(ctx: Ctx<'_>, mut steps: usize) -> usize {
         let Some(value) = open.value() else {
             continue;
         };
-        steps = value.queue.bury(steps);
+        steps = value.queue.free_purged(steps);
         value.account_as(key_db, &name);
-        if value.queue.is_haunted() {
-            reclaim::haunt(db, &name);
+        if value.queue.has_purged() {
+            reclaim::note_purged(db, &name);
         }
     }
     steps

@@ -164,7 +164,7 @@ pub fn note_arrival(ctx: Ctx<'_>, name: KeyName<'_>) {
     if let Some(db) = OpenKey::db_of_queue(ctx, name) {
         let name = name.bytes();
         agenda::want(db, name);
-        reclaim::haunt(db, name);
+        reclaim::note_purged(db, name);
     }
 }
 

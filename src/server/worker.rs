@@ -61,10 +61,10 @@ pub fn run(fired: Fired<'_>) -> Next {
     left = end_waits(fired, left.max(steps / 4), serves);
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
-    left = purged::visit_haunted(ctx, left);
+    left = purged::free_purged(ctx, left);
     left = trimmed::sweep(ctx, left.max(steps / 8));
-    reclaim::shed(left.max(steps / 8));
-    agenda::shed(left.max(steps / 8));
+    reclaim::free_some(left.max(steps / 8));
+    agenda::free_some(left.max(steps / 8));
     if is_paused {
         return Next::InMs(PAUSED_RETRY_MS);
     }
@@ -281,10 +281,10 @@ fn serve(
     let (db, name) = (due.db, &*due.name);
     while *steps > 0 {
         let only_noack = value.queue.next_delivery(now, false).is_none();
-        let Some((ticket, wish)) = blocked::first_in_line(db, name, only_noack) else {
+        let Some((ticket, request)) = blocked::first_in_line(db, name, only_noack) else {
             break;
         };
-        let delivery = value.queue.next_delivery(now, wish.noack);
+        let delivery = value.queue.next_delivery(now, request.noack);
         let Some(since) = delivery.filter(|&instant| instant <= now.ms()) else {
             break;
         };
@@ -293,10 +293,10 @@ fn serve(
             return before;
         }
         let pop = Pop {
-            count: wish.count.unwrap_or(1),
+            count: request.count.unwrap_or(1),
             id: None,
-            ttr_ms: wish.ttr_ms,
-            noack: wish.noack,
+            ttr_ms: request.ttr_ms,
+            noack: request.noack,
         };
         let mut jobs = Vec::new();
         clock::with_mint(|mint| {
@@ -319,8 +319,8 @@ fn serve(
         *steps = steps.saturating_sub(jobs.len() + looked_at);
         let handover = Handover {
             key: name.to_vec(),
-            many: wish.count.is_some(),
-            with_due: wish.with_due,
+            many: request.count.is_some(),
+            with_due: request.with_due,
             jobs,
         };
         served.extend(blocked::take(ticket, Some(name)).map(|client| (client, handover)));

@@ -54,7 +54,7 @@ mod path;
 mod relocate;
 mod shape;
 
-pub use fetch::Way;
+pub use fetch::InsertHint;
 use level::Level;
 use node::{rank, Node};
 use std::mem;
@@ -183,11 +183,11 @@ impl<K: Key> Skiplist<K> {
         self.insert_by(None, key, handle, tie);
     }
 
-    /// The same, where the way may be known from [`Skiplist::approach`].
+    /// The same, where the way may be known from [`Skiplist::insert_hint`].
     #[inline]
     pub fn insert_by(
         &mut self,
-        way: Option<&Way<K>>,
+        way: Option<&InsertHint<K>>,
         key: K,
         handle: u32,
         tie: impl Fn(u32) -> u64,
@@ -316,9 +316,9 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// Frees about `count` entries of a list that is not used any more; false at the end.
-    pub fn shed(&mut self, count: usize) -> bool {
+    pub fn free_some(&mut self, count: usize) -> bool {
         let nodes = count.div_ceil(NODE);
-        self.bottom.shed(nodes) || self.uppers.iter_mut().any(|level| level.shed(nodes))
+        self.bottom.free_some(nodes) || self.uppers.iter_mut().any(|level| level.free_some(nodes))
     }
 
     /// The bytes of heap asked for. Visits every node.

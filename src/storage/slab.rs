@@ -192,7 +192,7 @@ impl<T> Slab<T> {
     }
 
     /// Frees about `count` values of a slab that is not used any more; false at the end.
-    pub fn shed(&mut self, count: usize) -> bool {
+    pub fn free_some(&mut self, count: usize) -> bool {
         let Some(segment) = self.segments.last_mut() else {
             return false;
         };

@@ -213,7 +213,7 @@ impl IdTable {
     }
 
     /// Frees about `count` entries of a table that is not used any more; false at the end.
-    pub fn shed(&mut self, count: usize) -> bool {
+    pub fn free_some(&mut self, count: usize) -> bool {
         for _ in 0..count.div_ceil(SPLIT_ABOVE) {
             let Some(page) = self.pages.last_mut() else {
                 return false;

@@ -275,8 +275,8 @@ impl Comparison<'_> {
         }
         let successors = self.model.jobs.iter().filter(|job| job.next.is_some());
         let effort = self.model.jobs.len() + successors.count() + self.model.memory.len();
-        let ghosts = self.queue.free_effort().checked_sub(effort);
-        let accounted = ghosts.is_some_and(|ghosts| ghosts == 0 || self.queue.is_haunted());
+        let purged = self.queue.free_effort().checked_sub(effort);
+        let accounted = purged.is_some_and(|purged| purged == 0 || self.queue.has_purged());
         equal("the effort of freeing is accounted for", accounted, true)
     }
 
@@ -286,7 +286,7 @@ impl Comparison<'_> {
         // What is left of a purge may have the timer look too early.
         let late = event.unwrap_or(u64::MAX) > expected.unwrap_or(u64::MAX);
         let now = self.now.us();
-        if late || !self.queue.is_haunted() {
+        if late || !self.queue.has_purged() {
             equal("next event", event, expected)?;
         }
         equal(
@@ -307,7 +307,7 @@ impl Comparison<'_> {
     /// Where the clock for tests stops next.
     fn next_instant(&self) -> Result<(), String> {
         let now = self.now.us();
-        if self.queue.is_haunted() || self.model.deliveries.iter().any(|at| *at > now) {
+        if self.queue.has_purged() || self.model.deliveries.iter().any(|at| *at > now) {
             return Ok(());
         }
         let instant = self.queue.next_instant(self.now);

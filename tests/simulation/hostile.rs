@@ -92,13 +92,13 @@ pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
         }
         let taken = there.queue.apply(&effect);
         taken.map_err(|error| format!("{effect:?} is taken here, and there {error}"))?;
-        there.queue.bury(1);
+        there.queue.free_purged(1);
         if number % 8 == 0 {
             here.queue.check_invariants()?;
         }
     }
     here.queue.check_invariants()?;
-    here.queue.take_remains();
+    here.queue.take_garbage();
     if is_refused_from_a_client(&here.queue) {
         return Ok(());
     }
@@ -137,7 +137,7 @@ fn work(mut here: Follower, mut there: Follower, broken: Broken) -> Result<(), S
             let reply = call.execute(&op);
             let told = |what: String| format!("{what}\nafter {op:?} -> {reply:?} at {now:?}");
             here.queue.check_invariants().map_err(told)?;
-            here.queue.take_remains();
+            here.queue.take_garbage();
             if !out.is_empty() && !std::mem::take(&mut deaf) {
                 there.carry_out(out.bytes()).map_err(told)?;
             }
@@ -266,7 +266,7 @@ fn furnished(which: u8) -> Follower {
         };
         call.execute(&furnish(byte, number));
     }
-    queue.queue.take_remains();
+    queue.queue.take_garbage();
     queue
 }
 

@@ -192,8 +192,8 @@ impl Run {
             before.check(&self.queue, &self.out, &reply)?;
             self.queue.check_invariants()?;
         }
-        let mut remains = self.queue.take_remains().unwrap_or_default();
-        remains.retain_mut(|remains| remains.shed(1000));
+        let mut garbage = self.queue.take_garbage().unwrap_or_default();
+        garbage.retain_mut(|garbage| garbage.free_some(1000));
         if self.queue.next_event().is_none_or(|at| at > now.ms()) {
             self.past = 0;
         }
@@ -225,7 +225,7 @@ impl Run {
         let oldest = figures.first_due.and_then(|due| now.ms().checked_sub(due));
         equal("the oldest that is ready", oldest, summary.oldest_ready_ms)?;
         equal("the figures", counted, found.map(|count| count as u64))?;
-        let unfreed = figures.unfreed > 0 && !self.queue.is_haunted();
+        let unfreed = figures.unfreed > 0 && !self.queue.has_purged();
         equal("purged jobs that nobody knows of", unfreed, false)?;
         let next = self.queue.next_due(now).unwrap_or(u64::MAX);
         equal(

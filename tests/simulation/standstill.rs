@@ -348,7 +348,7 @@ fn steps(stood: &mut Stood, call: impl FnOnce(&mut Queue, &mut Effects)) -> usiz
     call(&mut stood.queue, &mut stood.out);
     let told = decode(stood.out.bytes()).count();
     let freed = before - stood.queue.free_effort();
-    drop(stood.queue.take_remains());
+    drop(stood.queue.take_garbage());
     told + freed
 }
 
@@ -530,7 +530,9 @@ fn one_purge_more_is_no_more_work() {
     });
     assert!(work < FEW, "{work} steps");
     stood.queue.check_invariants().unwrap();
-    let work = steps(&mut stood, |queue, _| assert_eq!(queue.bury(JOBS / 2), 0));
+    let work = steps(&mut stood, |queue, _| {
+        assert_eq!(queue.free_purged(JOBS / 2), 0)
+    });
     assert!(work >= JOBS / 4, "{work} are buried");
 }
 

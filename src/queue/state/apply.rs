@@ -4,7 +4,7 @@
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
 use super::position::Position;
-use super::purged::BURIED_WITH_EACH;
+use super::purged::FREED_WITH_EACH;
 use super::rate::RateWindow;
 use super::store::{Course, Id, NewJob};
 use super::Queue;
@@ -15,7 +15,7 @@ use crate::queue::job::{
 };
 use crate::queue::settings::{check_terms, Settings};
 use crate::storage::broken::must;
-use crate::storage::skiplist::Way;
+use crate::storage::skiplist::InsertHint;
 use std::sync::Arc;
 
 pub(super) const fn malformed(what: &'static str) -> QueueError {
@@ -159,9 +159,9 @@ impl Queue {
                 self.remember(id, until)?;
             }
             Effect::ForgotId { id } => {
-                self.memory.forget(id);
+                self.dedupe.forget(id);
             }
-            Effect::Forgot { until } => self.memory.forget_until(until),
+            Effect::Forgot { until } => self.dedupe.forget_until(until),
             Effect::Purged { state, cut } => {
                 check_instant(cut)?;
                 self.apply_purge(state, cut);
@@ -232,7 +232,7 @@ impl Queue {
         old: Option<Handle>,
         mut job: NewJob<'_>,
         id: Id<'_>,
-        way: Option<&Way<u64>>,
+        way: Option<&InsertHint<u64>>,
     ) {
         if let Some(old) = old {
             self.remove(old);
@@ -250,7 +250,7 @@ impl Queue {
         &mut self,
         job: &NewJob<'_>,
         id: Id<'_>,
-        way: Option<&Way<u64>>,
+        way: Option<&InsertHint<u64>>,
     ) -> Handle {
         debug_assert!(id == self.jobs.hashed(job.id));
         let at = Position {
@@ -262,7 +262,7 @@ impl Queue {
             priority: job.terms.priority,
             grace_ms: job.grace_ms(),
         };
-        self.bury_namesake(id);
+        self.free_namesake(id);
         let handle = self.jobs.insert(job, id);
         self.link(handle, at, way);
         handle
@@ -357,17 +357,17 @@ impl Queue {
     pub(super) fn remove(&mut self, handle: Handle) {
         self.remove_successor(handle);
         self.unlink(handle, self.position(handle));
-        for ghosts in &mut self.ghosts {
-            ghosts.freed(handle);
+        for purged_jobs in &mut self.purged_jobs {
+            purged_jobs.freed(handle);
         }
         self.jobs.remove(handle);
     }
 
     /// Puts a job into the lists that its position names.
     #[inline]
-    pub(super) fn link(&mut self, handle: Handle, at: Position, way: Option<&Way<u64>>) {
-        for ghosts in &mut self.ghosts {
-            ghosts.linked(handle);
+    pub(super) fn link(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
+        for purged_jobs in &mut self.purged_jobs {
+            purged_jobs.linked(handle);
         }
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
@@ -386,8 +386,8 @@ impl Queue {
         if self.jobs.is_followed(handle) {
             self.followed.insert(handle, at.course);
         }
-        if self.is_haunted() {
-            self.bury(BURIED_WITH_EACH);
+        if self.has_purged() {
+            self.free_purged(FREED_WITH_EACH);
         }
     }
 
@@ -424,17 +424,17 @@ impl Queue {
     }
 
     fn remember(&mut self, id: &[u8], until: u64) -> Result<(), QueueError> {
-        if !self.memory.has_room() {
+        if !self.dedupe.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        self.memory.remember(id, until);
+        self.dedupe.remember(id, until);
         Ok(())
     }
 
     fn configure(&mut self, settings: Settings) {
         self.kept = true;
-        if settings.dedupe_ms == 0 && self.memory.len() > 0 {
-            self.set_memory_aside();
+        if settings.dedupe_ms == 0 && self.dedupe.len() > 0 {
+            self.set_dedupe_aside();
         }
         if settings.rate != self.settings.rate {
             self.rate = settings.rate.map(|rate| Box::new(RateWindow::new(rate)));

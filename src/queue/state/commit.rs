@@ -9,7 +9,7 @@ use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
 use crate::storage::broken::{must, there};
-use crate::storage::skiplist::Way;
+use crate::storage::skiplist::InsertHint;
 
 /// A lease about to change its place in the order of deadlines.
 pub(in crate::queue) struct Moving {
@@ -45,7 +45,7 @@ impl Queue {
         job: NewJob<'_>,
         id: Id<'_>,
         old: Option<Handle>,
-        way: Option<&Way<u64>>,
+        way: Option<&InsertHint<u64>>,
         out: &mut Effects,
     ) {
         out.push(&Effect::Added {
@@ -180,7 +180,7 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Moving> {
         let change = Change::Touched { deadline, lease_ms };
-        if self.is_haunted() || deadline <= now.ms() {
+        if self.has_purged() || deadline <= now.ms() {
             self.commit_job(handle, change, now, out);
             return None;
         }

@@ -15,7 +15,7 @@ struct Remembered {
 }
 
 #[derive(Clone)]
-pub struct Memory {
+pub struct DedupeWindow {
     ids: Slab<Remembered>,
     table: IdTable,
     /// By the instant of forgetting; equal ones in no order that anybody sees.
@@ -30,9 +30,9 @@ fn tie(number: u32) -> u64 {
     u64::from(number)
 }
 
-impl Memory {
+impl DedupeWindow {
     pub fn new(hasher: RandomState) -> Self {
-        Memory {
+        DedupeWindow {
             ids: Slab::new(),
             table: IdTable::new(),
             by_until: Skiplist::new(),
@@ -129,8 +129,8 @@ impl Memory {
     }
 
     /// Frees about `count` ids of a memory that is not used any more; false at the end.
-    pub fn shed(&mut self, count: usize) -> bool {
-        self.ids.shed(count) || self.table.shed(count) || self.by_until.shed(count)
+    pub fn free_some(&mut self, count: usize) -> bool {
+        self.ids.free_some(count) || self.table.free_some(count) || self.by_until.free_some(count)
     }
 
     /// The ids, their index or their order: see [`crate::storage::relocate`].

@@ -87,8 +87,8 @@ impl Followed {
         }
     }
 
-    pub(super) fn shed(&mut self, count: usize) -> bool {
-        self.scheduled.shed(count) || self.reserved.shed(count)
+    pub(super) fn free_some(&mut self, count: usize) -> bool {
+        self.scheduled.free_some(count) || self.reserved.free_some(count)
     }
 
     pub(super) fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
@@ -104,20 +104,24 @@ impl Followed {
 }
 
 impl Queue {
-    /// For tests: it counts all successors but those of ghosts.
+    /// For tests: it counts all successors but those of purged jobs.
     pub(super) fn check_followed(&self) -> Result<(), String> {
         let lists = [&self.followed.scheduled, &self.followed.reserved];
         let (mut expected, mut there) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
         for (handle, _) in self.jobs.successors() {
             let Course { place, due, life } = self.jobs.job(handle).course();
-            if !self.is_ghost(handle) {
+            if !self.is_purged(handle) {
                 match place {
                     Place::Reserved => expected[1].push((life.at, handle)),
                     _ => expected[0].push((due, handle)),
                 }
             }
         }
-        let detached: usize = self.ghosts.iter().map(|ghosts| ghosts.followed()).sum();
+        let detached: usize = self
+            .purged_jobs
+            .iter()
+            .map(|purged| purged.followed())
+            .sum();
         let in_lists: usize = lists.iter().map(|list| list.detached().count()).sum();
         for (at, list) in lists.into_iter().enumerate() {
             list.check_invariants(tie)?;

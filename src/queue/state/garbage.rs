@@ -1,106 +1,109 @@
 //! What is left of a queue, or of the part of it that was purged: freed in small steps, because a
 //! million jobs at once would hold up the server for a tenth of a second.
 
-use super::dedupe::Memory;
+use super::dedupe::DedupeWindow;
 use super::followed::Followed;
-use super::purged::{Ghosts, MANY};
+use super::purged::{PurgedJobs, MANY};
 use super::schedule::Schedule;
 use super::store::Store;
 use super::Queue;
 use crate::storage::skiplist::Skiplist;
 
 /// Nothing refers to it any more.
-pub struct Remains {
+pub struct Garbage {
     jobs: Store,
     schedule: Schedule,
     lists: [Skiplist<u64>; 3],
     followed: Followed,
-    memory: Memory,
-    ghosts: Vec<Ghosts>,
+    dedupe: DedupeWindow,
+    purged_jobs: Vec<PurgedJobs>,
     /// Of queues that this one had purged itself.
-    older: Vec<Remains>,
+    older: Vec<Garbage>,
 }
 
-impl Remains {
+impl Garbage {
     /// How many jobs and ids are left.
     pub fn left(&self) -> usize {
-        let older: usize = self.older.iter().map(Remains::left).sum();
-        self.jobs.len() + self.memory.len() + older
+        let older: usize = self.older.iter().map(Garbage::left).sum();
+        self.jobs.len() + self.dedupe.len() + older
     }
 
     /// Frees about `count` things; false once nothing is left.
-    pub fn shed(&mut self, count: usize) -> bool {
+    pub fn free_some(&mut self, count: usize) -> bool {
         if let Some(older) = self.older.last_mut() {
-            if !older.shed(count) {
+            if !older.free_some(count) {
                 self.older.pop();
             }
             return true;
         }
-        self.jobs.shed(count)
-            || self.schedule.shed(count)
-            || self.lists.iter_mut().any(|list| list.shed(count))
-            || self.followed.shed(count)
-            || self.memory.shed(count)
-            || self.ghosts.iter_mut().any(|ghosts| ghosts.shed(count))
+        self.jobs.free_some(count)
+            || self.schedule.free_some(count)
+            || self.lists.iter_mut().any(|list| list.free_some(count))
+            || self.followed.free_some(count)
+            || self.dedupe.free_some(count)
+            || self
+                .purged_jobs
+                .iter_mut()
+                .any(|purged| purged.free_some(count))
     }
 }
 
-impl From<Queue> for Remains {
+impl From<Queue> for Garbage {
     fn from(queue: Queue) -> Self {
-        Remains {
+        Garbage {
             jobs: queue.jobs,
             schedule: queue.schedule,
             lists: [queue.reserved, queue.dead, queue.expiring],
             followed: queue.followed,
-            memory: queue.memory,
-            ghosts: queue.ghosts,
-            older: queue.remains,
+            dedupe: queue.dedupe,
+            purged_jobs: queue.purged_jobs,
+            older: queue.garbage,
         }
     }
 }
 
 impl Queue {
     /// What was purged since the last call and is to be freed step by step.
-    pub fn take_remains(&mut self) -> Option<Vec<Remains>> {
-        (!self.remains.is_empty()).then(|| std::mem::take(&mut self.remains))
+    pub fn take_garbage(&mut self) -> Option<Vec<Garbage>> {
+        (!self.garbage.is_empty()).then(|| std::mem::take(&mut self.garbage))
     }
 
     /// What is little is freed at once: to keep it would take more than it does.
-    fn set_aside(&mut self, remains: Remains) {
-        if remains.left() > MANY {
-            self.remains.push(remains);
+    fn set_aside(&mut self, garbage: Garbage) {
+        if garbage.left() > MANY {
+            self.garbage.push(garbage);
         }
     }
 
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
-        self.ghost_bytes = 0;
+        self.purged_bytes = 0;
         let hasher = self.jobs.hasher().clone();
-        let remains = Remains {
+        let garbage = Garbage {
             jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),
             schedule: std::mem::take(&mut self.schedule),
             lists: [&mut self.reserved, &mut self.dead, &mut self.expiring].map(std::mem::take),
             followed: std::mem::take(&mut self.followed),
-            memory: Memory::new(hasher),
-            ghosts: std::mem::take(&mut self.ghosts),
+            dedupe: DedupeWindow::new(hasher),
+            purged_jobs: std::mem::take(&mut self.purged_jobs),
             older: Vec::new(),
         };
-        self.set_aside(remains);
+        self.set_aside(garbage);
     }
 
     /// Forgets all ids that DEDUPE remembers.
-    pub(super) fn set_memory_aside(&mut self) {
+    pub(super) fn set_dedupe_aside(&mut self) {
         let hasher = self.jobs.hasher().clone();
-        let remains = Remains {
-            memory: std::mem::replace(&mut self.memory, Memory::new(hasher.clone())),
+        let garbage = Garbage {
+            dedupe: std::mem::replace(&mut self.dedupe, DedupeWindow::new(hasher.clone())),
             jobs: Store::new(hasher),
             schedule: Schedule::default(),
             lists: Default::default(),
             followed: Followed::default(),
-            ghosts: Vec::new(),
+            purged_jobs: Vec::new(),
             older: Vec::new(),
         };
-        self.set_aside(remains);
+        self.set_aside(garbage);
     }
 }
 
@@ -111,28 +114,28 @@ mod tests {
 
     const STEP: usize = 100;
 
-    fn steps(mut shed: impl FnMut(usize) -> bool) -> usize {
-        (0..100_000).take_while(|_| shed(STEP)).count()
+    fn steps(mut free_some: impl FnMut(usize) -> bool) -> usize {
+        (0..100_000).take_while(|_| free_some(STEP)).count()
     }
 
     #[test]
     fn all_is_freed_and_little_at_a_time() {
-        let mut parts = Remains::from(queue());
+        let mut parts = Garbage::from(queue());
         let [reserved, _, expiring] = &parts.lists;
         let lens = [
             2 * parts.jobs.len(), // and their index
             parts.schedule.len(),
             reserved.len(),
             expiring.len(),
-            parts.memory.len(),
+            parts.dedupe.len(),
         ];
         let [reserved, _, expiring] = &mut parts.lists;
         let counts = [
-            steps(|count| parts.jobs.shed(count)),
-            steps(|count| parts.schedule.shed(count)),
-            steps(|count| reserved.shed(count)),
-            steps(|count| expiring.shed(count)),
-            steps(|count| parts.memory.shed(count)),
+            steps(|count| parts.jobs.free_some(count)),
+            steps(|count| parts.schedule.free_some(count)),
+            steps(|count| reserved.free_some(count)),
+            steps(|count| expiring.free_some(count)),
+            steps(|count| parts.dedupe.free_some(count)),
         ];
         for (len, count) in lens.into_iter().zip(counts) {
             let expected = len.div_ceil(STEP);
@@ -145,8 +148,8 @@ mod tests {
         // The same in one, of which a part had been set aside before: one step more tells that it is gone.
         let mut queue = queue();
         queue.set_jobs_aside();
-        let mut whole = Remains::from(queue);
+        let mut whole = Garbage::from(queue);
         let all: usize = counts.iter().sum();
-        assert_eq!(steps(|count| whole.shed(count)), all + 1);
+        assert_eq!(steps(|count| whole.free_some(count)), all + 1);
     }
 }

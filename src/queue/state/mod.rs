@@ -29,10 +29,10 @@ use crate::queue::settings::Settings;
 use crate::queue::stats::Totals;
 use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
-use dedupe::Memory;
+use dedupe::DedupeWindow;
 use followed::Followed;
-use garbage::Remains;
-use purged::Ghosts;
+use garbage::Garbage;
+use purged::PurgedJobs;
 use rate::RateWindow;
 use schedule::{Schedule, Standing};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub struct Queue {
     /// those that are reserved, which end their lease first.
     expiring: Skiplist<u64>,
     followed: Followed,
-    memory: Memory,
+    dedupe: DedupeWindow,
     settings: Arc<Settings>,
     rate: Option<Box<RateWindow>>,
     /// 0, an instant, or FOREVER.
@@ -73,12 +73,12 @@ pub struct Queue {
     deaths: u64,
     token: u64,
     totals: Box<Totals>,
-    /// Purged, and not yet buried.
-    ghosts: Vec<Ghosts>,
+    /// Purged, and not yet freed.
+    purged_jobs: Vec<PurgedJobs>,
     /// Of their ids and payloads, as far as it was counted.
-    ghost_bytes: u64,
+    purged_bytes: u64,
     /// Set aside, to be freed by the owner of the queue.
-    remains: Vec<Remains>,
+    garbage: Vec<Garbage>,
 }
 
 impl Queue {
@@ -90,7 +90,7 @@ impl Queue {
             dead: Skiplist::new(),
             expiring: Skiplist::new(),
             followed: Followed::default(),
-            memory: Memory::new(seed.0.clone()),
+            dedupe: DedupeWindow::new(seed.0.clone()),
             settings: Settings::unconfigured(),
             rate: None,
             paused_until: 0,
@@ -99,13 +99,13 @@ impl Queue {
             deaths: 0,
             token: 0,
             totals: Box::default(),
-            ghosts: Vec::new(),
-            ghost_bytes: 0,
-            remains: Vec::new(),
+            purged_jobs: Vec::new(),
+            purged_bytes: 0,
+            garbage: Vec::new(),
         }
     }
 
-    /// As COPY makes it: the same data, counting from 0. Ghosts stay behind.
+    /// As COPY makes it: the same data, counting from 0. Purged jobs stay behind.
     pub fn copied(&self) -> Self {
         let mut copy = Queue {
             jobs: Store::new(self.jobs.hasher().clone()),
@@ -114,7 +114,7 @@ impl Queue {
             dead: Skiplist::new(),
             expiring: Skiplist::new(),
             followed: Followed::default(),
-            memory: self.memory.clone(),
+            dedupe: self.dedupe.clone(),
             settings: Arc::clone(&self.settings),
             rate: self
                 .settings
@@ -126,11 +126,11 @@ impl Queue {
             deaths: self.deaths,
             token: self.token,
             totals: Box::default(),
-            ghosts: Vec::new(),
-            ghost_bytes: 0,
-            remains: Vec::new(),
+            purged_jobs: Vec::new(),
+            purged_bytes: 0,
+            garbage: Vec::new(),
         };
-        if self.is_haunted() {
+        if self.has_purged() {
             for handle in self.handles() {
                 let job = self.jobs.as_new(handle);
                 let copied = copy.insert(&job, copy.jobs.hashed(job.id), None);
@@ -186,8 +186,8 @@ impl Queue {
         &self.followed
     }
 
-    pub(in crate::queue) fn memory(&self) -> &Memory {
-        &self.memory
+    pub(in crate::queue) fn dedupe(&self) -> &DedupeWindow {
+        &self.dedupe
     }
 
     pub(in crate::queue) fn rate(&self) -> Option<&RateWindow> {
@@ -240,7 +240,7 @@ impl Queue {
     /// Bytes of all ids and payloads, those of dead jobs and successors too: what MAXBYTES limits. Where
     /// very many jobs were purged at once, some are counted until they are freed.
     pub fn bytes(&self) -> u64 {
-        self.jobs.content_bytes().saturating_sub(self.ghost_bytes)
+        self.jobs.content_bytes().saturating_sub(self.purged_bytes)
     }
 
     pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {
@@ -268,7 +268,7 @@ impl Queue {
         }
         // Asked with each command: a plain minimum, where "never" is later than any instant.
         let first = |list: &Skiplist<u64>| list.first().map_or(u64::MAX, |(instant, _)| instant);
-        let memory = self.memory.next().unwrap_or(u64::MAX);
+        let memory = self.dedupe.next().unwrap_or(u64::MAX);
         let next = first(&self.reserved).min(first(&self.expiring)).min(memory);
         (next != u64::MAX).then_some(next)
     }
@@ -329,7 +329,7 @@ impl Queue {
 
     /// How much there is to free.
     pub fn free_effort(&self) -> usize {
-        self.jobs.len() + self.memory.len()
+        self.jobs.len() + self.dedupe.len()
     }
 
     /// Heap bytes and those of the structure itself.
@@ -345,8 +345,12 @@ impl Queue {
             + self.schedule.memory_bytes()
             + lists.into_iter().map(Skiplist::memory_bytes).sum::<usize>()
             + self.followed.memory_bytes()
-            + self.memory.memory_bytes()
-            + self.ghosts.iter().map(Ghosts::memory_bytes).sum::<usize>()
+            + self.dedupe.memory_bytes()
+            + self
+                .purged_jobs
+                .iter()
+                .map(PurgedJobs::memory_bytes)
+                .sum::<usize>()
             + self.settings.memory_bytes()
             + rate
     }
@@ -363,17 +367,17 @@ impl Queue {
     pub fn check_invariants(&self) -> Result<(), String> {
         let seq = |handle| self.jobs.job(handle).seq();
         self.jobs.check_invariants()?;
-        self.memory.check_invariants()?;
+        self.dedupe.check_invariants()?;
         self.schedule
             .check_invariants(|handle| self.standing(handle), seq)?;
         self.reserved.check_invariants(seq)?;
         self.dead
             .check_invariants(|handle| self.jobs.job(handle).life().death)?;
         self.expiring.check_invariants(seq)?;
-        self.check_ghosts()?;
+        self.check_purged()?;
         self.check_followed()?;
         let there = self.jobs.len() - self.jobs.successors_len();
-        if self.live_len() + self.dead.len() + self.count_ghosts() != there {
+        if self.live_len() + self.dead.len() + self.count_purged() != there {
             return Err(format!(
                 "{} live and {} dead jobs, but {there} in all",
                 self.live_len(),
@@ -419,7 +423,7 @@ impl Queue {
                 return Err(format!("reserved job {handle} has no token"));
             }
         }
-        let living = |&(_, handle): &(u64, Handle)| !self.is_ghost(handle);
+        let living = |&(_, handle): &(u64, Handle)| !self.is_purged(handle);
         if self.expiring.iter().filter(living).count() != expected {
             return Err("jobs with a TTL and their list differ".into());
         }

@@ -54,7 +54,7 @@ impl Queue {
             let handles = self.handles_of(&purged, count);
             handles.into_iter().for_each(|handle| self.remove(handle));
         } else {
-            self.make_ghosts(purged, count);
+            self.detach_purged(purged, count);
         }
     }
 

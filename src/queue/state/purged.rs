@@ -1,16 +1,16 @@
 //! Jobs that were purged while others stay: gone for everybody, and still in the store until they are
-//! buried, a few at a time.
+//! freed, a few at a time.
 //!
 //! A purge detaches a part of a list, which touches no job. Its jobs are then known by where they stood:
 //! by their place and its instant, unless they were linked into a list since. Handles that were are written
-//! down as long as there are ghosts that they might be taken for.
+//! down as long as there are purged jobs that they might be taken for.
 //!
-//! What is detached stays within its list, the latest first. The ghosts of the latest purge are buried
+//! What is detached stays within its list, the latest first. The purged jobs of the latest purge are freed
 //! first, too: so each purge need only know how many entries are its own.
 //!
-//! Every purge whose ghosts are about makes each look at a job a little longer, so they must stay few: a
+//! Every purge whose purged jobs are about makes each look at a job a little longer, so they must stay few: a
 //! purge of all that an earlier one had taken, and perhaps more, joins it; and each job that is linked into
-//! a list has a few ghosts buried, so that the next purge can only be much smaller than the one before it.
+//! a list has a few purged jobs freed, so that the next purge can only be much smaller than the one before it.
 
 use super::schedule::Detached;
 use super::store::{Course, Id};
@@ -55,7 +55,7 @@ impl Purged {
 }
 
 /// What one purge has taken out of the lists, or several.
-pub struct Ghosts {
+pub struct PurgedJobs {
     purged: Purged,
     /// Of the schedule's detached entries; of those of the list of the reserved, or the dead.
     scheduled: Detached,
@@ -69,20 +69,20 @@ pub struct Ghosts {
 }
 
 /// Purges of no more jobs are carried out at once, which takes less than half a millisecond. Tests make
-/// ghosts of anything.
+/// purged jobs of anything.
 pub(in crate::queue) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
 /// Jobs and successors that a purge looks at for their bytes, at most: a millisecond or two.
 const SUMMED: usize = 50_000;
-/// Ghosts buried with each job that is linked into a list: there are that many times more in each purge
+/// Purged jobs freed with each job that is linked into a list: there are that many times more in each purge
 /// than in the one that follows it.
-pub(super) const BURIED_WITH_EACH: usize = 4;
+pub(super) const FREED_WITH_EACH: usize = 4;
 
 /// Handles are numbered densely; the table wants them scattered.
 fn scattered(handle: Handle) -> u64 {
     u64::from(handle).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl Ghosts {
+impl PurgedJobs {
     fn has_newer(&self, handle: Handle) -> bool {
         let found = self.newer.find(scattered(handle), |other| other == handle);
         found.is_some()
@@ -98,9 +98,9 @@ impl Ghosts {
         self.newer.remove(scattered(handle), handle);
     }
 
-    /// Frees about `count` things of ghosts whose store is not used any more; false at the end.
-    pub fn shed(&mut self, count: usize) -> bool {
-        self.newer.shed(count)
+    /// Frees about `count` things of purged jobs whose store is not used any more; false at the end.
+    pub fn free_some(&mut self, count: usize) -> bool {
+        self.newer.free_some(count)
     }
 
     pub(super) fn followed(&self) -> usize {
@@ -115,34 +115,36 @@ impl Ghosts {
 impl Queue {
     /// The job of that id, in any state.
     pub(in crate::queue) fn find(&self, id: Id<'_>) -> Option<Handle> {
-        self.jobs.find(id).filter(|&handle| !self.is_ghost(handle))
+        self.jobs.find(id).filter(|&handle| !self.is_purged(handle))
     }
 
-    pub(in crate::queue) fn is_ghost(&self, handle: Handle) -> bool {
-        self.ghosts_of(handle).is_some()
+    pub(in crate::queue) fn is_purged(&self, handle: Handle) -> bool {
+        self.purge_of(handle).is_some()
     }
 
     /// Those that it is one of.
-    fn ghosts_of(&self, handle: Handle) -> Option<&Ghosts> {
-        if self.ghosts.is_empty() {
+    fn purge_of(&self, handle: Handle) -> Option<&PurgedJobs> {
+        if self.purged_jobs.is_empty() {
             return None;
         }
         let Course { place, due, life } = self.jobs.job(handle).course();
-        let is_of = |ghosts: &Ghosts| {
-            let stood_there = match &ghosts.purged {
+        let is_of = |purged_jobs: &PurgedJobs| {
+            let stood_there = match &purged_jobs.purged {
                 Purged::Dues(dues) => place == Place::Scheduled && dues.contains(&due),
                 Purged::Leases(ends) => place == Place::Reserved && ends.contains(&life.at),
                 Purged::DeadBefore(end) => place == Place::Dead && (life.at, life.death) < *end,
             };
-            stood_there && !ghosts.has_newer(handle)
+            stood_there && !purged_jobs.has_newer(handle)
         };
-        self.ghosts.iter().find(|ghosts| is_of(ghosts))
+        self.purged_jobs
+            .iter()
+            .find(|purged_jobs| is_of(purged_jobs))
     }
 
     /// Ids and payloads of jobs that have just been detached, by looking at those that are left: only
     /// where these are few, and nothing else is unknown.
     fn bytes_of_others(&self) -> Option<u64> {
-        let all_known = self.ghosts.iter().all(|ghosts| ghosts.counted);
+        let all_known = self.purged_jobs.iter().all(|purged| purged.counted);
         let few = self.live_len() + self.dead.len() + self.followed.len() <= SUMMED;
         (all_known && few).then(|| {
             let left = self.handles().map(|handle| self.jobs.content_of(handle));
@@ -151,7 +153,7 @@ impl Queue {
     }
 
     /// Detaches those jobs, `count` of them.
-    pub(super) fn make_ghosts(&mut self, purged: Purged, count: usize) {
+    pub(super) fn detach_purged(&mut self, purged: Purged, count: usize) {
         let followed = self.followed.detach(&purged);
         let known = (count + followed <= SUMMED).then(|| {
             let going = self.handles_of(&purged, count).into_iter();
@@ -168,9 +170,9 @@ impl Queue {
         }
         let known = known.or_else(|| self.bytes_of_others());
         let counted = known.is_some();
-        self.ghost_bytes += known.unwrap_or(0);
-        let of_place = |ghosts: &&mut Ghosts| ghosts.purged.place() == purged.place();
-        let latest = self.ghosts.iter_mut().rev().find(of_place);
+        self.purged_bytes += known.unwrap_or(0);
+        let of_place = |purged_jobs: &&mut PurgedJobs| purged_jobs.purged.place() == purged.place();
+        let latest = self.purged_jobs.iter_mut().rev().find(of_place);
         if let Some(latest) =
             latest.filter(|latest| purged.includes(&latest.purged) && latest.counted == counted)
         {
@@ -182,7 +184,7 @@ impl Queue {
             latest.newer = IdTable::new();
             return;
         }
-        self.ghosts.push(Ghosts {
+        self.purged_jobs.push(PurgedJobs {
             purged,
             scheduled,
             listed,
@@ -192,35 +194,35 @@ impl Queue {
         });
     }
 
-    /// Whether there is something left to bury.
-    pub fn is_haunted(&self) -> bool {
-        !self.ghosts.is_empty()
+    /// Whether there is something left to free.
+    pub fn has_purged(&self) -> bool {
+        !self.purged_jobs.is_empty()
     }
 
-    /// Frees up to `budget` ghosts; returns how much of the budget is left. Not an effect: nobody
+    /// Frees up to `budget` purged jobs; returns how much of the budget is left. Not an effect: nobody
     /// can tell.
-    pub fn bury(&mut self, budget: usize) -> usize {
+    pub fn free_purged(&mut self, budget: usize) -> usize {
         let mut left = budget;
         while left > 0 {
-            let Some(ghosts) = self.ghosts.last_mut() else {
+            let Some(purged_jobs) = self.purged_jobs.last_mut() else {
                 break;
             };
-            let list = match ghosts.purged {
+            let list = match purged_jobs.purged {
                 Purged::Dues(_) => None,
                 Purged::Leases(_) => Some(&mut self.reserved),
                 Purged::DeadBefore(_) => Some(&mut self.dead),
             };
             let next = match list {
-                None => self.schedule.pop_detached(&mut ghosts.scheduled),
-                Some(_) if ghosts.listed == 0 => None,
+                None => self.schedule.pop_detached(&mut purged_jobs.scheduled),
+                Some(_) if purged_jobs.listed == 0 => None,
                 Some(list) => {
-                    ghosts.listed -= 1;
+                    purged_jobs.listed -= 1;
                     list.pop_detached().map(|(_, handle)| handle)
                 }
             };
             match next {
-                Some(handle) if self.jobs.contains(handle) && self.is_ghost(handle) => {
-                    self.free_ghost(handle);
+                Some(handle) if self.jobs.contains(handle) && self.is_purged(handle) => {
+                    self.free_purged_job(handle);
                 }
                 Some(_) => {}
                 None => self.free_followed_of_last(),
@@ -230,31 +232,31 @@ impl Queue {
         left
     }
 
-    /// The latest ghosts are buried: what is left of them goes, and then they themselves.
+    /// The jobs of the latest purge are freed: what is left of it goes, and then the purge itself.
     fn free_followed_of_last(&mut self) {
-        match self.ghosts.last_mut() {
-            Some(ghosts) if ghosts.followed > 0 => {
-                ghosts.followed -= 1;
-                self.followed.free_detached(&ghosts.purged);
+        match self.purged_jobs.last_mut() {
+            Some(latest) if latest.followed > 0 => {
+                latest.followed -= 1;
+                self.followed.free_detached(&latest.purged);
             }
             _ => {
-                self.ghosts.pop();
+                self.purged_jobs.pop();
             }
         }
     }
 
     /// Makes room for a job of that id.
-    pub(super) fn bury_namesake(&mut self, id: Id<'_>) {
-        if self.is_haunted() {
+    pub(super) fn free_namesake(&mut self, id: Id<'_>) {
+        if self.has_purged() {
             let namesake = self.jobs.find(id);
-            if let Some(handle) = namesake.filter(|&handle| self.is_ghost(handle)) {
-                self.free_ghost(handle);
+            if let Some(handle) = namesake.filter(|&handle| self.is_purged(handle)) {
+                self.free_purged_job(handle);
             }
         }
     }
 
-    pub(in crate::queue) fn free_ghost(&mut self, handle: Handle) {
-        self.free_ghosts_successor(handle);
+    pub(in crate::queue) fn free_purged_job(&mut self, handle: Handle) {
+        self.free_purged_successor(handle);
         self.forget_bytes(handle);
         let end = self.end_of(handle);
         let jobs = &self.jobs;
@@ -262,40 +264,43 @@ impl Queue {
             let there = self.expiring.remove(end, handle, |h| jobs.job(h).seq());
             must(there, "a TTL that is on no list");
         }
-        for ghosts in &mut self.ghosts {
-            ghosts.freed(handle);
+        for purged_jobs in &mut self.purged_jobs {
+            purged_jobs.freed(handle);
         }
         self.jobs.remove(handle);
     }
 
-    pub(in crate::queue) fn free_ghosts_successor(&mut self, handle: Handle) {
+    pub(in crate::queue) fn free_purged_successor(&mut self, handle: Handle) {
         if self.jobs.successor(handle).is_some() {
-            let with_it = self.ghost_bytes;
+            let with_it = self.purged_bytes;
             self.forget_bytes(handle);
-            let is_counted = with_it != self.ghost_bytes;
+            let is_counted = with_it != self.purged_bytes;
             self.remove_successor(handle);
             if is_counted {
-                self.ghost_bytes += self.jobs.content_of(handle);
+                self.purged_bytes += self.jobs.content_of(handle);
             }
         }
     }
 
-    /// Of a ghost that is about to be freed: they are counted nowhere any more.
+    /// Of a purged job that is about to be freed: they are counted nowhere any more.
     fn forget_bytes(&mut self, handle: Handle) {
-        if self.ghosts_of(handle).is_some_and(|ghosts| ghosts.counted) {
-            self.ghost_bytes -= self.jobs.content_of(handle);
+        if self
+            .purge_of(handle)
+            .is_some_and(|purged_jobs| purged_jobs.counted)
+        {
+            self.purged_bytes -= self.jobs.content_of(handle);
         }
     }
 
     /// For tests: what is detached belongs to purges.
-    pub(super) fn check_ghosts(&self) -> Result<(), String> {
+    pub(super) fn check_purged(&self) -> Result<(), String> {
         let (mut scheduled, mut reserved, mut dead) = (Detached::default(), 0, 0);
-        for ghosts in &self.ghosts {
-            scheduled += ghosts.scheduled;
-            match ghosts.purged {
+        for purged_jobs in &self.purged_jobs {
+            scheduled += purged_jobs.scheduled;
+            match purged_jobs.purged {
                 Purged::Dues(_) => {}
-                Purged::Leases(_) => reserved += ghosts.listed,
-                Purged::DeadBefore(_) => dead += ghosts.listed,
+                Purged::Leases(_) => reserved += purged_jobs.listed,
+                Purged::DeadBefore(_) => dead += purged_jobs.listed,
             }
         }
         let expected = (scheduled, reserved, dead);
@@ -306,13 +311,13 @@ impl Queue {
         Ok(())
     }
 
-    /// How many ghosts there are: for tests, as it looks at each.
-    pub(super) fn count_ghosts(&self) -> usize {
+    /// How many purged jobs there are: for tests, as it looks at each.
+    pub(super) fn count_purged(&self) -> usize {
         let (_, mut handles) = self.schedule.detached();
         for list in [&self.reserved, &self.dead] {
             handles.extend(list.detached().map(|(_, handle)| handle));
         }
-        handles.retain(|&handle| self.jobs.contains(handle) && self.is_ghost(handle));
+        handles.retain(|&handle| self.jobs.contains(handle) && self.is_purged(handle));
         handles.sort_unstable();
         handles.dedup();
         handles.len()

@@ -40,7 +40,7 @@ impl Queue {
             5 => self.reserved.relocate(from, mover),
             6 => self.dead.relocate(from, mover),
             7 => self.expiring.relocate(from, mover),
-            8..=10 => self.memory.relocate(part - 8, from, mover),
+            8..=10 => self.dedupe.relocate(part - 8, from, mover),
             11 => self.jobs.relocate_extras(from, mover),
             _ => self.followed.relocate(part - 12, from, mover),
         }
@@ -99,12 +99,12 @@ pub mod tests {
     #[test]
     fn everything_is_moved_once_and_nothing_else_changes() {
         let mut queue = queue();
-        let (before, bytes) = (digest(&queue), queue.memory_bytes());
+        let (before, bytes) = (digest(&queue), queue.dedupe_bytes());
         let mut whole = Everything::new(usize::MAX);
         assert_eq!(queue.relocate(0, &mut whole), 0);
         queue.check_invariants().unwrap();
         assert!(digest(&queue) == before);
-        assert_eq!(queue.memory_bytes(), bytes);
+        assert_eq!(queue.dedupe_bytes(), bytes);
         // Rare parts lie in large arrays, which no allocator moves; nothing else may be left out.
         assert!(
             whole.bytes * 10 > bytes * 7,

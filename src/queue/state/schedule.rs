@@ -7,7 +7,7 @@
 
 use crate::queue::job::Handle;
 use crate::storage::relocate::Mover;
-use crate::storage::skiplist::{ReadyKey, Skiplist, Way};
+use crate::storage::skiplist::{InsertHint, ReadyKey, Skiplist};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
@@ -114,7 +114,7 @@ impl Schedule {
         &mut self,
         at: Standing,
         handle: Handle,
-        way: Option<&Way<u64>>,
+        way: Option<&InsertHint<u64>>,
         seq: impl Fn(Handle) -> u64,
     ) {
         self.ready.inserted(at.due);
@@ -126,13 +126,13 @@ impl Schedule {
         ranked.by_rank.insert(at.key(), handle, &seq);
     }
 
-    /// See [`Skiplist::approach`]. Only for the list that nearly all jobs are in.
-    pub fn approach(&self, at: Standing) -> Option<Way<u64>> {
+    /// See [`Skiplist::insert_hint`]. Only for the list that nearly all jobs are in.
+    pub fn insert_hint(&self, at: Standing) -> Option<InsertHint<u64>> {
         let behind_all = self.plain.last().is_none_or(|(due, _)| due <= at.due);
-        (at.priority == 0 && !behind_all).then(|| self.plain.approach(at.due))
+        (at.priority == 0 && !behind_all).then(|| self.plain.insert_hint(at.due))
     }
 
-    pub fn fetch(&self, way: &Way<u64>) {
+    pub fn fetch(&self, way: &InsertHint<u64>) {
         self.plain.fetch(way);
     }
 
@@ -293,12 +293,12 @@ impl Schedule {
     }
 
     /// Frees about `count` entries of a schedule that is not used any more; false at the end.
-    pub fn shed(&mut self, count: usize) -> bool {
+    pub fn free_some(&mut self, count: usize) -> bool {
         let ranked = &mut self.ranked;
-        self.plain.shed(count)
-            || ranked
-                .as_mut()
-                .is_some_and(|ranked| ranked.by_due.shed(count) || ranked.by_rank.shed(count))
+        self.plain.free_some(count)
+            || ranked.as_mut().is_some_and(|ranked| {
+                ranked.by_due.free_some(count) || ranked.by_rank.free_some(count)
+            })
     }
 
     /// One of the three lists: see [`crate::storage::relocate`].

@@ -129,7 +129,7 @@ impl Queue {
         });
         self.snapshot_jobs(&batch, &mut chunks);
         chunks.end_rows();
-        for (id, until) in self.memory.iter() {
+        for (id, until) in self.dedupe.iter() {
             chunks.push(&Effect::Remembered { id, until });
         }
         chunks.flush();
@@ -241,7 +241,7 @@ impl Queue {
                 digest_one(successor, &mut effect);
             }
         }
-        let mut memory: Vec<_> = self.memory.iter().collect();
+        let mut memory: Vec<_> = self.dedupe.iter().collect();
         memory.sort_unstable();
         for (id, until) in memory {
             effect(&Effect::Remembered { id, until });

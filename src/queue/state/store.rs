@@ -395,11 +395,14 @@ impl Store {
     }
 
     /// Frees about `count` jobs of a store that is not used any more; false at the end.
-    pub fn shed(&mut self, count: usize) -> bool {
+    pub fn free_some(&mut self, count: usize) -> bool {
         let successors = (0..count)
             .map_while(|_| self.successors.pop_first())
             .count();
-        successors > 0 || self.slots.shed(count) || self.rares.shed(count) || self.table.shed(count)
+        successors > 0
+            || self.slots.free_some(count)
+            || self.rares.free_some(count)
+            || self.table.free_some(count)
     }
 
     /// See [`crate::storage::relocate`].

@@ -73,8 +73,8 @@ impl Queue {
 
     fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
         let successor = self.jobs.take_successor(handle)?;
-        // A ghost's was taken out by its purge.
-        if !self.is_ghost(handle) {
+        // That of a purged job was taken out by its purge.
+        if !self.is_purged(handle) {
             self.followed.remove(handle, self.jobs.job(handle).course());
         }
         Some(successor)

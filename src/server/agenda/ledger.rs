@@ -140,12 +140,12 @@ impl Ledger {
     }
 
     /// Frees about `count` accounts of a ledger that is of no use any more; false at the end.
-    pub fn shed(&mut self, count: usize) -> bool {
+    pub fn free_some(&mut self, count: usize) -> bool {
         let instants = self.by_instant.len();
         for _ in 0..count.min(instants) {
             self.by_instant.pop_first();
         }
-        self.accounts.shed(count) || instants > 0
+        self.accounts.free_some(count) || instants > 0
     }
 
     /// The name of a queue whose figures do not hold any more.

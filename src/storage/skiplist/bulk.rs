@@ -12,7 +12,10 @@ impl Skiplist<u64> {
     pub fn remove_sorted(&mut self, entries: &[(u64, u32)], tie: impl Fn(u32) -> u64) -> bool {
         for entries in entries.chunks(TOGETHER) {
             if self.len() >= MANY {
-                let ways: Vec<_> = entries.iter().map(|&(key, _)| self.approach(key)).collect();
+                let ways: Vec<_> = entries
+                    .iter()
+                    .map(|&(key, _)| self.insert_hint(key))
+                    .collect();
                 ways.iter().for_each(|way| self.fetch(way));
             }
             let mut rest = entries;

@@ -5,7 +5,7 @@ use crate::storage::prefetch::{prefetch, prefetch_all};
 
 /// The way to where a key will go, if nothing happens to the list until then. Otherwise it is of no use,
 /// and does no harm.
-pub struct Way<K> {
+pub struct InsertHint<K> {
     key: K,
     pub(super) path: Path,
     pub(super) leaf: u32,
@@ -16,7 +16,7 @@ pub struct Way<K> {
 
 impl<K: Key> Skiplist<K> {
     /// Finds the leaf for a key and has it on its way, for [`Skiplist::fetch`] to read.
-    pub fn approach(&self, key: K) -> Way<K> {
+    pub fn insert_hint(&self, key: K) -> InsertHint<K> {
         let mut is_open = self.is_empty();
         let (path, leaf) = self.path_to(|links| {
             let keys = &links.keys()[1..];
@@ -25,7 +25,7 @@ impl<K: Key> Skiplist<K> {
             at
         });
         self.bottom.get(leaf).into_iter().for_each(prefetch);
-        Way {
+        InsertHint {
             key,
             path,
             leaf,
@@ -35,12 +35,12 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// Whether it is the way that [`Skiplist::insert`] would find.
-    pub(super) fn is_known(&self, way: &Way<K>, key: K) -> bool {
+    pub(super) fn is_known(&self, way: &InsertHint<K>, key: K) -> bool {
         way.key == key && way.changes == self.changes && !way.is_open
     }
 
     /// Has on its way what an insert into the leaf reads and moves.
-    pub fn fetch(&self, way: &Way<K>) {
+    pub fn fetch(&self, way: &InsertHint<K>) {
         if let Some(node) = self.bottom.get_any(way.leaf) {
             prefetch_all(node.keys());
             prefetch_all(node.values());

@@ -41,7 +41,7 @@ impl<K, V> IndexMut<u32> for Level<K, V> {
 
 impl<K, V> Level<K, V> {
     /// Frees up to `count` nodes; false where there are none.
-    pub(super) fn shed(&mut self, count: usize) -> bool {
+    pub(super) fn free_some(&mut self, count: usize) -> bool {
         let Some(segment) = self.segments.last_mut() else {
             return false;
         };

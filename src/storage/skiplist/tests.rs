@@ -23,7 +23,7 @@ struct Twin<K: Key> {
     /// What was detached and not popped since, sorted; the handles may be in use again.
     detached: Vec<(K, u32)>,
     /// Approached some time ago.
-    approached: Option<(K, Way<K>)>,
+    approached: Option<(K, InsertHint<K>)>,
 }
 
 impl<K: Key + std::fmt::Debug> Twin<K> {
@@ -42,7 +42,7 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
     /// Mostly the newest tie, at times one that was left out before. By a way that was approached just now,
     /// or before whatever else happened, or by none.
     fn insert(&mut self, mut key: K, late: bool) {
-        let mut way = Some(self.list.approach(key));
+        let mut way = Some(self.list.insert_hint(key));
         match self.next_tie % 10 {
             0 => way = None,
             2 => self.approached = way.take().map(|way| (key, way)),
@@ -51,7 +51,12 @@ impl<K: Key + std::fmt::Debug> Twin<K> {
                 (key, way) = approached.map_or((key, None), |(key, way)| (key, Some(way)));
             }
             // Another key's.
-            6 => way = self.sorted.first().map(|first| self.list.approach(first.0)),
+            6 => {
+                way = self
+                    .sorted
+                    .first()
+                    .map(|first| self.list.insert_hint(first.0))
+            }
             _ => {}
         }
         let handle = self.free.pop().unwrap_or_else(|| {
@@ -501,7 +506,7 @@ fn a_way_is_no_way_through_what_came_after_the_list_was_empty() {
     let tie = u64::from;
     let mut list = Skiplist::new();
     (0..100).for_each(|n| list.insert(10 * u64::from(n), n, tie));
-    let way = list.approach(905);
+    let way = list.insert_hint(905);
     while list.pop_first().is_some() {}
     // As many changes as before.
     (0..100).for_each(|n| list.insert(1000 + u64::from(n), n, tie));

@@ -112,7 +112,7 @@ impl Stage {
         let mut expected = self.lens();
         let state = Some(STATES[number]);
         let queue = &self.queue;
-        let goes = |job| !queue.is_ghost(job) && Some(queue.state_of(job, now)) == state;
+        let goes = |job| !queue.is_purged(job) && Some(queue.state_of(job, now)) == state;
         let successors = queue.jobs.successors().filter(|&(job, _)| goes(job));
         let successors = successors.count() as u64;
         let deleted = queue.totals.deleted;
@@ -149,11 +149,11 @@ fn it_is_all_the_same_when_they_are_buried() {
         for _ in 0..40 {
             late.round();
             soon.round();
-            most = most.max(late.queue.ghosts.len());
+            most = most.max(late.queue.purged_jobs.len());
             budget = budget.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            late.queue.bury((budget >> 33) as usize % 4000);
-            soon.queue.bury(usize::MAX);
-            assert!(!soon.queue.is_haunted());
+            late.queue.free_purged((budget >> 33) as usize % 4000);
+            soon.queue.free_purged(usize::MAX);
+            assert!(!soon.queue.has_purged());
             for stage in [&late, &soon] {
                 stage.queue.check_invariants().unwrap();
             }
@@ -161,7 +161,7 @@ fn it_is_all_the_same_when_they_are_buried() {
             assert!(late.queue.copied().check_invariants().is_ok());
         }
         assert!((3..=6).contains(&most), "{most} purges at a time");
-        late.queue.bury(usize::MAX);
+        late.queue.free_purged(usize::MAX);
         assert_eq!(late.queue.jobs.len(), soon.queue.jobs.len());
     }
 }
@@ -214,17 +214,17 @@ fn successors_cost_a_purge_nothing() {
 }
 
 #[test]
-fn ghosts_that_are_miscounted_are_found_out() {
+fn purged_jobs_that_are_miscounted_are_found_out() {
     type Corruption = fn(&mut Queue);
     let corruptions: [Corruption; 5] = [
-        |queue| queue.ghosts[0].scheduled = Detached::default(),
-        |queue| queue.ghosts.clear(),
-        |queue| queue.ghosts[0].purged = Purged::Dues(0..=1),
+        |queue| queue.purged_jobs[0].scheduled = Detached::default(),
+        |queue| queue.purged_jobs.clear(),
+        |queue| queue.purged_jobs[0].purged = Purged::Dues(0..=1),
         |queue| {
-            let mut detached = queue.ghosts[0].scheduled;
+            let mut detached = queue.purged_jobs[0].scheduled;
             queue.schedule.pop_detached(&mut detached);
         },
-        |queue| queue.ghosts[0].followed += 1,
+        |queue| queue.purged_jobs[0].followed += 1,
     ];
     for (number, corrupt) in corruptions.into_iter().enumerate() {
         let mut stage = Stage::new(7);
