@@ -1,5 +1,4 @@
 //! dq: the delay queue as a native data type of Redis and Valkey.
-#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod queue;
 pub mod slots;

@@ -182,12 +182,13 @@ impl<'a> Ctx<'a> {
     }
 
     pub fn reply_array(self, len: usize) {
-        // SAFETY: live context; so in all replies below.
+        // SAFETY: live context.
         unsafe { api!(RedisModule_ReplyWithArray, self.raw, len as _) };
     }
 
     /// An array whose length is told by [`Ctx::set_array_len`] once its elements are there.
     pub fn reply_array_of_unknown_len(self) {
+        // SAFETY: as above.
         unsafe {
             api!(
                 RedisModule_ReplyWithArray,
@@ -198,15 +199,18 @@ impl<'a> Ctx<'a> {
     }
 
     pub fn set_array_len(self, len: usize) {
+        // SAFETY: as above.
         unsafe { api!(RedisModule_ReplySetArrayLength, self.raw, len as _) };
     }
 
     /// In RESP2 the server makes it a flat array.
     pub fn reply_map(self, len: usize) {
+        // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithMap, self.raw, len as _) };
     }
 
     pub fn reply_bytes(self, bytes: &[u8]) {
+        // SAFETY: as above.
         unsafe {
             api!(
                 RedisModule_ReplyWithStringBuffer,
@@ -218,24 +222,29 @@ impl<'a> Ctx<'a> {
     }
 
     pub fn reply_integer(self, integer: i64) {
+        // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithLongLong, self.raw, integer) };
     }
 
     pub fn reply_simple(self, text: &CStr) {
+        // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithSimpleString, self.raw, text.as_ptr()) };
     }
 
     pub fn reply_null(self) {
+        // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithNull, self.raw) };
     }
 
     pub fn reply_null_array(self) {
+        // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithNullArray, self.raw) };
     }
 
     /// The text is the whole error, its code included.
     pub fn reply_error(self, text: &str) {
         let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).chain([0]).collect();
+        // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithError, self.raw, text.as_ptr().cast()) };
     }
 

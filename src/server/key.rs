@@ -6,6 +6,7 @@ use super::{agenda, blocked, reclaim, replicate};
 use crate::queue::clock::Now;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
+use crate::queue::state::wake::Wake;
 use crate::queue::Queue;
 use redis_module::raw;
 use std::ffi::c_int;
@@ -201,8 +202,8 @@ fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
     // Asked with each command: a plain minimum, of which nearly always only the first is there.
     let mut at = queue.next_event().unwrap_or(agenda::IDLE);
     if waiting.any() {
-        let delivery = queue.next_delivery(now, waiting.noack);
-        at = at.min(delivery.unwrap_or(agenda::IDLE));
+        let noack = waiting.noack;
+        at = at.min(queue.wakes_at(Wake::Deliver { noack }, now));
     }
     at
 }

@@ -21,6 +21,7 @@ mod snapshot;
 pub(in crate::queue) mod store;
 mod successor;
 mod terms;
+pub mod wake;
 
 use crate::queue::clock::Now;
 use crate::queue::effect::FOREVER;
@@ -37,6 +38,7 @@ use rate::RateWindow;
 use schedule::{Schedule, Standing};
 use std::sync::Arc;
 use store::{Course, Store};
+use wake::{Wake, NEVER};
 
 /// Seeds the hashing of ids, which come from users: a server draws it once, at random.
 #[derive(Clone, Debug)]
@@ -262,15 +264,11 @@ impl Queue {
 
     /// What the timer must be called for, though nobody waits: the end of a lease, of a TTL, of a
     /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::settle`] has work left.
+    #[inline]
     pub fn next_event(&self) -> Option<u64> {
-        if self.surplus_dead() > 0 {
-            return Some(0);
-        }
-        // Asked with each command: a plain minimum, where "never" is later than any instant.
-        let first = |list: &Skiplist<u64>| list.first().map_or(u64::MAX, |(instant, _)| instant);
-        let memory = self.dedupe.next().unwrap_or(u64::MAX);
-        let next = first(&self.reserved).min(first(&self.expiring)).min(memory);
-        (next != u64::MAX).then_some(next)
+        let instants = Wake::OF_TIME.into_iter();
+        let next = instants.fold(NEVER, |next, wake| next.min(self.wakes_in_time(wake)));
+        (next != NEVER).then_some(next)
     }
 
     /// The earliest instant at which a delivery may succeed if nothing else happens: what a timer

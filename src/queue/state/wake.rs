@@ -1,0 +1,52 @@
+//! Why a queue needs attention though no command names it, and when.
+
+use super::Queue;
+use crate::queue::clock::Now;
+use crate::storage::skiplist::Skiplist;
+
+/// Every reason that lies in the queue itself. Others, which the server knows, are on its agenda.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// Dead jobs are beyond DEADLEN.
+    Trim,
+    /// A lease ends.
+    Lease,
+    /// A TTL ends.
+    Ttl,
+    /// An id is remembered no longer.
+    Forget,
+    /// Clients wait, and a job can be handed to one, if it pops with NOACK or if it does not.
+    Deliver { noack: bool },
+}
+
+impl Wake {
+    /// What time alone does, whoever waits or listens.
+    pub const OF_TIME: [Wake; 4] = [Wake::Trim, Wake::Lease, Wake::Ttl, Wake::Forget];
+}
+
+/// Later than any instant.
+pub const NEVER: u64 = u64::MAX;
+
+impl Queue {
+    /// The instant at which that reason comes, in the past where it has come; or [`NEVER`].
+    #[inline]
+    pub fn wakes_at(&self, wake: Wake, now: Now) -> u64 {
+        match wake {
+            Wake::Deliver { noack } => self.next_delivery(now, noack).unwrap_or(NEVER),
+            of_time => self.wakes_in_time(of_time),
+        }
+    }
+
+    #[inline]
+    pub(super) fn wakes_in_time(&self, wake: Wake) -> u64 {
+        // Asked with each command: a plain minimum, where "never" is later than any instant.
+        let first = |list: &Skiplist<u64>| list.first().map_or(NEVER, |(instant, _)| instant);
+        match wake {
+            Wake::Trim if self.surplus_dead() > 0 => 0,
+            Wake::Lease => first(&self.reserved),
+            Wake::Ttl => first(&self.expiring),
+            Wake::Forget => self.dedupe.next().unwrap_or(NEVER),
+            Wake::Trim | Wake::Deliver { .. } => NEVER,
+        }
+    }
+}
