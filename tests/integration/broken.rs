@@ -115,11 +115,11 @@ fn a_reply_that_has_begun_is_made_whole() {
         "DQ.TOUCH q IDS 3 a {} b {} c {}",
         tokens[0], tokens[1], tokens[2]
     );
+    // Those that are named with it may be looked for together with it, and fail with it.
     let reply = show(&client.run(&touch));
-    assert!(
-        reply.starts_with("[ 1") && reply.matches(BUG).count() == 2,
-        "{reply}"
-    );
+    let failed = reply.matches(BUG).count();
+    let touched = reply.matches(" 17").count();
+    assert!(failed >= 2 && failed + touched == 3, "{reply}");
     client.says("ECHO next", "'next'");
     client.says("DQ.ACK q a", "1");
 }

@@ -99,12 +99,12 @@ pub mod tests {
     #[test]
     fn everything_is_moved_once_and_nothing_else_changes() {
         let mut queue = queue();
-        let (before, bytes) = (digest(&queue), queue.dedupe_bytes());
+        let (before, bytes) = (digest(&queue), queue.memory_bytes());
         let mut whole = Everything::new(usize::MAX);
         assert_eq!(queue.relocate(0, &mut whole), 0);
         queue.check_invariants().unwrap();
         assert!(digest(&queue) == before);
-        assert_eq!(queue.dedupe_bytes(), bytes);
+        assert_eq!(queue.memory_bytes(), bytes);
         // Rare parts lie in large arrays, which no allocator moves; nothing else may be left out.
         assert!(
             whole.bytes * 10 > bytes * 7,
