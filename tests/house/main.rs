@@ -1,19 +1,24 @@
 //! How the house is built: which part uses which. docs/architecture.md is the picture of it.
 
 mod graph;
+mod map;
 
 use graph::{floor, Arrows, House};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// From the ground up: a part uses those below it.
 const FLOORS: [&str; 7] = [
     "storage", "slots", "queue", "zones", "server", "commands", "",
 ];
 
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
 fn house() -> House {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = root().join("src");
     let mut files = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
