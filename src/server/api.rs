@@ -49,6 +49,11 @@ pub fn caught<T>(body: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(body))
 }
 
+/// A key's name in the log: the beginning of it.
+pub fn shown(name: &[u8]) -> String {
+    name[..name.len().min(128)].escape_ascii().to_string()
+}
+
 pub fn log_bug(what: &str, panic: &Panic) {
     let text = panic
         .downcast_ref::<String>()

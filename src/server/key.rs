@@ -1,6 +1,6 @@
 //! A queue's key: open, create, finish, drop.
 
-use super::api::{api, caught, Ctx, KeyName, Refusal, OK};
+use super::api::{api, caught, log_bug, shown, Ctx, KeyName, Refusal, OK};
 use super::queue_value::{data_type, Value};
 use super::{agenda, blocked, reclaim, replicate};
 use crate::queue::clock::Now;
@@ -10,7 +10,6 @@ use crate::queue::state::wake::Wake;
 use crate::queue::Queue;
 use redis_module::raw;
 use std::ffi::c_int;
-use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
 const EMPTY: c_int = raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
@@ -125,17 +124,22 @@ impl<'a> OpenKey<'a> {
     /// Has the rules change the queue, and finishes whatever happened: where a broken invariant stops them, what
     /// they did before is told to the others, and the panic goes on to the border.
     pub fn change<T>(
-        mut self,
+        self,
         now: Now,
         effects: &mut Effects,
         change: impl FnOnce(Option<&mut Value>, &mut Effects) -> T,
     ) -> T {
-        let result = caught(|| change(self.value(), effects));
-        if result.is_err() {
-            effects.drop_unfinished();
+        let mut changing = Changing {
+            open: Some(self),
+            now,
+            effects,
+        };
+        let value = changing.open.as_mut().and_then(OpenKey::value);
+        let result = change(value, changing.effects);
+        if let Some(open) = changing.open.take() {
+            open.finish(now, changing.effects);
         }
-        self.finish(now, effects);
-        result.unwrap_or_else(|panic| resume_unwind(panic))
+        result
     }
 
     /// After everything that may have changed the queue: drops an empty one, tells the others, and
@@ -188,6 +192,27 @@ impl<'a> OpenKey<'a> {
         }
         if replicate::events_are_wanted_since().is_some() {
             agenda::arm(until);
+        }
+    }
+}
+
+/// A key whose queue is being changed; what is left of it when it goes is finished where a panic unwinds.
+struct Changing<'a, 'e> {
+    open: Option<OpenKey<'a>>,
+    now: Now,
+    effects: &'e mut Effects,
+}
+
+impl Drop for Changing<'_, '_> {
+    fn drop(&mut self) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        let (now, name, effects) = (self.now, open.name(), &mut *self.effects);
+        effects.drop_unfinished();
+        // What has panicked once may panic again: here that would end the server.
+        if let Err(panic) = caught(|| open.finish(now, effects)) {
+            log_bug(&format!("what follows on '{}'", shown(name)), &panic);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! whose job came in time. In bounded steps; what is left is done a millisecond on.
 
 use super::agenda::{Due, Name};
-use super::api::{caught, log_bug, OwnString};
+use super::api::{caught, log_bug, shown, OwnString};
 use super::blocked::{Handover, OwnDelivery, Taken};
 use super::key::OpenKey;
 use super::order::Order;
@@ -183,11 +183,6 @@ fn is_to_come(db: c_int, key: &[u8]) -> bool {
 /// clock does not come to the next millisecond by itself.
 fn after_turn(now: Now) -> u64 {
     now.ms() + u64::from(!clock::is_for_tests())
-}
-
-/// A key's name in the log: the beginning of it.
-fn shown(name: &[u8]) -> String {
-    name[..name.len().min(128)].escape_ascii().to_string()
 }
 
 /// What looking after one key took.

@@ -6,7 +6,7 @@
 use super::position::Position;
 use super::purged::FREED_WITH_EACH;
 use super::rate::RateWindow;
-use super::store::{Course, Id, NewJob};
+use super::store::{Course, Id, Job, NewJob};
 use super::Queue;
 use crate::queue::effect::{Change, Death, Effect, FOREVER};
 use crate::queue::error::QueueError;
@@ -96,7 +96,7 @@ impl Queue {
         match *effect {
             Effect::Job { id, change } => {
                 let handle = self.expect(id)?;
-                self.check_change(handle, change)?;
+                Self::check_change(self.jobs.job(handle), change)?;
                 self.change(handle, change);
             }
             Effect::Failed {
@@ -105,7 +105,7 @@ impl Queue {
                 failure,
             } => {
                 let handle = self.expect(id)?;
-                self.check_change(handle, change)?;
+                Self::check_change(self.jobs.job(handle), change)?;
                 check_failure(failure)?;
                 if !matches!(change, Change::Nacked { .. } | Change::Died { .. }) {
                     return Err(malformed("a failure by what is none"));
@@ -278,8 +278,9 @@ impl Queue {
     }
 
     /// Whether the change is one that the job's place allows, with numbers within bounds.
-    pub(super) fn check_change(&self, handle: Handle, change: Change) -> Result<(), QueueError> {
-        let place = self.jobs.job(handle).place();
+    #[inline]
+    pub(super) fn check_change(job: Job<'_>, change: Change) -> Result<(), QueueError> {
+        let place = job.place();
         let fits = match change {
             Change::Reserved {
                 token,
@@ -296,18 +297,15 @@ impl Queue {
             Change::TimedOut => place == Place::Reserved,
             Change::Nacked { due, .. } => place != Place::Dead && due <= INSTANT_MAX,
             Change::Died { at, .. } => {
-                let is_followed = self.jobs.successor(handle).is_some();
-                let recurs = self.jobs.job(handle).recurring().is_some();
-                place != Place::Dead && at <= INSTANT_MAX && !is_followed && !recurs
+                let ends_otherwise = job.is_followed() || job.recurring().is_some();
+                place != Place::Dead && at <= INSTANT_MAX && !ends_otherwise
             }
             Change::Rescheduled { due } => place == Place::Scheduled && due <= INSTANT_MAX,
             Change::Kicked { due } => place == Place::Dead && due <= INSTANT_MAX,
             Change::Removed { remember, .. } => remember <= INSTANT_MAX,
             Change::Prioritized { .. } => place == Place::Scheduled,
-            Change::Succeeded { remember, .. } => {
-                remember <= INSTANT_MAX && self.jobs.successor(handle).is_some()
-            }
-            Change::SuccessorExpired => self.jobs.successor(handle).is_some(),
+            Change::Succeeded { remember, .. } => remember <= INSTANT_MAX && job.is_followed(),
+            Change::SuccessorExpired => job.is_followed(),
         };
         if fits {
             Ok(())

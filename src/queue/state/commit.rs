@@ -1,6 +1,6 @@
 //! Recording what the rules have decided, and carrying it out: the one way by which they change a queue.
 
-use super::store::{Id, NewJob};
+use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
 use crate::queue::effect::{Change, Effect, Ended};
@@ -162,12 +162,18 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        out.push(&Effect::Job {
-            id: self.jobs.job(handle).id(),
-            change,
-        });
+        let job = self.jobs.job(handle);
+        Self::must_fit(job, change);
+        let id = job.id();
+        out.push(&Effect::Job { id, change });
         self.carry_out(handle, change, now, out);
         out.complete();
+    }
+
+    #[inline]
+    fn must_fit(job: Job<'_>, change: Change) {
+        let fits = Self::check_change(job, change);
+        must(fits.is_ok(), "a change that the job's state does not allow");
     }
 
     /// Records a fresh lease, and gives it to the job; it stands where it stood in the order of deadlines until
@@ -184,12 +190,10 @@ impl Queue {
             self.commit_job(handle, change, now, out);
             return None;
         }
-        debug_assert!(self.check_change(handle, change).is_ok(), "{change:?}");
         let job = self.jobs.job(handle);
-        out.push(&Effect::Job {
-            id: job.id(),
-            change,
-        });
+        Self::must_fit(job, change);
+        let id = job.id();
+        out.push(&Effect::Job { id, change });
         let (mut course, seq) = (job.course(), job.seq());
         let (before, from) = (course, course.life.at);
         (course.life.at, course.life.lease_ms) = (deadline, lease_ms);
@@ -229,8 +233,11 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
+        let job = self.jobs.job(handle);
+        Self::must_fit(job, change);
+        let id = job.id();
         out.push(&Effect::Failed {
-            id: self.jobs.job(handle).id(),
+            id,
             change,
             failure,
         });
@@ -241,8 +248,6 @@ impl Queue {
 
     #[inline]
     fn carry_out(&mut self, handle: Handle, change: Change, now: Now, out: &mut Effects) {
-        let fits = self.check_change(handle, change);
-        must(fits.is_ok(), "a change that the job's state does not allow");
         let due = change.is_delivery().then(|| self.jobs.job(handle).due());
         // A successor that goes with its job.
         let taken_along =

@@ -77,7 +77,7 @@ impl NewJob<'_> {
 }
 
 impl<'a> Job<'a> {
-    fn word0(self) -> u64 {
+    pub(super) fn word0(self) -> u64 {
         word(self.bytes, 0)
     }
 

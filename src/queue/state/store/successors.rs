@@ -3,7 +3,7 @@
 //! A successor has an allocation and a handle like any job, but the index finds only the job before it; from
 //! there a map leads to it, which is empty where nobody uses NEXT.
 
-use super::{word, Store};
+use super::{word, Job, Store};
 use crate::queue::job::{Handle, Place};
 use crate::storage::broken::{must, there};
 
@@ -11,6 +11,12 @@ use crate::storage::broken::{must, there};
 const SUCCEEDED: u64 = 1 << 56;
 
 const NO_SUCCESSOR: &str = "a job without the successor that it has";
+
+impl Job<'_> {
+    pub fn is_followed(self) -> bool {
+        self.word0() & SUCCEEDED != 0
+    }
+}
 
 impl Store {
     pub fn successor(&self, handle: Handle) -> Option<Handle> {
