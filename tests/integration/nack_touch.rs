@@ -1,5 +1,7 @@
 //! DQ.NACK and DQ.TOUCH.
 
+use std::cell::Cell;
+
 use crate::probe::Probe;
 
 /// A queue `q` whose job `a` is reserved; the token.
@@ -267,14 +269,16 @@ fn touch_gives_a_fresh_lease() {
 #[test]
 fn a_touched_lease_lasts() {
     let mut p = Probe::start();
-    reserved(&mut p, "TTR 60");
-    let mut deadline = 0;
-    for _ in 0..10 {
-        let now = p.time_ms();
-        deadline = p.int("DQ.TOUCH q a TTR 400") as u64;
-        p.wait_until_ms(now + 20);
-        p.says("DQ.LEN q RESERVED", "1");
-    }
+    let given_ms = Cell::new(0);
+    p.in_time("deadline", 60, |p, ms| {
+        given_ms.set(ms);
+        reserved(p, &format!("TTR {ms}"));
+        p.run("DQ.TOUCH q a TTR 100000");
+    });
+    let ends_without = p.time_ms() + given_ms.get();
+    p.wait_until_ms(ends_without);
+    p.says("DQ.LEN q RESERVED", "1");
+    let deadline = p.int("DQ.TOUCH q a TTR 200") as u64;
     p.until("DQ.LEN q READY", "1");
     assert!(p.time_ms() >= deadline);
 }
