@@ -19,13 +19,22 @@ pub fn is_under_way() -> bool {
 
 /// Notes down a queue that is loaded: as one of the new data, where such are on their way.
 pub fn noting(note: impl FnOnce()) {
-    match INCOMING.take() {
-        Some(incoming) => {
-            let present = agenda::replace(incoming);
-            note();
-            INCOMING.set(Some(agenda::replace(present)));
-        }
-        None => note(),
+    let _present = INCOMING.take().map(|incoming| Present {
+        deadlines: agenda::replace(incoming),
+    });
+    note();
+}
+
+/// The old data's names, while the agenda has those of the new: they change places again, also where a panic
+/// unwinds.
+struct Present {
+    deadlines: Deadlines,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        let present = std::mem::replace(&mut self.deadlines, Deadlines::new());
+        INCOMING.set(Some(agenda::replace(present)));
     }
 }
 

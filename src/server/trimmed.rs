@@ -43,7 +43,8 @@ pub fn is_empty() -> bool {
 
 /// Takes out names, with so many steps; returns how many are left.
 pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
-    let mut sweep = SWEEP.take();
+    let mut taken = Taken(SWEEP.take());
+    let sweep = &mut taken.0;
     while steps > 0 && !sweep.slots.is_empty() {
         steps -= 1;
         let names = agenda::names_after(sweep.after.as_ref(), NAMES_PER_STEP);
@@ -59,8 +60,16 @@ pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
             sweep.slots.clear();
         }
     }
-    SWEEP.set(sweep);
     steps
+}
+
+/// Out of its place while names are looked at; it comes back also where a panic unwinds.
+struct Taken(Sweep);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        SWEEP.set(std::mem::take(&mut self.0));
+    }
 }
 
 fn is_queue(ctx: Ctx<'_>, db: c_int, name: &[u8]) -> bool {
