@@ -35,15 +35,17 @@ build_node() {
 # Maven takes its time to find that there is nothing to do.
 build_java() {
     new=$(cd clients/java && find pom.xml src -type f -exec cksum {} + | sort)
-    [ "$new" != "$(cat "$out/java.built" 2>/dev/null)" ] || [ ! -x "$out/probes/java-jedis" ] || return 0
+    [ "$new" != "$(cat "$out/java.built" 2>/dev/null)" ] || [ ! -x "$out/probes/java-lettuce" ] || return 0
     (cd clients/java && mvn -q -B -Dstyle.color=never -Ddq.target="$out/java" test-compile dependency:copy-dependencies)
-    launcher=$out/probes/java-jedis
-    cat >"$launcher" <<EOF
+    for client in jedis lettuce; do
+        launcher=$out/probes/java-$client
+        cat >"$launcher" <<EOF
 #!/bin/sh
 exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto \\
-    -cp '$out/java/classes:$out/java/test-classes:$out/java/libraries/*' io.github.redisdq.probe.Probe
+    -cp '$out/java/classes:$out/java/test-classes:$out/java/libraries/*' io.github.redisdq.probe.Probe $client
 EOF
-    chmod +x "$launcher"
+        chmod +x "$launcher"
+    done
     printf '%s\n' "$new" >"$out/java.built"
 }
 

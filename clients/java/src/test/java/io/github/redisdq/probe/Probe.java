@@ -2,19 +2,25 @@ package io.github.redisdq.probe;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.github.redisdq.Connector;
 import io.github.redisdq.Handler;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.InlineQueue;
 import io.github.redisdq.JedisConnector;
 import io.github.redisdq.Job;
+import io.github.redisdq.LettuceConnector;
 import io.github.redisdq.Queue;
 import io.github.redisdq.Say;
 import io.github.redisdq.Told;
 import io.github.redisdq.Worker;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.cluster.RedisClusterClient;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -38,7 +44,12 @@ public final class Probe {
 
     private final Map<String, Queue> queues = new HashMap<>();
     private final CountDownLatch stopped = new CountDownLatch(1);
+    private final RedisClient lettuce; // null: with Jedis
     private Worker worker;
+
+    private Probe(String client) {
+        lettuce = client.equals("lettuce") ? RedisClient.create() : null;
+    }
 
     static void emit(String event, Object... fields) {
         Map<String, Object> out = new LinkedHashMap<>();
@@ -179,19 +190,36 @@ public final class Probe {
         return new HostAndPort(parts[0], Integer.parseInt(parts[1]));
     }
 
-    private void queue(JsonNode order) {
-        String name = order.get("name").asText();
+    private static Connector jedis(JsonNode order) {
         DefaultJedisClientConfig config = DefaultJedisClientConfig.builder().build();
-        Queue queue;
         if (order.hasNonNull("cluster")) {
-            queue = Queue.on(JedisConnector.cluster(Set.of(place(order.get("cluster").asText())), config), name);
-        } else if (order.hasNonNull("sentinels")) {
+            return JedisConnector.cluster(Set.of(place(order.get("cluster").asText())), config);
+        }
+        if (order.hasNonNull("sentinels")) {
             Set<HostAndPort> sentinels = new java.util.HashSet<>();
             order.get("sentinels").forEach(each -> sentinels.add(place(each.asText())));
-            queue = Queue.on(JedisConnector.sentinel(order.get("master").asText(), config, sentinels, config), name);
-        } else {
-            queue = Queue.connect(order.get("url").asText(), name);
+            return JedisConnector.sentinel(order.get("master").asText(), config, sentinels, config);
         }
+        return JedisConnector.of(URI.create(order.get("url").asText()));
+    }
+
+    private Connector lettuce(JsonNode order) {
+        if (order.hasNonNull("cluster")) {
+            return LettuceConnector.cluster(RedisClusterClient.create(order.get("cluster").asText()));
+        }
+        if (order.hasNonNull("sentinels")) {
+            RedisURI.Builder uri = RedisURI.builder().withSentinelMasterId(order.get("master").asText());
+            for (JsonNode each : order.get("sentinels")) {
+                HostAndPort at = place(each.asText());
+                uri.withSentinel(at.getHost(), at.getPort());
+            }
+            return LettuceConnector.of(lettuce, uri.build());
+        }
+        return LettuceConnector.of(lettuce, RedisURI.create(order.get("url").asText()));
+    }
+
+    private void queue(JsonNode order) {
+        Queue queue = Queue.on(lettuce == null ? jedis(order) : lettuce(order), order.get("name").asText());
         queues.put(order.get("queue").asText(), queue.withShards(order.path("shards").asInt()));
         emit("made");
     }
@@ -266,7 +294,7 @@ public final class Probe {
 
     public static void main(String[] args) throws IOException {
         emit("ready", "language", "java", "version", System.getProperty("java.version"));
-        Probe probe = new Probe();
+        Probe probe = new Probe(args[0]);
         Runtime.getRuntime().addShutdownHook(new Thread(probe::terminate));
         var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {

@@ -1,0 +1,306 @@
+package io.github.redisdq;
+
+import io.lettuce.core.ClientOptions;
+import io.lettuce.core.ConnectionFuture;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisException;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.TimeoutOptions;
+import io.lettuce.core.api.StatefulConnection;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.SlotHash;
+import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
+import io.lettuce.core.codec.ByteArrayCodec;
+import io.lettuce.core.output.CommandOutput;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.Command;
+import io.lettuce.core.protocol.CommandArgs;
+import io.lettuce.core.protocol.ProtocolKeyword;
+import io.lettuce.core.protocol.ProtocolVersion;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+/**
+ * Reaches a server, a master by Sentinel, or a cluster by Lettuce: with the resources and settings of the client that you
+ * have, which stays yours to shut down.
+ */
+public final class LettuceConnector implements Connector {
+    private static final Duration LONGEST_CONNECT = Duration.ofSeconds(5);
+    private static final long LATE_MS = 20; // for what came in time while this program stood still
+
+    private final RedisClient lines;
+    private final Function<byte[], RedisURI> address;
+    private final Function<byte[], Object> place;
+    private final Supplier<StatefulConnection<byte[], byte[]>> open;
+    private StatefulConnection<byte[], byte[]> shared;
+
+    private LettuceConnector(
+            RedisClient lines,
+            Function<byte[], RedisURI> address,
+            Function<byte[], Object> place,
+            Supplier<StatefulConnection<byte[], byte[]>> open) {
+        this.lines = lines;
+        this.address = address;
+        this.place = place;
+        this.open = open;
+    }
+
+    /** One server, or the master that the Sentinels of a URI name. */
+    public static LettuceConnector of(RedisClient client, RedisURI uri) {
+        RedisClient lines = RedisClient.create(client.getResources(), uri);
+        lines.setOptions(raw(client.getOptions()));
+        Object place = uri.getSentinels().isEmpty()
+                ? List.of(String.valueOf(uri.getSocket()), String.valueOf(uri.getHost()), uri.getPort(), uri.getDatabase())
+                : lines;
+        return new LettuceConnector(lines, key -> uri, key -> place, () -> lines.connect(ByteArrayCodec.INSTANCE, uri));
+    }
+
+    /** A cluster. */
+    public static LettuceConnector cluster(RedisClusterClient client) {
+        RedisClient lines = RedisClient.create(client.getResources());
+        lines.setOptions(raw(client.getOptions()));
+        Supplier<StatefulConnection<byte[], byte[]>> open = () -> client.connect(ByteArrayCodec.INSTANCE);
+        Function<byte[], RedisURI> address = key -> nodeOf(client, key).getUri();
+        return new LettuceConnector(lines, address, key -> List.of(lines, SlotHash.getSlot(key)), open);
+    }
+
+    /** By how the cluster is now, as a slot may have moved, or by what was known where nobody says. */
+    private static RedisClusterNode nodeOf(RedisClusterClient client, byte[] key) {
+        try {
+            client.refreshPartitionsAsync().toCompletableFuture().get(LONGEST_CONNECT.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (ExecutionException | TimeoutException error) {
+            // the connection will tell
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+        RedisClusterNode node = client.getPartitions().getPartitionBySlot(SlotHash.getSlot(key));
+        if (node == null) {
+            throw new DqException("no node has the slot of " + Bytes.text(key));
+        }
+        return node;
+    }
+
+    /** A connection that ends when it is lost, and on which nothing gives up but us. */
+    private static ClientOptions raw(ClientOptions options) {
+        return ClientOptions.builder()
+                .socketOptions(options.getSocketOptions())
+                .sslOptions(options.getSslOptions())
+                .autoReconnect(false)
+                .protocolVersion(ProtocolVersion.RESP2)
+                .timeoutOptions(TimeoutOptions.builder().timeoutCommands(false).build())
+                .build();
+    }
+
+    @Override
+    public List<Object> call(List<byte[][]> commands, Duration patience) {
+        if (patience != null) { // it may wait, and would hold up the others
+            return commands.stream().map(words -> alone(words, patience)).toList();
+        }
+        StatefulConnection<byte[], byte[]> connection = shared();
+        try {
+            return exchange(new LettuceLine(connection, connection.getTimeout()), commands);
+        } catch (DqException error) {
+            connection.closeAsync(); // the next call makes another one
+            throw error;
+        }
+    }
+
+    private Object alone(byte[][] words, Duration patience) {
+        Line line = connect(words[1], patience);
+        try {
+            return exchange(line, Collections.singletonList(words)).get(0);
+        } finally {
+            line.cut();
+        }
+    }
+
+    private static List<Object> exchange(Line line, List<byte[][]> commands) {
+        line.send(commands);
+        List<Object> replies = new ArrayList<>(commands.size());
+        while (replies.size() < commands.size()) {
+            replies.add(line.read());
+        }
+        return replies;
+    }
+
+    private synchronized StatefulConnection<byte[], byte[]> shared() {
+        if (shared == null || !shared.isOpen()) {
+            shared = opened(open);
+        }
+        return shared;
+    }
+
+    @Override
+    public Line connect(byte[] key, Duration patience) {
+        RedisURI uri = address.apply(key);
+        boolean isShort = !patience.isZero() && patience.compareTo(LONGEST_CONNECT) < 0;
+        Duration limit = isShort ? patience : LONGEST_CONNECT;
+        return new LettuceLine(opened(() -> within(limit, lines.connectAsync(ByteArrayCodec.INSTANCE, uri))), patience);
+    }
+
+    private static <T extends StatefulConnection<byte[], byte[]>> T within(Duration limit, ConnectionFuture<T> connecting) {
+        try {
+            return connecting.get(limit.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (ExecutionException error) {
+            throw unreachable(error.getCause());
+        } catch (TimeoutException error) {
+            connecting.thenAccept(StatefulConnection::closeAsync);
+            throw new DqException("no connection within " + limit.toMillis() + " ms", error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new DqException("interrupted", error);
+        }
+    }
+
+    private static StatefulConnection<byte[], byte[]> opened(Supplier<StatefulConnection<byte[], byte[]>> open) {
+        try {
+            return open.get();
+        } catch (RedisException error) {
+            throw unreachable(error);
+        }
+    }
+
+    @Override
+    public Object place(byte[] key) {
+        return place.apply(key);
+    }
+
+    @Override
+    public synchronized void close() {
+        if (shared != null) {
+            shared.close();
+        }
+        lines.shutdown(Duration.ZERO, Duration.ofSeconds(2));
+    }
+
+    /** An error of the server when connecting, as a wrong password, or the network's. */
+    private static DqException unreachable(Throwable error) {
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            if (each instanceof RedisCommandExecutionException said) {
+                return new ServerException(said.getMessage());
+            }
+        }
+        return new DqException(String.valueOf(error.getMessage()), error);
+    }
+
+    private record Name(byte[] getBytes) implements ProtocolKeyword {}
+
+    private static AsyncCommand<byte[], byte[], Object> command(byte[][] words) {
+        CommandArgs<byte[], byte[]> arguments = new CommandArgs<>(ByteArrayCodec.INSTANCE);
+        for (int at = 1; at < words.length; at++) {
+            if (at == 1) {
+                arguments.addKey(words[at]);
+            } else {
+                arguments.add(words[at]);
+            }
+        }
+        return new AsyncCommand<>(new Command<>(new Name(words[0]), new Answer(), arguments));
+    }
+
+    /** Whatever the server says: null, Long, byte[], or lists of these. */
+    private static final class Answer extends CommandOutput<byte[], byte[], Object> {
+        private record Part(int size, List<Object> items) {}
+
+        private final Deque<Part> parts = new ArrayDeque<>();
+
+        Answer() {
+            super(ByteArrayCodec.INSTANCE, null);
+        }
+
+        @Override
+        public void set(ByteBuffer bytes) {
+            put(bytes == null ? null : ByteArrayCodec.INSTANCE.decodeValue(bytes));
+        }
+
+        @Override
+        public void set(long number) {
+            put(number);
+        }
+
+        @Override
+        public void multi(int size) {
+            if (size < 0) {
+                put(null);
+                return;
+            }
+            parts.push(new Part(size, new ArrayList<>(size)));
+            endFull();
+        }
+
+        private void put(Object item) {
+            if (parts.isEmpty()) {
+                output = item;
+            } else {
+                parts.peek().items.add(item);
+                endFull();
+            }
+        }
+
+        private void endFull() {
+            while (!parts.isEmpty() && parts.peek().items.size() == parts.peek().size) {
+                put(parts.pop().items);
+            }
+        }
+    }
+
+    private static final class LettuceLine implements Line {
+        private final StatefulConnection<byte[], byte[]> connection;
+        private final Duration patience;
+        private final Deque<AsyncCommand<byte[], byte[], Object>> asked = new ArrayDeque<>();
+
+        LettuceLine(StatefulConnection<byte[], byte[]> connection, Duration patience) {
+            this.connection = connection;
+            this.patience = patience;
+        }
+
+        @Override
+        public void send(List<byte[][]> commands) {
+            List<AsyncCommand<byte[], byte[], Object>> made = commands.stream().map(LettuceConnector::command).toList();
+            asked.addAll(made);
+            try {
+                connection.dispatch(made);
+            } catch (RedisException error) {
+                throw unreachable(error);
+            }
+        }
+
+        @Override
+        public Object read() {
+            AsyncCommand<byte[], byte[], Object> next = asked.removeFirst();
+            try {
+                boolean isThere = patience.isZero() || next.await(patience.toMillis(), TimeUnit.MILLISECONDS);
+                return isThere ? next.get() : next.get(LATE_MS, TimeUnit.MILLISECONDS);
+            } catch (ExecutionException error) {
+                if (error.getCause() instanceof RedisCommandExecutionException said) {
+                    return new ServerException(said.getMessage());
+                }
+                throw unreachable(error.getCause());
+            } catch (TimeoutException error) {
+                throw new DqException("no answer within " + patience.toMillis() + " ms", error);
+            } catch (CancellationException error) {
+                throw new DqException("the connection was lost", error);
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+                throw new DqException("interrupted", error);
+            }
+        }
+
+        @Override
+        public void cut() {
+            connection.closeAsync();
+            asked.forEach(each -> each.cancel(true));
+        }
+    }
+}
