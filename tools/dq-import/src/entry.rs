@@ -26,6 +26,16 @@ pub struct JobOptions {
     pub ttr_ms: Option<u64>,
     pub attempts: Option<u64>,
     pub backoff_ms: Vec<u64>,
+    pub rule: Option<Rule>,
+}
+
+/// What makes a job come again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// As DQ.ADD takes it.
+    pub words: Vec<String>,
+    /// The first run; else the rule's first instant after now.
+    pub starts_ms: Option<u64>,
 }
 
 /// The last instant that dq knows: the year 2109.

@@ -60,8 +60,10 @@ impl Import<'_> {
                         Found::There | Found::Finished | Found::Differs => "were imported before",
                     };
                     tally.add(what, &entry.id);
-                    first = first.min(entry.due_ms);
-                    last = last.max(entry.due_ms);
+                    if entry.due_ms > 0 {
+                        first = first.min(entry.due_ms);
+                        last = last.max(entry.due_ms);
+                    }
                     bytes += entry.payload.len() as u64;
                 }
                 Ok(())
@@ -99,6 +101,10 @@ impl Import<'_> {
                         Written::Before => BEFORE,
                         Written::Duplicate => outcome(Found::Duplicate),
                         Written::Changed => CHANGED,
+                        Written::Refused(why) => {
+                            tally.add(format!("REFUSED by the server: {why}"), &entry.id);
+                            continue;
+                        }
                     };
                     tally.add(what, &entry.id);
                 }
@@ -144,7 +150,7 @@ impl Import<'_> {
         };
         fails(
             Found::Missing,
-            "Jobs came to the source meanwhile: are old producers running? Run this again.",
+            "Jobs were refused (see above), or came to the source meanwhile: are old producers running? Run this again.",
         );
         fails(
             Found::ChangedInSource,
@@ -304,7 +310,7 @@ impl Import<'_> {
     }
 
     fn is_too_soon(&self, entry: &Entry) -> bool {
-        entry.due_ms < self.due_from_ms
+        entry.options.rule.is_none() && entry.due_ms < self.due_from_ms
     }
 
     fn print_remark(&mut self) -> Result<()> {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::{bail, Context, Result};
 use clap::Parser;
 
-use options::Options;
+use options::{Options, SourceOptions};
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
@@ -55,6 +55,10 @@ fn run(options: &Options) -> Result<bool> {
         let ledger = target.ledger();
         println!("{ledger}: {}", if had { "removed" } else { "not there" });
         return Ok(true);
+    }
+    let writes_no_source = matches!(options.source, SourceOptions::Crontab { .. });
+    if writes_no_source && options.mode.delete_source {
+        bail!("dq-import does not write crontabs: take the lines out by hand (crontab -e)");
     }
     let mut source = source::open(options)?;
     // One that went with its last job may still have lines in the ledger.

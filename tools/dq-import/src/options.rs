@@ -129,6 +129,28 @@ pub enum SourceOptions {
         #[arg(long, default_value = "named")]
         payload: BullPayload,
     },
+    /// The job schedulers of a BullMQ queue, by its name: they become recurring jobs
+    BullmqSchedulers {
+        name: String,
+        #[arg(long, default_value = "bull")]
+        prefix: String,
+        /// The payload: the job's data alone, or {"name":...,"data":...}
+        #[arg(long, default_value = "named")]
+        payload: BullPayload,
+        /// The zone of patterns that name none: for BullMQ that is the zone of its own process
+        #[arg(long)]
+        tz: Option<String>,
+    },
+    /// The lines of a crontab file (- reads standard input): they become recurring jobs
+    Crontab {
+        file: String,
+        /// The zone of lines without CRON_TZ or TZ before them: for cron that is the machine's own
+        #[arg(long)]
+        tz: Option<String>,
+        /// As /etc/crontab: a user stands before the command
+        #[arg(long)]
+        system: bool,
+    },
     /// A tube of beanstalkd: its delayed and ready jobs
     Beanstalkd {
         tube: String,
@@ -148,6 +170,10 @@ impl SourceOptions {
             SourceOptions::Ids { key, .. } => format!("ids {key}"),
             SourceOptions::Redisson { name, .. } => format!("redisson {name}"),
             SourceOptions::Bullmq { name, prefix, .. } => format!("bullmq {prefix}:{name}"),
+            SourceOptions::BullmqSchedulers { name, prefix, .. } => {
+                format!("bullmq-schedulers {prefix}:{name}")
+            }
+            SourceOptions::Crontab { file, .. } => format!("crontab {file}"),
             SourceOptions::Beanstalkd { tube, .. } => format!("beanstalkd {tube}"),
         }
     }

@@ -15,20 +15,27 @@ use crate::entry::{Entry, Seen};
 /// At the end of a line: the import is deleting this job from the source.
 const DELETING: &str = " deleting";
 
+/// How its answer about a job begins whose rule the server does not take.
+const REFUSED: &str = "refused ";
+
 /// KEYS: the queue, the ledger. ARGV, for each job: id, mark, due, payload, number of options, options ...
-/// Answers with one of `Written` for each; with an error, what stands before it has been done.
+/// Answers with one of `Written` for each; with an error, what stands before it has been done. A rule, which comes
+/// first among the options, may be one that this server does not take: that is no error.
 const ADD: &str = r"
 local answers, at = {}, 1
 while at <= #ARGV do
   local id, mark, due = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local options = tonumber(ARGV[at + 4])
+  local recurring = ARGV[at + 5] == 'CRON' or ARGV[at + 5] == 'EVERY'
   local line = redis.call('HGET', KEYS[2], id)
   local answer
   if not line then
-    local added = redis.pcall('DQ.ADD', KEYS[1], id, ARGV[at + 3], 'AT', due, 'NX',
+    local added = redis.pcall('DQ.ADD', KEYS[1], id, ARGV[at + 3], 'NX',
       unpack(ARGV, at + 5, at + 4 + options))
-    if type(added) == 'table' and added.err then return added end
-    if added then
+    if type(added) == 'table' and added.err then
+      if not recurring or string.sub(added.err, 1, 4) ~= 'ERR ' then return added end
+      answer = 'refused ' .. string.sub(added.err, 5)
+    elseif added then
       redis.call('HSET', KEYS[2], id, mark .. ' ' .. due)
       answer = 'added'
     else
@@ -61,12 +68,14 @@ pub enum Found {
     Missing,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
     Added,
     Before,
     Duplicate,
     Changed,
+    /// Its rule is none for this server.
+    Refused(String),
 }
 
 pub struct Target {
@@ -242,12 +251,15 @@ fn ledger_of(queue: &str, source: &str) -> String {
 
 fn options_of(entry: &Entry) -> Vec<String> {
     let options = &entry.options;
-    let mut words = Vec::new();
+    let rule = options.rule.as_ref();
+    let mut words = rule.map_or_else(Vec::new, |rule| rule.words.clone());
     let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             words.extend([name.to_owned(), value]);
         }
     };
+    let starts = rule.map_or(Some(entry.due_ms), |rule| rule.starts_ms);
+    option("AT", starts.map(|value| value.to_string()));
     option("PRIORITY", options.priority.map(|value| value.to_string()));
     option("TTR", options.ttr_ms.map(|value| value.to_string()));
     option("ATTEMPTS", options.attempts.map(|value| value.to_string()));
@@ -265,6 +277,9 @@ fn written(answer: &str) -> Result<Written> {
         "before" => Written::Before,
         "duplicate" => Written::Duplicate,
         "changed" => Written::Changed,
+        refused if refused.starts_with(REFUSED) => {
+            Written::Refused(refused[REFUSED.len()..].to_owned())
+        }
         other => bail!("the script answers {other}"),
     })
 }
@@ -294,8 +309,9 @@ fn found(
     let payload: Vec<u8> = redis::from_redis_value(field("payload")?)?;
     let attempts: u64 = redis::from_redis_value(field("attempts")?)?;
     let its_due: u64 = redis::from_redis_value(field("due")?)?;
-    // A job that a worker had may have another due since: that is its retry.
-    let same = payload == entry.payload && (attempts > 0 || its_due == due.parse::<u64>()?);
+    // A job that a worker had may have another due since: that is its retry, or its next run.
+    let moves = attempts > 0 || entry.options.rule.is_some();
+    let same = payload == entry.payload && (moves || its_due == due.parse::<u64>()?);
     Ok(if same { Found::There } else { Found::Differs })
 }
 

@@ -108,7 +108,7 @@ impl Delayed {
         if repeat.is_some() || id.starts_with(b"repeat:") {
             return left(
                 id,
-                "it belongs to a job scheduler, which makes the next one",
+                "it belongs to a job scheduler, which makes the next one (bullmq-schedulers imports those)",
             );
         }
         let Some(due_ms) = instant_ms(&score, SCORE_PER_MS).and_then(|_| whole_ms(&score)) else {
@@ -135,13 +135,13 @@ impl Delayed {
 }
 
 /// The low 12 bits are the order among jobs of the same millisecond, no part of the due.
-fn whole_ms(score: &str) -> Option<u64> {
+pub fn whole_ms(score: &str) -> Option<u64> {
     let score: f64 = score.parse().ok()?;
     Some((score / SCORE_PER_MS).floor() as u64)
 }
 
 /// The data goes in as it stands, byte for byte.
-fn named(name: &str, data: &str) -> Option<Vec<u8>> {
+pub fn named(name: &str, data: &str) -> Option<Vec<u8>> {
     #[derive(serde::Serialize)]
     struct Named<'a> {
         name: &'a str,
@@ -151,7 +151,7 @@ fn named(name: &str, data: &str) -> Option<Vec<u8>> {
     serde_json::to_vec(&Named { name, data }).ok()
 }
 
-fn job_options(opts: Option<&str>, priority: Option<&str>, made: Option<&str>) -> JobOptions {
+pub fn job_options(opts: Option<&str>, priority: Option<&str>, made: Option<&str>) -> JobOptions {
     let opts: Value = opts
         .and_then(|opts| serde_json::from_str(opts).ok())
         .unwrap_or_default();
@@ -166,6 +166,7 @@ fn job_options(opts: Option<&str>, priority: Option<&str>, made: Option<&str>) -
         ttr_ms: None,
         attempts: Some(remaining),
         backoff_ms: backoff(&opts["backoff"], made, remaining),
+        rule: None,
     }
 }
 

@@ -3,9 +3,11 @@
 mod beanstalkd;
 mod beanstalkd_client;
 mod bullmq;
+mod crontab;
 mod ids;
 mod redisson;
 mod scan;
+mod schedulers;
 mod zset;
 
 use anyhow::Result;
@@ -58,6 +60,10 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
         let tube = beanstalkd::Tube::open(address, tube, *first_id, batch)?;
         return Ok(Box::new(tube));
     }
+    if let SourceOptions::Crontab { file, tz, system } = &options.source {
+        let crontab = crontab::Crontab::open(file, tz.as_deref(), *system)?;
+        return Ok(Box::new(crontab));
+    }
     let server = crate::connect(&options.from)?;
     Ok(match &options.source {
         SourceOptions::Zset { key, unit, id_json } => {
@@ -88,6 +94,19 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
             prefix,
             payload,
         } => Box::new(bullmq::Delayed::new(server, prefix, name, *payload, batch)),
-        SourceOptions::Beanstalkd { .. } => unreachable!("opened above"),
+        SourceOptions::BullmqSchedulers {
+            name,
+            prefix,
+            payload,
+            tz,
+        } => {
+            let tz = tz.clone();
+            Box::new(schedulers::Schedulers::new(
+                server, prefix, name, *payload, tz, batch,
+            ))
+        }
+        SourceOptions::Beanstalkd { .. } | SourceOptions::Crontab { .. } => {
+            unreachable!("opened above")
+        }
     })
 }

@@ -12,7 +12,7 @@ use crate::world::{all_jobs, count, library, program, World, QUEUE};
 const JOBS: usize = 700;
 
 #[track_caller]
-fn output_of(command: &mut Command) -> String {
+pub fn output_of(command: &mut Command) -> String {
     let output = command.output().expect("the program runs");
     assert!(
         output.status.success(),

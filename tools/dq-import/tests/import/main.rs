@@ -8,6 +8,7 @@ mod canaries;
 mod libraries;
 mod live;
 mod plain;
+mod recurring;
 #[allow(unused_imports)] // its other users take the rest
 #[path = "../../../../tests/support/mod.rs"]
 mod support;

@@ -8,7 +8,7 @@ folder=$1
 
 bullmq() {
     mkdir -p "$folder/bullmq"
-    cp "$here/bullmq/package.json" "$here/bullmq/make.mjs" "$folder/bullmq"
+    cp "$here/bullmq/package.json" "$here"/bullmq/*.mjs "$folder/bullmq"
     [ ! -d "$folder/bullmq/node_modules/bullmq" ] || return 0
     command -v npm >/dev/null || { echo "BullMQ: no npm here." >&2; return 1; }
     npm --prefix "$folder/bullmq" install --silent --ignore-scripts --omit=optional \
