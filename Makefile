@@ -42,7 +42,7 @@ export CARGO
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p; s/^# --- \(.*\)/\n\1:/p' Makefile | awk -F '\t' 'NF < 2 { print; next } { printf "%-24s %s\n", $$1, $$2 }'
 	@echo
-	@echo "Settings: DQ_SERVER=path/to/redis-server (all that starts one), SERVERS='paths' (test-all), HOST=, PORT= (run, top),"
+	@echo "Settings: DQ_SERVER=path/to/redis-server (all that starts one), SERVERS='paths' (test-all), HOST=, PORT= (run, top, board),"
 	@echo "PREFIX=/usr/local (install, uninstall), SECONDS= (soak, fuzz)"
 
 # --- Using it
@@ -63,6 +63,14 @@ top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS
 	@tools/setup.sh cargo cc
 	@$(TOP) build --release -p dq-top $(if $(TLS),--features tls)
 	@exec '$(TARGET)/top/release/dq-top' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
+
+# BOARD: where it listens, a port beside that of `make run`.
+BOARD ?= 127.0.0.1:6390
+
+board: ## dq-board, a monitor in the browser, for the server at HOST and PORT; ARGS='--allow-actions', '--help'
+	@tools/setup.sh cargo cc
+	@$(TOP) build --release -p dq-board $(if $(TLS),--features tls)
+	@exec '$(TARGET)/top/release/dq-board' --listen '$(BOARD)' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
 
 dq-import: ## the importer of docs/migrate.md; prints where it is
 	@tools/setup.sh cargo cc
@@ -216,6 +224,18 @@ test-top: ## dq-top, in a terminal of its own against real servers
 	@DQ_SERVER=$$(tools/server.sh) && export DQ_SERVER DQ_MODULE='$(MODULE)' && \
 	$(TOP) test --release -p dq-top -p dq-watch
 
+# PICTURES: a folder for those of docs/board.md. ONLY: such tests, as test_board.Actions.
+test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/board makes its pictures
+	@tools/setup.sh cargo cc libclang server python browser
+	@$(CARGO) build --release
+	@$(TOP) build --release -p dq-board
+	@$(TOP) test --release -p dq-board
+	@mkdir -p '$(TARGET)/board'
+	@server=$$(tools/server.sh) && browser=$$(tools/browser.sh) && python=$$(tools/dq-board/tests/python.sh '$(TARGET)/board/python') && \
+	export DQ_SERVER=$$server DQ_BROWSER=$$browser DQ_MODULE='$(MODULE)' DQ_BOARD='$(TARGET)/top/release/dq-board' \
+		DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' PYTHONDONTWRITEBYTECODE=1 && \
+	cd tools/dq-board/tests && "$$python" -m unittest -v $(or $(ONLY),test_board)
+
 lint: ## formatting and clippy; a warning is an error
 	@tools/setup.sh cargo cc libclang lint
 	$(CARGO) fmt --check
@@ -311,4 +331,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-page bench-check clean
+.PHONY: help run demo top board dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-page bench-check clean

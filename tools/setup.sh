@@ -1,7 +1,7 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
 #   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node node20 go java rust
-#   beanstalkd prometheus source fuzz valgrind uml
+#   beanstalkd prometheus source fuzz valgrind uml browser
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -91,6 +91,8 @@ has_fuzz() { # a nightly compiler, cargo-fuzz (here or in target/tools), and C++
 
 has_valgrind() { command -v valgrind >/dev/null; }
 
+has_browser() { tools/browser.sh >/dev/null 2>&1; }
+
 has_uml() { command -v linux.uml >/dev/null; } # a kernel that is a process, whose clock can be set
 
 # --- how to get it
@@ -114,6 +116,7 @@ packages() { # need -> packages
         apt-get:fuzz) command -v c++ >/dev/null || echo g++ ;;
         dnf:fuzz) command -v c++ >/dev/null || echo gcc-c++ ;;
         apt-get:uml) echo user-mode-linux ;;
+        apt-get:browser | dnf:browser | pacman:browser) echo chromium ;;
         apt-get:valgrind | dnf:valgrind | pacman:valgrind) echo valgrind ;;
         apt-get:fetch | apt-get:python) echo python3 python3-venv ca-certificates ;;
         apt-get:node | apt-get:node20) # NodeSource's package has npm in it, and bears no other
@@ -163,6 +166,7 @@ by_hand() { # need -> what to get where no package manager helps
         source) echo "Debian or Ubuntu, with dpkg-dev and make" ;;
         fuzz) echo "a nightly toolchain (rustup toolchain install nightly), cargo-fuzz, a C++ compiler" ;;
         valgrind) echo "valgrind" ;;
+        browser) echo "Chromium or Chrome" ;;
         uml) echo "user-mode-linux, as on Debian: its program linux.uml" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
     esac

@@ -4,8 +4,8 @@ import redis
 
 from support import Recipe, wait_until
 
-import debounce, move_job, recurring, settle_batch
-from dq import in_background, now_ms, settle
+import debounce, move_job, settle_batch
+from dq import in_background
 
 
 class Debounce(Recipe):
@@ -146,49 +146,3 @@ class MoveJob(Recipe):
             with self.assertRaises(redis.ResponseError):
                 move(source, target, "a")
             self.assertEqual((source.get("a") or target.get("a")) is None, lost, move.__name__)
-
-
-class Recurring(Recipe):
-    def test_on_the_grid_and_once(self):
-        queue, ran = self.queue(), []
-        self.assertEqual([recurring.start(queue, "report", "x", 100) for _ in range(3)], [True, False, False])
-        first = queue.get("report")["due"]
-        self.assertEqual(first % 100, 0)
-        handle = lambda job: ran.append((job.payload, now_ms()))
-        with in_background(recurring.clockwork, queue, handle, every_ms=100, wait_s=0.1):
-            wait_until("four runs", lambda: len(ran) >= 4)
-        job = queue.get("report")
-        self.assertEqual((queue.run("LEN"), job["due"] % 100, job["attempts"]), (1, 0, 0))
-        self.assertEqual({payload for payload, _ in ran}, {"x"})
-        self.assertEqual(len({at // 100 for _, at in ran}), len(ran), "one run to an instant")
-
-    def test_deleted_while_it_runs_it_does_not_come_back(self):
-        queue = self.queue()
-        queue.add("report")
-        job = queue.take()
-        queue.run("DEL", "report")
-        self.assertFalse(recurring.again(queue, job))
-        self.assertIsNone(queue.get("report"))
-        # What MULTI with an ack and an add makes of it:
-        pipe = self.db.pipeline(transaction=True)
-        pipe.execute_command("DQ.ACK", queue.key, "WITHTOKENS", job.id, job.token)
-        pipe.execute_command("DQ.ADD", queue.key, job.id, "", "DELAY", 1000)
-        pipe.execute()
-        self.assertIsNotNone(queue.get("report"))
-
-    def test_too_slow_it_is_another_workers(self):
-        queue = self.queue()
-        queue.add("report", "", "TTR", 20)
-        slow, other = queue.take(), queue.take()
-        self.assertFalse(recurring.again(queue, slow))
-        self.assertTrue(recurring.again(queue, other))
-        self.assertEqual(queue.run("LEN"), 1)
-
-    def test_a_run_that_fails_is_tried_again_soon(self):
-        queue = self.queue()
-        recurring.start(queue, "report")
-        queue.run("RESCHEDULE", "DELAY", 0, "report")
-        settle(queue, queue.take(), lambda job: 1 / 0)
-        due = queue.get("report")["due"]
-        self.assertLessEqual(due, self.server_ms() + recurring.RETRY_MS + 1)
-        self.assertEqual(queue.get("report")["attempts"], 1)

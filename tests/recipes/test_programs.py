@@ -14,13 +14,12 @@ SAYS = {
     "move_job": "moved {'id': 'report'",
     "no_show": "{'ada': 'came', 'bob': 'no-show'} freed: ['bob']",
     "partner": "called after",
-    "recurring": "left: 0",
     "reminders": "standup begins in",
     "settle_batch": "10000 trades, 49995000 in all",
 }
 SHORTER = {"callbacks": ["--step", "0.05"], "close_unpaid": ["--within", "0.3"], "exactly_once": ["--lease", "0.1"],
            "locked": ["--each", "0.02"], "no_show": ["--start", "0.3"], "partner": ["--per", "0.1"],
-           "recurring": ["--every", "0.1"], "reminders": ["--before", "0.3"], "settle_batch": ["--due", "0.5"]}
+           "reminders": ["--before", "0.3"], "settle_batch": ["--due", "0.5"]}
 
 
 class Programs(Recipe):

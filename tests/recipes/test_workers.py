@@ -4,7 +4,7 @@ import contextlib, logging, signal, threading, time
 
 from support import Recipe, Server, wait_until
 
-import close_unpaid, recurring, settle_batch
+import close_unpaid, settle_batch
 from dq import Queue, connect, in_background, settle, work
 
 STOPS_WITHIN_S = 6
@@ -31,7 +31,6 @@ class Workers(Recipe):
         ledger = settle_batch.open_ledger(self.path)
         return {
             "work": ((work, queue, handle), lambda: queue.add("a"), done.is_set),
-            "recurring": ((recurring.clockwork, queue, handle), lambda: queue.add("b"), done.is_set),
             "settle_batch": ((settle_batch.settler, queue, self.path), lambda: queue.add("c", "5"),
                              lambda: ledger.execute("SELECT * FROM settled WHERE trade = 'c'").fetchone()),
         }

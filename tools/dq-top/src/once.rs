@@ -59,7 +59,9 @@ pub fn table(options: &Options) -> Result<String, String> {
 fn targets(options: &Options) -> Result<Vec<Target>, String> {
     let first = &options.target;
     let name = first.name();
-    let mut link = Link::connect(first.info()).map_err(|error| format!("{name}: {error}"))?;
+    let mut link = first
+        .connect()
+        .map_err(|error| format!("{name}: {error}"))?;
     let cluster = match options.scope.cluster {
         Some(cluster) => cluster,
         None => {
@@ -89,7 +91,7 @@ fn info(link: &mut Link) -> Result<ServerInfo, String> {
 
 impl Source {
     fn open(target: Target, options: &Options) -> Result<Source, String> {
-        let mut link = Link::connect(target.info())?;
+        let mut link = target.connect()?;
         let info = info(&mut link)?;
         if info.dq.is_none() && !info.version.is_empty() {
             return Err(format!("{} without the module dq", info.version));

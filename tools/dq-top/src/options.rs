@@ -23,6 +23,8 @@ Usage: dq-top [options]
   --user USER, --pass PASSWORD
   --tls                   encrypted; needs a build with it (make top TLS=1), as does rediss://
   --cacert FILE           with certificates signed by this one, not by those the system trusts
+  --sentinel HOST:PORT[,HOST:PORT...] --master NAME [--sentinel-pass PASSWORD]
+                          the server is whichever these sentinels call the master
   -n DB[,DB...] | all     databases to look through, 0 unless said otherwise
   --cluster               all masters of the cluster; by itself where the server says it is in one
   --no-cluster            only this node of it

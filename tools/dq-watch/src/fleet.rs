@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{channel, Sender};
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use crate::read::node::Node;
 use crate::read::target::Target;
@@ -17,19 +19,26 @@ pub enum Out {
     Stop(String),
 }
 
-pub struct Fleet<T> {
+/// Is told what the nodes tell.
+type Tell = Arc<dyn Fn(Report) + Send + Sync>;
+
+pub struct Fleet {
     first: Target,
     scope: Scope,
-    tell: T,
+    tell: Tell,
     nodes: HashMap<String, Sender<Request>>,
 }
 
-impl<T: Fn(Report) + Clone + Send + 'static> Fleet<T> {
+impl Fleet {
     /// The first node is read from now on.
-    pub fn start(first: Target, scope: Scope, tell: T) -> Fleet<T> {
+    pub fn start(
+        first: Target,
+        scope: Scope,
+        tell: impl Fn(Report) + Send + Sync + 'static,
+    ) -> Fleet {
         let mut fleet = Fleet {
             scope,
-            tell,
+            tell: Arc::new(tell),
             nodes: HashMap::new(),
             first: first.clone(),
         };
@@ -40,9 +49,20 @@ impl<T: Fn(Report) + Clone + Send + 'static> Fleet<T> {
     fn read(&mut self, target: Target) {
         let (sender, requests) = channel();
         let name = target.name();
-        let node = Node::new(target, self.scope.clone(), requests, self.tell.clone());
+        let tell = Arc::clone(&self.tell);
+        let node = Node::new(target, self.scope.clone(), requests, move |report| {
+            tell(report)
+        });
         thread::spawn(move || node.run());
         self.nodes.insert(name, sender);
+    }
+
+    /// To all nodes, and those that come.
+    pub fn pace(&mut self, interval: Duration) {
+        self.scope.interval = interval;
+        for sender in self.nodes.values() {
+            let _ = sender.send(Request::Pace(interval));
+        }
     }
 
     pub fn carry_out(&mut self, out: Out) {

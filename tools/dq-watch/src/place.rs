@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 use redis::{ConnectionAddr, IntoConnectionInfo};
 
-use crate::read::target::Target;
+use crate::read::target::{Sentinels, Target};
 use crate::read::Dbs;
 
 /// What was given of the place to connect to.
@@ -20,6 +20,9 @@ pub struct Place {
     password: Option<String>,
     tls: bool,
     cacert: Option<PathBuf>,
+    sentinels: Vec<String>,
+    master: Option<String>,
+    sentinel_password: Option<String>,
 }
 
 impl Place {
@@ -42,6 +45,13 @@ impl Place {
             "--user" => self.user = Some(text(parser)?),
             "--tls" => self.tls = true,
             "--cacert" => self.cacert = Some(parser.value().map_err(told)?.into()),
+            "--sentinel" => {
+                let addresses = text(parser)?;
+                self.sentinels
+                    .extend(addresses.split(',').map(str::to_owned));
+            }
+            "--master" => self.master = Some(text(parser)?),
+            "--sentinel-pass" => self.sentinel_password = Some(text(parser)?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -79,9 +89,18 @@ impl Place {
             self.user.as_deref(),
             self.password.as_deref(),
         );
-        match tls {
-            true => target.encrypted(self.cacert.as_deref()),
-            false => Ok(target),
+        let target = match tls {
+            true => target.encrypted(self.cacert.as_deref())?,
+            false => target,
+        };
+        match (self.sentinels.is_empty(), self.master) {
+            (true, None) => Ok(target),
+            (false, Some(master)) => Ok(target.told_by(Sentinels {
+                addresses: self.sentinels,
+                master,
+                password: self.sentinel_password,
+            })),
+            _ => Err("--sentinel HOST:PORT and --master NAME go together".to_owned()),
         }
     }
 }

@@ -4,6 +4,7 @@ pub mod board;
 pub mod column;
 pub mod lateness;
 pub mod overall;
+pub mod past;
 pub mod row;
 pub mod stats;
 

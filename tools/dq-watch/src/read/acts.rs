@@ -25,6 +25,15 @@ pub enum Act {
     Delete {
         id: Vec<u8>,
     },
+    /// As Delete, but not while somebody works on it.
+    Cancel {
+        id: Vec<u8>,
+    },
+    Add {
+        id: Vec<u8>,
+        payload: Vec<u8>,
+        delay_ms: u64,
+    },
     Pause {
         ms: Option<u64>,
     },
@@ -54,6 +63,16 @@ impl Act {
                 of("DQ.DEL").arg("").arg(id).to_owned()
             }
             Act::Delete { id } => of("DQ.DEL").arg(id).to_owned(),
+            Act::Cancel { id } => of("DQ.DEL").arg("UNRESERVED").arg(id).to_owned(),
+            Act::Add {
+                id,
+                payload,
+                delay_ms,
+            } => {
+                let mut add = of("DQ.ADD");
+                add.arg(id).arg(payload).arg("DELAY").arg(delay_ms);
+                add
+            }
             Act::Pause { ms: None } => of("DQ.PAUSE"),
             Act::Pause { ms: Some(ms) } => of("DQ.PAUSE").arg(ms).to_owned(),
             Act::Resume => of("DQ.RESUME"),
@@ -89,6 +108,8 @@ impl Act {
                     return Ok(Err(format!("{error} ({changed} jobs before that)")))
                 }
                 (None, Some(0)) => break,
+                // DQ.ADD: there is a job of that id.
+                (None, None) if value == redis::Value::Nil => break,
                 (None, number) => changed += number.unwrap_or(1),
             }
         }
@@ -104,6 +125,12 @@ impl Act {
             Act::Pause { ms: None } => "paused until resumed".to_owned(),
             Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
             Act::Resume => "resumed".to_owned(),
+            Act::Add { .. } if changed == 0 => "not added: there is a job of that id".to_owned(),
+            Act::Add { .. } => "added".to_owned(),
+            Act::Cancel { .. } if changed == 0 => {
+                "nothing done: no such job any more, or a worker has it".to_owned()
+            }
+            Act::Cancel { .. } => "cancelled".to_owned(),
             _ if changed == 0 => "nothing done: no such job any more".to_owned(),
             Act::Kick { .. } | Act::KickDead { .. } => format!("kicked {jobs}"),
             Act::Reschedule { delay_ms: 0, .. } => "due now".to_owned(),
@@ -147,6 +174,7 @@ mod tests {
         };
         assert_eq!(words(later), ["DQ.RESCHEDULE q DELAY 5 a"]);
         assert_eq!(words(Act::Delete { id: id() }), ["DQ.DEL q a"]);
+        assert_eq!(words(Act::Cancel { id: id() }), ["DQ.DEL q UNRESERVED a"]);
         assert_eq!(words(Act::Pause { ms: Some(9) }), ["DQ.PAUSE q 9"]);
         assert_eq!(words(Act::Purge { state: None }), ["DQ.PURGE q all"]);
         assert_eq!(

@@ -31,6 +31,10 @@ pub enum State {
 pub const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
 
 impl State {
+    pub fn named(name: &str) -> Option<State> {
+        STATES.into_iter().find(|state| state.word() == name)
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             State::Delayed => "delayed",

@@ -48,6 +48,8 @@ pub enum Request {
     },
     /// This queue is said to be here now.
     Adopt(QueueKey),
+    /// From now on so long between two readings.
+    Pace(Duration),
     Stop,
 }
 

@@ -114,7 +114,7 @@ impl Node {
         let mut pause = RETRY.0;
         self.know_named_queues();
         loop {
-            let lost = match Link::connect(self.target.info()) {
+            let lost = match self.target.connect() {
                 Err(error) => error,
                 Ok(mut link) => {
                     pause = RETRY.0;
@@ -186,6 +186,7 @@ impl Node {
             match self.requests.recv_timeout(left) {
                 Ok(Request::Watch(watch)) => self.watch = watch,
                 Ok(Request::Adopt(key)) => drop(self.known.add(key)),
+                Ok(Request::Pace(interval)) => self.scope.interval = interval,
                 Ok(Request::Act { key, act }) => {
                     let said = Err("not connected: nothing was done".to_owned());
                     self.report(News::Acted {
@@ -214,6 +215,14 @@ impl Node {
                     }
                 }
                 Ok(Request::Adopt(key)) => drop(self.known.add(key)),
+                Ok(Request::Pace(interval)) => {
+                    // Sooner at once, later after the round that is due.
+                    let sooner = interval < self.scope.interval;
+                    self.scope.interval = interval;
+                    if sooner {
+                        return Ok(());
+                    }
+                }
                 Ok(Request::Act { key, act }) => {
                     let said = act.carry_out(link, &key)?;
                     let moved = said.as_ref().err().and_then(|error| reply::moved_to(error));

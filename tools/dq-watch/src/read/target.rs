@@ -5,10 +5,21 @@ use std::path::Path;
 use redis::{ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo};
 
 use super::cluster::host_and_port;
+use super::link::Link;
+use super::reply;
 
 #[derive(Clone, Debug)]
 pub struct Target {
     info: ConnectionInfo,
+    sentinels: Option<Sentinels>,
+}
+
+/// Who knows which server is the master.
+#[derive(Clone, Debug)]
+pub struct Sentinels {
+    pub addresses: Vec<String>,
+    pub master: String,
+    pub password: Option<String>,
 }
 
 impl Target {
@@ -26,6 +37,49 @@ impl Target {
         }
         Target {
             info: info.set_redis_settings(login),
+            sentinels: None,
+        }
+    }
+
+    /// The server is whichever these call the master, with the same login.
+    pub fn told_by(self, sentinels: Sentinels) -> Target {
+        Target {
+            sentinels: Some(sentinels),
+            ..self
+        }
+    }
+
+    pub fn connect(&self) -> Result<Link, String> {
+        let Some(sentinels) = &self.sentinels else {
+            return Link::connect(&self.info);
+        };
+        let mut why = String::new();
+        for address in &sentinels.addresses {
+            match self.master_by(address, sentinels) {
+                Ok(master) => return Link::connect(&self.at(&master).ok_or(master)?.info),
+                Err(error) => why = format!("sentinel {address}: {error}"),
+            }
+        }
+        Err(why)
+    }
+
+    fn master_by(&self, address: &str, sentinels: &Sentinels) -> Result<String, String> {
+        let sentinel = self.at(address).ok_or("not an address (HOST:PORT)")?;
+        let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
+        if let Some(password) = &sentinels.password {
+            login = login.set_password(password);
+        }
+        let mut link = Link::connect(&sentinel.info.set_redis_settings(login))?;
+        let mut ask = redis::cmd("SENTINEL");
+        ask.arg("get-master-addr-by-name").arg(&sentinels.master);
+        let said = link.call(0, ask)?;
+        match reply::array(&said) {
+            Some([host, port]) => {
+                let word = |value| reply::text(value).unwrap_or_default();
+                Ok(format!("{}:{}", word(host), word(port)))
+            }
+            _ => Err(reply::error(&said)
+                .unwrap_or_else(|| format!("knows no master {}", sentinels.master))),
         }
     }
 
@@ -34,6 +88,9 @@ impl Target {
     }
 
     pub fn name(&self) -> String {
+        if let Some(sentinels) = &self.sentinels {
+            return sentinels.master.clone();
+        }
         match self.info.addr() {
             ConnectionAddr::Unix(path) => path.display().to_string(),
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
@@ -66,13 +123,14 @@ impl Target {
         let client = client.map_err(|error| told(&error))?;
         Ok(Target {
             info: client.get_connection_info().clone(),
+            sentinels: self.sentinels,
         })
     }
 
     #[cfg(not(feature = "tls"))]
     pub fn encrypted(self, _cacert: Option<&Path>) -> Result<Target, String> {
         Err(
-            "this dq-top was built without TLS: make top TLS=1, or cargo build --features tls"
+            "this program was built without TLS: make top TLS=1, make board TLS=1, or cargo build --features tls"
                 .to_owned(),
         )
     }
@@ -95,6 +153,7 @@ impl Target {
         };
         Some(Target {
             info: self.info.clone().set_addr(address),
+            sentinels: None,
         })
     }
 }

@@ -1,0 +1,159 @@
+// Actions: each says what will happen, and waits for a yes.
+import { h, put } from "./dom.js";
+import * as live from "./live.js";
+import { jobs as counted, millis } from "./text.js";
+
+const said = document.getElementById("said");
+let timer;
+
+function say(text, tone) {
+  clearTimeout(timer);
+  put(said, text, tone);
+  timer = setTimeout(() => put(said, ""), tone === "bad" ? 20_000 : 6000);
+}
+
+// `what` is sent; `fields` are inputs whose values go with it.
+export function dialog({ title, sentence, fields = [], yes, danger, what, done }) {
+  const inputs = fields.map((field) => make(field));
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
+  const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
+  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), ...inputs.map((it) => it.row), wrong, h("div", { class: "buttons" }, back, go));
+  const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
+  const check = () => { go.disabled = inputs.some((it) => !it.fits()); };
+  form.addEventListener("input", check);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    go.disabled = true;
+    put(wrong, "");
+    try {
+      const asked = { ...what };
+      for (const it of inputs) Object.assign(asked, it.value());
+      const answer = await live.act(asked);
+      box.close();
+      say(answer.charAt(0).toUpperCase() + answer.slice(1) + ".", "good");
+      done?.();
+    } catch (error) {
+      put(wrong, error.message);
+      check();
+    }
+  });
+  box.addEventListener("close", () => box.remove());
+  document.body.append(box);
+  box.showModal();
+  check();
+  (inputs[0]?.input ?? back).focus();
+}
+
+const UNITS = [["seconds", 1000], ["minutes", 60_000], ["hours", 3_600_000], ["days", 86_400_000]];
+
+function make(field) {
+  const id = `field-${field.name}`;
+  const long = field.kind === "text";
+  const input = h(long ? "textarea" : "input", { id, type: long ? undefined : field.kind === "time" ? "number" : "text", min: "0", rows: long ? 5 : undefined, autocomplete: "off", spellcheck: "false" });
+  input.value = field.value ?? "";
+  const unit = field.kind === "time" ? h("select", { "aria-label": "Unit" }, ...UNITS.map(([name, ms]) => h("option", { value: ms }, name))) : null;
+  const row = h("div", { class: "field" }, h("label", { for: id }, field.label), h("div", { class: "inputs" }, input, unit));
+  const ms = () => (input.value === "" ? null : Math.round(Number(input.value) * Number(unit.value)));
+  return {
+    row,
+    input,
+    fits: () => (field.must === undefined || input.value === field.must) && (!field.needed || input.value !== "") && (field.kind !== "time" || input.value === "" || Number(input.value) >= 0),
+    value: () => ({ [field.name]: field.kind === "time" ? ms() : field.encode ? encodeURIComponent(input.value) : input.value }),
+  };
+}
+
+export function button(text, about, danger) {
+  return h("button", { type: "button", class: danger ? "danger-link" : "", onclick: () => dialog(about()) }, text);
+}
+
+export const pause = (row, done) => ({
+  title: `Pause ${row.name}?`,
+  sentence: "Nothing is delivered from this queue while it is paused. Jobs can still be added, their times come, and leases go on.",
+  fields: [{ name: "ms", label: "For how long (empty: until somebody resumes it)", kind: "time" }],
+  yes: "Pause",
+  what: { act: "pause", queue: row.key },
+  done,
+});
+
+export const resume = (row, done) => ({
+  title: `Resume ${row.name}?`,
+  sentence: `${counted(row.jobs?.[1] ?? 0)} of it can be delivered at once.`,
+  yes: "Resume",
+  what: { act: "resume", queue: row.key },
+  done,
+});
+
+export const kickDead = (row, done) => ({
+  title: "Retry all dead jobs?",
+  sentence: `${counted(row.jobs?.[3] ?? 0)} of ${row.name} will be ready at once, with no attempts used, a thousand at a time.`,
+  yes: "Retry them",
+  what: { act: "kick-dead", queue: row.key, count: row.jobs?.[3] ?? 0 },
+  done,
+});
+
+export const purge = (row, state, count, done) => ({
+  title: state === "all" ? "Purge the queue?" : `Purge all ${state} jobs?`,
+  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}There is no way back.`,
+  fields: [{ name: "typed", label: `Type the queue's name, ${row.name}`, must: row.name }],
+  yes: "Purge",
+  danger: true,
+  what: { act: "purge", queue: row.key, state },
+  done,
+});
+
+export const add = (row, done) => ({
+  title: `Add a test job to ${row.name}?`,
+  sentence: "Workers of this queue will get it as they get any other job.",
+  fields: [
+    { name: "id", label: "Id", value: `test-${Date.now()}`, needed: true, encode: true },
+    { name: "payload", label: "Payload", kind: "text", value: "{}" },
+    { name: "ms", label: "Due after", kind: "time", value: "0" },
+  ],
+  yes: "Add it",
+  what: { act: "add", queue: row.key },
+  done,
+});
+
+export const kick = (queue, job, done) => ({
+  title: "Retry this job now?",
+  sentence: `${job.name} is dead after ${job.attempts} ${job.attempts === 1 ? "delivery" : "deliveries"}. It becomes ready now, with no attempts used.`,
+  yes: "Retry it",
+  what: { act: "kick", queue, id: job.id },
+  done,
+});
+
+export const runNow = (queue, job, done) => ({
+  title: "Run this job now?",
+  sentence: `${job.name} becomes due at once instead of ${millis(Math.max(job.due - live.now(), 0))} from now.${job.rule ? " Its rule goes on as before." : ""}`,
+  yes: "Run it now",
+  what: { act: "now", queue, id: job.id },
+  done,
+});
+
+export const reschedule = (queue, job, done) => ({
+  title: "Reschedule this job?",
+  sentence: `${job.name} is due that long from now instead. Attempts and reason stay.`,
+  fields: [{ name: "ms", label: "Due after", kind: "time", value: "60", needed: true }],
+  yes: "Reschedule",
+  what: { act: "reschedule", queue, id: job.id },
+  done,
+});
+
+export const cancel = (queue, job, done) => ({
+  title: job.rule ? "Cancel this recurring job?" : "Cancel this job?",
+  sentence: `${job.name} is removed and will not run${job.rule ? " again" : ""}. If a worker has it at that moment, nothing happens.`,
+  yes: "Cancel it",
+  danger: true,
+  what: { act: "cancel", queue, id: job.id },
+  done,
+});
+
+export const remove = (queue, job, done) => ({
+  title: "Delete this job?",
+  sentence: `${job.name} is removed for good${job.state === "reserved" ? ", and the worker that has it can no longer acknowledge it" : ""}.`,
+  yes: "Delete it",
+  danger: true,
+  what: { act: "delete", queue, id: job.id },
+  done,
+});

@@ -1,0 +1,146 @@
+// Which view the address asks for, and what stands around it.
+import { h, put } from "./dom.js";
+import * as live from "./live.js";
+import { table } from "./table.js";
+import { queue } from "./queue.js";
+import { jobs } from "./jobs.js";
+import { job } from "./job.js";
+import { recurring } from "./recurring.js";
+
+const views = { "": table, queue, jobs, job, recurring };
+const main = document.getElementById("main");
+const trail = document.getElementById("trail");
+const base = new URL(document.baseURI);
+let shown = null;
+
+// Values stay encoded, since names are bytes that are perhaps no text.
+export function words(search) {
+  const found = {};
+  for (const pair of search.replace(/^\?/, "").split("&")) {
+    const equals = pair.indexOf("=");
+    if (equals > 0) found[pair.slice(0, equals)] = pair.slice(equals + 1);
+  }
+  return found;
+}
+
+function display() {
+  const name = location.pathname.slice(base.pathname.length);
+  const about = words(location.search);
+  const make = views[name];
+  shown?.close?.();
+  main.replaceChildren();
+  trail.replaceChildren();
+  if (!make || (name && !about.queue)) {
+    shown = null;
+    document.title = "dq";
+    main.append(h("div", { class: "empty" }, h("h1", {}, "There is no such page"), h("p", {}, h("a", { href: "./" }, "All queues"))));
+    return;
+  }
+  shown = make(main, about, { go, trail, put: replaceWords });
+  frame();
+  shown.update?.();
+}
+
+export function go(address, replace = false) {
+  const to = new URL(address, base);
+  if (to.href !== location.href) history[replace ? "replaceState" : "pushState"](null, "", to);
+  display();
+  if (!replace) {
+    window.scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+}
+
+// What a view remembers in the address without being made anew.
+function replaceWords(name, about) {
+  const text = Object.entries(about).filter(([, value]) => value).map(([word, value]) => `${word}=${value}`).join("&");
+  history.replaceState(null, "", new URL(text ? `${name}?${text}` : name || "./", base));
+}
+
+function frame() {
+  const trouble = document.getElementById("trouble");
+  const text = why();
+  trouble.hidden = !text;
+  put(trouble, text);
+  const nodes = live.state.head?.nodes ?? [];
+  const first = nodes.find((node) => node.version) ?? nodes[0];
+  const server = nodes.length > 1 ? `${nodes.length} nodes, ${first.version ?? ""}` : first ? `${first.name} · ${first.version ?? ""}` : "";
+  put(document.getElementById("server"), server, text ? "bad" : "good");
+}
+
+function why() {
+  if (live.state.link === "lost") return "No connection to the board. What you see is old; trying again.";
+  const nodes = live.state.head?.nodes ?? [];
+  const wrong = nodes.find((node) => node.down ?? node.trouble);
+  if (!wrong) return "";
+  return wrong.down ? `${wrong.name} cannot be reached: ${wrong.down}. What you see is old; trying again.` : wrong.trouble;
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  const to = new URL(link.href);
+  if (to.origin !== base.origin || !to.pathname.startsWith(base.pathname) || link.hasAttribute("download")) return;
+  if (link.getAttribute("href").startsWith("#")) {
+    event.preventDefault();
+    return main.focus();
+  }
+  event.preventDefault();
+  go(to.href);
+});
+window.addEventListener("popstate", display);
+
+document.getElementById("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try {
+    localStorage.setItem("dq-theme", root.dataset.theme);
+  } catch { /* it holds until the tab is closed */ }
+});
+
+const KEYS = [["/", "search or filter"], ["↑ ↓", "move in a list"], ["Enter", "open"], ["u", "one level up"], ["?", "this list"]];
+
+function keys() {
+  const rows = KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]);
+  const dialog = h("dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), h("dl", { class: "keys" }, ...rows),
+    h("form", { method: "dialog" }, h("button", { class: "main" }, "Close")));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+document.getElementById("keys").addEventListener("click", keys);
+
+function move(by) {
+  const links = [...main.querySelectorAll("[data-line] a")].filter((link) => link.offsetParent);
+  const place = links.indexOf(document.activeElement);
+  if (shown?.move?.(by, place, links)) return;
+  links[Math.min(Math.max(place + by, 0), links.length - 1)]?.focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.metaKey || event.ctrlKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.target.matches("input, textarea, select")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  const up = trail.querySelector("a:last-of-type");
+  const todo = {
+    "/": () => main.querySelector("input[type=search]")?.focus(),
+    "?": keys,
+    u: () => go(up?.href ?? "./"),
+    ArrowDown: () => move(1),
+    ArrowUp: () => move(-1),
+  }[event.key];
+  if (todo) {
+    event.preventDefault();
+    todo();
+  }
+});
+
+live.listen(() => {
+  frame();
+  shown?.update?.();
+});
+live.start();
+display();

@@ -1,0 +1,50 @@
+// Building elements. Text is only ever set as text, so nothing in a name or a payload is obeyed.
+
+export function h(tag, about = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(about)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name in element && typeof value === "boolean") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function svg(tag, about = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(about)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+// What has not changed is not touched: no flicker, no lost selection.
+export function put(element, text, tone) {
+  if (element.textContent !== text) element.textContent = text;
+  if (tone !== undefined && element.dataset.tone !== tone) element.dataset.tone = tone;
+}
+
+export function attribute(element, name, value) {
+  if (value === null || value === undefined) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+// Children by key, those that stay are kept.
+export function list(parent, items, keyOf, make, update) {
+  const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  let before = parent.firstChild;
+  for (const item of items) {
+    const key = keyOf(item);
+    let child = old.get(key);
+    if (child) old.delete(key);
+    else {
+      child = make(item);
+      child.dataset.key = key;
+    }
+    if (child === before) before = before.nextSibling;
+    else parent.insertBefore(child, before);
+    update?.(child, item);
+  }
+  for (const child of old.values()) child.remove();
+}

@@ -1,0 +1,126 @@
+// One job with all it has.
+import { h, list, put } from "./dom.js";
+import * as live from "./live.js";
+import * as text from "./text.js";
+import * as act from "./act.js";
+import { nameOf } from "./queue.js";
+
+const TONES = { ready: "good", reserved: "note", dead: "bad", delayed: "" };
+
+function moment(instant) {
+  return `${text.at(instant)} (${text.until(instant, live.now())})`;
+}
+
+// What there is to say of it, in order.
+function facts(job) {
+  const rule = job.rule;
+  const given = (value, show = String) => (value === null || value === undefined ? null : show(value));
+  const all = [
+    ["State", job.state, TONES[job.state]],
+    ["Failed because", given(job.reason), "bad"],
+    ["Failed at", given(job.failed, moment)],
+    ["Due", moment(job.due)],
+    ["Lease ends", given(job.deadline, moment), job.deadline && job.deadline < live.now() ? "bad" : ""],
+    ["Attempts", `${job.attempts} of ${job.maxAttempts || "any number"}`],
+    ["Priority", String(job.priority)],
+    ["Lease", text.millis(job.ttr)],
+    ["Backoff", job.backoff.length ? job.backoff.slice(0, 12).map(text.millis).join(", ") : null],
+    ["Expires", given(job.expires, moment)],
+    ["Token", given(job.token)],
+    ["Group", given(job.group)],
+    ["Rule", rule ? rule.text : null],
+    ["Runs so far", rule ? text.full(rule.runs) + (rule.times ? ` of ${text.full(rule.times)}` : "") : null],
+    ["Next runs", rule?.next.length ? rule.next.map(text.at).join(" · ") : null],
+    ["Until", given(rule?.until, moment)],
+    ["Skipped when late by", given(rule?.grace, text.millis)],
+    ["Spread over", given(rule?.jitter, text.millis)],
+    ["Then runs once more", job.successor ? `with ${text.bytes(job.successor.length)} of payload` : null],
+  ];
+  return all.filter(([, value]) => value !== null);
+}
+
+function hex(base64) {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const lines = [];
+  for (let at = 0; at < bytes.length; at += 16) {
+    const part = [...bytes.slice(at, at + 16)];
+    const codes = part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+    const letters = part.map((byte) => (byte > 31 && byte < 127 ? String.fromCharCode(byte) : ".")).join("");
+    lines.push(`${at.toString(16).padStart(8, "0")}  ${codes.padEnd(47)}  ${letters}`);
+  }
+  return lines.join("\n");
+}
+
+function shown(payload) {
+  if (payload.base64 !== undefined) return ["bytes", hex(payload.base64)];
+  if (payload.shown === payload.length && /^\s*[[{]/.test(payload.text)) {
+    try {
+      JSON.parse(payload.text);
+      return ["JSON", text.visible(text.indented(payload.text))];
+    } catch { /* no JSON then */ }
+  }
+  return ["text", text.visible(payload.text)];
+}
+
+export function job(main, about, env) {
+  const key = about.queue;
+  env.trail.append(h("a", { href: "./" }, "Queues"), h("a", { href: `queue?queue=${key}` }, nameOf(key)));
+  const name = h("span", { class: "name" });
+  const mark = h("span", { class: "badge" });
+  const buttons = h("div", { class: "actions" });
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const gone = h("div", { class: "empty", hidden: true });
+  const fields = h("dl", { class: "facts wide" });
+  const kind = h("span", { class: "note" });
+  const payload = h("pre", { tabindex: "0", "aria-label": "Payload" });
+  const copy = h("button", { type: "button", onclick: () => navigator.clipboard?.writeText(payload.textContent) }, "Copy");
+  const body = h("div", { hidden: true },
+    h("section", { class: "card" }, fields),
+    h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Payload"), kind, copy), payload));
+  main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), wrong, gone, body);
+  live.see([key]);
+  let last = null;
+  let offered = null;
+  const followed = live.follow((signal) => live.look("job", `queue=${key}&id=${about.id}`, signal), take);
+  put(name, nameOf(`:${about.id ?? ""}`));
+  document.title = `${name.textContent} – dq`;
+
+  function take(answer, error) {
+    put(wrong, error ?? "");
+    if (!answer) return;
+    last = answer.job;
+    if (last) {
+      put(name, last.name);
+      const [as, content] = shown(last.payload);
+      const cut = last.payload.shown < last.payload.length ? `, the first ${text.full(last.payload.shown)} of them` : "";
+      put(kind, `${as}, ${text.full(last.payload.length)} bytes${cut}`);
+      put(payload, content);
+    }
+    gone.hidden = Boolean(last);
+    body.hidden = !last;
+    put(gone, "There is no such job any more: it was acknowledged or deleted, or it expired.");
+    update();
+  }
+
+  function update() {
+    put(mark, last?.state ?? "", TONES[last?.state] ?? "");
+    offer();
+    if (!last) return;
+    list(fields, facts(last), ([title]) => title, ([title]) => h("div", {}, h("dt", {}, title), h("dd", {})), (row, [, value, tone]) => put(row.lastChild, value, tone ?? ""));
+  }
+
+  function offer() {
+    const wanted = live.state.actions && last ? `${last.state} ${Boolean(last.rule)}` : "";
+    if (wanted === offered) return;
+    offered = wanted;
+    buttons.replaceChildren();
+    if (!wanted) return;
+    const about = (make) => () => make(key, last, () => followed.now());
+    if (last.state === "dead") buttons.append(act.button("Retry now", about(act.kick)));
+    if (last.state === "delayed") buttons.append(act.button("Run now", about(act.runNow)));
+    if (last.state === "delayed" || last.state === "ready") buttons.append(act.button("Reschedule", about(act.reschedule)), act.button("Cancel", about(act.cancel), true));
+    else buttons.append(act.button("Delete", about(act.remove), true));
+  }
+
+  return { update, close: () => followed.stop() };
+}

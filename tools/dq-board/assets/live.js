@@ -1,0 +1,137 @@
+// What the one reader tells: all queues, and then what changes. And the questions that views ask beside it.
+
+export const rows = new Map();
+export const state = { head: null, actions: false, tab: 0, link: "new", behind: 0 };
+const listeners = new Set();
+
+export function listen(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function tell() {
+  for (const listener of listeners) listener();
+}
+
+// By the servers' clock.
+export function now() {
+  return Date.now() + state.behind;
+}
+
+function take(message) {
+  if (message.kind === "hello") {
+    state.tab = message.tab;
+    state.actions = message.actions;
+    seen = "";
+    return;
+  }
+  if (message.kind === "all") rows.clear();
+  for (const row of message.rows) rows.set(row.key, row);
+  for (const key of message.gone) rows.delete(key);
+  state.head = message.head;
+  state.behind = message.now - Date.now();
+}
+
+export function start() {
+  const source = new EventSource("api/live");
+  source.onmessage = (event) => {
+    state.link = "open";
+    take(JSON.parse(event.data));
+    tell();
+  };
+  source.onerror = () => {
+    // Closed for good: perhaps the session is over.
+    if (source.readyState === EventSource.CLOSED) again();
+    if (state.link !== "lost") {
+      state.link = "lost";
+      tell();
+    }
+  };
+}
+
+async function again() {
+  try {
+    const answer = await fetch("./", { cache: "no-store" });
+    if (answer.status === 401) return location.reload();
+  } catch { /* not there yet */ }
+  setTimeout(start, 1000);
+}
+
+const headers = { "x-dq-board": "1", "content-type": "application/json" };
+let seen = "";
+
+// Which queues are on the screen.
+export function see(queues) {
+  const body = JSON.stringify({ tab: state.tab, queues });
+  if (!state.tab || body === seen) return;
+  seen = body;
+  fetch("api/see", { method: "POST", headers, body }).catch(() => (seen = ""));
+}
+
+// `about` is what stands behind the question mark; names and ids in it are encoded already.
+export async function look(view, about, signal) {
+  let answer;
+  try {
+    answer = await fetch(`api/look/${view}?${about}`, { signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The board does not answer.", { cause: error });
+  }
+  return told(answer);
+}
+
+export async function act(what) {
+  let answer;
+  try {
+    answer = await fetch("api/act", { method: "POST", headers, body: JSON.stringify(what) });
+  } catch (error) {
+    throw new Error("The board does not answer: it is not known whether this was done.", { cause: error });
+  }
+  return (await told(answer)).done;
+}
+
+async function told(answer) {
+  if (answer.status === 401) location.reload();
+  const text = await answer.text();
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Error(text.trim() || `The board answers ${answer.status}.`);
+  }
+  if (!answer.ok) throw new Error(value.error);
+  return value;
+}
+
+// Asks now and each second, and shows what is new. Ends with `stop`.
+export function follow(ask, show, every = 1000) {
+  const abort = new AbortController();
+  let last = "";
+  let timer;
+  const round = async () => {
+    if (!document.hidden || !last) {
+      try {
+        const value = await ask(abort.signal);
+        const text = JSON.stringify(value);
+        if (text !== last && !abort.signal.aborted) show(value, null);
+        last = text;
+      } catch (error) {
+        if (abort.signal.aborted) return;
+        last = "";
+        show(null, error.message);
+      }
+    }
+    if (!abort.signal.aborted) timer = setTimeout(round, every);
+  };
+  round();
+  return {
+    stop() {
+      abort.abort();
+      clearTimeout(timer);
+    },
+    now() {
+      clearTimeout(timer);
+      round();
+    },
+  };
+}

@@ -1,0 +1,130 @@
+// One queue: its figures, its hill, its settings. And the head that its other pages share.
+import { h, put } from "./dom.js";
+import * as live from "./live.js";
+import * as text from "./text.js";
+import * as act from "./act.js";
+import { hill } from "./hill.js";
+import { badge, lateness, oldest, tile } from "./table.js";
+
+export const STATES = ["delayed", "ready", "reserved", "dead"];
+const EMPTY = { jobs: [0, 0, 0, 0], rates: [0, 0, 0], late: [null, null], waiting: 0, paused: 0, recurring: 0, bytes: 0, totals: [] };
+
+// A name is encoded bytes; what is no text is shown escaped.
+export function nameOf(key) {
+  const name = key.slice(key.indexOf(":") + 1);
+  try {
+    return text.visible(decodeURIComponent(name));
+  } catch {
+    return name;
+  }
+}
+
+export function rowOf(key) {
+  return { ...EMPTY, key, name: nameOf(key), missing: !live.rows.has(key), ...live.rows.get(key) };
+}
+
+// The queue's name, its actions, and the way to its pages.
+export function head(main, key, current, env) {
+  const name = h("span", { class: "name" });
+  const mark = h("span", { class: "badge" });
+  const buttons = h("div", { class: "actions" });
+  const tabs = h("nav", { class: "tabs", "aria-label": "Pages of this queue" });
+  main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), tabs);
+  env.trail.append(h("a", { href: "./" }, "Queues"));
+  let actions = null;
+  const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["recurring", `recurring?queue=${key}`]].map(([id, href]) => {
+    const count = h("span", { class: "count" });
+    const link = h("a", { href, "aria-current": id === current ? "page" : undefined }, id.charAt(0).toUpperCase() + id.slice(1), " ", count);
+    tabs.append(link);
+    return [id, count];
+  });
+  live.see([key]);
+  return function update() {
+    const row = rowOf(key);
+    document.title = `${row.name} – dq`;
+    put(name, row.name);
+    const [said, tone] = row.missing && live.state.head ? ["not there", "quiet"] : badge(row);
+    put(mark, said, tone);
+    for (const [id, count] of links) {
+      const number = id === "recurring" ? row.recurring : row.jobs[STATES.indexOf(id)];
+      put(count, number === undefined ? "" : text.count(number), id === "dead" && number ? "bad" : "");
+    }
+    const wanted = live.state.actions ? `${row.paused !== 0} ${row.jobs[3] > 0}` : "";
+    if (wanted === actions) return;
+    actions = wanted;
+    buttons.replaceChildren();
+    if (!live.state.actions) return;
+    const about = (make) => () => make(rowOf(key));
+    buttons.append(row.paused ? act.button("Resume", about(act.resume)) : act.button("Pause", about(act.pause)), act.button("Add a test job", about(act.add)));
+    if (row.jobs[3] > 0) buttons.append(act.button("Retry dead jobs", about(act.kickDead)));
+    const state = STATES.includes(current) ? current : "all";
+    const count = (it) => (state === "all" ? it.jobs.reduce((sum, number) => sum + number, 0) : it.jobs[STATES.indexOf(state)]);
+    buttons.append(act.button("Purge", () => act.purge(rowOf(key), state, count(rowOf(key))), true));
+  };
+}
+
+const TILES = [
+  ["Ready", (row, it) => (put(it.value, text.count(row.jobs[1])), put(it.small, row.oldest === null || row.oldest === undefined ? "none waits" : `oldest ${oldest(row.oldest)[0]}`, oldest(row.oldest)[1]))],
+  ["Delayed", (row, it) => (put(it.value, text.count(row.jobs[0])), put(it.small, row.next ? `next ${text.until(Math.max(row.next, live.now()), live.now())}` : "none"))],
+  ["Reserved", (row, it) => (put(it.value, text.count(row.jobs[2])), put(it.small, `${text.count(row.waiting)} ${row.waiting === 1 ? "client waits" : "clients wait"}`))],
+  ["Dead", (row, it) => (put(it.value, text.count(row.jobs[3]), row.jobs[3] ? "bad" : ""), put(it.small, `${text.count(row.totals[5] ?? 0)} died in all`))],
+  ["Delivered a second", (row, it) => (put(it.value, text.rate(row.rates[1])), put(it.small, `${text.rate(row.rates[0])} added, ${text.rate(row.rates[2])} acked`))],
+  ["Late, half and 99 %", (row, it) => (put(it.value, lateness(row.late[0])[0], lateness(row.late[0])[1]), put(it.small, `99 %: ${lateness(row.late[1])[0]}`, lateness(row.late[1])[1]))],
+];
+
+const TOTALS = ["Added", "Delivered", "Acknowledged", "Given back", "Leases ended", "Died", "Deleted", "Expired", "Missed"];
+
+const SETTINGS = [
+  ["Lease", (it) => text.millis(it.ttr)],
+  ["Attempts", (it) => (it.attempts ? text.full(it.attempts) : "any number")],
+  ["Backoff", (it) => (it.backoff.length ? it.backoff.slice(0, 12).map(text.millis).join(", ") + (it.backoff.length > 12 ? " …" : "") : "none")],
+  ["At most", (it) => (it.maxlen ? text.jobs(it.maxlen) : "no limit")],
+  ["Dead jobs kept", (it) => (it.deadlen ? text.full(it.deadlen) : "all")],
+  ["Ids remembered", (it) => (it.dedupe ? `for ${text.millis(it.dedupe)}` : "no")],
+  ["Reserved at most", (it) => (it.maxreserved ? text.full(it.maxreserved) : "no limit")],
+  ["Rate", (it) => (it.rate[0] ? `${text.full(it.rate[0])} in ${text.millis(it.rate[1])}` : "no limit")],
+];
+
+export function queue(main, about, env) {
+  const key = about.queue;
+  const update = head(main, key, "overview", env);
+  const figures = h("section", { class: "figures", "aria-label": "Figures" });
+  const tiles = TILES.map(([title]) => tile(figures, title));
+  main.append(figures);
+  const chart = hill(main, key, about, (words) => env.put("queue", { queue: key, ...words }));
+  const totals = h("dl", { class: "facts" });
+  const settings = h("dl", { class: "facts" });
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  main.append(h("div", { class: "two" },
+    h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Since it came to this server")), totals),
+    h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Settings")), settings, wrong)));
+  const numbers = facts(totals, TOTALS);
+  const values = facts(settings, SETTINGS.map(([title]) => title));
+  const followed = live.follow((signal) => live.look("queue", `queue=${key}`, signal), (answer, error) => {
+    put(wrong, error ?? "");
+    if (!answer) return;
+    SETTINGS.forEach(([, show], index) => put(values[index], answer.settings ? show(answer.settings) : "–"));
+  }, 5000);
+  return {
+    update() {
+      update();
+      if (!live.state.head) return;
+      const row = rowOf(key);
+      TILES.forEach(([, show], index) => show(row, tiles[index]));
+      TOTALS.forEach((_, index) => put(numbers[index], text.full(row.totals[index] ?? 0)));
+    },
+    close() {
+      chart.close();
+      followed.stop();
+    },
+  };
+}
+
+export function facts(list, titles) {
+  return titles.map((title) => {
+    const value = h("dd", {});
+    list.append(h("div", {}, h("dt", {}, title), value));
+    return value;
+  });
+}
+

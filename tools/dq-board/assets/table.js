@@ -1,0 +1,243 @@
+// All queues: a list of which only what is in sight is made.
+import { attribute, h, put, svg } from "./dom.js";
+import * as live from "./live.js";
+import * as text from "./text.js";
+
+const OVERSCAN = 8;
+const OLD_MS = 5000;
+const LATE_US = 100_000;
+
+const largest = (value) => (row) => -(value(row) ?? -1);
+const jobs = (index) => (row) => row.jobs?.[index] ?? 0;
+
+// What a column shows, how it sorts (smallest first), and below which width it is left out.
+const COLUMNS = [
+  { id: "name", title: "Queue", wide: 0 },
+  { id: "ready", title: "Ready", wide: 0, sort: largest(jobs(1)), show: (row) => [text.count(row.jobs[1]), row.jobs[1] ? "good" : "quiet"] },
+  { id: "delayed", title: "Delayed", wide: 0, sort: largest(jobs(0)), show: (row) => [text.count(row.jobs[0]), row.jobs[0] ? "" : "quiet"] },
+  { id: "reserved", title: "Reserved", wide: 2, sort: largest(jobs(2)), show: (row) => [text.count(row.jobs[2]), row.jobs[2] ? "" : "quiet"] },
+  { id: "dead", title: "Dead", wide: 1, sort: largest(jobs(3)), show: (row) => [text.count(row.jobs[3]), row.jobs[3] ? "bad" : "quiet"] },
+  { id: "in", title: "Added/s", wide: 3, sort: largest((row) => row.rates?.[0]), show: (row) => rate(row.rates[0]) },
+  { id: "out", title: "Delivered/s", wide: 2, sort: largest((row) => row.rates?.[1]), show: (row) => rate(row.rates[1]) },
+  { id: "trend", title: "Deliveries", wide: 3 },
+  { id: "p50", title: "Late p50", wide: 4, sort: largest((row) => late(row.late?.[0])), show: (row) => lateness(row.late[0]) },
+  { id: "p99", title: "Late p99", wide: 3, sort: largest((row) => late(row.late?.[1])), show: (row) => lateness(row.late[1]) },
+  { id: "oldest", title: "Oldest ready", wide: 2, sort: largest((row) => row.oldest), show: (row) => oldest(row.oldest) },
+  { id: "waiting", title: "Waiting", wide: 4, sort: largest((row) => row.waiting), show: (row) => [text.count(row.waiting), row.waiting ? "" : "quiet"] },
+  { id: "next", title: "Next due", wide: 5, sort: (row) => row.next ?? Infinity, show: (row) => next(row.next) },
+];
+
+const late = (us) => (us < 0 ? 1e15 : us);
+const rate = (perSecond) => [text.rate(perSecond), perSecond ? "" : "quiet"];
+const bySize = (value, limit) => (value >= 10 * limit ? "bad" : value >= limit ? "warn" : "");
+
+export function lateness(us) {
+  if (us === null || us === undefined) return ["–", "quiet"];
+  return [text.micros(us), us < 0 ? "bad" : bySize(us, LATE_US)];
+}
+
+export function oldest(ms) {
+  return ms === null || ms === undefined ? ["–", "quiet"] : [text.millis(ms), bySize(ms, OLD_MS)];
+}
+
+function next(due) {
+  if (due === null || due === undefined) return ["–", "quiet"];
+  const ahead = due - live.now();
+  return [ahead < 1000 ? "now" : text.millis(ahead), ""];
+}
+
+export function badge(row) {
+  if (row.refusal) return [row.refusal, "bad"];
+  if (row.gone) return ["gone", "quiet"];
+  if (!row.paused) return ["", ""];
+  return [row.paused < 0 ? "paused" : `paused, ${text.millis(Math.max(row.paused - live.now(), 0))} left`, "warn"];
+}
+
+// 2 what is bad, 1 what is worth a look.
+function trouble(row) {
+  if (row.refusal) return 2;
+  const tones = row.jobs ? [row.jobs[3] ? "bad" : "", oldest(row.oldest)[1], lateness(row.late[1])[1], row.paused ? "warn" : ""] : [];
+  return tones.includes("bad") ? 2 : tones.includes("warn") ? 1 : 0;
+}
+
+export function trend(element, values = []) {
+  const most = Math.max(...values, 0);
+  const [width, height] = [100, 22];
+  const step = width / 30;
+  const first = 30 - values.length;
+  const bars = values.map((value, index) => (value > 0 ? `M${((first + index) * step).toFixed(1)} ${height}v${-Math.max((value / most) * height, 1.5).toFixed(1)}h${(step - 1).toFixed(1)}V${height}z` : ""));
+  attribute(element.firstChild, "d", bars.join(""));
+}
+
+export function trendBox() {
+  return svg("svg", { viewBox: "0 0 100 22", class: "trend", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("path"));
+}
+
+export function table(main, about, env) {
+  document.title = "Queues – dq";
+  let filter = decode(about.filter);
+  let sort = COLUMNS.some((column) => column.id === about.sort) ? about.sort : "trouble";
+  let down = about.down === "1";
+  let order = [];
+  const search = h("input", { type: "search", placeholder: "Filter queues", "aria-label": "Filter queues", spellcheck: "false", oninput: () => {
+    filter = search.value;
+    remember();
+    update();
+    window.scrollTo(0, 0);
+  } });
+  search.value = filter;
+  const figures = h("section", { class: "figures", "aria-label": "All queues together" });
+  const heads = COLUMNS.map((column) => h("div", { role: "columnheader", class: `c-${column.id} w${column.wide}` },
+    column.id === "trend" ? h("span", {}, column.title) : h("button", { type: "button", class: "sort", onclick: () => sortBy(column.id) }, column.title)));
+  const body = h("div", { role: "rowgroup", class: "rows" });
+  const grid = h("div", { role: "table", class: "table", "aria-label": "Queues" }, h("div", { role: "rowgroup", class: "titles" }, h("div", { role: "row" }, ...heads)), body);
+  const empty = h("div", { class: "empty", hidden: true });
+  main.append(h("h1", { class: "hidden" }, "Queues"), figures, h("div", { class: "tools" }, search, h("p", { class: "note", id: "sum" })), grid, empty);
+  const tiles = FIGURES.map(([title]) => tile(figures, title));
+  const lines = [];
+
+  function sortBy(id) {
+    if (sort === id && down) [sort, down] = ["trouble", false];
+    else [sort, down] = [id, sort === id];
+    remember();
+    update();
+  }
+
+  function remember() {
+    env.put("", { filter: encodeURIComponent(filter), sort: sort === "trouble" ? "" : sort, down: down ? "1" : "" });
+  }
+
+  function ordered() {
+    const part = filter.trim().toLowerCase();
+    const found = [...live.rows.values()].filter((row) => !part || row.name.toLowerCase().includes(part));
+    const column = COLUMNS.find((it) => it.id === sort);
+    const value = column ? column.sort : (row) => -trouble(row);
+    const values = value ? new Map(found.map((row) => [row, value(row)])) : null;
+    const names = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.key < b.key ? -1 : 1);
+    found.sort((a, b) => (values && values.get(a) - values.get(b)) || names(a, b));
+    return down ? found.reverse() : found;
+  }
+
+  function line() {
+    const link = h("a", {});
+    const mark = h("span", { class: "badge" });
+    const cells = COLUMNS.map((column) => {
+      const cell = h("div", { role: "cell", class: `c-${column.id} w${column.wide}` });
+      if (column.id === "name") cell.append(link, mark);
+      if (column.id === "trend") cell.append(trendBox());
+      return cell;
+    });
+    const element = h("div", { role: "row", class: "line", "data-line": "" }, ...cells);
+    element.addEventListener("click", (event) => {
+      if (!event.target.closest("a") && !String(getSelection())) link.click();
+    });
+    return { element, link, mark, cells };
+  }
+
+  function fill(line, row, index) {
+    put(line.link, row.name);
+    attribute(line.link, "href", `queue?queue=${row.key}`);
+    attribute(line.link, "title", row.name);
+    put(line.mark, row.db === undefined ? badge(row)[0] : `db ${row.db} ${badge(row)[0]}`, badge(row)[1]);
+    attribute(line.element, "aria-rowindex", index + 2);
+    line.element.classList.toggle("old", Boolean(row.gone));
+    COLUMNS.forEach((column, place) => {
+      if (column.id === "trend") trend(line.cells[place].firstChild, row.trend);
+      else if (column.show) put(line.cells[place], ...(row.jobs ? column.show(row) : ["", ""]));
+    });
+  }
+
+  function place() {
+    const height = rowHeight(grid);
+    const top = window.scrollY - (body.getBoundingClientRect().top + window.scrollY);
+    const first = Math.max(Math.floor(top / height) - OVERSCAN, 0);
+    const count = Math.min(Math.ceil(window.innerHeight / height) + 2 * OVERSCAN, order.length - first);
+    while (lines.length < count) lines.push(line());
+    lines.forEach((it, index) => {
+      const row = index < count ? order[first + index] : null;
+      if (!row) return it.element.remove();
+      if (!it.element.isConnected) body.append(it.element);
+      it.element.style.setProperty("transform", `translateY(${(first + index) * height}px)`);
+      fill(it, row, first + index);
+    });
+    body.style.setProperty("height", `${order.length * height}px`);
+    const inSight = order.slice(Math.max(Math.floor(top / height), 0), Math.max(Math.ceil((top + window.innerHeight) / height), 0));
+    live.see(inSight.map((row) => row.key));
+  }
+
+  // What is below the last line that is made: make it, then go there.
+  function move(by, at, links) {
+    const element = document.activeElement?.closest?.("[data-line]");
+    if (!element) return false;
+    const index = Number(element.getAttribute("aria-rowindex")) - 2 + by;
+    if (index < 0 || index >= order.length) return true;
+    const height = rowHeight(grid);
+    const y = body.getBoundingClientRect().top + index * height;
+    if (y < 120) window.scrollBy(0, y - 120);
+    if (y > window.innerHeight - 2 * height) window.scrollBy(0, y - window.innerHeight + 2 * height);
+    place();
+    lines.find((it) => it.element.isConnected && it.element.getAttribute("aria-rowindex") === String(index + 2))?.link.focus({ preventScroll: true });
+    return links.length > 0;
+  }
+
+  function update() {
+    if (!live.state.head) return;
+    order = ordered();
+    FIGURES.forEach(([, show], index) => show(live.state.head, tiles[index]));
+    COLUMNS.forEach((column, index) => attribute(heads[index], "aria-sort", column.id === sort ? (down ? "ascending" : "descending") : column.id === "trend" ? null : "none"));
+    attribute(grid, "aria-rowcount", order.length + 1);
+    const searching = live.state.head.nodes.some((node) => !node.complete && !node.down);
+    const known = live.rows.size;
+    put(document.getElementById("sum"), filter.trim() ? `${text.full(order.length)} of ${text.full(known)} queues` : `${text.full(known)} ${known === 1 ? "queue" : "queues"}${searching ? ", searching for more" : ""}`);
+    grid.hidden = order.length === 0;
+    empty.hidden = order.length > 0;
+    if (order.length === 0) put(empty, nothing(known, searching));
+    place();
+  }
+
+  function nothing(known, searching) {
+    if (known > 0) return "No queue has this in its name.";
+    if (live.state.head.nodes.some((node) => node.down || (node.trouble && !node.module))) return "There is nothing to show.";
+    return searching ? "Searching for queues." : "There are no queues yet. The first DQ.ADD makes one.";
+  }
+
+  window.addEventListener("scroll", place, { passive: true });
+  window.addEventListener("resize", place);
+  return {
+    update,
+    move,
+    close() {
+      window.removeEventListener("scroll", place);
+      window.removeEventListener("resize", place);
+      live.see([]);
+    },
+  };
+}
+
+function rowHeight(grid) {
+  return parseFloat(getComputedStyle(grid).getPropertyValue("--row")) || 44;
+}
+
+export function decode(word) {
+  try {
+    return decodeURIComponent(word ?? "");
+  } catch {
+    return "";
+  }
+}
+
+export function tile(parent, title) {
+  const value = h("dd", {});
+  const small = h("dd", { class: "small" });
+  parent.append(h("dl", { class: "tile" }, h("dt", {}, title), value, small));
+  return { value, small };
+}
+
+const FIGURES = [
+  ["Ready", (head, it) => (put(it.value, text.count(head.jobs[1])), put(it.small, `${text.count(head.jobs[2])} reserved`))],
+  ["Delayed", (head, it) => (put(it.value, text.count(head.jobs[0])), put(it.small, `in ${text.count(head.queues)} ${head.queues === 1 ? "queue" : "queues"}`))],
+  ["Dead", (head, it) => (put(it.value, text.count(head.jobs[3]), head.jobs[3] ? "bad" : ""), put(it.small, `${text.rate(head.rates[5])} die a second`))],
+  ["Delivered a second", (head, it) => (put(it.value, text.rate(head.rates[1])), put(it.small, `${text.rate(head.rates[0])} added, ${text.rate(head.rates[2])} acked`))],
+  ["Lateness", (head, it) => (put(it.value, head.late === null ? "–" : text.micros(head.late)), put(it.small, "mean of the last deliveries"))],
+  ["Waiting clients", (head, it) => (put(it.value, text.count(head.waiting)), put(it.small, "in DQ.BPOP"))],
+];

@@ -1,0 +1,107 @@
+// Numbers and times as people read them.
+
+const UNITS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const exact = new Intl.NumberFormat("en-US");
+
+export function full(number) {
+  return exact.format(number);
+}
+
+export function count(number) {
+  if (number < 100_000) return exact.format(number);
+  for (const [step, unit] of UNITS) {
+    const shown = number / step;
+    if (shown >= 0.9995) return shown.toFixed(shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0) + unit;
+  }
+  return exact.format(number);
+}
+
+export function rate(perSecond) {
+  if (perSecond <= 0) return "0";
+  if (perSecond < 0.1) return "<0.1";
+  return perSecond < 9.95 ? perSecond.toFixed(1) : count(Math.round(perSecond));
+}
+
+export function bytes(number) {
+  return number < 1000 ? `${number} B` : `${count(Math.max(number, 1000)).replace(/,\d+$/, "")}`.replace(/([kMGT])?$/, (unit) => (unit ? ` ${unit}B` : " kB"));
+}
+
+export function micros(us) {
+  if (us === null || us === undefined) return "–";
+  if (us < 0) return `>${micros(-us)}`;
+  if (us < 1000) return `${us} µs`;
+  if (us < 1e6) return `${trim(us / 1e3)} ms`;
+  return millis(us / 1e3);
+}
+
+function trim(number) {
+  return number < 10 && number % 1 ? number.toFixed(1) : String(Math.floor(number));
+}
+
+// The two largest units.
+export function millis(ms) {
+  const seconds = Math.floor(ms / 1000);
+  const two = (large, unit, small, rest) => {
+    const behind = Math.floor((seconds % large) / small);
+    return `${Math.floor(seconds / large)} ${unit}${behind ? ` ${behind} ${rest}` : ""}`;
+  };
+  if (ms < 1000) return `${Math.floor(ms)} ms`;
+  if (seconds < 10) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return two(60, "min", 1, "s");
+  if (seconds < 86400) return two(3600, "h", 60, "min");
+  if (seconds < 63_072_000) return two(86400, "d", 3600, "h");
+  return `${Math.floor(seconds / 31_536_000)} years`;
+}
+
+export function until(instant, now) {
+  const ahead = instant - now;
+  if (Math.abs(ahead) < 1000) return "now";
+  return ahead > 0 ? `in ${millis(ahead)}` : `${millis(-ahead)} ago`;
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+export function at(instant) {
+  const date = new Date(instant);
+  if (Number.isNaN(date.getTime())) return String(instant);
+  return `${day.format(date)}, ${clock.format(date)}`;
+}
+
+export function short(instant, span) {
+  const date = new Date(instant);
+  if (span <= 86_400_000) return clock.format(date).slice(0, span <= 300_000 ? 8 : 5);
+  return span > 7_000_000_000 ? day.format(date) : day.format(date).replace(/ \d+$/, "");
+}
+
+export function jobs(number) {
+  return number === 1 ? "1 job" : `${full(number)} jobs`;
+}
+
+// Controls and what turns the direction of writing, made visible. Line breaks stay.
+const UNFIT = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+export function visible(text) {
+  return text.replace(UNFIT, (letter) => {
+    const code = letter.charCodeAt(0);
+    return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+  });
+}
+
+// JSON with line breaks; every token stays as it is, also numbers that JavaScript would round.
+export function indented(text) {
+  let depth = 0;
+  let shown = "";
+  const line = () => `\n${"  ".repeat(depth)}`;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
+    if (token === "{" || token === "[") {
+      depth += 1;
+      shown += token + line();
+    } else if (token === "}" || token === "]") {
+      depth -= 1;
+      shown = /[{[]\n *$/.test(shown) ? shown.trimEnd() + token : shown + line() + token;
+    } else if (token === ",") shown += token + line();
+    else shown += token === ":" ? ": " : token;
+  }
+  return shown;
+}

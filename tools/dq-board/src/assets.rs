@@ -1,0 +1,50 @@
+//! The pages and scripts, built in.
+
+use axum::http::header;
+use axum::response::{Html, IntoResponse, Response};
+
+macro_rules! assets {
+    ($($name:literal: $kind:literal),* $(,)?) => {
+        fn find(name: &str) -> Option<(&'static str, &'static str)> {
+            match name {
+                $($name => Some(($kind, include_str!(concat!("../assets/", $name)))),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+assets! {
+    "index.html": "text/html; charset=utf-8",
+    "sign-in.html": "text/html; charset=utf-8",
+    "style.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "theme.js": "text/javascript; charset=utf-8",
+    "sign-in.js": "text/javascript; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+    "act.js": "text/javascript; charset=utf-8",
+    "dom.js": "text/javascript; charset=utf-8",
+    "hill.js": "text/javascript; charset=utf-8",
+    "job.js": "text/javascript; charset=utf-8",
+    "jobs.js": "text/javascript; charset=utf-8",
+    "live.js": "text/javascript; charset=utf-8",
+    "queue.js": "text/javascript; charset=utf-8",
+    "recurring.js": "text/javascript; charset=utf-8",
+    "table.js": "text/javascript; charset=utf-8",
+    "text.js": "text/javascript; charset=utf-8",
+}
+
+/// A page whose addresses begin at the prefix.
+pub fn page(name: &str, prefix: &str) -> Html<String> {
+    let text = find(name).map_or("", |(_, text)| text);
+    Html(text.replace("{base}", &format!("{prefix}/")))
+}
+
+pub fn asset(name: &str) -> Option<Response> {
+    let (kind, text) = find(name).filter(|_| !name.ends_with(".html"))?;
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    Some((headers, text).into_response())
+}

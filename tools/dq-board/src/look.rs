@@ -1,0 +1,181 @@
+//! What one view asks for beside the table. Tabs that look at the same share one answer for a second, and few
+//! questions are under way at a time.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use dq_watch::model::QueueKey;
+use dq_watch::read::acts::Act;
+use dq_watch::read::link::Link;
+use dq_watch::read::reply;
+use dq_watch::read::target::Target;
+use redis::{Cmd, Value};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+
+use crate::reader::{locked, Reader};
+
+/// Questions to the servers under way at a time.
+const AT_ONCE: usize = 4;
+/// Connections kept for the next question, to each node.
+const KEPT: usize = 2;
+/// How long an answer is good for others, too.
+const FRESH: Duration = Duration::from_millis(900);
+/// Answers remembered at most.
+const REMEMBERED: usize = 500;
+
+type Answer = Result<Arc<str>, String>;
+type Slot = Arc<AsyncMutex<Option<(Instant, Answer)>>>;
+
+pub struct Looker {
+    first: Target,
+    reader: Arc<Reader>,
+    links: Mutex<HashMap<String, Vec<Link>>>,
+    places: Semaphore,
+    answers: Mutex<HashMap<String, Slot>>,
+}
+
+impl Looker {
+    pub fn new(first: Target, reader: Arc<Reader>) -> Looker {
+        Looker {
+            first,
+            reader,
+            links: Mutex::default(),
+            places: Semaphore::new(AT_ONCE),
+            answers: Mutex::default(),
+        }
+    }
+
+    /// The answer to that question, perhaps one that another tab has just got.
+    pub async fn shared<F: Future<Output = Result<String, String>>>(
+        &self,
+        question: String,
+        ask: impl FnOnce() -> F,
+    ) -> Answer {
+        let slot = self.slot(question);
+        let mut slot = slot.lock().await;
+        if let Some((at, answer)) = slot.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+            let _ = at;
+            return answer.clone();
+        }
+        let answer = ask().await.map(Arc::from);
+        *slot = Some((Instant::now(), answer.clone()));
+        answer
+    }
+
+    fn slot(&self, question: String) -> Slot {
+        let mut answers = locked(&self.answers);
+        if answers.len() >= REMEMBERED {
+            // Those that are being asked just now are held by somebody else, too.
+            answers.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+        Arc::clone(answers.entry(question).or_default())
+    }
+
+    /// Commands about one queue, in one packet, answered by the node that has it.
+    pub async fn ask(
+        self: &Arc<Looker>,
+        key: QueueKey,
+        commands: Vec<Cmd>,
+    ) -> Result<Vec<Value>, String> {
+        if commands.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.with_link(key, move |link, key| {
+            let commands = commands.iter().map(|command| (key.db, command.clone()));
+            link.look(commands.collect())
+        })
+        .await
+    }
+
+    /// The outer error is a lost connection; the inner one the server's refusal.
+    pub async fn act(
+        self: &Arc<Looker>,
+        key: QueueKey,
+        act: Act,
+    ) -> Result<Result<String, String>, String> {
+        let _place = self.places.acquire().await;
+        let looker = Arc::clone(self);
+        let acting = move || {
+            let mut node = looker.reader.node_of(&key);
+            for _ in 0..2 {
+                let (name, mut link) = looker.link(node.as_deref())?;
+                let said = act.carry_out(&mut link, &key)?;
+                looker.keep(name, link);
+                let moved = said.as_ref().err().and_then(|error| reply::moved_to(error));
+                match moved {
+                    Some(address) => node = Some(looker.name_at(address)),
+                    None => return Ok(said),
+                }
+            }
+            Err("the cluster is moving this queue; try again".to_owned())
+        };
+        done(tokio::task::spawn_blocking(acting).await)
+    }
+
+    async fn with_link(
+        self: &Arc<Looker>,
+        key: QueueKey,
+        work: impl Fn(&mut Link, &QueueKey) -> Result<Vec<Value>, String> + Send + 'static,
+    ) -> Result<Vec<Value>, String> {
+        let _place = self.places.acquire().await;
+        let looker = Arc::clone(self);
+        let asking = move || {
+            let mut node = looker.reader.node_of(&key);
+            let mut lost = String::new();
+            // A link that was kept may be dead by now, and a queue may have moved.
+            for _ in 0..KEPT + 2 {
+                let (name, mut link) = looker.link(node.as_deref())?;
+                match work(&mut link, &key) {
+                    Err(error) => lost = error,
+                    Ok(values) => {
+                        looker.keep(name, link);
+                        let error = values.first().and_then(reply::error);
+                        match error.as_deref().and_then(reply::moved_to) {
+                            Some(address) => node = Some(looker.name_at(address)),
+                            None => return Ok(values),
+                        }
+                    }
+                }
+            }
+            Err(lost)
+        };
+        done(tokio::task::spawn_blocking(asking).await)
+    }
+
+    fn name_at(&self, address: &str) -> String {
+        let known = self.reader.node_at(address);
+        known.unwrap_or_else(|| address.to_owned())
+    }
+
+    /// To that node, or the first one.
+    fn link(&self, node: Option<&str>) -> Result<(String, Link), String> {
+        let first = self.first.name();
+        let name = node.unwrap_or(&first).to_owned();
+        let kept = locked(&self.links).get_mut(&name).and_then(Vec::pop);
+        if let Some(link) = kept {
+            return Ok((name, link));
+        }
+        let link = match name == first {
+            true => self.first.connect()?,
+            false => {
+                let target = self.first.at(&name);
+                target.ok_or("a node without an address")?.connect()?
+            }
+        };
+        Ok((name, link))
+    }
+
+    fn keep(&self, name: String, link: Link) {
+        let mut links = locked(&self.links);
+        let kept = links.entry(name).or_default();
+        if kept.len() < KEPT {
+            kept.push(link);
+        }
+    }
+}
+
+fn done<T>(joined: Result<Result<T, String>, tokio::task::JoinError>) -> Result<T, String> {
+    joined.unwrap_or_else(|error| Err(format!("dq-board failed: {error}")))
+}

@@ -1,0 +1,163 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use dq_watch::place::{bytes, dbs, text, told, Place};
+use dq_watch::read::target::Target;
+use dq_watch::read::{Dbs, Scope};
+use lexopt::prelude::*;
+
+pub const HELP: &str = "\
+dq-board shows in a browser what the delay queues of a Redis or Valkey server with the module dq do.
+
+Usage: dq-board [options]
+
+  --listen ADDRESS:PORT   where browsers find it, 127.0.0.1:6390 unless said otherwise; any address but a
+                          loopback one needs a password or a token
+  --prefix /PATH          the path under which a reverse proxy shows it
+  --allow-host NAME       without a password: another host name by which browsers may call it
+  --allow-actions         lets visitors change jobs and queues; without it they only look
+  --password PASSWORD     or DQ_BOARD_PASSWORD in the environment, where ps does not show it
+  --token TOKEN           or DQ_BOARD_TOKEN: for programs, as Authorization: Bearer TOKEN
+
+  -h HOST, -p PORT        the server, 127.0.0.1 and 6379 unless said otherwise
+  -s SOCKET               its unix socket instead
+  -u URL                  redis://[user:password@]host[:port], or unix:///path
+  -a PASSWORD             or in the environment variable REDISCLI_AUTH
+  --user USER, --pass PASSWORD
+  --tls                   encrypted; needs a build with it (make board TLS=1), as does rediss://
+  --cacert FILE           with certificates signed by this one, not by those the system trusts
+  --sentinel HOST:PORT[,HOST:PORT...] --master NAME [--sentinel-pass PASSWORD]
+                          the server is whichever these sentinels call the master
+  -n DB[,DB...] | all     databases to look through, 0 unless said otherwise
+  --cluster               all masters of the cluster; by itself where the server says it is in one
+  --no-cluster            only this node of it
+  --queue NAME            only this queue, without searching; may be given several times
+  --help, --version
+";
+
+pub struct Options {
+    pub listen: SocketAddr,
+    /// Empty, or with a slash before it and none behind.
+    pub prefix: String,
+    pub hosts: Vec<String>,
+    pub allow_actions: bool,
+    pub password: Option<String>,
+    pub token: Option<String>,
+    pub target: Target,
+    pub scope: Scope,
+}
+
+pub enum Wish {
+    Run(Box<Options>),
+    Help,
+    Version,
+}
+
+/// `environment` looks up a variable.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<Wish, String> {
+    let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+    let mut place = Place::new(&environment);
+    let mut scope = Scope {
+        dbs: Dbs::These(vec![0]),
+        interval: Duration::from_secs(1),
+        cluster: None,
+        queues: Vec::new(),
+    };
+    let mut listen = "127.0.0.1:6390".to_owned();
+    let (mut prefix, mut hosts, mut allow_actions) = (String::new(), Vec::new(), false);
+    let (mut password, mut token) = (set("DQ_BOARD_PASSWORD"), set("DQ_BOARD_TOKEN"));
+    let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-board".into()).chain(arguments));
+    while let Some(argument) = parser.next().map_err(told)? {
+        let name = match argument {
+            Short(letter) => format!("-{letter}"),
+            Long(word) => format!("--{word}"),
+            Value(_) => return Err(told(argument.unexpected())),
+        };
+        match name.as_str() {
+            "--help" => return Ok(Wish::Help),
+            "--version" => return Ok(Wish::Version),
+            "--listen" => listen = text(&mut parser)?,
+            "--prefix" => prefix = path(&text(&mut parser)?)?,
+            "--allow-host" => hosts.push(text(&mut parser)?),
+            "--allow-actions" => allow_actions = true,
+            "--password" => password = Some(text(&mut parser)?),
+            "--token" => token = Some(text(&mut parser)?),
+            "-n" => scope.dbs = dbs(&text(&mut parser)?)?,
+            "--cluster" => scope.cluster = Some(true),
+            "--no-cluster" => scope.cluster = Some(false),
+            "--queue" => scope.queues.push(bytes(parser.value().map_err(told)?)),
+            other if place.take(other, &mut parser)? => {}
+            other => return Err(format!("there is no option {other}")),
+        }
+    }
+    let listen: SocketAddr = listen.parse().map_err(|_| {
+        format!("--listen {listen}: not an address and port, such as 127.0.0.1:6390")
+    })?;
+    if !listen.ip().is_loopback() && password.is_none() && token.is_none() {
+        return Err(format!(
+            "--listen {listen}: others can reach that address, so a password (DQ_BOARD_PASSWORD) or a \
+             token (DQ_BOARD_TOKEN) is needed"
+        ));
+    }
+    Ok(Wish::Run(Box::new(Options {
+        listen,
+        prefix,
+        hosts,
+        allow_actions,
+        password,
+        token,
+        target: place.target()?,
+        scope,
+    })))
+}
+
+fn path(text: &str) -> Result<String, String> {
+    let path = text.trim_end_matches('/');
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/-_.~".contains(letter);
+    match path.is_empty() || (path.starts_with('/') && path.chars().all(plain)) {
+        true => Ok(path.to_owned()),
+        false => Err(format!("--prefix {text}: not a path such as /queues")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Result<Options, String> {
+        match parse(line.split_whitespace().map(OsString::from), |_| None)? {
+            Wish::Run(options) => Ok(*options),
+            _ => Err("no run".to_owned()),
+        }
+    }
+
+    #[test]
+    fn others_need_a_password() {
+        for open in [
+            "--listen 0.0.0.0:1",
+            "--listen 192.168.0.1:80",
+            "--listen [::]:80",
+        ] {
+            let refused = run(open).map(|_| ()).unwrap_err();
+            assert!(refused.contains("DQ_BOARD_PASSWORD"), "{refused}");
+            assert!(run(&format!("{open} --token x")).is_ok());
+        }
+        assert!(run("--listen [::1]:80").is_ok() && run("").is_ok());
+        assert!(!run("").unwrap().allow_actions);
+    }
+
+    #[test]
+    fn a_prefix_is_a_path() {
+        assert_eq!(run("--prefix /queues/").unwrap().prefix, "/queues");
+        assert_eq!(run("--prefix /").unwrap().prefix, "");
+        for wrong in ["queues", "/a\"b", "/a?b"] {
+            assert!(run(&format!("--prefix {wrong}")).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! One reader for all tabs: the servers are read by the threads of dq-watch, and what changed since the last
+//! second is written down once, whoever listens.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::mpsc::{channel, Receiver};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use dq_watch::fleet::{Fleet, Out};
+use dq_watch::model::{past, QueueKey};
+use dq_watch::read::target::Target;
+use dq_watch::read::{News, Report, Request, Scope, Watch};
+use dq_watch::servers::Servers;
+use serde_json::{json, Value};
+use tokio::sync::broadcast;
+
+use crate::wire;
+
+/// Between two readings while nobody looks: what was delivered is still written down.
+const UNSEEN: Duration = Duration::from_secs(10);
+
+/// Changes that a tab may lag behind before it is sent everything anew.
+const LAG: usize = 16;
+
+/// Queues that one tab may say it sees.
+const SEEN_BY_ONE: usize = 100;
+
+pub struct Reader {
+    state: Mutex<State>,
+    interval: Duration,
+}
+
+struct State {
+    servers: Servers,
+    fleet: Fleet,
+    /// Queues heard of since the last change was sent.
+    heard: BTreeSet<QueueKey>,
+    /// What the tabs have.
+    head: Value,
+    rows: BTreeMap<QueueKey, Arc<str>>,
+    changes: broadcast::Sender<Arc<str>>,
+    /// What each tab sees.
+    tabs: HashMap<u64, Vec<QueueKey>>,
+    next_tab: u64,
+    watches: HashMap<String, Watch>,
+}
+
+/// A tab's place at the reader, until it is dropped.
+pub struct Tab {
+    reader: Arc<Reader>,
+    pub number: u64,
+    pub changes: broadcast::Receiver<Arc<str>>,
+    pub all: String,
+}
+
+impl Reader {
+    pub fn start(target: Target, scope: Scope) -> Arc<Reader> {
+        let (sender, reports) = channel();
+        let interval = scope.interval;
+        let mut fleet = Fleet::start(target.clone(), scope, move |report| {
+            drop(sender.send(report))
+        });
+        fleet.pace(UNSEEN);
+        let state = State {
+            servers: Servers::new(&target.name(), interval),
+            fleet,
+            heard: BTreeSet::new(),
+            head: Value::Null,
+            rows: BTreeMap::new(),
+            changes: broadcast::channel(LAG).0,
+            tabs: HashMap::new(),
+            next_tab: 1,
+            watches: HashMap::new(),
+        };
+        let reader = Arc::new(Reader {
+            state: Mutex::new(state),
+            interval,
+        });
+        let hearing = Arc::clone(&reader);
+        thread::spawn(move || hearing.hear(&reports));
+        reader
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
+    }
+
+    fn hear(&self, reports: &Receiver<Report>) {
+        while let Ok(report) = reports.recv() {
+            self.state().hear(report);
+        }
+    }
+
+    /// Tells the tabs what has changed; once a second.
+    pub fn tick(&self) {
+        let mut state = self.state();
+        if !state.tabs.is_empty() {
+            state.tell();
+        }
+    }
+
+    pub fn open_tab(self: &Arc<Reader>) -> Tab {
+        let mut state = self.state();
+        if state.tabs.is_empty() {
+            state.fleet.pace(self.interval);
+        }
+        state.tell();
+        let number = state.next_tab;
+        state.next_tab += 1;
+        state.tabs.insert(number, Vec::new());
+        Tab {
+            reader: Arc::clone(self),
+            number,
+            changes: state.changes.subscribe(),
+            all: state.all(),
+        }
+    }
+
+    /// What a tab has on its screen is read first.
+    pub fn see(&self, tab: u64, mut keys: Vec<QueueKey>) {
+        keys.truncate(SEEN_BY_ONE);
+        let mut state = self.state();
+        if let Some(seen) = state.tabs.get_mut(&tab) {
+            *seen = keys;
+            state.watch();
+        }
+    }
+
+    /// The node that has a queue, as far as known.
+    pub fn node_of(&self, key: &QueueKey) -> Option<String> {
+        let state = self.state();
+        let row = state.servers.board.row(key);
+        row.map(|row| row.node.clone())
+    }
+
+    pub fn node_at(&self, address: &str) -> Option<String> {
+        self.state().servers.node_at(address)
+    }
+
+    pub fn server_ms(&self) -> i64 {
+        self.state().servers.now().server_ms
+    }
+
+    /// Deliveries of a queue before now: by the second for a minute, else in parts.
+    pub fn past(&self, key: &QueueKey, span_ms: i64, parts: usize) -> Vec<f64> {
+        let state = self.state();
+        let Some(row) = state.servers.board.row(key) else {
+            return vec![0.0; parts];
+        };
+        if span_ms <= 60_000 {
+            let seconds = row.history.delivered.values();
+            let last = &seconds[seconds.len().saturating_sub(parts)..];
+            let mut all = vec![0.0; parts - last.len()];
+            all.extend(last);
+            return all;
+        }
+        // By this machine's clock, as they were written down.
+        let now = past::now_ms();
+        let buckets = row.past.buckets(now - span_ms, now, parts);
+        buckets.into_iter().map(|count| count as f64).collect()
+    }
+}
+
+impl Tab {
+    /// Everything anew, for one that lagged.
+    pub fn again(&mut self) -> String {
+        let state = self.reader.state();
+        self.changes = state.changes.subscribe();
+        state.all()
+    }
+}
+
+impl Drop for Tab {
+    fn drop(&mut self) {
+        let mut state = self.reader.state();
+        state.tabs.remove(&self.number);
+        if state.tabs.is_empty() {
+            state.fleet.pace(UNSEEN);
+        }
+        state.watch();
+    }
+}
+
+impl State {
+    fn hear(&mut self, report: Report) {
+        if let News::Queues { read, .. } = &report.news {
+            self.heard.extend(read.iter().map(|(key, _)| key.clone()));
+        }
+        if let News::Scanned { found, .. } = &report.news {
+            self.heard.extend(found.iter().cloned());
+        }
+        // Nobody asks these threads for details or actions.
+        let _ = self.servers.hear(report);
+        for out in std::mem::take(&mut self.servers.outbox) {
+            self.fleet.carry_out(out);
+        }
+    }
+
+    fn head(&self) -> Value {
+        let overall = self.servers.overall();
+        let nodes = self.servers.nodes.iter().map(|(name, node)| {
+            let info = node.figures.as_ref().map(|figures| &figures.info);
+            json!({
+                "name": name,
+                "version": info.map(|info| &info.version),
+                "role": info.map(|info| &info.role),
+                "down": node.down,
+                "trouble": node.trouble,
+                "complete": node.complete,
+                "module": info.is_some_and(|info| info.dq.is_some()),
+            })
+        });
+        json!({
+            "nodes": nodes.collect::<Vec<_>>(),
+            "queues": overall.dq.queues,
+            "jobs": overall.dq.jobs,
+            "waiting": overall.dq.waiting_clients,
+            "rates": overall.rates.map(|rate| (rate * 10.0).round() / 10.0),
+            "late": overall.lateness_mean_us.map(f64::round),
+        })
+    }
+
+    /// Brings what is written down up to date. The keys of the rows that changed, and of those that went.
+    fn refresh(&mut self) -> (Vec<QueueKey>, Vec<QueueKey>) {
+        let several = self.servers.board.several_dbs();
+        let now = self.servers.now().here;
+        let mut changed = Vec::new();
+        for key in std::mem::take(&mut self.heard) {
+            let Some(row) = self.servers.board.row(&key) else {
+                continue;
+            };
+            let text: Arc<str> = wire::row(row, now, several).to_string().into();
+            if self.rows.get(&key) != Some(&text) {
+                self.rows.insert(key.clone(), text);
+                changed.push(key);
+            }
+        }
+        let board = &self.servers.board;
+        let gone: Vec<QueueKey> = match self.rows.len() > board.len() {
+            false => Vec::new(),
+            true => {
+                let keys = self.rows.keys();
+                keys.filter(|key| board.row(key).is_none())
+                    .cloned()
+                    .collect()
+            }
+        };
+        gone.iter().for_each(|key| drop(self.rows.remove(key)));
+        (changed, gone)
+    }
+
+    fn tell(&mut self) {
+        if let Some(change) = self.change() {
+            // Without anybody who listens it is lost, and nobody misses it.
+            let _ = self.changes.send(change.into());
+        }
+    }
+
+    fn change(&mut self) -> Option<String> {
+        let (changed, gone) = self.refresh();
+        let head = self.head();
+        if changed.is_empty() && gone.is_empty() && head == self.head {
+            return None;
+        }
+        self.head = head;
+        let rows = changed.iter().filter_map(|key| self.rows.get(key));
+        let gone: Vec<String> = gone.iter().map(wire::name_of).collect();
+        Some(self.message("some", rows, &gone))
+    }
+
+    fn all(&self) -> String {
+        self.message("all", self.rows.values(), &[])
+    }
+
+    fn message<'a>(
+        &self,
+        kind: &str,
+        rows: impl Iterator<Item = &'a Arc<str>>,
+        gone: &[String],
+    ) -> String {
+        let rows: Vec<&str> = rows.map(|row| &**row).collect();
+        let now = self.servers.now().server_ms;
+        let head = self.head();
+        let gone = json!(gone);
+        let rows = rows.join(",");
+        format!(r#"{{"kind":"{kind}","now":{now},"head":{head},"gone":{gone},"rows":[{rows}]}}"#)
+    }
+
+    /// Tells the nodes which queues are on somebody's screen.
+    fn watch(&mut self) {
+        let seen: BTreeSet<&QueueKey> = self.tabs.values().flatten().collect();
+        let mut watches: HashMap<String, Watch> = HashMap::new();
+        for key in seen {
+            if let Some(row) = self.servers.board.row(key) {
+                let watch = watches.entry(row.node.clone()).or_default();
+                watch.visible.push(key.clone());
+            }
+        }
+        for name in self.servers.nodes.keys() {
+            let watch = watches.remove(name).unwrap_or_default();
+            if self.watches.get(name) != Some(&watch) {
+                self.watches.insert(name.clone(), watch.clone());
+                let request = Request::Watch(watch);
+                self.fleet.carry_out(Out::To(name.clone(), request));
+            }
+        }
+    }
+}
+
+/// A thread that panicked with the lock held has changed nothing by halves that matters here.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

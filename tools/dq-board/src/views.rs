@@ -1,0 +1,304 @@
+//! The answers to the questions of the views, from the servers.
+
+use std::sync::Arc;
+
+use dq_watch::read::detail::{Detail, Found, Page, Part, State, READY_MAX};
+use dq_watch::read::reply;
+use dq_watch::text::escape;
+use redis::{Cmd, Value};
+use serde_json::{json, Value as Json};
+
+use crate::api::{Board, Question};
+use crate::wire;
+
+/// Jobs on a page.
+const PAGE: usize = 50;
+/// Bars of the hill, for each width of the window.
+const ZOOMS: [(&str, i64, usize); 6] = [
+    ("minute", 60_000, 60),
+    ("hour", 3_600_000, 120),
+    ("day", 86_400_000, 96),
+    ("week", 604_800_000, 84),
+    ("month", 2_592_000_000, 90),
+    ("year", 31_536_000_000, 73),
+];
+/// Ids that one step of a search looks at, and how many steps one question may take.
+const STEP: usize = 500;
+const STEPS: usize = 20;
+const FOUND_MAX: usize = 50;
+/// A page with more payload than this is shown without the reasons, for which each job is read.
+const REASONS_MAX: usize = 256 * 1024;
+const NEXT_RUNS: usize = 3;
+
+pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Result<String, String> {
+    let answer = match view {
+        "queue" => queue(board, question).await,
+        "hill" => hill(board, question).await,
+        "jobs" => jobs(board, question).await,
+        "job" => job(board, question).await,
+        "search" => search(board, question).await,
+        "recurring" => recurring(board, question).await,
+        _ => Err("There is no such view.".to_owned()),
+    };
+    answer.map(|answer| answer.to_string())
+}
+
+async fn detail(board: &Arc<Board>, question: &Question, part: Part) -> Result<Found, String> {
+    let key = question.key.clone();
+    let detail = Detail { key, part };
+    let values = board
+        .looker
+        .ask(question.key.clone(), detail.commands())
+        .await?;
+    match detail.found(&values) {
+        Found::Refused(error) => Err(escape::line(error.as_bytes())),
+        found => Ok(found),
+    }
+}
+
+async fn queue(board: &Arc<Board>, question: Question) -> Result<Json, String> {
+    Ok(match detail(board, &question, Part::Settings).await? {
+        Found::Settings(settings) => json!({ "settings": wire::settings(&settings) }),
+        _ => json!({ "settings": null }),
+    })
+}
+
+async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, String> {
+    let zoom = question.text("zoom");
+    let (_, span, parts) = *ZOOMS
+        .iter()
+        .find(|it| it.0 == zoom)
+        .ok_or("There is no such zoom.")?;
+    let now = board.reader.server_ms();
+    let ask = |from: i64, to: i64, parts: usize| {
+        let mut forecast = redis::cmd("DQ.FORECAST");
+        forecast.arg(&question.key.name);
+        forecast
+            .arg("FROM")
+            .arg(from)
+            .arg("TO")
+            .arg(to)
+            .arg("BUCKETS")
+            .arg(parts)
+            .to_owned()
+    };
+    // What is due already stands before the hill, and what comes later behind it.
+    let last = 4_398_046_511_103;
+    let commands = vec![
+        ask(now, now + span, parts),
+        ask(0, now, 1),
+        ask(now + span, last, 1),
+    ];
+    let values = board.looker.ask(question.key.clone(), commands).await?;
+    let counts = |value: &Value| match (reply::error(value), reply::instants(value)) {
+        (Some(error), _) => Err(escape::line(error.as_bytes())),
+        (None, counts) => counts.ok_or("an unknown kind of reply".to_owned()),
+    };
+    let past = board.reader.past(&question.key, span, parts);
+    Ok(json!({
+        "now": now,
+        "span": span,
+        "dues": counts(&values[0])?,
+        "due": counts(&values[1])?[0],
+        "later": counts(&values[2])?[0],
+        "past": past,
+        "since": board.since_ms,
+    }))
+}
+
+async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, String> {
+    let state = State::named(question.text("state")).ok_or("There is no such state.")?;
+    let page = Page {
+        from_ms: question.number("from").unwrap_or(0),
+        skip: question.number("skip").unwrap_or(0).min(READY_MAX * 2),
+    };
+    let part = Part::Jobs {
+        state,
+        page,
+        count: PAGE,
+    };
+    let found = detail(board, &question, part).await?;
+    let light = found.weight() <= REASONS_MAX;
+    let Found::Jobs(found) = found else {
+        return Ok(json!({ "jobs": [], "more": null }));
+    };
+    let more = page.next(state, &found, PAGE);
+    let mut shown: Vec<Json> = found.iter().map(wire::peeked).collect();
+    if state == State::Dead && light {
+        let ids: Vec<Vec<u8>> = found.into_iter().map(|job| job.id).collect();
+        let reasons = reasons(board, &question, &ids).await?;
+        for (job, reason) in shown.iter_mut().zip(reasons) {
+            job["reason"] = reason;
+        }
+    }
+    let more = more.map(|page| json!({ "from": page.from_ms, "skip": page.skip }));
+    Ok(json!({ "jobs": shown, "more": more, "now": board.reader.server_ms() }))
+}
+
+async fn reasons(
+    board: &Arc<Board>,
+    question: &Question,
+    ids: &[Vec<u8>],
+) -> Result<Vec<Json>, String> {
+    let get = |id: &Vec<u8>| about(question, "DQ.GET", id);
+    let values = board
+        .looker
+        .ask(question.key.clone(), ids.iter().map(get).collect())
+        .await?;
+    let reason = |value: &Value| {
+        let job = reply::job(value, 0)?;
+        Some(escape::line(&job.reason?).into())
+    };
+    Ok(values
+        .iter()
+        .map(|value| reason(value).unwrap_or(Json::Null))
+        .collect())
+}
+
+fn about(question: &Question, command: &str, id: &[u8]) -> Cmd {
+    redis::cmd(command)
+        .arg(&question.key.name)
+        .arg(id)
+        .to_owned()
+}
+
+async fn job(board: &Arc<Board>, question: Question) -> Result<Json, String> {
+    let id = question.bytes("id").to_vec();
+    let found = detail(board, &question, Part::Job(id)).await?;
+    Ok(match found {
+        Found::Job(job) => json!({ "job": wire::job(&job), "now": board.reader.server_ms() }),
+        _ => json!({ "job": null }),
+    })
+}
+
+/// By the whole id at once, else by a part of it, some thousand jobs at a time.
+async fn search(board: &Arc<Board>, question: Question) -> Result<Json, String> {
+    let id = question.bytes("id").to_vec();
+    let mut cursor = question.text("cursor").to_owned();
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    if cursor.is_empty() {
+        cursor = "0".to_owned();
+        let exact = vec![about(&question, "DQ.GET", &id)];
+        let values = board.looker.ask(question.key.clone(), exact).await?;
+        if reply::job(&values[0], 0).is_some() {
+            found.push(id.clone());
+        }
+    }
+    let pattern = [b"*".as_slice(), &quoted(&id), b"*"].concat();
+    for _ in 0..STEPS {
+        let (next, ids) = scan(board, &question, &cursor, Some(&pattern)).await?;
+        cursor = next;
+        found.extend(ids.into_iter().filter(|it| *it != id));
+        if cursor == "0" || found.len() >= FOUND_MAX {
+            break;
+        }
+    }
+    found.truncate(FOUND_MAX);
+    let shown = found
+        .iter()
+        .map(|id| json!({ "id": wire::encoded(id), "name": escape::name(id) }));
+    let more = (cursor != "0").then_some(cursor);
+    Ok(json!({ "found": shown.collect::<Vec<_>>(), "more": more }))
+}
+
+/// Bytes that a pattern would read otherwise are taken as they are.
+fn quoted(id: &[u8]) -> Vec<u8> {
+    let special = |byte: &u8| b"*?[]\\^-".contains(byte);
+    let quote = |byte: &u8| {
+        if special(byte) {
+            vec![b'\\', *byte]
+        } else {
+            vec![*byte]
+        }
+    };
+    id.iter().flat_map(quote).collect()
+}
+
+async fn scan(
+    board: &Arc<Board>,
+    question: &Question,
+    cursor: &str,
+    pattern: Option<&[u8]>,
+) -> Result<(String, Vec<Vec<u8>>), String> {
+    let mut scan = redis::cmd("DQ.SCAN");
+    scan.arg(&question.key.name)
+        .arg(cursor)
+        .arg("COUNT")
+        .arg(STEP);
+    if let Some(pattern) = pattern {
+        scan.arg("MATCH").arg(pattern);
+    }
+    let values = board.looker.ask(question.key.clone(), vec![scan]).await?;
+    if let Some(error) = reply::error(&values[0]) {
+        return Err(escape::line(error.as_bytes()));
+    }
+    let parts = reply::array(&values[0]).unwrap_or_default();
+    let [cursor, ids] = parts else {
+        return Ok(("0".to_owned(), Vec::new()));
+    };
+    let ids = reply::array(ids).unwrap_or_default();
+    let ids = ids.iter().filter_map(reply::bytes).collect();
+    Ok((reply::text(cursor).unwrap_or_default(), ids))
+}
+
+/// Of each job of some steps, whether it comes again, which costs the server no payload.
+async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, String> {
+    let mut cursor = question.text("cursor").to_owned();
+    if cursor.is_empty() {
+        cursor = "0".to_owned();
+    }
+    let mut shown = Vec::new();
+    for _ in 0..STEPS {
+        let (next, ids) = scan(board, &question, &cursor, None).await?;
+        cursor = next;
+        let asked = ids.iter().map(|id| {
+            about(&question, "DQ.NEXT", id)
+                .arg("COUNT")
+                .arg(NEXT_RUNS)
+                .to_owned()
+        });
+        let nexts = board
+            .looker
+            .ask(question.key.clone(), asked.collect())
+            .await?;
+        if let Some(error) = nexts.first().and_then(reply::error) {
+            return Err(escape::line(error.as_bytes()));
+        }
+        let of_rules: Vec<(&Vec<u8>, Vec<i64>)> = ids
+            .iter()
+            .zip(&nexts)
+            .filter_map(|(id, next)| Some((id, reply::instants(next).filter(|it| !it.is_empty())?)))
+            .collect();
+        let gets = of_rules
+            .iter()
+            .map(|(id, _)| about(&question, "DQ.GET", id));
+        let jobs = board
+            .looker
+            .ask(question.key.clone(), gets.collect())
+            .await?;
+        for ((_, next), job) in of_rules.into_iter().zip(&jobs) {
+            let Some(mut job) = reply::job(job, 0) else {
+                continue;
+            };
+            if let Some(rule) = &mut job.rule {
+                rule.next_ms = next;
+                shown.push(wire::job(&job));
+            }
+        }
+        if cursor == "0" || shown.len() >= FOUND_MAX {
+            break;
+        }
+    }
+    let more = (cursor != "0").then_some(cursor);
+    Ok(json!({ "jobs": shown, "more": more, "now": board.reader.server_ms() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_search_takes_every_byte_as_it_is() {
+        assert_eq!(quoted(b"a*[\\\xff"), b"a\\*\\[\\\\\xff");
+    }
+}

@@ -1,0 +1,238 @@
+//! Bytes and figures as the browser gets them. Names and ids are any bytes: they travel percent-encoded, and
+//! beside that as text that is safe to show.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+use dq_watch::model::lateness::Late;
+use dq_watch::model::row::Row;
+use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
+use dq_watch::model::QueueKey;
+use dq_watch::read::detail::{Cut, Job, PeekedJob, Settings};
+use dq_watch::text::escape;
+use serde_json::{json, Value};
+
+/// Bars of the sparkline.
+const TREND: usize = 30;
+
+pub fn encoded(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(byte.into());
+            }
+            _ => drop(write!(text, "%{byte:02X}")),
+        }
+    }
+    text
+}
+
+pub fn decoded(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = bytes.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
+        let byte = hex
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match byte {
+            Some(byte) => {
+                decoded.push(byte);
+                at += 3;
+            }
+            None => {
+                decoded.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    decoded
+}
+
+/// What stands behind the question mark. Values are any bytes.
+pub fn query(text: &str) -> HashMap<&str, Vec<u8>> {
+    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name, decoded(value))).collect()
+}
+
+/// By what the browser calls a queue.
+pub fn name_of(key: &QueueKey) -> String {
+    format!("{}:{}", key.db, encoded(&key.name))
+}
+
+/// As it comes out of a query, where the encoding is off already.
+pub fn key_of_bytes(name: &[u8]) -> Option<QueueKey> {
+    let colon = name.iter().position(|&byte| byte == b':')?;
+    let db = std::str::from_utf8(&name[..colon]).ok()?.parse().ok()?;
+    Some(QueueKey::new(db, &name[colon + 1..]))
+}
+
+pub fn key_of(name: &str) -> Option<QueueKey> {
+    let (db, name) = name.split_once(':')?;
+    Some(QueueKey::new(db.parse().ok()?, decoded(name)))
+}
+
+fn late(late: Option<Late>) -> Value {
+    match late {
+        None => Value::Null,
+        Some(Late::AtMost(us)) => us.into(),
+        // Negative: more than that.
+        Some(Late::Over(us)) => (-(us as i64)).into(),
+    }
+}
+
+fn rate(per_second: f64) -> f64 {
+    (per_second * 10.0).round() / 10.0
+}
+
+/// A line of the table.
+pub fn row(row: &Row, now: std::time::Instant, several_dbs: bool) -> Value {
+    let mut shown = json!({
+        "key": name_of(&row.key),
+        "name": escape::name(&row.key.name),
+        "node": row.node,
+    });
+    if several_dbs {
+        shown["db"] = row.key.db.into();
+    }
+    if row.gone {
+        shown["gone"] = true.into();
+    }
+    if let Some(refusal) = &row.refusal {
+        shown["refusal"] = escape::line(refusal.as_bytes()).into();
+    }
+    let Some(stats) = &row.stats else {
+        return shown;
+    };
+    let trend = row.history.delivered.values();
+    let trend = &trend[trend.len().saturating_sub(TREND)..];
+    shown["jobs"] = json!(stats.jobs);
+    shown["rates"] = json!([ADDED, DELIVERED, ACKED].map(|of| rate(row.rates[of])));
+    shown["late"] = json!([0.5, 0.99].map(|share| late(row.percentile(share, now))));
+    shown["oldest"] = json!(stats.oldest_ready_ms);
+    shown["next"] = json!(stats.next_due);
+    shown["waiting"] = stats.waiting_clients.into();
+    shown["paused"] = stats.paused.into();
+    shown["recurring"] = stats.recurring.into();
+    shown["bytes"] = stats.bytes.into();
+    shown["totals"] = json!(stats.totals);
+    if trend.iter().any(|&rate| rate > 0.0) {
+        shown["trend"] = trend.iter().map(|&value| rate(value)).collect();
+    }
+    shown
+}
+
+pub fn settings(settings: &Settings) -> Value {
+    json!({
+        "ttr": settings.ttr_ms,
+        "attempts": settings.attempts,
+        "backoff": settings.backoff_ms,
+        "maxlen": settings.maxlen,
+        "deadlen": settings.deadlen,
+        "dedupe": settings.dedupe_ms,
+        "maxreserved": settings.maxreserved,
+        "rate": [settings.rate.0, settings.rate.1],
+    })
+}
+
+pub fn peeked(job: &PeekedJob) -> Value {
+    let mut payload = escape::line(&job.payload.bytes);
+    if job.payload.is_cut() {
+        payload.push('…');
+    }
+    json!({
+        "id": encoded(&job.id),
+        "name": escape::name(&job.id),
+        "payload": payload,
+        "length": job.payload.length,
+        "at": job.at_ms,
+        "attempts": job.attempts,
+        "priority": job.priority,
+    })
+}
+
+/// A payload as text where it is some, else in base64.
+fn payload(cut: &Cut) -> Value {
+    let whole = match std::str::from_utf8(&cut.bytes) {
+        Ok(text) => Some(text),
+        // Only the letter at the cut is broken.
+        Err(error) if cut.is_cut() && error.error_len().is_none() => {
+            std::str::from_utf8(&cut.bytes[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    };
+    let mut shown = json!({ "length": cut.length, "shown": cut.bytes.len() });
+    match whole {
+        Some(text) => shown["text"] = text.into(),
+        None => shown["base64"] = STANDARD.encode(&cut.bytes).into(),
+    }
+    shown
+}
+
+pub fn job(job: &Job) -> Value {
+    let bytes = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(escape::line);
+    let mut shown = json!({
+        "id": encoded(&job.id),
+        "name": escape::name(&job.id),
+        "payload": payload(&job.payload),
+        "state": job.state,
+        "priority": job.priority,
+        "due": job.due_ms,
+        "deadline": job.deadline_ms,
+        "ttr": job.ttr_ms,
+        "attempts": job.attempts,
+        "maxAttempts": job.max_attempts,
+        "backoff": job.backoff_ms,
+        "expires": job.expires_ms,
+        "token": job.token,
+        "failed": job.failed_ms,
+        "reason": bytes(&job.reason),
+        "group": bytes(&job.group),
+        "successor": job.successor.as_ref().map(payload),
+    });
+    if let Some(rule) = &job.rule {
+        shown["rule"] = json!({
+            "text": escape::line(rule.when.text().as_bytes()),
+            "until": rule.until_ms,
+            "times": rule.times,
+            "grace": rule.grace_ms,
+            "jitter": rule.jitter_ms,
+            "occurrence": rule.occurrence_ms,
+            "runs": rule.runs,
+            "next": rule.next_ms,
+        });
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_travel() {
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(decoded(&encoded(&all)), all);
+        assert!(encoded(&all).is_ascii());
+        let key = QueueKey::new(3, all);
+        assert_eq!(key_of(&name_of(&key)), Some(key));
+        for strange in ["%", "%2", "%zz", "a%"] {
+            assert_eq!(decoded(strange), strange.as_bytes());
+        }
+        assert_eq!(query("a=%00%ff&b=&c")["a"], [0, 255]);
+        assert_eq!(key_of("x"), None);
+    }
+
+    #[test]
+    fn payloads_are_text_unless_they_are_not() {
+        let cut = |bytes: &[u8], longest| payload(&Cut::of(bytes, longest));
+        assert_eq!(cut("é".as_bytes(), 10)["text"], "é");
+        assert_eq!(cut("aé".as_bytes(), 2)["text"], "a");
+        assert_eq!(cut(b"\xff", 10)["base64"], "/w==");
+        assert_eq!(cut("é".as_bytes()[..1].as_ref(), 10)["base64"], "ww==");
+    }
+}

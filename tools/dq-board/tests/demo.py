@@ -1,0 +1,67 @@
+"""Queues of a shop, as for the screenshots: with a hill of what is coming, jobs in all states, a worker."""
+
+import json
+import math
+import random
+import threading
+import time
+
+
+def fill(client):
+    chance = random.Random(7)
+    now = int(time.time() * 1000)
+    pipe = client.pipeline(transaction=False)
+    hour = 3_600_000
+    for number in range(6000):
+        # Two humps in the next hour, and a long tail.
+        hump = chance.choice([0.28, 0.72])
+        at = now + int(hour * min(max(chance.gauss(hump, 0.09), 0.01), 3)) + (chance.randrange(5) == 0) * hour
+        order = {"order": 70_000 + number, "customer": f"c{chance.randrange(900)}", "total": round(chance.uniform(9, 400), 2)}
+        pipe.execute_command("DQ.ADD", "order-timeouts", f"order:{70_000 + number}", json.dumps(order), "AT", at)
+    pipe.execute_command("DQ.CFGSET", "order-timeouts", "ATTEMPTS", 5, "BACKOFF", 4, 1000, 10_000, 60_000, 600_000)
+    for name, count, delay in [("invoices", 340, 900), ("webhooks", 85, 40), ("reminders", 5200, 86_400)]:
+        for number in range(count):
+            pipe.execute_command("DQ.ADD", name, f"{name[:-1]}-{number}", "{}", "DELAY", chance.randrange(1000, delay * 1000))
+    for number in range(48):
+        pipe.execute_command("DQ.ADD", "mails", f"welcome-{number}", json.dumps({"to": f"user{number}@example.com", "template": "welcome"}), "PRIORITY", number % 3)
+    for number, why in enumerate(["mailbox full", "550 no such user", "connection refused", "mailbox full"]):
+        pipe.execute_command("DQ.ADD", "mails", f"bounced-{number}", json.dumps({"to": f"gone{number}@example.com"}), "PRIORITY", -5)
+        pipe.execute_command("DQ.POP", "mails", "ID", f"bounced-{number}")
+        pipe.execute_command("DQ.NACK", "mails", f"bounced-{number}", "FATAL", "REASON", why)
+    pipe.execute_command("DQ.POP", "mails", "COUNT", 6, "TTR", 3_600_000)
+    for id, rule in [
+        ("daily-report", ["CRON", "0 9 * * MON-FRI", "TZ", "Europe/Berlin"]),
+        ("cleanup", ["EVERY", 900_000]),
+        ("billing", ["CRON", "0 2 L * *", "TZ", "America/New_York", "JITTER", 600_000]),
+        ("heartbeat", ["CRON", "* * * * *"]),
+    ]:
+        pipe.execute_command("DQ.ADD", "schedules", id, json.dumps({"task": id}), *rule)
+    pipe.execute_command("DQ.ADD", "newsletter", "issue-12", "{}")
+    pipe.execute_command("DQ.PAUSE", "newsletter")
+    pipe.execute()
+
+
+class Worker(threading.Thread):
+    """Adds and delivers some jobs, now more, now fewer."""
+
+    def __init__(self, client):
+        super().__init__(daemon=True)
+        self.client = client
+        self.over = threading.Event()
+
+    def run(self):
+        turn = 0
+        while not self.over.wait(0.1):
+            turn += 1
+            count = 2 + int(5 * (1 + math.sin(turn / 9)))
+            pipe = self.client.pipeline(transaction=False)
+            for name, count in [("webhooks", count), ("order-timeouts", turn % 2)]:
+                for number in range(count):
+                    pipe.execute_command("DQ.ADD", name, f"live-{turn}-{number}", "{}", "PRIORITY", -9)
+                if count:
+                    pipe.execute_command("DQ.POP", name, "COUNT", count, "NOACK")
+            pipe.execute()
+
+    def stop(self):
+        self.over.set()
+        self.join()

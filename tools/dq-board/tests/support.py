@@ -1,0 +1,133 @@
+"""A server with dq, a board beside it, and a browser: what the tests of the board stand on.
+
+DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_BOARD: the program. DQ_BROWSER: Chromium.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import redis
+from playwright.sync_api import expect, sync_playwright
+
+PATIENCE_S = 60
+expect.set_options(timeout=PATIENCE_S * 1000)
+
+HOSTILE = [
+    b"<img src=x onerror=\"document.title='pwned'\">",
+    b"</script><script>document.title='pwned'</script>",
+    b"a\x00b\x1b[31m\xff\xfe",
+    "\u202eright to left".encode(),
+    b"../../etc?x=1&y=2#z%00 %",
+    b"x" * 1024,
+]
+
+
+def wait_until(what, is_so):
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        value = is_so()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"waited in vain: {what}")
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+class Server:
+    def __init__(self, *options, module=True):
+        self.port = free_port()
+        self.options = options
+        self.module = module
+        self.folder = tempfile.mkdtemp(prefix="dq-board-")
+        self.start()
+
+    def start(self):
+        words = [os.environ["DQ_SERVER"], "--port", str(self.port), "--save", "", "--dir", self.folder]
+        if self.module:
+            words += ["--loadmodule", os.environ["DQ_MODULE"]]
+        log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen([*words, *self.options], stdout=log, stderr=log)
+        log.close()
+        self.client = redis.Redis(port=self.port)
+        wait_until("the server answers", self.answers)
+
+    def answers(self):
+        try:
+            return self.client.ping()
+        except redis.exceptions.RedisError:
+            return False
+
+    def stop(self):
+        self.client.close()
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Board:
+    def __init__(self, *options, **environment):
+        words = [os.environ["DQ_BOARD"], "--listen", "127.0.0.1:0", *options]
+        env = {name: value for name, value in os.environ.items() if not name.startswith("DQ_BOARD_")}
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, env={**env, **environment}, text=True)
+        self.url = self.process.stdout.readline().split()[1]
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class BoardTest(unittest.TestCase):
+    """One browser for all tests of a class; a fresh window for each test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.playwright = sync_playwright().start()
+        cls.browser = cls.playwright.chromium.launch(
+            executable_path=os.environ["DQ_BROWSER"], args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.playwright.stop()
+
+    def server(self, *options, **about):
+        server = Server(*options, **about)
+        self.addCleanup(server.close)
+        return server
+
+    def board(self, server, *options, **environment):
+        board = Board("-p", str(server.port), *options, **environment)
+        self.addCleanup(board.close)
+        return board
+
+    def window(self, **about):
+        """A page, and what went wrong in it: errors of scripts, and what the policy forbade."""
+        about = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce", "timezone_id": "UTC", **about}
+        context = self.browser.new_context(**about)
+        context.set_default_timeout(PATIENCE_S * 1000)
+        self.addCleanup(context.close)
+        page = context.new_page()
+        page.wrong = []
+        page.on("pageerror", lambda error: page.wrong.append(str(error)))
+        page.on("console", lambda said: self.note(page, said))
+        return page
+
+    @staticmethod
+    def note(page, said):
+        if said.type == "error" and "Failed to load resource" not in said.text:
+            page.wrong.append(said.text)
