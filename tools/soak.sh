@@ -1,11 +1,11 @@
 #!/bin/sh
-# The simulation, for a third of the time, forged payloads for a sixth, and then the crash tests, with new
-# seeds until the time is over or one of them fails.
+# The simulation, for a third of the time, forged payloads and the simulation on servers for a sixth each, and then
+# the crash tests, with new seeds until the time is over or one of them fails.
 #   tools/soak.sh seconds command-that-runs-cargo-test...
 set -eu
 seconds=$1
 shift
-"$@" --no-run --test simulation --test integration --test crash
+"$@" --no-run --test simulation --test integration --test live --test crash
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -23,4 +23,5 @@ done
 echo "simulation: $((seed - first)) seeds of every shape, $DQ_SIM_STEPS operations each, no faults"
 
 DQ_ACCEPTED_SECONDS=$((seconds / 6)) "$@" -q --test integration -- --exact accepted::what_is_accepted_stays --nocapture
-DQ_SOAK_SECONDS=$((seconds / 2)) "$@" -q --test crash -- --exact soak::soak --nocapture
+DQ_SOAK_SECONDS=$((seconds / 6)) "$@" -q --test live -- --exact soak --nocapture
+DQ_SOAK_SECONDS=$((seconds / 3)) "$@" -q --test crash -- --exact soak::soak --nocapture

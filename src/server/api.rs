@@ -174,6 +174,11 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_GetSelectedDb, self.raw) }
     }
 
+    pub fn client_id(self) -> u64 {
+        // SAFETY: live context.
+        unsafe { api!(RedisModule_GetClientId, self.raw) }
+    }
+
     /// Whether the database exists.
     pub fn select_db(self, db: c_int) -> bool {
         // SAFETY: live context; the server checks the number.

@@ -13,7 +13,7 @@
 //! ```
 
 use super::agenda;
-use super::api::{api, guarded, Ctx, OwnString, RawString, ERR, OK};
+use super::api::{acl, api, guarded, Ctx, KeyName, OwnString, RawString, ERR, OK};
 use super::timer::{self, Fired};
 use crate::queue::deliver::Lease;
 use crate::slots::unused_name_beside;
@@ -42,7 +42,14 @@ pub struct OwnDelivery {
     pub due: u64,
 }
 
-/// What a client's wait ended with.
+/// What a client's wait ends with.
+pub enum End {
+    Jobs(Handover),
+    Nothing,
+    /// Its user may no longer pop from this key.
+    Denied(Vec<u8>),
+}
+
 pub struct Handover {
     pub key: Vec<u8>,
     /// An array of jobs, not one job.
@@ -59,7 +66,7 @@ pub type Reply = fn(Ctx<'_>, &Handover);
 struct Parcel {
     ticket: u64,
     reply: Reply,
-    handover: Option<Handover>,
+    end: End,
 }
 
 /// A blocked client that was taken out of the registry, to be handed something in this same call of
@@ -73,6 +80,8 @@ struct Waiter {
     client: *mut raw::RedisModuleBlockedClient,
     parcel: *mut Parcel,
     request: PopRequest,
+    /// The client's id.
+    id: u64,
     db: c_int,
     keys: Vec<Arc<[u8]>>,
     /// Real unix-ms at which the wait ends, or u64::MAX.
@@ -262,7 +271,7 @@ pub fn block<'a>(
     let parcel = Box::into_raw(Box::new(Parcel {
         ticket,
         reply,
-        handover: None,
+        end: End::Nothing,
     }));
     let unused = OwnString::new(&unused_name_beside(
         names.clone().next().unwrap_or_default(),
@@ -292,6 +301,7 @@ pub fn block<'a>(
         client,
         parcel,
         request,
+        id: ctx.client_id(),
         db: ctx.selected_db(),
         keys: Vec::new(),
         until,
@@ -327,6 +337,12 @@ pub fn named_before(
         let such = before.filter(|other| is_such(waiter.db, other));
         (such.cloned().collect(), waiter.keys.len())
     })
+}
+
+/// Whether the client's user may still pop from this key.
+pub fn is_allowed(ctx: Ctx<'_>, ticket: u64, key: KeyName<'_>) -> bool {
+    let id = REGISTRY.with_borrow(|registry| registry.waiters.get(&ticket).map(|it| it.id));
+    id.is_none_or(|id| acl::may_pop(ctx, id, key))
 }
 
 /// Takes a client out of all lines. It must be handed something at once.
@@ -366,12 +382,11 @@ pub fn postpone(ticket: u64, until: u64) {
 }
 
 impl Taken {
-    /// Ends the wait with these jobs, or with nil.
-    pub fn hand(self, _: Fired<'_>, handover: Option<Handover>) {
+    pub fn hand(self, _: Fired<'_>, end: End) {
         // SAFETY: the client was in the registry, which it leaves when it is gone or freed: it is
         // still blocked. The server calls `hand_over` from within, and frees the parcel later.
         unsafe {
-            (*self.parcel).handover = handover;
+            (*self.parcel).end = end;
             api!(RedisModule_UnblockClient, self.client, self.parcel.cast());
         }
     }
@@ -400,9 +415,10 @@ unsafe extern "C" fn hand_over(
             let parcel = api!(RedisModule_GetBlockedClientPrivateData, ctx).cast::<Parcel>();
             withdraw((*parcel).ticket, None);
             let ctx = Ctx::new(ctx);
-            match (*parcel).handover.take() {
-                Some(handover) => ((*parcel).reply)(ctx, &handover),
-                None => ctx.reply_null_array(),
+            match &(*parcel).end {
+                End::Jobs(handover) => ((*parcel).reply)(ctx, handover),
+                End::Nothing => ctx.reply_null_array(),
+                End::Denied(key) => acl::deny(ctx, key),
             }
         }
         OK

@@ -4,7 +4,7 @@
 
 use super::agenda::{Due, Name};
 use super::api::{caught, log_bug, shown, OwnString};
-use super::blocked::{Handover, OwnDelivery, Taken};
+use super::blocked::{End, Handover, OwnDelivery, PopRequest, Taken};
 use super::key::OpenKey;
 use super::order::Order;
 use super::queue_value::Value;
@@ -168,7 +168,7 @@ fn end_waits(fired: Fired<'_>, mut steps: usize, serves: bool) -> usize {
         } else if serves && blocked::waits_on(ticket, is_to_come) {
             blocked::postpone(ticket, now_ms + 1);
         } else if let Some(client) = blocked::take(ticket, None) {
-            client.hand(fired, None);
+            client.hand(fired, End::Nothing);
         }
         steps -= 1;
     }
@@ -231,7 +231,13 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             value.announce(now, effects);
             let settled = share - value.queue.settle(now, share, effects);
             let mut left = share;
-            let line = Line { due, order, now };
+            let may = |ticket| blocked::is_allowed(ctx, ticket, raw_name.name());
+            let line = Line {
+                due,
+                order,
+                may: &may,
+                now,
+            };
             let before = serve(value, line, &mut left, effects, &mut served.clients);
             Turn {
                 steps: settled + share - left,
@@ -242,17 +248,17 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
     })
 }
 
-/// Clients that were taken out of the line, each with its jobs: handed over in the end, also where a panic
+/// Clients that were taken out of the line, each with what it gets: handed over in the end, also where a panic
 /// unwinds. Nobody else would ever answer them.
 struct Served<'a> {
     fired: Fired<'a>,
-    clients: Vec<(Taken, Handover)>,
+    clients: Vec<(Taken, End)>,
 }
 
 impl Drop for Served<'_> {
     fn drop(&mut self) {
-        for (client, handover) in self.clients.drain(..) {
-            client.hand(self.fired, Some(handover));
+        for (client, end) in self.clients.drain(..) {
+            client.hand(self.fired, end);
         }
     }
 }
@@ -261,6 +267,8 @@ impl Drop for Served<'_> {
 struct Line<'a> {
     due: &'a Due,
     order: &'a Order,
+    /// Whether a client may still have what is there.
+    may: &'a dyn Fn(u64) -> bool,
     now: Now,
 }
 
@@ -268,11 +276,12 @@ struct Line<'a> {
 /// before this one have to be looked after first.
 fn serve(
     value: &mut Value,
-    Line { due, order, now }: Line<'_>,
+    line: Line<'_>,
     steps: &mut usize,
     effects: &mut Effects,
-    served: &mut Vec<(Taken, Handover)>,
+    served: &mut Vec<(Taken, End)>,
 ) -> Vec<Name> {
+    let Line { due, now, .. } = line;
     let (db, name) = (due.db, &*due.name);
     while *steps > 0 {
         let only_noack = value.queue.next_delivery(now, false).is_none();
@@ -283,42 +292,59 @@ fn serve(
         let Some(since) = delivery.filter(|&instant| instant <= now.ms()) else {
             break;
         };
-        let (before, named) = order.before(due, ticket, since);
+        let (before, named) = line.order.before(due, ticket, since);
         if !before.is_empty() {
             return before;
         }
-        let pop = Pop {
-            count: request.count.unwrap_or(1),
-            id: None,
-            ttr_ms: request.ttr_ms,
-            noack: request.noack,
+        let end = if (line.may)(ticket) {
+            let jobs = pop_for(value, request, now, steps, effects);
+            if jobs.is_empty() {
+                break;
+            }
+            End::Jobs(Handover {
+                key: name.to_vec(),
+                many: request.count.is_some(),
+                with_due: request.with_due,
+                jobs,
+            })
+        } else {
+            *steps = steps.saturating_sub(1);
+            End::Denied(name.to_vec())
         };
-        let mut jobs = Vec::new();
-        clock::with_mint(|mint| {
-            let mut keep = |delivery: Delivery<'_>| {
-                jobs.push(OwnDelivery {
-                    id: delivery.id.to_vec(),
-                    payload: delivery.payload.to_vec(),
-                    attempts: delivery.attempts,
-                    lease: delivery.lease,
-                    due: delivery.due,
-                });
-            };
-            value.queue.take(&pop, now, mint, effects, steps, &mut keep)
-        });
-        if jobs.is_empty() {
-            break;
-        }
-        let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
-        let looked_at = named / KEYS_OF_STEP + bytes / BYTES_OF_STEP;
-        *steps = steps.saturating_sub(jobs.len() + looked_at);
-        let handover = Handover {
-            key: name.to_vec(),
-            many: request.count.is_some(),
-            with_due: request.with_due,
-            jobs,
-        };
-        served.extend(blocked::take(ticket, Some(name)).map(|client| (client, handover)));
+        *steps = steps.saturating_sub(named / KEYS_OF_STEP);
+        served.extend(blocked::take(ticket, Some(name)).map(|client| (client, end)));
     }
     Vec::new()
+}
+
+/// Takes the jobs that one client gets.
+fn pop_for(
+    value: &mut Value,
+    request: PopRequest,
+    now: Now,
+    steps: &mut usize,
+    effects: &mut Effects,
+) -> Vec<OwnDelivery> {
+    let pop = Pop {
+        count: request.count.unwrap_or(1),
+        id: None,
+        ttr_ms: request.ttr_ms,
+        noack: request.noack,
+    };
+    let mut jobs = Vec::new();
+    clock::with_mint(|mint| {
+        let mut keep = |delivery: Delivery<'_>| {
+            jobs.push(OwnDelivery {
+                id: delivery.id.to_vec(),
+                payload: delivery.payload.to_vec(),
+                attempts: delivery.attempts,
+                lease: delivery.lease,
+                due: delivery.due,
+            });
+        };
+        value.queue.take(&pop, now, mint, effects, steps, &mut keep)
+    });
+    let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
+    *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);
+    jobs
 }

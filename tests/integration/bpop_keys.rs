@@ -81,13 +81,60 @@ fn need_the_command_as_well() {
     assert_eq!(both.delivery().key, "b");
 }
 
+/// As a BLPOP is run again when its key has something, on servers since 7.2.
+#[test]
+fn may_be_taken_from_a_user_who_waits() {
+    let users = ["loses", "reads", "command", "other_key", "regains"];
+    let (server, mut admin) = with_users(&users.map(|user| (user, "~q* +@all")));
+    let mut line = users.map(|user| {
+        let (mut client, before) = (login(&server, user), server.blocked());
+        client.begin("DQ.BPOP q q2 0");
+        server.wait_for_blocked(before + 1);
+        client
+    });
+    for rules in [
+        "loses resetkeys ~other*",
+        "reads resetkeys %R~q ~q2",
+        "command -dq.bpop",
+        "other_key resetkeys ~q",
+        "regains resetkeys",
+        "regains ~q*",
+    ] {
+        admin.says(&format!("ACL SETUSER {rules}"), "+OK");
+    }
+    // Not before there is something to be had; then the first who may has it.
+    assert_eq!(server.blocked(), line.len());
+    admin.run("DQ.ADD q a x");
+    for client in &mut line[..3] {
+        let reply = client.reply();
+        assert!(reply.starts_with("-NOPERM "), "{reply}");
+        client.says("PING", "+PONG");
+    }
+    assert_eq!(line[3].delivery().id, "a");
+    admin.says("DQ.LEN q RESERVED", "1");
+    let log = admin.ask("ACL LOG 100");
+    assert!(log.contains("'loses'") && log.contains("'reads'"), "{log}");
+    admin.run("DQ.ADD q2 b x");
+    assert_eq!(line[4].delivery().id, "b");
+    // Where nobody is left who may, the job stays, undelivered.
+    let mut alone = login(&server, "regains");
+    alone.begin("DQ.BPOP q3 0");
+    server.wait_for_blocked(1);
+    admin.says("ACL SETUSER regains resetkeys", "+OK");
+    admin.run("DQ.ADD q3 c x");
+    assert!(alone.reply().starts_with("-NOPERM "));
+    admin.says("DQ.LEN q3 READY", "1");
+}
+
 /// A client is blocked on none of the keys: one that appears must not have the server call all who wait.
 #[test]
 fn do_not_make_the_first_job_dear() {
     let cost = |waiters: usize| {
+        // Threads that look for work take time of their own.
         let server = Server::builder()
             .unix_socket()
             .config("maxclients", 20_000)
+            .config("io-threads", 1)
             .start();
         let mut line: Vec<Raw> = (0..waiters).map(|_| server.raw()).collect();
         for waiting in &mut line {

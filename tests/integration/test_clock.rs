@@ -449,6 +449,7 @@ fn a_long_way_stalls_nobody() {
     assert_eq!(eval(&mut client, &fill), JOBS.to_string());
     let mut mover = server.raw();
     mover.begin("DQ.CLOCK ADVANCE 30000");
+    wait_until("it is on its way", PATIENCE, || clock(&mut client) > start);
     let mut queued = server.raw();
     queued.begin("DQ.CLOCK ADVANCE 170000");
     let mut seen = vec![start];

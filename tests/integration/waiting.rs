@@ -298,7 +298,11 @@ fn demotion_unblocks() {
 fn a_wake_up_costs_the_same_with_thousands_waiting() {
     const ROUNDS: usize = 400;
     let cost = |waiters: usize| {
-        let server = Server::builder().config("maxclients", 20_000).start();
+        // Threads that look for work take time of their own.
+        let server = Server::builder()
+            .config("maxclients", 20_000)
+            .config("io-threads", 1)
+            .start();
         let mut client = server.raw();
         client.says("DQ.CFGSET q", "+OK");
         let mut line: Vec<Raw> = (0..waiters).map(|_| server.raw()).collect();

@@ -128,6 +128,15 @@ impl Builder {
         self
     }
 
+    /// What was answered must be in the AOF.
+    fn keeps_answers(&self) -> bool {
+        let policy = |line: &&String| line.starts_with("appendfsync ");
+        self.lines
+            .iter()
+            .rfind(policy)
+            .is_some_and(|line| line == "appendfsync always")
+    }
+
     #[track_caller]
     pub fn start(self) -> Server {
         match self.try_start() {
@@ -160,6 +169,9 @@ impl Builder {
         let settings = self.settings.iter().flat_map(|it| it.lines(version));
         lines.extend(settings.map(|&line| line.to_owned()));
         lines.extend_from_slice(&self.lines);
+        if self.keeps_answers() && version.answers_before_the_aof() {
+            lines.push("io-threads 1".to_owned());
+        }
         if let Some(module) = &self.module {
             lines.push(format!(
                 "loadmodule \"{}\" {}",

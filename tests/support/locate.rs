@@ -50,6 +50,12 @@ impl Version {
         self.name == "valkey"
     }
 
+    /// With more than one I/O thread a client may be answered before its write is in the AOF, whatever
+    /// `appendfsync` says: seen with plain SETs on Redis 8.6.3 without a module, not on 8.0.2.
+    pub fn answers_before_the_aof(&self) -> bool {
+        self.is_redis() && self.at_least(8, 2)
+    }
+
     /// Compares numbers only: ask for the name too where the two families differ.
     pub fn at_least(&self, major: u32, minor: u32) -> bool {
         (self.number.0, self.number.1) >= (major, minor)

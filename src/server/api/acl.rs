@@ -1,7 +1,7 @@
 //! Keys of a command that its key specification does not name: the server has checked the first one
 //! alone, so the command checks the rest, as the server would.
 
-use super::{api, bytes_of, Args, Ctx, KeyName, RawString, Refusal, OK};
+use super::{api, bytes_of, Args, Ctx, KeyName, OwnString, RawString, Refusal, OK};
 use redis_module::raw;
 use std::ffi::c_int;
 use std::io;
@@ -36,6 +36,32 @@ pub fn check_keys(ctx: Ctx<'_>, args: Args<'_>, keys: Range<usize>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Whether the user of that client may, by the rules of now, pop from this key.
+pub fn may_pop(ctx: Ctx<'_>, client: u64, key: KeyName<'_>) -> bool {
+    let Some(name) = user_of_client(ctx, client) else {
+        return true;
+    };
+    let (command, timeout) = (OwnString::new(b"dq.bpop"), OwnString::new(b"0"));
+    let call = vec![command.name(), key, timeout.name()];
+    User::named(ctx, name).is_some_and(|user| user.may_call(call))
+}
+
+/// Replies so to the client of this context, which may not use this key.
+pub fn deny(ctx: Ctx<'_>, key: &[u8]) {
+    let name = user_of_client(ctx, ctx.client_id());
+    if let Some(user) = name.and_then(|name| User::named(ctx, name)) {
+        user.log_denied_key(ctx, OwnString::new(key).name());
+    }
+    ctx.reply_error(&refusal(ctx).0);
+}
+
+/// None where it is gone, or has none, so that all is allowed to it.
+fn user_of_client(ctx: Ctx<'_>, client: u64) -> Option<RawString> {
+    // SAFETY: live context; the server looks the client up.
+    let name = unsafe { api!(RedisModule_GetClientUserNameById, ctx.raw(), client) };
+    (!name.is_null()).then_some(name)
 }
 
 /// In the server's own words.

@@ -1,0 +1,90 @@
+//! What must be noticed: a model that has a rule wrong, and jobs that went, came again or were changed
+//! behind the clients' backs while no server lived.
+
+use crate::ends::End;
+use crate::model::{Fault, Model, Phase};
+use crate::run::Run;
+use crate::support::Raw;
+
+/// How many steps it may take.
+const STEPS: u64 = 3000;
+
+#[test]
+fn wrong_rules_are_noticed() {
+    for fault in [
+        Fault::MissedRunsRepeat,
+        Fault::GridFromEnd,
+        Fault::GraceForgotten,
+        Fault::RenewalBeginsAfresh,
+        Fault::SuccessorDiesToo,
+        Fault::NextRefused,
+        Fault::ReasonStays,
+        Fault::LeaseEndSilent,
+    ] {
+        let noticed = (1..=3).any(|seed| Run::start(seed, fault).steps(STEPS).is_err());
+        assert!(noticed, "{fault:?} was not noticed");
+    }
+}
+
+type Tamper = fn(&mut Raw, &Model) -> bool;
+
+/// Whether there was something to tamper with.
+fn tampered(tamper: Tamper) -> bool {
+    for seed in 1..=20 {
+        let mut run = Run::start(seed, Fault::None);
+        let done = std::cell::Cell::new(false);
+        for _ in 0..10 {
+            run.steps(60).expect("nothing wrong yet");
+            run.begin_next(End::Killed).expect("nothing wrong yet");
+            let judged = run.judge(&|client, model| done.set(tamper(client, model)));
+            if done.get() {
+                return judged.is_err();
+            }
+            judged.expect("nothing wrong yet");
+        }
+    }
+    panic!("never anything to tamper with");
+}
+
+fn on(client: &mut Raw, words: &[&[u8]]) -> bool {
+    client.call(words);
+    true
+}
+
+#[test]
+fn an_occurrence_lost_is_noticed() {
+    assert!(tampered(|client, model| {
+        let waits = |job: &&crate::model::Job| job.recur.is_some();
+        let job = model.jobs.iter().find(waits);
+        job.is_some_and(|job| on(client, &[b"DQ.DEL", b"q", &job.id]))
+    }));
+}
+
+/// It was over, and comes again.
+#[test]
+fn an_occurrence_doubled_is_noticed() {
+    assert!(tampered(|client, model| {
+        let mut jobs = model.jobs.iter();
+        let ran = jobs.find_map(|job| {
+            let recur = job.recur.as_ref().filter(|it| it.rule.text.is_none())?;
+            let waits = recur.runs > 0 && job.phase == Phase::Waiting;
+            waits.then_some((job, recur))
+        });
+        ran.is_some_and(|(job, recur)| {
+            let before = (recur.occurrence - recur.rule.ms).to_string();
+            let at = before.as_bytes();
+            on(client, &[b"DQ.RESCHEDULE", b"q", b"AT", at, &job.id])
+        })
+    }));
+}
+
+#[test]
+fn a_successor_lost_is_noticed() {
+    assert!(tampered(|client, model| {
+        let job = model.jobs.iter().find(|job| job.next.is_some());
+        job.is_some_and(|job| {
+            let id = &job.id[..];
+            on(client, &[b"DQ.ADD", b"q", id, b"another one", b"NEXT"])
+        })
+    }));
+}

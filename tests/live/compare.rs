@@ -1,0 +1,135 @@
+//! All that a client can see of the queue, against the model.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Job, Model, Phase};
+use crate::support::{Raw, Reply};
+use crate::wire::ZONE;
+
+type Fields = BTreeMap<String, String>;
+
+fn text(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
+
+fn show(reply: &Reply) -> String {
+    match reply {
+        Reply::Bulk(bytes) => text(bytes),
+        Reply::Integer(number) => number.to_string(),
+        Reply::NullBulk => "nil".to_owned(),
+        Reply::Array(items) => format!("{:?}", items.iter().map(show).collect::<Vec<_>>()),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Each job by its id, in the order of ids, as DQ.GET shows it.
+pub fn seen(client: &mut Raw) -> Result<Vec<Fields>, String> {
+    let mut ids = Vec::new();
+    let mut cursor = b"0".to_vec();
+    loop {
+        let page = client.call(&[b"DQ.SCAN", b"q", &cursor, b"COUNT", b"1000"]);
+        let Reply::Array(page) = page else {
+            return Err(format!("SCAN: {page:?}"));
+        };
+        let [Reply::Bulk(next), Reply::Array(shown)] = &page[..] else {
+            return Err(format!("SCAN: {page:?}"));
+        };
+        ids.extend(shown.iter().filter_map(|id| match id {
+            Reply::Bulk(id) => Some(id.clone()),
+            _ => None,
+        }));
+        cursor.clone_from(next);
+        if cursor == b"0" {
+            break;
+        }
+    }
+    ids.sort_unstable();
+    ids.iter().map(|id| get(client, id)).collect()
+}
+
+fn get(client: &mut Raw, id: &[u8]) -> Result<Fields, String> {
+    match client.call(&[b"DQ.GET", b"q", id]) {
+        Reply::Array(items) => {
+            let pairs = items.chunks(2);
+            Ok(pairs.map(|pair| (show(&pair[0]), show(&pair[1]))).collect())
+        }
+        other => Err(format!("GET {}: {other:?}", text(id))),
+    }
+}
+
+/// The same of the model.
+pub fn expected(model: &Model, now_ms: u64) -> Vec<Fields> {
+    let mut jobs: Vec<&Job> = model.jobs.iter().collect();
+    jobs.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    jobs.into_iter().map(|job| fields(job, now_ms)).collect()
+}
+
+fn fields(job: &Job, now_ms: u64) -> Fields {
+    let or_nil = |value: Option<u64>| value.map_or("nil".to_owned(), |value| value.to_string());
+    let or_nil_text = |bytes: Option<&[u8]>| bytes.map_or("nil".to_owned(), text);
+    let given = |value: Option<u64>| or_nil(value.filter(|&value| value != 0));
+    let deadline = match job.phase {
+        Phase::Reserved { deadline, .. } => Some(deadline),
+        _ => None,
+    };
+    let failure = job.failure.as_ref();
+    let reason = failure.and_then(|(_, reason)| reason.as_deref());
+    let recur = job.recur.as_ref();
+    let rule = recur.map(|recur| &recur.rule);
+    let cron = rule.and_then(|rule| rule.text);
+    let every = rule.filter(|rule| rule.text.is_none()).map(|rule| rule.ms);
+    let backoff: Vec<String> = job.backoff.iter().map(u64::to_string).collect();
+    let fields = [
+        ("id", text(&job.id)),
+        ("payload", text(&job.payload)),
+        ("state", job.state(now_ms * 1000).name().to_owned()),
+        ("priority", job.priority.to_string()),
+        ("due", job.due.to_string()),
+        ("deadline", or_nil(deadline)),
+        ("ttr", job.ttr.to_string()),
+        ("attempts", job.attempts.to_string()),
+        ("max-attempts", job.max_attempts.to_string()),
+        ("backoff", format!("{backoff:?}")),
+        ("expires", or_nil(job.expires)),
+        ("token", or_nil(job.token)),
+        ("reason", or_nil_text(reason)),
+        ("failed", or_nil(failure.map(|(at, _)| *at))),
+        (
+            "next",
+            or_nil_text(job.next.as_ref().map(|next| &next.payload[..])),
+        ),
+        ("cron", or_nil_text(cron.map(str::as_bytes))),
+        ("tz", or_nil_text(cron.map(|_| ZONE.as_bytes()))),
+        ("every", or_nil(every)),
+        ("until", given(rule.map(|rule| rule.until))),
+        ("times", given(rule.map(|rule| rule.times))),
+        ("grace", given(rule.map(|rule| rule.grace))),
+        ("jitter", given(rule.map(|rule| rule.jitter))),
+        ("occurrence", or_nil(recur.map(|recur| recur.occurrence))),
+        ("runs", or_nil(recur.map(|recur| recur.runs))),
+    ];
+    fields.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// What differs first.
+pub fn difference(seen: &[Fields], expected: &[Fields]) -> Option<String> {
+    let id = |job: &Fields| job.get("id").cloned().unwrap_or_default();
+    let ids = |jobs: &[Fields]| jobs.iter().map(id).collect::<Vec<_>>();
+    if ids(seen) != ids(expected) {
+        return Some(format!("jobs {:?} and not {:?}", ids(seen), ids(expected)));
+    }
+    let jobs = || seen.iter().zip(expected);
+    let mut pairs = jobs().flat_map(|(seen, expected)| {
+        let pairs = expected.iter();
+        pairs.map(move |(name, value)| (expected, name, seen.get(name), value))
+    });
+    pairs.find_map(|(job, name, seen, expected)| {
+        let differs = seen != Some(expected);
+        differs.then(|| {
+            format!(
+                "{name} of {:?} is {seen:?} and not {expected:?}\n{job:?}",
+                id(job)
+            )
+        })
+    })
+}

@@ -1,0 +1,159 @@
+//! One run: a master, its replica, a model; all from one seed.
+
+use crate::compare::{difference, expected, seen};
+use crate::generate::{Generator, Shape};
+use crate::model::{Fault, Model};
+use crate::op::{Op, Reply};
+use crate::rng::Rng;
+use crate::shapes::RECURRING;
+use crate::support::{Builder, Raw, Reply as Wire, Server};
+use crate::wire;
+
+pub fn builder() -> Builder {
+    Server::builder().aof().module_arguments("test-clock yes")
+}
+
+pub struct Run {
+    pub master: Server,
+    pub replica: Server,
+    pub client: Raw,
+    pub model: Model,
+    pub generator: Generator,
+    /// After the end of a life: the states that are possible.
+    pub candidates: Vec<Model>,
+    /// Of operations: each has its number in what is told of a fault.
+    steps: u64,
+}
+
+impl Run {
+    pub fn start(seed: u64, fault: Fault) -> Run {
+        let (master, replica) = (builder().start(), builder().start());
+        replica.replica_of(&master);
+        let mut client = master.raw();
+        let shape = Shape {
+            settings_every: 0,
+            start_ms: clock(&mut client),
+            ..RECURRING
+        };
+        Run {
+            client,
+            master,
+            replica,
+            model: Model::new(fault),
+            generator: Generator::new(Rng::new(seed ^ 0x11fe), shape),
+            candidates: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    pub fn now_ms(&self) -> u64 {
+        self.generator.now_us / 1000
+    }
+
+    pub fn steps(&mut self, count: u64) -> Result<(), String> {
+        for _ in 0..count {
+            self.steps += 1;
+            let step = self.steps;
+            self.step()
+                .map_err(|fault| format!("step {step} at {}: {fault}", self.now_ms()))?;
+        }
+        self.compare()
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        self.turn_clock();
+        let op = self.operation();
+        let many = self.generator.rng.one_in(2);
+        self.client.send(&wire::words(&op, many).bytes());
+        let reply = wire::reply(&op, many, self.client.read())?;
+        self.generator.recent.note(&reply);
+        let now_ms = self.now_ms();
+        let wanted = execute(&mut self.model, &op, &reply, now_ms);
+        let both_refuse = matches!((&reply, &wanted), (Reply::Error(_), Reply::Error(_)));
+        if reply != wanted && !both_refuse {
+            return Err(format!("{op:?}\n  {reply:?}\nand not\n  {wanted:?}"));
+        }
+        if self.steps.is_multiple_of(8) {
+            self.compare().map_err(|fault| format!("{op:?}\n{fault}"))?;
+        }
+        Ok(())
+    }
+
+    /// One that a client can send.
+    pub fn operation(&mut self) -> Op {
+        loop {
+            let mut op = self.generator.operation();
+            if let Op::Add(add) = &mut op {
+                add.server_ttr = 60_000;
+            }
+            if wire::is_plain(&op) {
+                return op;
+            }
+        }
+    }
+
+    fn turn_clock(&mut self) {
+        let before = self.now_ms();
+        self.generator.step_clock();
+        let now_ms = self.generator.now_us.div_ceil(1000);
+        self.generator.now_us = now_ms * 1000;
+        if now_ms == before {
+            return;
+        }
+        set_clock(&mut self.client, now_ms);
+        // It stops at each instant at which something happens.
+        while let Some(at) = self.model.next_event().filter(|&at| at <= now_ms) {
+            self.model.advance(at * 1000);
+        }
+        self.model.advance(now_ms * 1000);
+        forget_empty(&mut self.model);
+    }
+
+    pub fn compare(&mut self) -> Result<(), String> {
+        let now_ms = self.now_ms();
+        let seen = seen(&mut self.client)?;
+        difference(&seen, &expected(&self.model, now_ms)).map_or(Ok(()), Err)
+    }
+
+    /// Replica, reload, a rewritten and replayed AOF: the same data.
+    pub fn all_copies(&mut self) -> Result<(), String> {
+        self.replica.assert_same_data_as(&self.master);
+        let digest = self.master.digest();
+        self.client.call(&[b"DEBUG", b"RELOAD"]);
+        let reloaded = self.master.digest();
+        self.client.call(&[b"DEBUG", b"LOADAOF"]);
+        let replayed = self.master.digest();
+        if [&reloaded, &replayed] != [&digest, &digest] {
+            return Err(format!(
+                "{digest}, {reloaded} reloaded, {replayed} replayed"
+            ));
+        }
+        self.compare()
+    }
+}
+
+pub fn clock(client: &mut Raw) -> u64 {
+    match client.call(&[b"DQ.CLOCK", b"ADVANCE", b"0"]) {
+        Wire::Integer(ms) => ms as u64,
+        other => panic!("DQ.CLOCK says {other:?}"),
+    }
+}
+
+pub fn set_clock(client: &mut Raw, ms: u64) {
+    let text = ms.to_string();
+    let set: [&[u8]; 3] = [b"DQ.CLOCK", b"SET", text.as_bytes()];
+    assert_eq!(client.call(&set), Wire::Integer(ms as i64));
+}
+
+pub fn execute(model: &mut Model, op: &Op, reply: &Reply, now_ms: u64) -> Reply {
+    let wanted = model.execute(op, now_ms * 1000, reply);
+    model.advance(now_ms * 1000);
+    forget_empty(model);
+    wanted
+}
+
+pub fn forget_empty(model: &mut Model) {
+    if model.is_disposable() {
+        model.drop_key();
+    }
+}
