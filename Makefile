@@ -108,9 +108,14 @@ test-all: ## the tests that need a server, against each one found; DQ_SETTINGS='
 	@failed=; \
 	for server in $(or $(SERVERS),$$(tools/server.sh all)); do \
 		echo "Tests against $$("$$server" --version)"; \
-		DQ_SERVER=$$server $(TEST) $(addprefix --test ,$(or $(TESTS),integration crash cluster docs)) $(if $(ONLY),-- $(ONLY)) || failed="$$failed $$server"; \
+		DQ_SERVER=$$server $(TEST) $(addprefix --test ,$(or $(TESTS),integration live crash cluster docs)) $(if $(ONLY),-- $(ONLY)) || failed="$$failed $$server"; \
 	done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
+
+# The newest of both families, as a busy machine has them set.
+test-settings: ## the integration tests on Redis 8.6 and Valkey 9.1 with I/O threads and AOF
+	@DQ_SETTINGS='io-threads aof' $(MAKE) --no-print-directory test-all TESTS='integration live' \
+		SERVERS='$(wildcard $(CURDIR)/target/servers/redis-8.6/redis-server $(CURDIR)/target/servers/valkey-9.1/valkey-server)'
 
 servers: ## Redis 7.0 to 8.6, Valkey 8.0 to 9.1 under target/servers, for test-all
 	@tools/setup.sh fetch

@@ -180,7 +180,8 @@ fn large_queues_go_with_waiters_and_timers() {
         "FLUSHALL ASYNC",
         "FLUSHALL SYNC",
     ] {
-        let server = Server::start();
+        // I/O threads keep some memory of each client.
+        let server = Server::builder().config("io-threads", 1).start();
         let mut client = server.raw();
         for_all(&mut client, 10, "DQ.ADD warm @ x");
         client.says("FLUSHALL", "+OK");
