@@ -45,7 +45,10 @@ pub fn dump(client: &mut Raw) -> Vec<u8> {
         "DQ.ADD full dead x PRIORITY -7",
         "DQ.POP full COUNT 3",
         "DQ.ACK full acked",
-        "DQ.NACK full dead FATAL",
+        "DQ.NACK full dead FATAL REASON why",
+        "DQ.ADD full leased next NEXT DELAY 60000",
+        "DQ.ADD full each x EVERY 86400000 TIMES 9 GRACE 60000",
+        "DQ.ADD full yearly x CRON 0\\x200\\x201\\x201\\x20* TZ Europe/Berlin JITTER 50",
         "DQ.PAUSE full 60000",
     ] {
         let reply = client.ask(line);

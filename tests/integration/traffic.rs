@@ -6,6 +6,20 @@ use std::time::Duration;
 use crate::scene::{Dice, Lines};
 use crate::support::{wait_until, Raw, Server, PATIENCE};
 
+/// None that a quiet queue changes by for long: leases and TTLs end within the second.
+const RULES: [&str; 10] = [
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    " EVERY 3600000 TIMES 2",
+    " EVERY 86400000 GRACE 20",
+    " CRON 0\\x200\\x201\\x201\\x20* TZ Europe/Berlin JITTER 50 UNTIL 4000000000000",
+    " CRON @yearly",
+];
+
 const KEYS: [&str; 4] = ["q", "r", "p", "s"];
 
 pub struct Traffic {
@@ -143,7 +157,11 @@ impl Traffic {
                     0..=9 => format!(" TTL {}", 1 + 3 * ms),
                     _ => String::new(),
                 };
-                format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}")
+                let rule = match condition {
+                    " NEXT" => "",
+                    _ => self.dice.pick(&RULES),
+                };
+                format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{rule}")
             }
             13..=17 => {
                 let (count, ttr) = (self.option("COUNT", 4), self.option("TTR", 50));
@@ -161,7 +179,13 @@ impl Traffic {
                 let reason = self
                     .dice
                     .pick(&["", "", " REASON no\\x20route", " REASON \"\""]);
-                format!("DQ.NACK {key} {id}{kind}{delay}{priority}{reason}")
+                match self.dice.below(3) {
+                    0 => format!(
+                        "DQ.NACK {key} IDS 2 {id} {ms} {} 0{kind}{delay}{priority}{reason}",
+                        self.id()
+                    ),
+                    _ => format!("DQ.NACK {key} {id}{kind}{delay}{priority}{reason}"),
+                }
             }
             26 => {
                 let ttr = self.option("TTR", 60);

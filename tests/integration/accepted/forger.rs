@@ -1,11 +1,14 @@
 //! Payloads that nobody has dumped: nearly right ones, with one or two numbers from where things end.
 
+use dq::queue::codec::encode;
 use dq::queue::effect::{Change, Effect, FOREVER};
-use dq::queue::job::{Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
+use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
+use dq::queue::recurring::rule::{Pattern, Round, Rule};
 use dq::queue::settings::{Rate, Settings};
 
+use super::rows::{written, Row};
 use crate::forged::damaged;
-use crate::payloads::{encoded, wrapped};
+use crate::payloads::{encoded, terms as plain_terms, wrapped};
 use crate::scene::{now_ms, Dice};
 
 const IDS: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", &[0xff; 1024]];
@@ -35,11 +38,18 @@ impl Forger {
     pub fn payload(&mut self) -> (Vec<u8>, String) {
         let effects = self.effects();
         let mut bytes = encoded(&effects);
+        let mut made_of = format!("{effects:?}");
+        if self.dice.below(2) == 0 {
+            let rows = self.rows();
+            made_of += &format!(", rows: {rows:?}");
+            let rows = &written(&rows);
+            encode(&Effect::Rows { rows }, &mut bytes);
+        }
         let is_damaged = self.dice.below(5) == 0;
         if is_damaged {
             bytes = damaged(&bytes, &bytes, &mut self.dice);
         }
-        let made_of = format!("{effects:?}, damaged: {is_damaged}");
+        made_of += &format!(", damaged: {is_damaged}");
         (wrapped(&self.real, &bytes), made_of)
     }
 
@@ -202,6 +212,104 @@ impl Forger {
                 backoff_ms: vec![HOURS; self.number(0, &[1, 8, 9, 1024, 1025]) as usize].into(),
             },
         }
+    }
+
+    /// Jobs that failed, recur, or have a successor behind them.
+    fn rows(&mut self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for number in 0..1 + self.dice.below(2) {
+            let Effect::Stored {
+                seq,
+                due,
+                place,
+                life,
+                terms,
+                ..
+            } = self.job(number)
+            else {
+                continue;
+            };
+            let row = Row {
+                id: format!("r{number}").into_bytes(),
+                place,
+                seq,
+                due,
+                life,
+                terms,
+                failure: (self.dice.below(2) == 0).then(|| self.failure()),
+                recurring: (self.dice.below(2) == 0).then(|| self.rule()),
+            };
+            let follows = row.place == Place::Reserved && self.dice.below(2) == 0;
+            let follows = self.number(u64::from(follows), &[1]) == 1;
+            let follower = Row {
+                id: row.id.clone(),
+                place: Place::Successor,
+                life: Life::default(),
+                failure: None,
+                recurring: None,
+                terms: plain_terms(),
+                ..row
+            };
+            let recurs = row.recurring.is_some() && self.number(0, &[1]) == 0;
+            rows.push(row);
+            if follows && !recurs {
+                rows.push(follower);
+            }
+        }
+        rows
+    }
+
+    fn failure(&mut self) -> Failure<'static> {
+        let reasons: [Option<&[u8]>; 4] = [None, Some(b""), Some(b"why"), Some(&[b'r'; 1024])];
+        let reason = reasons[self.dice.below(4) as usize];
+        Failure {
+            at: self.instant(),
+            reason: match self.number(0, &[1]) {
+                0 => reason,
+                _ => Some(&[b'r'; 1025]),
+            },
+        }
+    }
+
+    /// None that comes while somebody compares, and is changed by it.
+    fn rule(&mut self) -> (Rule<'static>, Round) {
+        let crons: [(&[u8], &[u8]); 6] = [
+            (b"0 0 1 1 *", b"UTC"),
+            (b"0 30 2 L 3 *", b"Europe/Berlin"),
+            (b"0 0 1 1 *", b"Mars/Olympus"),
+            (b"0 0 30 2 *", b"UTC"),
+            (b"61 * * * *", b"UTC"),
+            (&[b'*'; 1025], b"UTC"),
+        ];
+        let ms = self.number(HOURS, &[0, 1, 999, 1000, INSTANT_MAX, u64::MAX]);
+        let pattern = match self.dice.below(3) {
+            0 => {
+                let few = self.number(2, &[6]);
+                let (text, zone) = crons[self.dice.below(few) as usize];
+                Pattern::Cron {
+                    text: text.into(),
+                    zone: zone.into(),
+                }
+            }
+            _ => Pattern::Every { ms },
+        };
+        let bound = if ms < HOURS { 0 } else { HOURS };
+        let bounds = [(); 2].map(|()| bound * self.dice.below(2));
+        let rule = Rule {
+            pattern,
+            until: self.number(0, &[1, INSTANT_MAX, INSTANT_MAX + 1]),
+            times: self.number(0, &[1, 2, u64::MAX]),
+            grace_ms: self.number(bounds[0], &[0, INSTANT_MAX + 1]),
+            jitter_ms: self.number(0, &[1, INSTANT_MAX, u64::MAX]),
+            ttl_ms: self.number(bounds[1], &[0, INSTANT_MAX + 1]),
+        };
+        let round = Round {
+            occurrence: self.instant(),
+            runs: self.order(),
+            delivered: self.dice.below(2) == 0,
+            offset_s: self.number(3600, &[0, 93_599, 93_600, u64::MAX]) as i32,
+        };
+        (rule, round)
     }
 
     /// What happens to queues, and stands in none.
