@@ -24,7 +24,7 @@ pub fn written(rows: &[Row]) -> Vec<u8> {
     let mut before = (0u64, 0u64);
     for row in rows {
         let has_more = row.failure.is_some() || row.recurring.is_some();
-        bytes.push(row.place as u8 | ALL_PARTS | u8::from(has_more) << 6);
+        bytes.push(row.place as u8 | ALL_PARTS | (u8::from(has_more) << 6));
         append(&(row.due.wrapping_sub(before.0) as i64), &mut bytes);
         append(&(row.seq.wrapping_sub(before.1) as i64), &mut bytes);
         append(&row.id.len(), &mut bytes);
@@ -32,7 +32,7 @@ pub fn written(rows: &[Row]) -> Vec<u8> {
         append(&row.terms, &mut bytes);
         append(&row.life, &mut bytes);
         if has_more {
-            bytes.push(u8::from(row.failure.is_some()) | 6 * u8::from(row.recurring.is_some()));
+            bytes.push(u8::from(row.failure.is_some()) | (6 * u8::from(row.recurring.is_some())));
         }
         row.failure.iter().for_each(|it| append(it, &mut bytes));
         if let Some((rule, round)) = &row.recurring {
