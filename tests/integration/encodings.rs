@@ -85,3 +85,66 @@ fn files_of_the_build_before_are_read() {
         assert_eq!(client.ask(line), of_file.ask(line), "{line}");
     }
 }
+
+/// Made by the build before jobs could recur, with failures, successors and a remembered id.
+#[test]
+fn files_from_before_recurring_jobs_are_read() {
+    const DIGEST: &str = "096cf8e6b67e71c75dff0921e94724d54037f8cb";
+    const JOBS: [(&str, &str); 5] = [
+        (
+            "delayed",
+            "state delayed due 4000000000000 attempts 0 reason nil$ next nil$",
+        ),
+        (
+            "leased",
+            "state reserved due 1795336924321 attempts 1 reason nil$ next after",
+        ),
+        (
+            "dead",
+            "state dead due 1795336924321 attempts 1 reason no\\x20route next nil$",
+        ),
+        (
+            "once",
+            "state dead due 1795336924321 attempts 1 reason lease\\x20ended next nil$",
+        ),
+        (
+            "retried",
+            "state delayed due 2795336924440 attempts 1 reason  next nil$",
+        ),
+    ];
+    let folder: PathBuf = [
+        env!("CARGO_MANIFEST_DIR"),
+        "tests/integration/encodings/3-effects-2",
+    ]
+    .iter()
+    .collect();
+    for appendonly in ["no", "yes"] {
+        let server = Server::builder()
+            .config("replicaof", "127.0.0.1 1")
+            .config("appendonly", appendonly)
+            .with_files_of(&folder)
+            .start();
+        assert_eq!(server.digest(), DIGEST, "appendonly {appendonly}");
+        let mut client = server.raw();
+        for (id, expected) in JOBS {
+            let words = client.words(&format!("DQ.GET full {id}"));
+            let wanted = ["state", "due", "attempts", "reason", "next"];
+            let fields = words.chunks(2).filter(|field| wanted.contains(&&*field[0]));
+            let fields: Vec<String> = fields.map(|field| field.join(" ")).collect();
+            assert_eq!(fields.join(" "), expected.replace("\\x20", " "), "{id}");
+        }
+        client.says("DEBUG RELOAD", "+OK");
+        assert_eq!(server.digest(), DIGEST, "{appendonly}, written again");
+    }
+    let dump = std::fs::read(folder.join("full.dump")).expect("a DUMP");
+    let server = Server::start();
+    let mut client = server.raw();
+    client.call(&[b"RESTORE", b"full", b"0", &dump]);
+    client.says("DQ.LEN full", "3");
+    client.says("DQ.LEN full DEAD", "2");
+    // What stands in it lives on: the successor takes its place, and jobs may recur beside it.
+    client.says("DQ.ACK full leased", "1");
+    client.says("DQ.LEN full DELAYED", "3");
+    client.says("DQ.ADD full each x EVERY 60000", "'each'");
+    client.says("DQ.LEN full", "4");
+}

@@ -55,6 +55,7 @@ mod obeyed;
 mod payloads;
 mod persistence;
 mod recurring;
+mod recurring_moved;
 mod replication;
 mod rules;
 mod safety;
