@@ -87,7 +87,7 @@ export function hill(parent, key, about, remember) {
       put(wrong, error ?? "");
       if (value) answer = value;
       draw();
-    }, zoom === "minute" ? 1000 : 3000);
+    }, { every: zoom === "minute" ? 1000 : 3000 });
   }
 
   function point(x) {

@@ -81,7 +81,7 @@ export function job(main, about, env) {
   live.see([key]);
   let last = null;
   let offered = null;
-  const followed = live.follow((signal) => live.look("job", `queue=${key}&id=${about.id}`, signal), take);
+  const followed = live.follow((signal) => live.look("job", `queue=${key}&id=${about.id}`, signal), take, { weight: (answer) => answer.job?.payload.length });
   put(name, nameOf(`:${about.id ?? ""}`));
   document.title = `${name.textContent} – dq`;
 

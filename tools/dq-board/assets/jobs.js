@@ -40,7 +40,7 @@ export function jobs(main, about, env) {
   if (about.find) {
     search.value = decode(about.find);
     seek("");
-  } else followed = live.follow((signal) => live.look("jobs", page, signal), take, 1000);
+  } else followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (found) => found.jobs.reduce((sum, job) => sum + job.length, 0) });
 
   function take(found, error) {
     put(wrong, error ?? "");

@@ -103,10 +103,14 @@ async function told(answer) {
   return value;
 }
 
+// Answers with more payload than this are asked for twice a minute only: all of it comes from the server each time.
+const HEAVY = 262_144;
+
 // Asks now and each second, and shows what is new. Ends with `stop`.
-export function follow(ask, show, every = 1000) {
+export function follow(ask, show, { every = 1000, weight = () => 0 } = {}) {
   const abort = new AbortController();
   let last = "";
+  let pause = every;
   let timer;
   const round = async () => {
     if (!document.hidden || !last) {
@@ -115,13 +119,14 @@ export function follow(ask, show, every = 1000) {
         const text = JSON.stringify(value);
         if (text !== last && !abort.signal.aborted) show(value, null);
         last = text;
+        pause = weight(value) > HEAVY ? 30_000 : every;
       } catch (error) {
         if (abort.signal.aborted) return;
         last = "";
         show(null, error.message);
       }
     }
-    if (!abort.signal.aborted) timer = setTimeout(round, every);
+    if (!abort.signal.aborted) timer = setTimeout(round, pause);
   };
   round();
   return {

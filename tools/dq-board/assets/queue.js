@@ -104,7 +104,7 @@ export function queue(main, about, env) {
     put(wrong, error ?? "");
     if (!answer) return;
     SETTINGS.forEach(([, show], index) => put(values[index], answer.settings ? show(answer.settings) : "–"));
-  }, 5000);
+  }, { every: 5000 });
   return {
     update() {
       update();

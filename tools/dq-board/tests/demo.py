@@ -28,7 +28,7 @@ def fill(client):
         pipe.execute_command("DQ.ADD", "mails", f"bounced-{number}", json.dumps({"to": f"gone{number}@example.com"}), "PRIORITY", -5)
         pipe.execute_command("DQ.POP", "mails", "ID", f"bounced-{number}")
         pipe.execute_command("DQ.NACK", "mails", f"bounced-{number}", "FATAL", "REASON", why)
-    pipe.execute_command("DQ.POP", "mails", "COUNT", 6, "TTR", 3_600_000)
+    pipe.execute_command("DQ.POP", "mails", "COUNT", 6, "TTR", 7_200_000)
     for id, rule in [
         ("daily-report", ["CRON", "0 9 * * MON-FRI", "TZ", "Europe/Berlin"]),
         ("cleanup", ["EVERY", 900_000]),

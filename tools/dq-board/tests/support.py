@@ -45,11 +45,17 @@ def free_port():
 
 class Server:
     def __init__(self, *options, module=True):
-        self.port = free_port()
         self.options = options
         self.module = module
         self.folder = tempfile.mkdtemp(prefix="dq-board-")
-        self.start()
+        # A free port may be somebody else's by the time it is used.
+        for again in [True, True, True, False]:
+            self.port = free_port()
+            try:
+                return self.start()
+            except AssertionError:
+                if not again:
+                    raise
 
     def start(self):
         words = [os.environ["DQ_SERVER"], "--port", str(self.port), "--save", "", "--dir", self.folder]
@@ -62,6 +68,7 @@ class Server:
         wait_until("the server answers", self.answers)
 
     def answers(self):
+        assert self.process.poll() is None, "the server has ended"
         try:
             return self.client.ping()
         except redis.exceptions.RedisError:
