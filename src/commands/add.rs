@@ -5,11 +5,13 @@
 use super::parse::{
     at_least, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
 };
+use super::syntax;
 use super::{change_or_create, open};
 use crate::queue::add::{Add, Condition, Recur};
 use crate::queue::error::QueueError;
 use crate::queue::recurring::cron::Cron;
 use crate::queue::recurring::rule::{Pattern, Rule, EVERY_MIN_MS, ZONE_MAX};
+use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 use crate::server::config;
@@ -18,10 +20,7 @@ use crate::server::key::OpenKey;
 const CONDITIONS: [&str; 4] = ["NX", "XX", "REPLACE", "NEXT"];
 const INSTANTS: [&str; 2] = ["DELAY", "AT"];
 const RULES: [&str; 2] = ["EVERY", "CRON"];
-const WORDS: [&str; 18] = [
-    "DELAY", "AT", "NX", "XX", "REPLACE", "PRIORITY", "TTR", "ATTEMPTS", "BACKOFF", "TTL", "NEXT",
-    "EVERY", "CRON", "TZ", "UNTIL", "TIMES", "GRACE", "JITTER",
-];
+const WORDS: [&str; 18] = Arg::options(syntax::ADD);
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;

@@ -1,12 +1,14 @@
 //! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms] [NOACK] [WITHDUE]
 
 use super::parse::{positive, positive_millis, wrong_arity, Options};
+use super::syntax;
 use super::{change_open, reply_delivery};
 use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
 use crate::queue::Queue;
 use crate::server::api::acl;
+use crate::server::api::command_info::Arg;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, KeyName, Refusal};
 use crate::server::blocked::{self, Handover, PopRequest};
@@ -15,6 +17,8 @@ use crate::server::key::OpenKey;
 use crate::slots::slot_of;
 use std::ffi::c_int;
 use std::ops::Range;
+
+const WORDS: [&str; 4] = Arg::options(syntax::BPOP);
 
 // The server's own words.
 const CROSSSLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
@@ -144,7 +148,7 @@ fn request(args: Args<'_>, first: usize) -> Result<PopRequest, Refusal> {
         noack: false,
         with_due: false,
     };
-    let mut options = Options::new(args, first, &["COUNT", "TTR", "NOACK", "WITHDUE"]);
+    let mut options = Options::new(args, first, &WORDS);
     while let Some(word) = options.word()? {
         match word {
             "COUNT" => request.count = Some(positive(options.value()?)?),

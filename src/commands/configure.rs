@@ -5,26 +5,18 @@ use super::parse::{
     at_least, exactly, millis, natural, natural_u32, out_of_range, positive_millis, wrong_arity,
     Options,
 };
+use super::syntax;
 use super::{change, change_or_create, look, open};
 use crate::queue::clock::Now;
 use crate::queue::job::RATE_MAX;
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::Queue;
+use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::config;
 use crate::server::key::OpenKey;
 
-const WORDS: [&str; 9] = [
-    "TTR",
-    "ATTEMPTS",
-    "BACKOFF",
-    "MAXLEN",
-    "MAXBYTES",
-    "DEADLEN",
-    "DEDUPE",
-    "MAXRESERVED",
-    "RATE",
-];
+const WORDS: [&str; 9] = Arg::options(syntax::CFGSET);
 
 pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;

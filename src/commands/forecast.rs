@@ -2,9 +2,13 @@
 
 use super::look;
 use super::parse::{at_least, millis, out_of_range, positive, Options};
+use super::syntax;
 use crate::queue::view::Forecast;
+use crate::server::api::command_info::Arg;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
+
+const WORDS: [&str; 3] = Arg::options(syntax::FORECAST);
 
 /// One reply stays short.
 const BUCKETS_MAX: u64 = 10_000;
@@ -17,7 +21,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         to: 0,
         buckets: 0,
     };
-    let mut options = Options::new(args, 2, &["FROM", "TO", "BUCKETS"]);
+    let mut options = Options::new(args, 2, &WORDS);
     while let Some(word) = options.word()? {
         match word {
             "FROM" => forecast.from = millis(options.value()?)?,

@@ -22,6 +22,7 @@ pub mod purge;
 pub mod reschedule;
 pub mod scan;
 pub mod stats;
+mod syntax;
 pub mod table;
 pub mod test_clock;
 pub mod touch;

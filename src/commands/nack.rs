@@ -4,15 +4,15 @@
 use super::change;
 use super::deliveries::Deliveries;
 use super::parse::{millis, priority, Options};
+use super::syntax;
 use crate::queue::add::When;
 use crate::queue::deliver::{Claim, Nack, NackKind};
+use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::now;
 
 const KINDS: [&str; 3] = ["SILENT", "FAIL", "FATAL"];
-const WORDS: [&str; 7] = [
-    "TOKEN", "DELAY", "PRIORITY", "SILENT", "FAIL", "FATAL", "REASON",
-];
+const WORDS: [&str; 7] = Arg::options(syntax::NACK);
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut deliveries = Deliveries::read(args)?;

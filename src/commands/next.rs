@@ -2,8 +2,12 @@
 
 use super::look_at;
 use super::parse::{at_least, positive, Options};
+use super::syntax;
+use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::zones::zone_of;
+
+const WORDS: [&str; 1] = Arg::options(syntax::NEXT);
 
 /// Instants that one call tells.
 const COUNT_MAX: u64 = 1000;
@@ -12,7 +16,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let id = args.get(2).unwrap_or_default();
     let mut count = 1;
-    let mut options = Options::new(args, 3, &["COUNT"]);
+    let mut options = Options::new(args, 3, &WORDS);
     while options.word()?.is_some() {
         count = positive(options.value()?)?;
     }

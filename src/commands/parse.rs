@@ -131,8 +131,10 @@ impl<'a> Options<'a> {
         };
         self.next += 1;
         // Nearly all write them in capitals.
-        let is_it =
-            |known: &&str| word == known.as_bytes() || word.eq_ignore_ascii_case(known.as_bytes());
+        let is_it = |known: &&str| {
+            let known = known.as_bytes();
+            word.len() == known.len() && (word == known || word.eq_ignore_ascii_case(known))
+        };
         let index = self.known.iter().position(is_it).ok_or_else(syntax_error)?;
         if self.seen & 1 << index != 0 {
             return Err(syntax_error());

@@ -2,10 +2,14 @@
 
 use super::look;
 use super::parse::{at_least, millis, positive, state, syntax_error, Options};
+use super::syntax;
 use crate::queue::job::INSTANT_MAX;
 use crate::queue::view::Peek;
+use crate::server::api::command_info::Arg;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
+
+const WORDS: [&str; 3] = Arg::options(syntax::PEEK);
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
@@ -15,7 +19,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         to: INSTANT_MAX,
         count: 1,
     };
-    let mut options = Options::new(args, 3, &["FROM", "TO", "COUNT"]);
+    let mut options = Options::new(args, 3, &WORDS);
     while let Some(word) = options.word()? {
         match word {
             "FROM" => peek.from = millis(options.value()?)?,

@@ -1,13 +1,15 @@
 //! DQ.POP key [COUNT n | ID id] [TTR ms] [NOACK] [WITHDUE]
 
 use super::parse::{at_least, positive, positive_millis, Options};
+use super::syntax;
 use super::{change, reply_delivery};
 use crate::queue::deliver::Pop;
+use crate::server::api::command_info::Arg;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 
-const WORDS: [&str; 5] = ["COUNT", "ID", "TTR", "NOACK", "WITHDUE"];
+const WORDS: [&str; 5] = Arg::options(syntax::POP);
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;

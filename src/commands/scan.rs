@@ -2,8 +2,12 @@
 
 use super::look;
 use super::parse::{at_least, positive, state, syntax_error, Options};
+use super::syntax;
 use crate::queue::glob::matches;
+use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
+
+const WORDS: [&str; 3] = Arg::options(syntax::SCAN);
 
 const COUNT_DEFAULT: u64 = 10;
 
@@ -11,7 +15,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let cursor = cursor(args.get(2).unwrap_or_default())?;
     let (mut of, mut pattern, mut count) = (None, None, COUNT_DEFAULT);
-    let mut options = Options::new(args, 3, &["STATE", "MATCH", "COUNT"]);
+    let mut options = Options::new(args, 3, &WORDS);
     while let Some(word) = options.word()? {
         match word {
             "STATE" => of = Some(state(options.value()?).ok_or_else(syntax_error)?),

@@ -1,101 +1,15 @@
 //! The table of all commands: name, entry, flags, arity, keys, ACL categories, and the text of COMMAND DOCS,
 //! which redis-cli completes and hints from. All that the server knows of a command stands here.
 //!
-//! docs/commands.md is the long form.
+//! docs/commands.md is the long form. Arguments that commands share, and options, are in [`super::syntax`].
 
+use super::syntax::{self, AT, COUNT, DELAY, ID, IDS, KEY, PRIORITY, STATE, STATES};
 use super::{
     ack, add, apply, bpop, configure, del, forecast, get, kick, len, nack, next, peek, pop, purge,
     reschedule, scan, stats, test_clock, touch,
 };
 use crate::server::api::command_info::{About, Access, Arg};
 use crate::server::api::entry;
-
-const KEY: Arg = Arg::key(c"key");
-const ID: Arg = Arg::string(c"id");
-const IDS: Arg = ID.multiple();
-const TTR: Arg = Arg::integer(c"ttr").shown(c"ms").after(c"TTR").optional();
-const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
-const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
-const WITHDUE: Arg = Arg::word(c"withdue", c"WITHDUE").optional();
-/// Which delivery of one job, or which deliveries of several.
-const DELIVERIES: Arg = Arg::one_of(
-    c"jobs",
-    &[
-        Arg::block(
-            c"job",
-            &[ID, Arg::string(c"token").after(c"TOKEN").optional()],
-        ),
-        Arg::block(
-            c"ids",
-            &[
-                Arg::integer(c"numids"),
-                Arg::block(c"delivery", &[ID, Arg::string(c"token")]).multiple(),
-            ],
-        )
-        .after(c"IDS"),
-    ],
-);
-const PRIORITY: Arg = Arg::integer(c"priority").after(c"PRIORITY").optional();
-const ATTEMPTS: Arg = Arg::integer(c"attempts")
-    .shown(c"count")
-    .after(c"ATTEMPTS")
-    .optional();
-const DELAY: Arg = Arg::integer(c"delay").shown(c"ms").after(c"DELAY");
-const AT: Arg = Arg::unix_time(c"at")
-    .shown(c"unix-time-milliseconds")
-    .after(c"AT");
-const BACKOFF: Arg = Arg::block(
-    c"backoff",
-    &[
-        Arg::integer(c"steps").shown(c"count"),
-        Arg::integer(c"step").shown(c"ms").optional().multiple(),
-    ],
-)
-.after(c"BACKOFF")
-.optional();
-const STATES: [Arg; 4] = [
-    Arg::word(c"delayed", c"DELAYED"),
-    Arg::word(c"ready", c"READY"),
-    Arg::word(c"reserved", c"RESERVED"),
-    Arg::word(c"dead", c"DEAD"),
-];
-const STATE: Arg = Arg::one_of(c"state", &STATES);
-
-const RULE: Arg = Arg::block(
-    c"rule",
-    &[
-        Arg::one_of(
-            c"pattern",
-            &[
-                Arg::integer(c"every").shown(c"ms").after(c"EVERY"),
-                Arg::block(
-                    c"calendar",
-                    &[
-                        Arg::string(c"expression").after(c"CRON"),
-                        Arg::string(c"zone").after(c"TZ").optional(),
-                    ],
-                ),
-            ],
-        ),
-        Arg::unix_time(c"until")
-            .shown(c"unix-time-milliseconds")
-            .after(c"UNTIL")
-            .optional(),
-        Arg::integer(c"times")
-            .shown(c"count")
-            .after(c"TIMES")
-            .optional(),
-        Arg::integer(c"grace")
-            .shown(c"ms")
-            .after(c"GRACE")
-            .optional(),
-        Arg::integer(c"jitter")
-            .shown(c"ms")
-            .after(c"JITTER")
-            .optional(),
-    ],
-)
-.optional();
 
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
@@ -110,28 +24,7 @@ static COMMANDS: [About; 22] = [
         arity: -4,
         key: Some(Access::Update),
         categories: c"write fast",
-        args: &[
-            KEY,
-            Arg::one_of(c"id-selector", &[Arg::word(c"auto-id", c"*"), ID]),
-            Arg::string(c"payload"),
-            Arg::one_of(
-                c"condition",
-                &[
-                    Arg::word(c"nx", c"NX"),
-                    Arg::word(c"xx", c"XX"),
-                    Arg::word(c"replace", c"REPLACE"),
-                    Arg::word(c"next", c"NEXT"),
-                ],
-            )
-            .optional(),
-            Arg::one_of(c"due", &[DELAY, AT]).optional(),
-            PRIORITY,
-            TTR,
-            ATTEMPTS,
-            BACKOFF,
-            Arg::integer(c"ttl").shown(c"ms").after(c"TTL").optional(),
-            RULE,
-        ],
+        args: syntax::ADD,
     },
     About {
         name: c"dq.pop",
@@ -143,13 +36,7 @@ static COMMANDS: [About; 22] = [
         arity: -2,
         key: Some(Access::ReadUpdate),
         categories: c"write fast",
-        args: &[
-            KEY,
-            Arg::one_of(c"which", &[COUNT, ID.after(c"ID")]).optional(),
-            TTR,
-            NOACK,
-            WITHDUE,
-        ],
+        args: syntax::POP,
     },
     About {
         name: c"dq.bpop",
@@ -161,14 +48,7 @@ static COMMANDS: [About; 22] = [
         arity: -3,
         key: Some(Access::ReadUpdate),
         categories: c"write slow blocking",
-        args: &[
-            KEY.multiple(),
-            Arg::double(c"timeout").shown(c"seconds"),
-            COUNT.optional(),
-            TTR,
-            NOACK,
-            WITHDUE,
-        ],
+        args: syntax::BPOP,
     },
     About {
         name: c"dq.ack",
@@ -219,22 +99,7 @@ static COMMANDS: [About; 22] = [
         arity: -3,
         key: Some(Access::Update),
         categories: c"write fast",
-        args: &[
-            KEY,
-            DELIVERIES,
-            DELAY.optional(),
-            PRIORITY,
-            Arg::one_of(
-                c"outcome",
-                &[
-                    Arg::word(c"silent", c"SILENT"),
-                    Arg::word(c"fail", c"FAIL"),
-                    Arg::word(c"fatal", c"FATAL"),
-                ],
-            )
-            .optional(),
-            Arg::string(c"reason").shown(c"text").after(c"REASON").optional(),
-        ],
+        args: syntax::NACK,
     },
     About {
         name: c"dq.touch",
@@ -246,7 +111,7 @@ static COMMANDS: [About; 22] = [
         arity: -3,
         key: Some(Access::Update),
         categories: c"write fast",
-        args: &[KEY, DELIVERIES, TTR],
+        args: syntax::TOUCH,
     },
     About {
         name: c"dq.reschedule",
@@ -332,7 +197,7 @@ static COMMANDS: [About; 22] = [
         arity: -3,
         key: Some(Access::Read),
         categories: c"read fast",
-        args: &[KEY, ID, COUNT.optional()],
+        args: syntax::NEXT,
     },
     About {
         name: c"dq.peek",
@@ -344,13 +209,7 @@ static COMMANDS: [About; 22] = [
         arity: -3,
         key: Some(Access::Read),
         categories: c"read slow",
-        args: &[
-            KEY,
-            STATE,
-            Arg::unix_time(c"from").shown(c"unix-time-milliseconds").after(c"FROM").optional(),
-            Arg::unix_time(c"to").shown(c"unix-time-milliseconds").after(c"TO").optional(),
-            COUNT.optional(),
-        ],
+        args: syntax::PEEK,
     },
     About {
         name: c"dq.forecast",
@@ -362,12 +221,7 @@ static COMMANDS: [About; 22] = [
         arity: -8,
         key: Some(Access::Read),
         categories: c"read slow",
-        args: &[
-            KEY,
-            Arg::unix_time(c"from").shown(c"unix-time-milliseconds").after(c"FROM"),
-            Arg::unix_time(c"to").shown(c"unix-time-milliseconds").after(c"TO"),
-            Arg::integer(c"buckets").shown(c"count").after(c"BUCKETS"),
-        ],
+        args: syntax::FORECAST,
     },
     About {
         name: c"dq.scan",
@@ -379,13 +233,7 @@ static COMMANDS: [About; 22] = [
         arity: -3,
         key: Some(Access::Read),
         categories: c"read slow",
-        args: &[
-            KEY,
-            Arg::integer(c"cursor"),
-            STATE.after(c"STATE").optional(),
-            Arg::pattern(c"pattern").after(c"MATCH").optional(),
-            COUNT.optional(),
-        ],
+        args: syntax::SCAN,
     },
     About {
         name: c"dq.len",
@@ -421,26 +269,7 @@ static COMMANDS: [About; 22] = [
         arity: -2,
         key: Some(Access::Update),
         categories: c"write fast",
-        args: &[
-            KEY,
-            TTR,
-            ATTEMPTS,
-            BACKOFF,
-            Arg::integer(c"maxlen").shown(c"count").after(c"MAXLEN").optional(),
-            Arg::integer(c"maxbytes").shown(c"bytes").after(c"MAXBYTES").optional(),
-            Arg::integer(c"deadlen").shown(c"count").after(c"DEADLEN").optional(),
-            Arg::integer(c"dedupe").shown(c"ms").after(c"DEDUPE").optional(),
-            Arg::integer(c"maxreserved").shown(c"count").after(c"MAXRESERVED").optional(),
-            Arg::block(
-                c"rate",
-                &[
-                    Arg::integer(c"deliveries").shown(c"count"),
-                    Arg::integer(c"window").shown(c"ms"),
-                ],
-            )
-            .after(c"RATE")
-            .optional(),
-        ],
+        args: syntax::CFGSET,
     },
     About {
         name: c"dq.cfgget",

@@ -3,12 +3,16 @@
 use super::change;
 use super::deliveries::Deliveries;
 use super::parse::{positive_millis, Options};
+use super::syntax;
+use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
+
+const WORDS: [&str; 2] = Arg::options(syntax::TOUCH);
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut deliveries = Deliveries::read(args)?;
     let mut ttr_ms = None;
-    let mut options = Options::new(args, deliveries.end(), &["TOKEN", "TTR"]);
+    let mut options = Options::new(args, deliveries.end(), &WORDS);
     while let Some(word) = options.word()? {
         match word {
             "TOKEN" => deliveries.set_token(options.value()?)?,

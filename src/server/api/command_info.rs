@@ -75,6 +75,8 @@ pub struct Arg {
     /// What a hint shows in place of the name.
     shown: Option<&'static CStr>,
     flags: u32,
+    /// Its word has its place, and is no option.
+    in_place: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -98,6 +100,7 @@ impl Arg {
             token: None,
             shown: None,
             flags: raw::REDISMODULE_CMD_ARG_NONE,
+            in_place: false,
         }
     }
     /// A key, found by the command's key specification.
@@ -154,6 +157,46 @@ impl Arg {
             flags: self.flags | raw::REDISMODULE_CMD_ARG_MULTIPLE,
             ..self
         }
+    }
+    /// Where its word must stand is said by what is before it.
+    pub const fn in_place(self) -> Self {
+        Arg {
+            in_place: true,
+            ..self
+        }
+    }
+
+    /// The words of options among these arguments; there are so many.
+    pub const fn options<const N: usize>(args: &[Arg]) -> [&'static str; N] {
+        let (words, len) = Arg::add_options(args, [""; N], 0);
+        assert!(len == N);
+        words
+    }
+
+    const fn add_options<const N: usize>(
+        args: &[Arg],
+        mut words: [&'static str; N],
+        mut len: usize,
+    ) -> ([&'static str; N], usize) {
+        let mut at = 0;
+        while at < args.len() {
+            match (args[at].token, args[at].kind) {
+                _ if args[at].in_place => {}
+                (Some(token), _) => {
+                    let Ok(word) = token.to_str() else {
+                        panic!("a word that is no text")
+                    };
+                    words[len] = word;
+                    len += 1;
+                }
+                (None, Kind::OneOf(parts) | Kind::Block(parts)) => {
+                    (words, len) = Arg::add_options(parts, words, len);
+                }
+                (None, _) => {}
+            }
+            at += 1;
+        }
+        (words, len)
     }
 }
 

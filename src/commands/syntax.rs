@@ -1,0 +1,218 @@
+//! What commands take, as COMMAND DOCS tells it and as it is read: the words of options stand here alone.
+
+use crate::server::api::command_info::Arg;
+
+pub const KEY: Arg = Arg::key(c"key");
+pub const ID: Arg = Arg::string(c"id");
+pub const IDS: Arg = ID.multiple();
+pub const TTR: Arg = Arg::integer(c"ttr").shown(c"ms").after(c"TTR").optional();
+pub const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
+pub const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
+pub const WITHDUE: Arg = Arg::word(c"withdue", c"WITHDUE").optional();
+/// Which delivery of one job, or which deliveries of several.
+pub const DELIVERIES: Arg = Arg::one_of(
+    c"jobs",
+    &[
+        Arg::block(
+            c"job",
+            &[ID, Arg::string(c"token").after(c"TOKEN").optional()],
+        ),
+        Arg::block(
+            c"ids",
+            &[
+                Arg::integer(c"numids"),
+                Arg::block(c"delivery", &[ID, Arg::string(c"token")]).multiple(),
+            ],
+        )
+        .after(c"IDS")
+        .in_place(),
+    ],
+);
+pub const PRIORITY: Arg = Arg::integer(c"priority").after(c"PRIORITY").optional();
+pub const ATTEMPTS: Arg = Arg::integer(c"attempts")
+    .shown(c"count")
+    .after(c"ATTEMPTS")
+    .optional();
+pub const DELAY: Arg = Arg::integer(c"delay").shown(c"ms").after(c"DELAY");
+pub const AT: Arg = Arg::unix_time(c"at")
+    .shown(c"unix-time-milliseconds")
+    .after(c"AT");
+pub const BACKOFF: Arg = Arg::block(
+    c"backoff",
+    &[
+        Arg::integer(c"steps").shown(c"count"),
+        Arg::integer(c"step").shown(c"ms").optional().multiple(),
+    ],
+)
+.after(c"BACKOFF")
+.optional();
+pub const STATES: [Arg; 4] = [
+    Arg::word(c"delayed", c"DELAYED"),
+    Arg::word(c"ready", c"READY"),
+    Arg::word(c"reserved", c"RESERVED"),
+    Arg::word(c"dead", c"DEAD"),
+];
+pub const STATE: Arg = Arg::one_of(c"state", &STATES);
+
+pub const RULE: Arg = Arg::block(
+    c"rule",
+    &[
+        Arg::one_of(
+            c"pattern",
+            &[
+                Arg::integer(c"every").shown(c"ms").after(c"EVERY"),
+                Arg::block(
+                    c"calendar",
+                    &[
+                        Arg::string(c"expression").after(c"CRON"),
+                        Arg::string(c"zone").after(c"TZ").optional(),
+                    ],
+                ),
+            ],
+        ),
+        Arg::unix_time(c"until")
+            .shown(c"unix-time-milliseconds")
+            .after(c"UNTIL")
+            .optional(),
+        Arg::integer(c"times")
+            .shown(c"count")
+            .after(c"TIMES")
+            .optional(),
+        Arg::integer(c"grace")
+            .shown(c"ms")
+            .after(c"GRACE")
+            .optional(),
+        Arg::integer(c"jitter")
+            .shown(c"ms")
+            .after(c"JITTER")
+            .optional(),
+    ],
+)
+.optional();
+
+pub const ADD: &[Arg] = &[
+    KEY,
+    Arg::one_of(
+        c"id-selector",
+        &[Arg::word(c"auto-id", c"*").in_place(), ID],
+    ),
+    Arg::string(c"payload"),
+    Arg::one_of(
+        c"condition",
+        &[
+            Arg::word(c"nx", c"NX"),
+            Arg::word(c"xx", c"XX"),
+            Arg::word(c"replace", c"REPLACE"),
+            Arg::word(c"next", c"NEXT"),
+        ],
+    )
+    .optional(),
+    Arg::one_of(c"due", &[DELAY, AT]).optional(),
+    PRIORITY,
+    TTR,
+    ATTEMPTS,
+    BACKOFF,
+    Arg::integer(c"ttl").shown(c"ms").after(c"TTL").optional(),
+    RULE,
+];
+pub const POP: &[Arg] = &[
+    KEY,
+    Arg::one_of(c"which", &[COUNT, ID.after(c"ID")]).optional(),
+    TTR,
+    NOACK,
+    WITHDUE,
+];
+pub const BPOP: &[Arg] = &[
+    KEY.multiple(),
+    Arg::double(c"timeout").shown(c"seconds"),
+    COUNT.optional(),
+    TTR,
+    NOACK,
+    WITHDUE,
+];
+pub const NACK: &[Arg] = &[
+    KEY,
+    DELIVERIES,
+    DELAY.optional(),
+    PRIORITY,
+    Arg::one_of(
+        c"outcome",
+        &[
+            Arg::word(c"silent", c"SILENT"),
+            Arg::word(c"fail", c"FAIL"),
+            Arg::word(c"fatal", c"FATAL"),
+        ],
+    )
+    .optional(),
+    Arg::string(c"reason")
+        .shown(c"text")
+        .after(c"REASON")
+        .optional(),
+];
+pub const TOUCH: &[Arg] = &[KEY, DELIVERIES, TTR];
+pub const NEXT: &[Arg] = &[KEY, ID, COUNT.optional()];
+pub const PEEK: &[Arg] = &[
+    KEY,
+    STATE.in_place(),
+    Arg::unix_time(c"from")
+        .shown(c"unix-time-milliseconds")
+        .after(c"FROM")
+        .optional(),
+    Arg::unix_time(c"to")
+        .shown(c"unix-time-milliseconds")
+        .after(c"TO")
+        .optional(),
+    COUNT.optional(),
+];
+pub const FORECAST: &[Arg] = &[
+    KEY,
+    Arg::unix_time(c"from")
+        .shown(c"unix-time-milliseconds")
+        .after(c"FROM"),
+    Arg::unix_time(c"to")
+        .shown(c"unix-time-milliseconds")
+        .after(c"TO"),
+    Arg::integer(c"buckets").shown(c"count").after(c"BUCKETS"),
+];
+pub const SCAN: &[Arg] = &[
+    KEY,
+    Arg::integer(c"cursor"),
+    STATE.after(c"STATE").optional(),
+    Arg::pattern(c"pattern").after(c"MATCH").optional(),
+    COUNT.optional(),
+];
+pub const CFGSET: &[Arg] = &[
+    KEY,
+    TTR,
+    ATTEMPTS,
+    BACKOFF,
+    Arg::integer(c"maxlen")
+        .shown(c"count")
+        .after(c"MAXLEN")
+        .optional(),
+    Arg::integer(c"maxbytes")
+        .shown(c"bytes")
+        .after(c"MAXBYTES")
+        .optional(),
+    Arg::integer(c"deadlen")
+        .shown(c"count")
+        .after(c"DEADLEN")
+        .optional(),
+    Arg::integer(c"dedupe")
+        .shown(c"ms")
+        .after(c"DEDUPE")
+        .optional(),
+    Arg::integer(c"maxreserved")
+        .shown(c"count")
+        .after(c"MAXRESERVED")
+        .optional(),
+    Arg::block(
+        c"rate",
+        &[
+            Arg::integer(c"deliveries").shown(c"count"),
+            Arg::integer(c"window").shown(c"ms"),
+        ],
+    )
+    .after(c"RATE")
+    .optional(),
+];
