@@ -139,6 +139,8 @@ impl<'a> OpenKey<'a> {
         if let Some(open) = changing.open.take() {
             open.finish(now, changing.effects);
         }
+        // Nothing is left to be dropped.
+        std::mem::forget(changing);
         result
     }
 
@@ -204,6 +206,7 @@ struct Changing<'a, 'e> {
 }
 
 impl Drop for Changing<'_, '_> {
+    #[cold]
     fn drop(&mut self) {
         let Some(open) = self.open.take() else {
             return;

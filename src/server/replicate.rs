@@ -28,14 +28,25 @@ pub fn with_effects<T>(use_them: impl FnOnce(&mut Effects) -> T) -> T {
     let mut lent = Lent(Some(EFFECTS.take().unwrap_or_default()));
     let effects = lent.0.get_or_insert_default();
     effects.know_zones(zones::zone_of);
-    use_them(effects)
+    let result = use_them(effects);
+    lent.give_back();
+    std::mem::forget(lent);
+    result
 }
 
 /// The buffer comes back also where a panic unwinds: it has the totals.
 struct Lent(Option<Box<Effects>>);
 
 impl Drop for Lent {
+    #[cold]
     fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl Lent {
+    #[inline(always)]
+    fn give_back(&mut self) {
         let Some(mut effects) = self.0.take() else {
             return;
         };

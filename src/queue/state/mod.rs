@@ -38,7 +38,7 @@ use rate::RateWindow;
 use schedule::{Schedule, Standing};
 use std::sync::Arc;
 use store::{Course, Store};
-use wake::{Wake, NEVER};
+use wake::NEVER;
 
 /// Seeds the hashing of ids, which come from users: a server draws it once, at random.
 #[derive(Clone, Debug)]
@@ -266,8 +266,7 @@ impl Queue {
     /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::settle`] has work left.
     #[inline]
     pub fn next_event(&self) -> Option<u64> {
-        let instants = Wake::OF_TIME.into_iter();
-        let next = instants.fold(NEVER, |next, wake| next.min(self.wakes_in_time(wake)));
+        let next = self.wakes_first();
         (next != NEVER).then_some(next)
     }
 

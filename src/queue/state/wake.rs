@@ -19,11 +19,6 @@ pub enum Wake {
     Deliver { noack: bool },
 }
 
-impl Wake {
-    /// What time alone does, whoever waits or listens.
-    pub const OF_TIME: [Wake; 4] = [Wake::Trim, Wake::Lease, Wake::Ttl, Wake::Forget];
-}
-
 /// Later than any instant.
 pub const NEVER: u64 = u64::MAX;
 
@@ -37,8 +32,19 @@ impl Queue {
         }
     }
 
+    /// When the first of those comes that time alone brings, whoever waits or listens. Each command asks: no
+    /// loop over reasons, which costs 100 instructions more.
     #[inline]
-    pub(super) fn wakes_in_time(&self, wake: Wake) -> u64 {
+    pub(super) fn wakes_first(&self) -> u64 {
+        let at = |wake| self.wakes_in_time(wake);
+        at(Wake::Trim)
+            .min(at(Wake::Lease))
+            .min(at(Wake::Ttl))
+            .min(at(Wake::Forget))
+    }
+
+    #[inline(always)]
+    fn wakes_in_time(&self, wake: Wake) -> u64 {
         // Asked with each command: a plain minimum, where "never" is later than any instant.
         let first = |list: &Skiplist<u64>| list.first().map_or(NEVER, |(instant, _)| instant);
         match wake {
