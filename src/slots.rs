@@ -1,5 +1,7 @@
 //! Slots of a cluster: which one a key belongs to, as the server reckons it.
 
+#![deny(missing_docs)]
+
 use std::borrow::Cow;
 
 const SLOTS: u16 = 16384;
@@ -39,6 +41,7 @@ fn hashed_part(key: &[u8]) -> &[u8] {
     tag.unwrap_or(key)
 }
 
+/// By the key, or by what stands in its first braces.
 pub fn slot_of(key: &[u8]) -> u16 {
     crc16(hashed_part(key)) % SLOTS
 }

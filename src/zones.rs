@@ -3,6 +3,8 @@
 //! A zone is read once and then kept, so that what asks for it need not go to a file; the system's are read
 //! again now and then, since databases are updated. There are no more of them than the databases have names.
 
+#![deny(missing_docs)]
+
 use crate::queue::recurring::zone::{Span, Zone};
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
@@ -76,6 +78,7 @@ struct Known {
     read: Instant,
 }
 
+/// Zones by their names, each read when it is first asked for.
 pub struct Zones {
     folder: Option<PathBuf>,
     known: HashMap<Box<str>, Known>,
@@ -115,6 +118,7 @@ impl Zones {
         self.folder.is_some()
     }
 
+    /// `None` where no database has it.
     pub fn get(&mut self, name: &str) -> Option<Rc<JiffZone>> {
         let now = Instant::now();
         let fresh = |known: &&Known| now.saturating_duration_since(known.read) < KEPT;

@@ -1,7 +1,7 @@
 //! Data structures, generic and without a word of queues: one structure a file, its layout in memory drawn
 //! at its top.
 
-#![deny(unsafe_code)]
+#![deny(missing_docs, unsafe_code)]
 
 pub(crate) mod broken;
 // A hint to the processor has no safe form.

@@ -16,10 +16,12 @@ pub trait Mover {
 /// Numbers looked at between two questions for the time: a few microseconds.
 pub const STEP: u32 = 32;
 
+/// The memory of an array, not what its values refer to.
 pub fn move_vec<T>(array: &mut Vec<T>, mover: &mut impl Mover) {
     *array = mover.moved(std::mem::take(array));
 }
 
+/// The same for bytes that have no capacity beyond their length.
 pub fn move_boxed(bytes: &mut Box<[u8]>, mover: &mut impl Mover) {
     // Neither way copies: the capacity is the length.
     *bytes = mover

@@ -19,6 +19,7 @@
 //! payload say all about them.
 
 mod extra;
+mod fetch;
 mod loading;
 mod rules;
 mod stored;
@@ -28,7 +29,6 @@ use super::terms::TermsPool;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
 use crate::queue::recurring::rule::Round;
 use crate::storage::broken::{must, there};
-use crate::storage::prefetch::{prefetch, prefetch_all};
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
 use crate::storage::table::bulk::Entries;
@@ -45,8 +45,6 @@ const NO_RARE: &str = "a job without its rare part";
 const OUT_OF_BOUNDS: &str = "a number that leaves its bits";
 
 const HEADER: usize = 16;
-/// Of what is longer the processor itself notices that it is read in turn.
-const USUAL: usize = 192;
 const DUE_BITS: u64 = INSTANT_MAX;
 const ID_LEN_SHIFT: u32 = 42;
 const PLACE_SHIFT: u32 = 52;
@@ -117,48 +115,6 @@ impl Store {
     pub fn find(&self, id: Id<'_>) -> Option<Handle> {
         self.table
             .find(id.hash, |handle| self.job(handle).id() == id.bytes)
-    }
-
-    /// Has the index's memory on its way, in two steps, of which the second reads what the first
-    /// has asked for.
-    pub fn prefetch_shard(&self, id: Id<'_>) {
-        self.table.prefetch_shard(id.hash);
-    }
-
-    pub fn prefetch_index(&self, id: Id<'_>) {
-        self.table.prefetch_slots(id.hash);
-    }
-
-    /// As [`Store::prefetch_index`], for [`Store::find`] only.
-    pub fn prefetch_find(&self, id: Id<'_>) {
-        self.table.prefetch_window(id.hash);
-    }
-
-    /// The job of that id, unless another one's hash is the same.
-    pub fn likely(&self, id: Id<'_>) -> Option<Handle> {
-        self.table.find(id.hash, |_| true)
-    }
-
-    /// A job's numbers and a usual id.
-    pub fn prefetch_head(&self, handle: Handle) {
-        self.bytes(handle).first().into_iter().for_each(prefetch);
-    }
-
-    pub fn prefetch_rare(&self, handle: Handle) {
-        let word0 = word(self.bytes(handle), 0);
-        if word0 & HAS_RARE != 0 {
-            self.rares.prefetch((word0 & DUE_BITS) as u32);
-        }
-    }
-
-    /// The same for a job, as far as most are long.
-    pub fn prefetch_slot(&self, handle: Handle) {
-        self.slots.prefetch(handle);
-    }
-
-    pub fn prefetch_job(&self, handle: Handle) {
-        let bytes = self.bytes(handle);
-        prefetch_all(&bytes[..bytes.len().min(USUAL)]);
     }
 
     /// The caller has made sure of room, of the id's length and that it is not there.
