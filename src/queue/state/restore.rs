@@ -4,7 +4,6 @@ use super::apply::{check_failure, check_id, check_instant, malformed};
 use super::recurring::check_round;
 use super::rows;
 use super::store::NewJob;
-use super::successor::check_successors;
 use super::Queue;
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
@@ -47,6 +46,23 @@ pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
     };
     if !fits {
         return Err(malformed(CONTRADICTION));
+    }
+    Ok(())
+}
+
+/// Whether each successor among jobs that come as rows stands behind the job it follows.
+fn check_successors<'a>(jobs: impl Iterator<Item = NewJob<'a>>) -> Result<(), QueueError> {
+    let mut before: Option<NewJob<'_>> = None;
+    for job in jobs {
+        let follows = before.is_some_and(|before| {
+            before.id == job.id
+                && matches!(before.place, Place::Scheduled | Place::Reserved)
+                && before.recurring.is_none()
+        });
+        if job.place == Place::Successor && !follows {
+            return Err(QueueError::Malformed(CONTRADICTION));
+        }
+        before = Some(job);
     }
     Ok(())
 }

@@ -8,25 +8,6 @@ use crate::queue::job::{Handle, Place, Terms};
 use crate::queue::settings::check_terms;
 use crate::storage::broken::there;
 
-/// Whether each successor among jobs that come as rows stands behind the job it follows.
-pub(super) fn check_successors<'a>(
-    jobs: impl Iterator<Item = NewJob<'a>>,
-) -> Result<(), QueueError> {
-    let mut before: Option<NewJob<'_>> = None;
-    for job in jobs {
-        let follows = before.is_some_and(|before| {
-            before.id == job.id
-                && matches!(before.place, Place::Scheduled | Place::Reserved)
-                && before.recurring.is_none()
-        });
-        if job.place == Place::Successor && !follows {
-            return Err(QueueError::Malformed(CONTRADICTION));
-        }
-        before = Some(job);
-    }
-    Ok(())
-}
-
 impl Queue {
     pub(super) fn apply_followed(
         &mut self,
