@@ -324,6 +324,13 @@ bench-opponents: ## dq, Celery, BullMQ, asynq, Redisson, beanstalkd; ONLY="adds 
 	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
 		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --only $(ONLY)
 
+bench-libraries: ## the worker libraries beside BullMQ, asynq, Redisson, Celery, Dramatiq, RQ, taskiq, greenstalk; QUICK=1
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@tools/opponents.sh '$(OPPONENTS)'
+	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
+		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --libraries
+
 bench-page: ## docs/benchmarks.md and its plots anew from the figures of the last make bench
 	@tools/setup.sh python
 	@python=$$(tools/python.sh matplotlib) && PYTHONDONTWRITEBYTECODE=1 "$$python" benches/page/page.py '$(TARGET)/bench'
@@ -336,4 +343,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top board dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-page bench-check clean
+.PHONY: help run demo top board dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean

@@ -25,7 +25,7 @@ get_python() { # -> the harness needs it, too
     cksum <"$sources/python/requirements.txt" >"$out/python.new"
     cmp -s "$out/python.new" "$out/python.built" && return 0
     rm -rf "$out/python"
-    echo "Getting Celery, greenstalk and redis-py ..."
+    echo "Getting Celery, Dramatiq, RQ, taskiq, greenstalk and redis-py ..."
     python3 -m venv "$out/python" && "$out/python/bin/python" -m pip -q --disable-pip-version-check install \
         -r "$sources/python/requirements.txt" && mv "$out/python.new" "$out/python.built"
 }

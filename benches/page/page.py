@@ -1,6 +1,7 @@
 """make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md, and draws its plots.
 
-    page.py FOLDER      takes bench.json and opponents.json (or bench-quick.json ...) from there into docs/benchmarks first
+    page.py FOLDER      takes bench.json, opponents.json (or bench-quick.json ...) and libraries.json, where they are
+                        there, into docs/benchmarks first
     page.py             only what docs/benchmarks has
     page.py --check     changes nothing; fails if the page does not say what those files say
 
@@ -17,23 +18,24 @@ import tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, DATA = DOCS / "benchmarks.md", DOCS / "benchmarks"
-NAMES = ["bench.json", "opponents.json"]
+NAMES = ["bench.json", "opponents.json", "libraries.json"]
 
 
 def take(folder):
-    for name, path in [(name, latest(folder, name)) for name in NAMES]:
+    there = [(name, path) for name in NAMES for path in latest(folder, name)]
+    if not there:
+        sys.exit(f"no figures in {folder}: run make bench first")
+    for name, path in there:
         figures = json.loads(path.read_text())
         figures.pop("module", None)  # what a machine calls its files is nobody's business
         (DATA / name).write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def latest(folder, name):
-    """The figures of the last whole run, be it a quick one: the page says so."""
+    """The figures of the last whole run, if there was one, be it a quick one: the page says so."""
     runs = [folder / name, folder / name.replace(".json", "-quick.json")]
     there = [path for path in runs if path.exists()]
-    if not there:
-        sys.exit(f"no {runs[0]}: run make bench first")
-    return max(there, key=lambda path: path.stat().st_mtime)
+    return sorted(there, key=lambda path: path.stat().st_mtime)[-1:]
 
 
 def filled(text, sections):
@@ -54,9 +56,9 @@ def main():
     is_check = words == ["--check"]
     if words and not is_check:
         take(Path(words[0]))
-    core, opponents = (json.loads((DATA / name).read_text()) for name in NAMES)
+    core, opponents, libraries = (json.loads((DATA / name).read_text()) for name in NAMES)
     before = PAGE.read_text()
-    after = filled(before, {**tables.sections(core, opponents), **scale.sections(core)})
+    after = filled(before, {**tables.sections(core, opponents, libraries), **scale.sections(core)})
     if is_check:
         return 0 if after == before else f"{PAGE} does not say what {DATA} says: run make bench-page"
     PAGE.write_text(after)

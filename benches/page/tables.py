@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "opponents/harness"))
 
 from report import rows  # noqa: E402 - the harness prints the same tables
+from speed import table as speed_table  # noqa: E402
 
 
 # More than that, and somebody else is at work when the run begins.
@@ -20,9 +21,10 @@ def markdown(table):
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def sections(core, opponents):
+def sections(core, opponents, libraries):
     made = {f"opponents-{name}": markdown(rows(name, parts)) for name, parts in opponents["subjects"].items()}
-    made["machine"] = machine(core, opponents)
+    made["speed"] = markdown(speed_table(libraries["subjects"]))
+    made["machine"] = machine(core, opponents, libraries)
     made["goals"] = markdown([GOALS, *(goal(row) for row in all_rows(core) if is_goal(row))])
     made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if not is_goal(row))])
     made["how"] = "\n\n".join(how(name, part) for name, part in core["parts"].items())
@@ -59,26 +61,29 @@ def how(name, part):
     return textwrap.fill(f"`{name}` (`make bench-core ONLY={name}`). {text}", 119, break_on_hyphens=False)
 
 
-def machine(core, opponents):
+def machine(core, opponents, libraries):
     lines = [
         f"- Machine: {core['machine']}.",
         f"- Server: {opponents['server']}.",
-        f"- The opponents' run, on the same machine: {opponents['machine']}.",
+        f"- The opponents' run: {opponents['machine']}.",
+        f"- The libraries' run: {libraries['machine']}.",
     ]
-    lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents)]
+    lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents, libraries)]
     lines += [f"- Could not be had: {name}." for name in opponents["missing"]]
     lines += [f"- Failed: {it['system']}, {it['subject']}." for it in opponents["failures"]]
     return "\n".join(lines)
 
 
-def reservations(core, opponents):
+def reservations(core, opponents, libraries):
     """Why these figures are not the last word."""
     why = []
-    if {core["mode"], opponents["mode"]} != {"full"}:
+    if {core["mode"], opponents["mode"], libraries["mode"]} != {"full"}:
         why.append("of a quick run, with few rounds and small sizes")
     loads = [float(re.search(r"load ([\d.]+)", run["machine"]).group(1)) for run in (core, opponents)]
     if max(loads) > IDLE_LOAD:
         why.append("the machine was busy with other work")
+    if float(re.search(r"load ([\d.]+)", libraries["machine"]).group(1)) > IDLE_LOAD:
+        why.append("the machine was busy in the libraries' run: only its ratios count")
     return why
 
 

@@ -19,8 +19,8 @@ def figures():
     return [json.loads((page.DATA / name).read_text()) for name in page.NAMES]
 
 
-def made(core, opponents):
-    return page.filled(page.PAGE.read_text(), {**tables.sections(core, opponents), **scale.sections(core)})
+def made(core, opponents, libraries):
+    return page.filled(page.PAGE.read_text(), {**tables.sections(core, opponents, libraries), **scale.sections(core)})
 
 
 class Page(unittest.TestCase):
@@ -28,17 +28,25 @@ class Page(unittest.TestCase):
         self.assertEqual(made(*figures()), page.PAGE.read_text(), "run make bench-page")
 
     def test_another_figure_of_ours_makes_another_page(self):
-        core, opponents = figures()
+        core, opponents, libraries = figures()
         changed = copy.deepcopy(core)
         changed["parts"]["commands"]["rows"][0]["cells"][1] = "0.001 us"
-        self.assertNotEqual(made(changed, opponents), made(core, opponents))
+        self.assertNotEqual(made(changed, opponents, libraries), made(core, opponents, libraries))
 
     def test_another_figure_of_an_opponent_makes_another_page(self):
-        core, opponents = figures()
+        core, opponents, libraries = figures()
         changed = copy.deepcopy(opponents)
         for sample in changed["subjects"]["lateness"]["BullMQ"]:
             sample["p99"] = 12345
-        self.assertNotEqual(made(core, changed), made(core, opponents))
+        self.assertNotEqual(made(core, changed, libraries), made(core, opponents, libraries))
+
+    def test_another_figure_of_a_library_makes_another_page(self):
+        core, opponents, libraries = figures()
+        changed = copy.deepcopy(libraries)
+        for sample in changed["subjects"]["throughput"]["asynq"]:
+            sample["per_s"] *= 100
+        self.assertIn("**missed**", made(core, opponents, changed))
+        self.assertNotEqual(made(core, opponents, changed), made(core, opponents, libraries))
 
     def test_a_page_without_a_place_for_a_section_is_refused(self):
         sections = {**tables.sections(*figures()), "more": "text"}
@@ -46,7 +54,7 @@ class Page(unittest.TestCase):
             page.filled(page.PAGE.read_text(), sections)
 
     def test_a_figure_that_the_reckoning_needs_and_is_not_there_is_refused(self):
-        core, _ = figures()
+        core, *_ = figures()
         del core["parts"]["durable"]
         with self.assertRaises(SystemExit):
             scale.sections(core)

@@ -1,6 +1,6 @@
 """make bench-opponents: dq and what people use instead, through the clients that they use.
 
-    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--only WORD]...
+    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--libraries | --only WORD...]
 
 A word of --only is a subject or (part of) a system's name. Everything that is compared runs in turn, round by round.
 Prints tables; the same as JSON beside those of `make bench`.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import machine
 import report
+import speed
 from subjects import SUBJECTS, Plan
 from systems import SYSTEMS, Programs
 
@@ -26,6 +27,7 @@ def arguments():
     parser.add_argument("--module", type=Path, required=True)
     parser.add_argument("--server", required=True)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--libraries", action="store_true", help="what the table of the worker libraries needs")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     known = [*(system.name for system in SYSTEMS), *SUBJECTS]
@@ -51,10 +53,13 @@ def sample(programs, system, subject, plan, results):
         results.fail(subject, system.name, f"{type(error).__name__}: {error}")
 
 
-def measure(programs, systems, subjects, plan, results, keep):
-    for subject in subjects:
+def of_libraries(systems, subject):
+    return [system for system in systems if system.name in speed.names(subject)]
+
+
+def measure(programs, parts, plan, results, keep):
+    for subject, taking_part in parts.items():
         start = time.monotonic()
-        taking_part = [system for system in systems if subject in system.subjects]
         for turn in range(plan.rounds[subject]):
             for at in range(len(taking_part)):
                 system = taking_part[(turn + at) % len(taking_part)]
@@ -76,15 +81,23 @@ def main():
     systems = [system for system in there if system.name in names]
     subjects = wanted(SUBJECTS, options.only)
 
+    if options.libraries:
+        parts = {subject: of_libraries(there, subject) for subject in ("throughput", "lateness")}
+    else:
+        parts = {subject: [it for it in systems if subject in it.subjects] for subject in subjects}
+
     def keep(name, results):
         options.json.mkdir(parents=True, exist_ok=True)
         (options.json / name).write_text(json.dumps(results.json(), indent=1) + "\n")
         return options.json / name
 
-    measure(programs, systems, subjects, Plan(options.quick), results, keep)
+    measure(programs, parts, Plan(options.quick, options.libraries), results, keep)
     print(results.text())
+    if options.libraries and not results.failures:
+        print("\n".join(["", *report.aligned(speed.table(results.subjects))]))
+        keep("libraries.json", results)
     whole = "opponents-quick.json" if options.quick else "opponents.json"
-    is_whole = systems == there and subjects == list(SUBJECTS)
+    is_whole = systems == there and subjects == list(SUBJECTS) and not options.libraries
     path = keep(whole if is_whole else "opponents-part.json", results)
     print(f"The same, with all rounds: {path}")
     return 1 if results.failures else 0

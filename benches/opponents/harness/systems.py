@@ -59,6 +59,7 @@ class System:
     note: str
     server: type = servers.Redis
     has_bulk: bool = True
+    jobs: int = 1_000_000  # at most so many, where it is slow
     subjects: set = field(default_factory=lambda: {"adds", "throughput", "lateness", "idle", "memory"})
 
     def is_there(self, programs):
@@ -100,11 +101,22 @@ SYSTEMS = [
     System("dq (Python)", "dq", "Python", "redis", "BPOP, then ACK with the token, one job at a time"),
     System("dq (Python), 100 at a time", "dq_batch", "Python", "redis", "BPOP COUNT 100, then one ACK",
            subjects={"throughput"}),
+    System("dq worker (Python)", "dq_worker", "Python", "redis", "clients/python, ten threads",
+           subjects=CLIENTS | {"idle"}),
+    System("dq worker (Python), one at a time", "dq_worker_one", "Python", "redis", "one thread",
+           subjects={"throughput"}),
     System("sorted set, polled", "zset", "Python", "redis",
            "every 100 ms; ZREM claims a job, nobody acknowledges it"),
     System("Lua scripts, polled", "lua", "Python", "redis",
            "every 100 ms; sorted set, hash, and a sorted set of leases"),
-    System("Celery", "celery_", "Python", "celery", "eta; acks_late, no results, solo pool", has_bulk=False),
+    System("Celery", "celery_", "Python", "celery", "eta; acks_late, no results, solo pool", has_bulk=False, jobs=1000),
+    System("Celery, ten threads", "celery_threads", "Python", "celery", "the same with a pool of threads", has_bulk=False,
+           subjects={"throughput"}, jobs=1000),
+    System("Dramatiq", "dramatiq_", "Python", "dramatiq", "ten threads", has_bulk=False, subjects={"throughput"},
+           jobs=3000),
+    System("RQ", "rq_", "Python", "rq", "SimpleWorker, which does not fork; no results", subjects={"throughput"}, jobs=500),
+    System("taskiq", "taskiq_", "Python", "taskiq", "a Redis stream, which acknowledges; 10 tasks at a time",
+           subjects={"throughput"}, jobs=3000),
     System("beanstalkd", "beanstalkd", "Python", "greenstalk",
            "no Redis; delays in whole seconds", server=servers.Beanstalkd, has_bulk=False),
     System("dq (Node.js)", "dq", "Node.js", "ioredis", "as in Python", subjects=CLIENTS),

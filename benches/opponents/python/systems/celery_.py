@@ -8,6 +8,7 @@ from celery.signals import worker_ready
 
 class System:
     add_many = None
+    pool = ("solo",)
 
     def __init__(self, port):
         self.app = Celery("jobs", broker=f"redis://127.0.0.1:{port}/0")
@@ -27,4 +28,4 @@ class System:
     def work(self, seen, is_ready):
         self.seen = seen
         worker_ready.connect(lambda **_: is_ready(), weak=False)
-        self.app.worker_main(["worker", "--pool", "solo", "--loglevel", "ERROR"])
+        self.app.worker_main(["worker", "--pool", *self.pool, "--loglevel", "ERROR"])
