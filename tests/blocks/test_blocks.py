@@ -34,28 +34,28 @@ SOON = {
 }
 
 PYTHON = """
-import ast, os, signal, sys
+import ast, asyncio, os, signal, sys, types
 
 closed = []
 
-def close_order(order):
-    closed.append(order)
-    os.kill(os.getpid(), signal.SIGTERM)
+def say(*words):
+    if words[0] == "closed order":
+        closed.append(words[1])
+        os.kill(os.getpid(), signal.SIGTERM)
 
 source = open(sys.argv[1]).read()
 code = compile(source, "the block", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-scope = {"close_order": close_order, "__name__": "__main__"}
-if "await " in source:
-    import asyncio, types
-    asyncio.run(types.FunctionType(code, scope)())
-else:
-    exec(code, scope)
-assert closed == ([17] if "close_order(" in source else []), closed
+scope = {"print": say, "__name__": "__main__"}
+waiting = types.FunctionType(code, scope)()
+if waiting is not None:  # it awaits outside functions
+    asyncio.run(waiting)
+assert closed == ([17] if "closed order" in source else []), closed
 """
 
 JAVASCRIPT = """
 const closed = [];
-const closeOrder = async (order) => {
+console.log = (said, order) => {
+  if (said !== 'closed order') return;
   closed.push(order);
   process.kill(process.pid, 'SIGTERM');
 };
@@ -85,7 +85,7 @@ def run_python(block, folder):
 
 def run_javascript(block, folder):
     program = Path(NODE) / f"block-{os.getpid()}.mjs"  # where the packages are
-    program.write_text(JAVASCRIPT % (block, "17" if "closeOrder(" in block else ""))
+    program.write_text(JAVASCRIPT % (block, "17" if "closed order" in block else ""))
     try:
         return call(["node", program])
     finally:
