@@ -1,11 +1,23 @@
 //! What commands take, as COMMAND DOCS tells it and as it is read: the words of options stand here alone.
 
 use crate::server::api::command_info::Arg;
+use std::ffi::CStr;
+
+/// An option with one number.
+const fn number(name: &'static CStr, word: &'static CStr, unit: &'static CStr) -> Arg {
+    Arg::integer(name).shown(unit).after(word).optional()
+}
+
+const fn instant(name: &'static CStr, word: &'static CStr) -> Arg {
+    Arg::unix_time(name)
+        .shown(c"unix-time-milliseconds")
+        .after(word)
+}
 
 pub const KEY: Arg = Arg::key(c"key");
 pub const ID: Arg = Arg::string(c"id");
 pub const IDS: Arg = ID.multiple();
-pub const TTR: Arg = Arg::integer(c"ttr").shown(c"ms").after(c"TTR").optional();
+pub const TTR: Arg = number(c"ttr", c"TTR", c"ms");
 pub const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
 pub const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
 pub const WITHDUE: Arg = Arg::word(c"withdue", c"WITHDUE").optional();
@@ -29,14 +41,9 @@ pub const DELIVERIES: Arg = Arg::one_of(
     ],
 );
 pub const PRIORITY: Arg = Arg::integer(c"priority").after(c"PRIORITY").optional();
-pub const ATTEMPTS: Arg = Arg::integer(c"attempts")
-    .shown(c"count")
-    .after(c"ATTEMPTS")
-    .optional();
+pub const ATTEMPTS: Arg = number(c"attempts", c"ATTEMPTS", c"count");
 pub const DELAY: Arg = Arg::integer(c"delay").shown(c"ms").after(c"DELAY");
-pub const AT: Arg = Arg::unix_time(c"at")
-    .shown(c"unix-time-milliseconds")
-    .after(c"AT");
+pub const AT: Arg = instant(c"at", c"AT");
 pub const BACKOFF: Arg = Arg::block(
     c"backoff",
     &[
@@ -70,22 +77,10 @@ pub const RULE: Arg = Arg::block(
                 ),
             ],
         ),
-        Arg::unix_time(c"until")
-            .shown(c"unix-time-milliseconds")
-            .after(c"UNTIL")
-            .optional(),
-        Arg::integer(c"times")
-            .shown(c"count")
-            .after(c"TIMES")
-            .optional(),
-        Arg::integer(c"grace")
-            .shown(c"ms")
-            .after(c"GRACE")
-            .optional(),
-        Arg::integer(c"jitter")
-            .shown(c"ms")
-            .after(c"JITTER")
-            .optional(),
+        instant(c"until", c"UNTIL").optional(),
+        number(c"times", c"TIMES", c"count"),
+        number(c"grace", c"GRACE", c"ms"),
+        number(c"jitter", c"JITTER", c"ms"),
     ],
 )
 .optional();
@@ -112,7 +107,7 @@ pub const ADD: &[Arg] = &[
     TTR,
     ATTEMPTS,
     BACKOFF,
-    Arg::integer(c"ttl").shown(c"ms").after(c"TTL").optional(),
+    number(c"ttl", c"TTL", c"ms"),
     RULE,
 ];
 pub const POP: &[Arg] = &[
@@ -154,24 +149,14 @@ pub const NEXT: &[Arg] = &[KEY, ID, COUNT.optional()];
 pub const PEEK: &[Arg] = &[
     KEY,
     STATE.in_place(),
-    Arg::unix_time(c"from")
-        .shown(c"unix-time-milliseconds")
-        .after(c"FROM")
-        .optional(),
-    Arg::unix_time(c"to")
-        .shown(c"unix-time-milliseconds")
-        .after(c"TO")
-        .optional(),
+    instant(c"from", c"FROM").optional(),
+    instant(c"to", c"TO").optional(),
     COUNT.optional(),
 ];
 pub const FORECAST: &[Arg] = &[
     KEY,
-    Arg::unix_time(c"from")
-        .shown(c"unix-time-milliseconds")
-        .after(c"FROM"),
-    Arg::unix_time(c"to")
-        .shown(c"unix-time-milliseconds")
-        .after(c"TO"),
+    instant(c"from", c"FROM"),
+    instant(c"to", c"TO"),
     Arg::integer(c"buckets").shown(c"count").after(c"BUCKETS"),
 ];
 pub const SCAN: &[Arg] = &[
@@ -186,26 +171,11 @@ pub const CFGSET: &[Arg] = &[
     TTR,
     ATTEMPTS,
     BACKOFF,
-    Arg::integer(c"maxlen")
-        .shown(c"count")
-        .after(c"MAXLEN")
-        .optional(),
-    Arg::integer(c"maxbytes")
-        .shown(c"bytes")
-        .after(c"MAXBYTES")
-        .optional(),
-    Arg::integer(c"deadlen")
-        .shown(c"count")
-        .after(c"DEADLEN")
-        .optional(),
-    Arg::integer(c"dedupe")
-        .shown(c"ms")
-        .after(c"DEDUPE")
-        .optional(),
-    Arg::integer(c"maxreserved")
-        .shown(c"count")
-        .after(c"MAXRESERVED")
-        .optional(),
+    number(c"maxlen", c"MAXLEN", c"count"),
+    number(c"maxbytes", c"MAXBYTES", c"bytes"),
+    number(c"deadlen", c"DEADLEN", c"count"),
+    number(c"dedupe", c"DEDUPE", c"ms"),
+    number(c"maxreserved", c"MAXRESERVED", c"count"),
     Arg::block(
         c"rate",
         &[

@@ -2,12 +2,10 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use dq_watch::place::{bytes, dbs, text, told, Place};
+use dq_watch::place::{next_name, text, Place};
 use dq_watch::read::target::Target;
-use dq_watch::read::{Dbs, Scope};
-use lexopt::prelude::*;
+use dq_watch::read::Scope;
 
 pub const HELP: &str = "\
 dq-board shows in a browser what the delay queues of a Redis or Valkey server with the module dq do.
@@ -63,22 +61,12 @@ pub fn parse(
 ) -> Result<Wish, String> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let mut place = Place::new(&environment);
-    let mut scope = Scope {
-        dbs: Dbs::These(vec![0]),
-        interval: Duration::from_secs(1),
-        cluster: None,
-        queues: Vec::new(),
-    };
+    let mut scope = Scope::default();
     let mut listen = "127.0.0.1:6390".to_owned();
     let (mut prefix, mut hosts, mut allow_actions) = (String::new(), Vec::new(), false);
     let (mut password, mut token) = (set("DQ_BOARD_PASSWORD"), set("DQ_BOARD_TOKEN"));
     let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-board".into()).chain(arguments));
-    while let Some(argument) = parser.next().map_err(told)? {
-        let name = match argument {
-            Short(letter) => format!("-{letter}"),
-            Long(word) => format!("--{word}"),
-            Value(_) => return Err(told(argument.unexpected())),
-        };
+    while let Some(name) = next_name(&mut parser)? {
         match name.as_str() {
             "--help" => return Ok(Wish::Help),
             "--version" => return Ok(Wish::Version),
@@ -88,11 +76,7 @@ pub fn parse(
             "--allow-actions" => allow_actions = true,
             "--password" => password = Some(text(&mut parser)?),
             "--token" => token = Some(text(&mut parser)?),
-            "-n" => scope.dbs = dbs(&text(&mut parser)?)?,
-            "--cluster" => scope.cluster = Some(true),
-            "--no-cluster" => scope.cluster = Some(false),
-            "--queue" => scope.queues.push(bytes(parser.value().map_err(told)?)),
-            other if place.take(other, &mut parser)? => {}
+            other if place.take(other, &mut parser)? || scope.take(other, &mut parser)? => {}
             other => return Err(format!("there is no option {other}")),
         }
     }

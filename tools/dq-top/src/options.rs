@@ -3,11 +3,9 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use lexopt::prelude::*;
-
 use crate::model::board::Order;
 use crate::model::column::{Column, ALL};
-use crate::place::{bytes, dbs, text, told, Place};
+use crate::place::{next_name, text, Place};
 use crate::read::target::Target;
 use crate::read::{Dbs, Scope};
 
@@ -65,29 +63,15 @@ pub fn parse(
 ) -> Result<Wish, String> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let mut place = Place::new(&environment);
-    let mut scope = Scope {
-        dbs: Dbs::These(vec![0]),
-        interval: Duration::from_secs(1),
-        cluster: None,
-        queues: Vec::new(),
-    };
+    let mut scope = Scope::default();
     let mut order = Order::default();
     let mut sort = None;
     let (mut read_only, mut once, mut color) = (false, false, set("NO_COLOR").is_none());
     let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-top".into()).chain(arguments));
-    while let Some(argument) = parser.next().map_err(told)? {
-        let name = match argument {
-            Short(letter) => format!("-{letter}"),
-            Long(word) => format!("--{word}"),
-            Value(_) => return Err(told(argument.unexpected())),
-        };
+    while let Some(name) = next_name(&mut parser)? {
         match name.as_str() {
             "--help" => return Ok(Wish::Help),
             "--version" => return Ok(Wish::Version),
-            "-n" => scope.dbs = dbs(&text(&mut parser)?)?,
-            "--cluster" => scope.cluster = Some(true),
-            "--no-cluster" => scope.cluster = Some(false),
-            "--queue" => scope.queues.push(bytes(parser.value().map_err(told)?)),
             "--interval" => scope.interval = interval(&text(&mut parser)?)?,
             "--filter" => order.filter = text(&mut parser)?,
             "--sort" => sort = Some(column(&text(&mut parser)?)?),
@@ -95,7 +79,7 @@ pub fn parse(
             "--read-only" => read_only = true,
             "--no-color" => color = false,
             "--once" => once = true,
-            other if place.take(other, &mut parser)? => {}
+            other if place.take(other, &mut parser)? || scope.take(other, &mut parser)? => {}
             other => return Err(format!("there is no option {other}")),
         }
     }

@@ -1,4 +1,4 @@
-//! Options of the command line about the place to connect to, as redis-cli has them.
+//! Options of the command line about the place to connect to, as redis-cli has them, and about what is read there.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use lexopt::prelude::*;
 use redis::{ConnectionAddr, IntoConnectionInfo};
 
 use crate::read::target::{Sentinels, Target};
-use crate::read::Dbs;
+use crate::read::{Dbs, Scope};
 
 /// What was given of the place to connect to.
 #[derive(Default)]
@@ -105,6 +105,30 @@ impl Place {
     }
 }
 
+impl Scope {
+    /// Whether it is an option about what is read.
+    pub fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
+        match name {
+            "-n" => self.dbs = dbs(&text(parser)?)?,
+            "--cluster" => self.cluster = Some(true),
+            "--no-cluster" => self.cluster = Some(false),
+            "--queue" => self.queues.push(bytes(parser.value().map_err(told)?)),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The name of the next option, as it is written; none behind the last.
+pub fn next_name(parser: &mut lexopt::Parser) -> Result<Option<String>, String> {
+    match parser.next().map_err(told)? {
+        None => Ok(None),
+        Some(Short(letter)) => Ok(Some(format!("-{letter}"))),
+        Some(Long(word)) => Ok(Some(format!("--{word}"))),
+        Some(argument @ Value(_)) => Err(told(argument.unexpected())),
+    }
+}
+
 pub fn told(error: lexopt::Error) -> String {
     error.to_string()
 }
@@ -113,11 +137,11 @@ pub fn text(parser: &mut lexopt::Parser) -> Result<String, String> {
     parser.value().and_then(ValueExt::string).map_err(told)
 }
 
-pub fn bytes(name: OsString) -> Vec<u8> {
+fn bytes(name: OsString) -> Vec<u8> {
     std::os::unix::ffi::OsStringExt::into_vec(name)
 }
 
-pub fn dbs(text: &str) -> Result<Dbs, String> {
+fn dbs(text: &str) -> Result<Dbs, String> {
     if text == "all" {
         return Ok(Dbs::All);
     }

@@ -38,6 +38,17 @@ pub struct Scope {
     pub queues: Vec<Vec<u8>>,
 }
 
+impl Default for Scope {
+    fn default() -> Scope {
+        Scope {
+            dbs: Dbs::These(vec![0]),
+            interval: Duration::from_secs(1),
+            cluster: None,
+            queues: Vec::new(),
+        }
+    }
+}
+
 /// What the screen wants of a node.
 #[derive(Clone, Debug)]
 pub enum Request {
