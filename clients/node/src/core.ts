@@ -294,6 +294,15 @@ export function fatal(error: unknown): ConfigurationError | null {
   return what ? new ConfigurationError(`${what} (${text})`, { cause: error }) : null;
 }
 
+const NO_MODULE =
+  "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration";
+
+/** For who only adds: the same words as of a worker. */
+export function withoutModule(error: unknown): ConfigurationError | null {
+  if (!isServerError(error) || !/^(ERR )?unknown command/i.test(error.message)) return null;
+  return new ConfigurationError(`${NO_MODULE} (${error.message.replace(/^ERR /, '')})`, { cause: error });
+}
+
 function remedy(text: string): string | null {
   const begins = (...starts: string[]) => starts.some((start) => text.startsWith(start));
   if (begins('NOPERM')) {
@@ -303,7 +312,7 @@ function remedy(text: string): string | null {
     return 'the server refuses user name or password: set the right ones in the URL, redis://user:password@host';
   }
   if (/unknown command/i.test(text)) {
-    return "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration";
+    return NO_MODULE;
   }
   if (begins('WRONGTYPE')) {
     return "a queue's key holds a value of another type: choose another name for the queue, or delete that key";

@@ -1,6 +1,6 @@
 // What a handler may throw to say how its job goes on, and what can go wrong.
 
-import { type Duration, toMs } from './times';
+import { type Duration, toWaitMs } from './times';
 
 /** The base of this package's errors. */
 export class DqError extends Error {
@@ -29,7 +29,7 @@ export class Retry extends Say {
 
   constructor(delay: Duration, reason?: string) {
     super(reason);
-    this.delayMs = toMs(delay, 'delay');
+    this.delayMs = toWaitMs(delay);
   }
 }
 
@@ -39,7 +39,7 @@ export class Snooze extends Say {
 
   constructor(delay: Duration, reason?: string) {
     super(reason);
-    this.delayMs = toMs(delay, 'delay');
+    this.delayMs = toWaitMs(delay);
   }
 }
 

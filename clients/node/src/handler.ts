@@ -1,6 +1,7 @@
 // Handlers: a function, and how its jobs are treated.
 
 import type { Job } from './job';
+import { shown, steps, takes } from './mistakes';
 import { type Duration, exponentialMs, toMs } from './times';
 
 export const DEFAULT_LEASE_MS = 30_000;
@@ -43,13 +44,13 @@ export class Handler<T = any> {
     readonly processor: Processor<T> | BatchProcessor<T>,
     options: HandlerOptions = {},
   ) {
-    if (typeof processor !== 'function') throw new TypeError('a handler is a function');
+    if (typeof processor !== 'function') throw new TypeError(`a handler is a function, not ${shown(processor)}`);
+    takes('a handler', options, { kind: 1, attempts: 1, backoff: 1, lease: 1, batch: 1 });
     this.kind = options.kind ?? null;
     this.attempts = count(options.attempts ?? 0, 'attempts');
     this.batch = count(options.batch ?? 0, 'batch');
-    this.backoffMs = (options.backoff ?? []).map((step) => toMs(step, 'a step of backoff'));
-    this.leaseMs = toMs(options.lease ?? DEFAULT_LEASE_MS, 'lease');
-    if (this.leaseMs < 1) throw new RangeError('lease is 1 ms or more');
+    this.backoffMs = steps(options.backoff ?? []).map((step) => toMs(step, 'a step of backoff'));
+    this.leaseMs = leaseMs(options.lease ?? DEFAULT_LEASE_MS);
   }
 
   /** How many jobs it takes at a time. */
@@ -77,7 +78,13 @@ export function handler<T = any>(processor: Processor<T> | BatchProcessor<T>, op
   return new Handler(processor, options);
 }
 
+export function leaseMs(lease: Duration): number {
+  const ms = toMs(lease, 'lease');
+  if (ms < 1) throw new RangeError('lease is 1 ms or more: a handler that is slow needs no other, it is renewed');
+  return ms;
+}
+
 export function count(value: number, name: string, least = 0): number {
-  if (!Number.isInteger(value) || value < least) throw new RangeError(`${name} is a whole number, ${least} or more`);
-  return value;
+  if (Number.isInteger(value) && value >= least) return value;
+  throw new RangeError(`${name} is a whole number, ${least} or more, not ${shown(value)}`);
 }

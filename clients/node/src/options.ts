@@ -1,6 +1,7 @@
 // What methods of a queue take, and the words of the command that they become.
 
 import type { Word } from './driver';
+import { shown, steps } from './mistakes';
 import { type Duration, instantToMs, toMs } from './times';
 
 export interface JobOptions {
@@ -81,12 +82,45 @@ export interface Settings {
   groupfifo?: boolean;
 }
 
+const JOB: Record<keyof JobOptions, 1> = {
+  priority: 1,
+  ttr: 1,
+  attempts: 1,
+  backoff: 1,
+  ttl: 1,
+  group: 1,
+  kind: 1,
+  headers: 1,
+};
+const RULE: Record<keyof RuleOptions, 1> = { id: 1, until: 1, times: 1, grace: 1, jitter: 1, ...JOB };
+/** What the methods take. */
+export const ADD: Record<keyof AddOptions, 1> = { delay: 1, at: 1, id: 1, ifExists: 1, ...JOB };
+export const EVERY: Record<keyof EveryOptions, 1> = { ...RULE, first: 1 };
+export const CRON: Record<keyof CronOptions, 1> = { ...RULE, tz: 1 };
+export const NACK: Record<keyof NackOptions, 1> = { delay: 1, priority: 1, mode: 1, reason: 1 };
+export const SETTINGS: Record<keyof Settings, 1> = {
+  ttr: 1,
+  attempts: 1,
+  backoff: 1,
+  maxlen: 1,
+  maxbytes: 1,
+  deadlen: 1,
+  dedupe: 1,
+  maxreserved: 1,
+  rate: 1,
+  groupmax: 1,
+  grouprate: 1,
+  groupfifo: 1,
+};
+
 type Maybe<T> = T | null | undefined;
 
 export const value = (name: string, given: Maybe<Word>): Word[] =>
   given === null || given === undefined ? [] : [name, given];
-export const ms = (name: string, given: Maybe<Duration>) => value(name, isGiven(given) ? toMs(given, name) : null);
-export const instant = (name: string, given: Maybe<Date>) => value(name, isGiven(given) ? instantToMs(given) : null);
+export const ms = (name: string, given: Maybe<Duration>) =>
+  value(name, isGiven(given) ? toMs(given, name.toLowerCase()) : null);
+export const instant = (name: string, given: Maybe<Date>) =>
+  value(name, isGiven(given) ? instantToMs(given, name.toLowerCase()) : null);
 export const flag = (name: string, given: Maybe<boolean>): Word[] => (given ? [name] : []);
 
 function isGiven<T>(given: Maybe<T>): given is T {
@@ -99,20 +133,24 @@ export function due(delay: Maybe<Duration>, at: Maybe<Date>): Word[] {
 }
 
 function ladder(backoff: Maybe<readonly Duration[]>): Word[] {
-  return backoff ? ['BACKOFF', backoff.length, ...backoff.map((step) => toMs(step, 'a step of backoff'))] : [];
+  if (!isGiven(backoff)) return [];
+  return ['BACKOFF', steps(backoff).length, ...backoff.map((step) => toMs(step, 'a step of backoff'))];
 }
 
 function rate(name: string, given: Settings['rate']): Word[] {
   return given ? [name, given[0], toMs(given[1], name)] : [];
 }
 
+function chosen<T extends object>(name: string, given: keyof T, all: T): T[keyof T] {
+  if (Object.hasOwn(all, given)) return all[given];
+  throw new TypeError(`${name} is one of ${Object.keys(all).join(', ')}, not ${shown(given)}`);
+}
+
 const CONDITIONS = { replace: 'REPLACE', 'only-replace': 'XX', next: 'NEXT' };
 
 export function condition(ifExists: AddOptions['ifExists']): Word[] {
   if (!isGiven(ifExists)) return [];
-  if (!Object.hasOwn(CONDITIONS, ifExists))
-    throw new TypeError(`ifExists is one of ${Object.keys(CONDITIONS).join(', ')}`);
-  return [CONDITIONS[ifExists]];
+  return [chosen('ifExists', ifExists, CONDITIONS)];
 }
 
 export function ofJob(options: JobOptions): Word[] {
@@ -133,8 +171,8 @@ export function ofRule({ until, times, grace, jitter }: RuleOptions): Word[] {
 const MODES = { fail: 'FAIL', silent: 'SILENT', fatal: 'FATAL' };
 
 export function ofNack({ delay, priority, mode = 'fail', reason }: NackOptions): Word[] {
-  if (!Object.hasOwn(MODES, mode)) throw new TypeError(`mode is one of ${Object.keys(MODES).join(', ')}`);
-  return [...ms('DELAY', delay), ...value('PRIORITY', priority), MODES[mode], ...value('REASON', reason)];
+  const how = chosen('mode', mode, MODES);
+  return [...ms('DELAY', delay), ...value('PRIORITY', priority), how, ...value('REASON', reason)];
 }
 
 export function ofSettings(settings: Settings): Word[] {

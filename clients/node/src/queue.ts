@@ -1,12 +1,13 @@
 // A queue: every command of dq as a method.
 
 import { randomUUID } from 'node:crypto';
-import { asMap, CONNECT_MS, SLACK_MS } from './core';
+import { asMap, CONNECT_MS, SLACK_MS, withoutModule } from './core';
 import { type Client, type Command, drive, type Driver, isServerError, within, type Word } from './driver';
 import { QueueFull } from './errors';
 import { count } from './handler';
 import type { Hooks } from './hooks';
 import { type Codec, jsonCodec, writeEnvelope } from './job';
+import { ruled, takes } from './mistakes';
 import * as words from './options';
 import type { AddOptions, CronOptions, EveryOptions, JobOptions, NackOptions, Settings } from './options';
 import {
@@ -54,11 +55,12 @@ export class Queue<T = any> {
     readonly name: string,
     options: QueueOptions<T> = {},
   ) {
+    takes('a queue', options, { shards: 1, codec: 1, hooks: 1 });
     this.shards = count(options.shards ?? 0, 'shards');
     this.codec = options.codec ?? jsonCodec;
     this.hooks = options.hooks ?? [];
-    const names = Array.from({ length: this.shards }, (_, n) => `${name}:{${n}}`);
-    this.keys = (this.shards ? names : [name]).map(toBytes);
+    const key = toBytes(name, "a queue's name");
+    this.keys = this.shards ? Array.from({ length: this.shards }, (_, n) => toBytes(`${name}:{${n}}`)) : [key];
   }
 
   /** @internal */
@@ -88,8 +90,10 @@ export class Queue<T = any> {
     try {
       return await (await this.driver()).run(calls);
     } catch (error) {
-      if (!isServerError(error) || !/^MAX(LEN|BYTES) /.test(error.message)) throw error;
-      throw new QueueFull(error.message, { cause: error });
+      if (isServerError(error) && /^MAX(LEN|BYTES) /.test(error.message)) {
+        throw new QueueFull(error.message, { cause: error });
+      }
+      throw withoutModule(error) ?? error;
     }
   }
 
@@ -148,16 +152,21 @@ export class Queue<T = any> {
    * data: bytes, or what the codec makes bytes of (JSON unless the queue says otherwise).
    */
   async add(data: T, options: AddOptions = {}): Promise<string | null> {
-    return maybeId((await this.run([this.addCall(data, options)]))[0]);
+    return maybeId((await this.run([this.addCall(data, takes('add', options, words.ADD))]))[0]);
   }
 
   /** Adds many jobs in one round trip. */
   async addMany(jobs: readonly ({ data: T } & AddOptions)[]): Promise<(string | null)[]> {
-    return (await this.run(jobs.map(({ data, ...options }) => this.addCall(data, options)))).map(maybeId);
+    const calls = jobs.map((job) => {
+      const { data, ...options } = takes('a job of addMany', job, { data: 1, ...words.ADD });
+      return this.addCall(data, options);
+    });
+    return (await this.run(calls)).map(maybeId);
   }
 
   /** A job that comes every `interval`. Say it again at each start: the same rule goes on as it was. */
   async every(interval: Duration, data: T, options: EveryOptions): Promise<string | null> {
+    takes('every', ruled('every', options), words.EVERY);
     const rule = ['EVERY', toMs(interval, 'interval'), ...words.ofRule(options), ...words.ofJob(options), 'REPLACE'];
     const call = this.adding(data, options.id, options, [...rule, ...words.due(null, options.first)]);
     return maybeId((await this.run([call]))[0]);
@@ -165,6 +174,7 @@ export class Queue<T = any> {
 
   /** A job that comes by a cron expression. See `every`. */
   async cron(expression: string, data: T, options: CronOptions): Promise<string | null> {
+    takes('cron', ruled('cron', options), words.CRON);
     const rule = ['CRON', expression, ...words.value('TZ', options.tz), ...words.ofRule(options)];
     const call = this.adding(data, options.id, options, [...rule, ...words.ofJob(options), 'REPLACE']);
     return maybeId((await this.run([call]))[0]);
@@ -174,13 +184,13 @@ export class Queue<T = any> {
 
   /** Removes jobs, in whatever state; with `unreserved`, not those at which a worker is. Returns how many went. */
   delete(ids: Bytes | readonly Bytes[], options: { unreserved?: boolean } = {}): Promise<number> {
-    const only = words.flag('UNRESERVED', options.unreserved);
+    const only = words.flag('UNRESERVED', takes('delete', options, { unreserved: 1 }).unreserved);
     return this.counted(list(ids), (key, some) => ['DQ.DEL', key, ...only, ...some]);
   }
 
   /** Takes ready jobs, the first `count` (of each shard) or that one, without waiting. */
   async pop(options: { count?: number; id?: Bytes; ttr?: Duration; noack?: boolean } = {}): Promise<Reserved[]> {
-    const { id, ttr, noack } = options;
+    const { id, ttr, noack } = takes('pop', options, { count: 1, id: 1, ttr: 1, noack: 1 });
     const rest = [...words.ms('TTR', ttr), ...words.flag('NOACK', noack), 'WITHDUE'];
     if (id !== undefined) {
       const [row] = await this.run([['DQ.POP', this.key(id), 'ID', toBytes(id), ...rest]]);
@@ -198,14 +208,14 @@ export class Queue<T = any> {
     timeout: Duration,
     options: { count?: number; ttr?: Duration; noack?: boolean } = {},
   ): Promise<Reserved[]> {
-    const { count: most = 1, ttr, noack } = options;
+    const { count: most = 1, ttr, noack } = takes('bpop', options, { count: 1, ttr: 1, noack: 1 });
     const rest = ['COUNT', most, ...words.ms('TTR', ttr), ...words.flag('NOACK', noack), 'WITHDUE'];
     const line = await (await this.driver()).connect(this.keys[0]!, CONNECT_MS);
     try {
       const [reply] = line.ask([['DQ.BPOP', ...this.keys, String(toMs(timeout) / 1000), ...rest]]);
       const longest = timeout > 0 ? timeout + SLACK_MS : Infinity;
       const found = (await within(reply!, longest, 'DQ.BPOP', () => line.close())) as [Buffer, any[][]] | null;
-      if (found instanceof Error) throw found;
+      if (found instanceof Error) throw withoutModule(found) ?? found;
       return found ? found[1].map((row) => reserved(found[0], row)) : [];
     } finally {
       line.close();
@@ -219,22 +229,31 @@ export class Queue<T = any> {
 
   /** Gives a job back. Returns its state. */
   async nack(id: Bytes, token?: string | null, options: NackOptions = {}): Promise<string | null> {
-    return maybeText(await this.one(id, 'DQ.NACK', ...words.value('TOKEN', token), ...words.ofNack(options)));
+    return maybeText(
+      await this.one(
+        id,
+        'DQ.NACK',
+        ...words.value('TOKEN', token),
+        ...words.ofNack(takes('nack', options, words.NACK)),
+      ),
+    );
   }
 
   /** `nack` for many. */
   nackMany(tokens: Tokens, options: NackOptions = {}): Promise<Map<string, string | null>> {
-    return this.many('DQ.NACK', tokens, words.ofNack(options), maybeText);
+    return this.many('DQ.NACK', tokens, words.ofNack(takes('nackMany', options, words.NACK)), maybeText);
   }
 
   /** A fresh lease from now. Returns its end, or null where the job is not reserved with that token. */
   async touch(id: Bytes, token?: string | null, options: { ttr?: Duration } = {}): Promise<Date | null> {
-    return maybeFromMs(await this.one(id, 'DQ.TOUCH', ...words.value('TOKEN', token), ...words.ms('TTR', options.ttr)));
+    const { ttr } = takes('touch', options, { ttr: 1 });
+    return maybeFromMs(await this.one(id, 'DQ.TOUCH', ...words.value('TOKEN', token), ...words.ms('TTR', ttr)));
   }
 
   /** `touch` for many. */
   touchMany(tokens: Tokens, options: { ttr?: Duration } = {}): Promise<Map<string, Date | null>> {
-    return this.many('DQ.TOUCH', tokens, words.ms('TTR', options.ttr), maybeFromMs);
+    const { ttr } = takes('touchMany', options, { ttr: 1 });
+    return this.many('DQ.TOUCH', tokens, words.ms('TTR', ttr), maybeFromMs);
   }
 
   private async many<R>(command: string, tokens: Tokens, options: Word[], read: (reply: unknown) => R) {
@@ -251,7 +270,9 @@ export class Queue<T = any> {
     ids: Bytes | readonly Bytes[],
     options: { delay?: Duration; at?: Date; priority?: number },
   ): Promise<number> {
-    const rest = [...words.due(options.delay, options.at), ...words.value('PRIORITY', options.priority)];
+    const { delay, at, priority } = takes('reschedule', options ?? {}, { delay: 1, at: 1, priority: 1 });
+    const rest = [...words.due(delay, at), ...words.value('PRIORITY', priority)];
+    if (rest.length === 0) throw new TypeError('reschedule needs a new delay, at or priority, as { delay: 60_000 }');
     return this.counted(list(ids), (key, some) => ['DQ.RESCHEDULE', key, ...rest, ...some]);
   }
 
@@ -274,8 +295,9 @@ export class Queue<T = any> {
 
   /** The first jobs of a state, in that state's order (of each shard). */
   async peek(state: State, options: { count?: number; since?: Date; until?: Date } = {}): Promise<Peeked[]> {
-    const span = [...words.instant('FROM', options.since), ...words.instant('TO', options.until)];
-    const replies = (await this.each('DQ.PEEK', state, ...span, 'COUNT', options.count ?? 1)) as any[][][];
+    const { count: most = 1, since, until } = takes('peek', options, { count: 1, since: 1, until: 1 });
+    const span = [...words.instant('FROM', since), ...words.instant('TO', until)];
+    const replies = (await this.each('DQ.PEEK', state, ...span, 'COUNT', most)) as any[][][];
     return replies.flat().map(peeked);
   }
 
@@ -284,7 +306,7 @@ export class Queue<T = any> {
     cursor = '0',
     options: { shard?: number; state?: State; match?: string; count?: number } = {},
   ): Promise<[cursor: string, ids: string[]]> {
-    const { shard = 0, state, match } = options;
+    const { shard = 0, state, match } = takes('scan', options, { state: 1, match: 1, count: 1, shard: 1 });
     const rest = [
       ...words.value('STATE', state),
       ...words.value('MATCH', match),
@@ -296,6 +318,7 @@ export class Queue<T = any> {
 
   /** All ids, step by step. */
   async *ids(options: { state?: State; match?: string; count?: number } = {}): AsyncGenerator<string, void, void> {
+    takes('ids', options, { state: 1, match: 1, count: 1 });
     for (let shard = 0; shard < this.keys.length; shard++) {
       let cursor = '0';
       do {
@@ -315,7 +338,8 @@ export class Queue<T = any> {
 
   /** How many jobs: delayed, ready and reserved together, or in one state, or of one group. */
   async len(options: { state?: State; group?: string } = {}): Promise<number> {
-    return sum(await this.each('DQ.LEN', ...(options.state ? [options.state] : words.value('GROUP', options.group))));
+    const { state, group } = takes('len', options, { state: 1, group: 1 });
+    return sum(await this.each('DQ.LEN', ...(state ? [state] : words.value('GROUP', group))));
   }
 
   /** The queue's figures, added up over its shards; null where there is no queue. */
@@ -334,10 +358,9 @@ export class Queue<T = any> {
     cursor = '0',
     options: { shard?: number; match?: string; count?: number } = {},
   ): Promise<[cursor: string, groups: Group[]]> {
-    const rest = [...words.value('MATCH', options.match), ...words.value('COUNT', options.count)];
-    const [reply] = (await this.run([['DQ.GROUPS', this.keys[options.shard ?? 0]!, cursor, ...rest]])) as [
-      [Buffer, any[][]],
-    ];
+    const { shard = 0, match } = takes('groups', options, { match: 1, count: 1, shard: 1 });
+    const rest = [...words.value('MATCH', match), ...words.value('COUNT', options.count)];
+    const [reply] = (await this.run([['DQ.GROUPS', this.keys[shard]!, cursor, ...rest]])) as [[Buffer, any[][]]];
     return [String(reply[0]), reply[1].map(group)];
   }
 
@@ -345,7 +368,7 @@ export class Queue<T = any> {
 
   /** Sets the settings that are named, on each shard. */
   async cfgset(settings: Settings): Promise<void> {
-    await this.each('DQ.CFGSET', ...words.ofSettings(settings));
+    await this.each('DQ.CFGSET', ...words.ofSettings(takes('cfgset', settings, words.SETTINGS)));
   }
 
   /** All settings (of the first shard) by name, durations in milliseconds; null where there is no queue. */

@@ -1,20 +1,28 @@
 // Durations and instants: numbers of milliseconds and Dates here, whole milliseconds on the wire.
 
+import { shown } from './mistakes';
+
 /** A number of milliseconds. */
 export type Duration = number;
 
 /** In whole milliseconds, rounded up: no wait is shorter than asked for. */
 export function toMs(duration: Duration, name = 'a duration'): number {
   if (typeof duration !== 'number' || !Number.isFinite(duration)) {
-    throw new TypeError(`${name} is a number of milliseconds, not ${String(duration)}`);
+    throw new TypeError(`${name} is a number of milliseconds, as 30 * 60_000 for 30 minutes, not ${shown(duration)}`);
   }
+  if (duration < 0) throw new RangeError(`${name} is 0 or more milliseconds, not ${duration}`);
   return Math.ceil(Math.round(duration * 1000) / 1000);
 }
 
+/** What a handler asks for: a time that is over means as soon as may be. */
+export function toWaitMs(duration: Duration): number {
+  return toMs(duration < 0 ? 0 : duration, 'delay');
+}
+
 /** Unix milliseconds. */
-export function instantToMs(instant: Date): number {
+export function instantToMs(instant: Date, name = 'an instant'): number {
   if (!(instant instanceof Date) || Number.isNaN(instant.getTime())) {
-    throw new TypeError(`an instant is a Date, not ${String(instant)}`);
+    throw new TypeError(`${name} is a Date, as new Date(Date.now() + 60_000), not ${shown(instant)}`);
   }
   return instant.getTime();
 }

@@ -3,10 +3,11 @@
 import * as core from './core';
 import { type Delivery, Fetches, Handlers } from './core';
 import { ConfigurationError, Say } from './errors';
-import { type BatchProcessor, count, Handler, type HandlerOptions, type Processor } from './handler';
+import { type BatchProcessor, count, Handler, type HandlerOptions, leaseMs, type Processor } from './handler';
 import { consoleLogger, type Hooks, type Logger } from './hooks';
 import type { Job } from './job';
 import { type Boss, Link, type Member } from './link';
+import { shown, takes } from './mistakes';
 import type { Queue } from './queue';
 import { type Duration, toMs } from './times';
 import { Bell, LONGEST_TIMER_MS, settled } from './waiting';
@@ -28,6 +29,21 @@ export interface WorkerOptions extends HandlerOptions {
 
 /** A processor, a handler or several. */
 export type Processors<T> = Processor<T> | BatchProcessor<T> | Handler<T> | readonly Handler<T>[];
+
+const OPTIONS: Record<keyof WorkerOptions, 1> = {
+  concurrency: 1,
+  attempts: 1,
+  backoff: 1,
+  lease: 1,
+  batch: 1,
+  kind: 1,
+  prefetch: 1,
+  weights: 1,
+  drain: 1,
+  wait: 1,
+  hooks: 1,
+  logger: 1,
+};
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
@@ -83,8 +99,15 @@ export class Worker<T = any> implements Boss {
   ) {
     const isOptions = processors && typeof processors === 'object' && !isHandlers(processors);
     const given = isOptions ? (processors as WorkerOptions) : options;
-    const { concurrency = 10, prefetch = 0, drain = core.DRAIN_MS, wait = core.WAIT_MS, lease } = given;
-    this.queues = Array.isArray(queues) ? queues : [queues as Queue<T>];
+    const {
+      concurrency = 10,
+      prefetch = 0,
+      drain = core.DRAIN_MS,
+      wait = core.WAIT_MS,
+    } = takes('a worker', given, OPTIONS);
+    const { kind, attempts, backoff, lease, batch } = given;
+    this.queues = [queues].flat() as Queue<T>[];
+    for (const queue of this.queues) checkQueue(queue);
     this.concurrency = count(concurrency, 'concurrency', 1);
     this.prefetch = count(prefetch, 'prefetch');
     this.drainMs = Math.min(toMs(drain, 'drain'), LONGEST_TIMER_MS);
@@ -93,9 +116,11 @@ export class Worker<T = any> implements Boss {
     if (this.weights && this.weights.length !== this.queues.length) throw new TypeError('as many weights as queues');
     this.hooks = given.hooks ?? [];
     this.log = careful(given.logger ?? consoleLogger);
-    this.ownLeaseMs = lease === undefined ? null : Math.max(1, toMs(lease, 'lease'));
+    this.ownLeaseMs = lease === undefined ? null : leaseMs(lease);
     if (processors && !isOptions) {
-      const made = isHandlers(processors) ? [processors].flat() : [new Handler(processors as Processor<T>, given)];
+      const made = isHandlers(processors)
+        ? [processors].flat()
+        : [new Handler(processors as Processor<T>, { kind, attempts, backoff, lease, batch })];
       for (const each of made) this.handlers.add(each as Handler);
     }
   }
@@ -124,7 +149,8 @@ export class Worker<T = any> implements Boss {
    *
    * Throws ConfigurationError where waiting would not help.
    */
-  async run({ signals = true }: { signals?: boolean } = {}): Promise<void> {
+  async run(options: { signals?: boolean } = {}): Promise<void> {
+    const { signals = true } = takes('run', options, { signals: 1 });
     const onSignal = () => void this.stop();
     this.start();
     for (const name of signals ? SIGNALS : []) process.on(name, onSignal);
@@ -436,6 +462,14 @@ export class Worker<T = any> implements Boss {
       this.links = [];
     }
   }
+}
+
+function checkQueue(queue: unknown): void {
+  if (typeof (queue as Queue | undefined)?.driver === 'function') return;
+  const name = typeof queue === 'string' ? queue : 'orders';
+  throw new TypeError(
+    `a worker needs a Queue, not ${shown(queue)}: new Worker(new Queue('redis://localhost', '${name}'), ...)`,
+  );
 }
 
 function isHandlers(given: unknown): given is Handler | readonly Handler[] {

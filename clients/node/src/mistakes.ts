@@ -1,0 +1,71 @@
+// What callers get wrong, and the sentences that say what to write instead.
+
+/** As other libraries call it. */
+const ALSO_CALLED: Record<string, readonly string[]> = {
+  jobId: ['id'],
+  maxAttempts: ['attempts'],
+  retries: ['attempts'],
+  runAt: ['at'],
+  timeout: ['lease', 'ttr'],
+  timezone: ['tz'],
+};
+
+/** Refuses what is no object of options, and names that `names` does not have: the compiler sees that it has them all. */
+export function takes<T extends object>(call: string, given: T, names: Record<keyof T, 1>): T {
+  const all = Object.keys(names);
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    const example = all[0] === undefined ? '{}' : `{ ${all[0]}: ... }`;
+    throw new TypeError(`${call} takes its options as an object, ${example}, not ${shown(given)}`);
+  }
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(names, name) || given[name as keyof T] === undefined) continue;
+    const meant = closest(name, all);
+    const hint = meant === undefined ? '' : `did you mean '${meant}'? `;
+    throw new TypeError(`${call} has no option '${name}': ${hint}Its options are ${all.join(', ')}`);
+  }
+  return given;
+}
+
+function closest(name: string, all: readonly string[]): string | undefined {
+  const known = ALSO_CALLED[name]?.find((other) => all.includes(other));
+  if (known !== undefined) return known;
+  const far = (other: string) => distance(name.toLowerCase(), other.toLowerCase());
+  const [best] = [...all].sort((one, other) => far(one) - far(other));
+  return best !== undefined && far(best) <= Math.max(1, Math.floor(name.length / 3)) ? best : undefined;
+}
+
+/** Levenshtein's, with two letters the wrong way round as one mistake. */
+function distance(one: string, other: string): number {
+  const rows = [Array.from({ length: other.length + 1 }, (_, n) => n)];
+  for (let i = 1; i <= one.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= other.length; j++) {
+      const same = one[i - 1] === other[j - 1] ? 0 : 1;
+      row[j] = Math.min(rows[i - 1]![j]! + 1, row[j - 1]! + 1, rows[i - 1]![j - 1]! + same);
+      const isSwapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      if (isSwapped) row[j] = Math.min(row[j]!, rows[i - 2]![j - 2]! + 1);
+    }
+    rows.push(row);
+  }
+  return rows[one.length]![other.length]!;
+}
+
+/** A value in a sentence. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return `'${value}'`;
+  if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`;
+  if (value instanceof Date || typeof value !== 'object' || value === null) return String(value);
+  return `an object of ${(value as object).constructor?.name ?? 'no class'}`;
+}
+
+/** A list of waits: for one that repeats, too. */
+export function steps(backoff: readonly number[]): readonly number[] {
+  if (Array.isArray(backoff)) return backoff;
+  throw new TypeError(`backoff is an array of waits in milliseconds, as [60_000], not ${shown(backoff)}`);
+}
+
+/** A rule without an id would be another one at each start. */
+export function ruled<T extends { id: unknown }>(call: string, options: T | undefined): T {
+  if (options?.id !== undefined && options.id !== null) return options;
+  throw new TypeError(`${call} needs an id in its options, as { id: 'report' }: said again, the same rule goes on`);
+}

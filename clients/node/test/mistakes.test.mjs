@@ -1,0 +1,171 @@
+// What callers get wrong: each is refused before anything is sent, in a sentence that says what to write.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigurationError, handler, Queue, Retry, Snooze, Worker } from 'dq-redis';
+import { withServer } from 'dq-redis/testing';
+import ioredis from 'ioredis';
+
+const dq = withServer({ before, after, beforeEach });
+const NOWHERE = 'redis://127.0.0.1:1';
+const queue = new Queue(NOWHERE, 'orders');
+const work = () => {};
+const BACKOFF = /^backoff is an array of waits in milliseconds, as \[60_000\], not 60000$/;
+
+const MISTAKES = [
+  [
+    'an option with two letters swapped',
+    /^add has no option 'dealy': did you mean 'delay'\?/,
+    () => queue.add(1, { dealy: 5 }),
+  ],
+  ['an option of BullMQ', /did you mean 'id'\?/, () => queue.add(1, { jobId: 'a' })],
+  ['an option in capitals', /did you mean 'maxlen'\?/, () => queue.cfgset({ maxLen: 5 })],
+  [
+    'an option that nothing is like',
+    /'colour': Its options are delay, at, id, /,
+    () => queue.add(1, { colour: 'red' }),
+  ],
+  [
+    'a number for options',
+    /^add takes its options as an object, { delay: \.\.\. }, not 5000$/,
+    () => queue.add(1, 5000),
+  ],
+  ['null for options', /not null$/, () => queue.add(1, null)],
+  ['in many jobs', /^a job of addMany has no option 'prio'.*priority/, () => queue.addMany([{ data: 1, prio: 1 }])],
+  [
+    'many jobs of data alone',
+    /^a job of addMany takes its options as an object, { data: \.\.\. }/,
+    () => queue.addMany([1]),
+  ],
+  [
+    'a state for options',
+    /^len takes its options as an object, { state: \.\.\. }, not 'delayed'$/,
+    () => queue.len('delayed'),
+  ],
+  ['a count for options', /^pop takes .*{ count: \.\.\. }, not 5$/, () => queue.pop(5)],
+  ['of bpop', /^bpop has no option 'limit'/, () => queue.bpop(1, { limit: 5 })],
+  ['of peek', /^peek has no option 'from'/, () => queue.peek('ready', { from: new Date() })],
+  ['of scan', /^scan has no option 'states': did you mean 'state'/, () => queue.scan('0', { states: 'ready' })],
+  ['of ids', /^ids has no option 'shard'/, () => queue.ids({ shard: 1 }).next()],
+  ['of groups', /^groups has no option/, () => queue.groups('0', { macth: 'x' })],
+  ['of delete', /^delete has no option 'unreservd'/, () => queue.delete('a', { unreservd: true })],
+  ['of touch', /^touch has no option 'lease'/, () => queue.touch('a', '1', { lease: 5 })],
+  ['of touchMany', /^touchMany has no option/, () => queue.touchMany({ a: '1' }, { tt: 5 })],
+  ['of nack', /^nack has no option 'reasons'/, () => queue.nack('a', '1', { reasons: 'x' })],
+  ['of nackMany', /^nackMany has no option/, () => queue.nackMany({ a: '1' }, { x: 'x' })],
+  ['nothing to reschedule', /^reschedule needs a new delay, at or priority/, () => queue.reschedule('a')],
+  ['of reschedule', /^reschedule has no option 'delai'/, () => queue.reschedule('a', { delai: 5 })],
+  ['a delay in words', /^delay is a number .* as 30 \* 60_000 .* not '30m'$/, () => queue.add(1, { delay: '30m' })],
+  ['a negative delay', /^delay is 0 or more milliseconds, not -5$/, () => queue.add(1, { delay: -5 })],
+  ['a number for an instant', /^at is a Date, as .*, not 5$/, () => queue.add(1, { at: 5 })],
+  ['a ladder of one number', BACKOFF, () => queue.add(1, { backoff: 60_000 })],
+  ['a condition', /^ifExists is one of replace, .*, not 'skip'$/, () => queue.add(1, { ifExists: 'skip' })],
+  ['a number for an id', /^an id is text or bytes, as '17', not 17$/, () => queue.add(1, { id: 17 })],
+  ['a number for an id to look at', /^an id is text or bytes/, () => queue.get(17)],
+  [
+    'cron without its options',
+    /^cron needs an id in its options, as { id: 'report' }/,
+    () => queue.cron('0 9 * * *', 1),
+  ],
+  ['cron without an id', /^cron needs an id/, () => queue.cron('0 9 * * *', 1, { tz: 'UTC' })],
+  ['cron with a timezone', /did you mean 'tz'/, () => queue.cron('0 9 * * *', 1, { id: 'a', timezone: 'UTC' })],
+  ['every without its options', /^every needs an id/, () => queue.every(1000, 1)],
+  ['of every', /^every has no option 'tz'/, () => queue.every(1000, 1, { id: 'a', tz: 'UTC' })],
+  ['of a queue', /^a queue has no option 'shard': did you mean 'shards'/, () => new Queue(NOWHERE, 'q', { shard: 2 })],
+  ["a number for a queue's name", /^a queue's name is text or bytes/, () => new Queue(NOWHERE, 5)],
+  [
+    'a name for a queue',
+    /^a worker needs a Queue, not 'jobs': new Worker\(new Queue\('redis:.*'jobs'\)/,
+    () => new Worker('jobs', work),
+  ],
+  ['nothing for a queue', /^a worker needs a Queue, not undefined/, () => new Worker()],
+  [
+    'of a worker',
+    /^a worker has no option 'concurency': did you mean 'concurrency'/,
+    () => new Worker(queue, work, { concurency: 5 }),
+  ],
+  ['of a worker without a processor', /did you mean 'attempts'/, () => new Worker(queue, { retries: 5 })],
+  ['of a handler', /^a handler has no option 'concurrency'/, () => handler(work, { concurrency: 5 })],
+  [
+    'of a kind',
+    /^a handler has no option 'timeout': did you mean 'lease'/,
+    () => new Worker(queue).job('a', work, { timeout: 5 }),
+  ],
+  ['of run', /^run has no option 'signal'/, () => new Worker(queue, work).run({ signal: false })],
+  ["a handler's ladder of one number", BACKOFF, () => new Worker(queue, work, { backoff: 60_000 })],
+  ['a lease of nothing', /^lease is 1 ms or more/, () => new Worker(queue, work, { lease: 0 })],
+  ['a lease of nothing for all kinds', /^lease is 1 ms or more/, () => new Worker(queue, { lease: 0 })],
+  [
+    'text for a number',
+    /^concurrency is a whole number, 1 or more, not '5'$/,
+    () => new Worker(queue, work, { concurrency: '5' }),
+  ],
+  ['a name for a processor', /^a handler is a function, not 'close'$/, () => new Worker(queue, 'close')],
+];
+
+for (const [name, sentence, mistake] of MISTAKES) {
+  test(`refused: ${name}`, async () => {
+    await assert.rejects(
+      async () => mistake(),
+      (error) => {
+        assert.ok(error instanceof TypeError || error instanceof RangeError, String(error));
+        assert.match(error.message, sentence);
+        return true;
+      },
+    );
+  });
+}
+
+test('options that are undefined are not given', async () => {
+  const here = new Queue(dq.url, 'q', { shards: undefined });
+  assert.equal(await here.add(1, { id: 'a', dealy: undefined, delay: undefined }), 'a');
+});
+
+test('a wait that is over when a handler asks for it means soon', () => {
+  assert.equal(new Retry(-5).delayMs, 0);
+  assert.equal(new Snooze(-5).delayMs, 0);
+});
+
+/** Calls back with the URL of a server that does not load the module. */
+async function withBareServer(use) {
+  const folder = mkdtempSync(join(tmpdir(), 'dq-bare-'));
+  const settings = ['--port', '0', '--unixsocket', join(folder, 'socket'), '--dir', folder, '--save', ''];
+  const server = spawn(process.env.DQ_SERVER ?? 'redis-server', settings, { stdio: 'ignore' });
+  const isOver = once(server, 'exit');
+  const client = new ioredis(join(folder, 'socket'), { lazyConnect: true, retryStrategy: () => 10 }).on(
+    'error',
+    () => {},
+  );
+  try {
+    await client.connect().catch(() => {}); // it is not there yet
+    for (const end = performance.now() + 60_000; client.status !== 'ready'; await sleep(10)) {
+      assert.ok(performance.now() < end && server.exitCode === null, 'the server starts');
+    }
+    await use(`unix://${folder}/socket`);
+  } finally {
+    client.disconnect();
+    server.kill('SIGKILL');
+    await isOver;
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+test('a producer is told that the server has no module', async () => {
+  await withBareServer(async (url) => {
+    const here = new Queue(url, 'q');
+    for (const call of [() => here.add(1), () => here.addMany([{ data: 1 }, { data: 2 }]), () => here.bpop(10)]) {
+      await assert.rejects(call(), (error) => {
+        assert.ok(error instanceof ConfigurationError, String(error));
+        assert.match(error.message, /^the server does not have the dq module: load it, with 'loadmodule /);
+        return true;
+      });
+    }
+    await here.close();
+  });
+});
