@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from . import _core
 from ._core import Delivery, Fetches, Handlers, Outcome
 from .errors import ConfigurationError, Say
-from .handler import Handler
+from .handler import Handler, lease_s, whole
 from .hooks import Hooks
 from .job import Job
 from .times import Duration, seconds
@@ -115,6 +115,9 @@ class BaseWorker(Generic[Q]):
     wait: how long one fetch waits at the server; then it is sent again.
     """
 
+    _queues: type
+    """What it works on."""
+
     def __init__(
         self,
         queues: Union[Q, Sequence[Q]],
@@ -128,20 +131,22 @@ class BaseWorker(Generic[Q]):
         hooks: Sequence[Hooks] = (),
         logger: Optional[logging.Logger] = None,
     ) -> None:
-        if concurrency < 1 or prefetch < 0:
-            raise ValueError("concurrency is 1 or more, prefetch 0 or more")
-        self.queues: list[Q] = list(queues) if isinstance(queues, Sequence) else [queues]
+        self.queues: list[Q] = (
+            [*queues] if isinstance(queues, Sequence) and not isinstance(queues, (str, bytes)) else [queues]
+        )
+        for each in self.queues:
+            self._check_queue(each)
         if weights is not None and len(weights) != len(self.queues):
             raise ValueError("as many weights as queues, please")
-        self.concurrency = concurrency
-        self.prefetch = prefetch
-        self.drain_s = seconds(drain)
-        self.wait_s = seconds(wait)
+        self.concurrency = whole(concurrency, "concurrency", 1)
+        self.prefetch = whole(prefetch, "prefetch")
+        self.drain_s = seconds(drain, "drain")
+        self.wait_s = seconds(wait, "wait")
         self.hooks = tuple(hooks)
         self.log = logger or logging.getLogger("dq")
         self.draining = False
         self._weights = weights
-        self._lease = lease
+        self._lease_s = None if lease is None else lease_s(lease)
         self._handlers = Handlers(map(self._made, handlers))
         self._in_hand = 0
         self._backlog: deque[Delivery] = deque()
@@ -151,6 +156,17 @@ class BaseWorker(Generic[Q]):
         made = function if isinstance(function, Handler) else Handler(function, **options)
         self._check_function(made.function)
         return made
+
+    def _check_queue(self, queue: Q) -> None:
+        made = type(self)._queues
+        if isinstance(queue, made):
+            return
+        name = queue if isinstance(queue, str) else "orders"
+        module = made.__module__.rpartition(".")[0]
+        raise TypeError(
+            f"a worker of {module} needs a Queue of {module}, not {queue!r}: "
+            f'Worker({module}.Queue("redis://localhost", "{name}"), ...)'
+        )
 
     def _check_function(self, function: Callable[..., Any]) -> None:
         if inspect.iscoroutinefunction(function):
@@ -168,7 +184,7 @@ class BaseWorker(Generic[Q]):
 
     @property
     def lease_s(self) -> float:
-        return self._handlers.lease_s() if self._lease is None else seconds(self._lease)
+        return self._lease_s or self._handlers.lease_s()
 
     @property
     def lease_ms(self) -> int:

@@ -6,6 +6,7 @@ mean; ``_run`` carries them out: at once in ``dq.Queue``, as a coroutine in ``dq
 
 from __future__ import annotations
 
+import difflib
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +17,13 @@ from ._core import Command, as_map
 from .hooks import Hooks
 from .job import Codec, Envelope, JsonCodec, id_from, id_to
 from .records import Group, JobInfo, Peeked, Reserved, Stats, add_up
-from .times import Duration, from_ms, instant_to_ms, seconds, to_ms
+from .times import Duration, from_ms, instant_to_ms, seconds, to_ms, waits
 
 T = TypeVar("T")
 Ladder = Sequence[Duration]
 Bytes = Union[str, bytes]
+_NAMED = ("priority", "ttr", "attempts", "backoff", "ttl", "group")
+_OF_JOBS = ("data", "delay", "at", "id", "if_exists", *_NAMED, "kind", "headers")
 
 
 class Commands:
@@ -37,6 +40,8 @@ class Commands:
     def _init(self, name: str, shards: int, codec: Optional[Codec], hooks: Sequence[Hooks]) -> None:
         if shards < 0:
             raise ValueError("shards is 0 (one queue) or more")
+        if not isinstance(name, str):
+            raise TypeError(f"a queue's name is text, not {name!r}")
         self.name = name
         self.shards = shards
         self.codec = codec or JsonCodec()
@@ -118,13 +123,19 @@ class Commands:
         """Adds many jobs in one round trip: each a mapping of what ``add`` takes, ``data`` among it."""
         calls = []
         for job in jobs:
+            if not isinstance(job, Mapping) or "data" not in job:
+                raise TypeError(f'add_many takes mappings, as {{"data": ..., "delay": 60}}, not {job!r}')
             rest = dict(job)
             data, id = rest.pop("data"), rest.pop("id", None)
             kind, headers = rest.pop("kind", None), rest.pop("headers", None)
             options = _condition(rest.pop("if_exists", None)) + _due(rest.pop("delay", None), rest.pop("at", None))
-            named = {name: rest.pop(name, None) for name in ("priority", "ttr", "attempts", "backoff", "ttl", "group")}
-            if rest:
-                raise TypeError(f"add_many: unknown {', '.join(rest)}")
+            named = {name: rest.pop(name, None) for name in _NAMED}
+            for name in rest:
+                meant = difflib.get_close_matches(name, _OF_JOBS, 1)
+                hint = f"did you mean {meant[0]!r}? " if meant else ""
+                raise TypeError(
+                    f"a job of add_many has no option {name!r}: {hint}Its options are {', '.join(_OF_JOBS)}"
+                )
             calls.append(self._add(data, id, kind, headers, options + _job_options(**named)))
         return self._run(calls, lambda replies: [_maybe_id(reply) for reply in replies])
 
@@ -152,7 +163,7 @@ class Commands:
 
         until, times: when it ends. grace: an occurrence that late is skipped. jitter: up to so much later.
         """
-        rule = ["EVERY", to_ms(interval), *_rule(until, times, grace, jitter)]
+        rule = ["EVERY", to_ms(interval, "interval"), *_rule(until, times, grace, jitter)]
         options = rule + _job_options(priority, ttr, attempts, backoff, ttl, group) + ["REPLACE"] + _due(None, first)
         return self._run([self._add(data, id, kind, headers, options)], lambda replies: _maybe_id(replies[0]))
 
@@ -205,7 +216,15 @@ class Commands:
         self, timeout: Duration, count: int = 1, *, ttr: Optional[Duration] = None, noack: bool = False
     ) -> list[Reserved]:
         """Waits for ready jobs for up to ``timeout`` and takes up to ``count``. Not of a sharded queue in a cluster."""
-        call = ("DQ.BPOP", *self.keys, seconds(timeout), "COUNT", count, *_ms("TTR", ttr), *_flag("NOACK", noack))
+        call = (
+            "DQ.BPOP",
+            *self.keys,
+            seconds(timeout, "timeout"),
+            "COUNT",
+            count,
+            *_ms("TTR", ttr),
+            *_flag("NOACK", noack),
+        )
 
         def read(replies: list[Any]) -> list[Reserved]:
             if replies[0] is None:
@@ -274,7 +293,10 @@ class Commands:
         priority: Optional[int] = None,
     ) -> int:
         """Gives delayed or ready jobs another due time, another priority, or both. Returns how many it found."""
-        return self._count_by_key("DQ.RESCHEDULE", ids, *_due(delay, at), *_value("PRIORITY", priority))
+        options = [*_due(delay, at), *_value("PRIORITY", priority)]
+        if not options:
+            raise TypeError("reschedule needs a new delay, at or priority, as delay=60")
+        return self._count_by_key("DQ.RESCHEDULE", ids, *options)
 
     def kick(self, *ids: Bytes) -> int:
         """Makes dead jobs ready again. Returns how many."""
@@ -322,7 +344,7 @@ class Commands:
 
     def forecast(self, since: datetime, until: datetime, buckets: int) -> list[int]:
         """How many jobs will be due in each of ``buckets`` equal parts of that time."""
-        options = ["FROM", instant_to_ms(since), "TO", instant_to_ms(until), "BUCKETS", buckets]
+        options = ["FROM", instant_to_ms(since, "since"), "TO", instant_to_ms(until, "until"), "BUCKETS", buckets]
         return self._each("DQ.FORECAST", *options, read=lambda replies: [sum(parts) for parts in zip(*replies)])
 
     def len(self, state: Optional[str] = None, *, group: Optional[str] = None) -> int:
@@ -418,7 +440,11 @@ class Commands:
 
 
 def _bytes(text: Bytes) -> bytes:
-    return id_to(text) if isinstance(text, str) else text
+    if isinstance(text, str):
+        return id_to(text)
+    if isinstance(text, bytes):
+        return text
+    raise TypeError(f"an id is text or bytes, as '17', not {text!r}")
 
 
 def _value(name: str, value: Any) -> list[Any]:
@@ -426,11 +452,11 @@ def _value(name: str, value: Any) -> list[Any]:
 
 
 def _ms(name: str, duration: Optional[Duration]) -> list[Any]:
-    return [] if duration is None else [name, to_ms(duration)]
+    return [] if duration is None else [name, to_ms(duration, name.lower())]
 
 
 def _instant(name: str, instant: Optional[datetime]) -> list[Any]:
-    return [] if instant is None else [name, instant_to_ms(instant)]
+    return [] if instant is None else [name, instant_to_ms(instant, name.lower())]
 
 
 def _flag(name: str, is_set: bool) -> list[Any]:
@@ -444,7 +470,9 @@ def _due(delay: Optional[Duration], at: Optional[datetime]) -> list[Any]:
 
 
 def _ladder(backoff: Optional[Ladder]) -> list[Any]:
-    return [] if backoff is None else ["BACKOFF", len(backoff), *map(to_ms, backoff)]
+    if backoff is None:
+        return []
+    return ["BACKOFF", len(waits(backoff)), *(to_ms(step, "a step of backoff") for step in backoff)]
 
 
 def _rate(name: str, rate: Optional[tuple[int, Duration]]) -> list[Any]:
@@ -458,7 +486,7 @@ def _condition(if_exists: Optional[str]) -> list[Any]:
     if if_exists is None:
         return []
     if if_exists not in _CONDITIONS:
-        raise ValueError(f"if_exists is one of {', '.join(_CONDITIONS)}")
+        raise ValueError(f"if_exists is one of {', '.join(_CONDITIONS)}, not {if_exists!r}")
     return [_CONDITIONS[if_exists]]
 
 
@@ -491,7 +519,7 @@ _MODES = {"fail": "FAIL", "silent": "SILENT", "fatal": "FATAL"}
 
 def _nack_options(delay: Optional[Duration], priority: Optional[int], mode: str, reason: Optional[str]) -> list[Any]:
     if mode not in _MODES:
-        raise ValueError(f"mode is one of {', '.join(_MODES)}")
+        raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
     return [*_ms("DELAY", delay), *_value("PRIORITY", priority), _MODES[mode], *_value("REASON", reason)]
 
 

@@ -18,10 +18,10 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from .errors import Cancelled, ConfigurationError, GiveUp, Retry, Say, Snooze
+from .errors import Cancelled, ConfigurationError, GiveUp, QueueFull, Retry, Say, Snooze
 from .handler import DEFAULT_LEASE_S, Handler, exponential_s
 from .job import ENVELOPE_VERSION, Job
-from .times import seconds, to_ms
+from .times import signed_seconds, to_ms
 
 Command = tuple[Any, ...]
 
@@ -163,7 +163,7 @@ def ended(delivery: Delivery, error: Optional[BaseException]) -> Outcome:
         return Outcome(delivery, nack(delivery, b"FATAL", b"REASON", reason(error)), _state)
     if isinstance(error, Snooze):
         said = (b"REASON", error.reason) if error.reason else ()
-        return returned(delivery, b"DELAY", _wait_ms(seconds(error.delay)), *said)
+        return returned(delivery, b"DELAY", _wait_ms(signed_seconds(error.delay)), *said)
     return failed(delivery, error)
 
 
@@ -180,7 +180,7 @@ def failed(delivery: Delivery, error: BaseException) -> Outcome:
         if not job[b"max-attempts"] and handler and 0 < handler.attempts <= delivery.attempt:
             return nack(delivery, b"FATAL", *said)
         if isinstance(error, Retry):
-            return nack(delivery, b"DELAY", _wait_ms(seconds(error.delay)), *said)
+            return nack(delivery, b"DELAY", _wait_ms(signed_seconds(error.delay)), *said)
         if job[b"backoff"] or handler is None:
             return nack(delivery, *said)
         return nack(delivery, b"DELAY", _wait_ms(handler.delay_s(delivery.attempt)), *said)
@@ -327,6 +327,19 @@ def trouble_s(times: int) -> float:
     return exponential_s(times, FIRST_TROUBLE_S, LONGEST_TROUBLE_S)
 
 
+NO_MODULE = "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration"
+
+
+def refused(error: ResponseError) -> Exception:
+    """What a queue raises."""
+    text = str(error)
+    if text.startswith(("MAXLEN", "MAXBYTES")):
+        return QueueFull(text)
+    if text.startswith("unknown command"):
+        return ConfigurationError(f"{NO_MODULE} ({text})")
+    return error
+
+
 def fatal(error: BaseException) -> Optional[ConfigurationError]:
     """What cannot become right by waiting, in words that say what to do; None for all else."""
     text = str(error)
@@ -340,9 +353,7 @@ def fatal(error: BaseException) -> Optional[ConfigurationError]:
     elif not isinstance(error, ResponseError):
         return None if isinstance(error, (RedisError, OSError)) else ConfigurationError(repr(error))
     elif "unknown command" in text:
-        what = (
-            "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration"
-        )
+        what = NO_MODULE
     elif text.startswith("WRONGTYPE"):
         what = "a queue's key holds a value of another type: choose another name for the queue, or delete that key"
     elif text.startswith(("syntax error", "wrong number of arguments", "timeout is not a float")):

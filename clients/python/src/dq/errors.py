@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from .times import Duration
+from .times import Duration, signed_seconds
 
 
 class DqError(Exception):
@@ -37,6 +37,7 @@ class Retry(Say):
     def __init__(self, delay: Duration, reason: Optional[str] = None) -> None:
         super().__init__(reason)
         self.delay = delay
+        signed_seconds(delay, "delay")
 
 
 class Snooze(Say):
@@ -45,6 +46,7 @@ class Snooze(Say):
     def __init__(self, delay: Duration, reason: Optional[str] = None) -> None:
         super().__init__(reason)
         self.delay = delay
+        signed_seconds(delay, "delay")
 
 
 class GiveUp(Say):

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, Callable, Generic, Optional, TypeVar, Union, overload
 
-from .times import Duration, seconds
+from .times import Duration, seconds, waits
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,14 +30,14 @@ class Handler(Generic[F]):
         lease: Optional[Duration] = None,
         batch: int = 0,
     ) -> None:
-        if attempts < 0 or batch < 0:
-            raise ValueError("attempts and batch are 0 or more")
+        if not callable(function):
+            raise TypeError(f"a handler is a function, not {function!r}")
         self.function = function
         self.kind = kind
-        self.attempts = attempts
-        self.backoff = [seconds(step) for step in backoff] if backoff else None
-        self.lease = None if lease is None else seconds(lease)
-        self.batch = batch
+        self.attempts = whole(attempts, "attempts")
+        self.backoff = [seconds(step, "a step of backoff") for step in waits([] if backoff is None else backoff)]
+        self.lease = None if lease is None else lease_s(lease)
+        self.batch = whole(batch, "batch")
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -53,6 +53,20 @@ class Handler(Generic[F]):
         if self.backoff:
             return self.backoff[min(attempt, len(self.backoff)) - 1]
         return exponential_s(attempt, FIRST_DELAY_S, LONGEST_DELAY_S)
+
+
+def whole(number: int, name: str, least: int = 0) -> int:
+    if isinstance(number, int) and number >= least:
+        return number
+    raise (ValueError if isinstance(number, int) else TypeError)(
+        f"{name} is a whole number, {least} or more, not {number!r}"
+    )
+
+
+def lease_s(lease: Duration) -> float:
+    if found := seconds(lease, "lease"):
+        return found
+    raise ValueError("lease is more than 0 s: a handler that is slow needs no other, it is renewed")
 
 
 def exponential_s(attempt: int, first_s: float, longest_s: float) -> float:

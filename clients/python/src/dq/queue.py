@@ -11,17 +11,12 @@ from redis.exceptions import ResponseError
 from redis.retry import Retry
 
 from ._commands import Commands
-from ._core import ANSWER_S, Command
-from .errors import QueueFull
+from ._core import ANSWER_S, Command, refused
 from .hooks import Hooks
 from .job import Codec
 
 T = TypeVar("T")
 Client = Union[redis.Redis, redis.RedisCluster]
-
-
-def full(error: ResponseError) -> bool:
-    return str(error).startswith(("MAXLEN", "MAXBYTES"))
 
 
 class Queue(Commands):
@@ -58,11 +53,13 @@ class Queue(Commands):
             pipeline = self.client.pipeline(transaction=False)
             for call in calls:
                 pipeline.execute_command(*call, NEVER_DECODE=True)
-            return combine(pipeline.execute())
+            replies = pipeline.execute(raise_on_error=False)
+            for error in replies:  # as the server said it: redis-py would put the command before it
+                if isinstance(error, Exception):
+                    raise error
+            return combine(replies)
         except ResponseError as error:
-            if full(error):
-                raise QueueFull(str(error)) from None
-            raise
+            raise refused(error) from None
 
     def ids(self, *, state: Optional[str] = None, match: Optional[str] = None, count: int = 1000) -> Iterator[str]:
         """All ids, step by step, as ``scan_iter`` does it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Optional, Union
 
@@ -13,22 +14,42 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MS = timedelta(milliseconds=1)
 
 
-def seconds(duration: Duration) -> float:
-    """The same in seconds."""
-    return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
-
-
-def to_ms(duration: Duration) -> int:
-    """In whole milliseconds, rounded up: no wait is shorter than asked for."""
+def signed_seconds(duration: Duration, name: str = "a duration") -> float:
+    """In seconds, also where it is over."""
     if isinstance(duration, timedelta):
-        return -(-duration // _MS)
-    return math.ceil(round(duration * 1000, 3))
+        return duration.total_seconds()
+    if isinstance(duration, (int, float)) and not isinstance(duration, bool):
+        return float(duration)
+    raise TypeError(f"{name} is a number of seconds or a timedelta, as timedelta(minutes=30), not {duration!r}")
 
 
-def instant_to_ms(instant: datetime) -> int:
+def seconds(duration: Duration, name: str = "a duration") -> float:
+    """The same in seconds."""
+    found = signed_seconds(duration, name)
+    if 0 <= found < math.inf:
+        return found
+    raise ValueError(f"{name} is 0 or more seconds, not {duration!r}")
+
+
+def to_ms(duration: Duration, name: str = "a duration") -> int:
+    """In whole milliseconds, rounded up: no wait is shorter than asked for."""
+    found = seconds(duration, name)
+    return -(-duration // _MS) if isinstance(duration, timedelta) else math.ceil(round(found * 1000, 3))
+
+
+def waits(backoff: Sequence[Duration]) -> Sequence[Duration]:
+    """A ladder: a list, also for one wait that repeats."""
+    if isinstance(backoff, Sequence) and not isinstance(backoff, (str, bytes)):
+        return backoff
+    raise TypeError(f"backoff is a list of waits, as [60], not {backoff!r}")
+
+
+def instant_to_ms(instant: datetime, name: str = "an instant") -> int:
     """Unix milliseconds, rounded up."""
+    if not isinstance(instant, datetime):
+        raise TypeError(f"{name} is a datetime, as datetime.now(timezone.utc) + timedelta(hours=1), not {instant!r}")
     if instant.tzinfo is None:
-        raise ValueError("the instant needs a time zone, as in datetime.now(timezone.utc)")
+        raise ValueError(f"{name} needs a time zone, as in datetime.now(timezone.utc)")
     return -(-(instant - _EPOCH) // _MS)
 
 

@@ -194,6 +194,7 @@ class _Link(BaseLink):
 
 class Worker(BaseWorker[Queue]):
     __doc__ = BaseWorker.__doc__
+    _queues = Queue
 
     def __init__(self, queues: Union[Queue, Sequence[Queue]], *handlers: Function, **options: Any) -> None:
         super().__init__(queues, *handlers, **options)

@@ -10,11 +10,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 
 from .._commands import Commands
-from .._core import ANSWER_S, Command
-from ..errors import QueueFull
+from .._core import ANSWER_S, Command, refused
 from ..hooks import Hooks
 from ..job import Codec
-from ..queue import full
 
 Client = Union[redis.Redis, redis.RedisCluster]
 
@@ -49,11 +47,13 @@ class Queue(Commands):
             pipeline = self.client.pipeline(transaction=False)
             for call in calls:
                 pipeline.execute_command(*call, NEVER_DECODE=True)
-            return combine(await pipeline.execute())
+            replies = await pipeline.execute(raise_on_error=False)
+            for error in replies:  # as the server said it: redis-py would put the command before it
+                if isinstance(error, Exception):
+                    raise error
+            return combine(replies)
         except ResponseError as error:
-            if full(error):
-                raise QueueFull(str(error)) from None
-            raise
+            raise refused(error) from None
 
     async def ids(
         self, *, state: Optional[str] = None, match: Optional[str] = None, count: int = 1000

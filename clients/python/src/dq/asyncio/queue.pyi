@@ -1,5 +1,6 @@
 """Written by tools/stubs.py."""
 
+import difflib
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,18 +10,16 @@ from .._core import Command, as_map
 from ..hooks import Hooks
 from ..job import Codec, Envelope, JsonCodec, id_from, id_to
 from ..records import Group, JobInfo, Peeked, Reserved, Stats, add_up
-from ..times import Duration, from_ms, instant_to_ms, seconds, to_ms
+from ..times import Duration, from_ms, instant_to_ms, seconds, to_ms, waits
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Callable, Optional, Union
 import redis.asyncio as redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 from .._commands import Commands
-from .._core import ANSWER_S, Command
-from ..errors import QueueFull
+from .._core import ANSWER_S, Command, refused
 from ..hooks import Hooks
 from ..job import Codec
-from ..queue import full
 
 Ladder = Sequence[Duration]
 Bytes = Union[str, bytes]

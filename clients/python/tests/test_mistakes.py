@@ -1,0 +1,144 @@
+"""What callers get wrong: each is refused before anything is sent, in a sentence that says what to write."""
+
+import asyncio
+import os
+import subprocess
+import time
+from datetime import datetime, timedelta
+
+import pytest
+import redis
+
+import dq
+import dq.asyncio
+
+NOWHERE = "redis://localhost:1"
+QUEUE = dq.Queue(NOWHERE, "orders")
+LADDER = r"^backoff is a list of waits, as \[60\], not 60$"
+LEASE = "^lease is more than 0 s: "
+
+
+def work(job):
+    pass
+
+
+async def work_async(job):
+    pass
+
+
+MISTAKES = {
+    "a delay in words": (r"^delay is a number of seconds .* as timedelta\(minutes=30\), not '30m'$", TypeError,
+                         lambda: QUEUE.add(1, delay="30m")),
+    "a negative delay": ("^delay is 0 or more seconds, not -5$", ValueError, lambda: QUEUE.add(1, delay=-5)),
+    "a negative timedelta": ("^delay is 0 or more seconds, not datetime.timedelta", ValueError,
+                             lambda: QUEUE.add(1, delay=-timedelta(seconds=5))),
+    "a delay without end": ("^delay is 0 or more seconds, not inf$", ValueError,
+                            lambda: QUEUE.add(1, delay=float("inf"))),
+    "true for a delay": ("^delay is a number of seconds", TypeError, lambda: QUEUE.add(1, delay=True)),
+    "a number for an instant": ("^at is a datetime, as .*, not 5$", TypeError, lambda: QUEUE.add(1, at=5)),
+    "an instant without a zone": ("^at needs a time zone", ValueError, lambda: QUEUE.add(1, at=datetime(2030, 1, 1))),
+    "a ladder of one number": (LADDER, TypeError, lambda: QUEUE.add(1, backoff=60)),
+    "a ladder in words": ("^backoff is a list of waits", TypeError, lambda: QUEUE.add(1, backoff="60")),
+    "a step in words": ("^a step of backoff is a number", TypeError, lambda: QUEUE.add(1, backoff=["60"])),
+    "a condition": ("^if_exists is one of replace, .*, not 'skip'$", ValueError,
+                    lambda: QUEUE.add(1, if_exists="skip")),
+    "a number for an id": ("^an id is text or bytes, as '17', not 17$", TypeError, lambda: QUEUE.add(1, id=17)),
+    "a list of ids": ("^an id is text or bytes", TypeError, lambda: QUEUE.delete(["a", "b"])),
+    "nothing to reschedule": ("^reschedule needs a new delay, at or priority", TypeError,
+                              lambda: QUEUE.reschedule("a")),
+    "many jobs of data alone": (r"^add_many takes mappings, as {\"data\": .*, not 1$", TypeError,
+                                lambda: QUEUE.add_many([1])),
+    "one of many without data": ("^add_many takes mappings", TypeError, lambda: QUEUE.add_many([{"id": "a"}])),
+    "an option of one of many": ("^a job of add_many has no option 'dealy': did you mean 'delay'", TypeError,
+                                 lambda: QUEUE.add_many([{"data": 1, "dealy": 5}])),
+    "a mode": ("^mode is one of fail, silent, fatal, not 'loud'$", ValueError,
+               lambda: QUEUE.nack("a", "1", mode="loud")),
+    "a number for a queue's name": ("^a queue's name is text, not 5$", TypeError, lambda: dq.Queue(NOWHERE, 5)),
+    "a name for a queue": (r"^a worker of dq needs a Queue of dq, not 'jobs': Worker\(dq.Queue\(.*\"jobs\"", TypeError,
+                           lambda: dq.Worker("jobs", work)),
+    "a queue of asyncio": ("^a worker of dq needs a Queue of dq, not <Queue 'q'>", TypeError,
+                           lambda: dq.Worker(dq.asyncio.Queue(NOWHERE, "q"), work)),
+    "a queue of the other kind": (r"^a worker of dq.asyncio needs a Queue of dq.asyncio.*Worker\(dq.asyncio.Queue\(",
+                                  TypeError, lambda: dq.asyncio.Worker(QUEUE, work_async)),
+    "a lease of nothing": (LEASE, ValueError, lambda: dq.Worker(QUEUE, work, lease=0)),
+    "a handler's lease of nothing": (LEASE, ValueError, lambda: dq.handler(lease=0)(work)),
+    "a handler's ladder of one number": (LADDER, TypeError, lambda: dq.handler(backoff=60)(work)),
+    "a handler's attempts": ("^attempts is a whole number, 0 or more, not -1$", ValueError,
+                             lambda: dq.handler(attempts=-1)(work)),
+    "a name for a handler": ("^a handler is a function, not 'close'$", TypeError, lambda: dq.Worker(QUEUE, "close")),
+    "text for a number": ("^concurrency is a whole number, 1 or more, not '5'$", TypeError,
+                          lambda: dq.Worker(QUEUE, work, concurrency="5")),
+    "no room at all": ("^concurrency is a whole number, 1 or more, not 0$", ValueError,
+                       lambda: dq.Worker(QUEUE, work, concurrency=0)),
+    "a drain in words": ("^drain is a number of seconds", TypeError, lambda: dq.Worker(QUEUE, work, drain="5s")),
+    "a retry in words": ("^delay is a number of seconds", TypeError, lambda: dq.Retry("30m")),
+    "a snooze in words": ("^delay is a number of seconds", TypeError, lambda: dq.Snooze("30m")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_refused(name):
+    sentence, kind, mistake = MISTAKES[name]
+    with pytest.raises(kind, match=sentence):
+        mistake()
+
+
+def test_a_wait_that_is_over_when_a_handler_asks_for_it_means_soon(dq_server):
+    with dq.Queue(dq_server.url, "q") as queue:
+        queue.add(1, id="a")
+
+        def over(job):
+            raise dq.Snooze(-5)
+
+        assert dq.Worker(queue, over).drain() == 1
+        assert queue.get("a").state == "delayed"
+
+
+@pytest.fixture
+def bare_server(tmp_path):
+    """One that does not load the module."""
+    socket = tmp_path / "socket"
+    words = ["--port", "0", "--unixsocket", str(socket), "--dir", str(tmp_path), "--save", ""]
+    with subprocess.Popen([os.environ.get("DQ_SERVER", "redis-server"), *words], stdout=subprocess.DEVNULL) as server:
+        end = time.monotonic() + 60
+        while not socket.exists():
+            assert time.monotonic() < end and server.poll() is None, "the server starts"
+            time.sleep(0.01)
+        yield f"unix://{socket}"
+        server.kill()
+
+
+MISSING = "^the server does not have the dq module: load it, with 'loadmodule "
+
+
+def test_a_producer_is_told_that_the_server_has_no_module(bare_server):
+    with dq.Queue(bare_server, "q") as queue:
+        for call in (
+            lambda: queue.add(1),
+            lambda: queue.add_many([{"data": 1}, {"data": 2}]),
+            lambda: queue.bpop(0.01),
+        ):
+            with pytest.raises(dq.ConfigurationError, match=MISSING):
+                call()
+
+
+def test_one_with_asyncio_too(bare_server):
+    async def add():
+        async with dq.asyncio.Queue(bare_server, "q") as queue:
+            for call in (queue.add(1), queue.add_many([{"data": 1}, {"data": 2}])):
+                with pytest.raises(dq.ConfigurationError, match=MISSING):
+                    await call
+
+    asyncio.run(add())
+
+
+def test_full_in_a_pipeline(dq_server):
+    with dq.Queue(dq_server.url, "q") as queue:
+        queue.cfgset(maxlen=1)
+        with pytest.raises(dq.QueueFull, match="MAXLEN "):
+            queue.add_many([{"data": 1}, {"data": 2}])
+
+
+def test_other_errors_are_the_clients(dq_server):
+    with dq.Queue(dq_server.url, "q") as queue, pytest.raises(redis.ResponseError, match="syntax error"):
+        queue.cron("never", 1, id="a")
