@@ -103,7 +103,7 @@ func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 
 // Every makes a job come each interval. Say it again at each start: the same rule goes on as it was.
 func (q *Queue) Every(ctx context.Context, interval time.Duration, data any, options *RuleOptions) (string, error) {
-	return q.rule(ctx, data, options, words{"EVERY", toMs(interval)})
+	return q.rule(ctx, data, options, words{"EVERY", wait("the interval", interval)})
 }
 
 // Cron makes a job come by a cron expression, in the options' Zone. See [Queue.Every].
@@ -117,7 +117,7 @@ func (q *Queue) Cron(ctx context.Context, expression string, data any, options *
 
 func (q *Queue) rule(ctx context.Context, data any, options *RuleOptions, rule words) (string, error) {
 	if options == nil || options.ID == "" {
-		return "", &ConfigurationError{What: "a recurring job needs an id"}
+		return "", &ConfigurationError{What: `a recurring job needs an id: &RuleOptions{JobOptions: JobOptions{ID: "report"}}`}
 	}
 	rule = rule.instant("UNTIL", options.Until).value("TIMES", options.Times, options.Times != 0)
 	rule = rule.ms("GRACE", options.Grace).ms("JITTER", options.Jitter)

@@ -59,6 +59,9 @@ func (q *Queue) BPop(ctx context.Context, timeout time.Duration, options *PopOpt
 	o := or(options, &PopOptions{})
 	call := words{"DQ.BPOP"}.ids(q.keys).add(strconv.FormatFloat(timeout.Seconds(), 'f', -1, 64))
 	call = call.add("COUNT", max(1, o.Count)).ms("TTR", o.TTR).flag("NOACK", o.NoAck).add("WITHDUE")
+	if err := call.add(wait("timeout", timeout)).mistake(); err != nil {
+		return nil, err
+	}
 	patience := timeout + slack
 	if timeout == 0 {
 		patience = -1
@@ -127,7 +130,7 @@ func (o *NackOptions) words() words {
 	}
 	out := words{string(or(o.Mode, Fail))}.value("REASON", o.Reason, o.Reason != "")
 	if o.Delay != nil {
-		out = out.add("DELAY", toMs(*o.Delay))
+		out = out.add("DELAY", wait("Delay", *o.Delay))
 	}
 	if o.Priority != nil {
 		out = out.add("PRIORITY", *o.Priority)
@@ -198,10 +201,13 @@ type RescheduleOptions struct {
 func (q *Queue) Reschedule(ctx context.Context, options RescheduleOptions, ids ...string) (int, error) {
 	before := words{}.instant("AT", options.At)
 	if options.Delay != nil {
-		before = before.add("DELAY", toMs(*options.Delay))
+		before = before.add("DELAY", wait("Delay", *options.Delay))
 	}
 	if options.Priority != nil {
 		before = before.add("PRIORITY", *options.Priority)
+	}
+	if len(before) == 0 {
+		return 0, &ConfigurationError{What: "Reschedule needs a new Delay, At or Priority"}
 	}
 	return q.countByKey(ctx, ids, func(int) words { return before }, "DQ.RESCHEDULE")
 }

@@ -55,7 +55,7 @@ func (h *Handler) check() error {
 	case (h.DoBatch == nil) != (h.Batch == 0) || h.Batch < 0 || h.Attempts < 0 || h.Lease < 0:
 		return &ConfigurationError{What: "Batch goes with DoBatch; Batch, Attempts and Lease are 0 or more"}
 	}
-	return nil
+	return words{}.ladder(h.Backoff).mistake()
 }
 
 // size is how many jobs it takes at a time.

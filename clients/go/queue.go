@@ -117,7 +117,25 @@ func (w words) flag(name string, isSet bool) words {
 	return w
 }
 
-func (w words) ms(name string, d time.Duration) words { return w.value(name, toMs(d), d != 0) }
+func (w words) ms(name string, d time.Duration) words { return w.value(name, wait(name, d), d != 0) }
+
+// wait is a word of a call; instead of a negative one, the mistake.
+func wait(name string, d time.Duration) any {
+	if d < 0 {
+		return &ConfigurationError{What: fmt.Sprintf("%s is 0 or more, not %s", name, d)}
+	}
+	return toMs(d)
+}
+
+// mistake is that of the caller, who is told before anything is sent.
+func (w words) mistake() error {
+	for _, word := range w {
+		if found, ok := word.(*ConfigurationError); ok {
+			return found
+		}
+	}
+	return nil
+}
 
 func (w words) instant(name string, at time.Time) words {
 	return w.value(name, instantMs(at), !at.IsZero())
@@ -130,7 +148,7 @@ func (w words) ladder(steps []time.Duration) words {
 	}
 	w = append(w, "BACKOFF", len(steps))
 	for _, step := range steps {
-		w = append(w, toMs(step))
+		w = append(w, wait("a step of Backoff", step))
 	}
 	return w
 }
@@ -153,6 +171,9 @@ func instantMs(at time.Time) int64 {
 
 // do sends one call.
 func (q *Queue) do(ctx context.Context, call words) (any, error) {
+	if err := call.mistake(); err != nil {
+		return nil, err
+	}
 	return answer(q.client.Do(ctx, call...).Result())
 }
 
@@ -161,6 +182,11 @@ func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
 	if len(calls) == 1 {
 		reply, err := q.do(ctx, calls[0])
 		return []any{reply}, err
+	}
+	for _, call := range calls {
+		if err := call.mistake(); err != nil {
+			return nil, err
+		}
 	}
 	commands := make([]*redis.Cmd, len(calls))
 	_, _ = q.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
@@ -186,6 +212,8 @@ func answer(reply any, err error) (any, error) {
 		return nil, nil
 	case err != nil && (strings.HasPrefix(err.Error(), "MAXLEN") || strings.HasPrefix(err.Error(), "MAXBYTES")):
 		return nil, fmt.Errorf("%w: %s", ErrQueueFull, err)
+	case err != nil && strings.HasPrefix(err.Error(), "ERR unknown command"):
+		return nil, fatal(err)
 	}
 	return reply, err
 }

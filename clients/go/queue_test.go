@@ -235,3 +235,57 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+func TestMistakesAreSaidBeforeAnythingIsSent(t *testing.T) {
+	ctx := t.Context()
+	queue := must(dq.Open("redis://127.0.0.1:1", "q"))
+	defer queue.Close()
+	sharded := dq.NewQueue(queue.Client(), "q", dq.QueueOptions{Shards: 3})
+	add := func(options dq.JobOptions) error { _, err := queue.Add(ctx, 1, &options); return err }
+	recurring := &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "a"}}
+	nothing := func(context.Context, *dq.Job) error { return nil }
+	for said, mistake := range map[string]func() error{
+		"DELAY is 0 or more, not -5s":             func() error { return add(dq.JobOptions{Delay: -5 * time.Second}) },
+		"TTR is 0 or more, not -1s":               func() error { return add(dq.JobOptions{TTR: -time.Second}) },
+		"TTL is 0 or more, not -1s":               func() error { return add(dq.JobOptions{TTL: -time.Second}) },
+		"a step of Backoff is 0 or more, not -2s": func() error { return add(dq.JobOptions{Backoff: []time.Duration{-2 * time.Second}}) },
+		"Delay or At, not both":                   func() error { return add(dq.JobOptions{Delay: 1, At: time.Now()}) },
+		"DELAY is 0 or more, not -3s": func() error {
+			_, err := queue.AddMany(ctx, []dq.NewJob{{Data: 1}, {Data: 2, JobOptions: dq.JobOptions{Delay: -3 * time.Second}}})
+			return err
+		},
+		"the interval is 0 or more, not -1s": func() error { _, err := queue.Every(ctx, -time.Second, 1, recurring); return err },
+		"a recurring job needs an id":        func() error { _, err := queue.Cron(ctx, "0 9 * * *", 1, nil); return err },
+		"Reschedule needs a new Delay, At or Priority": func() error {
+			_, err := queue.Reschedule(ctx, dq.RescheduleOptions{}, "a")
+			return err
+		},
+		"Delay is 0 or more, not -1s": func() error {
+			_, err := queue.Reschedule(ctx, dq.RescheduleOptions{Delay: ptr(-time.Second)}, "a")
+			return err
+		},
+		"Delay is 0 or more, not -4s": func() error {
+			_, err := queue.Nack(ctx, "a", "1", &dq.NackOptions{Delay: ptr(-4 * time.Second)})
+			return err
+		},
+		"timeout is 0 or more, not -1s":            func() error { _, err := queue.BPop(ctx, -time.Second, nil); return err },
+		"a pause is 0 or more, not -1s":            func() error { return sharded.Pause(ctx, -time.Second) },
+		"DEDUPE is 0 or more, not -1s":             func() error { return queue.Configure(ctx, dq.Settings{Dedupe: ptr(-time.Second)}) },
+		"the window of RATE is 0 or more, not -1s": func() error { return queue.Configure(ctx, dq.Settings{Rate: &dq.Rate{Jobs: 1, Window: -time.Second}}) },
+		"Queues[0] is nil": func() error {
+			_, err := dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{nil}, Handlers: []dq.Handler{{Do: nothing}}})
+			return err
+		},
+		"a step of Backoff is 0 or more, not -1s": func() error {
+			handler := dq.Handler{Do: nothing, Backoff: []time.Duration{-time.Second}}
+			_, err := dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{handler}})
+			return err
+		},
+	} {
+		err := mistake()
+		var found *dq.ConfigurationError
+		if !errors.As(err, &found) || !strings.Contains(err.Error(), said) {
+			t.Errorf("%v, want %s", err, said)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 		value *time.Duration
 	}{{"TTR", s.TTR}, {"DEDUPE", s.Dedupe}} {
 		if each.value != nil {
-			out = out.add(each.name, toMs(*each.value))
+			out = out.add(each.name, wait(each.name, *each.value))
 		}
 	}
 	for _, each := range []struct {
@@ -55,7 +55,7 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 		value *Rate
 	}{{"RATE", s.Rate}, {"GROUPRATE", s.GroupRate}} {
 		if each.value != nil {
-			out = out.add(each.name, each.value.Jobs, toMs(each.value.Window))
+			out = out.add(each.name, each.value.Jobs, wait("the window of "+each.name, each.value.Window))
 		}
 	}
 	if s.GroupFIFO != nil {
@@ -93,7 +93,7 @@ func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
 func (q *Queue) Pause(ctx context.Context, d time.Duration) error {
 	var rest words
 	if d != 0 {
-		rest = words{toMs(d)}
+		rest = words{wait("a pause", d)}
 	}
 	_, err := q.each(ctx, "DQ.PAUSE", rest...)
 	return err

@@ -84,6 +84,11 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	case config.Concurrency < 0 || config.Prefetch < 0 || config.Lease < 0 || config.Wait < 0:
 		return nil, &ConfigurationError{What: "Concurrency, Prefetch, Lease and Wait are 0 or more"}
 	}
+	for at, queue := range config.Queues {
+		if queue == nil {
+			return nil, &ConfigurationError{What: fmt.Sprintf("Queues[%d] is nil: see the error of Open", at)}
+		}
+	}
 	for _, weight := range config.Weights {
 		if weight <= 0 {
 			return nil, &ConfigurationError{What: "weights are more than 0"}

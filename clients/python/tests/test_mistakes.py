@@ -140,5 +140,7 @@ def test_full_in_a_pipeline(dq_server):
 
 
 def test_other_errors_are_the_clients(dq_server):
-    with dq.Queue(dq_server.url, "q") as queue, pytest.raises(redis.ResponseError, match="syntax error"):
-        queue.cron("never", 1, id="a")
+    with dq.Queue(dq_server.url, "q") as queue:
+        queue.client.set("q", "no queue")
+        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+            queue.add(1)

@@ -167,6 +167,17 @@ def without_the_module_it_says_so(world):
     ends_with(world, world.worker(), "module", "loadmodule")
 
 
+@scenario(7, seems_transient, gate=EACH)
+def a_producer_without_the_module_is_told(world):
+    world.serve(module=False)
+    probe = world.worker(start=False)
+    for args in {"data": 1}, {"data": 1, "id": "many", "repeat": 3}:
+        refused = len(probe.events("refused"))
+        probe.order("call", queue="q", method="add", args=args)
+        text = probe.wait("refused", refused + 1)["error"]
+        assert "does not have the dq module: load it, with 'loadmodule" in text, text
+
+
 @scenario(7, seems_transient, gate=True)
 def with_a_wrong_password_it_says_so(world):
     server = world.serve("--requirepass", "right")

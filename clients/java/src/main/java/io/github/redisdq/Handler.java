@@ -87,6 +87,7 @@ public final class Handler<T> {
 
     /** The waits after the 1st, 2nd, ... failure; the last one repeats. A ladder that the job has goes first. */
     public Handler<T> backoff(Duration... steps) {
+        new Words().ladder(List.of(steps)); // which checks them
         this.backoff = List.of(steps);
         return this;
     }

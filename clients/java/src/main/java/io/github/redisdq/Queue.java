@@ -8,6 +8,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.IntFunction;
@@ -109,11 +110,17 @@ public final class Queue implements AutoCloseable {
         List<Object> replies = connector.call(calls.stream().map(Words::all).toList(), patience);
         for (Object reply : replies) {
             if (reply instanceof ServerException error) {
-                boolean isFull = error.begins("MAXLEN") || error.begins("MAXBYTES");
-                throw isFull ? new QueueFullException(error.getMessage()) : error;
+                throw refused(error);
             }
         }
         return replies;
+    }
+
+    private static DqException refused(ServerException error) {
+        if (error.begins("MAXLEN") || error.begins("MAXBYTES")) {
+            return new QueueFullException(error.getMessage());
+        }
+        return error.begins("ERR unknown command") ? Trouble.fatal(error) : error;
     }
 
     private Object one(Words call) {
@@ -173,7 +180,7 @@ public final class Queue implements AutoCloseable {
      */
     public String recur(Rule rule, Object data, JobOptions options) {
         if (options.id() == null) {
-            throw new IllegalArgumentException("a recurring job needs an id");
+            throw new IllegalArgumentException("a recurring job needs an id: JobOptions.withId(\"report\")");
         }
         options.ifExists(JobOptions.IfExists.REPLACE);
         return Reply.text(one(adding(data, options).add(rule.words())));
@@ -235,7 +242,7 @@ public final class Queue implements AutoCloseable {
     public List<Reserved> bpop(Duration timeout, int count, Duration ttr) {
         Words words = new Words("DQ.BPOP");
         keys.forEach(words::add);
-        words.add(Double.toString(timeout.toMillis() / 1000.0)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
+        words.add(Double.toString(Words.wait("timeout", timeout) / 1000.0)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
         Duration patience = timeout.isZero() ? Duration.ZERO : timeout.plus(SLACK); // 0: for ever
         List<Object> pair = Reply.list(all(List.of(words), patience).get(0));
         return pair.size() == 2 ? reserved((byte[]) pair.get(0), pair.get(1)) : List.of();
@@ -292,12 +299,16 @@ public final class Queue implements AutoCloseable {
 
     /** Gives delayed or ready jobs another due time. Returns how many it found. */
     public int reschedule(Duration delay, String... ids) {
-        return count("DQ.RESCHEDULE", size -> new Words().value("DELAY", delay), ids);
+        return count("DQ.RESCHEDULE", size -> new Words().value("DELAY", given(delay)), ids);
     }
 
     /** Gives delayed or ready jobs another due time. Returns how many it found. */
     public int reschedule(Instant at, String... ids) {
-        return count("DQ.RESCHEDULE", size -> new Words().value("AT", at), ids);
+        return count("DQ.RESCHEDULE", size -> new Words().value("AT", given(at)), ids);
+    }
+
+    private static <T> T given(T due) {
+        return Objects.requireNonNull(due, "reschedule needs a new due time: a Duration from now, or an Instant");
     }
 
     /** Gives delayed or ready jobs another priority. Returns how many it found. */
@@ -426,7 +437,7 @@ public final class Queue implements AutoCloseable {
 
     /** Delivers nothing for so long. */
     public void pause(Duration duration) {
-        each("DQ.PAUSE", new Words().add(Times.ms(duration)));
+        each("DQ.PAUSE", new Words().add(Words.wait("a pause", duration)));
     }
 
     /** Ends a pause. */

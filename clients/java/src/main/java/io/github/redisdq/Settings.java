@@ -50,7 +50,7 @@ public final class Settings {
 
     /** At most so many deliveries in any window of that length. */
     public Settings rate(int jobs, Duration window) {
-        words.value("RATE", jobs).add(Times.ms(window));
+        words.value("RATE", jobs).add(Words.wait("the window of rate", window));
         return this;
     }
 
@@ -60,7 +60,7 @@ public final class Settings {
     }
 
     public Settings groupRate(int jobs, Duration window) {
-        words.value("GROUPRATE", jobs).add(Times.ms(window));
+        words.value("GROUPRATE", jobs).add(Words.wait("the window of groupRate", window));
         return this;
     }
 

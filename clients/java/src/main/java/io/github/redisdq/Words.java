@@ -5,6 +5,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import java.util.Locale;
 
 /** One command: its words, the second of which is the key. */
 final class Words {
@@ -41,13 +42,20 @@ final class Words {
 
     Words value(String name, Object value) {
         if (value instanceof Duration duration) {
-            add(name).add(Times.ms(duration));
+            add(name).add(wait(name.toLowerCase(Locale.ROOT), duration));
         } else if (value instanceof Instant instant) {
             add(name).add(Times.ms(instant));
         } else if (value != null) {
             add(name).add(value.toString());
         }
         return this;
+    }
+
+    static long wait(String name, Duration duration) {
+        if (duration.isNegative()) {
+            throw new IllegalArgumentException(name + " is 0 or more, not " + duration);
+        }
+        return Times.ms(duration);
     }
 
     Words flag(String name, boolean isSet) {
@@ -58,7 +66,7 @@ final class Words {
     Words ladder(List<Duration> steps) {
         if (steps != null) {
             add("BACKOFF").add(steps.size());
-            steps.forEach(step -> add(Times.ms(step)));
+            steps.forEach(step -> add(wait("a step of backoff", step)));
         }
         return this;
     }

@@ -240,4 +240,32 @@ class QueueTest {
         assertFalse(process.getParentSpanContext().isValid());
         assertEquals(spans.get(0).getSpanId(), process.getLinks().get(0).getSpanContext().getSpanId());
     }
+
+    @Test
+    void mistakesAreSaidBeforeAnythingIsSent() {
+        try (Queue nowhere = Queue.connect("redis://127.0.0.1:1", "q")) {
+            Duration wrong = Duration.ofSeconds(-5);
+            Map<String, Runnable> mistakes = Map.ofEntries(
+                    Map.entry("delay is 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().delay(wrong))),
+                    Map.entry("ttr is 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().ttr(wrong))),
+                    Map.entry("delay or at, not both",
+                            () -> nowhere.add(1, JobOptions.create().delay(MINUTE).at(Instant.EPOCH))),
+                    Map.entry("a step of backoff is 0 or more", () -> nowhere.add(1, JobOptions.create().backoff(wrong))),
+                    Map.entry("every is 0 or more", () -> Rule.every(wrong)),
+                    Map.entry("a recurring job needs an id: JobOptions.withId(",
+                            () -> nowhere.recur(Rule.every(MINUTE), 1, JobOptions.create())),
+                    Map.entry("reschedule needs a new due time", () -> nowhere.reschedule((Instant) null, "a")),
+                    Map.entry("timeout is 0 or more", () -> nowhere.bpop(wrong, 1, null)),
+                    Map.entry("a pause is 0 or more", () -> nowhere.pause(wrong)),
+                    Map.entry("the window of rate is 0 or more", () -> new Settings().rate(1, wrong)),
+                    Map.entry("a step of backoff is 0 or more, not PT-5S",
+                            () -> Handler.of(job -> {}).backoff(MINUTE, wrong)),
+                    Map.entry("a lease is longer than 0", () -> Handler.of(job -> {}).lease(Duration.ZERO)));
+            mistakes.forEach((said, mistake) -> {
+                RuntimeException found = assertThrows(RuntimeException.class, mistake::run, said);
+                assertFalse(found instanceof DqException, said);
+                assertTrue(found.getMessage().startsWith(said), found.getMessage() + ", not " + said);
+            });
+        }
+    }
 }
