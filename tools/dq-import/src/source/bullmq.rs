@@ -10,8 +10,7 @@ use redis::{Connection, Script};
 use serde_json::value::RawValue;
 use serde_json::Value;
 
-use super::scan::{any_exists, deleted, left, Scan, NO_INSTANT, NO_PAYLOAD};
-use super::{Pass, Source};
+use super::scan::{any_exists, deleted, left, Scan, Scanned, Scored, NO_INSTANT, NO_PAYLOAD};
 use crate::entry::{instant_ms, sha1, Entry, Item, JobOptions};
 use crate::options::BullPayload;
 
@@ -87,9 +86,6 @@ impl Delayed {
     }
 
     fn hashes(&mut self, page: &[(Vec<u8>, String)]) -> Result<Vec<Fields>> {
-        if page.is_empty() {
-            return Ok(Vec::new());
-        }
         let mut pipe = redis::pipe();
         for (id, _) in page {
             pipe.cmd("HMGET").arg(self.job_key(id)).arg(&FIELDS);
@@ -187,7 +183,11 @@ fn backoff(backoff: &Value, made: u64, remaining: u64) -> Vec<u64> {
     }
 }
 
-impl Source for Delayed {
+impl Scanned for Delayed {
+    fn scan(&mut self) -> &mut Scan {
+        &mut self.scan
+    }
+
     fn title(&self) -> String {
         format!("BullMQ's {}", self.scan.key)
     }
@@ -198,26 +198,13 @@ impl Source for Delayed {
         any_exists(&mut self.scan.server, &[&meta, &self.scan.key])
     }
 
-    fn size(&mut self) -> Result<u64> {
-        self.scan.size()
-    }
-
-    fn begin(&mut self, _: Pass) -> Result<()> {
-        self.scan.begin();
-        Ok(())
-    }
-
-    fn next_page(&mut self) -> Result<Option<Vec<Item>>> {
-        let Some(page) = self.scan.next_page()? else {
-            return Ok(None);
-        };
+    fn items(&mut self, page: Scored) -> Result<Vec<Item>> {
         let hashes = self.hashes(&page)?;
-        Ok(Some(
-            page.into_iter()
-                .zip(hashes)
-                .map(|((id, score), fields)| self.item(id, score, fields))
-                .collect(),
-        ))
+        Ok(page
+            .into_iter()
+            .zip(hashes)
+            .map(|((id, score), fields)| self.item(id, score, fields))
+            .collect())
     }
 
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {

@@ -3,8 +3,7 @@
 use anyhow::{bail, Result};
 use redis::{Connection, Script};
 
-use super::scan::{deleted, left, Scan, NO_INSTANT, NO_PAYLOAD};
-use super::{Pass, Source};
+use super::scan::{deleted, left, Scan, Scanned, Scored, NO_INSTANT, NO_PAYLOAD};
 use crate::entry::{instant_ms, Entry, Item, JobOptions};
 use crate::options::Unit;
 
@@ -91,9 +90,6 @@ impl Ids {
     }
 
     fn payloads(&mut self, page: &[(Vec<u8>, String)]) -> Result<Vec<Option<Vec<u8>>>> {
-        if page.is_empty() {
-            return Ok(Vec::new());
-        }
         let mut pipe = redis::pipe();
         for (id, _) in page {
             match self.place.of(id) {
@@ -122,35 +118,22 @@ impl Ids {
     }
 }
 
-impl Source for Ids {
+impl Scanned for Ids {
+    fn scan(&mut self) -> &mut Scan {
+        &mut self.scan
+    }
+
     fn title(&self) -> String {
         format!("the sorted set of ids {}", self.scan.key)
     }
 
-    fn exists(&mut self) -> Result<bool> {
-        self.scan.exists()
-    }
-
-    fn size(&mut self) -> Result<u64> {
-        self.scan.size()
-    }
-
-    fn begin(&mut self, _: Pass) -> Result<()> {
-        self.scan.begin();
-        Ok(())
-    }
-
-    fn next_page(&mut self) -> Result<Option<Vec<Item>>> {
-        let Some(page) = self.scan.next_page()? else {
-            return Ok(None);
-        };
+    fn items(&mut self, page: Scored) -> Result<Vec<Item>> {
         let payloads = self.payloads(&page)?;
-        Ok(Some(
-            page.into_iter()
-                .zip(payloads)
-                .map(|((id, score), payload)| self.item(id, score, payload))
-                .collect(),
-        ))
+        Ok(page
+            .into_iter()
+            .zip(payloads)
+            .map(|((id, score), payload)| self.item(id, score, payload))
+            .collect())
     }
 
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {

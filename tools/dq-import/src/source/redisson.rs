@@ -11,8 +11,8 @@
 use anyhow::Result;
 use redis::{Connection, Script};
 
-use super::scan::{any_exists, deleted, left, Scan, Scored, NO_INSTANT};
-use super::{Pass, Source};
+use super::scan::{any_exists, deleted, left, Scan, Scanned, Scored, NO_INSTANT};
+use super::Pass;
 use crate::entry::{field_of, id_from, instant_ms, Entry, Item, JobOptions, NO_JSON_ID};
 use crate::options::Packing;
 
@@ -156,7 +156,11 @@ fn value(packed: &[u8]) -> Option<&[u8]> {
     (length == value.len() as u64).then_some(value)
 }
 
-impl Source for DelayedQueue {
+impl Scanned for DelayedQueue {
+    fn scan(&mut self) -> &mut Scan {
+        &mut self.scan
+    }
+
     fn title(&self) -> String {
         format!("Redisson's delayed queue {}", self.name)
     }
@@ -166,27 +170,24 @@ impl Source for DelayedQueue {
         any_exists(&mut self.scan.server, &keys)
     }
 
-    fn size(&mut self) -> Result<u64> {
-        self.scan.size()
-    }
-
-    fn begin(&mut self, pass: Pass) -> Result<()> {
+    fn begin(&mut self, pass: Pass) {
         self.pass = pass;
         self.at = 0;
         self.scan.begin();
-        Ok(())
     }
 
-    fn next_page(&mut self) -> Result<Option<Vec<Item>>> {
-        let page = match self.pass {
-            Pass::Read => self.scan.next_page()?,
-            Pass::Delete => self.next_of_list()?,
-        };
-        Ok(page.map(|page| {
-            page.into_iter()
-                .map(|(member, score)| self.item(member, score))
-                .collect()
-        }))
+    fn next_members(&mut self) -> Result<Option<Scored>> {
+        match self.pass {
+            Pass::Read => self.scan.next_page(),
+            Pass::Delete => self.next_of_list(),
+        }
+    }
+
+    fn items(&mut self, page: Scored) -> Result<Vec<Item>> {
+        Ok(page
+            .into_iter()
+            .map(|(member, score)| self.item(member, score))
+            .collect())
     }
 
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use redis::Connection;
 
-use crate::entry::Item;
+use super::{Pass, Source};
+use crate::entry::{Entry, Item};
 
 /// Reason of an item whose score says nothing.
 pub const NO_INSTANT: &str = "its score is no instant of the years 1970 to 2109";
@@ -37,10 +38,6 @@ impl Scan {
         self.cursor = Some(0);
     }
 
-    pub fn exists(&mut self) -> Result<bool> {
-        any_exists(&mut self.server, &[&self.key])
-    }
-
     pub fn size(&mut self) -> Result<u64> {
         Ok(redis::cmd("ZCARD").arg(&self.key).query(&mut self.server)?)
     }
@@ -57,6 +54,70 @@ impl Scan {
             .query(&mut self.server)?;
         self.cursor = (next != 0).then_some(next);
         Ok(Some(page))
+    }
+}
+
+/// A source that is a sorted set, and what stands beside it.
+pub trait Scanned {
+    fn scan(&mut self) -> &mut Scan;
+
+    fn title(&self) -> String;
+
+    fn exists(&mut self) -> Result<bool> {
+        let scan = self.scan();
+        any_exists(&mut scan.server, &[&scan.key])
+    }
+
+    fn begin(&mut self, _: Pass) {
+        self.scan().begin();
+    }
+
+    fn next_members(&mut self) -> Result<Option<Scored>> {
+        self.scan().next_page()
+    }
+
+    /// What these members stand for: for each one item, in their order.
+    fn items(&mut self, page: Scored) -> Result<Vec<Item>>;
+
+    fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>>;
+
+    fn remark(&mut self) -> Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+impl<T: Scanned> Source for T {
+    fn title(&self) -> String {
+        Scanned::title(self)
+    }
+
+    fn exists(&mut self) -> Result<bool> {
+        Scanned::exists(self)
+    }
+
+    fn size(&mut self) -> Result<u64> {
+        self.scan().size()
+    }
+
+    fn begin(&mut self, pass: Pass) -> Result<()> {
+        Scanned::begin(self, pass);
+        Ok(())
+    }
+
+    fn next_page(&mut self) -> Result<Option<Vec<Item>>> {
+        match self.next_members()? {
+            None => Ok(None),
+            Some(page) if page.is_empty() => Ok(Some(Vec::new())),
+            Some(page) => self.items(page).map(Some),
+        }
+    }
+
+    fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {
+        Scanned::delete(self, entries)
+    }
+
+    fn remark(&mut self) -> Result<Option<String>> {
+        Scanned::remark(self)
     }
 }
 

@@ -11,8 +11,7 @@ use anyhow::Result;
 use redis::{Connection, Script};
 
 use super::bullmq::{job_options, named, whole_ms};
-use super::scan::{any_exists, deleted, left, Scan, NO_INSTANT};
-use super::{Pass, Source};
+use super::scan::{any_exists, deleted, left, Scan, Scanned, Scored, NO_INSTANT};
 use crate::entry::{instant_ms, sha1, Entry, Item, Rule};
 use crate::options::BullPayload;
 
@@ -96,10 +95,7 @@ impl Schedulers {
         [self.scan.key.as_bytes(), b":", id].concat()
     }
 
-    fn read(&mut self, page: Vec<(Vec<u8>, String)>) -> Result<Vec<Read>> {
-        if page.is_empty() {
-            return Ok(Vec::new());
-        }
+    fn read(&mut self, page: Scored) -> Result<Vec<Read>> {
         let mut pipe = redis::pipe();
         for (id, next) in &page {
             let run = [b"repeat:", id.as_slice(), b":", next.as_bytes()].concat();
@@ -196,7 +192,11 @@ fn mark(fields: &Fields) -> String {
     sha1(fields.join("\0").as_bytes())
 }
 
-impl Source for Schedulers {
+impl Scanned for Schedulers {
+    fn scan(&mut self) -> &mut Scan {
+        &mut self.scan
+    }
+
     fn title(&self) -> String {
         format!("BullMQ's {}", self.scan.key)
     }
@@ -206,21 +206,9 @@ impl Source for Schedulers {
         any_exists(&mut self.scan.server, &[&meta, &self.scan.key])
     }
 
-    fn size(&mut self) -> Result<u64> {
-        self.scan.size()
-    }
-
-    fn begin(&mut self, _: Pass) -> Result<()> {
-        self.scan.begin();
-        Ok(())
-    }
-
-    fn next_page(&mut self) -> Result<Option<Vec<Item>>> {
-        let Some(page) = self.scan.next_page()? else {
-            return Ok(None);
-        };
+    fn items(&mut self, page: Scored) -> Result<Vec<Item>> {
         let page = self.read(page)?;
-        Ok(Some(page.into_iter().map(|read| self.item(read)).collect()))
+        Ok(page.into_iter().map(|read| self.item(read)).collect())
     }
 
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {

@@ -3,8 +3,7 @@
 use anyhow::Result;
 use redis::{Connection, Script};
 
-use super::scan::{deleted, left, Scan, NO_INSTANT};
-use super::{Pass, Source};
+use super::scan::{deleted, left, Scan, Scanned, Scored, NO_INSTANT};
 use crate::entry::{field_of, id_from, instant_ms, Entry, Item, JobOptions, NO_JSON_ID};
 use crate::options::Unit;
 
@@ -65,31 +64,20 @@ impl Zset {
     }
 }
 
-impl Source for Zset {
+impl Scanned for Zset {
+    fn scan(&mut self) -> &mut Scan {
+        &mut self.scan
+    }
+
     fn title(&self) -> String {
         format!("the sorted set {}", self.scan.key)
     }
 
-    fn exists(&mut self) -> Result<bool> {
-        self.scan.exists()
-    }
-
-    fn size(&mut self) -> Result<u64> {
-        self.scan.size()
-    }
-
-    fn begin(&mut self, _: Pass) -> Result<()> {
-        self.scan.begin();
-        Ok(())
-    }
-
-    fn next_page(&mut self) -> Result<Option<Vec<Item>>> {
-        let page = self.scan.next_page()?;
-        Ok(page.map(|page| {
-            page.into_iter()
-                .map(|(member, score)| self.item(member, score))
-                .collect()
-        }))
+    fn items(&mut self, page: Scored) -> Result<Vec<Item>> {
+        Ok(page
+            .into_iter()
+            .map(|(member, score)| self.item(member, score))
+            .collect())
     }
 
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {
