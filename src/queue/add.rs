@@ -16,6 +16,7 @@ use crate::storage::skiplist::InsertHint;
 use std::borrow::Cow;
 use std::rc::Rc;
 
+/// Whether a job may come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
     /// Only where no live job has the id, and it is not remembered.
@@ -29,6 +30,7 @@ pub enum Condition {
     Next,
 }
 
+/// When a job is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// That many ms from now.
@@ -38,6 +40,7 @@ pub enum When {
 }
 
 impl When {
+    /// An error where it lies behind the last instant.
     pub fn instant(self, now: Now) -> Result<u64, QueueError> {
         match self {
             When::Delay(ms) => now.after(ms).ok_or(QueueError::OutOfRange),
@@ -50,6 +53,7 @@ impl When {
 /// What DQ.ADD says of a rule.
 #[derive(Clone, Debug)]
 pub struct Recur<'a> {
+    /// With UNTIL, TIMES, GRACE, JITTER and TTL.
     pub rule: Rule<'a>,
     /// DELAY or AT gives the first instant.
     pub is_timed: bool,
@@ -90,6 +94,7 @@ impl Recur<'_> {
 }
 
 /// The arguments of DQ.ADD. What is `None` comes from the queue's settings.
+#[allow(missing_docs, reason = "called as the commands call them")]
 #[derive(Clone, Debug)]
 pub struct Add<'a> {
     /// `None`: made from the clock.
@@ -109,6 +114,7 @@ pub struct Add<'a> {
 }
 
 impl<'a> Add<'a> {
+    /// With what a job has that names nothing.
     pub fn new(id: Option<&'a [u8]>, payload: &'a [u8]) -> Self {
         Add {
             id,

@@ -10,16 +10,19 @@ pub struct Now {
 }
 
 impl Now {
+    /// Microseconds since 1970; not beyond the last instant.
     pub fn from_us(us: u64) -> Self {
         Now {
             us: us.min(INSTANT_MAX * 1000),
         }
     }
 
+    /// Milliseconds since 1970.
     pub fn from_ms(ms: u64) -> Self {
         Self::from_us(ms.saturating_mul(1000))
     }
 
+    /// Microseconds since 1970.
     pub fn us(self) -> u64 {
         self.us
     }
@@ -54,6 +57,7 @@ pub struct Mint {
 }
 
 impl Mint {
+    /// Before anything was drawn.
     pub const fn new() -> Self {
         Mint {
             id: (0, 0),
@@ -61,6 +65,7 @@ impl Mint {
         }
     }
 
+    /// An id larger than all before it, as (ms, number) pairs are ordered.
     pub fn next_id(&mut self, now: Now) -> Vec<u8> {
         let (ms, seq) = self.id;
         self.id = if now.ms() > ms {
@@ -79,6 +84,7 @@ impl Mint {
         self.token.max(floor.saturating_add(1)).min(TOKEN_MAX)
     }
 
+    /// The last token drawn, or raised to.
     pub fn token(&self) -> u64 {
         self.token
     }

@@ -58,6 +58,7 @@ impl Queue {
         Ok(())
     }
 
+    /// Ends the pause, if there is one.
     pub fn resume(&mut self, now: Now, out: &mut Effects) {
         if self.is_paused(now) {
             self.commit(&Effect::Resumed, out);

@@ -9,6 +9,7 @@ use super::job::{Failure, Handle, Place, State, REASON_MAX, TOKEN_MAX};
 use super::state::store::{Course, Id};
 use super::Queue;
 
+/// What POP asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pop<'a> {
     /// Jobs at most.
@@ -24,11 +25,14 @@ pub struct Pop<'a> {
 /// A worker's right to a job: the token that names this delivery, and when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
+    /// Larger than that of any delivery before.
     pub token: u64,
+    /// Unix-ms.
     pub deadline_ms: u64,
 }
 
 /// One job in a consumer's hand.
+#[allow(missing_docs, reason = "called as in POP's reply")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery<'a> {
     pub id: &'a [u8],
@@ -50,6 +54,7 @@ const _: () = assert!(TOKEN_MAX.ilog10() as usize + 1 == TOKEN_DIGITS);
 pub enum Claim {
     /// Whichever is current.
     Current,
+    /// The one of that token, while it is current.
     Token(u64),
     /// Something that is no token.
     Nothing,
@@ -88,8 +93,10 @@ pub(super) struct Touched {
     pub changed_to: Option<u64>,
 }
 
+/// What becomes of a job that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NackKind {
+    /// The next attempt after its backoff; dead after the last.
     Fail,
     /// The delivery is not counted.
     Silent,
@@ -97,6 +104,8 @@ pub enum NackKind {
     Fatal,
 }
 
+/// What NACK says of one job.
+#[allow(missing_docs, reason = "called as the commands call them")]
 #[derive(Clone, Copy, Debug)]
 pub struct Nack<'a> {
     pub id: &'a [u8],

@@ -14,6 +14,11 @@ use serde::{Deserialize, Serialize};
 /// PAUSE without an end.
 pub const FOREVER: u64 = u64::MAX;
 
+/// One fact about a queue. Instants are unix-ms, lengths of time ms; `terms` is what was settled at the adding.
+#[allow(
+    missing_docs,
+    reason = "fields are called as in the commands that set them"
+)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect<'a> {
     /// A job came, in place of one of the same id if there was one.
@@ -39,9 +44,8 @@ pub enum Effect<'a> {
     /// And stays. A dedupe window of 0 forgets all ids.
     Configured(Settings),
     /// Until that instant, or [`FOREVER`]; and stays.
-    Paused {
-        until: u64,
-    },
+    Paused { until: u64 },
+    /// PAUSE is over.
     Resumed,
     /// The id was finished, and NX refuses it until that instant.
     Remembered {
@@ -49,14 +53,13 @@ pub enum Effect<'a> {
         id: &'a [u8],
         until: u64,
     },
+    /// The id is free again before its time.
     ForgotId {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
     },
     /// All ids remembered until that instant or less.
-    Forgot {
-        until: u64,
-    },
+    Forgot { until: u64 },
     /// A job as it stands: snapshots were made of these, and digests are.
     Stored {
         #[serde(with = "serde_bytes")]
@@ -71,37 +74,22 @@ pub enum Effect<'a> {
         terms: Terms<'a>,
     },
     /// Numbers that go on from there: order of adding, order of dying, tokens.
-    Floors {
-        seq: u64,
-        death: u64,
-        token: u64,
-    },
+    Floors { seq: u64, death: u64, token: u64 },
     /// The key went with its last job.
     Dropped,
     /// All jobs of a state are gone, or all jobs: delayed is what is due after `cut`.
-    Purged {
-        state: Option<State>,
-        cut: u64,
-    },
+    Purged { state: Option<State>, cut: u64 },
     /// An id `<unix-ms>-<seq>` was made by the server, whose last token was that (0: not told).
-    Minted {
-        ms: u64,
-        seq: u64,
-        token: u64,
-    },
+    Minted { ms: u64, seq: u64, token: u64 },
     /// Jobs as they stand, as many [`super::rows`]: all of them come, or none.
     Rows {
         #[serde(with = "serde_bytes")]
         rows: &'a [u8],
     },
     /// All reserved jobs are gone whose leases end after `cut`.
-    PurgedLeases {
-        cut: u64,
-    },
+    PurgedLeases { cut: u64 },
     /// So many of the longest dead are gone, by DEADLEN.
-    Trimmed {
-        count: u64,
-    },
+    Trimmed { count: u64 },
     /// Something happened to one job, and that was a failure. By a lease's end it fails without being told.
     Failed {
         #[serde(with = "serde_bytes")]
@@ -123,9 +111,7 @@ pub enum Effect<'a> {
         terms: Terms<'a>,
     },
     /// MAXBYTES, which [`Effect::Configured`] leaves as it is.
-    Bounded {
-        max_bytes: u64,
-    },
+    Bounded { max_bytes: u64 },
     /// A job with a rule came, in place of one of the same id if there was one.
     Recurs {
         #[serde(with = "serde_bytes")]
@@ -168,6 +154,10 @@ pub enum Effect<'a> {
 }
 
 /// How an occurrence ended.
+#[allow(
+    missing_docs,
+    reason = "`at` is the instant of death everywhere, `kept` whether it stays as dead"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended {
     Acked,
@@ -239,6 +229,10 @@ impl Ended {
 }
 
 /// What can happen to a job.
+#[allow(
+    missing_docs,
+    reason = "fields are called as in the commands that set them"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     Reserved {
@@ -288,6 +282,7 @@ pub enum Change {
 }
 
 /// How a job went whose successor took its place.
+#[allow(missing_docs, reason = "called as what ended it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     Acked,
@@ -297,14 +292,18 @@ pub enum End {
     Nacked,
 }
 
+/// What made a job dead.
+#[allow(missing_docs, reason = "called as what ended it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Death {
     TimedOut,
     Nacked { priority: i32 },
 }
 
+/// Why a job is no longer there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Removal {
+    /// By ACK.
     Acked,
     /// At delivery, by NOACK.
     Popped,

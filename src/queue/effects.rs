@@ -91,14 +91,17 @@ impl Effects {
         self.settled += steps;
     }
 
+    /// An event that the command raises.
     pub fn raise(&mut self, event: Event) {
         self.events.raise(event);
     }
 
+    /// Nothing happened.
     pub fn is_empty(&self) -> bool {
         !self.any
     }
 
+    /// Something happened that touches a WATCH.
     pub fn touches(&self) -> bool {
         self.touching
     }
@@ -108,6 +111,7 @@ impl Effects {
         self.zone_of = Some(zone_of);
     }
 
+    /// How rules find their zones.
     pub fn zone_of(&self) -> ZoneOf {
         self.zone_of.unwrap_or(|_| None)
     }
@@ -119,6 +123,7 @@ impl Effects {
         }
     }
 
+    /// The last name of a zone that nobody knew, once.
     pub fn take_missed_zone(&mut self) -> Option<Vec<u8>> {
         self.missed_zone.take()
     }
@@ -133,18 +138,22 @@ impl Effects {
         self.unheard = true;
     }
 
+    /// Nobody will read the bytes.
     pub fn is_unheard(&self) -> bool {
         self.unheard
     }
 
+    /// In the order of being told.
     pub fn events(&self) -> impl Iterator<Item = Event> {
         self.events.iter()
     }
 
+    /// Whether any was raised.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
+    /// For the next command; totals stay.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT);

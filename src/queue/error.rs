@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+/// Why a command was refused, or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueError {
     /// A number that is negative, too large, or leads past the last instant.
@@ -10,7 +11,9 @@ pub enum QueueError {
     Full,
     /// And as many bytes as MAXBYTES allows.
     FullOfBytes,
+    /// An id is empty or too long.
     IdLength,
+    /// BACKOFF has too many delays.
     LadderLength,
     /// More jobs than a queue can number.
     TooManyJobs,
@@ -18,12 +21,14 @@ pub enum QueueError {
     NeverComes,
     /// UNTIL lies before a rule's first instant.
     UntilIsPast,
+    /// TZ is in no database.
     UnknownZone,
     /// Bytes that no encoder of ours wrote, or effects that do not fit the queue.
     Malformed(&'static str),
 }
 
 impl QueueError {
+    /// The reply.
     pub fn text(self) -> &'static str {
         match self {
             QueueError::OutOfRange => "ERR value is not an integer or out of range",

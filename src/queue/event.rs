@@ -1,6 +1,10 @@
 //! Keyspace events, and which of them a command raised.
 
 /// Keyspace events, by the order in which one command raises them.
+#[allow(
+    missing_docs,
+    reason = "called as on the wire: dq.add, dq.timeout, ..."
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     Add,
@@ -19,6 +23,7 @@ pub enum Event {
 }
 
 impl Event {
+    /// In the order of being told.
     pub const ALL: [Event; 12] = [
         Event::Add,
         Event::Timeout,
@@ -40,10 +45,12 @@ impl Event {
 pub struct Events(u16);
 
 impl Events {
+    /// However often, it is told once.
     pub fn raise(&mut self, event: Event) {
         self.0 |= 1 << event as u16;
     }
 
+    /// None was raised.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -47,6 +47,7 @@ pub const LEASE_ENDED: &[u8] = b"lease ended";
 pub type Handle = u32;
 
 /// The state a client sees, at one instant.
+#[allow(missing_docs, reason = "told above")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum State {
     Delayed,
@@ -56,8 +57,10 @@ pub enum State {
 }
 
 impl State {
+    /// In the order in which they are listed.
     pub const ALL: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
 
+    /// As on the wire.
     pub fn name(self) -> &'static str {
         match self {
             State::Delayed => "delayed",
@@ -84,7 +87,9 @@ pub enum Place {
 /// A job's last failure: when, and why, where that was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Failure<'a> {
+    /// Unix-ms.
     pub at: u64,
+    /// At most [`REASON_MAX`] bytes.
     #[serde(with = "serde_bytes", borrow)]
     pub reason: Option<&'a [u8]>,
 }
@@ -103,7 +108,9 @@ impl Failure<'static> {
 /// all that share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Terms<'a> {
+    /// Lower is served first.
     pub priority: i32,
+    /// Length of a lease.
     pub ttr_ms: u64,
     /// Deliveries allowed; 0 is without limit.
     pub max_attempts: u32,
@@ -118,6 +125,7 @@ impl Terms<'_> {
         self.backoff_ms.get(step).copied().unwrap_or(0)
     }
 
+    /// Whether no delivery is left after so many.
     pub fn exhausted_by(&self, attempts: u32) -> bool {
         self.max_attempts != 0 && attempts >= self.max_attempts
     }
@@ -134,6 +142,7 @@ impl Terms<'_> {
             && (self.backoff_ms.is_empty() || self.backoff_ms == other.backoff_ms)
     }
 
+    /// With its ladder copied.
     pub fn into_owned(self) -> Terms<'static> {
         Terms {
             backoff_ms: Cow::Owned(self.backoff_ms.into_owned()),
@@ -141,6 +150,7 @@ impl Terms<'_> {
         }
     }
 
+    /// Without copying its ladder.
     pub fn borrowed(&self) -> Terms<'_> {
         Terms {
             backoff_ms: Cow::Borrowed(&self.backoff_ms),
@@ -162,10 +172,12 @@ pub struct Life {
     pub lease_ms: u64,
     /// Dead: the place in the order of dying. Otherwise 0.
     pub death: u64,
+    /// Deliveries so far that count.
     pub attempts: u32,
 }
 
 /// All that DQ.GET tells about a job.
+#[allow(missing_docs, reason = "called as in DQ.GET's reply")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobView<'a> {
     pub id: &'a [u8],

@@ -9,6 +9,7 @@
 //! [`deliver`] → gone.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(missing_docs))]
 
 pub mod add;
 pub mod budget;

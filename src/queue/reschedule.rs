@@ -11,7 +11,9 @@ use super::Queue;
 /// What a job is given; what is `None` it keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reschedule {
+    /// The instant.
     pub due: Option<u64>,
+    /// Among jobs that are ready.
     pub priority: Option<i32>,
 }
 

@@ -11,7 +11,9 @@ use std::sync::{Arc, LazyLock};
 pub struct Settings {
     /// `None`: what the server has as its default at the time of a job's adding.
     pub ttr_ms: Option<u64>,
+    /// ATTEMPTS of jobs that name none.
     pub max_attempts: u32,
+    /// BACKOFF of jobs that name none.
     pub backoff_ms: Vec<u64>,
     /// Delayed, ready and reserved jobs together.
     pub max_len: u64,
@@ -19,7 +21,9 @@ pub struct Settings {
     pub dead_len: u64,
     /// How long the id of a finished job is refused by NX.
     pub dedupe_ms: u64,
+    /// Reserved jobs at a time.
     pub max_reserved: u64,
+    /// RATE.
     pub rate: Option<Rate>,
     /// Of the ids and payloads of all jobs. It has an effect of its own, which version 1 did not know.
     #[serde(skip)]
@@ -27,6 +31,7 @@ pub struct Settings {
 }
 
 /// At most `count` deliveries in any `window_ms` milliseconds.
+#[allow(missing_docs, reason = "told above")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     pub count: u32,
@@ -37,6 +42,7 @@ pub struct Rate {
 pub const TTR_DEFAULT_MS: u64 = 60_000;
 
 /// The settings that one DQ.CFGSET names.
+#[allow(missing_docs, reason = "as in [`Settings`]; `None` leaves it as it is")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingsChange {
     pub ttr_ms: Option<u64>,
@@ -52,6 +58,7 @@ pub struct SettingsChange {
 }
 
 impl SettingsChange {
+    /// The settings that come of it.
     pub fn applied_to(&self, old: &Settings) -> Settings {
         let new = self.clone();
         Settings {
@@ -72,6 +79,7 @@ impl SettingsChange {
 static UNCONFIGURED: LazyLock<Arc<Settings>> = LazyLock::new(Arc::default);
 
 impl Settings {
+    /// Nothing is limited, and jobs get the server's defaults.
     pub fn unconfigured() -> Arc<Settings> {
         Arc::clone(&UNCONFIGURED)
     }
@@ -120,6 +128,7 @@ impl Settings {
     }
 }
 
+/// Bounds that hold for every job, wherever it came from.
 pub fn check_terms(terms: &Terms<'_>) -> Result<(), QueueError> {
     if terms.backoff_ms.len() > LADDER_MAX {
         return Err(QueueError::LadderLength);

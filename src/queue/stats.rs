@@ -22,6 +22,8 @@ const fn bounds() -> [u64; 27] {
     bounds
 }
 
+/// How often what happened.
+#[allow(missing_docs, reason = "called as DQ.STATS calls them")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub added: u64,
@@ -39,14 +41,18 @@ pub struct Totals {
 /// Delivery minus due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
+    /// Deliveries.
     pub count: u64,
+    /// Of all of them.
     pub sum_us: u64,
+    /// The latest.
     pub max_us: u64,
     /// By the bucket; the last has no bound.
     counts: [u64; LATENESS_BOUNDS_US.len() + 1],
 }
 
 impl Lateness {
+    /// One delivery of a job that was due then.
     pub fn record(&mut self, now: Now, due_ms: u64) {
         let late_us = now.us().saturating_sub(due_ms * 1000);
         self.count += 1;
@@ -76,6 +82,7 @@ impl Lateness {
 }
 
 impl Totals {
+    /// Another queue's, or those of another step.
     pub fn add(&mut self, other: &Totals) {
         self.added += other.added;
         self.delivered += other.delivered;

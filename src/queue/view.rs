@@ -6,6 +6,7 @@ use super::state::store::Course;
 use super::Queue;
 
 /// What DQ.STATS tells beside the totals.
+#[allow(missing_docs, reason = "states are called as DQ.STATS calls them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub delayed: usize,
@@ -19,6 +20,7 @@ pub struct Summary {
 }
 
 /// Which jobs DQ.PEEK shows: instants inclusive, by the state's own order.
+#[allow(missing_docs, reason = "called as the commands call them")]
 #[derive(Clone, Copy, Debug)]
 pub struct Peek {
     pub state: State,
@@ -28,6 +30,7 @@ pub struct Peek {
 }
 
 /// A stretch of time in equal parts: TO lies after FROM, and is not in it.
+#[allow(missing_docs, reason = "called as the commands call them")]
 #[derive(Clone, Copy, Debug)]
 pub struct Forecast {
     pub from: u64,
@@ -56,6 +59,7 @@ impl Queue {
         }
     }
 
+    /// The job of that id, if there is one.
     pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
         self.find(self.jobs().hashed(id))
             .map(|handle| self.view(handle, now))
@@ -102,6 +106,7 @@ impl Queue {
         }
     }
 
+    /// Counts by state, and the ends of the schedule.
     pub fn summary(&self, now: Now) -> Summary {
         let ready = self.schedule().ready_len(now.ms());
         let least_due = self.schedule().least_due();

@@ -42,6 +42,7 @@ impl CronError {
         CronError(format!("ERR CRON {field} '{quoted}': {why}").into())
     }
 
+    /// The reply.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -75,6 +76,7 @@ struct WeekDays {
     last: u8,
 }
 
+/// An expression that was read: it depends on no zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     seconds: u64,
@@ -90,6 +92,7 @@ pub struct Cron {
 }
 
 impl Cron {
+    /// Reads what a client sent, with blanks or tabs between fields.
     pub fn parse(text: &[u8]) -> Result<Self, CronError> {
         if text.len() > CRON_MAX {
             return Err(CronError::of(

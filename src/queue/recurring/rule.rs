@@ -16,14 +16,20 @@ pub const ZONE_MAX: usize = 64;
 /// Finds a zone by its name.
 pub type ZoneOf = fn(&[u8]) -> Option<Rc<dyn Zone>>;
 
+/// When occurrences come.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Pattern<'a> {
+    /// One that many ms after the other.
     Every {
+        /// From one instant to the next, not counting jitter.
         ms: u64,
     },
+    /// At the times that an expression names.
     Cron {
+        /// As the client sent it.
         #[serde(with = "serde_bytes", borrow)]
         text: Cow<'a, [u8]>,
+        /// On whose clock: a name of the time zone database.
         #[serde(with = "serde_bytes", borrow)]
         zone: Cow<'a, [u8]>,
     },
@@ -32,17 +38,23 @@ pub enum Pattern<'a> {
 /// What DQ.ADD says of it. 0 is none, of each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule<'a> {
+    /// When they come.
     #[serde(borrow)]
     pub pattern: Pattern<'a>,
+    /// The last instant at which one may come.
     pub until: u64,
+    /// How many there are in all.
     pub times: u64,
+    /// How late one may be given out.
     pub grace_ms: u64,
+    /// How late one may be due, at most.
     pub jitter_ms: u64,
     /// Of each occurrence.
     pub ttl_ms: u64,
 }
 
 impl Rule<'_> {
+    /// With its texts copied.
     pub fn into_owned(self) -> Rule<'static> {
         let pattern = match self.pattern {
             Pattern::Every { ms } => Pattern::Every { ms },
@@ -54,6 +66,7 @@ impl Rule<'_> {
         Rule { pattern, ..self }
     }
 
+    /// Without copying its texts.
     pub fn borrowed(&self) -> Rule<'_> {
         let pattern = match &self.pattern {
             &Pattern::Every { ms } => Pattern::Every { ms },
@@ -105,16 +118,20 @@ pub struct Round {
 /// An occurrence that is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Next {
+    /// The instant that the rule names.
     pub occurrence: u64,
+    /// That instant and its jitter.
     pub due: u64,
     /// 0 is never.
     pub expires: u64,
+    /// As in [`Round`].
     pub offset_s: i32,
 }
 
 /// A rule that was read once, for all the jobs that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
+    /// What was read.
     pub rule: Rule<'static>,
     cron: Option<Cron>,
 }

@@ -4,6 +4,7 @@
 pub const OFFSET_MAX_S: i64 = 26 * 3600;
 
 /// From the instant `from` on, up to `to`, which belongs to the next span: unix seconds.
+#[allow(missing_docs, reason = "told above, for both ends together")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub from: i64,
@@ -13,6 +14,7 @@ pub struct Span {
 }
 
 impl Span {
+    /// Whether that instant lies in it.
     pub fn holds(&self, unix_s: i64) -> bool {
         (self.from..self.to).contains(&unix_s)
     }
@@ -23,6 +25,7 @@ impl Span {
     }
 }
 
+/// What a zone's clock shows, from the first instant to the last.
 pub trait Zone {
     /// The span that holds that instant.
     fn span_at(&self, unix_s: i64) -> Span;
@@ -31,6 +34,7 @@ pub trait Zone {
 /// A clock that is always ahead by the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fixed {
+    /// Seconds; negative where it is behind.
     pub offset_s: i32,
 }
 

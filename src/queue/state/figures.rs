@@ -6,6 +6,7 @@ use crate::queue::clock::Now;
 
 /// Counts that may be added up over queues. A new one is a field here, its line in [`Queue::figures`] and
 /// in [`Figures::each`].
+#[allow(missing_docs, reason = "states are called as DQ.STATS calls them")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub delayed: u64,

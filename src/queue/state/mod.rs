@@ -45,12 +45,14 @@ use wake::NEVER;
 pub struct HashSeed(RandomState);
 
 impl HashSeed {
+    /// From random numbers.
     pub fn new(seed: [u64; 4]) -> Self {
         let [a, b, c, d] = seed;
         HashSeed(RandomState::with_seeds(a, b, c, d))
     }
 }
 
+/// All that one key holds.
 pub struct Queue {
     jobs: Store,
     /// Delayed and ready jobs.
@@ -84,6 +86,7 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// Without jobs, settings or totals.
     pub fn new(seed: &HashSeed) -> Self {
         Queue {
             jobs: Store::new(seed.0.clone()),
@@ -211,10 +214,12 @@ impl Queue {
         self.kept
     }
 
+    /// As CFGSET left them.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
+    /// What was counted here.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }

@@ -16,7 +16,10 @@ pub enum Wake {
     /// An id is remembered no longer.
     Forget,
     /// Clients wait, and a job can be handed to one, if it pops with NOACK or if it does not.
-    Deliver { noack: bool },
+    Deliver {
+        /// Which of the two is asked for.
+        noack: bool,
+    },
 }
 
 /// Later than any instant.
