@@ -1,13 +1,19 @@
-//! DQ.BREAK key id: takes a job's memory away and leaves all that refers to it. Only in builds for tests.
+//! Only in builds for tests. DQ.BREAK key id takes a job's memory away and leaves all that refers to it; DQ.BREAK
+//! place has what comes to that place next stopped there, once.
 
 use super::change;
 use super::parse::exactly;
 use crate::server::api::{Args, Ctx, Refusal};
+use crate::storage::broken::plant;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
-    exactly(args, 3)?;
-    let id = args.get(2).unwrap_or_default();
-    change(ctx, args, |queue, _, _| queue.lose_job(id))?;
+    if let (Some(place), None) = (args.get(1), args.get(2)) {
+        plant(place);
+    } else {
+        exactly(args, 3)?;
+        let id = args.get(2).unwrap_or_default();
+        change(ctx, args, |queue, _, _| queue.lose_job(id))?;
+    }
     ctx.reply_simple(c"OK");
     Ok(())
 }

@@ -339,7 +339,7 @@ static BREAK: About = About {
     summary: c"Breaks an invariant.",
     complexity: c"O(1)",
     tips: c"",
-    arity: 3,
+    arity: -2,
     key: Some(Access::Update),
     categories: c"write slow",
     args: &[KEY, ID],

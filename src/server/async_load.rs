@@ -17,25 +17,15 @@ pub fn is_under_way() -> bool {
     INCOMING.with_borrow(Option::is_some)
 }
 
-/// Notes down a queue that is loaded: as one of the new data, where such are on their way.
+/// Notes down a queue that is loaded: as one of the new data, where such are on their way. Nothing is put right
+/// behind a panic: a server that a module refuses a file's data ends itself.
 pub fn noting(note: impl FnOnce()) {
-    let _present = INCOMING.take().map(|incoming| Present {
-        deadlines: agenda::replace(incoming),
-    });
+    let Some(incoming) = INCOMING.take() else {
+        return note();
+    };
+    let present = agenda::replace(incoming);
     note();
-}
-
-/// The old data's names, while the agenda has those of the new: they change places again, also where a panic
-/// unwinds.
-struct Present {
-    deadlines: Deadlines,
-}
-
-impl Drop for Present {
-    fn drop(&mut self) {
-        let present = std::mem::replace(&mut self.deadlines, Deadlines::new());
-        INCOMING.set(Some(agenda::replace(present)));
-    }
+    INCOMING.set(Some(agenda::replace(present)));
 }
 
 /// The new data have taken the old ones' place.

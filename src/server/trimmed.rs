@@ -7,6 +7,7 @@ use super::api::{Ctx, OwnString};
 use super::key::OpenKey;
 use super::timer;
 use crate::slots::slot_of;
+use crate::storage::broken::breaking_point;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::c_int;
@@ -47,6 +48,7 @@ pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
     let sweep = &mut taken.0;
     while steps > 0 && !sweep.slots.is_empty() {
         steps -= 1;
+        breaking_point("sweep");
         let names = agenda::names_after(sweep.after.as_ref(), NAMES_PER_STEP);
         for (db, name) in &names {
             let is_meant = sweep.slots.contains(&slot_of(name));

@@ -24,3 +24,32 @@ pub fn there<T>(value: Option<T>, what: &'static str) -> T {
         None => broken(what),
     }
 }
+
+/// A place that a build for tests can break once: see [`plant`].
+#[cfg(all(feature = "module", not(feature = "breakable")))]
+#[inline(always)]
+pub fn breaking_point(_: &str) {}
+
+#[cfg(feature = "breakable")]
+pub use planted::{breaking_point, plant};
+
+#[cfg(feature = "breakable")]
+mod planted {
+    use std::cell::RefCell;
+
+    thread_local! {
+        static PLANTED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// What comes to that place next is stopped there.
+    pub fn plant(place: &[u8]) {
+        PLANTED.set(place.to_vec());
+    }
+
+    pub fn breaking_point(place: &str) {
+        if PLANTED.with_borrow(|planted| planted == place.as_bytes()) {
+            PLANTED.take();
+            super::broken(place);
+        }
+    }
+}

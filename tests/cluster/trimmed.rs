@@ -6,19 +6,23 @@ use std::time::Duration;
 use crate::router::Guides;
 use crate::scene::{let_pass, Lines, Scene};
 use crate::support::cluster::Cluster;
-use crate::support::{skipped, wait_until, Server, PATIENCE};
+use crate::support::{skipped, wait_until, Builder, Server, PATIENCE};
 use crate::traffic::Traffic;
 
 const QUEUES: u64 = 3000;
 
 /// A cluster of two masters and a replica of the first.
 fn cluster() -> Option<Cluster> {
-    let mut cluster = Cluster::start(2);
+    cluster_of(Server::builder())
+}
+
+fn cluster_of(builder: Builder) -> Option<Cluster> {
+    let mut cluster = Cluster::start_with(2, builder.clone());
     if !cluster.imports_slots() {
         skipped("CLUSTER MIGRATION IMPORT came with Redis 8.4");
         return None;
     }
-    cluster.add_replica(0, Server::builder());
+    cluster.add_replica(0, builder);
     Some(cluster)
 }
 
@@ -81,6 +85,21 @@ fn names_of_trimmed_slots_go() {
             node.number("dq", "dq_timer_fires_total") == fires
         });
     }
+}
+
+/// What is left to be looked at is not lost with the look that panics.
+#[test]
+fn a_sweep_that_panics_is_taken_up_again() {
+    let Some(cluster) = cluster_of(Server::builder().breakable()) else {
+        return;
+    };
+    fill(&cluster);
+    assert_counted(&cluster);
+    cluster.nodes[0].raw().says("DQ.BREAK sweep", "+OK");
+    cluster.import_slots(0..=5000, 1);
+    assert_counted(&cluster);
+    let log = cluster.nodes[0].log();
+    assert!(log.contains("broken invariant: sweep"), "{log}");
 }
 
 /// One by one, as where clients track keys.

@@ -1,47 +1,14 @@
 //! Broken invariants, which a module built for tests can have: they stop the one command that comes upon them,
 //! loudly, and neither the server nor the timer nor the other jobs.
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::LazyLock;
-
 use crate::probe::show;
 use crate::scene::{Lines, Scene};
 use crate::support::{wait_until, Builder, Raw, Server, PATIENCE};
 
 const BUG: &str = "-ERR internal error, see the server's log";
 
-/// The module with DQ.BREAK.
-static BREAKABLE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let target = root.join("target/breakable");
-    let status = Command::new(env!("CARGO"))
-        .current_dir(&root)
-        .args([
-            "build",
-            "-q",
-            "--lib",
-            "--features",
-            "breakable",
-            "--target-dir",
-        ])
-        .arg(&target)
-        .env_remove("CARGO_BUILD_TARGET")
-        .status();
-    assert!(
-        status.is_ok_and(|status| status.success()),
-        "the module for tests is not built"
-    );
-    let file = if cfg!(target_os = "macos") {
-        "libdq.dylib"
-    } else {
-        "libdq.so"
-    };
-    target.join("debug").join(file)
-});
-
 fn breakable() -> Builder {
-    Server::builder().module(&*BREAKABLE).with_bugs()
+    Server::builder().breakable()
 }
 
 fn has_logged(server: &Server, bug: &str) -> bool {

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::locate::BREAKABLE;
 use super::{Server, Setting, Version, PATIENCE};
 
 /// How to start a server: the module is loaded, nothing is saved, DEBUG and MODULE are allowed,
@@ -116,10 +117,10 @@ impl Builder {
         self
     }
 
-    /// The module was built to panic, and the test looks after that.
-    pub fn with_bugs(mut self) -> Builder {
+    /// With the module that DQ.BREAK makes panic; the test looks after that.
+    pub fn breakable(mut self) -> Builder {
         self.has_bugs = true;
-        self
+        self.module(&*BREAKABLE)
     }
 
     /// How long starting, loading included, may take.

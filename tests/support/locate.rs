@@ -4,6 +4,7 @@ use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// What `--version` says: `Redis server v=7.0.15 ...`, `Valkey server v=8.0.1 ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,3 +112,32 @@ pub fn module_path() -> PathBuf {
     );
     path
 }
+
+/// The module with DQ.BREAK, built when it is first asked for.
+pub static BREAKABLE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let target = root.join("target/breakable");
+    let status = Command::new(env!("CARGO"))
+        .current_dir(&root)
+        .args([
+            "build",
+            "-q",
+            "--lib",
+            "--features",
+            "breakable",
+            "--target-dir",
+        ])
+        .arg(&target)
+        .env_remove("CARGO_BUILD_TARGET")
+        .status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "the module for tests is not built"
+    );
+    let file = if cfg!(target_os = "macos") {
+        "libdq.dylib"
+    } else {
+        "libdq.so"
+    };
+    target.join("debug").join(file)
+});

@@ -14,47 +14,16 @@
 //! repeated comes once.
 
 use super::calendar::{date_of, Month};
+use super::cron_error::CronError;
 use super::field::{DAY, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use super::zone::{Zone, OFFSET_MAX_S};
 use crate::queue::instant::INSTANT_MAX;
-use std::borrow::Cow;
-use std::fmt;
 
 /// Bytes of an expression, at most: lists of all values of all fields are shorter.
 pub const CRON_MAX: usize = 1024;
 const DAY_S: i64 = 86_400;
 /// The last second of the last instant.
 const LAST_S: i64 = (INSTANT_MAX / 1000) as i64;
-/// Bytes of what an error quotes.
-const QUOTED_MAX: usize = 32;
-
-/// What is wrong with an expression. The text is the reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CronError(Cow<'static, str>);
-
-impl CronError {
-    const fn of(text: &'static str) -> Self {
-        CronError(Cow::Borrowed(text))
-    }
-
-    pub(super) fn of_field(field: &str, item: &[u8], why: &str) -> Self {
-        let quoted = item[..item.len().min(QUOTED_MAX)].escape_ascii();
-        CronError(format!("ERR CRON {field} '{quoted}': {why}").into())
-    }
-
-    /// The reply.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for CronError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CronError {}
 
 /// Days of the month: as bits, from bit 1 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

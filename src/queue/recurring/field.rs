@@ -1,6 +1,6 @@
 //! One field of a cron expression, but for what only days have: `*`, numbers, names, ranges, steps.
 
-use super::cron::CronError;
+use super::cron_error::CronError;
 
 /// What may stand in a field.
 pub struct Field {

@@ -4,6 +4,7 @@
 
 mod calendar;
 pub mod cron;
+pub mod cron_error;
 mod field;
 pub mod rule;
 pub mod zone;

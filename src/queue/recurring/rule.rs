@@ -1,6 +1,7 @@
 //! The rule by which a job comes again, and how far it has come.
 
-use super::cron::{Cron, CronError};
+use super::cron::Cron;
+use super::cron_error::CronError;
 use super::zone::{Fixed, Zone};
 use crate::queue::error::QueueError;
 use crate::queue::instant::INSTANT_MAX;
