@@ -5,6 +5,9 @@
 pub const SETTLE_BUDGET: usize = 1000;
 /// The same for each id of a command, which may name many.
 pub const SETTLE_BUDGET_OF_ID: usize = 100;
+/// The end of a recurring job's occurrence counts as so many ends of leases: the next instant is looked for, and
+/// with JITTER it stands anywhere in the schedule.
+pub const STEPS_OF_OCCURRENCE: usize = 4;
 /// What a command carries out at most for jobs that it does nothing else with: three to five milliseconds'
 /// worth, and only after a standstill.
 pub const OUT_OF_TURN: usize = 10_000;

@@ -3,7 +3,7 @@
 //! Idempotent, in steps as small as wanted, to be called at any time on a master; a replica waits for
 //! the effects. The coming of a due is none of it.
 
-use super::budget::{OUT_OF_TURN, SETTLE_BUDGET, SETTLE_BUDGET_OF_ID};
+use super::budget::{OUT_OF_TURN, SETTLE_BUDGET, SETTLE_BUDGET_OF_ID, STEPS_OF_OCCURRENCE};
 use super::clock::Now;
 use super::effect::{Change, Death, Effect, End, Ended, Removal};
 use super::effects::Effects;
@@ -31,7 +31,7 @@ impl Queue {
         out.took(budget - left);
     }
 
-    /// The earliest thing that is past; returns how many jobs or ids it concerned.
+    /// The earliest thing that is past; returns what it took of a budget.
     fn settle_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         if self.surplus_dead() > 0 {
             let last_death = self.dead().last().map_or(0, |(at, _)| at);
@@ -48,13 +48,26 @@ impl Queue {
         }
         match (lease, expiry) {
             (Some((_, handle)), _) if instant_of(lease) <= instant_of(expiry) => {
+                let steps = self.steps_of(handle);
                 self.end_lease(handle, now, out);
+                steps
             }
-            _ => {
+            (_, Some((_, handle))) => {
+                let steps = self.steps_of(handle);
                 self.expire_first_overdue(now, out);
+                steps
             }
+            _ => 1,
         }
-        1
+    }
+
+    /// What its end takes of a budget.
+    fn steps_of(&self, handle: Handle) -> usize {
+        if self.recurs(handle) {
+            STEPS_OF_OCCURRENCE
+        } else {
+            1
+        }
     }
 
     /// Forgets about `budget` ids; returns how many. Those of one instant go one by one where they are many.

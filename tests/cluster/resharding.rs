@@ -1,5 +1,5 @@
 //! Slots that move: one key after the other, as `redis-cli --cluster reshard` does it, and at once, as
-//! Valkey 9.1 can.
+//! Valkey 9.1 and Redis 8.4 can.
 
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ pub fn moves(cluster: &Cluster) -> Vec<Move> {
     let mut moves: Vec<Move> = vec![Cluster::move_slot];
     if cluster.moves_atomically() {
         moves.push(Cluster::move_slot_atomically);
+    }
+    if cluster.imports_slots() {
+        moves.push(|cluster, slot, _, to| cluster.import_slots(slot..=slot, to));
     }
     moves
 }
@@ -47,6 +50,10 @@ fn fill(client: &mut Raw, key: &str) {
         "DQ.POP {}",
         "DQ.ADD {} ready x PRIORITY 3 TTL 600000",
         "DQ.ADD {} later x DELAY 600000 PRIORITY -5",
+        "DQ.ADD {} daily x CRON 0\\x2012\\x2029\\x202\\x20* TZ Europe/Berlin JITTER 60000 GRACE 5000",
+        "DQ.ADD {} retries x DELAY 0 EVERY 3600000 TIMES 3 TTR 600000",
+        "DQ.POP {} ID retries",
+        "DQ.NACK {} retries DELAY 600000 REASON why",
         "DQ.PAUSE {} 600000",
     ] {
         client.run(&line.replace("{}", key));
@@ -102,6 +109,55 @@ fn a_queue_moves_with_all_that_it_holds() {
             there.ask(&format!("DQ.LEN {timed}")) == "2"
         });
         assert_nothing_left(&cluster.nodes[from]);
+    }
+}
+
+/// A number in a reply of names and values.
+#[track_caller]
+fn field(client: &mut Raw, line: &str, name: &str) -> u64 {
+    let words = client.words(line);
+    let at = words.iter().position(|word| word == name);
+    let value = at.and_then(|at| words.get(at + 1)?.parse().ok());
+    value.unwrap_or_else(|| panic!("no {name} in {words:?}"))
+}
+
+/// Its occurrences come in a row, each once, on whichever side the slot is.
+#[test]
+fn a_recurring_job_goes_on_over_there() {
+    let cluster = Cluster::start(2);
+    for (number, move_slot) in moves(&cluster).into_iter().enumerate() {
+        let queue = &format!("{{{number}}}tick");
+        let slot = cluster.slot_of(queue);
+        let mut at = cluster.node_of(queue);
+        let first = now_ms();
+        let mut client = cluster.nodes[at].raw();
+        client.run(&format!("DQ.ADD {queue} a x AT {first} EVERY 1000"));
+        client.run(&format!(
+            "DQ.ADD {queue} leased x AT {first} EVERY 3600000 TTR 600000"
+        ));
+        let leased = popped(&mut client, &format!("DQ.POP {queue} ID leased"));
+        let mut before = None;
+        for _ in 0..3 {
+            let mut client = cluster.nodes[at].raw();
+            popped(&mut client, &format!("DQ.BPOP {queue} 0"));
+            let due = field(&mut client, &format!("DQ.GET {queue} a"), "due");
+            assert!(before < Some(due), "{before:?} and then {due}");
+            assert_eq!((due - first) % 1000, 0, "an instant of its grid");
+            assert!(now_ms() >= due);
+            before = Some(due);
+            client.says(&format!("DQ.ACK {queue} a"), "1");
+            move_slot(&cluster, slot, at, 1 - at);
+            at = 1 - at;
+        }
+        let mut client = cluster.nodes[at].raw();
+        let runs =
+            |client: &mut Raw, id: &str| field(client, &format!("DQ.GET {queue} {id}"), "runs");
+        assert_eq!(runs(&mut client, "a"), 3);
+        let token = &leased.token;
+        client.says(&format!("DQ.ACK {queue} WITHTOKENS leased {token}"), "1");
+        client.says(&format!("DQ.ACK {queue} WITHTOKENS leased {token}"), "0");
+        assert_eq!(runs(&mut client, "leased"), 1);
+        client.says(&format!("DEL {queue}"), "1");
     }
 }
 
