@@ -89,6 +89,16 @@ pub mod dq {
         encode(out, &[b"DQ.ADD", key, &id, payload, b"AT", due.bytes()]);
     }
 
+    /// Its occurrence ends by itself at that instant, and the next one comes within five seconds of one in an hour.
+    pub fn add_skipped_at(out: &mut Vec<u8>, number: usize, end_ms: u64) {
+        let due = Decimal::of(end_ms - 1000);
+        let (id, payload) = (id(number), payload(number));
+        let rule = b"EVERY 3600000 GRACE 1000 JITTER 5000".split(|&byte| byte == b' ');
+        let mut words: Vec<&[u8]> = vec![b"DQ.ADD", b"dq", &id, payload, b"AT", due.bytes()];
+        words.extend(rule);
+        encode(out, &words);
+    }
+
     pub fn pop(out: &mut Vec<u8>, _number: usize) {
         encode(out, &[b"DQ.POP", b"dq"]);
     }

@@ -1,4 +1,5 @@
-//! What another client feels when a million jobs fall due, or as many leases end, in one millisecond.
+//! What another client feels when a million jobs fall due, or as many leases or occurrences end, in one
+//! millisecond.
 
 use super::bench::Bench;
 use super::jobs::dq;
@@ -42,13 +43,18 @@ pub fn measure(plan: Plan) -> Part {
         row("the same by the clock", "dues", Goal::Told, |it| it.wall),
     ];
     if plan.also_leases {
-        let what = "worst PING, 1e6 leases end at once";
-        rows.push(row(what, "leases", Goal::Told, |it| it.cpu));
+        for (what, run) in [
+            ("worst PING, 1e6 leases end at once", "leases"),
+            ("worst PING, 1e6 occurrences with JITTER", "occurrences"),
+        ] {
+            rows.push(row(what, run, Goal::Told, |it| it.cpu));
+        }
     }
     Part {
         rows,
         how: format!(
-            "  {MILLION} jobs of one due (full run: also as many leases, ending within a few ms of each other) in a queue for which\n\
+            "  {MILLION} jobs of one due (full run: also as many leases, ending within a few ms of each other, and as many\n\
+             \x20 occurrences, ended by GRACE at once) in a queue for which\n\
              \x20 {WORKERS} clients wait; one more client sends PING after PING for {WATCHED_MS} ms from that instant on; against the same on\n\
              \x20 an empty server. Counted is the CPU time of the server between a PING sent and its reply read (the process's clock):\n\
              \x20 what the server itself makes the client wait for, however busy the machine. Worst of a round, least of {} rounds.\n",
@@ -72,6 +78,11 @@ const RUNS: Runs<Stall, Worst> = &[
         at_once(stall, |bench, end| {
             bench.run((0, MILLION), dq::add_ready);
             lease_all(bench, end);
+        })
+    }),
+    ("occurrences", |stall| {
+        at_once(stall, |bench, end| {
+            bench.run((0, MILLION), |out, n| dq::add_skipped_at(out, n, end));
         })
     }),
 ];
