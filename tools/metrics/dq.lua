@@ -26,8 +26,9 @@ for name, value in string.gmatch(redis.call("INFO", "dq"), "(dq_[a-z_]+):(%d+)")
     add(name, sums[name])
 end
 
-local gauges = { "delayed", "ready", "reserved", "dead", "waiting-clients", "paused", "oldest-ready-ms" }
-local totals = { "added", "delivered", "acked", "nacked", "timed-out", "died", "deleted", "expired" }
+local gauges = { "delayed", "ready", "reserved", "dead", "waiting-clients", "paused", "oldest-ready-ms",
+    "bytes", "recurring", "groups" }
+local totals = { "added", "delivered", "acked", "nacked", "timed-out", "died", "deleted", "expired", "missed" }
 
 local function name_of(field)
     return (string.gsub(field, "-", "_"))
@@ -42,7 +43,7 @@ local function add_queue(queue)
         add("dq_queue_" .. name_of(field) .. ":" .. queue, stats[field] or 0)
     end
     for _, field in ipairs(totals) do
-        add("dq_queue_" .. name_of(field) .. "_total:" .. queue, stats[field])
+        add("dq_queue_" .. name_of(field) .. "_total:" .. queue, stats[field] or 0)
     end
     add("dq_queue_lateness_us_count:" .. queue, stats["lateness-count"])
     add("dq_queue_lateness_us_sum:" .. queue, stats["lateness-sum"])

@@ -183,7 +183,7 @@ def figures_are_right(chain):
     # What fill() did last; all figures of a scrape come from one script, so the others are there as well.
     wait_until("all figures have come", lambda: chain.value('dq_queue_dead{queue="a:b le=1:{x}"}') == 1)
     stats = server.stats("mails")
-    for field in ("delayed", "ready", "reserved", "dead", "waiting-clients", "paused"):
+    for field in ("delayed", "ready", "reserved", "dead", "waiting-clients", "paused", "bytes", "recurring"):
         name = "dq_queue_" + field.replace("-", "_")
         check(chain.value(name + '{queue="mails"}') == stats[field], field)
     info = dict(line.split(":") for line in server("INFO", "dq").splitlines() if ":" in line)
