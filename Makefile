@@ -324,12 +324,12 @@ bench-opponents: ## dq, Celery, BullMQ, asynq, Redisson, beanstalkd; ONLY="adds 
 	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
 		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --only $(ONLY)
 
-bench-libraries: ## the worker libraries beside BullMQ, asynq, Redisson, Celery, Dramatiq, RQ, taskiq, greenstalk; QUICK=1
+bench-libraries: ## the worker libraries beside BullMQ, asynq, Redisson, Celery, Dramatiq, RQ, taskiq, greenstalk; QUICK=1, ONLY='Node BullMQ'
 	@tools/setup.sh cargo cc libclang server
 	@$(CARGO) build --release
 	@tools/opponents.sh '$(OPPONENTS)'
 	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
-		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --libraries
+		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --libraries --only $(ONLY)
 
 bench-page: ## docs/benchmarks.md and its plots anew from the figures of the last make bench
 	@tools/setup.sh python

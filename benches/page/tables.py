@@ -68,6 +68,8 @@ def machine(core, opponents, libraries):
         f"- The opponents' run: {opponents['machine']}.",
         f"- The libraries' run: {libraries['machine']}.",
     ]
+    if libraries.get("warm_up"):
+        lines.append(f"- There each worker handled {libraries['warm_up']:,} jobs (a slow one, fewer) before those that count.")
     lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents, libraries)]
     lines += [f"- Could not be had: {name}." for name in opponents["missing"]]
     lines += [f"- Failed: {it['system']}, {it['subject']}." for it in opponents["failures"]]

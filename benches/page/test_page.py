@@ -86,6 +86,13 @@ class Worker(unittest.TestCase):
         told = self.give(0, 1, 2)
         self.assertEqual((told[0]["twice"], len(told[0]["late_us"])), (0, 3))
 
+    def test_the_warm_up_is_told_once(self):
+        seen = program.Seen(3, 1)
+        for number in 0, 0, 1, 2:
+            seen.handle(program.payload(0, number))
+        self.assertEqual([each for each in self.told if "warm" in each], [{"warm": True}])
+        self.assertEqual(len(self.told), 2)
+
     def test_a_lost_job_is_never_enough(self):
         self.assertEqual(self.give(0, 1), [])
 

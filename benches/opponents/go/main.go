@@ -107,14 +107,29 @@ func add(s system, how string, seconds int) {
 	tell(map[string]any{"jobs": number - before, "seconds": took.Seconds(), "jobs_in_all": number})
 }
 
-func paced(s system, count, seconds int) {
+func warmUpWith(s system, count int) {
+	addAll(s, count, due)
+	if count > 0 {
+		_, _ = fmt.Scanln()
+	}
+}
+
+func ready(s system, count, warm int) {
+	warmUpWith(s, warm)
+	began := nowS()
+	addAll(s, count, func(number int) job { return due(warm + number) })
+	tell(map[string]any{"began": began})
+}
+
+func paced(s system, count, seconds, warm int) {
+	warmUpWith(s, warm)
 	first := time.Now().Add(100 * time.Millisecond).Truncate(time.Millisecond)
 	step := time.Duration(seconds) * time.Second / time.Duration(count)
 	for number := range count {
 		at := first.Add(time.Duration(number) * step).Truncate(time.Millisecond)
 		time.Sleep(time.Until(at))
 		dueMs := at.Add(ahead).UnixMilli()
-		s.add(job{number, payload(dueMs, number, payloadBytes), dueMs})
+		s.add(job{warm + number, payload(dueMs, warm+number, payloadBytes), dueMs})
 	}
 	tell(map[string]any{"jobs": count})
 }
@@ -123,6 +138,7 @@ func paced(s system, count, seconds int) {
 type seen struct {
 	sync.Mutex
 	wanted  int
+	warm    int
 	numbers map[string]bool
 	twice   int
 	lateUs  []int64
@@ -141,6 +157,9 @@ func (s *seen) handle(payload string) bool {
 	s.numbers[words[1]] = true
 	if dueMs := int64(number(words[0])); dueMs > 0 {
 		s.lateUs = append(s.lateUs, nowUs-dueMs*1000)
+	}
+	if len(s.numbers) == s.warm {
+		tell(map[string]any{"warm": true})
 	}
 	isLast := len(s.numbers) == s.wanted
 	if isLast {
@@ -171,13 +190,11 @@ func main() {
 		addAll(s, number(words[0]), func(n int) job { return far(n, number(words[1])) })
 		tell(map[string]any{"jobs": number(words[0])})
 	case "ready":
-		began := nowS()
-		addAll(s, number(words[0]), due)
-		tell(map[string]any{"began": began})
+		ready(s, number(words[0]), number(words[1]))
 	case "paced":
-		paced(s, number(words[0]), number(words[1]))
+		paced(s, number(words[0]), number(words[1]), number(words[2]))
 	case "work":
-		seen := &seen{wanted: number(words[0]), numbers: map[string]bool{}}
+		seen := &seen{wanted: number(words[0]), warm: number(words[1]), numbers: map[string]bool{}}
 		s.work(seen.handle, func() { tell(map[string]any{"ready": true}) })
 		select {} // whoever measures looks at it yet
 	}

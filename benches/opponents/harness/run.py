@@ -1,6 +1,6 @@
 """make bench-opponents: dq and what people use instead, through the clients that they use.
 
-    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--libraries | --only WORD...]
+    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--libraries] [--only WORD...]
 
 A word of --only is a subject or (part of) a system's name. Everything that is compared runs in turn, round by round.
 Prints tables; the same as JSON beside those of `make bench`.
@@ -75,6 +75,8 @@ def main():
     about = {"machine": machine.description(), "server": machine.output(options.server, "--version")}
     about["mode"] = "quick" if options.quick else "full"
     there = [system for system in SYSTEMS if system.is_there(programs)]
+    plan = Plan(options.quick, options.libraries)
+    about["warm_up"] = plan.warm_up
     results = report.Results(about, programs, there, [it for it in SYSTEMS if it not in there])
     machine.pin_to_client_core()
     names = wanted([system.name for system in SYSTEMS], options.only)
@@ -82,7 +84,7 @@ def main():
     subjects = wanted(SUBJECTS, options.only)
 
     if options.libraries:
-        parts = {subject: of_libraries(there, subject) for subject in ("throughput", "lateness")}
+        parts = {subject: of_libraries(systems, subject) for subject in subjects if speed.names(subject)}
     else:
         parts = {subject: [it for it in systems if subject in it.subjects] for subject in subjects}
 
@@ -91,9 +93,9 @@ def main():
         (options.json / name).write_text(json.dumps(results.json(), indent=1) + "\n")
         return options.json / name
 
-    measure(programs, parts, Plan(options.quick, options.libraries), results, keep)
+    measure(programs, parts, plan, results, keep)
     print(results.text())
-    if options.libraries and not results.failures:
+    if options.libraries and not options.only and not results.failures:
         print("\n".join(["", *report.aligned(speed.table(results.subjects))]))
         keep("libraries.json", results)
     whole = "opponents-quick.json" if options.quick else "opponents.json"

@@ -157,6 +157,7 @@ class Program:
             command,
             env={**os.environ, "BENCH_PORT": str(server.port), "PYTHONDONTWRITEBYTECODE": "1"},
             cwd=server.folder.name,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
             start_new_session=True,
@@ -174,6 +175,11 @@ class Program:
 
     def cpu_s(self):
         return machine.cpu_s(self.process.pid)
+
+    def go_on(self):
+        """After its warm-up."""
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
 
     def told(self, patience_s=180):
         """The next line of JSON that it prints."""

@@ -1,5 +1,7 @@
 // As python/program.py, for systems that are used from Node.js.
 
+import { once } from 'node:events';
+
 const AHEAD_MS = 2000;
 const BATCH = 100;
 const HOUR_MS = 3_600_000;
@@ -18,9 +20,9 @@ function far(number, size) {
 
 const due = (number) => ({ number, payload: payload(0, number), dueMs: null });
 
-async function addAll(system, count, job) {
-  for (let first = 0; first < count; first += BATCH) {
-    const size = Math.min(BATCH, count - first);
+async function addAll(system, count, job, from = 0) {
+  for (let first = from; first < from + count; first += BATCH) {
+    const size = Math.min(BATCH, from + count - first);
     await system.addMany(Array.from({ length: size }, (_, more) => job(first + more)));
   }
 }
@@ -47,26 +49,36 @@ async function fill(system, count, size) {
   tell({ jobs: Number(count) });
 }
 
-async function ready(system, count) {
+async function warmUp(system, count) {
+  await addAll(system, count, due);
+  if (count === 0) return;
+  await once(process.stdin, 'data');
+  process.stdin.destroy(); // it would keep the process
+}
+
+async function ready(system, count, warm) {
+  await warmUp(system, Number(warm));
   const began = nowMs() / 1000;
-  await addAll(system, Number(count), due);
+  await addAll(system, Number(count), due, Number(warm));
   tell({ began });
 }
 
-async function paced(system, count, seconds) {
+async function paced(system, count, seconds, warm) {
+  await warmUp(system, Number(warm));
   const first = Math.floor(nowMs()) + 100;
   const stepMs = (1000 * seconds) / count;
   for (let number = 0; number < count; number++) {
     const at = first + Math.floor(number * stepMs);
     if (at > nowMs()) await sleep(at - nowMs());
     const dueMs = at + AHEAD_MS;
-    await system.add({ number, payload: payload(dueMs, number), dueMs });
+    const id = Number(warm) + number;
+    await system.add({ number: id, payload: payload(dueMs, id), dueMs });
   }
   tell({ jobs: Number(count) });
 }
 
 /** Handles jobs: answers whether that was the last one. */
-function handler(wanted) {
+function handler(wanted, warm) {
   const numbers = new Set();
   const lateUs = [];
   let twice = 0;
@@ -79,14 +91,15 @@ function handler(wanted) {
     }
     numbers.add(number);
     if (Number(dueMs)) lateUs.push(Math.round((now - Number(dueMs)) * 1000));
+    if (numbers.size === warm) tell({ warm: true });
     const isLast = numbers.size === wanted;
     if (isLast) tell({ ended: nowMs() / 1000, twice, late_us: lateUs });
     return isLast;
   };
 }
 
-async function work(system, count) {
-  await system.work(handler(Number(count)), () => tell({ ready: true }));
+async function work(system, count, warm) {
+  await system.work(handler(Number(count), Number(warm)), () => tell({ ready: true }));
   setInterval(() => {}, 1 << 30); // whoever measures looks at it yet
 }
 

@@ -2,9 +2,9 @@
 
     program.py SYSTEM add single|bulk SECONDS    far jobs, for so long
     program.py SYSTEM fill COUNT BYTES           so many far jobs with payloads of so many bytes
-    program.py SYSTEM ready COUNT                so many jobs that are due at once
-    program.py SYSTEM paced COUNT SECONDS        jobs added over so long, each due 2 s after it was added
-    program.py SYSTEM work COUNT                 a worker; it tells when it has seen COUNT jobs
+    program.py SYSTEM ready COUNT WARM           so many jobs that are due at once; WARM more before, then it waits for a line
+    program.py SYSTEM paced COUNT SECONDS WARM   jobs added over so long, each due 2 s after it was added; WARM as above
+    program.py SYSTEM work COUNT WARM            a worker; it tells when it has seen COUNT jobs, and when it has seen WARM
 
 Each prints one line of JSON, the worker a first one when it is ready; it stays until it is killed. The server's
 port is in BENCH_PORT. A payload begins with the due (unix-ms) and the job's number. The programs in other languages do the same.
@@ -85,27 +85,41 @@ def fill(system, count, size):
     tell(jobs=int(count))
 
 
-def ready(system, count):
+def warm_up(system, count):
+    add_all(system, due(range(count)))
+    if count:
+        sys.stdin.readline()
+
+
+def ready(system, count, warm):
+    count, warm = int(count), int(warm)
+    warm_up(system, warm)
     began = time.time()
-    add_all(system, ((number, payload(0, number), None) for number in range(int(count))))
+    add_all(system, due(range(warm, warm + count)))
     tell(began=began)
 
 
-def paced(system, count, seconds):
+def due(numbers):
+    return ((number, payload(0, number), None) for number in numbers)
+
+
+def paced(system, count, seconds, warm):
     count, step_ms = int(count), 1000 * float(seconds) / int(count)
+    warm_up(system, int(warm))
     first = int(now_ms()) + 100
     for number in range(count):
         at = first + int(number * step_ms)
         time.sleep(max(0, at - now_ms()) / 1000)
-        system.add(number, payload(at + AHEAD_MS, number), at + AHEAD_MS)
+        system.add(int(warm) + number, payload(at + AHEAD_MS, int(warm) + number), at + AHEAD_MS)
     tell(jobs=count)
 
 
 class Seen:
     """What a worker has been given."""
 
-    def __init__(self, wanted):
+    def __init__(self, wanted, warm=0):
         self.wanted = wanted
+        self.warm = warm
         self.numbers = set()
         self.twice = 0
         self.late_us = []
@@ -120,14 +134,16 @@ class Seen:
         self.numbers.add(number)
         if int(due_ms):
             self.late_us.append(round(now_us - int(due_ms) * 1000))
+        if len(self.numbers) == self.warm:
+            tell(warm=True)
         is_last = len(self.numbers) == self.wanted
         if is_last:
             tell(ended=time.time(), twice=self.twice, late_us=self.late_us)
         return is_last
 
 
-def work(system, count):
-    seen = Seen(int(count))
+def work(system, count, warm):
+    seen = Seen(int(count), int(warm))
     system.work(seen, lambda: tell(ready=True))
     signal.pause()  # whoever measures looks at it yet
 

@@ -26,6 +26,7 @@ export default class System {
     const one = async (job) => void handle(job.data);
     const many = async (jobs) => jobs.forEach((job) => void handle(job.data));
     new Worker(this.queue, batch ? many : one, this.options).start();
+    await this.queue.len(); // the client is there, as after BullMQ's waitUntilReady
     isReady();
   }
 

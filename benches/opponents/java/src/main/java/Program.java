@@ -61,13 +61,22 @@ public final class Program {
         tell("{\"jobs\": %d}", count);
     }
 
-    private void ready(int count) throws Exception {
-        double began = Seen.nowUs() / 1e6;
+    private void warmUp(int count) throws Exception {
         addAll(count, Job::due);
+        if (count > 0) {
+            System.in.read();
+        }
+    }
+
+    private void ready(int count, int warm) throws Exception {
+        warmUp(warm);
+        double began = Seen.nowUs() / 1e6;
+        addAll(count, at -> Job.due(warm + at));
         tell("{\"began\": %f}", began);
     }
 
-    private void paced(int count, double seconds) throws Exception {
+    private void paced(int count, double seconds, int warm) throws Exception {
+        warmUp(warm);
         long first = System.currentTimeMillis() + 100;
         for (int at = 0; at < count; at++) {
             long addMs = first + (long) (at * seconds * 1000 / count);
@@ -75,13 +84,13 @@ public final class Program {
             if (waitUs > 0) {
                 Thread.sleep(waitUs / 1000, (int) (waitUs % 1000) * 1000);
             }
-            system.add(Job.at(addMs + AHEAD_MS, at, Job.PAYLOAD_BYTES));
+            system.add(Job.at(addMs + AHEAD_MS, warm + at, Job.PAYLOAD_BYTES));
         }
         tell("{\"jobs\": %d}", count);
     }
 
-    private void work(int count) throws Exception {
-        system.work(new Seen(count), () -> tell("{\"ready\": true}"));
+    private void work(int count, int warm) throws Exception {
+        system.work(new Seen(count, warm), () -> tell("{\"ready\": true}"));
         Thread.sleep(Long.MAX_VALUE); // whoever measures looks at it yet
     }
 
@@ -89,9 +98,9 @@ public final class Program {
         switch (task) {
             case "add" -> add(words[2], Double.parseDouble(words[3]));
             case "fill" -> fill(Integer.parseInt(words[2]), Integer.parseInt(words[3]));
-            case "ready" -> ready(Integer.parseInt(words[2]));
-            case "paced" -> paced(Integer.parseInt(words[2]), Double.parseDouble(words[3]));
-            case "work" -> work(Integer.parseInt(words[2]));
+            case "ready" -> ready(Integer.parseInt(words[2]), Integer.parseInt(words[3]));
+            case "paced" -> paced(Integer.parseInt(words[2]), Double.parseDouble(words[3]), Integer.parseInt(words[4]));
+            case "work" -> work(Integer.parseInt(words[2]), Integer.parseInt(words[3]));
             default -> throw new IllegalArgumentException(task);
         }
     }

@@ -7,12 +7,14 @@ import java.util.Set;
 /** What a worker has been given. */
 final class Seen {
     private final int wanted;
+    private final int warm;
     private final Set<String> numbers = new HashSet<>();
     private final List<Long> lateUs = new ArrayList<>();
     private int twice = 0;
 
-    Seen(int wanted) {
+    Seen(int wanted, int warm) {
         this.wanted = wanted;
+        this.warm = warm;
     }
 
     static long nowUs() {
@@ -31,6 +33,9 @@ final class Seen {
         long dueMs = Long.parseLong(words[0]);
         if (dueMs > 0) {
             lateUs.add(nowUs - dueMs * 1000);
+        }
+        if (numbers.size() == warm) {
+            Program.tell("{\"warm\": true}");
         }
         boolean isLast = numbers.size() == wanted;
         if (isLast) {
