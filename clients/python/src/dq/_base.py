@@ -45,8 +45,9 @@ class BaseLink:
 
     def _take_outcomes(self, count: float = math.inf) -> deque[Outcome]:
         told: deque[Outcome] = deque()
-        while self._outcomes and len(told) < count:
-            told.append(self._outcomes.popleft())
+        outcomes = self._outcomes
+        while outcomes and len(told) < count:
+            told.append(outcomes.popleft())
         return told
 
     def _answered(self, outcome: Outcome, reply: Any) -> Optional[ResponseError]:
@@ -64,10 +65,14 @@ class BaseLink:
     def _found(self, reply: Any) -> list[Delivery]:
         if isinstance(reply, ResponseError):
             raise reply
-        found = _core.deliveries(reply, self)
+        if reply is None:
+            return []
+        key, rows = reply
+        codec, held = self._codecs[key], self._held
+        found = [Delivery(key, row, self) for row in rows]
         for delivery in found:
-            delivery.job = Job(delivery, self._codecs[delivery.key])
-            self._held[delivery] = None
+            delivery.job = Job(delivery, codec)
+            held[delivery] = None
         return found
 
     def settle(self, delivery: Delivery, decide: Callable[..., Outcome], *rest: Any) -> None:

@@ -134,8 +134,11 @@ def _state(reply: Any) -> str:
 
 
 def done(delivery: Delivery) -> Outcome:
-    command = (b"DQ.ACK", delivery.key, b"WITHTOKENS", delivery.id, delivery.token)
-    return Outcome(delivery, command, lambda reply: "done" if reply else "lost")
+    return Outcome(delivery, (b"DQ.ACK", delivery.key, b"WITHTOKENS", delivery.id, delivery.token), _acked)
+
+
+def _acked(reply: Any) -> str:
+    return "done" if reply else "lost"
 
 
 def nack(delivery: Delivery, *options: Any) -> Command:
@@ -266,13 +269,6 @@ class Fetches:
             return self._keys
         draws = [random.random() ** (1 / weight) for weight in self._weights]
         return [key for _, key in sorted(zip(draws, self._keys), reverse=True)]
-
-
-def deliveries(reply: Any, owner: Any) -> list[Delivery]:
-    if reply is None:
-        return []
-    key, rows = reply
-    return [Delivery(key, row, owner) for row in rows]
 
 
 # --- Which handler
