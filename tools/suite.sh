@@ -35,9 +35,9 @@ build_node() {
 # Maven takes its time to find that there is nothing to do.
 build_java() {
     new=$(cd clients/java && find pom.xml src -type f -exec cksum {} + | sort)
-    [ "$new" != "$(cat "$out/java.built" 2>/dev/null)" ] || [ ! -x "$out/probes/java-lettuce" ] || return 0
+    [ "$new" != "$(cat "$out/java.built" 2>/dev/null)" ] || [ ! -x "$out/probes/java-redisson" ] || return 0
     (cd clients/java && mvn -q -B -Dstyle.color=never -Ddq.target="$out/java" test-compile dependency:copy-dependencies)
-    for client in jedis lettuce; do
+    for client in jedis lettuce redisson; do
         launcher=$out/probes/java-$client
         cat >"$launcher" <<EOF
 #!/bin/sh

@@ -20,6 +20,11 @@ build() {
     done
 }
 
+dependency() { # group, artifact: in the version that the library was built with
+    pinned=$(sed -n "/<artifactId>$2</{n;s/ *<version>\(.*\)<\/version>/\1/p;}" pom.xml)
+    printf '    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n' "$1" "$2" "$pinned"
+}
+
 project() { # repository
     cat <<POM
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -44,6 +49,9 @@ project() { # repository
       <artifactId>dq-redis</artifactId>
       <version>$version</version>
     </dependency>
+    <!-- Of who uses its connectors. -->
+$(dependency io.lettuce lettuce-core)
+$(dependency org.redisson redisson)
   </dependencies>
   <build>
     <plugins>
@@ -79,14 +87,53 @@ BEFORE
     echo '}}'
 }
 
+# A job by each connector, of clients that are the program's own.
+connectors() {
+    cat <<'PROGRAM'
+import io.github.redisdq.*;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
+import org.redisson.Redisson;
+import org.redisson.config.Config;
+
+public class Connectors {
+    static void run(Connector connector, String name) {
+        try (Queue queue = Queue.on(connector, name)) {
+            queue.add(17, JobOptions.withId("a"));
+            Worker[] worker = new Worker[1];
+            worker[0] = Worker.on(queue).handler(Handler.of(Integer.class, (job, data) -> worker[0].stop())).build();
+            worker[0].run();
+            if (queue.get("a") != null) {
+                throw new IllegalStateException(name);
+            }
+        }
+    }
+
+    public static void main(String[] words) {
+        String url = System.getenv("DQ_URL");
+        RedisClient lettuce = RedisClient.create();
+        run(LettuceConnector.of(lettuce, RedisURI.create(url)), "lettuce");
+        lettuce.shutdown();
+        Config config = new Config();
+        config.useSingleServer().setAddress(url);
+        var redisson = Redisson.create(config);
+        run(RedissonConnector.of(redisson), "redisson");
+        redisson.shutdown();
+    }
+}
+PROGRAM
+}
+
 # Into a local repository of its own. What was fetched before need not be fetched again (the second of the repositories).
 check() {
     mkdir -p "$2/src/main/java"
     project "$(cd "$1" && pwd)/maven" >"$2/pom.xml"
     program >"$2/src/main/java/TenLines.java"
+    connectors >"$2/src/main/java/Connectors.java"
     cd "$2"
     maven -Dmaven.repo.local="$2/repository" compile dependency:build-classpath -Dmdep.outputFile=path -Dmdep.includeScope=runtime
     java -cp "target/classes:$(cat path)" TenLines
+    java -cp "target/classes:$(cat path)" Connectors
 }
 
 "$@"

@@ -230,7 +230,7 @@ def a_job_of_a_killed_worker_comes_back_when_its_lease_ends(world):
 @scenario(2, long_lease, gate=True)
 def a_handler_that_exits_the_process_costs_only_a_lease(world):
     world.add("j", {"do": "exit"})
-    probe = world.worker(handlers=[{"lease_ms": 700}])
+    probe = world.worker(handlers=[{"lease_ms": 3000}])
     assert probe.exit_code(world.patience_s) == 3
     world.until(lambda: world.state("j") == "ready", "the job is ready again")
     other = world.worker(start=False)

@@ -10,6 +10,7 @@ import io.github.redisdq.JedisConnector;
 import io.github.redisdq.Job;
 import io.github.redisdq.LettuceConnector;
 import io.github.redisdq.Queue;
+import io.github.redisdq.RedissonConnector;
 import io.github.redisdq.Say;
 import io.github.redisdq.Told;
 import io.github.redisdq.Worker;
@@ -33,6 +34,10 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+import org.redisson.config.SentinelServersConfig;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 
@@ -44,10 +49,13 @@ public final class Probe {
 
     private final Map<String, Queue> queues = new HashMap<>();
     private final CountDownLatch stopped = new CountDownLatch(1);
-    private final RedisClient lettuce; // null: with Jedis
+    private final String client; // jedis, lettuce or redisson
+    private final RedisClient lettuce;
+    private final Map<String, RedissonClient> redissons = new HashMap<>();
     private Worker worker;
 
     private Probe(String client) {
+        this.client = client;
         lettuce = client.equals("lettuce") ? RedisClient.create() : null;
     }
 
@@ -218,8 +226,36 @@ public final class Probe {
         return LettuceConnector.of(lettuce, RedisURI.create(order.get("url").asText()));
     }
 
+    /** One for each place, as programs have it: a worker on two queues waits for both on one connection. */
+    private Connector redisson(JsonNode order) {
+        String place = List.of(order.path("cluster"), order.path("sentinels"), order.path("url")).toString();
+        return RedissonConnector.of(redissons.computeIfAbsent(place, it -> Redisson.create(settings(order))));
+    }
+
+    private static Config settings(JsonNode order) {
+        Config config = new Config().setLazyInitialization(true); // the server may not be there yet
+        if (order.hasNonNull("cluster")) {
+            config.useClusterServers().addNodeAddress(order.get("cluster").asText());
+        } else if (order.hasNonNull("sentinels")) {
+            SentinelServersConfig sentinel = config.useSentinelServers().setMasterName(order.get("master").asText());
+            order.get("sentinels").forEach(each -> sentinel.addSentinelAddress("redis://" + each.asText()));
+            sentinel.setCheckSentinelsList(false);
+        } else {
+            config.useSingleServer().setAddress(order.get("url").asText()).setTimeout(30_000);
+        }
+        return config;
+    }
+
+    private Connector connector(JsonNode order) {
+        return switch (client) {
+            case "lettuce" -> lettuce(order);
+            case "redisson" -> redisson(order);
+            default -> jedis(order);
+        };
+    }
+
     private void queue(JsonNode order) {
-        Queue queue = Queue.on(lettuce == null ? jedis(order) : lettuce(order), order.get("name").asText());
+        Queue queue = Queue.on(connector(order), order.get("name").asText());
         queues.put(order.get("queue").asText(), queue.withShards(order.path("shards").asInt()));
         emit("made");
     }

@@ -1,0 +1,292 @@
+package io.github.redisdq;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.regex.Pattern;
+import org.redisson.Redisson;
+import org.redisson.RedissonShutdownException;
+import org.redisson.api.NodeType;
+import org.redisson.api.RedissonClient;
+import org.redisson.client.RedisClient;
+import org.redisson.client.RedisConnection;
+import org.redisson.client.RedisException;
+import org.redisson.client.RedisRedirectException;
+import org.redisson.client.codec.ByteArrayCodec;
+import org.redisson.client.protocol.CommandData;
+import org.redisson.client.protocol.CommandsData;
+import org.redisson.client.protocol.RedisCommand;
+import org.redisson.client.protocol.decoder.MultiDecoder;
+import org.redisson.command.CommandAsyncExecutor;
+import org.redisson.connection.ConnectionManager;
+import redis.clients.jedis.util.JedisClusterCRC16;
+
+/**
+ * Reaches a server, a master by Sentinel, or a cluster by Redisson: where your client knows the servers to be, with its
+ * settings and its threads, on connections of our own. Redisson's would send a command again whose answer was lost.
+ */
+public final class RedissonConnector implements Connector {
+    private static final Duration LONGEST_CONNECT = Duration.ofSeconds(5);
+    private static final long LATE_MS = 20; // for what came in time while this program stood still
+    private static final Pattern SERVERS = Pattern.compile("[A-Z][A-Z0-9]{2,}( .*|$)", Pattern.DOTALL);
+
+    private static final MultiDecoder<Object> LISTS = (parts, state) -> new ArrayList<>(parts);
+
+    private final RedissonClient client;
+    private final CommandAsyncExecutor executor;
+    private final Map<String, Own> shared = new HashMap<>();
+
+    private RedissonConnector(RedissonClient client, CommandAsyncExecutor executor) {
+        this.client = client;
+        this.executor = executor;
+    }
+
+    /** By what {@code Redisson.create} made, which stays yours to shut down. */
+    public static RedissonConnector of(RedissonClient client) {
+        if (client instanceof Redisson redisson) {
+            return new RedissonConnector(client, redisson.getCommandExecutor());
+        }
+        throw new IllegalArgumentException("what Redisson.create made is needed, not " + client);
+    }
+
+    /** A connection of our own, and the settings that it was made by. */
+    private record Own(RedisClient client, RedisConnection connection) {
+        void end() {
+            client.shutdownAsync();
+        }
+    }
+
+    @Override
+    public List<Object> call(List<byte[][]> commands, Duration patience) {
+        if (patience != null) { // it may wait, and would hold up the others
+            return commands.stream().map(words -> alone(words, patience)).toList();
+        }
+        Duration limit = Duration.ofMillis(node(commands.get(0)[1]).getCommandTimeout());
+        Map<RedissonLine, List<Integer>> lines = new LinkedHashMap<>();
+        Map<String, RedissonLine> byNode = new HashMap<>();
+        for (int at = 0; at < commands.size(); at++) {
+            RedisClient node = node(commands.get(at)[1]);
+            RedissonLine line = byNode.computeIfAbsent(name(node), it -> new RedissonLine(shared(node), limit));
+            lines.computeIfAbsent(line, it -> new ArrayList<>()).add(at);
+        }
+        lines.forEach((line, places) -> line.send(places.stream().map(commands::get).toList()));
+        Object[] replies = new Object[commands.size()];
+        lines.forEach((line, places) -> places.forEach(at -> replies[at] = answer(line, commands.get(at))));
+        return Arrays.asList(replies);
+    }
+
+    private Object answer(RedissonLine line, byte[][] words) {
+        try {
+            Object reply = line.read();
+            boolean isElsewhere = reply instanceof ServerException error && (error.begins("MOVED") || error.begins("ASK"));
+            return isElsewhere ? redirected(words) : reply;
+        } catch (DqException error) {
+            line.cut(); // the next call makes another one
+            throw error;
+        }
+    }
+
+    /** The server has refused it, so it may be sent again: Redisson finds where to. */
+    private Object redirected(byte[][] words) {
+        try {
+            return ours(executor.writeAsync(words[1], ByteArrayCodec.INSTANCE, command(words), rest(words))
+                    .toCompletableFuture().get());
+        } catch (ExecutionException error) {
+            return saidOrThrown(error.getCause());
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new DqException("interrupted", error);
+        }
+    }
+
+    private Object alone(byte[][] words, Duration patience) {
+        Line line = connect(words[1], patience);
+        try {
+            line.send(List.<byte[][]>of(words));
+            return line.read();
+        } finally {
+            line.cut();
+        }
+    }
+
+    private static String name(RedisClient node) {
+        return String.valueOf(node.getAddr());
+    }
+
+    private synchronized Own shared(RedisClient node) {
+        Own own = shared.get(name(node));
+        if (own == null || !own.connection.isActive() || own.client.isShutdown()) {
+            if (own != null) {
+                own.end();
+            }
+            own = open(node, LONGEST_CONNECT);
+            shared.put(name(node), own);
+        }
+        return own;
+    }
+
+    /** The master that has the key, as the client knows it now. */
+    private RedisClient node(byte[] key) {
+        try {
+            ConnectionManager manager = executor.getConnectionManager();
+            return manager.getWriteEntry(manager.calcSlot(key)).getClient();
+        } catch (RedisException | NullPointerException error) { // null: no node has the slot
+            throw unreachable(error);
+        }
+    }
+
+    @Override
+    public Line connect(byte[] key, Duration patience) {
+        boolean isShort = !patience.isZero() && patience.compareTo(LONGEST_CONNECT) < 0;
+        return new RedissonLine(open(node(key), isShort ? patience : LONGEST_CONNECT), patience);
+    }
+
+    /** Redisson's pings would wait behind a BPOP, and then end the connection. */
+    private Own open(RedisClient node, Duration limit) {
+        RedisClient own = executor.getConnectionManager()
+                .createClient(NodeType.MASTER, node.getAddr(), node.getConfig().getAddress(), node.getConfig().getSslHostname());
+        own.getConfig().setPingConnectionInterval(Integer.MAX_VALUE); // 0 is read too late
+        try {
+            return new Own(own, own.connectAsync().toCompletableFuture().get(limit.toMillis(), TimeUnit.MILLISECONDS));
+        } catch (ExecutionException error) {
+            own.shutdownAsync();
+            throw unreachable(error.getCause());
+        } catch (TimeoutException error) {
+            own.shutdownAsync();
+            throw new DqException("no connection within " + limit.toMillis() + " ms", error);
+        } catch (InterruptedException error) {
+            own.shutdownAsync();
+            Thread.currentThread().interrupt();
+            throw new DqException("interrupted", error);
+        }
+    }
+
+    @Override
+    public Object place(byte[] key) {
+        return List.of(client, client.getConfig().isClusterConfig() ? JedisClusterCRC16.getSlot(key) : 0);
+    }
+
+    @Override
+    public synchronized void close() {
+        shared.values().forEach(Own::end);
+        shared.clear();
+    }
+
+    /** An error of the server when connecting, as a wrong password, or the network's. */
+    private static DqException unreachable(Throwable error) {
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            ServerException said = said(each);
+            if (said != null) {
+                return said;
+            }
+        }
+        return new DqException(error.getMessage() == null ? error.toString() : error.getMessage(), error);
+    }
+
+    private static ServerException saidOrThrown(Throwable error) {
+        ServerException said = said(error);
+        if (said != null) {
+            return said;
+        }
+        throw unreachable(error);
+    }
+
+    /** What the server said, without what Redisson puts behind it; null where it is Redisson that complains. */
+    private static ServerException said(Throwable error) {
+        if (error instanceof RedisRedirectException moved) {
+            return new ServerException("MOVED " + moved.getSlot() + " " + moved.getUrl());
+        }
+        String text = error instanceof RedisException ? String.valueOf(error.getMessage()) : "";
+        int end = text.indexOf(". channel: ");
+        boolean isServers = end >= 0 && SERVERS.matcher(text).matches() && !(error instanceof RedissonShutdownException);
+        return isServers ? new ServerException(text.substring(0, end)) : null;
+    }
+
+    private static RedisCommand<Object> command(byte[][] words) {
+        return new RedisCommand<>(new String(words[0], StandardCharsets.US_ASCII), LISTS);
+    }
+
+    private static Object[] rest(byte[][] words) {
+        return Arrays.copyOfRange(words, 1, words.length, Object[].class);
+    }
+
+    /** Redisson makes a text of an OK. */
+    private static Object ours(Object reply) {
+        return reply instanceof String text ? text.getBytes(StandardCharsets.UTF_8) : reply;
+    }
+
+    private static final class RedissonLine implements Line {
+        private final Own own;
+        private final Duration patience;
+        private final Deque<CompletableFuture<Object>> asked = new ArrayDeque<>();
+
+        RedissonLine(Own own, Duration patience) {
+            this.own = own;
+            this.patience = patience;
+        }
+
+        @Override
+        public void send(List<byte[][]> commands) {
+            List<CommandData<?, ?>> made = new ArrayList<>();
+            List<CompletableFuture<Object>> answers = new ArrayList<>();
+            for (byte[][] words : commands) {
+                CompletableFuture<Object> answer = new CompletableFuture<>();
+                answers.add(answer);
+                made.add(new CommandData<>(answer, ByteArrayCodec.INSTANCE, command(words), rest(words)));
+            }
+            asked.addAll(answers);
+            CompletableFuture<Void> all = new CompletableFuture<>();
+            all.whenComplete((nothing, error) -> fail(answers, error));
+            own.connection.send(new CommandsData(all, made, false, false)).addListener(sent -> fail(answers, sent.cause()));
+        }
+
+        private static void fail(List<CompletableFuture<Object>> answers, Throwable error) {
+            if (error != null) {
+                answers.forEach(each -> each.completeExceptionally(error));
+            }
+        }
+
+        @Override
+        public Object read() {
+            CompletableFuture<Object> next = asked.removeFirst();
+            try {
+                return ours(patience.isZero() ? next.get() : inTime(next));
+            } catch (ExecutionException error) {
+                return saidOrThrown(error.getCause());
+            } catch (TimeoutException error) {
+                throw new DqException("no answer within " + patience.toMillis() + " ms", error);
+            } catch (CancellationException error) {
+                throw new DqException("the connection was lost", error);
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+                throw new DqException("interrupted", error);
+            }
+        }
+
+        private Object inTime(CompletableFuture<Object> next) throws ExecutionException, TimeoutException, InterruptedException {
+            try {
+                return next.get(patience.toMillis(), TimeUnit.MILLISECONDS);
+            } catch (TimeoutException error) {
+                return next.get(LATE_MS, TimeUnit.MILLISECONDS);
+            }
+        }
+
+        @Override
+        public void cut() {
+            own.end();
+            new ArrayList<>(asked).forEach(each -> each.cancel(true));
+        }
+    }
+}
