@@ -7,7 +7,10 @@ HOST ?= 127.0.0.1
 PORT ?= 6379
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
-MODULE := $(TARGET)/release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
+
+# PGO=1: the build of `make release-pgo`, for install and the benchmarks.
+MODULE := $(TARGET)/$(if $(PGO),pgo/)release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
+BUILD = $(if $(PGO),$(MAKE) --no-print-directory release-pgo,$(CARGO) build --release)
 
 # The server's allocator, which the module installs, does not exist in a test: so they are built
 # without the module; those that need a server start one that loads $(MODULE).
@@ -22,7 +25,7 @@ BREAKABLE = $(CARGO) build -q --lib --features breakable --target-dir target/bre
 BUILT = $(CURDIR)/target/built
 
 # In a target folder of its own: in the other one each run would have the module built anew.
-BENCH = DQ_MODULE='$(MODULE)' DQ_FLOOR='$(TARGET)/floor/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
+BENCH = DQ_MODULE='$(MODULE)' DQ_PGO='$(PGO)' DQ_FLOOR='$(TARGET)/floor/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
 	$(CARGO) bench -q --no-default-features --bench bench --
 
 # Commands that do nothing, to compare with.
@@ -81,9 +84,16 @@ build: ## the module, target/release/libdq.so
 	@tools/setup.sh cargo cc libclang
 	@$(CARGO) build --release
 
+# Linux only, as the benchmark is whose traffic it is built for.
+release-pgo: ## the module as it is released, target/pgo/release/libdq.so: built for the traffic of a benchmark
+	@tools/setup.sh cargo cc libclang server profdata
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server tools/pgo.sh '$(TARGET)' \
+		env CARGO_TARGET_DIR='$(TARGET)/harness' $(CARGO) bench -q --no-default-features --bench bench -- --train
+	@echo '$(TARGET)/pgo/release/libdq.so'
+
 # Through sudo, what `make build` has built: root may have no cargo, and should own nothing in target.
-install: ## the module, without symbols, into PREFIX/lib/redis/modules; DESTDIR=... for packagers
-	@[ -n "$$SUDO_USER" ] && [ -e '$(MODULE)' ] || $(MAKE) --no-print-directory build
+install: ## the module, without symbols, into PREFIX/lib/redis/modules; PGO=1: as released; DESTDIR=... for packagers
+	@[ -n "$$SUDO_USER" ] && [ -e '$(MODULE)' ] || $(if $(PGO),$(BUILD),$(MAKE) --no-print-directory build)
 	@tools/install.sh '$(MODULE)' '$(MODULE_FOLDER)' '$(DESTDIR)'
 
 uninstall: ## takes it away again
@@ -301,19 +311,19 @@ bench: ## all figures: bench-core, then bench-opponents; ONLY="wake idle": some 
 
 bench-quick: ## less of it, in under two minutes
 	@tools/setup.sh cargo cc libclang server
-	@$(CARGO) build --release
+	@$(BUILD)
 	@$(FLOOR)
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --quick $(ONLY)
 
 bench-core: ## our goals, against a sorted set and scripts
 	@tools/setup.sh cargo cc libclang server
-	@$(CARGO) build --release
+	@$(BUILD)
 	@$(FLOOR)
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) $(ONLY)
 
-bench-count: ## instructions and cache misses per command against benches/counts.txt; RECORD=1 writes it
+bench-count: ## instructions and cache misses per command against benches/counts.txt; RECORD=1 writes it, PGO=1: of such a build
 	@tools/setup.sh cargo cc libclang server valgrind
-	@$(CARGO) build --release
+	@$(BUILD)
 	@$(FLOOR)
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --count $(if $(RECORD),--record)
 
@@ -343,4 +353,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top board dq-import build install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean
+.PHONY: help run demo top board dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean

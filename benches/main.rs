@@ -6,6 +6,7 @@
 //! make bench-quick               less of it, in under two minutes
 //! make bench ONLY="wake idle"    some of it
 //! make bench-count               instructions instead of times, held against benches/counts.txt
+//! make release-pgo               a module built for its traffic (train.rs), target/pgo/release/libdq.so
 //! ```
 //!
 //! It starts its own servers (`DQ_SERVER`, or the system's) with the module (`DQ_MODULE`, or

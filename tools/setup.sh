@@ -1,7 +1,7 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
 #   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node node20 go java rust
-#   beanstalkd prometheus source fuzz valgrind uml browser
+#   beanstalkd prometheus source fuzz valgrind profdata uml browser
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -91,6 +91,8 @@ has_fuzz() { # a nightly compiler, cargo-fuzz (here or in target/tools), and C++
 
 has_valgrind() { command -v valgrind >/dev/null; }
 
+has_profdata() { tools/profdata.sh >/dev/null 2>&1; } # what reads the compiler's profiles
+
 has_browser() { tools/browser.sh >/dev/null 2>&1; }
 
 has_uml() { command -v linux.uml >/dev/null; } # a kernel that is a process, whose clock can be set
@@ -166,6 +168,7 @@ by_hand() { # need -> what to get where no package manager helps
         source) echo "Debian or Ubuntu, with dpkg-dev and make" ;;
         fuzz) echo "a nightly toolchain (rustup toolchain install nightly), cargo-fuzz, a C++ compiler" ;;
         valgrind) echo "valgrind" ;;
+        profdata) echo "llvm-profdata of the compiler's LLVM (rustup component add llvm-tools)" ;;
         browser) echo "Chromium or Chrome" ;;
         uml) echo "user-mode-linux, as on Debian: its program linux.uml" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
@@ -247,6 +250,9 @@ fi
 for need in $lacking; do
     if [ "$need" = lint ] && command -v rustup >/dev/null; then
         rustup component add clippy rustfmt || true
+    fi
+    if [ "$need" = profdata ] && command -v rustup >/dev/null; then
+        rustup component add llvm-tools || true
     fi
     if [ "$need" = fuzz ]; then
         "$CARGO" +nightly --version >/dev/null 2>&1 || ! command -v rustup >/dev/null ||

@@ -87,8 +87,9 @@ fn launcher(folder: &Path, profiles: &Path) -> PathBuf {
     let script = format!(
         "#!/bin/sh\n\
          [ \"$1\" != --version ] || exec '{server}' --version\n\
-         exec valgrind -q --trace-children=yes --tool=callgrind --cache-sim=yes --I1={CACHE} --compress-strings=no --compress-pos=no \\\n\
+         exec {fixed}valgrind -q --trace-children=yes --tool=callgrind --cache-sim=yes --I1={CACHE} --compress-strings=no --compress-pos=no \\\n\
          \x20   --callgrind-out-file='{profiles}/out.%p' '{server}' \"$@\"\n",
+        fixed = fixed_addresses(),
         server = server.display(),
         profiles = profiles.display(),
     );
@@ -96,6 +97,18 @@ fn launcher(folder: &Path, profiles: &Path) -> PathBuf {
     let executable = fs::Permissions::from_mode(0o755);
     fs::set_permissions(&launcher, executable).expect("it is ours");
     launcher
+}
+
+/// Where something lies in memory decides what shares a place in the cache: at the same addresses each time, where
+/// that is allowed.
+fn fixed_addresses() -> &'static str {
+    let tried = Command::new("setarch").args(["-R", "true"]).output();
+    let works = tried.is_ok_and(|tried| tried.status.success());
+    if works {
+        "setarch -R "
+    } else {
+        ""
+    }
 }
 
 /// Sums up a profile: `ob=` names the object that the lines of costs behind it belong to, each a line's number

@@ -31,11 +31,28 @@ struct Figures {
 }
 
 impl Figures {
+    fn of(counts: Counts, count: usize) -> Figures {
+        let each = |total: u64| total as f64 / count as f64;
+        Figures {
+            instructions: each(counts.instructions),
+            own: each(counts.own),
+            misses: each(counts.misses),
+        }
+    }
+
     fn halved(self) -> Figures {
         Figures {
             instructions: self.instructions / 2.0,
             own: self.own / 2.0,
             misses: self.misses / 2.0,
+        }
+    }
+
+    fn less(self, other: Figures) -> Figures {
+        Figures {
+            instructions: self.instructions - other.instructions,
+            own: self.own - other.own,
+            misses: self.misses - other.misses,
         }
     }
 }
@@ -71,8 +88,18 @@ pub fn run(scratch: &Scratch, is_recording: bool) -> ExitCode {
     }
 }
 
+/// Builds with a profile have a record of their own.
 fn record() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/counts.txt")
+    let name = if has_profile() {
+        "benches/counts-pgo.txt"
+    } else {
+        "benches/counts.txt"
+    };
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn has_profile() -> bool {
+    env::var_os("DQ_PGO").is_some_and(|value| !value.is_empty())
 }
 
 /// What the figures depend on, but for our code.
@@ -81,30 +108,34 @@ fn about(host: &Host) -> String {
     let said = Command::new(compiler).arg("--version").output();
     let said = said.expect("a compiler").stdout;
     let compiler = String::from_utf8(said).expect("it says its version in words");
-    format!("server {}, {}", host.version(), compiler.trim())
+    let build = if has_profile() { "pgo" } else { "plain" };
+    format!(
+        "server {}, {}, {build} build",
+        host.version(),
+        compiler.trim()
+    )
 }
 
 fn count(counted: &mut Counted) -> Table {
     counted.host.load_floor();
+    let mut table = Table::new();
+    count_piped(counted, &mut table);
+    count_wakes(counted, &mut table);
+    count_with_aof(counted, &mut table);
+    table
+}
+
+/// Among as many jobs as are added.
+fn count_piped(counted: &mut Counted, table: &mut Table) {
     let scripts = &Scripts::load(&mut counted.host);
     let crowd = &mut Crowd::of(&counted.host);
     crowd.run((0, JOBS), PIPELINE, dq::add_far);
     crowd.run((0, JOBS), PIPELINE, zset::add_far);
     crowd.run((0, JOBS), PIPELINE, |out, n| scripts.add_far(out, n));
-    let mut table = Table::new();
-    let mut of = |name: &str, counts: Counts, count: usize| {
-        let each = |total: u64| total as f64 / count as f64;
-        let figures = Figures {
-            instructions: each(counts.instructions),
-            own: each(counts.own),
-            misses: each(counts.misses),
-        };
-        table.insert(name.to_owned(), figures);
-    };
-    let numbers = (JOBS, JOBS + COMMANDS);
     let mut piped = |name: &str, write: &dyn Fn(&mut Vec<u8>, usize)| {
+        let numbers = (JOBS, JOBS + COMMANDS);
         let counts = counted.during(|_| crowd.run(numbers, PIPELINE, write));
-        of(name, counts, COMMANDS);
+        table.insert(name.to_owned(), Figures::of(counts, COMMANDS));
     };
     piped("PING", &|out, _| encode(out, &[b"PING"]));
     piped("DQ.ADD, delayed", &dq::add_far);
@@ -118,10 +149,16 @@ fn count(counted: &mut Counted) -> Table {
     piped("DQ.ACK", &|out, n| dq::ack(out, ready(n)));
     piped("FLOOR.POP", &floor::pop);
     piped("FLOOR.ACK", &floor::ack);
-    let waits: [(&str, Wake); 2] = [
+}
+
+/// Without what it costs to know that the client waits.
+fn count_wakes(counted: &mut Counted, table: &mut Table) {
+    let waits: [(&str, Wake); 3] = [
+        ("of that alone", |_, producer, _| is_served(producer)),
         ("DQ.BPOP that waits, and its DQ.ADD", wake_by_dq),
         ("BZPOPMIN that waits, and its ZADD", wake_by_zset),
     ];
+    let mut alone = None;
     for (name, wake) in waits {
         let (mut waiter, mut producer) = (counted.host.connect(), counted.host.connect());
         let mut wakes = |(first, end)| {
@@ -131,16 +168,26 @@ fn count(counted: &mut Counted) -> Table {
         };
         wakes((0, WAKES / 10));
         let counts = counted.during(|_| wakes((WAKES, 2 * WAKES)));
-        of(name, counts, WAKES);
+        let figures = Figures::of(counts, WAKES);
+        let Some(alone) = alone else {
+            alone = Some(figures);
+            continue;
+        };
+        table.insert(name.to_owned(), figures.less(alone));
     }
-    table
 }
 
-/// A client is there before the job: the server reads who wrote first.
+/// A client is there before the job. The server reads two clients in no certain order, unless it has answered
+/// the one after the other one has written.
 type Wake = fn(waiter: &mut Connection, producer: &mut Connection, number: usize);
+
+fn is_served(producer: &mut Connection) {
+    producer.call(&[b"PING"]);
+}
 
 fn wake_by_dq(waiter: &mut Connection, producer: &mut Connection, number: usize) {
     waiter.send_command(&[b"DQ.BPOP", b"waited", b"0", b"NOACK"]);
+    is_served(producer);
     producer.send_command(&[b"DQ.ADD", b"waited", &id(number), payload(number)]);
     waiter.receive_done(1);
     producer.receive_done(1);
@@ -148,9 +195,29 @@ fn wake_by_dq(waiter: &mut Connection, producer: &mut Connection, number: usize)
 
 fn wake_by_zset(waiter: &mut Connection, producer: &mut Connection, number: usize) {
     waiter.send_command(&[b"BZPOPMIN", b"zwaited", b"0"]);
+    is_served(producer);
     producer.send_command(&[b"ZADD", b"zwaited", b"1", &id(number)]);
     waiter.receive_done(1);
     producer.receive_done(1);
+}
+
+/// The last: what reads effects once is taken to go on reading.
+fn count_with_aof(counted: &mut Counted, table: &mut Table) {
+    counted.host.keep_log();
+    let crowd = &mut Crowd::of(&counted.host);
+    let fresh = |n: usize| n + 3 * COMMANDS;
+    let mut piped = |name: &str, write: &dyn Fn(&mut Vec<u8>, usize)| {
+        let numbers = (JOBS, JOBS + COMMANDS);
+        let counts = counted.during(|_| crowd.run(numbers, PIPELINE, write));
+        table.insert(name.to_owned(), Figures::of(counts, COMMANDS));
+    };
+    piped("DQ.ADD, delayed, with an AOF", &|out, n| {
+        dq::add_far(out, fresh(n))
+    });
+    piped("ZADD, with an AOF", &|out, n| zset::add_far(out, fresh(n)));
+    piped("SET, with an AOF", &|out, n| {
+        encode(out, &[b"SET", &id(n), payload(n)]);
+    });
 }
 
 fn text(about: &str, table: &Table) -> String {

@@ -103,6 +103,24 @@ impl Host {
         String::from_utf8(text).expect("INFO is text")
     }
 
+    /// From here on all that is written goes to an append-only file, which is not waited for.
+    pub fn keep_log(&mut self) {
+        self.call(&[b"CONFIG", b"SET", b"appendfsync", b"no"]);
+        self.call(&[b"CONFIG", b"SET", b"appendonly", b"yes"]);
+        let is_rewriting = |info: String| {
+            let busy = ["in_progress:1", "scheduled:1"].map(|it| format!("aof_rewrite_{it}"));
+            busy.iter().any(|busy| info.contains(busy))
+        };
+        while is_rewriting(self.info("persistence")) {
+            sleep_ms(10);
+        }
+    }
+
+    /// Has it write its data and end by itself.
+    pub fn end(mut self) {
+        self.server.save_and_stop();
+    }
+
     /// Forgets all data, and waits until that is done.
     pub fn flush(&mut self) {
         self.call(&[b"FLUSHALL", b"SYNC"]);

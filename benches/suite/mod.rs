@@ -26,6 +26,7 @@ mod sizes;
 mod snapshot;
 mod stall;
 mod timeouts;
+mod train;
 mod wake;
 
 use std::panic::catch_unwind;
@@ -59,13 +60,15 @@ const SUBJECTS: [Subject; 13] = [
     ("queues", queues::measure),
 ];
 
-const OPTIONS: [&str; 3] = ["--quick", "--count", "--record"];
+const OPTIONS: [&str; 4] = ["--quick", "--count", "--record", "--train"];
 
 struct Wanted {
     is_quick: bool,
     /// Instructions instead of times; what is counted is recorded, or held against the record.
     is_counting: bool,
     is_recording: bool,
+    /// Nothing is measured: the module writes a profile of itself.
+    is_training: bool,
     subjects: Vec<Subject>,
 }
 
@@ -90,6 +93,7 @@ impl Wanted {
             is_quick: has("--quick"),
             is_counting: has("--count"),
             is_recording: has("--record"),
+            is_training: has("--train"),
             subjects: SUBJECTS.into_iter().filter(is_wanted).collect(),
         })
     }
@@ -126,6 +130,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     }
     if wanted.is_counting {
         return count::run(&scratch, wanted.is_recording);
+    }
+    if wanted.is_training {
+        return train::run();
     }
     let about = about(wanted, machine, cores, &module);
     let plan = if wanted.is_quick { QUICK } else { FULL };
