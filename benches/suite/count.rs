@@ -128,7 +128,7 @@ fn count(counted: &mut Counted) -> Table {
 /// Among as many jobs as are added.
 fn count_piped(counted: &mut Counted, table: &mut Table) {
     let scripts = &Scripts::load(&mut counted.host);
-    let crowd = &mut Crowd::of(&counted.host);
+    let crowd = &mut Crowd::of_one(&counted.host);
     crowd.run((0, JOBS), PIPELINE, dq::add_far);
     crowd.run((0, JOBS), PIPELINE, zset::add_far);
     crowd.run((0, JOBS), PIPELINE, |out, n| scripts.add_far(out, n));
@@ -204,7 +204,7 @@ fn wake_by_zset(waiter: &mut Connection, producer: &mut Connection, number: usiz
 /// The last: what reads effects once is taken to go on reading.
 fn count_with_aof(counted: &mut Counted, table: &mut Table) {
     counted.host.keep_log();
-    let crowd = &mut Crowd::of(&counted.host);
+    let crowd = &mut Crowd::of_one(&counted.host);
     let fresh = |n: usize| n + 3 * COMMANDS;
     let mut piped = |name: &str, write: &dyn Fn(&mut Vec<u8>, usize)| {
         let numbers = (JOBS, JOBS + COMMANDS);

@@ -17,6 +17,13 @@ impl Crowd {
         }
     }
 
+    /// One, which waits for each of its pipelines: so the server takes as many turns each time.
+    pub fn of_one(host: &Host) -> Crowd {
+        Crowd {
+            clients: vec![host.connect()],
+        }
+    }
+
     /// Has commands `first` to `end` carried out, `pipeline` of them on the way for each client, and
     /// waits for all replies. `write` appends the command of a number.
     pub fn run(

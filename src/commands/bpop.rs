@@ -2,7 +2,7 @@
 
 use super::parse::{positive, positive_millis, wrong_arity, Options};
 use super::syntax;
-use super::{change_open, reply_delivery};
+use super::{change_open, reply_delivery, Waiting};
 use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::{Delivery, Pop};
@@ -66,7 +66,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     );
     for key in queues {
         // Now that somebody waits, the timer has to know when there is something to hand over.
-        change_open(ctx, OpenKey::open(ctx, key)?, |_, _, _| ())?;
+        change_open(ctx, OpenKey::open(ctx, key)?, Waiting::Left, |_, _, _| ())?;
     }
     Ok(())
 }
@@ -214,7 +214,7 @@ fn pop_at_once(
     };
     let many = request.count.is_some();
     let mut delivered = 0;
-    let in_line = change_open(ctx, open, |queue, now, effects| {
+    let in_line = change_open(ctx, open, Waiting::Left, |queue, now, effects| {
         if has_line {
             queue.settle(now, SETTLE_BUDGET, effects);
             if is_others_turn(queue, db, name, now) {

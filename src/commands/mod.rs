@@ -35,8 +35,9 @@ use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock;
 use crate::server::key::OpenKey;
-use crate::server::queue_value;
+use crate::server::queue_value::{self, Value};
 use crate::server::replicate::with_command_effects;
+use crate::server::serve;
 use crate::storage::broken::there;
 
 /// Opens the command's key, which is its first argument.
@@ -47,18 +48,28 @@ fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
     }
 }
 
+/// What follows a change for clients that wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    /// Who is first in line gets at once what became ready.
+    Served,
+    /// The timer sees to them.
+    Left,
+}
+
 /// Changes the queue under the command's key; `None` where there is no such key.
 fn change<T>(
     ctx: Ctx<'_>,
     args: Args<'_>,
     change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
 ) -> Result<Option<T>, Refusal> {
-    change_open(ctx, open(ctx, args)?, change)
+    change_open(ctx, open(ctx, args)?, Waiting::Served, change)
 }
 
 fn change_open<T>(
     ctx: Ctx<'_>,
     mut open: OpenKey<'_>,
+    waiting: Waiting,
     change: impl FnOnce(&mut Queue, Now, &mut Effects) -> T,
 ) -> Result<Option<T>, Refusal> {
     let now = clock::now();
@@ -66,15 +77,21 @@ fn change_open<T>(
         if open.value().is_none() {
             return Ok(None);
         }
+        let key = open.key_name();
+        let mut served = None;
         Ok(open.change(now, effects, |value, effects| {
             let value = value?;
             value.announce(now, effects);
-            Some(change(&mut value.queue, now, effects))
+            let result = change(&mut value.queue, now, effects);
+            if waiting == Waiting::Served && serve::may_be_wanted() {
+                served = serve::by_command(ctx, key, value, now, effects);
+            }
+            Some(result)
         }))
     })
 }
 
-/// As [`change_open`], on a new queue where there is none. It becomes a key only if something happened
+/// As [`change`], on a new queue where there is none. It becomes a key only if something happened
 /// to it.
 fn change_or_create<T>(
     ctx: Ctx<'_>,
@@ -83,17 +100,26 @@ fn change_or_create<T>(
 ) -> Result<T, Refusal> {
     let now = clock::now();
     with_command_effects(ctx, |effects| {
+        let key = open.key_name();
+        let mut served = None;
+        let mut serve = |value: &mut Value, effects: &mut Effects| {
+            if serve::may_be_wanted() {
+                served = serve::by_command(ctx, key, value, now, effects);
+            }
+        };
         if open.value().is_some() {
             return Ok(open.change(now, effects, |value, effects| {
                 let value = there(value, "a queue that was there");
                 value.announce(now, effects);
-                change(&mut value.queue, now, effects)
+                let result = change(&mut value.queue, now, effects);
+                serve(value, effects);
+                result
             }));
         }
         let mut queue = queue_value::new_queue();
         let result = change(&mut queue, now, effects);
         if !effects.is_empty() {
-            open.create(queue);
+            serve(open.create(queue), effects);
             open.finish(now, effects);
         }
         Ok(result)

@@ -12,8 +12,8 @@ use super::state::store::Id;
 use super::Queue;
 use crate::storage::skiplist::InsertHint;
 
-/// Fewer jobs are in the processor's cache anyway. Tests go this way with any.
-const MANY: usize = if cfg!(debug_assertions) { 3 } else { 10_000 };
+/// Fewer jobs, some 10 MB, are in the processor's cache anyway. Tests go this way with any.
+const MANY: usize = if cfg!(debug_assertions) { 3 } else { 65_536 };
 
 impl Queue {
     /// For a job about to be added, as soon as its id is known.

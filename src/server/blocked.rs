@@ -4,10 +4,11 @@
 //! right; but who is served, and when a wait ends, is decided here: the server's timeouts come with its
 //! 10 Hz cron, and a key that appears would have it call every client that is blocked on it, on some
 //! servers (Valkey 9.1.2) in time that grows with their square. So a client is blocked on one name in
-//! the slot of its keys that nobody uses, and the timer hands the job, or nil, to the one client.
+//! the slot of its keys that nobody uses, and the timer, or a command ([`super::serve`]), hands the job to the one
+//! client; the timer alone nil.
 //!
 //! ```text
-//!   BPOP ─► Waiter in the registry ──────────────► taken by the timer ─► hand over ─► free_privdata
+//!   BPOP ─► Waiter in the registry ─────────────► taken to be served ─► hand over ─► free_privdata
 //!             │   (ticket, keys, until)                (job or nil)       (reply)
 //!             └─ disconnect, UNBLOCK, demotion ───────────────────────────────────► free_privdata
 //! ```
@@ -19,8 +20,9 @@ use crate::queue::deliver::Lease;
 use crate::slots::unused_name_beside;
 use redis_module::raw;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// What BPOP asks for.
@@ -70,7 +72,7 @@ struct Parcel {
 }
 
 /// A blocked client that was taken out of the registry, to be handed something in this same call of
-/// the timer.
+/// the timer, or by this same command.
 pub struct Taken {
     client: *mut raw::RedisModuleBlockedClient,
     parcel: *mut Parcel,
@@ -101,7 +103,7 @@ struct Line {
 struct Registry {
     last_ticket: u64,
     waiters: BTreeMap<u64, Waiter>,
-    lines: BTreeMap<c_int, HashMap<Arc<[u8]>, Line>>,
+    lines: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Line>>,
     by_until: BTreeSet<(u64, u64)>,
 }
 
@@ -193,6 +195,12 @@ fn withdraw(ticket: u64, looked_at: Option<&[u8]>) -> Option<Waiter> {
         agenda::want(waiter.db, key);
     }
     Some(waiter)
+}
+
+/// Whether anybody waits at all.
+#[inline]
+pub fn are_there() -> bool {
+    REGISTRY.with_borrow(|registry| !registry.waiters.is_empty())
 }
 
 pub fn any(db: c_int, key: &[u8]) -> bool {
@@ -339,6 +347,14 @@ pub fn named_before(
     })
 }
 
+/// How many keys the client waits on.
+pub fn keys_named(ticket: u64) -> usize {
+    REGISTRY.with_borrow(|registry| {
+        let waiter = registry.waiters.get(&ticket);
+        waiter.map_or(0, |waiter| waiter.keys.len())
+    })
+}
+
 /// Whether the client's user may still pop from this key.
 pub fn is_allowed(ctx: Ctx<'_>, ticket: u64, key: KeyName<'_>) -> bool {
     let id = REGISTRY.with_borrow(|registry| registry.waiters.get(&ticket).map(|it| it.id));
@@ -381,8 +397,27 @@ pub fn postpone(ticket: u64, until: u64) {
     });
 }
 
+/// When clients may be handed something. Elsewhere the context in which the server has them replied to is not
+/// flushed.
+#[derive(Clone, Copy)]
+pub struct Occasion<'a>(PhantomData<Ctx<'a>>);
+
+impl<'a> Occasion<'a> {
+    pub fn of_timer(_: Fired<'a>) -> Self {
+        Occasion(PhantomData)
+    }
+
+    /// A client's command that stands alone, so that what follows from it belongs to it; not in a cluster, where the
+    /// client may be on its way to another node.
+    pub fn of_command(ctx: Ctx<'a>) -> Option<Self> {
+        let flags = ctx.flags();
+        let is_other = flags.denies_blocking() || flags.is_obeyed() || flags.is_cluster();
+        (!is_other && !ctx.is_paused()).then_some(Occasion(PhantomData))
+    }
+}
+
 impl Taken {
-    pub fn hand(self, _: Fired<'_>, end: End) {
+    pub fn hand(self, _: Occasion<'_>, end: End) {
         // SAFETY: the client was in the registry, which it leaves when it is gone or freed: it is
         // still blocked. The server calls `hand_over` from within, and frees the parcel later.
         unsafe {

@@ -1,6 +1,7 @@
 //! A queue's key: open, create, finish, drop.
 
 use super::api::{api, caught, log_bug, shown, Ctx, KeyName, Refusal, OK};
+use super::blocked::Kinds;
 use super::queue_value::{data_type, Value};
 use super::{agenda, blocked, reclaim, replicate};
 use crate::queue::clock::Now;
@@ -69,6 +70,10 @@ impl<'a> OpenKey<'a> {
         self.name.bytes()
     }
 
+    pub fn key_name(&self) -> KeyName<'a> {
+        self.name
+    }
+
     /// The key's own: on Valkey 9.1 the selected one is another, where MOVE or COPY in a transaction
     /// tells of a key that came to the other database.
     pub fn db(&self) -> c_int {
@@ -116,11 +121,6 @@ impl<'a> OpenKey<'a> {
         unsafe { api!(RedisModule_DeleteKey, self.key) };
     }
 
-    fn is_disposable(&mut self, db: c_int) -> bool {
-        let name = self.name();
-        self.queue().is_some_and(|queue| queue.is_disposable()) && !blocked::any(db, name)
-    }
-
     /// Has the rules change the queue, and finishes whatever happened: where a broken invariant stops them, what
     /// they did before is told to the others, and the panic goes on to the border.
     pub fn change<T>(
@@ -148,8 +148,10 @@ impl<'a> OpenKey<'a> {
     /// sees to it that the timer looks at it in time.
     pub fn finish(mut self, now: Now, effects: &mut Effects) {
         let (ctx, name, db) = (self.ctx, self.name, self.db());
-        let dropped = self.is_disposable(db);
+        let waiting = blocked::kinds(db, name.bytes());
+        let mut dropped = false;
         if let Some(queue) = self.queue() {
+            dropped = queue.is_disposable() && !waiting.any();
             queue.take_garbage().into_iter().for_each(reclaim::add);
         }
         reclaim::pay_for(1);
@@ -157,7 +159,7 @@ impl<'a> OpenKey<'a> {
             effects.push(&Effect::Dropped);
             self.delete();
         } else {
-            self.arm(db, now);
+            self.arm_for(db, waiting, now);
         }
         drop(self);
         replicate::publish(ctx, name, effects);
@@ -169,6 +171,11 @@ impl<'a> OpenKey<'a> {
     /// Enters the queue's figures, and the key on the agenda if it needs attention before anybody
     /// would look.
     pub fn arm(&mut self, db: c_int, now: Now) {
+        let waiting = blocked::kinds(db, self.name());
+        self.arm_for(db, waiting, now);
+    }
+
+    fn arm_for(&mut self, db: c_int, waiting: Kinds, now: Now) {
         let name = self.name();
         let Some(value) = self.value() else {
             return;
@@ -176,10 +183,10 @@ impl<'a> OpenKey<'a> {
         if value.queue.has_purged() {
             reclaim::note_purged(db, name);
         }
-        if value.queue.is_disposable() {
+        if waiting.any() && value.queue.is_disposable() {
             blocked::keep_queue(db, name);
         }
-        let mut at = attention_at(value, db, name, now);
+        let mut at = attention_at(value, waiting, now);
         if at <= now.ms() {
             at = agenda::at_once(now.ms());
         }
@@ -221,9 +228,8 @@ impl Drop for Changing<'_, '_> {
 }
 
 /// The instant at which the timer must look at the queue.
-fn attention_at(value: &Value, db: c_int, name: &[u8], now: Now) -> u64 {
+fn attention_at(value: &Value, waiting: Kinds, now: Now) -> u64 {
     let queue = &value.queue;
-    let waiting = blocked::kinds(db, name);
     if queue.is_disposable() && !waiting.any() {
         return 0;
     }

@@ -22,6 +22,7 @@ pub mod queue_value;
 pub mod reclaim;
 pub mod renamed;
 pub mod replicate;
+pub mod serve;
 mod sums;
 pub mod test_clock;
 pub mod timer;

@@ -4,25 +4,23 @@
 
 use super::agenda::{Due, Name};
 use super::api::{caught, log_bug, shown, OwnString};
-use super::blocked::{End, Handover, OwnDelivery, PopRequest, Taken};
+use super::blocked::{End, Occasion, Taken};
 use super::key::OpenKey;
 use super::order::Order;
 use super::queue_value::Value;
+use super::serve::{self, Served};
 use super::timer::{Fired, Next};
 use super::{
     agenda, blocked, clock, config, purged, reclaim, renamed, replicate, sums, test_clock, timer,
     trimmed, unowned_slots,
 };
 use crate::queue::clock::Now;
-use crate::queue::deliver::{Delivery, Pop};
 use crate::queue::effects::Effects;
 use crate::storage::broken::there;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-/// Payloads of so many bytes take a step of their own: copying them takes as long as the rest.
-const BYTES_OF_STEP: usize = 4096;
-/// So do as many keys that a client waits on.
+/// As many keys that a client waits on take a step of their own.
 const KEYS_OF_STEP: usize = 16;
 /// While clients are paused nothing may be propagated.
 const PAUSED_RETRY_MS: u64 = 10;
@@ -168,7 +166,7 @@ fn end_waits(fired: Fired<'_>, mut steps: usize, serves: bool) -> usize {
         } else if serves && blocked::waits_on(ticket, is_to_come) {
             blocked::postpone(ticket, now_ms + 1);
         } else if let Some(client) = blocked::take(ticket, None) {
-            client.hand(fired, End::Nothing);
+            client.hand(Occasion::of_timer(fired), End::Nothing);
         }
         steps -= 1;
     }
@@ -221,7 +219,7 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
         return nothing_there();
     }
     let mut served = Served {
-        fired,
+        occasion: Occasion::of_timer(fired),
         clients: Vec::new(),
     };
     replicate::with_effects(|effects| {
@@ -246,21 +244,6 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             }
         })
     })
-}
-
-/// Clients that were taken out of the line, each with what it gets: handed over in the end, also where a panic
-/// unwinds. Nobody else would ever answer them.
-struct Served<'a> {
-    fired: Fired<'a>,
-    clients: Vec<(Taken, End)>,
-}
-
-impl Drop for Served<'_> {
-    fn drop(&mut self) {
-        for (client, end) in self.clients.drain(..) {
-            client.hand(self.fired, end);
-        }
-    }
 }
 
 /// Whose turn it is, and when.
@@ -297,16 +280,11 @@ fn serve(
             return before;
         }
         let end = if (line.may)(ticket) {
-            let jobs = pop_for(value, request, now, steps, effects);
+            let jobs = serve::pop(value, request, now, steps, effects);
             if jobs.is_empty() {
                 break;
             }
-            End::Jobs(Handover {
-                key: name.to_vec(),
-                many: request.count.is_some(),
-                with_due: request.with_due,
-                jobs,
-            })
+            serve::jobs_of(name, request, jobs)
         } else {
             *steps = steps.saturating_sub(1);
             End::Denied(name.to_vec())
@@ -315,36 +293,4 @@ fn serve(
         served.extend(blocked::take(ticket, Some(name)).map(|client| (client, end)));
     }
     Vec::new()
-}
-
-/// Takes the jobs that one client gets.
-fn pop_for(
-    value: &mut Value,
-    request: PopRequest,
-    now: Now,
-    steps: &mut usize,
-    effects: &mut Effects,
-) -> Vec<OwnDelivery> {
-    let pop = Pop {
-        count: request.count.unwrap_or(1),
-        id: None,
-        ttr_ms: request.ttr_ms,
-        noack: request.noack,
-    };
-    let mut jobs = Vec::new();
-    clock::with_mint(|mint| {
-        let mut keep = |delivery: Delivery<'_>| {
-            jobs.push(OwnDelivery {
-                id: delivery.id.to_vec(),
-                payload: delivery.payload.to_vec(),
-                attempts: delivery.attempts,
-                lease: delivery.lease,
-                due: delivery.due,
-            });
-        };
-        value.queue.take(&pop, now, mint, effects, steps, &mut keep)
-    });
-    let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
-    *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);
-    jobs
 }

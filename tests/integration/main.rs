@@ -60,6 +60,7 @@ mod replication;
 mod rules;
 mod safety;
 mod scene;
+mod served;
 mod sums;
 mod timer;
 mod traffic;

@@ -5,6 +5,7 @@ use super::{api, bytes_of, Args, Ctx, KeyName, OwnString, RawString, Refusal, OK
 use redis_module::raw;
 use std::ffi::c_int;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::ptr::null_mut;
 
@@ -29,8 +30,8 @@ pub fn check_keys(ctx: Ctx<'_>, args: Args<'_>, keys: Range<usize>) -> Result<()
         return Ok(());
     };
     for key in keys.filter_map(|index| args.key(index)) {
-        let call = [&[command, key], rest].concat();
-        if !user.may_call(call) {
+        let mut call = [&[command, key], rest].concat();
+        if !user.may_call(&mut call) {
             user.log_denied_key(ctx, key);
             return Err(refusal(ctx));
         }
@@ -43,9 +44,17 @@ pub fn may_pop(ctx: Ctx<'_>, client: u64, key: KeyName<'_>) -> bool {
     let Some(name) = user_of_client(ctx, client) else {
         return true;
     };
-    let (command, timeout) = (OwnString::new(b"dq.bpop"), OwnString::new(b"0"));
-    let call = vec![command.name(), key, timeout.name()];
-    User::named(ctx, name).is_some_and(|user| user.may_call(call))
+    BPOP.with(|words| {
+        let [command, timeout] = &**words;
+        let mut call = [command.name(), key, timeout.name()];
+        User::named(ctx, name).is_some_and(|user| user.may_call(&mut call))
+    })
+}
+
+thread_local! {
+    /// Asked for at each wake-up, so made once, and never freed: at the end there may be no server to free it.
+    static BPOP: ManuallyDrop<[OwnString; 2]> =
+        ManuallyDrop::new([OwnString::new(b"dq.bpop"), OwnString::new(b"0")]);
 }
 
 /// Replies so to the client of this context, which may not use this key.
@@ -123,7 +132,7 @@ impl User {
         }
     }
 
-    fn may_call(&self, mut call: Vec<KeyName<'_>>) -> bool {
+    fn may_call(&self, call: &mut [KeyName<'_>]) -> bool {
         let len = call.len() as c_int;
         // SAFETY: a live user and strings of the running command, which are only read.
         let allowed = unsafe {

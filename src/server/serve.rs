@@ -1,0 +1,121 @@
+//! Jobs for those who wait. Two ways lead to them:
+//!
+//! - The command that makes a job ready hands it over before it ends: one job to one client that waits on this key
+//!   alone. That saves a timer, another turn of the event loop, and another look at the key.
+//! - The timer serves everybody else ([`super::worker`]): where a transaction or a script is not at its end, where
+//!   clients wait on several keys, for several jobs, or for more jobs than one, and in a cluster, whose slots may
+//!   be on their way.
+//!
+//! Who is first in line is served first on both: what the timer is to look after already is left to it.
+
+use super::api::{Ctx, KeyName};
+use super::blocked::{self, End, Handover, Occasion, OwnDelivery, PopRequest, Taken};
+use super::queue_value::Value;
+use super::{agenda, clock};
+use crate::queue::budget::OUT_OF_TURN;
+use crate::queue::clock::Now;
+use crate::queue::deliver::{Delivery, Pop};
+use crate::queue::effects::Effects;
+
+/// Payloads of so many bytes take a step of their own: copying them takes as long as the rest.
+const BYTES_OF_STEP: usize = 4096;
+
+/// Clients that were taken out of the line, each with what it gets: handed over in the end, also where a panic
+/// unwinds. Nobody else would ever answer them.
+pub struct Served<'a> {
+    pub occasion: Occasion<'a>,
+    pub clients: Vec<(Taken, End)>,
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        for (client, end) in self.clients.drain(..) {
+            client.hand(self.occasion, end);
+        }
+    }
+}
+
+/// Whether anybody waits at all, and this server hands out jobs: asked by each command.
+#[inline]
+pub fn may_be_wanted() -> bool {
+    blocked::are_there() && agenda::is_master()
+}
+
+/// Takes what the command has made ready for the client that is first in line, if this is the way for it.
+#[cold]
+#[inline(never)]
+pub fn by_command<'a>(
+    ctx: Ctx<'a>,
+    key: KeyName<'_>,
+    value: &mut Value,
+    now: Now,
+    effects: &mut Effects,
+) -> Option<Served<'a>> {
+    let (db, name, queue) = (ctx.selected_db(), key.bytes(), &value.queue);
+    let has_come = |instant: Option<u64>| instant.is_some_and(|at| at <= now.ms());
+    let only_noack = queue.next_delivery(now, false).is_none();
+    let (ticket, request) = blocked::first_in_line(db, name, only_noack)?;
+    if !has_come(queue.next_delivery(now, request.noack)) || request.count.is_some() {
+        return None;
+    }
+    let is_for_timer = value.armed_for <= now.ms() || has_come(queue.next_event());
+    if is_for_timer || blocked::keys_named(ticket) != 1 {
+        return None;
+    }
+    let occasion = Occasion::of_command(ctx)?;
+    if !blocked::is_allowed(ctx, ticket, key) {
+        return None;
+    }
+    let jobs = pop(value, request, now, &mut { OUT_OF_TURN }, effects);
+    if jobs.is_empty() {
+        return None;
+    }
+    let client = blocked::take(ticket, Some(name))?;
+    let end = jobs_of(name, request, jobs);
+    Some(Served {
+        occasion,
+        clients: vec![(client, end)],
+    })
+}
+
+/// What a client gets that has asked so.
+pub fn jobs_of(key: &[u8], request: PopRequest, jobs: Vec<OwnDelivery>) -> End {
+    End::Jobs(Handover {
+        key: key.to_vec(),
+        many: request.count.is_some(),
+        with_due: request.with_due,
+        jobs,
+    })
+}
+
+/// Takes the jobs that one client gets.
+pub fn pop(
+    value: &mut Value,
+    request: PopRequest,
+    now: Now,
+    steps: &mut usize,
+    effects: &mut Effects,
+) -> Vec<OwnDelivery> {
+    let pop = Pop {
+        count: request.count.unwrap_or(1),
+        id: None,
+        ttr_ms: request.ttr_ms,
+        noack: request.noack,
+    };
+    let mut jobs = Vec::new();
+    clock::with_mint(|mint| {
+        let mut keep = |delivery: Delivery<'_>| {
+            jobs.push(OwnDelivery {
+                id: delivery.id.to_vec(),
+                payload: delivery.payload.to_vec(),
+                attempts: delivery.attempts,
+                lease: delivery.lease,
+                due: delivery.due,
+            });
+        };
+        value.queue.take(&pop, now, mint, effects, steps, &mut keep)
+    });
+    let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
+    *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);
+    jobs
+}
