@@ -42,6 +42,9 @@ OPPONENTS := $(TARGET)/opponents
 
 export CARGO
 
+# Maven's output would begin and end with an escape sequence, whoever reads it.
+export MAVEN_OPTS := -Djansi.noreset=true $(MAVEN_OPTS)
+
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p; s/^# --- \(.*\)/\n\1:/p' Makefile | awk -F '\t' 'NF < 2 { print; next } { printf "%-24s %s\n", $$1, $$2 }'
 	@echo
@@ -197,10 +200,10 @@ test-blocks: ## the programs in README.md and docs/clients
 	node=$$(! tools/setup.sh --check node20 || DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && \
 	$(SUITE) DQ_NODE=$$node "$$python" -m pytest -q -p no:cacheprovider --rootdir tests/blocks tests/blocks
 
-packages: ## wheel, sdist, npm tarball, Go module, jars, into target/packages; nothing is published
+packages: ## wheel, sdist, npm tarball, Go module, jars, into target/packages; LANGUAGES=python. Nothing is published
 	@mkdir -p '$(TARGET)/packages'
-	@for script in tools/packages/*.sh; do \
-		DQ_SUITE_OUT='$(TARGET)/suite' $$script build '$(TARGET)/packages' || exit; \
+	@for language in $(or $(LANGUAGES),go java node python); do \
+		DQ_SUITE_OUT='$(TARGET)/suite' tools/packages/$$language.sh build '$(TARGET)/packages' || exit; \
 	done
 	@ls '$(TARGET)/packages'
 

@@ -7,7 +7,7 @@ import http.server, json, threading, time, urllib.error, urllib.request
 
 import redis
 
-from dq import Hopeless, Queue, demo, in_background, work
+from commands import Hopeless, Queue, demo, in_background, work
 
 MINUTE_MS = 60_000
 LADDER_MS = [1 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, 60 * MINUTE_MS]

@@ -9,7 +9,7 @@ import os, sqlite3, tempfile, time
 
 import redis
 
-from dq import Queue, demo, in_background, work
+from commands import Queue, demo, in_background, work
 
 PAY_WITHIN_MS = 30 * 60 * 1000
 

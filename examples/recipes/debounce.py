@@ -5,7 +5,7 @@ seconds after the first edit. Many edits, one job.
 
 import time
 
-from dq import Queue, demo, in_background, work
+from commands import Queue, demo, in_background, work
 
 QUIET_MS, AT_MOST_MS = 2_000, 30_000
 

@@ -8,7 +8,7 @@ database: either both are there or none.
 
 import os, sqlite3, tempfile, time
 
-from dq import Queue, demo, in_background, work
+from commands import Queue, demo, in_background, work
 
 
 def open_bank(path):

@@ -7,7 +7,7 @@ import time
 
 from redis.exceptions import LockNotOwnedError
 
-from dq import Later, Queue, demo, in_background, work
+from commands import Later, Queue, demo, in_background, work
 
 ASIDE_MS = 200
 LOCK_S = 60     # as long as the job's lease: who has lost the one has lost the other

@@ -6,7 +6,7 @@ which steps of the ladder are left. Not kept: the number of attempts made, which
 among jobs of equal priority and due.
 """
 
-from dq import Queue, demo
+from commands import Queue, demo
 
 # A script, not MULTI: there DQ.DEL would go on where DQ.ADD was refused, and the job would be lost.
 MOVE = """

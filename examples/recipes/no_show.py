@@ -8,7 +8,7 @@ common hash tag, as {hotel}:guests.
 
 import time
 
-from dq import SETTLED, Queue, demo, in_background, work
+from commands import SETTLED, Queue, demo, in_background, work
 
 # Both return what the booking is afterwards, so to ask again gives the same answer.
 CHECK_IN = """

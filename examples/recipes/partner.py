@@ -6,7 +6,7 @@ The queue keeps the limits, so workers need not know of each other, nor of the l
 
 import time
 
-from dq import Queue, demo, in_background, work
+from commands import Queue, demo, in_background, work
 
 CALLS, PER_MS, AT_A_TIME = 10, 1_000, 4
 

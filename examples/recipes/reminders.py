@@ -6,7 +6,7 @@ The job carries no time: the worker reads the calendar, so what it sends is what
 
 import time
 
-from dq import Later, Queue, demo, in_background, now_ms, work
+from commands import Later, Queue, demo, in_background, now_ms, work
 
 BEFORE_MS = 15 * 60 * 1000
 

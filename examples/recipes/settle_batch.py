@@ -5,7 +5,7 @@ the database instead of one.
 
 import logging, os, sqlite3, tempfile, time
 
-from dq import WAIT_S, Queue, demo, in_background, keep_on
+from commands import WAIT_S, Queue, demo, in_background, keep_on
 
 BATCH, RETRY_MS = 1_000, 1_000
 

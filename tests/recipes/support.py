@@ -8,7 +8,7 @@ sys.path.insert(0, RECIPES)
 
 import redis
 
-import dq
+import commands
 
 MODULE = os.path.abspath(os.environ.get("DQ_MODULE") or os.path.join(HERE, "../../target/release/libdq.so"))
 PATIENCE_S = 60     # until a condition that should come is given up: nothing is slow enough to need it
@@ -41,7 +41,7 @@ class Server:
 
         def answers():
             try:
-                return dq.connect(self.url).ping()
+                return commands.connect(self.url).ping()
             except redis.ConnectionError:
                 assert self.process.poll() is None, open(log).read()
 
@@ -72,14 +72,14 @@ class Recipe(unittest.TestCase):
         cls.addClassCleanup(cls.server.stop)
 
     def setUp(self):
-        self.db = dq.connect(self.server.url)
+        self.db = commands.connect(self.server.url)
         self.db.flushall()
         folder = tempfile.TemporaryDirectory(prefix="dq-recipes-")
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, "database")
 
     def queue(self, key="{test}:queue"):
-        return dq.Queue(self.db, key)
+        return commands.Queue(self.db, key)
 
     def wait_for_len(self, queue, jobs=0):
         wait_until(f"{jobs} jobs left", lambda: queue.run("LEN") == jobs)

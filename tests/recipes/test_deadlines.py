@@ -5,7 +5,7 @@ import time
 from support import Recipe, at_once, wait_until
 
 import close_unpaid, no_show, reminders
-from dq import Queue, connect, in_background, now_ms, settle, work
+from commands import Queue, connect, in_background, now_ms, settle, work
 
 
 class CloseUnpaid(Recipe):

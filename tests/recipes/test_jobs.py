@@ -5,7 +5,7 @@ import redis
 from support import Recipe, wait_until
 
 import debounce, move_job, settle_batch
-from dq import in_background
+from commands import in_background
 
 
 class Debounce(Recipe):

@@ -7,7 +7,7 @@ import redis
 from support import PATIENCE_S, Recipe, at_once, wait_until
 
 import callbacks, exactly_once, locked, partner
-from dq import Later, in_background, settle, work
+from commands import Later, in_background, settle, work
 
 
 class Callbacks(Recipe):

@@ -1,11 +1,11 @@
-"""What the loop of a worker does when something goes wrong around it: dq.py, and the recipes with a loop of their own."""
+"""What the loop of a worker does when something goes wrong around it: commands.py, and the recipes with a loop of their own."""
 
 import contextlib, logging, signal, threading, time
 
 from support import Recipe, Server, wait_until
 
 import close_unpaid, settle_batch
-from dq import Queue, connect, in_background, settle, work
+from commands import Queue, connect, in_background, settle, work
 
 STOPS_WITHIN_S = 6
 
