@@ -265,8 +265,7 @@ impl Queue {
     }
 
     fn remembers(&self, id: &[u8], now: Now) -> bool {
-        self.dedupe()
-            .until(id)
+        self.remembered_until(id)
             .is_some_and(|until| until > now.ms())
     }
 
@@ -288,7 +287,8 @@ impl Queue {
     fn fresh_id(&self, now: Now, mint: &mut Mint) -> Vec<u8> {
         loop {
             let id = mint.next_id(now);
-            if self.find(self.jobs().hashed(&id)).is_none() && self.dedupe().until(&id).is_none() {
+            if self.find(self.jobs().hashed(&id)).is_none() && self.remembered_until(&id).is_none()
+            {
                 return id;
             }
         }

@@ -21,7 +21,7 @@ impl Queue {
             };
             self.commit_job(handle, change, now, out);
         }
-        if self.dedupe().until(id).is_some() {
+        if self.remembered_until(id).is_some() {
             self.commit(&Effect::ForgotId { id }, out);
         }
         handle.is_some()

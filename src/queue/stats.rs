@@ -2,6 +2,7 @@
 //! loaded. Not data: neither persisted nor replicated nor part of the digest.
 
 use super::clock::Now;
+use crate::storage::lazy::{Lazy, Unused};
 
 /// Upper bounds of the lateness buckets, in microseconds: one, two, five, ten, ... to an hour.
 pub const LATENESS_BOUNDS_US: [u64; 27] = bounds();
@@ -24,7 +25,7 @@ const fn bounds() -> [u64; 27] {
 
 /// How often what happened.
 #[allow(missing_docs, reason = "called as DQ.STATS calls them")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub added: u64,
     pub delivered: u64,
@@ -35,7 +36,8 @@ pub struct Totals {
     pub deleted: u64,
     pub expired: u64,
     pub missed: u64,
-    pub lateness: Lateness,
+    /// From the first delivery on.
+    pub lateness: Lazy<Lateness>,
 }
 
 /// Delivery minus due.
@@ -49,6 +51,15 @@ pub struct Lateness {
     pub max_us: u64,
     /// By the bucket; the last has no bound.
     counts: [u64; LATENESS_BOUNDS_US.len() + 1],
+}
+
+impl Unused for Lateness {
+    const UNUSED: &'static Self = &Lateness {
+        count: 0,
+        sum_us: 0,
+        max_us: 0,
+        counts: [0; LATENESS_BOUNDS_US.len() + 1],
+    };
 }
 
 impl Lateness {
@@ -93,7 +104,15 @@ impl Totals {
         self.deleted += other.deleted;
         self.expired += other.expired;
         self.missed += other.missed;
-        self.lateness.add(&other.lateness);
+        if other.lateness.count > 0 {
+            self.lateness.make().add(&other.lateness);
+        }
+    }
+
+    /// Counts a delivery by how late it is.
+    #[inline]
+    pub fn record_delivery(&mut self, now: Now, due_ms: u64) {
+        self.lateness.make().record(now, due_ms);
     }
 
     /// By the names that DQ.STATS and INFO give them.
@@ -119,8 +138,10 @@ mod tests {
     #[test]
     fn totals_of_two_queues_are_added_one_by_one() {
         let lateness = |late_us: u64| {
-            let mut lateness = Lateness::default();
-            lateness.record(Now::from_us(1_000_000 + late_us), 1000);
+            let mut lateness = Lazy::<Lateness>::new();
+            lateness
+                .make()
+                .record(Now::from_us(1_000_000 + late_us), 1000);
             lateness
         };
         let one = Totals {
@@ -137,7 +158,7 @@ mod tests {
         };
         let mut sum = Totals {
             lateness: lateness(12),
-            ..one
+            ..one.clone()
         };
         sum.add(&one);
         assert_eq!(
@@ -149,7 +170,7 @@ mod tests {
             sum_us,
             max_us,
             ..
-        } = sum.lateness;
+        } = *sum.lateness;
         assert_eq!((count, sum_us, max_us), (2, 42, 30));
         let buckets: Vec<_> = sum.lateness.buckets().take(3).collect();
         assert_eq!(buckets, [(Some(10), 0), (Some(20), 1), (Some(50), 2)]);

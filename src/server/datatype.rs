@@ -9,6 +9,7 @@ use crate::queue::codec::{encode, EFFECTS_VERSION};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::Queue;
+use crate::storage::allocated::allocated;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
@@ -218,7 +219,7 @@ unsafe extern "C" fn mem_usage(
     guarded("mem_usage", 0, || {
         // SAFETY: the server passes a value of our type.
         let value = unsafe { value_of(value) };
-        value.queue.memory_bytes() + size_of::<Value>() - size_of::<Queue>()
+        value.queue.memory_bytes() - size_of::<Queue>() + allocated(size_of::<Value>())
     })
 }
 

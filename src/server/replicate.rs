@@ -68,7 +68,7 @@ impl Lent {
 pub fn totals() -> Totals {
     EFFECTS.with_borrow(|effects| {
         let effects = effects.as_ref();
-        effects.map_or(Totals::default(), |effects| effects.totals)
+        effects.map_or(Totals::default(), |effects| effects.totals.clone())
     })
 }
 

@@ -4,7 +4,9 @@
 #![cfg_attr(not(test), deny(missing_docs))]
 #![deny(unsafe_code)]
 
+pub(crate) mod allocated;
 pub(crate) mod broken;
+pub(crate) mod lazy;
 // A hint to the processor has no safe form.
 #[allow(unsafe_code)]
 pub(crate) mod prefetch;

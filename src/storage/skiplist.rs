@@ -54,6 +54,7 @@ mod path;
 mod relocate;
 mod shape;
 
+use crate::storage::lazy::Unused;
 pub use fetch::InsertHint;
 use level::Level;
 use node::{rank, Node};
@@ -145,6 +146,10 @@ impl<K: Key> Default for Skiplist<K> {
     fn default() -> Self {
         Self::new()
     }
+}
+
+impl Unused for Skiplist<u64> {
+    const UNUSED: &'static Self = &Skiplist::new();
 }
 
 impl<K: Key> Skiplist<K> {

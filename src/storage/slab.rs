@@ -6,7 +6,7 @@
 //!                 │
 //!                 ▼
 //!             [ full | vacant ─► next vacant | full | ... ]   up to 1024 entries
-//!   open:     the segments that have room, the next to fill last
+//!   open:     the first of the segments that have room, each of which names the next one
 //! ```
 
 use crate::storage::broken::must;
@@ -16,6 +16,8 @@ use crate::storage::relocate::{move_vec, Mover, STEP};
 const SEGMENT_BITS: u32 = 10;
 const SEGMENT_LEN: usize = 1 << SEGMENT_BITS;
 const NONE: u32 = u32::MAX;
+/// As the next of the open segments: it is full, and none of them.
+const FULL: u32 = u32::MAX - 1;
 
 #[derive(Clone, Debug)]
 enum Entry<T> {
@@ -29,42 +31,48 @@ struct Segment<T> {
     entries: Vec<Entry<T>>,
     vacant: u32,
     len: u32,
-    open: bool,
+    /// The open segment behind it, NONE or FULL.
+    next_open: u32,
 }
 
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     segments: Vec<Segment<T>>,
-    open: Vec<u32>,
-    len: usize,
+    open: u32,
+    len: u32,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<T> Slab<T> {
     pub const fn new() -> Self {
         Slab {
             segments: Vec::new(),
-            open: Vec::new(),
+            open: NONE,
             len: 0,
         }
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// Whether so many more values can be numbered.
     pub fn has_room_for(&self, count: usize) -> bool {
         const CAPACITY: usize = (NONE >> SEGMENT_BITS) as usize * SEGMENT_LEN;
-        count <= CAPACITY - self.len
+        count <= CAPACITY - self.len()
     }
 
     /// There must be room.
     pub fn insert(&mut self, value: T) -> u32 {
-        let number = self
-            .open
-            .last()
-            .copied()
-            .unwrap_or_else(|| self.add_segment());
+        let number = match self.open {
+            NONE => self.add_segment(),
+            open => open,
+        };
         let segment = &mut self.segments[number as usize];
         let index = segment.vacant;
         let index = if index == NONE {
@@ -89,8 +97,7 @@ impl<T> Slab<T> {
         segment.len += 1;
         self.len += 1;
         if segment.len as usize == SEGMENT_LEN {
-            segment.open = false;
-            self.open.pop();
+            self.open = std::mem::replace(&mut segment.next_open, FULL);
         }
         number << SEGMENT_BITS | index
     }
@@ -100,15 +107,14 @@ impl<T> Slab<T> {
         debug_assert!(self.has_room_for(1));
         if number == 0 {
             self.segments.reserve_exact(1);
-            self.open.reserve_exact(1);
         }
         self.segments.push(Segment {
             entries: Vec::new(),
             vacant: NONE,
             len: 0,
-            open: true,
+            next_open: self.open,
         });
-        self.open.push(number);
+        self.open = number;
         number
     }
 
@@ -129,9 +135,8 @@ impl<T> Slab<T> {
             segment.entries = Vec::new();
             segment.vacant = NONE;
         }
-        if !segment.open {
-            segment.open = true;
-            self.open.push(number >> SEGMENT_BITS);
+        if segment.next_open == FULL {
+            segment.next_open = std::mem::replace(&mut self.open, number >> SEGMENT_BITS);
         }
         if self.len == 0 {
             *self = Self::new();
@@ -198,7 +203,7 @@ impl<T> Slab<T> {
         };
         let kept = segment.entries.len().saturating_sub(count.max(1));
         let full = segment.entries.drain(kept..);
-        self.len -= full.filter(|entry| matches!(entry, Entry::Full(_))).count();
+        self.len -= full.filter(|entry| matches!(entry, Entry::Full(_))).count() as u32;
         if segment.entries.is_empty() {
             self.segments.pop();
         }
@@ -208,9 +213,7 @@ impl<T> Slab<T> {
     /// Heap bytes asked for, without what the values own themselves.
     pub fn memory_bytes(&self) -> usize {
         let entries: usize = self.segments.iter().map(|s| s.entries.capacity()).sum();
-        entries * size_of::<Entry<T>>()
-            + self.segments.capacity() * size_of::<Segment<T>>()
-            + self.open.capacity() * size_of::<u32>()
+        entries * size_of::<Entry<T>>() + self.segments.capacity() * size_of::<Segment<T>>()
     }
 }
 
@@ -269,8 +272,7 @@ mod tests {
         let moved = bytes_moved(|from, mover| {
             slab.relocate(from, mover, |&mut value, _| visits.borrow_mut().push(value))
         });
-        let apart = slab.segments.capacity() * size_of::<Segment<u32>>()
-            + slab.open.capacity() * size_of::<u32>();
+        let apart = slab.segments.capacity() * size_of::<Segment<u32>>();
         assert_eq!(moved + apart, slab.memory_bytes());
         let kept: Vec<u32> = (0..5_000).filter(|value| value % 3 != 0).collect();
         assert_eq!(visits.into_inner(), kept);

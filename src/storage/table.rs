@@ -13,7 +13,8 @@
 //!   |  0  |  4  |     2     |       1     |     3     |      the indices of their shards
 //!   rank 0                                         2^32
 //!
-//!   pages  [ page 0 | page 1 | .. ]      a page: up to 1024 shards; only the last one is not full
+//!   pages  [ page 0 | page 1 | .. ]      a page: up to 1024 shards; only the last one is not full.
+//!                                        The only shard of a small table stands in place of the pages
 //!              |
 //!          [ shard 0 | shard 1 | .. ]    a shard: pointer, capacity, length: 24 bytes
 //!              |
@@ -69,26 +70,106 @@ type Shard = Vec<u64>;
 
 const SHARD: &str = "a leaf without a shard";
 
-#[derive(Default)]
+#[derive(Clone)]
+enum Shards {
+    /// The only one, while there is no other.
+    One(Shard),
+    Pages(Vec<Vec<Shard>>),
+}
+
 pub struct IdTable {
-    pages: Vec<Vec<Shard>>,
-    /// Shards in all pages: none before the first insert, then at least one.
-    shards: usize,
-    len: usize,
+    shards: Shards,
+    /// How many shards there are, at least one.
+    count: u32,
+    len: u32,
     /// Sum of the capacities of the shards, in slots.
     capacity: usize,
+}
+
+impl Default for IdTable {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// Copied arrays have no spare slots.
 impl Clone for IdTable {
     fn clone(&self) -> Self {
-        let pages = self.pages.clone();
-        let capacity = pages.iter().flatten().map(Vec::capacity).sum();
+        let shards = self.shards.clone();
+        let capacity = shards.iter().map(Vec::capacity).sum();
         IdTable {
-            pages,
+            shards,
             capacity,
             ..*self
         }
+    }
+}
+
+impl Shards {
+    fn iter(&self) -> impl Iterator<Item = &Shard> {
+        let (one, pages): (_, &[Vec<Shard>]) = match self {
+            Shards::One(shard) => (Some(shard), &[]),
+            Shards::Pages(pages) => (None, pages),
+        };
+        one.into_iter().chain(pages.iter().flatten())
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Option<&Shard> {
+        match self {
+            Shards::Pages(pages) => pages.get(index / PAGE)?.get(index % PAGE),
+            Shards::One(shard) => (index == 0).then_some(shard),
+        }
+    }
+
+    #[inline]
+    fn get_mut(&mut self, index: usize) -> Option<&mut Shard> {
+        match self {
+            Shards::Pages(pages) => pages.get_mut(index / PAGE)?.get_mut(index % PAGE),
+            Shards::One(shard) => (index == 0).then_some(shard),
+        }
+    }
+
+    fn push(&mut self, shard: Shard) {
+        if let Shards::One(only) = self {
+            let mut page = Vec::with_capacity(2);
+            page.push(std::mem::take(only));
+            *self = Shards::Pages(vec![page]);
+        }
+        let Shards::Pages(pages) = self else {
+            return;
+        };
+        if pages.last().is_none_or(|page| page.len() == PAGE) {
+            if pages.len() == pages.capacity() {
+                grow(pages, 1);
+            }
+            pages.push(Vec::new());
+        }
+        let page = there(pages.last_mut(), SHARD);
+        if page.len() == page.capacity() {
+            grow(page, 1);
+        }
+        page.push(shard);
+    }
+
+    /// The last one, where it is not the only one.
+    fn pop(&mut self) -> Option<Shard> {
+        let Shards::Pages(pages) = self else {
+            return None;
+        };
+        let page = pages.last_mut()?;
+        let shard = page.pop()?;
+        trim(page);
+        if page.is_empty() {
+            pages.pop();
+            trim(pages);
+        }
+        if let [page] = &mut pages[..] {
+            if let [only] = &mut page[..] {
+                *self = Shards::One(std::mem::take(only));
+            }
+        }
+        Some(shard)
     }
 }
 
@@ -116,12 +197,21 @@ impl Node {
 
 impl IdTable {
     /// Allocates nothing.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        IdTable {
+            shards: Shards::One(Shard::new()),
+            count: 1,
+            len: 0,
+            capacity: 0,
+        }
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        self.len as usize
+    }
+
+    fn count(&self) -> usize {
+        self.count as usize
     }
 
     /// The handle with this hash that `is_it` accepts; asked only if all 32 stored bits agree.
@@ -139,12 +229,9 @@ impl IdTable {
 
     /// The caller has made sure that the id is not there.
     pub fn insert(&mut self, hash: u64, handle: u32) {
-        if self.shards == 0 {
-            self.push_shard(Shard::new());
-        }
         let rank = rank_of(hash);
         let leaf = self.leaf(rank);
-        let slots = there(shard_mut(&mut self.pages, leaf.index()), SHARD);
+        let slots = there(self.shards.get_mut(leaf.index()), SHARD);
         let at = lower_bound(slots, slot(rank, handle), leaf.bits);
         if slots.len() == slots.capacity() {
             let before = slots.capacity();
@@ -153,7 +240,7 @@ impl IdTable {
         }
         slots.insert(at, slot(rank, handle));
         self.len += 1;
-        if self.len > self.shards * SPLIT_ABOVE && self.shards < MAX_SHARDS {
+        if self.len() > self.count() * SPLIT_ABOVE && self.count() < MAX_SHARDS {
             self.split();
         }
     }
@@ -162,7 +249,7 @@ impl IdTable {
     pub fn remove(&mut self, hash: u64, handle: u32) -> bool {
         let key = slot(rank_of(hash), handle);
         let leaf = self.leaf(rank_of(hash));
-        let Some(slots) = shard_mut(&mut self.pages, leaf.index()) else {
+        let Some(slots) = self.shards.get_mut(leaf.index()) else {
             return false;
         };
         let at = lower_bound(slots, key, leaf.bits);
@@ -174,7 +261,7 @@ impl IdTable {
         trim(slots);
         self.capacity -= before - slots.capacity();
         self.len -= 1;
-        if self.len < (self.shards - 1) * MERGE_BELOW {
+        if self.len() < (self.count() - 1) * MERGE_BELOW {
             self.merge();
         }
         true
@@ -209,17 +296,21 @@ impl IdTable {
 
     /// All handles, in no order.
     pub fn handles(&self) -> impl Iterator<Item = u32> + '_ {
-        self.pages.iter().flatten().flatten().map(|&s| s as u32)
+        self.shards.iter().flatten().map(|&s| s as u32)
     }
 
     /// Frees about `count` entries of a table that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
         for _ in 0..count.div_ceil(SPLIT_ABOVE) {
-            let Some(page) = self.pages.last_mut() else {
+            let pages = match &mut self.shards {
+                Shards::One(shard) => return !std::mem::take(shard).is_empty(),
+                Shards::Pages(pages) => pages,
+            };
+            let Some(page) = pages.last_mut() else {
                 return false;
             };
             if page.pop().is_none() {
-                self.pages.pop();
+                pages.pop();
             }
         }
         true
@@ -227,7 +318,15 @@ impl IdTable {
 
     /// Moves the next few shards; the number to go on from. See [`super::relocate`].
     pub fn relocate(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
-        let page = self.pages.get_mut(from as usize / PAGE)?;
+        let pages = match &mut self.shards {
+            Shards::One(shard) if from == 0 => {
+                move_vec(shard, mover);
+                return None;
+            }
+            Shards::One(_) => return None,
+            Shards::Pages(pages) => pages,
+        };
+        let page = pages.get_mut(from as usize / PAGE)?;
         let first = from as usize % PAGE;
         if first == 0 {
             move_vec(page, mover);
@@ -240,15 +339,19 @@ impl IdTable {
 
     /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        let shards: usize = self.pages.iter().map(Vec::capacity).sum();
-        self.pages.capacity() * size_of::<Vec<Shard>>()
-            + shards * size_of::<Shard>()
-            + self.capacity * size_of::<u64>()
+        let directory = match &self.shards {
+            Shards::One(_) => 0,
+            Shards::Pages(pages) => {
+                let shards: usize = pages.iter().map(Vec::capacity).sum();
+                pages.capacity() * size_of::<Vec<Shard>>() + shards * size_of::<Shard>()
+            }
+        };
+        directory + self.capacity * size_of::<u64>()
     }
 
-    /// The leaf that owns the rank: 1 and as many leading bits as make it `shards` or more.
+    /// The leaf that owns the rank: 1 and as many leading bits as make it `count` or more.
     fn leaf(&self, rank: u32) -> Node {
-        let first = self.shards.max(1) as u64;
+        let first = u64::from(self.count);
         let level = first.ilog2();
         let path = 1 << 32 | u64::from(rank);
         let bits = level + u32::from(path >> (32 - level) < first);
@@ -260,7 +363,7 @@ impl IdTable {
 
     /// The leaf to be split next.
     fn first_leaf(&self) -> Node {
-        let number = self.shards.max(1) as u64;
+        let number = u64::from(self.count);
         Node {
             number,
             bits: number.ilog2(),
@@ -268,14 +371,14 @@ impl IdTable {
     }
 
     fn shard(&self, index: usize) -> Option<&Shard> {
-        self.pages.get(index / PAGE)?.get(index % PAGE)
+        self.shards.get(index)
     }
 
     /// Cuts the shard that is next in turn; its upper half becomes the last shard.
     fn split(&mut self) {
         let leaf = self.first_leaf();
         let (first, end) = leaf.ranks();
-        let lower = there(shard_mut(&mut self.pages, leaf.index()), SHARD);
+        let lower = there(self.shards.get_mut(leaf.index()), SHARD);
         let cut = lower.partition_point(|&s| s >> 32 < (first + end) / 2);
         let before = lower.capacity();
         let mut upper = Shard::new();
@@ -289,9 +392,10 @@ impl IdTable {
 
     /// Undoes the last split.
     fn merge(&mut self) {
-        let mut upper = there(self.pop_shard(), SHARD);
+        let mut upper = there(self.shards.pop(), SHARD);
+        self.count -= 1;
         let leaf = self.first_leaf();
-        let lower = there(shard_mut(&mut self.pages, leaf.index()), SHARD);
+        let lower = there(self.shards.get_mut(leaf.index()), SHARD);
         let before = lower.capacity() + upper.capacity();
         if lower.len() + upper.len() > lower.capacity() {
             grow(lower, upper.len());
@@ -302,44 +406,24 @@ impl IdTable {
     }
 
     fn push_shard(&mut self, shard: Shard) {
-        if self.shards.is_multiple_of(PAGE) {
-            if self.pages.len() == self.pages.capacity() {
-                grow(&mut self.pages, 1);
-            }
-            self.pages.push(Vec::new());
-        }
-        let page = there(self.pages.last_mut(), SHARD);
-        if page.len() == page.capacity() {
-            grow(page, 1);
-        }
-        page.push(shard);
-        self.shards += 1;
-    }
-
-    fn pop_shard(&mut self) -> Option<Shard> {
-        let page = self.pages.last_mut()?;
-        let shard = page.pop()?;
-        trim(page);
-        if page.is_empty() {
-            self.pages.pop();
-            trim(&mut self.pages);
-        }
-        self.shards -= 1;
-        Some(shard)
+        self.shards.push(shard);
+        self.count += 1;
     }
 
     /// All that must hold; `hash_of` gives the hash of the id of a handle.
     pub fn check_invariants(&self, hash_of: impl Fn(u32) -> u64) -> Result<(), String> {
-        let shards: usize = self.pages.iter().map(Vec::len).sum();
-        ensure(shards == self.shards, || {
-            format!("{shards} shards, counted {}", self.shards)
+        let shards = self.shards.iter().count();
+        ensure(shards == self.count(), || {
+            format!("{shards} shards, counted {}", self.count)
         })?;
-        ensure(self.pages.len() == shards.div_ceil(PAGE), || {
-            format!("{} pages of {shards} shards", self.pages.len())
-        })?;
-        ensure(self.pages.iter().all(|p| p.len() <= PAGE), || {
-            "a page is too long".into()
-        })?;
+        if let Shards::Pages(pages) = &self.shards {
+            ensure(pages.len() == shards.div_ceil(PAGE) && shards > 1, || {
+                format!("{} pages of {shards} shards", pages.len())
+            })?;
+            ensure(pages.iter().all(|p| p.len() <= PAGE), || {
+                "a page is too long".into()
+            })?;
+        }
         let (mut len, mut capacity) = (0, 0);
         for number in shards as u64..2 * shards as u64 {
             let leaf = Node {
@@ -353,7 +437,7 @@ impl IdTable {
             len += slots.len();
             capacity += slots.capacity();
         }
-        ensure(len == self.len, || {
+        ensure(len == self.len(), || {
             format!("{len} entries, counted {}", self.len)
         })?;
         ensure(len == self.handles().count(), || {
@@ -413,11 +497,6 @@ fn rank_of(hash: u64) -> u32 {
 
 fn slot(rank: u32, handle: u32) -> u64 {
     u64::from(rank) << 32 | u64::from(handle)
-}
-
-/// Not a method: the borrow must leave the counters of the table free.
-fn shard_mut(pages: &mut [Vec<Shard>], index: usize) -> Option<&mut Shard> {
-    pages.get_mut(index / PAGE)?.get_mut(index % PAGE)
 }
 
 /// About where the key belongs, by interpolation.

@@ -34,7 +34,7 @@ struct Comparison<'a> {
 /// Compares all; what the queue has not settled yet is settled in a copy first, as it must not
 /// matter when that happens.
 pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<(), String> {
-    let mut totals = *queue.totals();
+    let mut totals = queue.totals().clone();
     if queue.next_event().is_none_or(|at| at > now.ms()) {
         let comparison = Comparison {
             queue,

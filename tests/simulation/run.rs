@@ -170,7 +170,7 @@ impl Run {
         }
         self.audit.time(now.us());
         let before = dense.then(|| Before::of(&self.queue, now));
-        let totals = *self.queue.totals();
+        let totals = self.queue.totals().clone();
         let dues = self.dues(op);
         if now.ms().is_multiple_of(2) {
             // As the server does; what is ready is counted along from then on.
@@ -303,7 +303,7 @@ impl Run {
             let raised = self.out.events().any(same);
             equal(&format!("{event:?} raised, and counted"), raised, count > 0)?;
         }
-        let mut all = self.retired;
+        let mut all = self.retired.clone();
         all.add(now);
         equal("INFO's totals and the queues'", &self.out.totals, &all)
     }

@@ -159,9 +159,15 @@ impl Queue {
                 self.remember(id, until)?;
             }
             Effect::ForgotId { id } => {
-                self.dedupe.forget(id);
+                let id = self.jobs.hashed(id);
+                let dedupe = self.dedupe.made();
+                dedupe.map(|dedupe| dedupe.forget(id, &**self.jobs.hasher()));
             }
-            Effect::Forgot { until } => self.dedupe.forget_until(until),
+            Effect::Forgot { until } => {
+                if let Some(dedupe) = self.dedupe.made() {
+                    dedupe.forget_until(until, &**self.jobs.hasher());
+                }
+            }
             Effect::Purged { state, cut } => {
                 check_instant(cut)?;
                 self.apply_purge(state, cut);
@@ -355,34 +361,34 @@ impl Queue {
     pub(super) fn remove(&mut self, handle: Handle) {
         self.remove_successor(handle);
         self.unlink(handle, self.position(handle));
-        for purged_jobs in &mut self.purged_jobs {
-            purged_jobs.freed(handle);
-        }
+        self.forget_purged(handle);
         self.jobs.remove(handle);
     }
 
     /// Puts a job into the lists that its position names.
     #[inline]
     pub(super) fn link(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
-        for purged_jobs in &mut self.purged_jobs {
-            purged_jobs.linked(handle);
+        if let Some(seldom) = self.seldom.made() {
+            let all = seldom.purged_jobs.iter_mut();
+            all.for_each(|purged_jobs| purged_jobs.linked(handle));
         }
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
         let Course { place, life, .. } = at.course;
         match place {
             Place::Scheduled => self.schedule.insert(at.standing(), handle, way, seq),
-            Place::Reserved => self.reserved.insert(life.at, handle, seq),
+            Place::Reserved => self.reserved.make().insert(life.at, handle, seq),
             Place::Dead => self
                 .dead
+                .make()
                 .insert(life.at, handle, |h| jobs.job(h).life().death),
             Place::Successor => {}
         }
         if at.end() != 0 && place != Place::Reserved {
-            self.expiring.insert(at.end(), handle, seq);
+            self.expiring.make().insert(at.end(), handle, seq);
         }
         if self.jobs.is_followed(handle) {
-            self.followed.insert(handle, at.course);
+            self.seldom.make().followed.insert(handle, at.course);
         }
         if self.has_purged() {
             self.free_purged(FREED_WITH_EACH);
@@ -397,19 +403,20 @@ impl Queue {
         let Course { place, life, .. } = at.course;
         let there = match place {
             Place::Scheduled => self.schedule.remove(at.standing(), handle, seq),
-            Place::Reserved => self.reserved.remove(life.at, handle, seq),
+            Place::Reserved => self.reserved.make().remove(life.at, handle, seq),
             Place::Dead => self
                 .dead
+                .make()
                 .remove(life.at, handle, |h| jobs.job(h).life().death),
             Place::Successor => true,
         };
         must(there, "a job that is not where its fields say");
         if at.end() != 0 && place != Place::Reserved {
-            let there = self.expiring.remove(at.end(), handle, seq);
+            let there = self.expiring.make().remove(at.end(), handle, seq);
             must(there, "a TTL that is on no list");
         }
         if self.jobs.is_followed(handle) {
-            self.followed.remove(handle, at.course);
+            self.seldom.make().followed.remove(handle, at.course);
         }
     }
 
@@ -425,7 +432,10 @@ impl Queue {
         if !self.dedupe.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        self.dedupe.remember(id, until);
+        let id = self.jobs.hashed(id);
+        self.dedupe
+            .make()
+            .remember(id, until, &**self.jobs.hasher());
         Ok(())
     }
 
@@ -435,7 +445,8 @@ impl Queue {
             self.set_dedupe_aside();
         }
         if settings.rate != self.settings.rate {
-            self.rate = settings.rate.map(|rate| Box::new(RateWindow::new(rate)));
+            let window = settings.rate.map(|rate| Box::new(RateWindow::new(rate)));
+            self.seldom.make().rate = window;
         }
         self.settings = Arc::new(settings);
     }

@@ -58,7 +58,7 @@ impl Queue {
         let successor = old.and_then(|old| self.jobs.successor(old));
         let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
         self.put(old, job, id, way);
-        for totals in [&mut *self.totals, &mut out.totals] {
+        for totals in [&mut self.totals, &mut out.totals] {
             totals.added += 1;
             totals.deleted += replaced;
         }
@@ -81,7 +81,7 @@ impl Queue {
             expires: job.life.expires,
             terms: job.terms.borrowed(),
         });
-        for totals in [&mut *self.totals, &mut out.totals] {
+        for totals in [&mut self.totals, &mut out.totals] {
             totals.deleted += u64::from(replaces);
         }
         self.follow(handle, job);
@@ -98,7 +98,7 @@ impl Queue {
         let old = self.find(self.jobs.hashed(id));
         let successor = old.and_then(|old| self.jobs.successor(old));
         let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
-        for totals in [&mut *self.totals, &mut out.totals] {
+        for totals in [&mut self.totals, &mut out.totals] {
             totals.added += 1;
             totals.deleted += replaced;
         }
@@ -125,14 +125,14 @@ impl Queue {
             failure,
         });
         let due = (ended == Ended::Popped).then(|| job.due());
-        for totals in [&mut *self.totals, &mut out.totals] {
+        for totals in [&mut self.totals, &mut out.totals] {
             ended.count(totals);
             if let Some(due) = due {
-                totals.lateness.record(now, due);
+                totals.record_delivery(now, due);
             }
         }
-        if let Some(window) = self.rate.as_mut().filter(|_| due.is_some()) {
-            window.record(now);
+        if due.is_some() {
+            self.record_rate(now);
         }
         ended.events().iter().for_each(|&event| out.raise(event));
         self.recur(handle, ended, next, failure);
@@ -147,7 +147,7 @@ impl Queue {
         out: &mut Effects,
     ) {
         self.commit(effect, out);
-        for totals in [&mut *self.totals, &mut out.totals] {
+        for totals in [&mut self.totals, &mut out.totals] {
             totals.deleted += count as u64;
         }
         out.raise(Event::Del);
@@ -199,8 +199,9 @@ impl Queue {
         (course.life.at, course.life.lease_ms) = (deadline, lease_ms);
         self.jobs.set_course(handle, course);
         if self.jobs.is_followed(handle) {
-            self.followed.remove(handle, before);
-            self.followed.insert(handle, course);
+            let followed = &mut self.seldom.make().followed;
+            followed.remove(handle, before);
+            followed.insert(handle, course);
         }
         out.complete();
         Some(Moving {
@@ -216,11 +217,12 @@ impl Queue {
         let seq = |handle| jobs.job(handle).seq();
         moving.sort_unstable_by_key(|it| (it.from, it.seq, it.handle));
         let from: Vec<_> = moving.iter().map(|it| (it.from, it.handle)).collect();
-        let there = self.reserved.remove_sorted(&from, seq);
+        let reserved = self.reserved.make();
+        let there = reserved.remove_sorted(&from, seq);
         must(there, "leases that are not where they were");
         moving.sort_unstable_by_key(|it| (it.to, it.seq, it.handle));
         let to: Vec<_> = moving.iter().map(|it| (it.to, it.handle)).collect();
-        self.reserved.insert_sorted(&to, seq);
+        reserved.insert_sorted(&to, seq);
         moving.clear();
     }
 
@@ -247,20 +249,28 @@ impl Queue {
     }
 
     #[inline]
+    fn record_rate(&mut self, now: Now) {
+        let rate = self.seldom.made().and_then(|seldom| seldom.rate.as_mut());
+        if let Some(window) = rate {
+            window.record(now);
+        }
+    }
+
+    #[inline]
     fn carry_out(&mut self, handle: Handle, change: Change, now: Now, out: &mut Effects) {
         let due = change.is_delivery().then(|| self.jobs.job(handle).due());
         // A successor that goes with its job.
         let taken_along =
             matches!(change, Change::Removed { .. }) && self.jobs.successor(handle).is_some();
-        for totals in [&mut *self.totals, &mut out.totals] {
+        for totals in [&mut self.totals, &mut out.totals] {
             change.count(totals);
             totals.deleted += u64::from(taken_along);
             if let Some(due) = due {
-                totals.lateness.record(now, due);
+                totals.record_delivery(now, due);
             }
         }
-        if let Some(window) = self.rate.as_mut().filter(|_| due.is_some()) {
-            window.record(now);
+        if due.is_some() {
+            self.record_rate(now);
         }
         change.events().iter().for_each(|&event| out.raise(event));
         self.change(handle, change);

@@ -1,12 +1,13 @@
 //! The ids that DEDUPE remembers, each until an instant.
 
-use super::store::allocated;
+use super::store::{allocated, Id};
 use crate::storage::broken::{must, there};
+use crate::storage::lazy::Unused;
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::skiplist::Skiplist;
 use crate::storage::slab::Slab;
 use crate::storage::table::IdTable;
-use ahash::RandomState;
+use std::hash::BuildHasher;
 
 #[derive(Clone)]
 struct Remembered {
@@ -14,13 +15,12 @@ struct Remembered {
     id: Box<[u8]>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct DedupeWindow {
     ids: Slab<Remembered>,
     table: IdTable,
     /// By the instant of forgetting; equal ones in no order that anybody sees.
     by_until: Skiplist<u64>,
-    hasher: RandomState,
     id_bytes: usize,
 }
 
@@ -30,17 +30,16 @@ fn tie(number: u32) -> u64 {
     u64::from(number)
 }
 
-impl DedupeWindow {
-    pub fn new(hasher: RandomState) -> Self {
-        DedupeWindow {
-            ids: Slab::new(),
-            table: IdTable::new(),
-            by_until: Skiplist::new(),
-            hasher,
-            id_bytes: 0,
-        }
-    }
+impl Unused for DedupeWindow {
+    const UNUSED: &'static Self = &DedupeWindow {
+        ids: Slab::new(),
+        table: IdTable::new(),
+        by_until: Skiplist::new(),
+        id_bytes: 0,
+    };
+}
 
+impl DedupeWindow {
     pub fn len(&self) -> usize {
         self.ids.len()
     }
@@ -49,48 +48,48 @@ impl DedupeWindow {
         self.ids.has_room_for(1)
     }
 
-    fn find(&self, id: &[u8]) -> Option<u32> {
+    fn find(&self, id: Id<'_>) -> Option<u32> {
         if self.ids.len() == 0 {
             return None;
         }
-        let is_it = |number| *there(self.ids.get(number), NO_ID).id == *id;
-        self.table.find(self.hasher.hash_one(id), is_it)
+        let is_it = |number| *there(self.ids.get(number), NO_ID).id == *id.bytes;
+        self.table.find(id.hash(), is_it)
     }
 
     /// The instant until which the id is remembered.
-    pub fn until(&self, id: &[u8]) -> Option<u64> {
+    pub fn until(&self, id: Id<'_>) -> Option<u64> {
         Some(there(self.ids.get(self.find(id)?), NO_ID).until)
     }
 
     /// The longer memory counts where the id is remembered already.
-    pub fn remember(&mut self, id: &[u8], until: u64) {
+    pub fn remember(&mut self, id: Id<'_>, until: u64, hasher: &impl BuildHasher) {
         if self.until(id).is_some_and(|known| known >= until) {
             return;
         }
-        self.forget(id);
+        self.forget(id, hasher);
         let number = self.ids.insert(Remembered {
             until,
-            id: id.into(),
+            id: id.bytes.into(),
         });
-        self.id_bytes += allocated(id.len());
-        self.table.insert(self.hasher.hash_one(id), number);
+        self.id_bytes += allocated(id.bytes.len());
+        self.table.insert(id.hash(), number);
         self.by_until.insert(until, number, tie);
     }
 
-    pub fn forget(&mut self, id: &[u8]) -> bool {
+    pub fn forget(&mut self, id: Id<'_>, hasher: &impl BuildHasher) -> bool {
         let Some(number) = self.find(id) else {
             return false;
         };
-        let entry = self.take(number);
+        let entry = self.take(number, hasher);
         must(self.by_until.remove(entry.until, number, tie), NO_ID);
         true
     }
 
     /// Out of the ids and their index.
-    fn take(&mut self, number: u32) -> Remembered {
+    fn take(&mut self, number: u32, hasher: &impl BuildHasher) -> Remembered {
         let entry = there(self.ids.remove(number), NO_ID);
         self.id_bytes -= allocated(entry.id.len());
-        let hash = self.hasher.hash_one(&*entry.id);
+        let hash = hasher.hash_one(&*entry.id);
         must(self.table.remove(hash, number), NO_ID);
         entry
     }
@@ -101,12 +100,12 @@ impl DedupeWindow {
     }
 
     /// Forgets what was remembered until then or less.
-    pub fn forget_until(&mut self, until: u64) {
+    pub fn forget_until(&mut self, until: u64, hasher: &impl BuildHasher) {
         while self.next().is_some_and(|first| first <= until) {
             let Some((_, number)) = self.by_until.pop_first() else {
                 return;
             };
-            self.take(number);
+            self.take(number, hasher);
         }
     }
 
@@ -151,11 +150,11 @@ impl DedupeWindow {
             + self.by_until.memory_bytes()
     }
 
-    pub fn check_invariants(&self) -> Result<(), String> {
+    pub fn check_invariants(&self, hasher: &impl BuildHasher) -> Result<(), String> {
         self.by_until.check_invariants(tie)?;
         let id = |number| self.ids.get(number).map_or(&[][..], |entry| &*entry.id);
         self.table
-            .check_invariants(|number| self.hasher.hash_one(id(number)))?;
+            .check_invariants(|number| hasher.hash_one(id(number)))?;
         if self.table.len() != self.ids.len() || self.by_until.len() != self.ids.len() {
             return Err("remembered ids, their index and their order differ in number".into());
         }

@@ -24,6 +24,13 @@ fn tie(handle: Handle) -> u64 {
 }
 
 impl Followed {
+    pub(super) const fn new() -> Self {
+        Followed {
+            scheduled: Skiplist::new(),
+            reserved: Skiplist::new(),
+        }
+    }
+
     fn list_of(&mut self, course: Course) -> Option<(&mut Skiplist<u64>, u64)> {
         match course.place {
             Place::Scheduled => Some((&mut self.scheduled, course.due)),
@@ -106,7 +113,10 @@ impl Followed {
 impl Queue {
     /// For tests: it counts all successors but those of purged jobs.
     pub(super) fn check_followed(&self) -> Result<(), String> {
-        let lists = [&self.followed.scheduled, &self.followed.reserved];
+        let lists = [
+            &self.seldom.followed.scheduled,
+            &self.seldom.followed.reserved,
+        ];
         let (mut expected, mut there) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
         for (handle, _) in self.jobs.successors() {
             let Course { place, due, life } = self.jobs.job(handle).course();
@@ -118,6 +128,7 @@ impl Queue {
             }
         }
         let detached: usize = self
+            .seldom
             .purged_jobs
             .iter()
             .map(|purged| purged.followed())

@@ -6,16 +6,17 @@ use super::followed::Followed;
 use super::purged::{PurgedJobs, MANY};
 use super::schedule::Schedule;
 use super::store::Store;
-use super::Queue;
+use super::{Queue, Seldom};
+use crate::storage::lazy::Lazy;
 use crate::storage::skiplist::Skiplist;
 
 /// Nothing refers to it any more.
 pub struct Garbage {
     jobs: Store,
     schedule: Schedule,
-    lists: [Skiplist<u64>; 3],
+    lists: [Lazy<Skiplist<u64>>; 3],
     followed: Followed,
-    dedupe: DedupeWindow,
+    dedupe: Lazy<DedupeWindow>,
     purged_jobs: Vec<PurgedJobs>,
     /// Of queues that this one had purged itself.
     older: Vec<Garbage>,
@@ -38,9 +39,9 @@ impl Garbage {
         }
         self.jobs.free_some(count)
             || self.schedule.free_some(count)
-            || self.lists.iter_mut().any(|list| list.free_some(count))
+            || self.lists.iter_mut().any(|list| free_some(list, count))
             || self.followed.free_some(count)
-            || self.dedupe.free_some(count)
+            || self.dedupe.made().is_some_and(|it| it.free_some(count))
             || self
                 .purged_jobs
                 .iter_mut()
@@ -50,42 +51,60 @@ impl Garbage {
 
 impl From<Queue> for Garbage {
     fn from(queue: Queue) -> Self {
+        let mut queue = queue;
+        let seldom = queue.seldom.made().map(std::mem::take).unwrap_or_default();
         Garbage {
             jobs: queue.jobs,
             schedule: queue.schedule,
             lists: [queue.reserved, queue.dead, queue.expiring],
-            followed: queue.followed,
+            followed: seldom.followed,
             dedupe: queue.dedupe,
-            purged_jobs: queue.purged_jobs,
-            older: queue.garbage,
+            purged_jobs: seldom.purged_jobs,
+            older: seldom.garbage,
         }
     }
+}
+
+fn free_some(list: &mut Lazy<Skiplist<u64>>, count: usize) -> bool {
+    list.made().is_some_and(|list| list.free_some(count))
 }
 
 impl Queue {
     /// What was purged since the last call and is to be freed step by step.
     pub fn take_garbage(&mut self) -> Option<Vec<Garbage>> {
-        (!self.garbage.is_empty()).then(|| std::mem::take(&mut self.garbage))
+        let garbage = &mut self.seldom.made()?.garbage;
+        (!garbage.is_empty()).then(|| std::mem::take(garbage))
     }
 
     /// What is little is freed at once: to keep it would take more than it does.
     fn set_aside(&mut self, garbage: Garbage) {
         if garbage.left() > MANY {
-            self.garbage.push(garbage);
+            self.seldom.make().garbage.push(garbage);
         }
     }
 
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
-        self.purged_bytes = 0;
         let hasher = self.jobs.hasher().clone();
+        let (followed, purged_jobs) = match self.seldom.made() {
+            Some(seldom) => {
+                seldom.purged_bytes = 0;
+                let Seldom {
+                    followed,
+                    purged_jobs,
+                    ..
+                } = seldom;
+                (std::mem::take(followed), std::mem::take(purged_jobs))
+            }
+            None => Default::default(),
+        };
         let garbage = Garbage {
-            jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),
+            jobs: std::mem::replace(&mut self.jobs, Store::new(hasher)),
             schedule: std::mem::take(&mut self.schedule),
             lists: [&mut self.reserved, &mut self.dead, &mut self.expiring].map(std::mem::take),
-            followed: std::mem::take(&mut self.followed),
-            dedupe: DedupeWindow::new(hasher),
-            purged_jobs: std::mem::take(&mut self.purged_jobs),
+            followed,
+            dedupe: Lazy::new(),
+            purged_jobs,
             older: Vec::new(),
         };
         self.set_aside(garbage);
@@ -95,7 +114,7 @@ impl Queue {
     pub(super) fn set_dedupe_aside(&mut self) {
         let hasher = self.jobs.hasher().clone();
         let garbage = Garbage {
-            dedupe: std::mem::replace(&mut self.dedupe, DedupeWindow::new(hasher.clone())),
+            dedupe: std::mem::take(&mut self.dedupe),
             jobs: Store::new(hasher),
             schedule: Schedule::default(),
             lists: Default::default(),
@@ -133,9 +152,9 @@ mod tests {
         let counts = [
             steps(|count| parts.jobs.free_some(count)),
             steps(|count| parts.schedule.free_some(count)),
-            steps(|count| reserved.free_some(count)),
-            steps(|count| expiring.free_some(count)),
-            steps(|count| parts.dedupe.free_some(count)),
+            steps(|count| free_some(reserved, count)),
+            steps(|count| free_some(expiring, count)),
+            steps(|count| parts.dedupe.make().free_some(count)),
         ];
         for (len, count) in lens.into_iter().zip(counts) {
             let expected = len.div_ceil(STEP);

@@ -28,6 +28,7 @@ use crate::queue::effect::FOREVER;
 use crate::queue::job::{Handle, Place, INSTANT_MAX};
 use crate::queue::settings::Settings;
 use crate::queue::stats::Totals;
+use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
 use dedupe::DedupeWindow;
@@ -42,13 +43,13 @@ use wake::NEVER;
 
 /// Seeds the hashing of ids, which come from users: a server draws it once, at random.
 #[derive(Clone, Debug)]
-pub struct HashSeed(RandomState);
+pub struct HashSeed(Arc<RandomState>);
 
 impl HashSeed {
     /// From random numbers.
     pub fn new(seed: [u64; 4]) -> Self {
         let [a, b, c, d] = seed;
-        HashSeed(RandomState::with_seeds(a, b, c, d))
+        HashSeed(Arc::new(RandomState::with_seeds(a, b, c, d)))
     }
 }
 
@@ -58,16 +59,15 @@ pub struct Queue {
     /// Delayed and ready jobs.
     schedule: Schedule,
     /// By (deadline, order of adding).
-    reserved: Skiplist<u64>,
+    reserved: Lazy<Skiplist<u64>>,
     /// By (instant of death, order of dying).
-    dead: Skiplist<u64>,
+    dead: Lazy<Skiplist<u64>>,
     /// Jobs that go by themselves, or whose occurrence does, by the instant of that: by a TTL or GRACE. Not
     /// those that are reserved, which end their lease first.
-    expiring: Skiplist<u64>,
-    followed: Followed,
-    dedupe: DedupeWindow,
+    expiring: Lazy<Skiplist<u64>>,
+    dedupe: Lazy<DedupeWindow>,
+    seldom: Lazy<Seldom>,
     settings: Arc<Settings>,
-    rate: Option<Box<RateWindow>>,
     /// 0, an instant, or FOREVER.
     paused_until: u64,
     /// Stays without jobs.
@@ -76,7 +76,14 @@ pub struct Queue {
     seq: u64,
     deaths: u64,
     token: u64,
-    totals: Box<Totals>,
+    totals: Totals,
+}
+
+/// What few queues have.
+#[derive(Default)]
+struct Seldom {
+    followed: Followed,
+    rate: Option<Box<RateWindow>>,
     /// Purged, and not yet freed.
     purged_jobs: Vec<PurgedJobs>,
     /// Of their ids and payloads, as far as it was counted.
@@ -85,28 +92,34 @@ pub struct Queue {
     garbage: Vec<Garbage>,
 }
 
+impl Unused for Seldom {
+    const UNUSED: &'static Self = &Seldom {
+        followed: Followed::new(),
+        rate: None,
+        purged_jobs: Vec::new(),
+        purged_bytes: 0,
+        garbage: Vec::new(),
+    };
+}
+
 impl Queue {
     /// Without jobs, settings or totals.
     pub fn new(seed: &HashSeed) -> Self {
         Queue {
             jobs: Store::new(seed.0.clone()),
             schedule: Schedule::default(),
-            reserved: Skiplist::new(),
-            dead: Skiplist::new(),
-            expiring: Skiplist::new(),
-            followed: Followed::default(),
-            dedupe: DedupeWindow::new(seed.0.clone()),
+            reserved: Lazy::new(),
+            dead: Lazy::new(),
+            expiring: Lazy::new(),
+            dedupe: Lazy::new(),
+            seldom: Lazy::new(),
             settings: Settings::unconfigured(),
-            rate: None,
             paused_until: 0,
             kept: false,
             seq: 0,
             deaths: 0,
             token: 0,
-            totals: Box::default(),
-            purged_jobs: Vec::new(),
-            purged_bytes: 0,
-            garbage: Vec::new(),
+            totals: Totals::default(),
         }
     }
 
@@ -115,26 +128,22 @@ impl Queue {
         let mut copy = Queue {
             jobs: Store::new(self.jobs.hasher().clone()),
             schedule: Schedule::default(),
-            reserved: Skiplist::new(),
-            dead: Skiplist::new(),
-            expiring: Skiplist::new(),
-            followed: Followed::default(),
+            reserved: Lazy::new(),
+            dead: Lazy::new(),
+            expiring: Lazy::new(),
             dedupe: self.dedupe.clone(),
+            seldom: Lazy::new(),
             settings: Arc::clone(&self.settings),
-            rate: self
-                .settings
-                .rate
-                .map(|rate| Box::new(RateWindow::new(rate))),
             paused_until: self.paused_until,
             kept: self.kept,
             seq: self.seq,
             deaths: self.deaths,
             token: self.token,
-            totals: Box::default(),
-            purged_jobs: Vec::new(),
-            purged_bytes: 0,
-            garbage: Vec::new(),
+            totals: Totals::default(),
         };
+        if let Some(rate) = self.settings.rate {
+            copy.seldom.make().rate = Some(Box::new(RateWindow::new(rate)));
+        }
         if self.has_purged() {
             for handle in self.handles() {
                 let job = self.jobs.as_new(handle);
@@ -151,7 +160,9 @@ impl Queue {
             copy.reserved = self.reserved.clone();
             copy.dead = self.dead.clone();
             copy.expiring = self.expiring.clone();
-            copy.followed = self.followed.clone();
+            if self.followed().len() > 0 {
+                copy.seldom.make().followed = self.followed().clone();
+            }
         }
         copy
     }
@@ -188,15 +199,20 @@ impl Queue {
     }
 
     pub(in crate::queue) fn followed(&self) -> &Followed {
-        &self.followed
+        &self.seldom.followed
     }
 
     pub(in crate::queue) fn dedupe(&self) -> &DedupeWindow {
         &self.dedupe
     }
 
+    /// The instant until which the id is refused by NX. Hashed only where any is remembered.
+    pub(in crate::queue) fn remembered_until(&self, id: &[u8]) -> Option<u64> {
+        (self.dedupe.len() > 0).then(|| self.dedupe.until(self.jobs.hashed(id)))?
+    }
+
     pub(in crate::queue) fn rate(&self) -> Option<&RateWindow> {
-        self.rate.as_deref()
+        self.seldom.rate.as_deref()
     }
 
     /// To be kept while rules go on: cheap, but not free.
@@ -247,7 +263,9 @@ impl Queue {
     /// Bytes of all ids and payloads, those of dead jobs and successors too: what MAXBYTES limits. Where
     /// very many jobs were purged at once, some are counted until they are freed.
     pub fn bytes(&self) -> u64 {
-        self.jobs.content_bytes().saturating_sub(self.purged_bytes)
+        self.jobs
+            .content_bytes()
+            .saturating_sub(self.seldom.purged_bytes)
     }
 
     pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {
@@ -287,7 +305,7 @@ impl Queue {
         } else {
             0
         };
-        let rate = match &self.rate {
+        let rate = match &self.seldom.rate {
             Some(window) if !window.is_open(now) => window.opens_ms(now),
             _ => 0,
         };
@@ -304,7 +322,11 @@ impl Queue {
     /// a TTL, of a pause, of a dedupe or a rate window.
     pub fn next_instant(&self, now: Now) -> Option<u64> {
         let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
-        let closed = self.rate.as_ref().filter(|window| !window.is_open(now));
+        let closed = self
+            .seldom
+            .rate
+            .as_ref()
+            .filter(|window| !window.is_open(now));
         let rate = closed.map(|window| window.opens_ms(now));
         let instants = [self.next_event(), self.next_due(now), pause, rate];
         let to_come = now.ms() + 1..=INSTANT_MAX;
@@ -338,17 +360,21 @@ impl Queue {
     pub fn memory_bytes(&self) -> usize {
         let lists = [&self.reserved, &self.dead, &self.expiring];
         let rate = self
+            .seldom
             .rate
             .as_ref()
             .map_or(0, |w| w.memory_bytes() + size_of::<RateWindow>());
         size_of::<Self>()
-            + size_of::<Totals>()
+            + self.totals.lateness.memory_bytes()
             + self.jobs.memory_bytes()
             + self.schedule.memory_bytes()
-            + lists.into_iter().map(Skiplist::memory_bytes).sum::<usize>()
-            + self.followed.memory_bytes()
+            + lists.map(list_bytes).iter().sum::<usize>()
             + self.dedupe.memory_bytes()
+            + DedupeWindow::memory_bytes(&self.dedupe)
+            + self.seldom.memory_bytes()
+            + self.seldom.followed.memory_bytes()
             + self
+                .seldom
                 .purged_jobs
                 .iter()
                 .map(PurgedJobs::memory_bytes)
@@ -369,7 +395,7 @@ impl Queue {
     pub fn check_invariants(&self) -> Result<(), String> {
         let seq = |handle| self.jobs.job(handle).seq();
         self.jobs.check_invariants()?;
-        self.dedupe.check_invariants()?;
+        self.dedupe.check_invariants(&**self.jobs.hasher())?;
         self.schedule
             .check_invariants(|handle| self.standing(handle), seq)?;
         self.reserved.check_invariants(seq)?;
@@ -430,5 +456,42 @@ impl Queue {
             return Err("jobs with a TTL and their list differ".into());
         }
         Ok(())
+    }
+}
+
+fn list_bytes(list: &Lazy<Skiplist<u64>>) -> usize {
+    list.memory_bytes() + Skiplist::memory_bytes(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::add::{Add, When};
+    use crate::queue::clock::Mint;
+    use crate::queue::effects::Effects;
+
+    /// A queue per user is how many are used: what few queues have must not be paid for by all.
+    #[test]
+    fn small_queues_take_little() {
+        let queue = |jobs: u64| {
+            let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+            let (mut mint, mut out) = (Mint::new(), Effects::default());
+            for number in 0..jobs {
+                let id = format!("{number:016}");
+                let add = Add {
+                    when: When::Delay(1000 + number * 7919 % 1000),
+                    ..Add::new(Some(id.as_bytes()), &[b'p'; 64])
+                };
+                let now = Now::from_ms(1_000_000);
+                queue.add(&add, now, &mut mint, &mut out).unwrap();
+            }
+            queue
+        };
+        println!("the queue itself: {} bytes", size_of::<Queue>());
+        for (jobs, most) in [(1, 900), (2, 1020), (5, 1500), (20, 3700), (64, 9400)] {
+            let bytes = queue(jobs).memory_bytes();
+            println!("{jobs} jobs: {bytes} bytes");
+            assert!(bytes <= most, "{bytes} bytes for {jobs} jobs");
+        }
     }
 }

@@ -124,7 +124,7 @@ impl Queue {
 
     /// Those that it is one of.
     fn purge_of(&self, handle: Handle) -> Option<&PurgedJobs> {
-        if self.purged_jobs.is_empty() {
+        if self.seldom.purged_jobs.is_empty() {
             return None;
         }
         let Course { place, due, life } = self.jobs.job(handle).course();
@@ -136,16 +136,15 @@ impl Queue {
             };
             stood_there && !purged_jobs.has_newer(handle)
         };
-        self.purged_jobs
-            .iter()
-            .find(|purged_jobs| is_of(purged_jobs))
+        let all = &self.seldom.purged_jobs;
+        all.iter().find(|purged_jobs| is_of(purged_jobs))
     }
 
     /// Ids and payloads of jobs that have just been detached, by looking at those that are left: only
     /// where these are few, and nothing else is unknown.
     fn bytes_of_others(&self) -> Option<u64> {
-        let all_known = self.purged_jobs.iter().all(|purged| purged.counted);
-        let few = self.live_len() + self.dead.len() + self.followed.len() <= SUMMED;
+        let all_known = self.seldom.purged_jobs.iter().all(|purged| purged.counted);
+        let few = self.live_len() + self.dead.len() + self.followed().len() <= SUMMED;
         (all_known && few).then(|| {
             let left = self.handles().map(|handle| self.jobs.content_of(handle));
             self.bytes() - left.sum::<u64>()
@@ -154,7 +153,7 @@ impl Queue {
 
     /// Detaches those jobs, `count` of them.
     pub(super) fn detach_purged(&mut self, purged: Purged, count: usize) {
-        let followed = self.followed.detach(&purged);
+        let followed = self.seldom.make().followed.detach(&purged);
         let known = (count + followed <= SUMMED).then(|| {
             let going = self.handles_of(&purged, count).into_iter();
             going.map(|handle| self.jobs.content_of(handle)).sum()
@@ -162,17 +161,18 @@ impl Queue {
         let (mut scheduled, mut listed) = (Detached::default(), 0);
         match &purged {
             Purged::Dues(dues) => scheduled = self.schedule.detach(dues.clone()),
-            Purged::Leases(ends) => listed = self.reserved.detach(ends.clone()),
+            Purged::Leases(ends) => listed = self.reserved.make().detach(ends.clone()),
             Purged::DeadBefore(_) => {
-                self.dead.detach_first(count);
+                self.dead.make().detach_first(count);
                 listed = count;
             }
         }
         let known = known.or_else(|| self.bytes_of_others());
         let counted = known.is_some();
-        self.purged_bytes += known.unwrap_or(0);
+        let seldom = self.seldom.make();
+        seldom.purged_bytes += known.unwrap_or(0);
         let of_place = |purged_jobs: &&mut PurgedJobs| purged_jobs.purged.place() == purged.place();
-        let latest = self.purged_jobs.iter_mut().rev().find(of_place);
+        let latest = seldom.purged_jobs.iter_mut().rev().find(of_place);
         if let Some(latest) =
             latest.filter(|latest| purged.includes(&latest.purged) && latest.counted == counted)
         {
@@ -184,7 +184,7 @@ impl Queue {
             latest.newer = IdTable::new();
             return;
         }
-        self.purged_jobs.push(PurgedJobs {
+        seldom.purged_jobs.push(PurgedJobs {
             purged,
             scheduled,
             listed,
@@ -196,7 +196,7 @@ impl Queue {
 
     /// Whether there is something left to free.
     pub fn has_purged(&self) -> bool {
-        !self.purged_jobs.is_empty()
+        !self.seldom.purged_jobs.is_empty()
     }
 
     /// Frees up to `budget` purged jobs; returns how much of the budget is left. Not an effect: nobody
@@ -204,13 +204,14 @@ impl Queue {
     pub fn free_purged(&mut self, budget: usize) -> usize {
         let mut left = budget;
         while left > 0 {
-            let Some(purged_jobs) = self.purged_jobs.last_mut() else {
+            let latest = self.seldom.made().and_then(|it| it.purged_jobs.last_mut());
+            let Some(purged_jobs) = latest else {
                 break;
             };
             let list = match purged_jobs.purged {
                 Purged::Dues(_) => None,
-                Purged::Leases(_) => Some(&mut self.reserved),
-                Purged::DeadBefore(_) => Some(&mut self.dead),
+                Purged::Leases(_) => self.reserved.made(),
+                Purged::DeadBefore(_) => self.dead.made(),
             };
             let next = match list {
                 None => self.schedule.pop_detached(&mut purged_jobs.scheduled),
@@ -234,13 +235,14 @@ impl Queue {
 
     /// The jobs of the latest purge are freed: what is left of it goes, and then the purge itself.
     fn free_followed_of_last(&mut self) {
-        match self.purged_jobs.last_mut() {
+        let seldom = self.seldom.make();
+        match seldom.purged_jobs.last_mut() {
             Some(latest) if latest.followed > 0 => {
                 latest.followed -= 1;
-                self.followed.free_detached(&latest.purged);
+                seldom.followed.free_detached(&latest.purged);
             }
             _ => {
-                self.purged_jobs.pop();
+                seldom.purged_jobs.pop();
             }
         }
     }
@@ -261,24 +263,35 @@ impl Queue {
         let end = self.end_of(handle);
         let jobs = &self.jobs;
         if end != 0 && jobs.job(handle).place() != Place::Reserved {
-            let there = self.expiring.remove(end, handle, |h| jobs.job(h).seq());
+            let there = self
+                .expiring
+                .make()
+                .remove(end, handle, |h| jobs.job(h).seq());
             must(there, "a TTL that is on no list");
         }
-        for purged_jobs in &mut self.purged_jobs {
-            purged_jobs.freed(handle);
-        }
+        self.forget_purged(handle);
         self.jobs.remove(handle);
     }
 
     pub(in crate::queue) fn free_purged_successor(&mut self, handle: Handle) {
         if self.jobs.successor(handle).is_some() {
-            let with_it = self.purged_bytes;
+            let with_it = self.seldom.purged_bytes;
             self.forget_bytes(handle);
-            let is_counted = with_it != self.purged_bytes;
+            let is_counted = with_it != self.seldom.purged_bytes;
             self.remove_successor(handle);
             if is_counted {
-                self.purged_bytes += self.jobs.content_of(handle);
+                let bytes = self.jobs.content_of(handle);
+                self.seldom.make().purged_bytes += bytes;
             }
+        }
+    }
+
+    /// The handle is of no job any more.
+    #[inline]
+    pub(super) fn forget_purged(&mut self, handle: Handle) {
+        if let Some(seldom) = self.seldom.made() {
+            let all = seldom.purged_jobs.iter_mut();
+            all.for_each(|purged_jobs| purged_jobs.freed(handle));
         }
     }
 
@@ -288,14 +301,15 @@ impl Queue {
             .purge_of(handle)
             .is_some_and(|purged_jobs| purged_jobs.counted)
         {
-            self.purged_bytes -= self.jobs.content_of(handle);
+            let bytes = self.jobs.content_of(handle);
+            self.seldom.make().purged_bytes -= bytes;
         }
     }
 
     /// For tests: what is detached belongs to purges.
     pub(super) fn check_purged(&self) -> Result<(), String> {
         let (mut scheduled, mut reserved, mut dead) = (Detached::default(), 0, 0);
-        for purged_jobs in &self.purged_jobs {
+        for purged_jobs in &self.seldom.purged_jobs {
             scheduled += purged_jobs.scheduled;
             match purged_jobs.purged {
                 Purged::Dues(_) => {}

@@ -11,9 +11,11 @@
 //! What was purged and lies in lists of its own is left alone: it is about to go.
 
 use super::Queue;
+use crate::storage::lazy::Lazy;
 use crate::storage::relocate::Mover;
+use crate::storage::skiplist::Skiplist;
 
-const PARTS: u64 = 14;
+const PARTS: u64 = 15;
 
 impl Queue {
     /// Goes on from a cursor that this has returned, or from 0, until it is late. Returns 0 at the end.
@@ -37,14 +39,37 @@ impl Queue {
             0 => self.jobs.relocate_jobs(from, mover),
             1 => self.jobs.relocate_index(from, mover),
             2..=4 => self.schedule.relocate(part - 2, from, mover),
-            5 => self.reserved.relocate(from, mover),
-            6 => self.dead.relocate(from, mover),
-            7 => self.expiring.relocate(from, mover),
-            8..=10 => self.dedupe.relocate(part - 8, from, mover),
+            5 => relocate(&mut self.reserved, from, mover, Skiplist::relocate),
+            6 => relocate(&mut self.dead, from, mover, Skiplist::relocate),
+            7 => relocate(&mut self.expiring, from, mover, Skiplist::relocate),
+            8 => relocate(&mut self.dedupe, from, mover, |it, from, mover| {
+                it.relocate(0, from, mover)
+            }),
+            9 | 10 => self.dedupe.made()?.relocate(part - 8, from, mover),
             11 => self.jobs.relocate_extras(from, mover),
-            _ => self.followed.relocate(part - 12, from, mover),
+            12 => relocate(&mut self.seldom, from, mover, |it, from, mover| {
+                it.followed.relocate(0, from, mover)
+            }),
+            13 => self.seldom.made()?.followed.relocate(1, from, mover),
+            _ => {
+                self.totals.lateness.relocate(mover);
+                None
+            }
         }
     }
+}
+
+/// A part that may not have been made, itself before what it owns.
+fn relocate<T, M: Mover>(
+    part: &mut Lazy<T>,
+    from: u32,
+    mover: &mut M,
+    visit: impl FnOnce(&mut T, u32, &mut M) -> Option<u32>,
+) -> Option<u32> {
+    if from == 0 {
+        part.relocate(mover);
+    }
+    visit(part.made()?, from, mover)
 }
 
 #[cfg(test)]

@@ -28,7 +28,9 @@ mod successors;
 use super::terms::TermsPool;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
 use crate::queue::recurring::rule::Round;
+pub use crate::storage::allocated::allocated;
 use crate::storage::broken::{must, there};
+use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::slab::Slab;
 use crate::storage::table::bulk::Entries;
@@ -37,6 +39,7 @@ use ahash::RandomState;
 use extra::{Extra, Parts};
 use rules::RulesPool;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 pub use stored::{Course, Id, Job, NewJob};
 
 const NO_JOB: &str = "a handle without a job";
@@ -66,19 +69,32 @@ pub struct Store {
     rares: Slab<Rare>,
     table: IdTable,
     /// While there is no index yet: what will stand in it.
-    unindexed: Option<Entries>,
+    unindexed: Option<Box<Entries>>,
     terms: TermsPool,
-    hasher: RandomState,
+    hasher: Arc<RandomState>,
     /// What the allocator gives for the jobs' own allocations.
     job_bytes: usize,
     /// Of ids and payloads.
     content_bytes: u64,
+    seldom: Lazy<Seldom>,
+}
+
+/// What the jobs of few queues have.
+#[derive(Clone, Default)]
+struct Seldom {
     successors: BTreeMap<Handle, Handle>,
     rules: RulesPool,
 }
 
+impl Unused for Seldom {
+    const UNUSED: &'static Self = &Seldom {
+        successors: BTreeMap::new(),
+        rules: RulesPool::new(),
+    };
+}
+
 impl Store {
-    pub fn new(hasher: RandomState) -> Self {
+    pub fn new(hasher: Arc<RandomState>) -> Self {
         Store {
             slots: Slab::new(),
             rares: Slab::new(),
@@ -88,8 +104,7 @@ impl Store {
             hasher,
             job_bytes: 0,
             content_bytes: 0,
-            successors: BTreeMap::new(),
-            rules: RulesPool::new(),
+            seldom: Lazy::new(),
         }
     }
 
@@ -97,7 +112,7 @@ impl Store {
         self.slots.len()
     }
 
-    pub fn hasher(&self) -> &RandomState {
+    pub fn hasher(&self) -> &Arc<RandomState> {
         &self.hasher
     }
 
@@ -121,14 +136,16 @@ impl Store {
     pub fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>) -> Handle {
         let fits = (1..=ID_MAX).contains(&job.id.len()) && job.due <= INSTANT_MAX;
         must(fits && job.seq <= SEQ_BITS, OUT_OF_BOUNDS);
-        let shared = self.terms.acquire(job.terms, &self.hasher);
+        let shared = self.terms.acquire(job.terms, &*self.hasher);
         let mut word0 =
             job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
         let word1 = job.seq | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
-        let recurring = job
-            .recurring
-            .as_ref()
-            .map(|(rule, round)| self.rules.acquire(rule, *round, &self.hasher));
+        let recurring = job.recurring.as_ref().map(|(rule, round)| {
+            self.seldom
+                .make()
+                .rules
+                .acquire(rule, *round, &*self.hasher)
+        });
         let has_more = job.failure.is_some() || recurring.is_some();
         if shared.is_none() || job.life != Life::default() || has_more {
             let extra = Extra::of(Parts {
@@ -177,11 +194,12 @@ impl Store {
             let extra = rare.extra;
             self.job_bytes -= extra.as_ref().map_or(0, |extra| extra.heap_bytes());
             if let Some(recurring) = extra.as_ref().and_then(|extra| extra.recurring()) {
-                self.rules.release(&recurring.rule, &self.hasher);
+                let seldom = self.seldom.make();
+                seldom.rules.release(&recurring.rule, &*self.hasher);
             }
         }
         if word0 & OWN_TERMS == 0 {
-            self.terms.release(shared, &self.hasher);
+            self.terms.release(shared, &*self.hasher);
         }
         self.slots.remove(handle);
     }
@@ -274,11 +292,11 @@ impl Store {
             priority,
             ..self.terms.get(old).clone()
         };
-        match self.terms.acquire(&terms, &self.hasher) {
+        match self.terms.acquire(&terms, &*self.hasher) {
             Some(new) => self.edit(handle, 8, |w| w & SEQ_BITS | u64::from(new) << TERMS_SHIFT),
             None => self.own_terms(handle, terms),
         }
-        self.terms.release(old, &self.hasher);
+        self.terms.release(old, &*self.hasher);
     }
 
     fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {
@@ -306,7 +324,7 @@ impl Store {
 
     /// Jobs with a rule.
     pub fn recurring_len(&self) -> usize {
-        self.rules.users()
+        self.seldom.rules.users()
     }
 
     fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(&mut Parts)) {
@@ -352,9 +370,10 @@ impl Store {
 
     /// Frees about `count` jobs of a store that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
-        let successors = (0..count)
-            .map_while(|_| self.successors.pop_first())
-            .count();
+        let successors = self.seldom.made().map_or(0, |seldom| {
+            let gone = (0..count).map_while(|_| seldom.successors.pop_first());
+            gone.count()
+        });
         successors > 0
             || self.slots.free_some(count)
             || self.rares.free_some(count)
@@ -390,9 +409,10 @@ impl Store {
             + self.rares.memory_bytes()
             + self.table.memory_bytes()
             + self.terms.memory_bytes()
-            + self.rules.memory_bytes()
+            + self.seldom.memory_bytes()
+            + self.seldom.rules.memory_bytes()
             // Its nodes hold eleven entries, and are at least half full.
-            + self.successors.len() * 2 * size_of::<(Handle, Handle)>()
+            + self.successors_len() * 2 * size_of::<(Handle, Handle)>()
     }
 
     pub fn check_invariants(&self) -> Result<(), String> {
@@ -400,7 +420,7 @@ impl Store {
             .check_invariants(|handle| self.hasher.hash_one(self.job(handle).id()))?;
         self.check_successors()?;
         self.check_rules()?;
-        if self.table.len() + self.successors.len() != self.slots.len() {
+        if self.table.len() + self.successors_len() != self.slots.len() {
             return Err(format!(
                 "{} ids for {} jobs, successors among them",
                 self.table.len(),
@@ -428,17 +448,6 @@ impl Store {
             return Err("an empty store that counts memory".into());
         }
         Ok(())
-    }
-}
-
-/// What a usual size-class allocator spends on `len` bytes: steps of an eighth of the next power of
-/// two, at least 16 bytes (jemalloc's classes; glibc's differ by a few bytes).
-pub fn allocated(len: usize) -> usize {
-    match len {
-        0 => 0,
-        1..=8 => 8,
-        9..=128 => len.next_multiple_of(16),
-        _ => len.next_multiple_of(len.next_power_of_two() >> 3),
     }
 }
 

@@ -49,14 +49,16 @@ impl Queue {
     /// The job must have none.
     pub(super) fn set_successor(&mut self, handle: Handle, successor: Handle) {
         self.jobs.set_successor(handle, successor);
-        self.followed.insert(handle, self.jobs.job(handle).course());
+        let course = self.jobs.job(handle).course();
+        self.seldom.make().followed.insert(handle, course);
     }
 
     fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
         let successor = self.jobs.take_successor(handle)?;
         // That of a purged job was taken out by its purge.
         if !self.is_purged(handle) {
-            self.followed.remove(handle, self.jobs.job(handle).course());
+            let course = self.jobs.job(handle).course();
+            self.seldom.make().followed.remove(handle, course);
         }
         Some(successor)
     }

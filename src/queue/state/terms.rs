@@ -1,6 +1,7 @@
 //! Terms kept once for all the jobs that share them.
 
 use crate::queue::job::Terms;
+use crate::storage::allocated::allocated;
 use crate::storage::broken::{must, there};
 use hashbrown::HashTable;
 use std::borrow::Cow;
@@ -18,18 +19,34 @@ struct Shared {
     listed: bool,
 }
 
+impl Shared {
+    fn of(terms: &Terms<'_>) -> Self {
+        Shared {
+            terms: terms.clone().into_owned(),
+            users: 0,
+            listed: false,
+        }
+    }
+}
+
 /// A few entries without users stay, so that a queue whose jobs come and go one at a time does not drop
 /// and make its terms each time. The others are vacated: a ladder takes up to 8 KB.
 #[derive(Clone, Debug)]
 pub struct TermsPool {
     entries: Vec<Shared>,
+    /// Of more entries than a few, which are looked through.
+    index: Option<Box<Index>>,
+    /// Entries that have users.
+    used: u32,
+    latest: TermsRef,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Index {
     numbers: HashTable<TermsRef>,
     /// The one that lost its last user first in front.
     unused: VecDeque<TermsRef>,
     vacant: Vec<TermsRef>,
-    latest: TermsRef,
-    /// Entries that have users.
-    used: usize,
 }
 
 /// Of no job, whose leases have a length.
@@ -42,7 +59,7 @@ const VACATED: Terms<'static> = Terms {
 
 /// Distinct terms that a queue keeps once; jobs beyond carry their own.
 const POOL_MAX: usize = 4096;
-/// Entries without users that stay.
+/// Entries without users that stay, and entries that need no index.
 const UNUSED_MAX: usize = 8;
 /// A pool without users that has grown larger begins anew.
 const KEPT_MAX: usize = 64;
@@ -51,11 +68,9 @@ impl TermsPool {
     pub const fn new() -> Self {
         TermsPool {
             entries: Vec::new(),
-            numbers: HashTable::new(),
-            unused: VecDeque::new(),
-            vacant: Vec::new(),
-            latest: 0,
+            index: None,
             used: 0,
+            latest: 0,
         }
     }
 
@@ -66,66 +81,61 @@ impl TermsPool {
             _ => self.find_or_add(terms, hasher)?,
         };
         let entry = &mut self.entries[number as usize];
-        self.used += usize::from(entry.users == 0);
+        self.used += u32::from(entry.users == 0);
         entry.users = entry.users.checked_add(1)?;
         self.latest = number;
         Some(number)
     }
 
     fn find_or_add(&mut self, terms: &Terms<'_>, hasher: &impl BuildHasher) -> Option<TermsRef> {
-        let entries = &self.entries;
+        if self.index.is_none() {
+            let found = self.entries.iter().position(|it| it.terms.equals(terms));
+            if let Some(number) = found {
+                return Some(number as TermsRef);
+            }
+            if self.entries.len() < UNUSED_MAX {
+                return Some(self.push(terms));
+            }
+        }
+        self.find_or_add_indexed(terms, hasher)
+    }
+
+    fn push(&mut self, terms: &Terms<'_>) -> TermsRef {
+        if self.entries.is_empty() {
+            self.entries.reserve_exact(1);
+        }
+        self.entries.push(Shared::of(terms));
+        self.entries.len() as TermsRef - 1
+    }
+
+    fn find_or_add_indexed(
+        &mut self,
+        terms: &Terms<'_>,
+        hasher: &impl BuildHasher,
+    ) -> Option<TermsRef> {
+        let entries = &mut self.entries;
+        let index = self
+            .index
+            .get_or_insert_with(|| Box::new(Index::of(entries, hasher)));
         let hash = hasher.hash_one(terms);
         let same = |&number: &TermsRef| entries[number as usize].terms.equals(terms);
-        if let Some(&number) = self.numbers.find(hash, same) {
+        if let Some(&number) = index.numbers.find(hash, same) {
             return Some(number);
         }
-        let number = self.vacant(hasher)?;
-        let shared = Shared {
-            terms: terms.clone().into_owned(),
-            users: 0,
-            listed: false,
-        };
-        if number as usize == self.entries.len() {
-            if number == 0 {
-                self.entries.reserve_exact(1);
+        let number = match index.vacant(entries, hasher) {
+            Some(number) => {
+                entries[number as usize] = Shared::of(terms);
+                number
             }
-            self.entries.push(shared);
-        } else {
-            self.entries[number as usize] = shared;
-        }
-        let entries = &self.entries;
-        self.numbers.insert_unique(hash, number, |&n| {
-            hasher.hash_one(&entries[n as usize].terms)
-        });
-        Some(number)
-    }
-
-    /// A number to use: a new one while there are few, else one that lost its last user.
-    fn vacant(&mut self, hasher: &impl BuildHasher) -> Option<TermsRef> {
-        let next = self.entries.len();
-        while self.vacant.is_empty() && next >= UNUSED_MAX && !self.unused.is_empty() {
-            self.vacate_oldest(hasher);
-        }
-        let room = (next < POOL_MAX).then_some(next as TermsRef);
-        self.vacant.pop().or(room)
-    }
-
-    /// Vacates the entry that has been without users for longest, unless it has found some since.
-    fn vacate_oldest(&mut self, hasher: &impl BuildHasher) {
-        let Some(number) = self.unused.pop_front() else {
-            return;
+            None if entries.len() < POOL_MAX => {
+                entries.push(Shared::of(terms));
+                entries.len() as TermsRef - 1
+            }
+            None => return None,
         };
-        let entry = &mut self.entries[number as usize];
-        entry.listed = false;
-        if entry.users > 0 {
-            return;
-        }
-        let terms = std::mem::replace(&mut entry.terms, VACATED);
-        let found = self
-            .numbers
-            .find_entry(hasher.hash_one(&terms), |&n| n == number);
-        there(found.ok(), "terms that their index does not know").remove();
-        self.vacant.push(number);
+        let entries = &self.entries;
+        index.insert(hash, number, entries, hasher);
+        Some(number)
     }
 
     pub fn release(&mut self, number: TermsRef, hasher: &impl BuildHasher) {
@@ -136,14 +146,18 @@ impl TermsPool {
             return;
         }
         self.used -= 1;
+        let Some(index) = &mut self.index else {
+            return;
+        };
         if !std::mem::replace(&mut entry.listed, true) {
-            self.unused.push_back(number);
+            index.unused.push_back(number);
         }
         if self.used == 0 && self.entries.len() > KEPT_MAX {
             *self = TermsPool::new();
+            return;
         }
-        while self.unused.len() > UNUSED_MAX {
-            self.vacate_oldest(hasher);
+        while index.unused.len() > UNUSED_MAX {
+            index.vacate_oldest(&mut self.entries, hasher);
         }
     }
 
@@ -166,9 +180,71 @@ impl TermsPool {
             .map(|e| e.terms.backoff_ms.len() * 8)
             .sum();
         self.entries.capacity() * size_of::<Shared>()
+            + self.index.as_ref().map_or(0, |index| index.memory_bytes())
+            + ladders
+    }
+}
+
+impl Index {
+    /// Of entries none of which was ever vacated.
+    #[cold]
+    fn of(entries: &mut [Shared], hasher: &impl BuildHasher) -> Self {
+        let mut index = Index::default();
+        for (number, entry) in entries.iter_mut().enumerate() {
+            entry.listed = entry.users == 0;
+            if entry.listed {
+                index.unused.push_back(number as TermsRef);
+            }
+        }
+        for (number, entry) in entries.iter().enumerate() {
+            let hash = hasher.hash_one(&entry.terms);
+            index.insert(hash, number as TermsRef, entries, hasher);
+        }
+        index
+    }
+
+    fn insert(
+        &mut self,
+        hash: u64,
+        number: TermsRef,
+        entries: &[Shared],
+        hasher: &impl BuildHasher,
+    ) {
+        self.numbers.insert_unique(hash, number, |&n| {
+            hasher.hash_one(&entries[n as usize].terms)
+        });
+    }
+
+    /// A number that lost its last user.
+    fn vacant(&mut self, entries: &mut [Shared], hasher: &impl BuildHasher) -> Option<TermsRef> {
+        while self.vacant.is_empty() && !self.unused.is_empty() {
+            self.vacate_oldest(entries, hasher);
+        }
+        self.vacant.pop()
+    }
+
+    /// Vacates the entry that has been without users for longest, unless it has found some since.
+    fn vacate_oldest(&mut self, entries: &mut [Shared], hasher: &impl BuildHasher) {
+        let Some(number) = self.unused.pop_front() else {
+            return;
+        };
+        let entry = &mut entries[number as usize];
+        entry.listed = false;
+        if entry.users > 0 {
+            return;
+        }
+        let terms = std::mem::replace(&mut entry.terms, VACATED);
+        let found = self
+            .numbers
+            .find_entry(hasher.hash_one(&terms), |&n| n == number);
+        there(found.ok(), "terms that their index does not know").remove();
+        self.vacant.push(number);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        allocated(size_of::<Self>())
             + self.numbers.allocation_size()
             + (self.unused.capacity() + self.vacant.capacity()) * size_of::<TermsRef>()
-            + ladders
     }
 }
 
@@ -229,8 +305,9 @@ mod tests {
         }
         // Twelve were in use at a time, and eight may be kept for others to come.
         assert!(pool.entries.len() <= 12 + 8, "{}", pool.entries.len());
-        assert_eq!(pool.numbers.len() + pool.vacant.len(), pool.entries.len());
-        assert!(pool.unused.len() <= UNUSED_MAX);
+        let index = pool.index.expect("there are more than a few");
+        assert_eq!(index.numbers.len() + index.vacant.len(), pool.entries.len());
+        assert!(index.unused.len() <= UNUSED_MAX);
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl<K: Key, V: Copy> Node<K, V> {
         self.close_start();
         let len = self.len();
         if len == self.keys.capacity() {
-            let more = (2 * len).clamp(4, NODE) - len;
+            let more = (2 * len).clamp(1, NODE) - len;
             self.keys.reserve_exact(more);
             self.values.reserve_exact(more);
         }

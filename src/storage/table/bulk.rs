@@ -1,7 +1,7 @@
 //! A table made at once of all its entries: each shard is written once, from the lowest rank to the highest, where
 //! inserts one by one would read and move a part of a shard from anywhere in memory each time.
 
-use super::{class, rank_of, shard_mut, slot, IdTable, Shard, SPLIT_ABOVE};
+use super::{class, rank_of, slot, IdTable, Shard, SPLIT_ABOVE};
 
 /// Entries of a table that is yet to be.
 #[derive(Clone, Default)]
@@ -31,7 +31,7 @@ impl IdTable {
     /// As inserts in any order would have made it, but for spare slots.
     fn of(slots: &[u64]) -> IdTable {
         let mut table = IdTable::new();
-        for _ in 0..slots.len().div_ceil(SPLIT_ABOVE) {
+        for _ in 1..slots.len().div_ceil(SPLIT_ABOVE) {
             table.push_shard(Shard::new());
         }
         let (mut rest, mut first) = (slots, 0);
@@ -39,14 +39,14 @@ impl IdTable {
             let leaf = table.leaf(rank);
             let (_, end) = leaf.ranks();
             let len = rest.iter().take_while(|&&slot| slot >> 32 < end).count();
-            if let (Some(shard), 1..) = (shard_mut(&mut table.pages, leaf.index()), len) {
+            if let (Some(shard), 1..) = (table.shards.get_mut(leaf.index()), len) {
                 shard.reserve_exact(class(len));
                 shard.extend_from_slice(&rest[..len]);
                 table.capacity += shard.capacity();
             }
             (rest, first) = (&rest[len..], end);
         }
-        table.len = slots.len();
+        table.len = slots.len() as u32;
         table
     }
 }

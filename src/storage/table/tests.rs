@@ -84,7 +84,7 @@ fn large_growth_and_shrinking() {
     let hash_of = HASHES[0];
     let mut table = filled(0..200_000, hash_of);
     table.check_invariants(hash_of).unwrap();
-    let longest = table.pages.iter().flatten().map(Vec::len).max();
+    let longest = table.shards.iter().map(Vec::len).max();
     assert!(longest < Some(3 * SPLIT_ABOVE), "{longest:?}");
     assert!((0..200_000).all(|h| table.find(hash_of(h), |x| x == h) == Some(h)));
     assert!((200_000..400_000).all(|h| table.find(hash_of(h), |x| x == h).is_none()));
@@ -96,7 +96,7 @@ fn large_growth_and_shrinking() {
     }
     table.check_invariants(hash_of).unwrap();
     assert_eq!(
-        (table.len(), table.shards, table.scan(0, |_| panic!())),
+        (table.len(), table.count, table.scan(0, |_| panic!())),
         (0, 1, 0)
     );
 }
@@ -282,23 +282,31 @@ fn ranks_ascend_and_reach_both_ends() {
     assert!(ranks.is_sorted_by(|a, b| a < b));
 }
 
+/// Of a table of more shards than one.
+fn pages(table: &mut IdTable) -> &mut Vec<Vec<Shard>> {
+    match &mut table.shards {
+        Shards::Pages(pages) => pages,
+        Shards::One(_) => panic!("one shard"),
+    }
+}
+
 /// Each of these harms must be found, or the checks above prove nothing.
 #[test]
 fn check_invariants_can_fail() {
     let harms: [fn(&mut IdTable); 9] = [
         |t| t.len += 1,
         |t| t.capacity -= 1,
-        |t| t.shards -= 1,
-        |t| t.pages[0][3].swap(0, 1),
-        |t| t.pages[0][3][0] ^= 1,
-        |t| t.pages[0].swap(0, 1),
+        |t| t.count -= 1,
+        |t| pages(t)[0][3].swap(0, 1),
+        |t| pages(t)[0][3][0] ^= 1,
+        |t| pages(t)[0].swap(0, 1),
         |t| {
-            t.pages[0][3].pop();
+            pages(t)[0][3].pop();
         },
-        |t| t.pages.push(Vec::new()),
+        |t| pages(t).push(Vec::new()),
         |t| {
-            t.pages[0][3].reserve_exact(1000);
-            t.capacity = t.pages.iter().flatten().map(Vec::capacity).sum();
+            pages(t)[0][3].reserve_exact(1000);
+            t.capacity = t.shards.iter().map(Vec::capacity).sum();
         },
     ];
     for (i, harm) in harms.into_iter().enumerate() {
@@ -357,8 +365,8 @@ fn an_id_that_comes_twice_is_noticed() {
 #[test]
 fn all_but_the_list_of_pages_is_moved() {
     let mut table = filled(0..200_000, HASHES[0]);
-    assert!(table.pages.len() > 2);
-    let apart = table.pages.capacity() * size_of::<Vec<Shard>>();
+    assert!(pages(&mut table).len() > 2);
+    let apart = pages(&mut table).capacity() * size_of::<Vec<Shard>>();
     let moved = bytes_moved(|from, mover| table.relocate(from, mover));
     assert_eq!(moved + apart, table.memory_bytes());
     table.check_invariants(HASHES[0]).unwrap();

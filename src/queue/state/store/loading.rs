@@ -2,7 +2,6 @@
 
 use super::Store;
 use crate::queue::job::Handle;
-use crate::storage::table::bulk::Entries;
 
 impl Store {
     pub fn has_room_for(&self, count: usize) -> bool {
@@ -20,7 +19,7 @@ impl Store {
     /// Until [`Store::index`], jobs of an empty store are only inserted: none is looked for or removed.
     pub fn leave_unindexed(&mut self) {
         debug_assert!(self.len() == 0);
-        self.unindexed = Some(Entries::default());
+        self.unindexed = Some(Box::default());
     }
 
     pub fn is_unindexed(&self) -> bool {

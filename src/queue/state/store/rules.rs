@@ -20,7 +20,7 @@ struct Shared {
     users: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RulesPool {
     shared: HashTable<Shared>,
     users: usize,
@@ -102,19 +102,19 @@ impl Store {
             users += 1;
             let hash = self.hasher.hash_one(&recurring.rule.rule);
             let same = |shared: &Shared| Arc::ptr_eq(&shared.rule, &recurring.rule);
-            if self.rules.shared.find(hash, same).is_none() {
+            if self.seldom.rules.shared.find(hash, same).is_none() {
                 return Err("a rule that is not shared".into());
             }
         }
         let mut counted = 0;
-        for shared in &self.rules.shared {
+        for shared in &self.seldom.rules.shared {
             counted += shared.users;
             bytes += shared.rule.memory_bytes();
         }
-        if (users, users, bytes) != (counted, self.rules.users, self.rules.bytes) {
+        if (users, users, bytes) != (counted, self.seldom.rules.users, self.seldom.rules.bytes) {
             return Err(format!(
                 "{users} jobs with rules, of which {counted} and {} are counted, of {bytes} bytes",
-                self.rules.users
+                self.seldom.rules.users
             ));
         }
         Ok(())

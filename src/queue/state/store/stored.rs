@@ -21,6 +21,12 @@ pub struct Id<'a> {
     pub(super) hash: u64,
 }
 
+impl Id<'_> {
+    pub fn hash(self) -> u64 {
+        self.hash
+    }
+}
+
 /// A job about to be stored. Its id must not be there.
 pub struct NewJob<'a> {
     pub id: &'a [u8],

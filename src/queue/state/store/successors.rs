@@ -21,13 +21,13 @@ impl Job<'_> {
 impl Store {
     pub fn successor(&self, handle: Handle) -> Option<Handle> {
         let word0 = word(self.bytes(handle), 0);
-        (word0 & SUCCEEDED != 0).then(|| *there(self.successors.get(&handle), NO_SUCCESSOR))
+        (word0 & SUCCEEDED != 0).then(|| *there(self.seldom.successors.get(&handle), NO_SUCCESSOR))
     }
 
     /// Whether it has one: of no cost where nobody uses NEXT.
     #[inline]
     pub fn is_followed(&self, handle: Handle) -> bool {
-        !self.successors.is_empty() && self.successor(handle).is_some()
+        !self.seldom.successors.is_empty() && self.successor(handle).is_some()
     }
 
     /// The job must have none.
@@ -37,26 +37,29 @@ impl Store {
             "a successor that is none",
         );
         self.edit(handle, 0, |word0| word0 | SUCCEEDED);
-        self.successors.insert(handle, successor);
+        self.seldom.make().successors.insert(handle, successor);
     }
 
     pub fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
         let successor = self.successor(handle)?;
         self.edit(handle, 0, |word0| word0 & !SUCCEEDED);
         must(
-            self.successors.remove(&handle) == Some(successor),
+            self.seldom.make().successors.remove(&handle) == Some(successor),
             NO_SUCCESSOR,
         );
         Some(successor)
     }
 
     pub fn successors_len(&self) -> usize {
-        self.successors.len()
+        self.seldom.successors.len()
     }
 
     /// (job, its successor)
     pub fn successors(&self) -> impl Iterator<Item = (Handle, Handle)> + '_ {
-        self.successors.iter().map(|(&job, &next)| (job, next))
+        self.seldom
+            .successors
+            .iter()
+            .map(|(&job, &next)| (job, next))
     }
 
     /// The index finds it from now on: the job before it is gone.

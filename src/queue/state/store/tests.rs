@@ -11,7 +11,7 @@ fn terms(priority: i32) -> Terms<'static> {
 }
 
 fn store() -> Store {
-    Store::new(RandomState::with_seeds(1, 2, 3, 4))
+    Store::new(RandomState::with_seeds(1, 2, 3, 4).into())
 }
 
 /// jemalloc's, as its manual lists them.
