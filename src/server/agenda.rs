@@ -1,5 +1,5 @@
-//! Which key needs attention next: (database, key name) -> instant. Every queue stands here, those
-//! that need none at [`IDLE`], so that INFO finds them all.
+//! Which key needs attention next: (database, key name) -> instant. Every queue stands here, so that
+//! INFO finds them all; those that need none at [`IDLE`], which is no place in the order of instants.
 //!
 //! Entries are hints. A key that has gone, or has nothing to do, is looked at once too often and no
 //! more; what must hold is the other way: no key without an entry at or before the instant at which
@@ -9,7 +9,7 @@
 //! by slot, so that one of them can be asked for all, and they all come back together.
 //!
 //! ```text
-//!   by_instant:  ...1700 a  ...1755 b | FOREIGN + 93  c d e | FOREIGN + 5461  f | IDLE  g h
+//!   by_instant:  ...1700 a  ...1755 b | FOREIGN + 93  c d e | FOREIGN + 5461  f
 //! ```
 //!
 //! Beside it each database keeps the [`Ledger`] of its queues: what a queue contributes to INFO comes and
@@ -83,19 +83,28 @@ impl Database {
             Some((_, old)) if old.instant == instant => return,
             Some((name, &old)) => {
                 let name = Arc::clone(name);
-                self.by_instant.remove(&(old.instant, Arc::clone(&name)));
+                self.leave(old.instant, &name);
                 (name, old.account)
             }
             None => (Arc::from(name), NO_ACCOUNT),
         };
         let entry = Entry { instant, account };
-        self.by_name.insert(Arc::clone(&name), entry);
-        self.by_instant.insert((instant, name));
+        if instant != IDLE {
+            self.by_instant.insert((instant, Arc::clone(&name)));
+        }
+        self.by_name.insert(name, entry);
+    }
+
+    /// Gives up the place in the order of instants.
+    fn leave(&mut self, instant: u64, name: &Name) {
+        if instant != IDLE {
+            self.by_instant.remove(&(instant, Arc::clone(name)));
+        }
     }
 
     fn remove(&mut self, name: &[u8]) {
         if let Some((name, entry)) = self.by_name.remove_entry(name) {
-            self.by_instant.remove(&(entry.instant, name));
+            self.leave(entry.instant, &name);
             self.ledger.close(entry.account);
         }
     }
