@@ -182,6 +182,9 @@ fn out_of_memory() {
     wait_until("leases end", PATIENCE, || {
         server.number("dq", "dq_timed_out_total") == 2
     });
+    wait_until("the last job is due", PATIENCE, || {
+        client.int("DQ.LEN q DELAYED") == 0
+    });
     client.begin("DQ.BPOP q 0");
     assert_eq!(client.delivery().id, "later");
     client.says("DQ.PURGE q ALL", "9");
