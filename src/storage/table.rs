@@ -49,9 +49,11 @@
 
 pub mod bulk;
 mod fetch;
+mod shards;
 
 use crate::storage::broken::there;
 use crate::storage::relocate::{move_vec, Mover, STEP};
+use shards::Shards;
 use std::hint::select_unpredictable;
 
 /// Shards of a page: decides how much is copied when a page or the list of pages grows.
@@ -69,13 +71,6 @@ const SCAN_STEP: usize = 8;
 type Shard = Vec<u64>;
 
 const SHARD: &str = "a leaf without a shard";
-
-#[derive(Clone)]
-enum Shards {
-    /// The only one, while there is no other.
-    One(Shard),
-    Pages(Vec<Vec<Shard>>),
-}
 
 pub struct IdTable {
     shards: Shards,
@@ -102,74 +97,6 @@ impl Clone for IdTable {
             capacity,
             ..*self
         }
-    }
-}
-
-impl Shards {
-    fn iter(&self) -> impl Iterator<Item = &Shard> {
-        let (one, pages): (_, &[Vec<Shard>]) = match self {
-            Shards::One(shard) => (Some(shard), &[]),
-            Shards::Pages(pages) => (None, pages),
-        };
-        one.into_iter().chain(pages.iter().flatten())
-    }
-
-    #[inline]
-    fn get(&self, index: usize) -> Option<&Shard> {
-        match self {
-            Shards::Pages(pages) => pages.get(index / PAGE)?.get(index % PAGE),
-            Shards::One(shard) => (index == 0).then_some(shard),
-        }
-    }
-
-    #[inline]
-    fn get_mut(&mut self, index: usize) -> Option<&mut Shard> {
-        match self {
-            Shards::Pages(pages) => pages.get_mut(index / PAGE)?.get_mut(index % PAGE),
-            Shards::One(shard) => (index == 0).then_some(shard),
-        }
-    }
-
-    fn push(&mut self, shard: Shard) {
-        if let Shards::One(only) = self {
-            let mut page = Vec::with_capacity(2);
-            page.push(std::mem::take(only));
-            *self = Shards::Pages(vec![page]);
-        }
-        let Shards::Pages(pages) = self else {
-            return;
-        };
-        if pages.last().is_none_or(|page| page.len() == PAGE) {
-            if pages.len() == pages.capacity() {
-                grow(pages, 1);
-            }
-            pages.push(Vec::new());
-        }
-        let page = there(pages.last_mut(), SHARD);
-        if page.len() == page.capacity() {
-            grow(page, 1);
-        }
-        page.push(shard);
-    }
-
-    /// The last one, where it is not the only one.
-    fn pop(&mut self) -> Option<Shard> {
-        let Shards::Pages(pages) = self else {
-            return None;
-        };
-        let page = pages.last_mut()?;
-        let shard = page.pop()?;
-        trim(page);
-        if page.is_empty() {
-            pages.pop();
-            trim(pages);
-        }
-        if let [page] = &mut pages[..] {
-            if let [only] = &mut page[..] {
-                *self = Shards::One(std::mem::take(only));
-            }
-        }
-        Some(shard)
     }
 }
 

@@ -160,8 +160,9 @@ impl Queue {
             }
             Effect::ForgotId { id } => {
                 let id = self.jobs.hashed(id);
-                let dedupe = self.dedupe.made();
-                dedupe.map(|dedupe| dedupe.forget(id, &**self.jobs.hasher()));
+                if let Some(dedupe) = self.dedupe.made() {
+                    dedupe.forget(id, &**self.jobs.hasher());
+                }
             }
             Effect::Forgot { until } => {
                 if let Some(dedupe) = self.dedupe.made() {

@@ -210,8 +210,8 @@ impl Queue {
             };
             let list = match purged_jobs.purged {
                 Purged::Dues(_) => None,
-                Purged::Leases(_) => self.reserved.made(),
-                Purged::DeadBefore(_) => self.dead.made(),
+                Purged::Leases(_) => Some(self.reserved.make()),
+                Purged::DeadBefore(_) => Some(self.dead.make()),
             };
             let next = match list {
                 None => self.schedule.pop_detached(&mut purged_jobs.scheduled),

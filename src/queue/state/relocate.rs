@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons,
-//!                                     the lists of jobs that have successors
+//!                                     the lists of jobs that have successors, the histogram
 //! ```
 //!
 //! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number

@@ -51,22 +51,12 @@ struct Account {
     stands_at: u64,
 }
 
+#[derive(Default)]
 pub struct Ledger {
     accounts: Slab<Account>,
     by_instant: BTreeSet<(u64, u32)>,
     sum: Figures,
     first_due: Least,
-}
-
-impl Default for Ledger {
-    fn default() -> Self {
-        Ledger {
-            accounts: Slab::new(),
-            by_instant: BTreeSet::new(),
-            sum: Figures::default(),
-            first_due: Least::default(),
-        }
-    }
 }
 
 impl Ledger {
