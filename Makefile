@@ -78,6 +78,11 @@ board: ## dq-board, a monitor in the browser, for the server at HOST and PORT; A
 	@$(TOP) build --release -p dq-board $(if $(TLS),--features tls)
 	@exec '$(TARGET)/top/release/dq-board' --listen '$(BOARD)' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
 
+dq-push: ## what calls jobs by HTTP, docs/push.md; prints where it is
+	@tools/setup.sh cargo cc
+	@$(TOP) build --release -p dq-push
+	@echo '$(TARGET)/top/release/dq-push'
+
 dq-import: ## the importer of docs/migrate.md; prints where it is
 	@tools/setup.sh cargo cc
 	@CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) build --release --manifest-path tools/dq-import/Cargo.toml
@@ -249,10 +254,21 @@ test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/b
 	@$(TOP) build --release -p dq-board
 	@$(TOP) test --release -p dq-board
 	@mkdir -p '$(TARGET)/board'
-	@server=$$(tools/server.sh) && browser=$$(tools/browser.sh) && python=$$(tools/dq-board/tests/python.sh '$(TARGET)/board/python') && \
+	@server=$$(tools/server.sh) && browser=$$(tools/browser.sh) && python=$$(tools/venv.sh '$(TARGET)/board/python' tools/dq-board/tests/requirements.txt) && \
 	export DQ_SERVER=$$server DQ_BROWSER=$$browser DQ_MODULE='$(MODULE)' DQ_BOARD='$(TARGET)/top/release/dq-board' \
 		DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' PYTHONDONTWRITEBYTECODE=1 && \
 	cd tools/dq-board/tests && "$$python" -m unittest -v $(or $(ONLY),test_board)
+
+# ONLY: such tests, as test_push.Answers.
+test-push: ## dq-push, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@$(TOP) build --release -p dq-push
+	@$(TOP) test --release -p dq-push
+	@mkdir -p '$(TARGET)/push'
+	@server=$$(tools/server.sh) && python=$$(tools/venv.sh '$(TARGET)/push/python' tools/dq-push/tests/requirements.txt) && \
+	export DQ_SERVER=$$server DQ_MODULE='$(MODULE)' DQ_PUSH='$(TARGET)/top/release/dq-push' PYTHONDONTWRITEBYTECODE=1 && \
+	cd tools/dq-push/tests && "$$python" -m unittest -v $(or $(ONLY),test_push test_crash)
 
 lint: ## formatting and clippy; a warning is an error
 	@tools/setup.sh cargo cc libclang lint
@@ -356,4 +372,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top board dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean
+.PHONY: help run demo top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean

@@ -4,17 +4,15 @@ DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_BOARD: the program. DQ_BR
 """
 
 import os
-import shutil
-import socket
 import subprocess
-import tempfile
-import time
+import sys
 import unittest
 
-import redis
 from playwright.sync_api import expect, sync_playwright
 
-PATIENCE_S = 60
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../testing"))
+from servers import PATIENCE_S, Server, free_port, wait_until  # noqa: E402, F401
+
 expect.set_options(timeout=PATIENCE_S * 1000)
 
 HOSTILE = [
@@ -25,63 +23,6 @@ HOSTILE = [
     b"../../etc?x=1&y=2#z%00 %",
     b"x" * 1024,
 ]
-
-
-def wait_until(what, is_so):
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        value = is_so()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"waited in vain: {what}")
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
-class Server:
-    def __init__(self, *options, module=True):
-        self.options = options
-        self.module = module
-        self.folder = tempfile.mkdtemp(prefix="dq-board-")
-        # A free port may be somebody else's by the time it is used.
-        for again in [True, True, True, False]:
-            self.port = free_port()
-            try:
-                return self.start()
-            except AssertionError:
-                if not again:
-                    raise
-
-    def start(self):
-        words = [os.environ["DQ_SERVER"], "--port", str(self.port), "--save", "", "--dir", self.folder]
-        if self.module:
-            words += ["--loadmodule", os.environ["DQ_MODULE"]]
-        log = open(os.path.join(self.folder, "log"), "ab")
-        self.process = subprocess.Popen([*words, *self.options], stdout=log, stderr=log)
-        log.close()
-        self.client = redis.Redis(port=self.port)
-        wait_until("the server answers", self.answers)
-
-    def answers(self):
-        assert self.process.poll() is None, "the server has ended"
-        try:
-            return self.client.ping()
-        except redis.exceptions.RedisError:
-            return False
-
-    def stop(self):
-        self.client.close()
-        self.process.kill()
-        self.process.wait()
-
-    def close(self):
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Board:

@@ -50,13 +50,18 @@ impl Target {
     }
 
     pub fn connect(&self) -> Result<Link, String> {
+        Link::connect(&self.server()?)
+    }
+
+    /// Where the server is now. Asks the sentinels, where there are any, and waits for their answer.
+    pub fn server(&self) -> Result<ConnectionInfo, String> {
         let Some(sentinels) = &self.sentinels else {
-            return Link::connect(&self.info);
+            return Ok(self.info.clone());
         };
         let mut why = String::new();
         for address in &sentinels.addresses {
             match self.master_by(address, sentinels) {
-                Ok(master) => return Link::connect(&self.at(&master).ok_or(master)?.info),
+                Ok(master) => return Ok(self.at(&master).ok_or(master)?.info),
                 Err(error) => why = format!("sentinel {address}: {error}"),
             }
         }

@@ -1,0 +1,237 @@
+//! One call: the request that a job becomes, and what its answer means.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderValue, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
+use hyper::{Method, Request};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::{timeout_at, Instant};
+
+use crate::answer::Verdict;
+use crate::config::QueueConfig;
+use crate::connect::Connector;
+use crate::networks::Allowed;
+use crate::sign::signatures;
+
+/// So much of an answer is read; a longer one costs its connection.
+const ANSWER_BYTES: usize = 64 * 1024;
+const KEEP_IDLE: Duration = Duration::from_secs(60);
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+pub struct Job {
+    pub id: Vec<u8>,
+    pub token: Vec<u8>,
+    pub payload: Bytes,
+    pub attempt: u64,
+    pub due: i64,
+}
+
+type Http = Client<Connector, Full<Bytes>>;
+
+/// The connections to receivers.
+pub struct Caller {
+    http: Http,
+    /// Without asking which protocol the receiver speaks.
+    http2: Http,
+}
+
+impl Caller {
+    pub fn new(allowed: &Allowed, ca_file: Option<&Path>) -> Result<Caller, String> {
+        let client = |only_http2| {
+            let connector = Connector::new(allowed.clone(), ca_file, only_http2)?;
+            let mut builder = Client::builder(TokioExecutor::new());
+            builder
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(KEEP_IDLE)
+                .http2_only(only_http2);
+            Ok::<Http, String>(builder.build(connector))
+        };
+        Ok(Caller {
+            http: client(false)?,
+            http2: client(true)?,
+        })
+    }
+
+    pub async fn call(&self, queue: &QueueConfig, job: &Job) -> Verdict {
+        let again = |why: String| Verdict::Again(None, why);
+        let deadline = Instant::now() + queue.timeout;
+        let request = match request(queue, job, SystemTime::now()) {
+            Ok(request) => request,
+            Err(error) => return Verdict::Fatal(format!("no request: {error}")),
+        };
+        let client = if queue.http2 { &self.http2 } else { &self.http };
+        let answer = match timeout_at(deadline, client.request(request)).await {
+            Err(_) => return again(format!("no answer within {:?}", queue.timeout)),
+            Ok(Err(error)) => return again(innermost(&error)),
+            Ok(Ok(answer)) => answer,
+        };
+        let (head, body) = answer.into_parts();
+        let mut text = Vec::new();
+        // The status counts, whatever becomes of the rest.
+        let _ = timeout_at(deadline, read(body, &mut text)).await;
+        queue
+            .rules
+            .judge(head.status, &head.headers, &text, SystemTime::now())
+    }
+}
+
+fn request(
+    queue: &QueueConfig,
+    job: &Job,
+    now: SystemTime,
+) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(queue.url.clone())
+        .body(Full::new(job.payload.clone()))?;
+    let headers = request.headers_mut();
+    headers.insert(
+        USER_AGENT,
+        HeaderValue::from_static(concat!("dq-push/", env!("CARGO_PKG_VERSION"))),
+    );
+    headers.extend(queue.headers.clone());
+    let content_type = match &queue.content_type {
+        Some(given) => given.clone(),
+        None if is_json(&job.payload) => JSON,
+        None => BYTES,
+    };
+    headers.insert(CONTENT_TYPE, content_type);
+    // Said of an empty payload, too: a POST without it is refused by some.
+    headers.insert(CONTENT_LENGTH, job.payload.len().into());
+    identify(headers, queue, job, now)?;
+    Ok(request)
+}
+
+fn identify(
+    headers: &mut HeaderMap,
+    queue: &QueueConfig,
+    job: &Job,
+    now: SystemTime,
+) -> Result<(), hyper::http::Error> {
+    let mut run = encoded(&job.id, b"");
+    let mut message = encoded(&job.id, b".");
+    headers.insert("dq-id", run.parse()?);
+    headers.insert("dq-queue", encoded(queue.name.as_bytes(), b"").parse()?);
+    headers.insert("dq-attempt", job.attempt.into());
+    headers.insert("dq-due", job.due.into());
+    if queue.recurring {
+        run += &format!("@{}", job.due);
+        message += &format!("@{}", job.due);
+        headers.insert("dq-occurrence", run.parse()?);
+    }
+    if !queue.secrets.is_empty() {
+        let seconds = now
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        headers.insert("webhook-id", message.parse()?);
+        headers.insert("webhook-timestamp", seconds.into());
+        headers.insert(
+            "webhook-signature",
+            signatures(&queue.secrets, &message, seconds, &job.payload).parse()?,
+        );
+    }
+    Ok(())
+}
+
+/// As a header can hold it: what is not visible ASCII, and `%`, as percent and two digits; `also`, too. A dot would
+/// let the parts of what is signed be read in two ways.
+fn encoded(bytes: &[u8], also: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte.is_ascii_graphic() && byte != b'%' && !also.contains(&byte) {
+            true => text.push(char::from(byte)),
+            false => text += &format!("%{byte:02X}"),
+        }
+    }
+    text
+}
+
+fn is_json(payload: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(payload).is_ok()
+}
+
+async fn read(mut body: Incoming, text: &mut Vec<u8>) -> Result<(), hyper::Error> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            text.extend_from_slice(&data[..data.len().min(ANSWER_BYTES - text.len())]);
+        }
+        if text.len() == ANSWER_BYTES {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What is said outermost is that there was an error.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn headers(lines: &str, payload: &'static str) -> HeaderMap {
+        let file = format!("[[queue]]\nname = \"q é\"\nurl = \"http://example.com/a\"\n{lines}\n");
+        let config = Config::parse(&file, |_| None).unwrap_or_else(|why| panic!("{why}"));
+        let job = Job {
+            id: b"a.b %\x00".to_vec(),
+            token: Vec::new(),
+            payload: Bytes::from_static(payload.as_bytes()),
+            attempt: 3,
+            due: 1_700_000_000_000,
+        };
+        let now = UNIX_EPOCH + Duration::from_secs(1_614_265_330);
+        request(&config.queues[0], &job, now)
+            .unwrap()
+            .headers()
+            .clone()
+    }
+
+    #[test]
+    fn who_the_job_is() {
+        let plain = headers("", "[1]");
+        assert_eq!(plain["dq-id"], "a.b%20%25%00");
+        assert_eq!(plain["dq-queue"], "q%20%C3%A9");
+        assert_eq!(
+            (&plain["dq-attempt"], &plain["dq-due"]),
+            (&"3".parse().unwrap(), &"1700000000000".parse().unwrap())
+        );
+        assert!(!plain.contains_key("dq-occurrence") && !plain.contains_key("webhook-id"));
+        let signed = headers(
+            "recurring = true\nsecrets = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"]",
+            "",
+        );
+        assert_eq!(signed["dq-occurrence"], "a.b%20%25%00@1700000000000");
+        assert_eq!(
+            signed["webhook-id"], "a%2Eb%20%25%00@1700000000000",
+            "a dot ends the id"
+        );
+        assert_eq!(signed["webhook-timestamp"], "1614265330");
+    }
+
+    #[test]
+    fn what_the_payload_is() {
+        for (lines, payload, is) in [
+            ("", "{\"a\": 1}", "application/json"),
+            ("", "\"a\"", "application/json"),
+            ("", "a", "application/octet-stream"),
+            ("", "", "application/octet-stream"),
+            ("", "{} {}", "application/octet-stream"),
+            ("content-type = \"text/plain\"", "{}", "text/plain"),
+        ] {
+            assert_eq!(headers(lines, payload)["content-type"], is, "{payload}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The jobs in hand: those whose call goes on, and those whose end the server is still to be told.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+use crate::answer::Verdict;
+use crate::call::Job;
+
+/// What the server is to be told of a job.
+#[derive(Clone)]
+pub struct Outcome {
+    pub number: u64,
+    pub job: Arc<Job>,
+    pub end: End,
+    /// It may have been told: the answer was lost.
+    pub resent: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    Judged(Verdict),
+    /// As if it had not been delivered.
+    Back,
+}
+
+#[derive(Default)]
+pub struct Hand(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    last: u64,
+    jobs: HashMap<u64, Held>,
+    outcomes: Vec<Outcome>,
+}
+
+struct Held {
+    job: Arc<Job>,
+    /// None once it has ended.
+    call: Option<AbortHandle>,
+}
+
+impl Hand {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call cannot end before it is held: its end waits for the lock.
+    pub fn begin(&self, job: Arc<Job>, call: impl FnOnce(u64) -> AbortHandle) {
+        let mut state = self.state();
+        state.last += 1;
+        let number = state.last;
+        let call = Some(call(number));
+        state.jobs.insert(number, Held { job, call });
+    }
+
+    /// False where the job was lost meanwhile: then nothing is to be told.
+    pub fn end(&self, number: u64, verdict: Verdict) -> bool {
+        let mut state = self.state();
+        let Some(held) = state.jobs.get_mut(&number) else {
+            return false;
+        };
+        held.call = None;
+        let job = Arc::clone(&held.job);
+        state.outcomes.push(Outcome {
+            number,
+            job,
+            end: End::Judged(verdict),
+            resent: false,
+        });
+        true
+    }
+
+    /// One that came when nothing is to be started any more.
+    pub fn refuse(&self, job: Arc<Job>) {
+        let mut state = self.state();
+        state.last += 1;
+        let number = state.last;
+        state.jobs.insert(number, Held { job, call: None });
+        state.give_back(number);
+    }
+
+    /// Cuts off all calls that still go on.
+    pub fn give_back_all(&self) {
+        let mut state = self.state();
+        let mut running = Vec::new();
+        for (number, held) in &mut state.jobs {
+            if let Some(call) = held.call.take() {
+                call.abort();
+                running.push(*number);
+            }
+        }
+        for number in running {
+            state.give_back(number);
+        }
+    }
+
+    /// The server gave it to somebody else, or it is gone. False where it has ended: its outcome will hear of it.
+    pub fn lose(&self, number: u64) -> bool {
+        let mut state = self.state();
+        match state.jobs.get(&number) {
+            Some(Held {
+                call: Some(call), ..
+            }) => call.abort(),
+            _ => return false,
+        }
+        state.jobs.remove(&number);
+        true
+    }
+
+    /// Whose leases are to be renewed.
+    pub fn all(&self) -> Vec<(u64, Arc<Job>)> {
+        let mut state = self.state();
+        // A call that broke off without an end is nobody's: its lease runs out.
+        state
+            .jobs
+            .retain(|_, held| !held.call.as_ref().is_some_and(AbortHandle::is_finished));
+        let jobs = state.jobs.iter();
+        jobs.map(|(number, held)| (*number, Arc::clone(&held.job)))
+            .collect()
+    }
+
+    pub fn take_outcomes(&self, most: usize) -> Vec<Outcome> {
+        let mut state = self.state();
+        let count = state.outcomes.len().min(most);
+        state.outcomes.drain(..count).collect()
+    }
+
+    pub fn put_back(&self, outcomes: impl IntoIterator<Item = Outcome>) {
+        let outcomes = outcomes.into_iter().map(|outcome| Outcome {
+            resent: true,
+            ..outcome
+        });
+        self.state().outcomes.extend(outcomes);
+    }
+
+    pub fn told(&self, outcomes: &[Outcome]) {
+        let mut state = self.state();
+        for outcome in outcomes {
+            state.jobs.remove(&outcome.number);
+        }
+    }
+
+    pub fn untold(&self) -> usize {
+        self.state().outcomes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.state().jobs.is_empty()
+    }
+
+    pub fn running(&self) -> usize {
+        self.state()
+            .jobs
+            .values()
+            .filter(|held| held.call.is_some())
+            .count()
+    }
+}
+
+impl State {
+    fn give_back(&mut self, number: u64) {
+        if let Some(held) = self.jobs.get(&number) {
+            let job = Arc::clone(&held.job);
+            self.outcomes.push(Outcome {
+                number,
+                job,
+                end: End::Back,
+                resent: false,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> Arc<Job> {
+        Arc::new(Job {
+            id: b"a".to_vec(),
+            token: b"1".to_vec(),
+            payload: bytes::Bytes::new(),
+            attempt: 1,
+            due: 0,
+        })
+    }
+
+    fn begin(hand: &Hand) -> u64 {
+        let mut number = 0;
+        hand.begin(job(), |it| {
+            number = it;
+            tokio::spawn(std::future::pending::<()>()).abort_handle()
+        });
+        number
+    }
+
+    #[tokio::test]
+    async fn a_lost_job_is_not_acknowledged() {
+        let hand = Hand::default();
+        let number = begin(&hand);
+        assert!(hand.lose(number) && !hand.lose(number));
+        assert!(!hand.end(number, Verdict::Done), "its end comes too late");
+        assert!(hand.take_outcomes(9).is_empty() && hand.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_has_ended_is_told_and_not_lost() {
+        let hand = Hand::default();
+        let number = begin(&hand);
+        assert!(hand.end(number, Verdict::Done) && !hand.lose(number));
+        let outcomes = hand.take_outcomes(9);
+        assert_eq!(
+            (outcomes.len(), hand.untold(), hand.is_empty()),
+            (1, 0, false)
+        );
+        hand.put_back(outcomes);
+        let again = hand.take_outcomes(9);
+        assert!(again[0].resent);
+        hand.told(&again);
+        assert!(hand.is_empty());
+    }
+
+    #[tokio::test]
+    async fn in_the_end_what_goes_on_is_given_back() {
+        let hand = Hand::default();
+        let ended = begin(&hand);
+        begin(&hand);
+        hand.end(ended, Verdict::Done);
+        hand.refuse(job());
+        hand.give_back_all();
+        hand.give_back_all();
+        let ends: Vec<End> = hand.take_outcomes(9).into_iter().map(|it| it.end).collect();
+        assert_eq!(ends, [End::Judged(Verdict::Done), End::Back, End::Back]);
+        assert_eq!(hand.running(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_broke_off_is_not_renewed() {
+        let hand = Hand::default();
+        hand.begin(job(), |_| {
+            tokio::spawn(async { panic!("a fault of ours") }).abort_handle()
+        });
+        while !hand.all().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert!(hand.is_empty());
+    }
+}

@@ -1,0 +1,144 @@
+//! Connections to the server, and what its errors mean.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use dq_watch::read::target::Target;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, Value};
+use tokio::time::timeout;
+
+pub type Wire = MultiplexedConnection;
+
+/// Within which the server connects, or answers a command that does not wait.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Only somebody who changes something ends it.
+    Final(String),
+    Passing(String),
+}
+
+pub struct Source {
+    target: Target,
+    db: i64,
+    /// The node of a cluster that has the queue, once another one has said so.
+    moved: Mutex<Option<String>>,
+}
+
+impl Source {
+    pub fn new(target: Target, db: i64) -> Source {
+        Source {
+            target,
+            db,
+            moved: Mutex::new(None),
+        }
+    }
+
+    pub async fn connect(&self) -> Result<Wire, Trouble> {
+        let moved = self.moved().clone();
+        let connected = self.connect_to(moved).await;
+        if connected.is_err() {
+            *self.moved() = None;
+        }
+        connected
+    }
+
+    async fn connect_to(&self, moved: Option<String>) -> Result<Wire, Trouble> {
+        let there = moved.and_then(|address| self.target.at(&address));
+        let target = there.unwrap_or_else(|| self.target.clone());
+        let asked = tokio::task::spawn_blocking(move || target.server()).await;
+        let info = asked.map_err(|error| Trouble::Passing(error.to_string()))?;
+        let info = info.map_err(Trouble::Passing)?;
+        let login = info.redis_settings().clone().set_db(self.db);
+        let client = Client::open(info.set_redis_settings(login));
+        let client = client.map_err(|error| Trouble::Final(error.to_string()))?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(None);
+        let connected = client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await;
+        connected.map_err(|error| self.trouble(&error))
+    }
+
+    /// A command that the server answers at once.
+    pub async fn ask(&self, wire: &Wire, command: &Cmd) -> Result<Value, Trouble> {
+        let mut wire = wire.clone();
+        match timeout(PATIENCE, command.query_async(&mut wire)).await {
+            Ok(answer) => answer.map_err(|error| self.trouble(&error)),
+            Err(_) => Err(Trouble::Passing(format!("no answer within {PATIENCE:?}"))),
+        }
+    }
+
+    pub fn trouble(&self, error: &RedisError) -> Trouble {
+        if let Some((address, _slot)) = error.redirect_node() {
+            *self.moved() = Some(address.to_owned());
+        }
+        trouble(error)
+    }
+
+    fn moved(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn trouble(error: &RedisError) -> Trouble {
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        return Trouble::Final(
+            "the server takes no such user or password (--user, --pass)".to_owned(),
+        );
+    }
+    let detail = error.detail().unwrap_or_default();
+    match error.code().unwrap_or_default() {
+        "NOAUTH" => {
+            Trouble::Final("the server wants a password (REDISCLI_AUTH, --user, --pass)".to_owned())
+        }
+        "WRONGTYPE" => Trouble::Final("a key of that name is there, and is no queue".to_owned()),
+        "NOPERM" => Trouble::Final(format!("the user may not do this: {detail}")),
+        "ERR" if detail.starts_with("unknown command") => Trouble::Final(
+            "the server has not loaded the module dq (loadmodule /path/to/libdq.so)".to_owned(),
+        ),
+        "" => Trouble::Passing(error.to_string()),
+        code => Trouble::Passing(format!("{code} {detail}")),
+    }
+}
+
+/// What to wait for after so many failures in a row.
+pub fn pause(troubles: u32) -> Duration {
+    Duration::from_millis(50 << troubles.min(5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(reply: &str) -> Trouble {
+        let value = redis::parse_redis_value(reply.as_bytes()).unwrap();
+        trouble(&value.extract_error().unwrap_err())
+    }
+
+    #[test]
+    fn what_ends_it_and_what_passes() {
+        for last in [
+            "-NOAUTH Authentication required.\r\n",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+            "-NOPERM User x has no permissions to run the 'dq.bpop' command\r\n",
+            "-ERR unknown command 'DQ.BPOP', with args beginning with: \r\n",
+        ] {
+            assert!(matches!(of(last), Trouble::Final(_)), "{last}");
+        }
+        for passing in [
+            "-READONLY You can't write against a read only replica.\r\n",
+            "-LOADING Redis is loading the dataset in memory\r\n",
+            "-UNBLOCKED force unblock from blocking operation\r\n",
+            "-MOVED 1 127.0.0.1:7001\r\n",
+            "-CLUSTERDOWN Hash slot not served\r\n",
+            "-MISCONF Errors writing to the AOF file\r\n",
+            "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        ] {
+            assert!(matches!(of(passing), Trouble::Passing(_)), "{passing}");
+        }
+    }
+}

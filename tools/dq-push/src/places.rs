@@ -1,0 +1,143 @@
+//! How many calls may go on at a time: of a queue, and to a host.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+
+use crate::config::Config;
+
+/// A host's limit, and whether several queues share it.
+#[derive(Clone)]
+pub struct Host {
+    limit: Option<Arc<Semaphore>>,
+    shared: bool,
+}
+
+impl Host {
+    pub fn all(config: &Config) -> HashMap<String, Host> {
+        let mut hosts = HashMap::new();
+        for queue in &config.queues {
+            let limit = config
+                .hosts
+                .get(&queue.host)
+                .copied()
+                .or(config.host_concurrency);
+            hosts
+                .entry(queue.host.clone())
+                .and_modify(|host: &mut Host| host.shared = host.limit.is_some())
+                .or_insert_with(|| Host {
+                    limit: limit.map(|limit| Arc::new(Semaphore::new(limit))),
+                    shared: false,
+                });
+        }
+        hosts
+    }
+
+    /// Then nobody may keep more places than one while nothing is there to be called.
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+}
+
+/// Places for calls, taken before their jobs are fetched.
+pub struct Places {
+    own: OwnedSemaphorePermit,
+    host: Option<OwnedSemaphorePermit>,
+}
+
+impl Places {
+    /// All that are free, and one at least.
+    pub async fn take(own: &Arc<Semaphore>, host: &Host) -> Result<Places, AcquireError> {
+        let mut own = all_free(own).await?;
+        let host = match &host.limit {
+            None => None,
+            Some(limit) => {
+                let mut permit = all_free(limit).await?;
+                let (ours, theirs) = (own.num_permits(), permit.num_permits());
+                drop(own.split(ours.saturating_sub(theirs)));
+                drop(permit.split(theirs.saturating_sub(ours)));
+                Some(permit)
+            }
+        };
+        Ok(Places { own, host })
+    }
+
+    pub fn count(&self) -> usize {
+        self.own.num_permits()
+    }
+
+    /// None where all are given away.
+    pub fn one(&mut self) -> Option<Places> {
+        Some(Places {
+            own: self.own.split(1)?,
+            host: match &mut self.host {
+                Some(host) => Some(host.split(1)?),
+                None => None,
+            },
+        })
+    }
+}
+
+async fn all_free(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, AcquireError> {
+    let mut permit = Arc::clone(places).acquire_owned().await?;
+    let more = u32::try_from(places.available_permits()).unwrap_or(0);
+    // Others may be quicker: then one will do.
+    if let Ok(more) = Arc::clone(places).try_acquire_many_owned(more) {
+        permit.merge(more);
+    }
+    Ok(permit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(lines: &str) -> HashMap<String, Host> {
+        let queue = |name: &str, host: &str| {
+            format!("[[queue]]\nname = \"{name}\"\nurl = \"http://{host}/\"\n")
+        };
+        let text = format!(
+            "{lines}\n{}{}{}",
+            queue("a", "one.com"),
+            queue("b", "One.com:81"),
+            queue("c", "two.com")
+        );
+        Host::all(&Config::parse(&text, |_| None).unwrap_or_else(|why| panic!("{why}")))
+    }
+
+    #[tokio::test]
+    async fn a_host_holds_its_queues_back_together() {
+        let hosts = hosts("host-concurrency = 7\nhosts = { \"ONE.com\" = 3 }");
+        assert!(hosts["one.com"].is_shared() && !hosts["two.com"].is_shared());
+        let own = Arc::new(Semaphore::new(5));
+        let mut first = Places::take(&own, &hosts["one.com"]).await.unwrap();
+        assert_eq!((first.count(), own.available_permits()), (3, 2));
+        let other = Arc::new(Semaphore::new(5));
+        {
+            let mut waits = Box::pin(Places::take(&other, &hosts["one.com"]));
+            assert!(futures_util::poll!(&mut waits).is_pending());
+            drop(first.one());
+            assert_eq!(waits.await.unwrap().count(), 1);
+        }
+        assert_eq!(
+            Places::take(&other, &hosts["two.com"])
+                .await
+                .unwrap()
+                .count(),
+            5
+        );
+        assert!(first.one().is_some() && first.one().is_some() && first.one().is_none());
+    }
+
+    #[tokio::test]
+    async fn without_a_limit_the_queue_alone_counts() {
+        let hosts = hosts("");
+        assert!(!hosts["one.com"].is_shared());
+        let own = Arc::new(Semaphore::new(5));
+        assert_eq!(
+            Places::take(&own, &hosts["one.com"]).await.unwrap().count(),
+            5
+        );
+    }
+}

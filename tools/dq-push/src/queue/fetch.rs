@@ -1,0 +1,237 @@
+//! Fetching: never more than can be started at once.
+
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{cmd, Cmd, RedisResult, Value};
+use tokio::time::{sleep, timeout};
+
+use super::Queue;
+use crate::call::Job;
+use crate::link::{Trouble, Wire, PATIENCE};
+use crate::places::Places;
+
+/// A fetch that found nothing ends after that: so a dead connection is noticed.
+const WAIT_S: u64 = 10;
+/// Where it keeps a place that another queue of the same host may need.
+const SHARED_WAIT_S: u64 = 1;
+/// So much is fetched at once.
+const AT_ONCE: usize = 1000;
+const WITHDRAWAL: Duration = Duration::from_secs(2);
+const BETWEEN_WITHDRAWALS: Duration = Duration::from_millis(50);
+
+impl Queue {
+    pub(super) async fn keep_fetching(self: Arc<Queue>) {
+        let mut troubles = 0;
+        while !self.stop.is_set() {
+            let Err(trouble) = self.fetch_by_one_connection(&mut troubles).await else {
+                return;
+            };
+            tokio::select! {
+                goes_on = self.goes_on(trouble, &mut troubles) => if !goes_on { return },
+                () = self.stop.wait() => return,
+            }
+        }
+    }
+
+    async fn fetch_by_one_connection(self: &Arc<Queue>, troubles: &mut u32) -> Result<(), Trouble> {
+        let wire = tokio::select! {
+            wire = self.source.connect() => wire?,
+            () = self.stop.wait() => return Ok(()),
+        };
+        let Value::Int(client) = self.source.ask(&wire, cmd("CLIENT").arg("ID")).await? else {
+            return Err(Trouble::Passing(
+                "not understood: the answer to CLIENT ID".to_owned(),
+            ));
+        };
+        self.metrics.up.store(true, Relaxed);
+        loop {
+            let places = tokio::select! {
+                biased;
+                () = self.stop.wait() => return Ok(()),
+                places = Places::take(&self.own, &self.host) => places,
+            };
+            let Ok(places) = places else { return Ok(()) };
+            self.fetch(&wire, client, places).await?;
+            self.is_well();
+            *troubles = 0;
+        }
+    }
+
+    /// Ends of calls go in the same write.
+    async fn fetch(
+        self: &Arc<Queue>,
+        wire: &Wire,
+        client: i64,
+        mut places: Places,
+    ) -> Result<(), Trouble> {
+        let count = places.count().min(AT_ONCE);
+        let ends = self.tell(wire, self.hand.take_outcomes(AT_ONCE));
+        if !self.host.is_shared() {
+            let (told, answer) =
+                tokio::join!(ends, self.wait_for(wire, client, self.bpop(count, WAIT_S)));
+            self.start_all(answer?, places)?;
+            return told;
+        }
+        let pop = self.command("DQ.POP", count, None);
+        let (told, answer) = tokio::join!(ends, self.source.ask(wire, &pop));
+        let answer = answer?;
+        if answer.as_sequence().is_some_and(|jobs| !jobs.is_empty()) {
+            self.start_all(answer, places)?;
+            return told;
+        }
+        told?;
+        let Some(place) = places.one() else {
+            return Ok(());
+        };
+        drop(places);
+        let answer = self
+            .wait_for(wire, client, self.bpop(1, SHARED_WAIT_S))
+            .await?;
+        self.start_all(answer, place)
+    }
+
+    fn bpop(&self, count: usize, wait_s: u64) -> Cmd {
+        self.command("DQ.BPOP", count, Some(wait_s))
+    }
+
+    fn command(&self, name: &str, count: usize, wait_s: Option<u64>) -> Cmd {
+        let mut command = cmd(name);
+        command
+            .arg(&self.config.name)
+            .arg(wait_s)
+            .arg("COUNT")
+            .arg(count);
+        command
+            .arg("TTR")
+            .arg(self.config.lease.as_millis() as u64)
+            .arg("WITHDUE");
+        command
+    }
+
+    async fn wait_for(&self, wire: &Wire, client: i64, command: Cmd) -> Result<Value, Trouble> {
+        let mut wire = wire.clone();
+        let mut asked = pin!(command.query_async(&mut wire));
+        let told = |answer: RedisResult<Value>| answer.map_err(|error| self.source.trouble(&error));
+        tokio::select! {
+            biased;
+            answer = &mut asked => told(answer),
+            () = sleep(Duration::from_secs(WAIT_S) + PATIENCE) => Err(Trouble::Passing("no answer to a fetch".to_owned())),
+            () = self.stop.wait() => {
+                let answered = async {
+                    tokio::select! {
+                        answer = &mut asked => told(answer),
+                        never = self.withdraw(client) => never,
+                    }
+                };
+                let late = |_| Trouble::Passing("no answer to a fetch that was withdrawn".to_owned());
+                timeout(WITHDRAWAL, answered).await.map_err(late)?
+            }
+        }
+    }
+
+    /// Again and again: the first time the server may not have seen the fetch yet.
+    async fn withdraw(&self, client: i64) -> Result<Value, Trouble> {
+        let mut unblock = cmd("CLIENT");
+        unblock.arg("UNBLOCK").arg(client);
+        loop {
+            let control = self.control().await?;
+            self.source.ask(&control, &unblock).await?;
+            sleep(BETWEEN_WITHDRAWALS).await;
+        }
+    }
+
+    fn start_all(self: &Arc<Queue>, answer: Value, mut places: Places) -> Result<(), Trouble> {
+        let jobs = jobs(answer)
+            .ok_or_else(|| Trouble::Passing("not understood: the answer to a fetch".to_owned()))?;
+        for job in jobs {
+            match places.one() {
+                Some(place) if !self.stop.is_set() => self.start(job, place),
+                _ => {
+                    self.hand.refuse(Arc::new(job));
+                    self.bell.notify_one();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of POP's answer, or of BPOP's, which begins with the key.
+fn jobs(answer: Value) -> Option<Vec<Job>> {
+    let mut items = match answer {
+        Value::Nil => return Some(Vec::new()),
+        Value::Array(items) => items,
+        _ => return None,
+    };
+    if matches!(items.first(), Some(Value::BulkString(_))) {
+        match items.pop() {
+            Some(Value::Array(jobs)) => items = jobs,
+            _ => return None,
+        }
+    }
+    items.into_iter().map(job).collect()
+}
+
+fn job(value: Value) -> Option<Job> {
+    let Value::Array(fields) = value else {
+        return None;
+    };
+    let fields: [Value; 6] = fields.try_into().ok()?;
+    match fields {
+        [Value::BulkString(id), Value::BulkString(payload), Value::BulkString(token), Value::Int(attempt), _, Value::Int(due)] => {
+            Some(Job {
+                id,
+                token,
+                payload: payload.into(),
+                attempt: attempt.try_into().ok()?,
+                due,
+            })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(reply: &str) -> Option<Vec<Job>> {
+        jobs(redis::parse_redis_value(reply.replace(' ', "\r\n").as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn answers_to_fetches() {
+        const JOB: &str = "*6 $1 a $2 {} $3 123 :2 :99 :77 ";
+        for (reply, count) in [
+            ("*-1 ", 0),
+            ("*0 ", 0),
+            (&format!("*1 {JOB}"), 1),
+            (&format!("*2 $1 q *2 {JOB}{JOB}"), 2),
+        ] {
+            let jobs = read(reply).expect(reply);
+            assert_eq!(jobs.len(), count, "{reply}");
+            for job in jobs {
+                assert_eq!(
+                    (
+                        job.id.as_slice(),
+                        job.token.as_slice(),
+                        job.attempt,
+                        job.due
+                    ),
+                    (&b"a"[..], &b"123"[..], 2, 77)
+                );
+            }
+        }
+        for strange in [
+            ":1 ",
+            "*1 :1 ",
+            "*1 $1 q ",
+            "*1 *5 $1 a $2 {} $3 123 :2 :99 ",
+        ] {
+            assert!(read(strange).is_none(), "{strange}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! One queue: fetching, calling, telling the server what came of it.
+
+mod fetch;
+mod tell;
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use dq_watch::read::target::Target;
+use tokio::sync::{Mutex, Notify, Semaphore};
+use tokio::time::{sleep, timeout_at, Instant};
+
+use crate::answer::Verdict;
+use crate::call::{Caller, Job};
+use crate::config::QueueConfig;
+use crate::hand::Hand;
+use crate::link::{pause, Source, Trouble, Wire};
+use crate::metrics::Metrics;
+use crate::places::{Host, Places};
+use crate::stop::Stop;
+
+/// What calls are given to end in.
+const DRAIN: Duration = Duration::from_secs(25);
+/// What the server is then given to hear of it.
+const FAREWELL: Duration = Duration::from_millis(1500);
+
+pub struct Queue {
+    pub config: QueueConfig,
+    pub metrics: Metrics,
+    pub hand: Hand,
+    caller: Arc<Caller>,
+    source: Source,
+    /// For what must not wait behind a fetch.
+    control: Mutex<Option<Wire>>,
+    own: Arc<Semaphore>,
+    host: Host,
+    /// There is something to tell.
+    bell: Notify,
+    /// Something was told.
+    told: Notify,
+    stop: Arc<Stop>,
+    /// Troubles since the server last answered to a fetch.
+    reported: std::sync::Mutex<Vec<String>>,
+}
+
+impl Queue {
+    pub fn new(
+        config: QueueConfig,
+        caller: Arc<Caller>,
+        at: (Target, i64),
+        host: Host,
+        stop: Arc<Stop>,
+    ) -> Queue {
+        Queue {
+            own: Arc::new(Semaphore::new(config.concurrency)),
+            config,
+            metrics: Metrics::default(),
+            hand: Hand::default(),
+            caller,
+            source: Source::new(at.0, at.1),
+            control: Mutex::new(None),
+            host,
+            bell: Notify::new(),
+            told: Notify::new(),
+            stop,
+            reported: std::sync::Mutex::default(),
+        }
+    }
+
+    /// Until it is stopped, and all calls have ended or were given back.
+    pub async fn run(self: Arc<Queue>) {
+        let telling = tokio::spawn(Arc::clone(&self).keep_telling());
+        let beating = tokio::spawn(Arc::clone(&self).keep_beating());
+        let fetching = tokio::spawn(Arc::clone(&self).keep_fetching());
+        self.stop.wait().await;
+        let end = Instant::now() + DRAIN;
+        let calls_ended = async {
+            // A fetch that is withdrawn may still bring jobs; all places free: no call goes on.
+            let _ = fetching.await;
+            let _ = self.own.acquire_many(self.config.concurrency as u32).await;
+        };
+        let _ = timeout_at(end, calls_ended).await;
+        self.hand.give_back_all();
+        self.bell.notify_one();
+        let all_told = async {
+            while !self.hand.is_empty() {
+                self.told.notified().await;
+            }
+        };
+        let _ = timeout_at(Instant::now() + FAREWELL, all_told).await;
+        telling.abort();
+        beating.abort();
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_set()
+    }
+
+    fn start(self: &Arc<Queue>, job: Job, place: Places) {
+        let job = Arc::new(job);
+        let (queue, called) = (Arc::clone(self), Arc::clone(&job));
+        self.hand.begin(job, |number| {
+            let call = async move {
+                let begun = Instant::now();
+                let verdict = queue.caller.call(&queue.config, &called).await;
+                queue.ended(number, verdict, begun.elapsed());
+                // After its end is known: the fetch that takes the place tells it.
+                drop(place);
+            };
+            tokio::spawn(call).abort_handle()
+        });
+    }
+
+    fn ended(&self, number: u64, verdict: Verdict, took: Duration) {
+        self.metrics.called(&verdict, took);
+        if self.hand.end(number, verdict) {
+            self.bell.notify_one();
+        }
+    }
+
+    /// The connection beside the one that fetches.
+    async fn control(&self) -> Result<Wire, Trouble> {
+        let mut control = self.control.lock().await;
+        if let Some(wire) = &*control {
+            return Ok(wire.clone());
+        }
+        let wire = self.source.connect().await?;
+        *control = Some(wire.clone());
+        Ok(wire)
+    }
+
+    /// Each trouble once, until the server answers again.
+    fn report(&self, why: String) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if !reported.contains(&why) {
+            eprintln!("dq-push: queue {}: {why}; trying again", self.config.name);
+            reported.push(why);
+        }
+    }
+
+    fn is_well(&self) {
+        self.metrics.up.store(true, Relaxed);
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.clear();
+    }
+
+    /// Whether it is worth trying again; then after a pause.
+    async fn goes_on(&self, trouble: Trouble, troubles: &mut u32) -> bool {
+        *troubles += 1;
+        self.metrics.up.store(false, Relaxed);
+        match trouble {
+            Trouble::Final(why) => {
+                self.stop
+                    .because(format!("queue {}: {why}", self.config.name));
+                false
+            }
+            Trouble::Passing(why) => {
+                self.report(why);
+                sleep(pause(*troubles)).await;
+                true
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+"""A server with dq, dq-push beside it, and receivers that keep what they were sent.
+
+DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_PUSH: the program.
+"""
+
+import json
+import os
+import queue
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../testing"))
+from servers import PATIENCE_S, Server, free_port, wait_until  # noqa: E402, F401
+
+
+class Push:
+    """The program with these lines as its configuration."""
+
+    def __init__(self, server, config, *options, metrics=True, **environment):
+        self.file = tempfile.NamedTemporaryFile("w", suffix=".toml")
+        self.file.write(config)
+        self.file.flush()
+        self.words = [os.environ["DQ_PUSH"], "--config", self.file.name]
+        if server:
+            self.words += ["-p", str(server.port)]
+        if metrics:
+            self.words += ["--metrics", "127.0.0.1:0"]
+        self.words += options
+        self.environment = {**os.environ, **environment}
+        self.start()
+
+    def start(self):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            self.words, stdout=subprocess.PIPE, stderr=self.errors, env=self.environment, text=True
+        )
+        self.said = self.process.stdout.readline()
+
+    def metrics(self):
+        url = self.said.rsplit(" ", 1)[1].strip()
+        lines = urllib.request.urlopen(url, timeout=PATIENCE_S).read().decode().splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+
+    def health(self):
+        url = self.said.rsplit(" ", 1)[1].strip().replace("/metrics", "/healthz")
+        try:
+            return urllib.request.urlopen(url, timeout=PATIENCE_S).status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def ended(self):
+        """Its exit code, and what it said of errors."""
+        code = self.process.wait(PATIENCE_S)
+        self.process.stdout.close()
+        self.errors.seek(0)
+        return code, self.errors.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.errors.close()
+
+    def close(self):
+        self.kill()
+        self.file.close()
+
+
+class Request:
+    def __init__(self, path, headers, body):
+        self.path, self.headers, self.body = path, headers, body
+        self.id = headers["dq-id"]
+
+
+class Receiver:
+    """Answers what `answer` says of a request: a status, or (status, headers, text)."""
+
+    def __init__(self, answer=lambda request: 200, certificate=None):
+        self.requests = queue.Queue()
+        self.connections = 0
+        self.now = self.most = 0
+        lock = threading.Lock()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                with lock:
+                    receiver.connections += 1
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                request = Request(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+                request.connection = self.connection
+                with lock:
+                    receiver.now += 1
+                    receiver.most = max(receiver.most, receiver.now)
+                receiver.requests.put(request)
+                said = answer(request)
+                with lock:
+                    receiver.now -= 1
+                status, headers, text = said if isinstance(said, tuple) else (said, {}, b"")
+                try:
+                    self.send_response(status)
+                    for name, value in headers.items():
+                        self.send_header(name, value)
+                    self.send_header("content-length", str(len(text)))
+                    self.end_headers()
+                    self.wfile.write(text)
+                except OSError:
+                    self.close_connection = True
+
+            def log_message(self, *_):
+                pass
+
+        class Threads(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+            def handle_error(self, *_):
+                pass
+
+        self.server = Threads(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_port
+        scheme = "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            certificate.configure_cert(context)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            scheme = "https"
+        self.url = f"{scheme}://localhost:{self.port}/hook"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def next(self):
+        return self.requests.get(timeout=PATIENCE_S)
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def is_cut(connection):
+    """Whether the other side has closed it."""
+    connection.settimeout(0)
+    try:
+        return connection.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def config(url, *lines, name="q", top='allow = ["localhost"]'):
+    return "\n".join([top, "[[queue]]", f'name = "{name}"', f'url = "{url}"', *lines, ""])
+
+
+class PushTest(unittest.TestCase):
+    def server(self, *options, **about):
+        server = Server(*options, **about)
+        self.addCleanup(server.close)
+        return server
+
+    def receiver(self, *arguments, **about):
+        receiver = Receiver(*arguments, **about)
+        self.addCleanup(receiver.close)
+        return receiver
+
+    def push(self, *arguments, **about):
+        push = Push(*arguments, **about)
+        self.addCleanup(push.close)
+        return push
+
+
+def job(server, id, name="q"):
+    """What DQ.GET tells, by name."""
+    fields = server.client.execute_command("DQ.GET", name, id)
+    if isinstance(fields, list):
+        fields = dict(zip(fields[::2], fields[1::2]))
+    return fields and {key.decode(): value for key, value in fields.items()}
+
+
+def add(server, id, *options, payload=None, name="q"):
+    payload = json.dumps({"id": id}) if payload is None else payload
+    return server.client.execute_command("DQ.ADD", name, id, payload, *options)
+
+
+def length(server, *state, name="q"):
+    return server.client.execute_command("DQ.LEN", name, *state)
