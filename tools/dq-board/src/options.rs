@@ -97,7 +97,7 @@ pub fn parse(
         password,
         token,
         target: place.target()?,
-        scope,
+        scope: scope.checked()?,
     })))
 }
 
@@ -134,6 +134,13 @@ mod tests {
         }
         assert!(run("--listen [::1]:80").is_ok() && run("").is_ok());
         assert!(!run("").unwrap().allow_actions);
+    }
+
+    #[test]
+    fn a_queue_has_one_database() {
+        let refused = run("-n all --queue a").map(|_| ()).unwrap_err();
+        assert!(refused.contains("-n with numbers"), "{refused}");
+        assert!(run("-n 0,3 --queue a").is_ok() && run("-n all").is_ok());
     }
 
     #[test]

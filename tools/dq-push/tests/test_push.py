@@ -1,6 +1,7 @@
 """What dq-push does with each answer, and when anything else goes wrong."""
 
 import json
+import pathlib
 import threading
 import unittest
 from email.utils import formatdate
@@ -337,6 +338,27 @@ class Servers(PushTest):
             code, said = push.ended()
             self.assertEqual(code, 1)
             self.assertIn(why, said)
+
+    def test_the_user_that_the_docs_make(self):
+        server, receiver = self.server(), self.receiver(lambda request: 200 if request.headers["dq-attempt"] == "2" else 500)
+        page = (pathlib.Path(__file__).parents[3] / "docs/push.md").read_text()
+        words = next(line for line in page.splitlines() if "ACL SETUSER" in line).split()
+        server.client.execute_command(*words)
+        add(server, "a", name="orders")
+        push = self.push(server, config(receiver.url, "lease = 1", "backoff = [2]", name="orders"), "--user", "push", "-a", "secret")
+        wait_until("acknowledged", lambda: length(server, name="orders") == 0)
+        wait_until("it waits", lambda: server.client.info("dq")["dq_waiting_clients"] == 1)
+        push.terminate()
+        self.assertEqual(push.ended(), (0, ""))
+
+    def test_stopping_while_the_server_is_away(self):
+        server, receiver = self.server(), self.receiver()
+        push = self.push(server, config(receiver.url))
+        wait_until("it waits", lambda: server.client.info("dq")["dq_waiting_clients"] == 1)
+        server.stop()
+        wait_until("it knows", lambda: push.health() == 503)
+        push.terminate()
+        self.assertEqual(push.ended()[0], 0)
 
     def test_a_database_of_its_own(self):
         server, receiver = self.server(), self.receiver()

@@ -7,7 +7,7 @@ use crate::model::board::Order;
 use crate::model::column::{Column, ALL};
 use crate::place::{next_name, text, Place};
 use crate::read::target::Target;
-use crate::read::{Dbs, Scope};
+use crate::read::Scope;
 
 pub const HELP: &str = "\
 dq-top shows what the delay queues of a Redis or Valkey server with the module dq do.
@@ -83,9 +83,7 @@ pub fn parse(
             other => return Err(format!("there is no option {other}")),
         }
     }
-    if scope.dbs == Dbs::All && !scope.queues.is_empty() {
-        return Err("--queue needs its database: -n with numbers".to_owned());
-    }
+    let scope = scope.checked()?;
     order.column = sort.unwrap_or(once.then_some(Column::Queue));
     let target = place.target()?;
     Ok(Wish::Run(Box::new(Options {
@@ -122,6 +120,7 @@ fn column(name: &str) -> Result<Option<Column>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::Dbs;
 
     fn run(line: &str) -> Result<Options, String> {
         let arguments = line.split_whitespace().map(OsString::from);

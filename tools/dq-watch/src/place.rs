@@ -117,6 +117,14 @@ impl Scope {
         }
         Ok(true)
     }
+
+    /// When all options were read.
+    pub fn checked(self) -> Result<Scope, String> {
+        match self.dbs == Dbs::All && !self.queues.is_empty() {
+            true => Err("--queue needs its database: -n with numbers".to_owned()),
+            false => Ok(self),
+        }
+    }
 }
 
 /// The name of the next option, as it is written; none behind the last.
