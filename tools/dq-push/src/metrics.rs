@@ -45,131 +45,121 @@ impl Metrics {
 /// A queue's name, its figures, and the calls that go on.
 pub type Shown<'a> = (&'a str, &'a Metrics, usize);
 
-pub fn text(queues: &[Shown]) -> String {
-    let mut text = String::new();
-    family(
-        &mut text,
-        queues,
-        "calls_total",
-        "counter",
-        "Calls that ended, by what followed.",
-        |out, label, metrics, _| {
-            for (outcome, count) in [
-                ("done", &metrics.done),
-                ("again", &metrics.again),
-                ("fatal", &metrics.fatal),
-            ] {
-                let _ = writeln!(
-                    out,
-                    "dq_push_calls_total{{{label},outcome=\"{outcome}\"}} {}",
-                    count.load(Relaxed)
-                );
-            }
-        },
-    );
-    family(
-        &mut text,
-        queues,
-        "call_seconds",
-        "histogram",
-        "How long calls took.",
-        |out, label, metrics, _| {
-            let mut sum = 0;
-            for (bound, count) in BOUNDS_MS.iter().zip(&metrics.buckets) {
-                sum += count.load(Relaxed);
-                let _ = writeln!(
-                    out,
-                    "dq_push_call_seconds_bucket{{{label},le=\"{}\"}} {sum}",
-                    *bound as f64 / 1e3
-                );
-            }
-            let all = metrics.done.load(Relaxed)
-                + metrics.again.load(Relaxed)
-                + metrics.fatal.load(Relaxed);
-            let seconds = metrics.micros.load(Relaxed) as f64 / 1e6;
-            let _ = writeln!(
-                out,
-                "dq_push_call_seconds_bucket{{{label},le=\"+Inf\"}} {}",
-                all.max(sum)
-            );
-            let _ = writeln!(out, "dq_push_call_seconds_sum{{{label}}} {seconds}");
-            let _ = writeln!(
-                out,
-                "dq_push_call_seconds_count{{{label}}} {}",
-                all.max(sum)
-            );
-        },
-    );
-    let single =
-        |text: &mut String, name: &str, kind, help, value: &dyn Fn(&Metrics, usize) -> u64| {
-            family(
-                text,
-                queues,
-                name,
-                kind,
-                help,
-                |out, label, metrics, running| {
-                    let _ = writeln!(out, "dq_push_{name}{{{label}}} {}", value(metrics, running));
-                },
-            );
-        };
-    single(
-        &mut text,
-        "in_flight",
-        "gauge",
-        "Calls that go on.",
-        &|_, running| running as u64,
-    );
-    single(
-        &mut text,
+/// What has one value for each queue: name, kind, help, value.
+type Single = (&'static str, &'static str, &'static str, fn(&Shown) -> u64);
+
+const SINGLES: [Single; 5] = [
+    ("in_flight", "gauge", "Calls that go on.", |it| it.2 as u64),
+    (
         "retries_total",
         "counter",
         "Calls after which the job waits for another.",
-        &|it, _| it.again.load(Relaxed),
-    );
-    single(
-        &mut text,
+        |it| it.1.again.load(Relaxed),
+    ),
+    (
         "lost_total",
         "counter",
-        "Jobs that the server gave to others, or that went, during their call.",
-        &|it, _| it.lost.load(Relaxed),
-    );
-    single(
-        &mut text,
+        "Jobs that were deleted, or went to others, during their call.",
+        |it| it.1.lost.load(Relaxed),
+    ),
+    (
         "given_back_total",
         "counter",
         "Jobs given back when the program stopped.",
-        &|it, _| it.given_back.load(Relaxed),
-    );
-    single(
+        |it| it.1.given_back.load(Relaxed),
+    ),
+    ("up", "gauge", "1 while the server answers.", |it| {
+        u64::from(it.1.up.load(Relaxed))
+    }),
+];
+
+pub fn text(queues: &[Shown]) -> String {
+    let mut text = String::new();
+    head(
         &mut text,
-        "up",
-        "gauge",
-        "1 while the server answers.",
-        &|it, _| u64::from(it.up.load(Relaxed)),
+        "calls_total",
+        "counter",
+        "Calls that ended, by what followed.",
     );
+    for (queue, metrics, _) in queues {
+        calls(&mut text, &label(queue), metrics);
+    }
+    head(
+        &mut text,
+        "call_seconds",
+        "histogram",
+        "How long calls took.",
+    );
+    for (queue, metrics, _) in queues {
+        seconds(&mut text, &label(queue), metrics);
+    }
+    for (name, kind, help, value) in SINGLES {
+        head(&mut text, name, kind, help);
+        for shown in queues {
+            let _ = writeln!(
+                text,
+                "dq_push_{name}{{{}}} {}",
+                label(shown.0),
+                value(shown)
+            );
+        }
+    }
     text
 }
 
-fn family(
-    text: &mut String,
-    queues: &[Shown],
-    name: &str,
-    kind: &str,
-    help: &str,
-    mut lines: impl FnMut(&mut String, &str, &Metrics, usize),
-) {
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(
         text,
         "# HELP dq_push_{name} {help}\n# TYPE dq_push_{name} {kind}"
     );
-    for (queue, metrics, running) in queues {
-        let escaped = queue
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n");
-        lines(text, &format!("queue=\"{escaped}\""), metrics, *running);
+}
+
+fn label(queue: &str) -> String {
+    let escaped = queue
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n");
+    format!("queue=\"{escaped}\"")
+}
+
+fn calls(text: &mut String, label: &str, metrics: &Metrics) {
+    for (outcome, count) in [
+        ("done", &metrics.done),
+        ("again", &metrics.again),
+        ("fatal", &metrics.fatal),
+    ] {
+        let count = count.load(Relaxed);
+        let _ = writeln!(
+            text,
+            "dq_push_calls_total{{{label},outcome=\"{outcome}\"}} {count}"
+        );
     }
+}
+
+fn seconds(text: &mut String, label: &str, metrics: &Metrics) {
+    let mut below = 0;
+    for (bound, count) in BOUNDS_MS.iter().zip(&metrics.buckets) {
+        below += count.load(Relaxed);
+        let bound = *bound as f64 / 1e3;
+        let _ = writeln!(
+            text,
+            "dq_push_call_seconds_bucket{{{label},le=\"{bound}\"}} {below}"
+        );
+    }
+    let outcomes = [&metrics.done, &metrics.again, &metrics.fatal];
+    // They are counted one after the other: the sum must not be less than its parts.
+    let all = outcomes
+        .iter()
+        .map(|it| it.load(Relaxed))
+        .sum::<u64>()
+        .max(below);
+    let sum = metrics.micros.load(Relaxed) as f64 / 1e6;
+    let _ = writeln!(
+        text,
+        "dq_push_call_seconds_bucket{{{label},le=\"+Inf\"}} {all}"
+    );
+    let _ = writeln!(text, "dq_push_call_seconds_sum{{{label}}} {sum}");
+    let _ = writeln!(text, "dq_push_call_seconds_count{{{label}}} {all}");
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ import unittest
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import redis
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../testing"))
 from servers import PATIENCE_S, Server, free_port, wait_until  # noqa: E402, F401
 
@@ -75,6 +77,26 @@ class Push:
     def close(self):
         self.kill()
         self.file.close()
+
+
+class Sentinel(Server):
+    """It watches nothing until it is told to."""
+
+    def __init__(self):
+        super().__init__(module=False)
+
+    def start(self):
+        file = os.path.join(self.folder, "sentinel.conf")
+        with open(file, "w") as config:
+            config.write(f"port {self.port}\ndir {self.folder}\n")
+        log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen([os.environ["DQ_SERVER"], file, "--sentinel"], stdout=log, stderr=log)
+        log.close()
+        self.client = redis.Redis(port=self.port)
+        wait_until("the sentinel answers", self.answers)
+
+    def monitor(self, server):
+        self.client.execute_command("SENTINEL", "MONITOR", "orders", "127.0.0.1", server.port, 1)
 
 
 class Request:

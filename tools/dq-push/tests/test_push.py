@@ -10,7 +10,7 @@ import redis
 import trustme
 from http2 import Http2Receiver
 from standardwebhooks import Webhook, WebhookVerificationError
-from support import PushTest, add, config, free_port, is_cut, job, length, wait_until
+from support import PushTest, Sentinel, add, config, free_port, is_cut, job, length, wait_until
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
@@ -338,6 +338,21 @@ class Servers(PushTest):
             code, said = push.ended()
             self.assertEqual(code, 1)
             self.assertIn(why, said)
+
+    def test_the_master_that_the_sentinels_name(self):
+        one, two, receiver = self.server(), self.server(), self.receiver()
+        sentinel = Sentinel()
+        self.addCleanup(sentinel.close)
+        sentinel.monitor(one)
+        push = self.push(one, config(receiver.url), "--sentinel", f"127.0.0.1:{sentinel.port}", "--master", "orders")
+        add(one, "a")
+        self.assertEqual(receiver.next().id, "a")
+        sentinel.client.execute_command("SENTINEL", "REMOVE", "orders")
+        sentinel.monitor(two)
+        one.stop()
+        add(two, "b")
+        wait_until("called", lambda: receiver.next().id == "b")
+        wait_until("well again", lambda: push.health() == 200)
 
     def test_the_user_that_the_docs_make(self):
         server, receiver = self.server(), self.receiver(lambda request: 200 if request.headers["dq-attempt"] == "2" else 500)
