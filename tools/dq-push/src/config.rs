@@ -129,6 +129,7 @@ impl Reading<'_> {
                 format!("there is no file {}", path.get_ref().display()),
             )),
         });
+        let ca_file = ca_file.transpose()?;
         let mut hosts = BTreeMap::new();
         for (name, limit) in &file.hosts {
             hosts.insert(
@@ -151,7 +152,7 @@ impl Reading<'_> {
         }
         Ok(Config {
             allowed,
-            ca_file: ca_file.transpose()?,
+            ca_file,
             host_concurrency: self
                 .optional_count("host-concurrency", file.host_concurrency.as_ref())?,
             hosts,
