@@ -65,8 +65,11 @@ class Hasty:
         client = redis.Redis(port=self.server.port)
         while not over.is_set():
             try:
-                for id, payload, token, _, _ in client.execute_command("DQ.POP", "q", "COUNT", 10, "TTR", 1500):
-                    client.execute_command("DQ.ACK", "q", "WITHTOKENS", id, token)
+                jobs = client.execute_command("DQ.POP", "q", "COUNT", 10, "TTR", 1500)
+                if jobs:
+                    tokens = [word for id, _, token, _, _ in jobs for word in (id, token)]
+                    client.execute_command("DQ.ACK", "q", "WITHTOKENS", *tokens)
+                for id, payload, *_ in jobs:
                     request = urllib.request.Request(self.sink.url, payload, {"dq-id": id.decode()}, method="POST")
                     urllib.request.urlopen(request, timeout=10).close()
             except (OSError, redis.exceptions.RedisError):
