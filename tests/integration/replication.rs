@@ -192,18 +192,19 @@ impl Stream {
 fn a_replica_never_changes_by_itself() {
     let (master, replica) = pair(Server::builder().config("repl-timeout", 3600));
     let mut client = master.raw();
-    client.says("DQ.CFGSET q DEDUPE 1500 DEADLEN 1", "+OK");
+    // Long enough for a busy machine to come to the first look.
+    client.says("DQ.CFGSET q DEDUPE 5000 DEADLEN 1", "+OK");
     for line in [
         "DQ.ADD q leased x",
         "DQ.ADD q dies x ATTEMPTS 1",
-        "DQ.POP q COUNT 2 TTR 1500",
-        "DQ.ADD q vanishes x DELAY 60000 TTL 1500",
-        "DQ.ADD q comes x DELAY 1500",
+        "DQ.POP q COUNT 2 TTR 5000",
+        "DQ.ADD q vanishes x DELAY 60000 TTL 5000",
+        "DQ.ADD q comes x DELAY 5000",
         "DQ.ADD q done x PRIORITY -1",
         "DQ.POP q",
         "DQ.ACK q done",
-        "DQ.PAUSE q 1500",
-        "DQ.ADD single x y TTL 1500",
+        "DQ.PAUSE q 5000",
+        "DQ.ADD single x y TTL 5000",
     ] {
         client.run(line);
     }
@@ -216,7 +217,7 @@ fn a_replica_never_changes_by_itself() {
     there.says("DQ.LEN q DELAYED", "2");
     there.says("DQ.LEN q RESERVED", "2");
     assert!(!due.is_empty());
-    let_pass(Duration::from_millis(1700));
+    let_pass(Duration::from_millis(5200));
     // Dues by its own clock; the end of leases and TTLs by its master's word.
     there.says("DQ.LEN q DELAYED", "1");
     there.says("DQ.LEN q READY", "1");
