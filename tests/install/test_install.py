@@ -9,7 +9,7 @@ import redis
 
 from support import MODULE, Server, wait_until
 
-import dq
+import commands
 
 TOOL = os.path.join(HERE, "../../tools/install.sh")
 
@@ -31,7 +31,7 @@ class Install(unittest.TestCase):
     def server(self, module):
         server = Server(module)
         self.addCleanup(server.stop)
-        return server, dq.connect(server.url)
+        return server, commands.connect(server.url)
 
     def test_installed_loaded_and_taken_away(self):
         said = self.install()
@@ -40,7 +40,7 @@ class Install(unittest.TestCase):
         self.assertLess(os.path.getsize(self.installed), os.path.getsize(MODULE))
         self.assertEqual(os.stat(self.installed).st_mode & 0o777, 0o755)
         _, db = self.server(self.installed)
-        queue = dq.Queue(db, "q")
+        queue = commands.Queue(db, "q")
         self.assertTrue(queue.add("a", "x", "DELAY", 20))
         self.assertEqual(queue.ack(queue.take()), 1)
         tool("-u", MODULE, self.folder, self.root)
@@ -57,7 +57,7 @@ class Install(unittest.TestCase):
         self.install()
         self.assertNotEqual(os.stat(self.installed).st_ino, before, "another file, not the same one written over")
         self.assertEqual(self.mapped(server), mapped)
-        queue = dq.Queue(db, "q")
+        queue = commands.Queue(db, "q")
         queue.add("a")
         self.assertEqual(queue.ack(queue.take()), 1)
         self.assertIsNone(server.process.poll())
@@ -67,7 +67,7 @@ class Install(unittest.TestCase):
         self.install()
         server = Server(self.installed)
         self.addCleanup(server.discard)
-        db = dq.connect(server.url)
+        db = commands.connect(server.url)
         with open(self.installed, "r+b") as file:
             file.truncate(0)        # as cp does before it writes
         with self.assertRaises(redis.ConnectionError):
