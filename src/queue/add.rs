@@ -2,10 +2,10 @@
 
 use super::budget::SETTLE_BUDGET;
 use super::clock::{Mint, Now};
-use super::effect::Effect;
+use super::effect::{Coming, Effect};
 use super::effects::Effects;
 use super::error::QueueError;
-use super::job::{Handle, Place, Terms, ID_MAX, INSTANT_MAX};
+use super::job::{Handle, Place, Terms, GROUP_MAX, ID_MAX, INSTANT_MAX};
 use super::recurring::rule::{Compiled, Next, Pattern, Rule, ZoneOf};
 use super::recurring::zone::{Zone, UTC};
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
@@ -111,6 +111,8 @@ pub struct Add<'a> {
     pub ttl_ms: Option<u64>,
     /// It comes again.
     pub recur: Option<Recur<'a>>,
+    /// Whose it is.
+    pub group: Option<&'a [u8]>,
 }
 
 impl<'a> Add<'a> {
@@ -128,6 +130,7 @@ impl<'a> Add<'a> {
             backoff_ms: None,
             ttl_ms: None,
             recur: None,
+            group: None,
         }
     }
 }
@@ -149,13 +152,19 @@ impl Queue {
         if add.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
             return Err(QueueError::IdLength);
         }
+        if (add.group).is_some_and(|name| !(1..=GROUP_MAX).contains(&name.len())) {
+            return Err(QueueError::GroupLength);
+        }
         check_terms(&add.terms(self.settings(), &self.settings().backoff_ms))?;
         let priority = add.priority;
         let id = add.id.map(|id| self.jobs().hashed(id));
-        let way = self.prefetch_added(id, Standing { priority, due });
+        let is_grouped = add.group.is_some();
+        let way = self.prefetch_added(id, Standing { priority, due }, is_grouped);
         self.make_room(add, now, out);
+        self.settle_for_turns(now, out);
         let old = id.and_then(|id| self.find_settled(id, now, out));
-        way.iter().for_each(|way| self.schedule().fetch(way));
+        way.iter()
+            .for_each(|way| self.schedule().fetch(way, is_grouped));
         let place = old.map(|handle| self.jobs().job(handle).place());
         let renewed = old.filter(|&old| self.is_renewed_by(old, add));
         if first.is_some_and(|first| renewed.is_none() && !add.allows(&first)) {
@@ -181,7 +190,7 @@ impl Queue {
         };
         if self.settings().max_bytes != 0 {
             let len = (name.len() + add.payload.len()) as u64;
-            self.check_bytes(len, old, follows)?;
+            self.check_bytes(len, add.group, old, follows)?;
         }
         if add.id.is_none() {
             *mint = drawn;
@@ -211,7 +220,8 @@ impl Queue {
         if self.settings().max_bytes != 0 {
             self.settle(now, SETTLE_BUDGET, out);
             let len = (add.id.map_or(0, <[u8]>::len) + add.payload.len()) as u64;
-            let is_full = |it: &Self| it.bytes() + len > it.settings().max_bytes;
+            let len_with = |it: &Self| len.saturating_add_signed(it.group_growth(add.group, &[]));
+            let is_full = |it: &Self| it.bytes() + len_with(it) > it.settings().max_bytes;
             self.settle_for_room(is_full, now, out);
         }
     }
@@ -246,15 +256,25 @@ impl Queue {
             recur.rule.borrowed(),
         );
         let payload = add.payload;
-        let effect = match first {
-            Some(first) => Effect::Recurs {
+        let effect = match (first, add.group) {
+            (first, Some(group)) => Effect::Grouped {
+                group,
+                id,
+                payload,
+                terms,
+                coming: match first {
+                    Some(first) => Coming::Recurs { rule, first },
+                    None => Coming::Renewed { rule },
+                },
+            },
+            (Some(first), None) => Effect::Recurs {
                 id,
                 payload,
                 terms,
                 rule,
                 first,
             },
-            None => Effect::Renewed {
+            (None, None) => Effect::Renewed {
                 id,
                 payload,
                 terms,
@@ -270,14 +290,24 @@ impl Queue {
     }
 
     /// Whether so many bytes more are within MAXBYTES, without those that are replaced.
-    fn check_bytes(&self, len: u64, old: Option<Handle>, follows: bool) -> Result<(), QueueError> {
-        let replaced = if follows {
-            old.and_then(|old| self.jobs().successor(old))
-        } else {
-            old
-        };
+    fn check_bytes(
+        &self,
+        len: u64,
+        group: Option<&[u8]>,
+        old: Option<Handle>,
+        follows: bool,
+    ) -> Result<(), QueueError> {
+        let successor = old.and_then(|old| self.jobs().successor(old));
+        let replaced = if follows { successor } else { old };
         let freed = replaced.map_or(0, |handle| self.jobs().content_of(handle));
-        if len > freed && self.bytes() - freed + len > self.settings().max_bytes {
+        let going: Vec<Handle> = match follows {
+            true => successor.into_iter().collect(),
+            false => old.into_iter().chain(successor).collect(),
+        };
+        let names = self.group_growth(group, &going);
+        let grown = (len as i64 - freed as i64).saturating_add(names);
+        let after = self.bytes().saturating_add_signed(grown);
+        if grown > 0 && after > self.settings().max_bytes {
             return Err(QueueError::FullOfBytes);
         }
         Ok(())
@@ -306,6 +336,7 @@ impl Queue {
         let terms = add.terms(&settings, &settings.backoff_ms);
         let job = NewJob {
             place: Place::Successor,
+            group: add.group,
             ..NewJob::scheduled(id.bytes, add.payload, instants, &terms)
         };
         self.commit_followed(before, job, out);
@@ -325,7 +356,10 @@ impl Queue {
         let settings = has_ladder.then(|| self.shared_settings());
         let ladder = settings.as_ref().map_or(&[][..], |it| &it.backoff_ms);
         let terms = add.terms(self.settings(), ladder);
-        let job = NewJob::scheduled(id.bytes, add.payload, instants, &terms);
+        let job = NewJob {
+            group: add.group,
+            ..NewJob::scheduled(id.bytes, add.payload, instants, &terms)
+        };
         self.commit_added(job, id, old, way, out);
     }
 }

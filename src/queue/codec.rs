@@ -6,8 +6,8 @@ use serde::Serialize;
 
 /// The first byte of every encoded sequence of effects. Variants and fields are only ever appended;
 /// what cannot be expressed so gets the next version, and the older ones stay readable.
-/// Versions 2 and 3 know more variants than the one before, and are read like it.
-pub const EFFECTS_VERSION: u8 = 3;
+/// Versions 2, 3 and 4 know more variants than the one before, and are read like it.
+pub const EFFECTS_VERSION: u8 = 4;
 const OLDEST_VERSION: u8 = 1;
 
 /// Appends to a Vec without the detour over an iterator of bytes.

@@ -25,13 +25,19 @@ impl Queue {
         let forgets = settings.dedupe_ms == 0 && self.dedupe().len() > 0;
         let max_bytes = settings.max_bytes;
         let bounds = max_bytes != self.settings().max_bytes;
+        let limits = settings.group_limits;
+        let limits = (limits != self.settings().group_limits).then_some(limits);
         let others = Settings {
             max_bytes: self.settings().max_bytes,
+            group_limits: self.settings().group_limits,
             ..settings
         };
         if others != *self.settings() || forgets {
             self.commit(&Effect::Configured(others), out);
             self.trim_dead_after(now.ms(), TRIM_BUDGET, now, out);
+        }
+        if let Some(limits) = limits {
+            self.commit(&Effect::GroupLimits(limits), out);
         }
         if bounds {
             self.commit(&Effect::Bounded { max_bytes }, out);

@@ -218,8 +218,8 @@ impl Queue {
         match pop.id {
             Some(id) => self
                 .find(self.jobs().hashed(id))
-                .filter(|&job| self.is_ready(job, now)),
-            None => self.schedule().first_ready(now.ms()),
+                .filter(|&job| self.is_ready(job, now) && self.may_be_served(job, now, pop.noack)),
+            None => self.first_in_turn(now, pop.noack),
         }
     }
 
@@ -287,6 +287,7 @@ impl Queue {
 
     /// Removes a finished job; whether the claim reached one.
     pub fn ack(&mut self, id: &[u8], claim: Claim, now: Now, out: &mut Effects) -> bool {
+        self.settle_for_turns(now, out);
         let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
             return false;
         };

@@ -7,7 +7,7 @@
 use super::event::Event;
 use super::job::{Failure, Life, Place, State, Terms};
 use super::recurring::rule::{Next, Round, Rule};
-use super::settings::Settings;
+use super::settings::{GroupLimits, Settings};
 use super::stats::Totals;
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +150,51 @@ pub enum Effect<'a> {
         #[serde(borrow)]
         rule: Rule<'a>,
         round: Round,
+    },
+    /// A job with a group came, as without one [`Effect::Added`] and others say it.
+    Grouped {
+        #[serde(with = "serde_bytes")]
+        group: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        payload: &'a [u8],
+        #[serde(borrow)]
+        terms: Terms<'a>,
+        #[serde(borrow)]
+        coming: Coming<'a>,
+    },
+    /// GROUPMAX, GROUPRATE and GROUPFIFO, which [`Effect::Configured`] leaves as they are.
+    GroupLimits(GroupLimits),
+    /// A group's name and turn, or the turn of the jobs without one: digests are made of these.
+    Group {
+        #[serde(with = "serde_bytes", borrow)]
+        name: Option<&'a [u8]>,
+        turn: u64,
+    },
+}
+
+/// How a job comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Coming<'a> {
+    Added {
+        due: u64,
+        /// 0 is never.
+        expires: u64,
+    },
+    Followed {
+        due: u64,
+        /// 0 is never.
+        expires: u64,
+    },
+    Recurs {
+        #[serde(borrow)]
+        rule: Rule<'a>,
+        first: Next,
+    },
+    Renewed {
+        #[serde(borrow)]
+        rule: Rule<'a>,
     },
 }
 
@@ -323,6 +368,7 @@ impl Effect<'_> {
             Effect::Rows { .. }
                 | Effect::Floors { .. }
                 | Effect::Configured(_)
+                | Effect::GroupLimits(_)
                 | Effect::Paused { .. }
                 | Effect::Kept
                 | Effect::Remembered { .. }
@@ -344,6 +390,9 @@ impl Effect<'_> {
     pub fn events(&self) -> &'static [Event] {
         match self {
             Effect::Added { .. } | Effect::Recurs { .. } | Effect::Renewed { .. } => &[Event::Add],
+            Effect::Grouped { coming, .. } if !matches!(coming, Coming::Followed { .. }) => {
+                &[Event::Add]
+            }
             Effect::Recurred { ended, .. } => ended.events(),
             Effect::Job { change, .. } | Effect::Failed { change, .. } => change.events(),
             Effect::Purged { .. } | Effect::PurgedLeases { .. } | Effect::Trimmed { .. } => {

@@ -13,6 +13,8 @@ pub enum QueueError {
     FullOfBytes,
     /// An id is empty or too long.
     IdLength,
+    /// A group's name is empty or too long.
+    GroupLength,
     /// BACKOFF has too many delays.
     LadderLength,
     /// More jobs than a queue can number.
@@ -35,6 +37,7 @@ impl QueueError {
             QueueError::Full => "MAXLEN queue is full",
             QueueError::FullOfBytes => "MAXBYTES queue is full",
             QueueError::IdLength => "ERR id must be 1 to 1024 bytes long",
+            QueueError::GroupLength => "ERR GROUP must be 1 to 256 bytes long",
             QueueError::LadderLength => "ERR BACKOFF takes at most 1024 delays",
             QueueError::TooManyJobs => "ERR queue holds as many jobs as it can number",
             QueueError::NeverComes => "ERR CRON expression never comes",

@@ -87,6 +87,14 @@ impl Queue {
         before - self.dedupe().len()
     }
 
+    /// The same where jobs have groups: which of these hold jobs no longer decides whose turn it is.
+    #[inline]
+    pub(super) fn settle_for_turns(&mut self, now: Now, out: &mut Effects) {
+        if self.has_groups() {
+            self.settle_some(SETTLE_BUDGET, now, out);
+        }
+    }
+
     /// As [`Queue::settle`] for one job, whatever else is past.
     pub fn settle_job(&mut self, id: &[u8], now: Now, out: &mut Effects) {
         self.find_settled(self.jobs().hashed(id), now, out);
@@ -121,14 +129,16 @@ impl Queue {
     }
 
     /// Whether other jobs' deaths that are past matter to this one: by the order of dying, if its
-    /// lease's end would be its death, or by DEADLEN, if it is dead.
+    /// lease's end would be its death; by its group's turn, if that begins anew with its successor; by DEADLEN,
+    /// if it is dead.
     fn depends_on_deaths(&self, handle: Handle, now: Now) -> bool {
         let job = self.jobs().job(handle);
         match job.place() {
             Place::Scheduled | Place::Successor => false,
             Place::Reserved => {
                 let life = job.life();
-                life.at <= now.ms() && job.terms().exhausted_by(life.attempts)
+                let matters = job.terms().exhausted_by(life.attempts) || self.has_groups();
+                life.at <= now.ms() && matters
             }
             Place::Dead => self.settings().dead_len != 0,
         }

@@ -30,6 +30,10 @@ pub const ID_MAX: usize = 1024;
 pub const LADDER_MAX: usize = 1024;
 /// Deliveries that a RATE may allow in its window, at most.
 pub const RATE_MAX: u64 = 100_000;
+/// The same of a GROUPRATE.
+pub const GROUP_RATE_MAX: u64 = 1000;
+/// Bytes in a group's name, at most; at least one.
+pub const GROUP_MAX: usize = 256;
 /// A token is drawn from a clock's ms, shifted by so many bits.
 pub const TOKEN_MS_SHIFT: u32 = 20;
 /// The largest token. Clocks within [`INSTANT_MAX`] reach half as far: what they drew leaves room to count
@@ -189,6 +193,8 @@ pub struct JobView<'a> {
     pub failure: Option<Failure<'a>>,
     /// Its rule, and how far it has come with that.
     pub recurring: Option<(&'a Rule<'static>, Round)>,
+    /// The name of its group.
+    pub group: Option<&'a [u8]>,
     /// The payload of its successor.
     pub next: Option<&'a [u8]>,
 }

@@ -28,11 +28,12 @@ impl Queue {
         &self,
         id: Option<Id<'_>>,
         at: Standing,
+        is_grouped: bool,
     ) -> Option<InsertHint<u64>> {
         if self.jobs().len() < MANY {
             return None;
         }
-        let way = self.schedule().insert_hint(at);
+        let way = self.schedule().insert_hint(at, is_grouped);
         id.inspect(|&id| self.jobs().prefetch_index(id));
         way
     }

@@ -43,6 +43,7 @@ impl Queue {
 
     /// Makes a dead job ready; whether there was one.
     pub fn kick(&mut self, id: &[u8], now: Now, out: &mut Effects) -> bool {
+        self.settle_for_turns(now, out);
         let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
             return false;
         };

@@ -1,7 +1,7 @@
 //! What DQ.CFGSET can change: defaults for jobs added later, and limits on the queue.
 
 use super::error::QueueError;
-use super::job::{Terms, INSTANT_MAX, LADDER_MAX, RATE_MAX};
+use super::job::{Terms, GROUP_RATE_MAX, INSTANT_MAX, LADDER_MAX, RATE_MAX};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -28,6 +28,28 @@ pub struct Settings {
     /// Of the ids and payloads of all jobs. It has an effect of its own, which version 1 did not know.
     #[serde(skip)]
     pub max_bytes: u64,
+    /// These have one, too, which version 3 did not know.
+    #[serde(skip)]
+    pub group_limits: GroupLimits,
+}
+
+/// What holds each group of jobs for itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupLimits {
+    /// Reserved jobs of a group.
+    pub max_reserved: u64,
+    pub rate: Option<Rate>,
+    /// In the order of adding, one at a time.
+    pub is_fifo: bool,
+}
+
+impl GroupLimits {
+    pub fn check(&self) -> Result<(), QueueError> {
+        if !self.rate.is_none_or(|rate| rate.fits(GROUP_RATE_MAX)) {
+            return Err(QueueError::OutOfRange);
+        }
+        Ok(())
+    }
 }
 
 /// At most `count` deliveries in any `window_ms` milliseconds.
@@ -36,6 +58,16 @@ pub struct Settings {
 pub struct Rate {
     pub count: u32,
     pub window_ms: u64,
+}
+
+impl Rate {
+    pub fn window_us(&self) -> u64 {
+        self.window_ms.saturating_mul(1000)
+    }
+
+    fn fits(&self, most: u64) -> bool {
+        (1..=most).contains(&u64::from(self.count)) && (1..=INSTANT_MAX).contains(&self.window_ms)
+    }
 }
 
 /// The server's default lease, unless it is set to another.
@@ -55,6 +87,10 @@ pub struct SettingsChange {
     /// `Some(None)` turns the rate off.
     pub rate: Option<Option<Rate>>,
     pub max_bytes: Option<u64>,
+    pub group_max: Option<u64>,
+    /// `Some(None)` turns it off.
+    pub group_rate: Option<Option<Rate>>,
+    pub group_fifo: Option<bool>,
 }
 
 impl SettingsChange {
@@ -71,6 +107,11 @@ impl SettingsChange {
             max_reserved: new.max_reserved.unwrap_or(old.max_reserved),
             rate: new.rate.unwrap_or(old.rate),
             max_bytes: new.max_bytes.unwrap_or(old.max_bytes),
+            group_limits: GroupLimits {
+                max_reserved: new.group_max.unwrap_or(old.group_limits.max_reserved),
+                rate: new.group_rate.unwrap_or(old.group_limits.rate),
+                is_fifo: new.group_fifo.unwrap_or(old.group_limits.is_fifo),
+            },
         }
     }
 }
@@ -97,10 +138,8 @@ impl Settings {
     /// Bounds that hold for every queue, wherever its settings came from.
     pub fn check(&self) -> Result<(), QueueError> {
         check_terms(&self.terms(TTR_DEFAULT_MS))?;
-        let rate_fits = self.rate.is_none_or(|rate| {
-            (1..=RATE_MAX).contains(&u64::from(rate.count))
-                && (1..=INSTANT_MAX).contains(&rate.window_ms)
-        });
+        self.group_limits.check()?;
+        let rate_fits = self.rate.is_none_or(|rate| rate.fits(RATE_MAX));
         if !rate_fits || self.dedupe_ms > INSTANT_MAX {
             return Err(QueueError::OutOfRange);
         }
@@ -114,6 +153,7 @@ impl Settings {
             self.max_bytes,
             self.dead_len,
             self.max_reserved,
+            self.group_limits.max_reserved,
         ]
         .iter()
         .all(|&limit| i64::try_from(limit).is_ok())

@@ -77,6 +77,7 @@ impl Queue {
             life,
             failure: job.failure(),
             recurring: job.recurring().map(|it| (&it.rule.rule, it.round)),
+            group: self.group_of(handle),
             next: self
                 .jobs()
                 .successor(handle)
@@ -138,7 +139,9 @@ impl Queue {
                     .for_each(show);
             }
             State::Ready => {
-                let ready = self.schedule().by_rank(from..=now.ms().min(to));
+                let ready = self
+                    .schedule()
+                    .by_rank(from..=now.ms().min(to), |h| self.jobs().job(h).seq());
                 ready.take(count).for_each(show);
             }
             State::Reserved => {

@@ -106,6 +106,23 @@ impl Key for ReadyKey {
     }
 }
 
+/// Whose turn it is, least first, and from when on that one may be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TurnKey {
+    pub turn: u64,
+    pub at: u64,
+}
+
+impl Key for TurnKey {
+    type Floor = u64;
+    fn floor(self) -> u64 {
+        self.at
+    }
+    fn rises_to(self, later: TurnKey) -> bool {
+        self.turn == later.turn
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Link<F> {
     tie: Tie,

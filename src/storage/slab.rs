@@ -61,6 +61,11 @@ impl<T> Slab<T> {
         self.len as usize
     }
 
+    /// No number so large is given.
+    pub fn end(&self) -> u32 {
+        (self.segments.len() as u32) << SEGMENT_BITS
+    }
+
     /// Whether so many more values can be numbered.
     pub fn has_room_for(&self, count: usize) -> bool {
         const CAPACITY: usize = (NONE >> SEGMENT_BITS) as usize * SEGMENT_LEN;

@@ -96,9 +96,31 @@ impl Comparison<'_> {
         equal("LEN by state", lens, expected)?;
         equal("bytes", self.queue.bytes(), self.model.bytes())?;
         equal("LEN", self.queue.len(None, self.now), self.model.live())?;
+        self.groups()?;
         let times = (summary.next_due, summary.oldest_ready_ms);
         let expected = (self.model.next_due(now), self.model.oldest_ready(now));
         equal("STATS: next due, oldest ready", times, expected)
+    }
+
+    /// By GROUPS, by LEN, and as STATS counts them.
+    fn groups(&self) -> Result<(), String> {
+        let (mut cursor, mut shown) = (0, Vec::new());
+        loop {
+            cursor = self.queue.scan_groups(cursor, |group| {
+                shown.push((group.name.to_vec(), group.waiting, group.reserved));
+            });
+            if cursor == 0 {
+                break;
+            }
+        }
+        shown.sort_unstable();
+        let expected = self.model.groups();
+        equal("STATS: groups", self.queue.groups_len(), expected.len())?;
+        for (name, waiting, reserved) in &expected {
+            let of_it = self.queue.group(name).map(|it| it.waiting + it.reserved);
+            equal("LEN GROUP", of_it, Some(waiting + reserved))?;
+        }
+        equal("GROUPS", shown, expected)
     }
 
     /// All jobs of a state: their order and every field, by PEEK and by GET.
@@ -372,6 +394,7 @@ fn same_fields(view: &JobView<'_>, job: &Job, now: Now) -> bool {
             .failure
             .map(|it| (it.at, it.reason.map(<[u8]>::to_vec)))
             == job.failure
+        && view.group == job.group.as_deref()
         && view.next == job.next.as_ref().map(|next| &*next.payload)
         && same_rule(view, job)
 }

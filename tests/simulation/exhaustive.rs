@@ -35,6 +35,7 @@ fn add(id: &[u8], condition: Condition, delay: Option<u64>, ttl: Option<u64>) ->
         attempts: Some(2),
         backoff: Some(vec![1, 2]),
         ttl,
+        group: None,
         rule: None,
     })
 }

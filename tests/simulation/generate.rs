@@ -30,6 +30,8 @@ pub struct Shape {
     pub compare_every: u64,
     /// Of 100 jobs, those with a rule.
     pub rules: u64,
+    /// So many groups, and as many jobs without one as of each; 0 is none.
+    pub groups: u64,
     /// Of 100 operations, those that add.
     pub adds: u64,
 }
@@ -262,12 +264,25 @@ impl Generator {
             backoff: self.rng.maybe(3, |_| ()).map(|()| self.ladder()),
             ttl: self.rng.maybe(5, |_| ()).map(|()| self.span().max(1)),
             rule: None,
+            group: self.group(),
         };
         if self.shape.rules > 0 && self.rng.below(100) < self.shape.rules {
             add.rule = Some(self.rule());
             add.ttl = add.ttl.map(|ttl| ttl.min(LAST));
         }
         Op::Add(add)
+    }
+
+    fn group(&mut self) -> Option<Vec<u8>> {
+        let groups = self.shape.groups;
+        if groups == 0 {
+            return None;
+        }
+        match self.rng.below(groups + 1) {
+            0 if self.rng.one_in(100) => Some(vec![b'g'; 257 * self.rng.below(2) as usize]),
+            0 => None,
+            number => Some(format!("g{number}").into_bytes()),
+        }
     }
 
     /// Of few kinds, so that they are often the same.
@@ -378,7 +393,11 @@ impl Generator {
         }
         let mut change = SettingsChange::default();
         let most = if self.shape.ids > 100 { 20_000 } else { 8 };
-        match self.rng.below(10) {
+        let kinds = if self.shape.groups > 0 { 16 } else { 10 };
+        match self.rng.below(kinds) {
+            10..12 => change.group_max = Some(self.limit(2)),
+            12..14 => change.group_rate = Some(self.rate()),
+            14..16 => change.group_fifo = Some(self.rng.one_in(2)),
             0 => change.ttr_ms = Some(self.span().min(LAST)),
             1 => change.max_attempts = Some(self.attempts()),
             2 => change.backoff_ms = Some(self.ladder()),

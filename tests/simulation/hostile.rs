@@ -192,6 +192,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
         backoff: None,
         ttl: Some(1),
         rule: None,
+        group: None,
     };
     let mut ops = vec![Op::Settle(3), Op::Pop(pop(2))];
     for id in ids.iter().cloned() {
@@ -343,6 +344,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             backoff: None,
             ttl: (byte == b't' || byte == b'n' && number.is_multiple_of(3)).then_some(90_000),
             rule: None,
+            group: None,
         }),
     }
 }

@@ -84,6 +84,19 @@ fn recurring_jobs() {
 }
 
 #[test]
+fn groups() {
+    simulate(shapes::GROUPS, 6, 60_000);
+    simulate(shapes::RECURRING_GROUPS, 2, 40_000);
+}
+
+#[test]
+fn large_groups_and_many() {
+    simulate(shapes::LARGE_GROUPS, 2, 40_000);
+    simulate(shapes::MANY_GROUPS, 2, 30_000);
+    simulate(shapes::GROUPS_WILD, 2, 40_000);
+}
+
+#[test]
 fn many_jobs() {
     simulate(shapes::MANY_JOBS, 1, 60_000);
     simulate(shapes::BACKLOG, 1, 20_000);

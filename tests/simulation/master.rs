@@ -93,6 +93,7 @@ fn execute_add(
         backoff_ms: add.backoff.as_deref(),
         ttl_ms: add.ttl,
         recur: add.rule.as_ref().map(|rule| recur(rule, add)),
+        group: add.group.as_deref(),
         ..Add::new(add.id.as_deref(), &add.payload)
     };
     match queue.add(&add, now, mint, out) {

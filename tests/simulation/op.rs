@@ -56,6 +56,7 @@ pub struct AddOp {
     pub backoff: Option<Vec<u64>>,
     pub ttl: Option<u64>,
     pub rule: Option<RuleOp>,
+    pub group: Option<Vec<u8>>,
 }
 
 impl AddOp {
@@ -73,6 +74,7 @@ impl AddOp {
             backoff: None,
             ttl: None,
             rule: None,
+            group: None,
         }
     }
 }

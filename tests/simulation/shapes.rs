@@ -17,7 +17,55 @@ pub const FEW_IDS: Shape = Shape {
     modelled: true,
     compare_every: 1,
     rules: 0,
+    groups: 0,
     adds: 28,
+};
+
+pub const GROUPS: Shape = Shape {
+    name: "groups",
+    ids: 16,
+    groups: 3,
+    settings_every: 40,
+    adds: 36,
+    ..FEW_IDS
+};
+
+/// Lines of groups are long and short by turns.
+pub const LARGE_GROUPS: Shape = Shape {
+    name: "large groups",
+    ids: 200,
+    span_ms: 60,
+    groups: 4,
+    settings_every: 300,
+    purge_every: 2000,
+    compare_every: 16,
+    adds: 40,
+    ..FEW_IDS
+};
+
+/// Each job is of a group of its own, nearly.
+pub const MANY_GROUPS: Shape = Shape {
+    name: "many groups",
+    ids: 150,
+    groups: 300,
+    settings_every: 100,
+    purge_every: 1000,
+    compare_every: 16,
+    ..LARGE_GROUPS
+};
+
+pub const GROUPS_WILD: Shape = Shape {
+    name: "groups on a wild clock",
+    ids: 16,
+    groups: 3,
+    rules: 10,
+    ..WILD_CLOCK
+};
+
+pub const RECURRING_GROUPS: Shape = Shape {
+    name: "recurring jobs of groups",
+    groups: 2,
+    ..RECURRING
 };
 
 /// Times are such that occurrences, leases, TTLs and GRACE meet within a few seconds.

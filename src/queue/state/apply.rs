@@ -3,12 +3,13 @@
 //! [`Queue::apply`] takes effects from anywhere, a forged payload included, and refuses what does not
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
+use super::groups::{check_name, GroupNumber};
 use super::position::Position;
 use super::purged::FREED_WITH_EACH;
 use super::rate::RateWindow;
 use super::store::{Course, Id, Job, NewJob};
 use super::Queue;
-use crate::queue::effect::{Change, Death, Effect, FOREVER};
+use crate::queue::effect::{Change, Coming, Death, Effect, End, Removal, FOREVER};
 use crate::queue::error::QueueError;
 use crate::queue::job::{
     Failure, Handle, Place, Terms, ID_MAX, INSTANT_MAX, REASON_MAX, SEQ_MAX, TOKEN_MAX,
@@ -60,34 +61,64 @@ impl Queue {
                 due,
                 expires,
                 ref terms,
-            } => self.apply_added(id, payload, due, expires, terms),
+            } => self.apply_added((id, None), payload, (due, expires), terms),
             Effect::Followed {
                 id,
                 payload,
                 due,
                 expires,
                 ref terms,
-            } => self.apply_followed(id, payload, (due, expires), terms),
+            } => self.apply_followed((id, None), payload, (due, expires), terms),
             Effect::Recurs {
                 id,
                 payload,
                 ref terms,
                 ref rule,
                 first,
-            } => self.apply_recurs(id, payload, terms, rule, first),
+            } => self.apply_recurs((id, None), payload, terms, rule, first),
             Effect::Renewed {
                 id,
                 payload,
                 ref terms,
                 ref rule,
-            } => self.apply_renewed(id, payload, terms, rule),
+            } => self.apply_renewed((id, None), payload, terms, rule),
+            Effect::Grouped { .. } => self.apply_grouped(effect),
             Effect::Rules { .. } => Err(malformed("a rule without a job")),
+            Effect::Group { .. } => Err(malformed("a group without a job")),
             Effect::Stored { .. } => self.apply_stored(effect),
             Effect::Rows { rows } => self.apply_rows(rows),
             Effect::Job { .. } | Effect::Failed { .. } | Effect::Recurred { .. } => {
                 self.apply_to_job(effect)
             }
             _ => self.apply_to_queue(effect),
+        }
+    }
+
+    /// A job with a group comes.
+    fn apply_grouped(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        let Effect::Grouped {
+            group,
+            id,
+            payload,
+            ref terms,
+            ref coming,
+        } = *effect
+        else {
+            return Ok(());
+        };
+        check_name(group)?;
+        let named = (id, Some(group));
+        match *coming {
+            Coming::Added { due, expires } => {
+                self.apply_added(named, payload, (due, expires), terms)
+            }
+            Coming::Followed { due, expires } => {
+                self.apply_followed(named, payload, (due, expires), terms)
+            }
+            Coming::Recurs { ref rule, first } => {
+                self.apply_recurs(named, payload, terms, rule, first)
+            }
+            Coming::Renewed { ref rule } => self.apply_renewed(named, payload, terms, rule),
         }
     }
 
@@ -135,9 +166,9 @@ impl Queue {
             Effect::Kept => self.kept = true,
             Effect::Configured(ref settings) => {
                 settings.check()?;
-                let max_bytes = self.settings.max_bytes;
                 self.configure(Settings {
-                    max_bytes,
+                    max_bytes: self.settings.max_bytes,
+                    group_limits: self.settings.group_limits,
                     ..settings.clone()
                 });
             }
@@ -145,6 +176,13 @@ impl Queue {
                 max_bytes,
                 ..(*self.settings).clone()
             }),
+            Effect::GroupLimits(limits) => {
+                limits.check()?;
+                self.configure(Settings {
+                    group_limits: limits,
+                    ..(*self.settings).clone()
+                });
+            }
             Effect::Paused { until } => {
                 if until != FOREVER {
                     check_instant(until)?;
@@ -197,6 +235,8 @@ impl Queue {
             | Effect::Recurs { .. }
             | Effect::Renewed { .. }
             | Effect::Recurred { .. }
+            | Effect::Grouped { .. }
+            | Effect::Group { .. }
             | Effect::Rules { .. }
             | Effect::Stored { .. }
             | Effect::Rows { .. }
@@ -213,10 +253,9 @@ impl Queue {
 
     fn apply_added(
         &mut self,
-        id: &[u8],
+        (id, group): (&[u8], Option<&[u8]>),
         payload: &[u8],
-        due: u64,
-        expires: u64,
+        (due, expires): (u64, u64),
         terms: &Terms<'_>,
     ) -> Result<(), QueueError> {
         check_id(id)?;
@@ -227,7 +266,10 @@ impl Queue {
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        let job = NewJob::scheduled(id, payload, (due, expires), terms);
+        let job = NewJob {
+            group,
+            ..NewJob::scheduled(id, payload, (due, expires), terms)
+        };
         self.put(old, job, self.jobs.hashed(id), None);
         Ok(())
     }
@@ -270,7 +312,9 @@ impl Queue {
             grace_ms: job.grace_ms(),
         };
         self.free_namesake(id);
-        let handle = self.jobs.insert(job, id);
+        let group = job.group.map(|name| self.acquire_group(name));
+        let handle = self.jobs.insert(job, id, group);
+        self.begin_turn(group, job.place, job.turn);
         self.link(handle, at, way);
         handle
     }
@@ -323,14 +367,23 @@ impl Queue {
 
     #[inline]
     pub(super) fn change(&mut self, handle: Handle, change: Change) {
-        if let Change::Removed { remember, .. } = change {
+        if let Change::Removed { remember, cause } = change {
+            if cause == Removal::Popped {
+                self.note_served(handle);
+            }
             self.remember_job(handle, remember);
             return self.remove(handle);
         }
         match change {
-            Change::Succeeded { remember, .. } => return self.succeed(handle, remember),
+            Change::Succeeded { remember, end, .. } => {
+                if end == End::Popped {
+                    self.note_served(handle);
+                }
+                return self.succeed(handle, remember);
+            }
             Change::SuccessorExpired => return self.remove_successor(handle),
             Change::Died { .. } => self.count_death(),
+            Change::Reserved { .. } => self.note_served(handle),
             _ => {}
         }
         let before = self.position(handle);
@@ -343,6 +396,10 @@ impl Queue {
         self.jobs.set_course(handle, after.course);
         if let Change::Reserved { .. } = change {
             self.note_delivered(handle);
+        }
+        if let Change::Kicked { .. } = change {
+            let group = self.jobs.job(handle).group();
+            self.begin_turn(group, Place::Scheduled, None);
         }
         self.link(handle, after, None);
         match change {
@@ -363,7 +420,7 @@ impl Queue {
         self.remove_successor(handle);
         self.unlink(handle, self.position(handle));
         self.forget_purged(handle);
-        self.jobs.remove(handle);
+        self.drop_job(handle);
     }
 
     /// Puts a job into the lists that its position names.
@@ -373,11 +430,16 @@ impl Queue {
             let all = seldom.purged_jobs.iter_mut();
             all.for_each(|purged_jobs| purged_jobs.linked(handle));
         }
+        let group = self.group_number(handle);
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
         let Course { place, life, .. } = at.course;
         match place {
-            Place::Scheduled => self.schedule.insert(at.standing(), handle, way, seq),
+            Place::Scheduled => {
+                let is_grouped = group.is_some();
+                self.schedule
+                    .insert(at.standing(), handle, is_grouped, way, seq);
+            }
             Place::Reserved => self.reserved.make().insert(life.at, handle, seq),
             Place::Dead => self
                 .dead
@@ -391,6 +453,9 @@ impl Queue {
         if self.jobs.is_followed(handle) {
             self.seldom.make().followed.insert(handle, at.course);
         }
+        if let Some(number) = group {
+            self.link_in_group(number, handle, at);
+        }
         if self.has_purged() {
             self.free_purged(FREED_WITH_EACH);
         }
@@ -399,11 +464,16 @@ impl Queue {
     /// Takes a job out of the lists that its position names.
     #[inline]
     pub(super) fn unlink(&mut self, handle: Handle, at: Position) {
+        let group = self.group_number(handle);
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
         let Course { place, life, .. } = at.course;
         let there = match place {
-            Place::Scheduled => self.schedule.remove(at.standing(), handle, seq),
+            Place::Scheduled => {
+                let is_grouped = group.is_some();
+                self.schedule
+                    .remove(at.standing(), handle, is_grouped, seq)
+            }
             Place::Reserved => self.reserved.make().remove(life.at, handle, seq),
             Place::Dead => self
                 .dead
@@ -419,6 +489,15 @@ impl Queue {
         if self.jobs.is_followed(handle) {
             self.seldom.make().followed.remove(handle, at.course);
         }
+        if let Some(number) = group {
+            self.unlink_in_group(number, handle, at);
+        }
+    }
+
+    #[inline]
+    fn group_number(&self, handle: Handle) -> Option<GroupNumber> {
+        self.groups.as_ref()?;
+        self.jobs.job(handle).group()
     }
 
     pub(super) fn remember_job(&mut self, handle: Handle, until: u64) {
@@ -449,6 +528,13 @@ impl Queue {
             let window = settings.rate.map(|rate| Box::new(RateWindow::new(rate)));
             self.seldom.make().rate = window;
         }
-        self.settings = Arc::new(settings);
+        let limits = settings.group_limits;
+        let before = std::mem::replace(&mut self.settings, Arc::new(settings)).group_limits;
+        if limits.rate != before.rate {
+            self.set_group_rates_aside();
+        }
+        if limits != before {
+            self.regroup();
+        }
     }
 }

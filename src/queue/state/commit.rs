@@ -3,7 +3,7 @@
 use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::queue::effect::{Change, Effect, Ended};
+use crate::queue::effect::{Change, Coming, Effect, Ended};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
@@ -48,13 +48,17 @@ impl Queue {
         way: Option<&InsertHint<u64>>,
         out: &mut Effects,
     ) {
-        out.push(&Effect::Added {
-            id: job.id,
-            payload: job.payload,
-            due: job.due,
-            expires: job.life.expires,
-            terms: job.terms.borrowed(),
-        });
+        let (due, expires) = (job.due, job.life.expires);
+        match job.group {
+            Some(_) => push_grouped(&job, Coming::Added { due, expires }, out),
+            None => out.push(&Effect::Added {
+                id: job.id,
+                payload: job.payload,
+                due,
+                expires,
+                terms: job.terms.borrowed(),
+            }),
+        }
         let successor = old.and_then(|old| self.jobs.successor(old));
         let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
         self.put(old, job, id, way);
@@ -74,13 +78,17 @@ impl Queue {
         out: &mut Effects,
     ) {
         let replaces = self.jobs.successor(handle).is_some();
-        out.push(&Effect::Followed {
-            id: job.id,
-            payload: job.payload,
-            due: job.due,
-            expires: job.life.expires,
-            terms: job.terms.borrowed(),
-        });
+        let (due, expires) = (job.due, job.life.expires);
+        match job.group {
+            Some(_) => push_grouped(&job, Coming::Followed { due, expires }, out),
+            None => out.push(&Effect::Followed {
+                id: job.id,
+                payload: job.payload,
+                due,
+                expires,
+                terms: job.terms.borrowed(),
+            }),
+        }
         for totals in [&mut self.totals, &mut out.totals] {
             totals.deleted += u64::from(replaces);
         }
@@ -91,7 +99,9 @@ impl Queue {
     /// Records a job with a rule that comes, or that is replaced by the same rule.
     pub(in crate::queue) fn commit_recurring(&mut self, effect: &Effect<'_>, out: &mut Effects) {
         let id = match *effect {
-            Effect::Recurs { id, .. } | Effect::Renewed { id, .. } => Some(id),
+            Effect::Recurs { id, .. } | Effect::Renewed { id, .. } | Effect::Grouped { id, .. } => {
+                Some(id)
+            }
             _ => None,
         };
         let id = there(id, "a rule by an effect that has none");
@@ -132,7 +142,7 @@ impl Queue {
             }
         }
         if due.is_some() {
-            self.record_rate(now);
+            self.record_delivery(handle, now);
         }
         ended.events().iter().for_each(|&event| out.raise(event));
         self.recur(handle, ended, next, failure);
@@ -248,11 +258,15 @@ impl Queue {
         out.complete();
     }
 
+    /// In the windows of RATE and GROUPRATE.
     #[inline]
-    fn record_rate(&mut self, now: Now) {
+    fn record_delivery(&mut self, handle: Handle, now: Now) {
         let rate = self.seldom.made().and_then(|seldom| seldom.rate.as_mut());
         if let Some(window) = rate {
             window.record(now);
+        }
+        if self.group_rates.is_some() {
+            self.record_in_group(handle, now);
         }
     }
 
@@ -270,9 +284,19 @@ impl Queue {
             }
         }
         if due.is_some() {
-            self.record_rate(now);
+            self.record_delivery(handle, now);
         }
         change.events().iter().for_each(|&event| out.raise(event));
         self.change(handle, change);
     }
+}
+
+fn push_grouped(job: &NewJob<'_>, coming: Coming<'_>, out: &mut Effects) {
+    out.push(&Effect::Grouped {
+        group: job.group.unwrap_or_default(),
+        id: job.id,
+        payload: job.payload,
+        terms: job.terms.borrowed(),
+        coming,
+    });
 }

@@ -19,12 +19,14 @@ pub struct Figures {
     pub bytes: u64,
     /// Jobs with a rule.
     pub recurring: u64,
+    /// Groups that hold jobs.
+    pub groups: u64,
     /// The earliest due of all: not added up, but the least counts.
     pub first_due: Option<u64>,
 }
 
 impl Figures {
-    fn each(&mut self) -> [&mut u64; 7] {
+    fn each(&mut self) -> [&mut u64; 8] {
         [
             &mut self.delayed,
             &mut self.ready,
@@ -33,6 +35,7 @@ impl Figures {
             &mut self.unfreed,
             &mut self.bytes,
             &mut self.recurring,
+            &mut self.groups,
         ]
     }
 
@@ -68,6 +71,7 @@ impl Queue {
                 - self.dead.len()) as u64,
             bytes: self.bytes(),
             recurring: self.recurring_len() as u64,
+            groups: self.groups_len() as u64,
             first_due: self.schedule.least_due(),
         };
         (figures, until)

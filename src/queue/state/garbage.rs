@@ -3,12 +3,16 @@
 
 use super::dedupe::DedupeWindow;
 use super::followed::Followed;
+use super::groups::Groups;
 use super::purged::{PurgedJobs, MANY};
+use super::rate::group::GroupRates;
 use super::schedule::Schedule;
 use super::store::Store;
 use super::{Queue, Seldom};
 use crate::storage::lazy::Lazy;
 use crate::storage::skiplist::Skiplist;
+use ahash::RandomState;
+use std::sync::Arc;
 
 /// Nothing refers to it any more.
 pub struct Garbage {
@@ -17,16 +21,33 @@ pub struct Garbage {
     lists: [Lazy<Skiplist<u64>>; 3],
     followed: Followed,
     dedupe: Lazy<DedupeWindow>,
+    groups: Option<Box<Groups>>,
+    group_rates: Option<Box<GroupRates>>,
     purged_jobs: Vec<PurgedJobs>,
     /// Of queues that this one had purged itself.
     older: Vec<Garbage>,
 }
 
 impl Garbage {
+    fn none(hasher: Arc<RandomState>) -> Self {
+        Garbage {
+            jobs: Store::new(hasher),
+            schedule: Schedule::default(),
+            lists: Default::default(),
+            followed: Followed::default(),
+            dedupe: Lazy::new(),
+            groups: None,
+            group_rates: None,
+            purged_jobs: Vec::new(),
+            older: Vec::new(),
+        }
+    }
+
     /// How many jobs and ids are left.
     pub fn left(&self) -> usize {
         let older: usize = self.older.iter().map(Garbage::left).sum();
-        self.jobs.len() + self.dedupe.len() + older
+        let windows = self.group_rates.as_ref().map_or(0, |rates| rates.len());
+        self.jobs.len() + self.dedupe.len() + windows + older
     }
 
     /// Frees about `count` things; false once nothing is left.
@@ -42,6 +63,8 @@ impl Garbage {
             || self.lists.iter_mut().any(|list| free_some(list, count))
             || self.followed.free_some(count)
             || self.dedupe.made().is_some_and(|it| it.free_some(count))
+            || self.groups.as_mut().is_some_and(|it| it.free_some(count))
+            || (self.group_rates.as_mut()).is_some_and(|it| it.free_some(count))
             || self
                 .purged_jobs
                 .iter_mut()
@@ -59,6 +82,8 @@ impl From<Queue> for Garbage {
             lists: [queue.reserved, queue.dead, queue.expiring],
             followed: seldom.followed,
             dedupe: queue.dedupe,
+            groups: queue.groups,
+            group_rates: queue.group_rates,
             purged_jobs: seldom.purged_jobs,
             older: seldom.garbage,
         }
@@ -99,13 +124,28 @@ impl Queue {
             None => Default::default(),
         };
         let garbage = Garbage {
-            jobs: std::mem::replace(&mut self.jobs, Store::new(hasher)),
+            jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),
             schedule: std::mem::take(&mut self.schedule),
             lists: [&mut self.reserved, &mut self.dead, &mut self.expiring].map(std::mem::take),
             followed,
-            dedupe: Lazy::new(),
+            groups: self.groups.take(),
             purged_jobs,
-            older: Vec::new(),
+            ..Garbage::none(hasher)
+        };
+        self.set_aside(garbage);
+    }
+
+    /// The windows of GROUPRATE begin anew.
+    pub(super) fn set_group_rates_aside(&mut self) {
+        let rate = self.settings.group_limits.rate;
+        let new = rate.map(|rate| Box::new(GroupRates::new(rate, self.jobs.hasher().clone())));
+        let old = std::mem::replace(&mut self.group_rates, new);
+        if old.is_none() {
+            return;
+        }
+        let garbage = Garbage {
+            group_rates: old,
+            ..Garbage::none(self.jobs.hasher().clone())
         };
         self.set_aside(garbage);
     }
@@ -115,12 +155,7 @@ impl Queue {
         let hasher = self.jobs.hasher().clone();
         let garbage = Garbage {
             dedupe: std::mem::take(&mut self.dedupe),
-            jobs: Store::new(hasher),
-            schedule: Schedule::default(),
-            lists: Default::default(),
-            followed: Followed::default(),
-            purged_jobs: Vec::new(),
-            older: Vec::new(),
+            ..Garbage::none(hasher)
         };
         self.set_aside(garbage);
     }

@@ -7,6 +7,7 @@ mod dedupe;
 pub mod figures;
 mod followed;
 pub mod garbage;
+pub mod groups;
 mod numbers;
 mod position;
 mod purge;
@@ -34,7 +35,9 @@ use ahash::RandomState;
 use dedupe::DedupeWindow;
 use followed::Followed;
 use garbage::Garbage;
+use groups::Groups;
 use purged::PurgedJobs;
+use rate::group::GroupRates;
 use rate::RateWindow;
 use schedule::{Schedule, Standing};
 use std::sync::Arc;
@@ -68,6 +71,9 @@ pub struct Queue {
     dedupe: Lazy<DedupeWindow>,
     seldom: Lazy<Seldom>,
     settings: Arc<Settings>,
+    /// Where a job has a group.
+    groups: Option<Box<Groups>>,
+    group_rates: Option<Box<GroupRates>>,
     /// 0, an instant, or FOREVER.
     paused_until: u64,
     /// Stays without jobs.
@@ -114,6 +120,8 @@ impl Queue {
             dedupe: Lazy::new(),
             seldom: Lazy::new(),
             settings: Settings::unconfigured(),
+            groups: None,
+            group_rates: None,
             paused_until: 0,
             kept: false,
             seq: 0,
@@ -134,6 +142,8 @@ impl Queue {
             dedupe: self.dedupe.clone(),
             seldom: Lazy::new(),
             settings: Arc::clone(&self.settings),
+            groups: None,
+            group_rates: None,
             paused_until: self.paused_until,
             kept: self.kept,
             seq: self.seq,
@@ -146,16 +156,18 @@ impl Queue {
         }
         if self.has_purged() {
             for handle in self.handles() {
-                let job = self.jobs.as_new(handle);
+                let job = self.as_new(handle);
                 let copied = copy.insert(&job, copy.jobs.hashed(job.id), None);
                 if let Some(successor) = self.jobs.successor(handle) {
-                    let job = self.jobs.as_new(successor);
+                    let job = self.as_new(successor);
                     let successor = copy.insert(&job, copy.jobs.hashed(job.id), None);
                     copy.set_successor(copied, successor);
                 }
             }
+            copy.adopt_turns(self);
         } else {
             copy.jobs = self.jobs.clone();
+            copy.groups = self.groups.clone();
             copy.schedule = self.schedule.clone();
             copy.reserved = self.reserved.clone();
             copy.dead = self.dead.clone();
@@ -163,6 +175,10 @@ impl Queue {
             if self.followed().len() > 0 {
                 copy.seldom.make().followed = self.followed().clone();
             }
+        }
+        copy.set_group_rates_aside();
+        if self.group_rates.is_some() {
+            copy.regroup();
         }
         copy
     }
@@ -263,21 +279,21 @@ impl Queue {
     /// Bytes of all ids and payloads, those of dead jobs and successors too: what MAXBYTES limits. Where
     /// very many jobs were purged at once, some are counted until they are freed.
     pub fn bytes(&self) -> u64 {
-        self.jobs
-            .content_bytes()
-            .saturating_sub(self.seldom.purged_bytes)
+        let content = self.jobs.content_bytes();
+        content.saturating_sub(self.seldom.purged_bytes) + self.group_bytes()
     }
 
     pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {
         self.paused_until > now.ms()
     }
 
-    fn standing(&self, handle: Handle) -> Standing {
+    fn standing(&self, handle: Handle) -> (Standing, bool) {
         let job = self.jobs.job(handle);
-        Standing {
+        let standing = Standing {
             priority: job.terms().priority,
             due: job.due(),
-        }
+        };
+        (standing, job.group().is_some())
     }
 
     pub(in crate::queue) fn is_ready(&self, handle: Handle, now: Now) -> bool {
@@ -299,7 +315,7 @@ impl Queue {
         if self.paused_until == FOREVER || (!noack && self.reserved_is_full()) {
             return None;
         }
-        let due = self.schedule.least_due()?;
+        let due = self.next_turn_at(noack)?;
         let pause = if self.is_paused(now) {
             self.paused_until
         } else {
@@ -328,7 +344,9 @@ impl Queue {
             .as_ref()
             .filter(|window| !window.is_open(now));
         let rate = closed.map(|window| window.opens_ms(now));
-        let instants = [self.next_event(), self.next_due(now), pause, rate];
+        let of_group = self.group_rates.as_ref();
+        let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
+        let instants = [self.next_event(), self.next_due(now), pause, rate, of_group];
         let to_come = now.ms() + 1..=INSTANT_MAX;
         let instants = instants.into_iter().flatten();
         instants.filter(|at| to_come.contains(at)).min()
@@ -381,6 +399,8 @@ impl Queue {
                 .sum::<usize>()
             + self.settings.memory_bytes()
             + rate
+            + self.groups.as_ref().map_or(0, |it| it.memory_bytes())
+            + self.group_rates.as_ref().map_or(0, |it| it.memory_bytes())
     }
 
     /// For tests: breaks what must hold.
@@ -398,6 +418,7 @@ impl Queue {
         self.dedupe.check_invariants(&**self.jobs.hasher())?;
         self.schedule
             .check_invariants(|handle| self.standing(handle), seq)?;
+        self.check_groups()?;
         self.reserved.check_invariants(seq)?;
         self.dead
             .check_invariants(|handle| self.jobs.job(handle).life().death)?;

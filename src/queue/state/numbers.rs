@@ -52,6 +52,7 @@ impl Queue {
             }
             self.jobs.set_seq(handle, seq);
         }
+        self.number_groups_anew();
         (self.seq, self.deaths) = (seqs.len() as u64, deaths.len() as u64);
     }
 }

@@ -147,7 +147,7 @@ impl Queue {
         let few = self.live_len() + self.dead.len() + self.followed().len() <= SUMMED;
         (all_known && few).then(|| {
             let left = self.handles().map(|handle| self.jobs.content_of(handle));
-            self.bytes() - left.sum::<u64>()
+            self.jobs.content_bytes() - self.seldom.purged_bytes - left.sum::<u64>()
         })
     }
 
@@ -158,6 +158,9 @@ impl Queue {
             let going = self.handles_of(&purged, count).into_iter();
             going.map(|handle| self.jobs.content_of(handle)).sum()
         });
+        if self.groups.is_some() {
+            self.leave_groups(&self.handles_of(&purged, count));
+        }
         let (mut scheduled, mut listed) = (Detached::default(), 0);
         match &purged {
             Purged::Dues(dues) => scheduled = self.schedule.detach(dues.clone()),
@@ -270,7 +273,7 @@ impl Queue {
             must(there, "a TTL that is on no list");
         }
         self.forget_purged(handle);
-        self.jobs.remove(handle);
+        self.drop_job(handle);
     }
 
     pub(in crate::queue) fn free_purged_successor(&mut self, handle: Handle) {

@@ -1,5 +1,7 @@
 //! The exact sliding window behind RATE: the instants of the last `count` deliveries.
 
+pub mod group;
+
 use crate::queue::clock::Now;
 use crate::queue::settings::Rate;
 use std::collections::VecDeque;
@@ -27,8 +29,7 @@ impl RateWindow {
             return 0;
         }
         let oldest = self.recent_us.front().copied().unwrap_or(0);
-        let window_us = self.rate.window_ms.saturating_mul(1000);
-        oldest.min(now.us()).saturating_add(window_us)
+        oldest.min(now.us()).saturating_add(self.rate.window_us())
     }
 
     pub fn is_open(&self, now: Now) -> bool {
@@ -53,6 +54,11 @@ impl RateWindow {
             *us = now.us();
         }
         self.recent_us.push_back(now.us());
+    }
+
+    /// The last delivery.
+    fn last_us(&self) -> u64 {
+        self.recent_us.back().copied().unwrap_or(0)
     }
 
     pub fn memory_bytes(&self) -> usize {

@@ -64,7 +64,7 @@ impl Queue {
 
     pub(super) fn apply_recurs(
         &mut self,
-        id: &[u8],
+        (id, group): (&[u8], Option<&[u8]>),
         payload: &[u8],
         terms: &Terms<'_>,
         rule: &Rule<'_>,
@@ -86,6 +86,7 @@ impl Queue {
         };
         let job = NewJob {
             recurring: Some((rule.borrowed(), round)),
+            group,
             ..NewJob::scheduled(id, payload, (first.due, first.expires), terms)
         };
         self.put(old, job, self.jobs.hashed(id), None);
@@ -94,7 +95,7 @@ impl Queue {
 
     pub(super) fn apply_renewed(
         &mut self,
-        id: &[u8],
+        (id, group): (&[u8], Option<&[u8]>),
         payload: &[u8],
         terms: &Terms<'_>,
         rule: &Rule<'_>,
@@ -121,6 +122,7 @@ impl Queue {
                 reason: reason.as_deref(),
             }),
             recurring: Some((rule.borrowed(), round)),
+            group,
             ..NewJob::scheduled(id, payload, (due, 0), terms)
         };
         self.remove(handle);
@@ -165,6 +167,9 @@ impl Queue {
         next: Option<Next>,
         failure: Option<Failure<'_>>,
     ) {
+        if ended == Ended::Popped {
+            self.note_served(handle);
+        }
         if let Ended::Nacked { priority, .. } = ended {
             if priority != self.jobs.job(handle).terms().priority {
                 let mut at = self.position(handle);
@@ -195,6 +200,7 @@ impl Queue {
         let job = NewJob {
             seq: self.seq,
             place: Place::Dead,
+            group: dead.group.as_deref(),
             life: dead.life,
             failure,
             ..NewJob::scheduled(&dead.id, &dead.payload, (dead.due, 0), &dead.terms)
@@ -208,6 +214,7 @@ impl Queue {
         let recurring = there(job.recurring(), NO_RULE);
         DeadCopy {
             id: id_of_dead(job.id(), recurring.round.occurrence),
+            group: self.group_of(handle).map(Into::into),
             payload: job.payload().to_vec(),
             terms: job.terms().clone(),
             due,
@@ -250,6 +257,7 @@ impl Queue {
 /// A dead occurrence on its way to be a job of its own.
 struct DeadCopy {
     id: Vec<u8>,
+    group: Option<Box<[u8]>>,
     payload: Vec<u8>,
     terms: Terms<'static>,
     due: u64,

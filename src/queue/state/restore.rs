@@ -91,6 +91,8 @@ impl Queue {
             life,
             failure: None,
             recurring: None,
+            group: None,
+            turn: None,
         };
         check_terms(job.terms)?;
         check_stored(&job)?;
@@ -115,6 +117,9 @@ impl Queue {
         let jobs = || all.jobs();
         jobs().try_for_each(|job| check_stored(&job))?;
         check_successors(jobs())?;
+        if all.has_groups {
+            self.check_turns(jobs())?;
+        }
         if !self.jobs.is_unindexed() {
             let others = jobs().filter(|job| job.place != Place::Successor);
             self.check_distinct(others.map(|job| job.id))?;

@@ -7,7 +7,9 @@
 //!           └ bits 0-1 place, 2-6 which of the bracketed parts are there
 //!
 //!   more:  a byte, whose bits say what follows: bit 0 a Failure; bit 1 a Round, so that it recurs, and
-//!          bit 2 before that a Rule, else it is that of the row before
+//!          bit 2 before that a Rule, else it is that of the row before; bit 3 the name of its group, or bit 4
+//!          that of the last row that has one; bit 5 the turn of its group, or of the jobs without one: where
+//!          some have, the first live row of each tells it
 //!
 //!   not there:  the lengths and Terms of the row before; a Life of zeros
 //! ```
@@ -38,21 +40,25 @@ const UNUSED: u8 = 1 << 7;
 const FAILURE: u8 = 1;
 const ROUND: u8 = 1 << 1;
 const RULE: u8 = 1 << 2;
+const GROUP: u8 = 1 << 3;
+const SAME_GROUP: u8 = 1 << 4;
+const TURN: u8 = 1 << 5;
 
 /// Longer ladders stand in each row: a short payload must not become many long ones.
 const LADDER_SHARED: usize = 8;
 
 /// What a row may leave out.
-struct Before<T, R> {
+struct Before<'a, T, R> {
     due: u64,
     seq: u64,
     id_len: usize,
     payload_len: usize,
     terms: Option<T>,
     rule: Option<R>,
+    group: Option<&'a [u8]>,
 }
 
-impl<T, R> Default for Before<T, R> {
+impl<T, R> Default for Before<'_, T, R> {
     fn default() -> Self {
         Before {
             due: 0,
@@ -61,6 +67,7 @@ impl<T, R> Default for Before<T, R> {
             payload_len: 0,
             terms: None,
             rule: None,
+            group: None,
         }
     }
 }
@@ -70,7 +77,7 @@ impl<T, R> Default for Before<T, R> {
 pub struct Rows<'a> {
     bytes: Vec<u8>,
     count: usize,
-    before: Before<&'a Terms<'a>, Rule<'a>>,
+    before: Before<'a, &'a Terms<'a>, Rule<'a>>,
 }
 
 impl<'a> Rows<'a> {
@@ -84,7 +91,7 @@ impl<'a> Rows<'a> {
             | part(PAYLOAD_LEN, job.payload.len() != before.payload_len)
             | part(TERMS, !before.terms.as_ref().is_some_and(shared))
             | part(LIFE, job.life != Life::default())
-            | part(MORE, job.failure.is_some() || job.recurring.is_some());
+            | part(MORE, has_more(job));
         bytes.push(head);
         append(&difference(job.due, before.due), bytes);
         append(&difference(job.seq, before.seq), bytes);
@@ -101,7 +108,7 @@ impl<'a> Rows<'a> {
             append(&job.life, bytes);
         }
         if head & MORE != 0 {
-            push_more(job, &mut before.rule, bytes);
+            push_more(job, before, bytes);
         }
         bytes.extend_from_slice(job.id);
         bytes.extend_from_slice(job.payload);
@@ -113,6 +120,7 @@ impl<'a> Rows<'a> {
             payload_len: job.payload.len(),
             terms: Some(job.terms),
             rule: before.rule.take(),
+            group: before.group,
         };
     }
 
@@ -134,12 +142,22 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn push_more<'a>(job: &NewJob<'a>, last: &mut Option<Rule<'a>>, bytes: &mut Vec<u8>) {
+fn has_more(job: &NewJob<'_>) -> bool {
+    job.failure.is_some() || job.recurring.is_some() || job.group.is_some() || job.turn.is_some()
+}
+
+fn push_more<'a, T>(job: &NewJob<'a>, last: &mut Before<'a, T, Rule<'a>>, bytes: &mut Vec<u8>) {
     let rule = job.recurring.as_ref().map(|(rule, _)| rule);
-    let is_new = rule.is_some() && rule != last.as_ref();
+    let is_new = rule.is_some() && rule != last.rule.as_ref();
+    let is_same_group = job.group.is_some() && job.group == last.group;
     let part = |bit, is_there| if is_there { bit } else { 0 };
     bytes.push(
-        part(FAILURE, job.failure.is_some()) | part(ROUND, rule.is_some()) | part(RULE, is_new),
+        part(FAILURE, job.failure.is_some())
+            | part(ROUND, rule.is_some())
+            | part(RULE, is_new)
+            | part(GROUP, job.group.is_some() && !is_same_group)
+            | part(SAME_GROUP, is_same_group)
+            | part(TURN, job.turn.is_some()),
     );
     if let Some(failure) = job.failure {
         append(&failure, bytes);
@@ -147,9 +165,18 @@ fn push_more<'a>(job: &NewJob<'a>, last: &mut Option<Rule<'a>>, bytes: &mut Vec<
     if let Some((rule, round)) = &job.recurring {
         if is_new {
             append(rule, bytes);
-            *last = Some(rule.clone());
+            last.rule = Some(rule.clone());
         }
         append(round, bytes);
+    }
+    if let Some(name) = job.group {
+        if !is_same_group {
+            append(&serde_bytes::Bytes::new(name), bytes);
+        }
+        last.group = Some(name);
+    }
+    if let Some(turn) = job.turn {
+        append(&turn, bytes);
     }
 }
 
@@ -168,6 +195,8 @@ pub struct Row<'a> {
     pub failure: Option<Failure<'a>>,
     /// The number of its rule, if it has one, and how far that has come.
     round: Option<(usize, Round)>,
+    group: Option<&'a [u8]>,
+    turn: Option<u64>,
     /// Their number in the list beside the rows.
     terms: usize,
 }
@@ -185,6 +214,8 @@ impl<'a> Row<'a> {
             life: self.life,
             failure: self.failure,
             recurring: self.round.map(rule),
+            group: self.group,
+            turn: self.turn,
         }
     }
 }
@@ -195,6 +226,8 @@ pub struct Read<'a> {
     pub rows: Vec<Row<'a>>,
     pub terms: Vec<Terms<'static>>,
     pub rules: Vec<Rule<'static>>,
+    /// Some row tells of a group or of a turn.
+    pub has_groups: bool,
 }
 
 impl Read<'_> {
@@ -213,15 +246,16 @@ pub fn read(mut bytes: &[u8]) -> Result<Read<'_>, QueueError> {
             return Err(QueueError::Malformed("more rows than are ever written"));
         }
         let row = read_row(&mut bytes, &mut before, &mut all.terms, &mut all.rules);
-        all.rows
-            .push(row.ok_or(QueueError::Malformed("a row that does not decode"))?);
+        let row = row.ok_or(QueueError::Malformed("a row that does not decode"))?;
+        all.has_groups |= row.group.is_some() || row.turn.is_some();
+        all.rows.push(row);
     }
     Ok(all)
 }
 
 fn read_row<'a>(
     bytes: &mut &'a [u8],
-    before: &mut Before<usize, usize>,
+    before: &mut Before<'a, usize, usize>,
     terms: &mut Vec<Terms<'static>>,
     rules: &mut Vec<Rule<'static>>,
 ) -> Option<Row<'a>> {
@@ -256,9 +290,13 @@ fn read_row<'a>(
         0 => 0,
         _ => *bytes.split_off_first()?,
     };
-    // Of what has more something follows, and no rule without its round.
-    if more > (FAILURE | ROUND | RULE) || (more == 0 && head & MORE != 0) || more & !FAILURE == RULE
-    {
+    // Of what has more something follows, no rule without its round, and one group at most.
+    let groups = GROUP | SAME_GROUP;
+    let fits = more <= (FAILURE | ROUND | RULE | groups | TURN)
+        && (more != 0 || head & MORE == 0)
+        && more & (ROUND | RULE) != RULE
+        && more & groups != groups;
+    if !fits {
         return None;
     }
     let failure = match more & FAILURE {
@@ -273,6 +311,17 @@ fn read_row<'a>(
         0 => None,
         _ => Some((before.rule?, take(bytes)?)),
     };
+    if more & GROUP != 0 {
+        before.group = Some(take::<&serde_bytes::Bytes>(bytes)?);
+    }
+    let group = match more & groups {
+        0 => None,
+        _ => Some(before.group?),
+    };
+    let turn = match more & TURN {
+        0 => None,
+        _ => Some(take(bytes)?),
+    };
     Some(Row {
         id: bytes.split_off(..before.id_len)?,
         payload: bytes.split_off(..before.payload_len)?,
@@ -282,6 +331,8 @@ fn read_row<'a>(
         life,
         failure,
         round,
+        group,
+        turn,
         terms: before.terms?,
     })
 }
@@ -319,6 +370,8 @@ mod tests {
             life: Life::default(),
             failure: None,
             recurring: None,
+            group: None,
+            turn: None,
         }
     }
 

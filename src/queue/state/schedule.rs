@@ -1,27 +1,21 @@
-//! Delayed and ready jobs: one order by due, and the order in which ready ones are served.
-//!
-//! Jobs of priority 0, which is nearly always all of them, are served in the order of their dues:
-//! one list is both. The others stand in two, by due and by (priority, due); the second keeps the
-//! least due below each of its links, so that the first due job in it is found without looking at
-//! those that are not due. Thus nothing moves when a due comes, however many come at once.
+//! Delayed and ready jobs of the whole queue: those without a group, which are served in their own order, and
+//! those that have one, beside the lines of their groups.
+
+pub(super) mod lists;
 
 use crate::queue::job::Handle;
 use crate::storage::relocate::Mover;
-use crate::storage::skiplist::{InsertHint, ReadyKey, Skiplist};
-use std::iter::Peekable;
+use crate::storage::skiplist::InsertHint;
+pub use lists::Standing;
+use lists::{merge, Lists};
 use std::ops::RangeInclusive;
 
 #[derive(Clone, Default)]
 pub struct Schedule {
-    plain: Skiplist<u64>,
-    ranked: Option<Box<Ranked>>,
+    own: Lists,
+    /// Of jobs that have a group; none where there is no such job.
+    grouped: Option<Box<Lists>>,
     ready: Ready,
-}
-
-#[derive(Clone, Default)]
-struct Ranked {
-    by_due: Skiplist<u64>,
-    by_rank: Skiplist<ReadyKey>,
 }
 
 /// How many jobs were ready at an instant, and until when no due comes. Not known by default.
@@ -53,159 +47,126 @@ impl Ready {
 /// How many entries of each list were detached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detached {
-    plain: usize,
-    /// By due, and by rank.
-    ranked: [usize; 2],
+    own: lists::Detached,
+    grouped: lists::Detached,
 }
 
 impl std::ops::AddAssign for Detached {
     fn add_assign(&mut self, other: Self) {
-        self.plain += other.plain;
-        self.ranked[0] += other.ranked[0];
-        self.ranked[1] += other.ranked[1];
-    }
-}
-
-impl Ranked {
-    /// One stretch of the one list, and of the other one of each priority: little work where priorities
-    /// are few.
-    fn detach(&mut self, dues: RangeInclusive<u64>) -> usize {
-        let count = self.by_due.detach(dues.clone());
-        let key = |priority, due| ReadyKey { priority, due };
-        if self.by_due.is_empty() {
-            let all = key(i32::MIN, 0)..=key(i32::MAX, u64::MAX);
-            self.by_rank.detach(all);
-            return count;
-        }
-        let mut next = self.by_rank.first();
-        while let Some((ReadyKey { priority, .. }, _)) = next {
-            let stretch = key(priority, *dues.start())..=key(priority, *dues.end());
-            self.by_rank.detach(stretch);
-            let behind = priority.checked_add(1);
-            next = behind.and_then(|priority| self.by_rank.iter_from(key(priority, 0)).next());
-        }
-        count
-    }
-}
-
-/// Where a job stands: its priority and its due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    pub priority: i32,
-    pub due: u64,
-}
-
-impl Standing {
-    fn key(self) -> ReadyKey {
-        ReadyKey {
-            priority: self.priority,
-            due: self.due,
-        }
+        self.own += other.own;
+        self.grouped += other.grouped;
     }
 }
 
 impl Schedule {
     pub fn len(&self) -> usize {
-        self.plain.len() + self.ranked.as_ref().map_or(0, |ranked| ranked.by_due.len())
+        self.own.len() + self.grouped_len()
+    }
+
+    pub fn grouped_len(&self) -> usize {
+        self.grouped.as_ref().map_or(0, |grouped| grouped.len())
+    }
+
+    /// Jobs without a group.
+    pub fn own(&self) -> &Lists {
+        &self.own
     }
 
     /// `seq` tells the order of adding, by which equal standings are ordered.
+    #[inline]
     pub fn insert(
         &mut self,
         at: Standing,
         handle: Handle,
+        is_grouped: bool,
         way: Option<&InsertHint<u64>>,
         seq: impl Fn(Handle) -> u64,
     ) {
         self.ready.inserted(at.due);
-        if at.priority == 0 {
-            return self.plain.insert_by(way, at.due, handle, seq);
+        let lists = match is_grouped {
+            false => &mut self.own,
+            true => self.grouped.get_or_insert_default(),
+        };
+        lists.insert(at, handle, way, seq);
+    }
+
+    /// See [`crate::storage::skiplist::Skiplist::insert_hint`]. Only for the list that nearly all jobs are in.
+    pub fn insert_hint(&self, at: Standing, is_grouped: bool) -> Option<InsertHint<u64>> {
+        self.lists(is_grouped)?.insert_hint(at)
+    }
+
+    pub fn fetch(&self, way: &InsertHint<u64>, is_grouped: bool) {
+        if let Some(lists) = self.lists(is_grouped) {
+            lists.fetch(way);
         }
-        let ranked = self.ranked.get_or_insert_default();
-        ranked.by_due.insert(at.due, handle, &seq);
-        ranked.by_rank.insert(at.key(), handle, &seq);
     }
 
-    /// See [`Skiplist::insert_hint`]. Only for the list that nearly all jobs are in.
-    pub fn insert_hint(&self, at: Standing) -> Option<InsertHint<u64>> {
-        let behind_all = self.plain.last().is_none_or(|(due, _)| due <= at.due);
-        (at.priority == 0 && !behind_all).then(|| self.plain.insert_hint(at.due))
+    fn lists(&self, is_grouped: bool) -> Option<&Lists> {
+        match is_grouped {
+            false => Some(&self.own),
+            true => self.grouped.as_deref(),
+        }
     }
 
-    pub fn fetch(&self, way: &InsertHint<u64>) {
-        self.plain.fetch(way);
-    }
-
-    /// Handles of that list's first jobs, a few.
+    /// Handles of the first jobs without a group, a few.
     pub fn leading(&self) -> &[Handle] {
-        self.plain.leading()
+        self.own.leading()
     }
 
-    pub fn remove(&mut self, at: Standing, handle: Handle, seq: impl Fn(Handle) -> u64) -> bool {
+    #[inline]
+    pub fn remove(
+        &mut self,
+        at: Standing,
+        handle: Handle,
+        is_grouped: bool,
+        seq: impl Fn(Handle) -> u64,
+    ) -> bool {
         self.ready.removed(at.due);
-        if at.priority == 0 {
-            return self.plain.remove(at.due, handle, seq);
+        if !is_grouped {
+            return self.own.remove(at, handle, seq);
         }
-        let Some(ranked) = &mut self.ranked else {
+        let Some(grouped) = &mut self.grouped else {
             return false;
         };
-        let there = ranked.by_due.remove(at.due, handle, &seq)
-            && ranked.by_rank.remove(at.key(), handle, &seq);
-        self.drop_ranked();
+        let there = grouped.remove(at, handle, seq);
+        self.drop_grouped();
         there
     }
 
     /// Unless there is something in it.
-    fn drop_ranked(&mut self) {
-        let is_bare = |r: &mut Box<Ranked>| {
-            r.by_due.is_empty() && !r.by_due.has_detached() && !r.by_rank.has_detached()
-        };
-        self.ranked.take_if(is_bare);
-    }
-
-    /// The job to be served first among those that are due.
-    pub fn first_ready(&self, now_ms: u64) -> Option<Handle> {
-        let plain = self.plain.first().filter(|&(due, _)| due <= now_ms);
-        let ranked = self
-            .ranked
-            .as_ref()
-            .and_then(|ranked| ranked.by_rank.first_due(now_ms));
-        match (plain, ranked) {
-            (Some((_, plain)), Some((key, ranked))) => {
-                Some(if key.priority < 0 { ranked } else { plain })
-            }
-            (plain, ranked) => plain.map(|(_, h)| h).or(ranked.map(|(_, h)| h)),
-        }
+    fn drop_grouped(&mut self) {
+        self.grouped.take_if(|grouped| grouped.is_bare());
     }
 
     /// The earliest due of all.
+    #[inline]
     pub fn least_due(&self) -> Option<u64> {
-        let ranked = self.ranked.as_ref().and_then(|r| r.by_due.first());
-        let plain = self.plain.first();
-        plain.into_iter().chain(ranked).map(|(due, _)| due).min()
+        let own = self.own.least_due();
+        match &self.grouped {
+            None => own,
+            Some(grouped) => own.into_iter().chain(grouped.least_due()).min(),
+        }
     }
 
     /// The earliest due after `now_ms`.
     pub fn next_due(&self, now_ms: u64) -> Option<u64> {
-        let plain = self.plain.iter_from(now_ms + 1).next();
-        let ranked = self.ranked.as_ref();
-        let ranked = ranked.and_then(|r| r.by_due.iter_from(now_ms + 1).next());
-        plain.into_iter().chain(ranked).map(|(due, _)| due).min()
+        let all = self.all().filter_map(|lists| lists.next_due(now_ms));
+        all.min()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Lists> {
+        [&self.own].into_iter().chain(self.grouped.as_deref())
     }
 
     pub fn ready_len(&self, now_ms: u64) -> usize {
-        self.len_up_to(now_ms, true)
+        self.all().map(|lists| lists.len_up_to(now_ms, true)).sum()
     }
 
     /// How many are due before that instant.
     pub fn len_before(&self, instant: u64) -> usize {
-        self.len_up_to(instant, false)
-    }
-
-    fn len_up_to(&self, instant: u64, inclusive: bool) -> usize {
-        let ranked = self.ranked.as_ref();
-        self.plain.count_below(instant, inclusive)
-            + ranked.map_or(0, |r| r.by_due.count_below(instant, inclusive))
+        self.all()
+            .map(|lists| lists.len_up_to(instant, false))
+            .sum()
     }
 
     /// How many are ready, and an instant until which this holds if nothing else happens, the next due
@@ -228,137 +189,98 @@ impl Schedule {
     pub fn by_due<'a>(
         &'a self,
         from: u64,
-        seq: impl Fn(Handle) -> u64 + 'a,
+        seq: impl Fn(Handle) -> u64 + Copy + 'a,
     ) -> impl Iterator<Item = (u64, Handle)> + 'a {
-        let ranked = self
-            .ranked
-            .iter()
-            .flat_map(move |r| r.by_due.iter_from(from));
-        merge(self.plain.iter_from(from), ranked, move |a, b| {
+        let grouped = self.grouped.iter();
+        let grouped = grouped.flat_map(move |lists| lists.by_due(from, seq));
+        merge(self.own.by_due(from, seq), grouped, move |a, b| {
             (a.0, seq(a.1)) <= (b.0, seq(b.1))
         })
     }
 
-    /// Those whose due is within the range, in the order in which they are served once they are due.
-    pub fn by_rank(&self, dues: RangeInclusive<u64>) -> impl Iterator<Item = Handle> + '_ {
-        let (from, to) = dues.into_inner();
-        let plain = self.plain.iter_from(from);
-        let plain = plain.take_while(move |&(due, _)| due <= to);
-        let plain = plain.map(|(due, handle)| (ReadyKey { priority: 0, due }, handle));
-        let ranked = self.ranked.iter().flat_map(move |r| r.by_rank.iter_due(to));
-        let ranked = ranked.filter(move |&(key, _)| key.due >= from);
-        merge(plain, ranked, |a, b| a.0.priority <= b.0.priority).map(|(_, handle)| handle)
+    /// Those whose due is within the range, in the order in which they would be served once they are due, if
+    /// groups did not take turns.
+    pub fn by_rank<'a>(
+        &'a self,
+        dues: RangeInclusive<u64>,
+        seq: impl Fn(Handle) -> u64 + 'a,
+    ) -> impl Iterator<Item = Handle> + 'a {
+        let own = self.own.by_rank(dues.clone());
+        let grouped = self.grouped.iter();
+        let grouped = grouped.flat_map(move |lists| lists.by_rank(dues.clone()));
+        let all = merge(own, grouped, move |a, b| (a.0, seq(a.1)) <= (b.0, seq(b.1)));
+        all.map(|(_, handle)| handle)
     }
 
     /// Takes out all jobs whose due is within the range, to be had from [`Schedule::pop_detached`].
     pub fn detach(&mut self, dues: RangeInclusive<u64>) -> Detached {
         self.ready = Ready::default();
-        let ranked = self.ranked.as_mut();
+        let grouped = self.grouped.as_mut();
         Detached {
-            plain: self.plain.detach(dues.clone()),
-            ranked: [ranked.map_or(0, |ranked| ranked.detach(dues)); 2],
+            own: self.own.detach(dues.clone()),
+            grouped: grouped.map_or_else(Default::default, |lists| lists.detach(dues)),
         }
     }
 
     /// Any job of those that were detached last, `left` of which are still there. One that stood in two
     /// lists comes twice.
     pub fn pop_detached(&mut self, left: &mut Detached) -> Option<Handle> {
-        if left.plain > 0 {
-            left.plain -= 1;
-            return self.plain.pop_detached().map(|(_, handle)| handle);
+        if let Some(handle) = self.own.pop_detached(&mut left.own) {
+            return Some(handle);
         }
-        let ranked = self.ranked.as_mut()?;
-        let handle = if left.ranked[0] > 0 {
-            left.ranked[0] -= 1;
-            ranked.by_due.pop_detached().map(|(_, handle)| handle)
-        } else if left.ranked[1] > 0 {
-            left.ranked[1] -= 1;
-            ranked.by_rank.pop_detached().map(|(_, handle)| handle)
-        } else {
-            None
-        };
-        self.drop_ranked();
+        let handle = self.grouped.as_mut()?.pop_detached(&mut left.grouped);
+        self.drop_grouped();
         handle
     }
 
     /// What is detached and still there: for tests, as it looks at each.
     pub fn detached(&self) -> (Detached, Vec<Handle>) {
-        let mut handles: Vec<Handle> = self.plain.detached().map(|(_, h)| h).collect();
-        let plain = handles.len();
-        let ranked = self.ranked.as_ref().map_or([0; 2], |ranked| {
-            handles.extend(ranked.by_due.detached().map(|(_, h)| h));
-            [handles.len() - plain, ranked.by_rank.detached().count()]
-        });
-        (Detached { plain, ranked }, handles)
+        let (own, mut handles) = self.own.detached();
+        let grouped = self.grouped.as_ref().map(|lists| lists.detached());
+        let (grouped, others) = grouped.unwrap_or_default();
+        handles.extend(others);
+        (Detached { own, grouped }, handles)
     }
 
     /// Frees about `count` entries of a schedule that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
-        let ranked = &mut self.ranked;
-        self.plain.free_some(count)
-            || ranked.as_mut().is_some_and(|ranked| {
-                ranked.by_due.free_some(count) || ranked.by_rank.free_some(count)
-            })
+        let grouped = &mut self.grouped;
+        self.own.free_some(count) || grouped.as_mut().is_some_and(|it| it.free_some(count))
     }
 
-    /// One of the three lists: see [`crate::storage::relocate`].
+    /// One of the six lists: see [`crate::storage::relocate`].
     pub fn relocate(&mut self, list: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
-        match (list, &mut self.ranked) {
-            (0, _) => self.plain.relocate(from, mover),
-            (1, Some(ranked)) => ranked.by_due.relocate(from, mover),
-            (_, Some(ranked)) => ranked.by_rank.relocate(from, mover),
-            (_, None) => None,
+        match list.checked_sub(3) {
+            None => self.own.relocate(list, from, mover),
+            Some(list) => self.grouped.as_mut()?.relocate(list, from, mover),
         }
     }
 
     pub fn memory_bytes(&self) -> usize {
-        let ranked = self.ranked.as_ref().map_or(0, |r| {
-            size_of::<Ranked>() + r.by_due.memory_bytes() + r.by_rank.memory_bytes()
-        });
-        self.plain.memory_bytes() + ranked
+        let grouped = self.grouped.as_ref();
+        self.own.memory_bytes()
+            + grouped.map_or(0, |lists| size_of::<Lists>() + lists.memory_bytes())
     }
 
     pub fn check_invariants(
         &self,
-        standing: impl Fn(Handle) -> Standing,
+        standing: impl Fn(Handle) -> (Standing, bool),
         seq: impl Fn(Handle) -> u64,
     ) -> Result<(), String> {
-        self.plain.check_invariants(&seq)?;
         self.check_ready()?;
-        let plain = self
-            .plain
-            .iter()
-            .map(|(due, h)| (h, Standing { priority: 0, due }));
-        let mut ranked_keys = Vec::new();
-        if let Some(ranked) = &self.ranked {
-            ranked.by_due.check_invariants(&seq)?;
-            ranked.by_rank.check_invariants(&seq)?;
-            ranked_keys.extend(ranked.by_rank.iter().map(|(key, h)| {
-                let ReadyKey { priority, due } = key;
-                (h, Standing { priority, due })
-            }));
-            let mut dues: Vec<(u64, Handle)> =
-                ranked_keys.iter().map(|&(h, at)| (at.due, h)).collect();
-            dues.sort_by_key(|&(due, h)| (due, seq(h)));
-            if !ranked.by_due.iter().eq(dues) {
-                return Err("the two orders of ranked jobs differ".into());
-            }
-            if ranked_keys.is_empty() && ranked.by_rank.detached().next().is_none() {
-                return Err("lists for ranked jobs, and none of these".into());
+        for (lists, grouped) in self.all().zip([false, true]) {
+            lists.check_invariants(|handle| standing(handle).0, &seq)?;
+            let mut handles = lists.by_due(0, &seq).map(|(_, handle)| handle);
+            if handles.any(|handle| standing(handle).1 != grouped) {
+                return Err("a job with a group among those without, or one without".into());
             }
         }
-        for (handle, at) in plain.chain(ranked_keys) {
-            if standing(handle) != at {
-                return Err(format!(
-                    "job {handle} stands at {at:?}, not at its own place"
-                ));
-            }
+        if self.grouped.as_ref().is_some_and(|it| it.is_bare()) {
+            return Err("lists for jobs with groups, and none of these".into());
         }
         Ok(())
     }
-}
 
-impl Schedule {
     fn check_ready(&self) -> Result<(), String> {
         let Ready {
             count,
@@ -374,17 +296,4 @@ impl Schedule {
         }
         Ok(())
     }
-}
-
-fn merge<T>(
-    a: impl Iterator<Item = T>,
-    b: impl Iterator<Item = T>,
-    a_first: impl Fn(&T, &T) -> bool,
-) -> impl Iterator<Item = T> {
-    let (mut a, mut b): (Peekable<_>, Peekable<_>) = (a.peekable(), b.peekable());
-    std::iter::from_fn(move || match (a.peek(), b.peek()) {
-        (Some(x), Some(y)) if !a_first(x, y) => b.next(),
-        (Some(_), _) => a.next(),
-        (None, _) => b.next(),
-    })
 }

@@ -9,6 +9,7 @@
 //!
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
+use super::groups::Told;
 use super::restore::CONTRADICTION;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
@@ -17,6 +18,7 @@ use crate::queue::codec::{encode, EFFECTS_VERSION};
 use crate::queue::effect::{Change, Effect};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
+use crate::queue::settings::GroupLimits;
 
 /// A chunk is closed once it is this long. The server compresses each chunk for itself: this is within what
 /// its compression can look back on, and longer ones make it far slower where there is little to compress.
@@ -91,7 +93,9 @@ impl Queue {
 
     /// After an error the queue is of no use.
     pub fn end_restore(&mut self) -> Result<(), QueueError> {
+        let only_rows = self.jobs.is_unindexed();
         self.index()?;
+        self.check_told_turns(only_rows)?;
         if self.order_floor() > SEQ_MAX / 2 {
             self.number_anew();
         }
@@ -119,15 +123,15 @@ impl Queue {
             token: self.token,
         });
         self.snapshot_settings(&mut chunks);
-        let mut batch = Vec::with_capacity(BATCH);
+        let (mut batch, mut told) = (Vec::with_capacity(BATCH), Told::default());
         self.handles().for_each(|handle| {
             batch.push(handle);
             if batch.len() == BATCH {
-                self.snapshot_jobs(&batch, &mut chunks);
+                self.snapshot_jobs(&batch, &mut told, &mut chunks);
                 batch.clear();
             }
         });
-        self.snapshot_jobs(&batch, &mut chunks);
+        self.snapshot_jobs(&batch, &mut told, &mut chunks);
         chunks.end_rows();
         for (id, until) in self.dedupe.iter() {
             chunks.push(&Effect::Remembered { id, until });
@@ -137,7 +141,7 @@ impl Queue {
 
     /// Asks for the memory of all before it writes the first: they lie anywhere, and so are on their way at
     /// the same time, not one after the other.
-    fn snapshot_jobs<'a>(&'a self, batch: &[Handle], chunks: &mut Chunks<'a>) {
+    fn snapshot_jobs<'a>(&'a self, batch: &[Handle], told: &mut Told, chunks: &mut Chunks<'a>) {
         batch
             .iter()
             .for_each(|&handle| self.jobs.prefetch_slot(handle));
@@ -146,15 +150,19 @@ impl Queue {
             .for_each(|&handle| self.jobs.prefetch_job(handle));
         for &handle in batch {
             let successor = self.jobs.successor(handle);
-            let successor = successor.map(|next| self.jobs.as_new(next));
-            chunks.push_job(&self.jobs.as_new(handle), successor.as_ref());
+            let successor = successor.map(|next| self.as_new(next));
+            let job = NewJob {
+                turn: self.turn_to_tell(handle, told),
+                ..self.as_new(handle)
+            };
+            chunks.push_job(&job, successor.as_ref());
         }
     }
 
     fn snapshot_settings(&self, chunks: &mut Chunks<'_>) {
         if *self.settings != Default::default() {
             chunks.push(&Effect::Configured((*self.settings).clone()));
-            self.bounds().iter().for_each(|bounds| chunks.push(bounds));
+            self.bounds().for_each(|bounds| chunks.push(&bounds));
         }
         if self.paused_until != 0 {
             chunks.push(&Effect::Paused {
@@ -167,9 +175,12 @@ impl Queue {
     }
 
     /// What [`Effect::Configured`] does not tell.
-    fn bounds(&self) -> Option<Effect<'_>> {
+    fn bounds(&self) -> impl Iterator<Item = Effect<'static>> {
         let max_bytes = self.settings.max_bytes;
-        (max_bytes != 0).then_some(Effect::Bounded { max_bytes })
+        let limits = self.settings.group_limits;
+        let bytes = (max_bytes != 0).then_some(Effect::Bounded { max_bytes });
+        let limits = (limits != GroupLimits::default()).then_some(Effect::GroupLimits(limits));
+        bytes.into_iter().chain(limits)
     }
 
     fn stored(&self, handle: Handle) -> Effect<'_> {
@@ -204,7 +215,7 @@ impl Queue {
             add(&bytes);
         };
         effect(&Effect::Configured((*self.settings).clone()));
-        self.bounds().iter().for_each(&mut effect);
+        self.bounds().for_each(|bounds| effect(&bounds));
         effect(&Effect::Paused {
             until: self.paused_until,
         });
@@ -221,6 +232,12 @@ impl Queue {
                 (*seq, life.death) = (rank as u64, 0);
             }
             effect(&stored);
+            if let Some(name) = self.group_of(handle) {
+                effect(&Effect::Group {
+                    name: Some(name),
+                    turn: 0,
+                });
+            }
         };
         for handle in self.handles() {
             digest_one(handle, &mut effect);
@@ -240,6 +257,9 @@ impl Queue {
             if let Some(successor) = self.jobs.successor(handle) {
                 digest_one(successor, &mut effect);
             }
+        }
+        for (turn, (_, name)) in (1..).zip(self.turns()) {
+            effect(&Effect::Group { name, turn });
         }
         let mut memory: Vec<_> = self.dedupe.iter().collect();
         memory.sort_unstable();

@@ -4,12 +4,12 @@
 //!   id ──hash──► IdTable ──► handle ──► slots[handle] ──► one allocation per job:
 //!
 //!      byte 0        8        16         16 + id length
-//!        ├─────┬─────┼────────┼──────────┼───────────────┐
-//!        │  word 0   │ word 1 │    id    │    payload    │
-//!        └───────────┴────────┴──────────┴───────────────┘
+//!        ├─────┬─────┼────────┼──────────┼───────────────┬─────────┐
+//!        │  word 0   │ word 1 │    id    │    payload    │ [group] │
+//!        └───────────┴────────┴──────────┴───────────────┴─────────┘
 //!   word 0: bits 0-41 due, or the number of the job's rare part; 42-51 id length - 1;
 //!           52-53 place; 54 there is a rare part; 55 the rare part holds the terms; 56 there is a
-//!           successor
+//!           successor; 57 there is a group, whose number stands behind the payload
 //!   word 1: bits 0-47 sequence (the order of adding); 48-63 terms
 //!
 //!   rares[number]: due, Life, and what few jobs have: terms of its own where the pool is full, a failure, a rule
@@ -53,6 +53,10 @@ const ID_LEN_SHIFT: u32 = 42;
 const PLACE_SHIFT: u32 = 52;
 const HAS_RARE: u64 = 1 << 54;
 const OWN_TERMS: u64 = 1 << 55;
+/// There is a group: its number, 4 bytes, comes last.
+const GROUPED: u64 = 1 << 57;
+const NO_GROUP: u32 = u32::MAX;
+const NO_TRAILER: &str = "a job without the number of its group";
 const SEQ_BITS: u64 = (1 << 48) - 1;
 const TERMS_SHIFT: u32 = 48;
 
@@ -133,7 +137,7 @@ impl Store {
     }
 
     /// The caller has made sure of room, of the id's length and that it is not there.
-    pub fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>) -> Handle {
+    pub fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>, group: Option<u32>) -> Handle {
         let fits = (1..=ID_MAX).contains(&job.id.len()) && job.due <= INSTANT_MAX;
         must(fits && job.seq <= SEQ_BITS, OUT_OF_BOUNDS);
         let shared = self.terms.acquire(job.terms, &*self.hasher);
@@ -162,11 +166,18 @@ impl Store {
             let own = if shared.is_none() { OWN_TERMS } else { 0 };
             word0 = word0 & !DUE_BITS | u64::from(rare) | HAS_RARE | own;
         }
-        let mut bytes = Vec::with_capacity(HEADER + job.id.len() + job.payload.len());
+        if group.is_some() {
+            word0 |= GROUPED;
+        }
+        let len = HEADER + job.id.len() + job.payload.len() + trailer_of(word0);
+        let mut bytes = Vec::with_capacity(len);
         bytes.extend_from_slice(&word0.to_le_bytes());
         bytes.extend_from_slice(&word1.to_le_bytes());
         bytes.extend_from_slice(job.id);
         bytes.extend_from_slice(job.payload);
+        if let Some(group) = group {
+            bytes.extend_from_slice(&group.to_le_bytes());
+        }
         self.job_bytes += allocated(bytes.len());
         self.content_bytes += content(&bytes);
         let handle = self.slots.insert(bytes.into_boxed_slice());
@@ -214,6 +225,13 @@ impl Store {
 
     fn bytes(&self, handle: Handle) -> &[u8] {
         there(self.slots.get(handle), NO_JOB).as_ref()
+    }
+
+    /// The job has a group's number no more, and nobody reads what is behind its payload.
+    pub fn leave_group(&mut self, handle: Handle) {
+        let bytes = there(self.slots.get_mut(handle), NO_JOB);
+        let number = bytes.last_chunk_mut::<{ size_of::<u32>() }>();
+        *there(number, NO_TRAILER) = NO_GROUP.to_le_bytes();
     }
 
     /// Bytes of all ids and payloads.
@@ -349,7 +367,7 @@ impl Store {
         bytes[at..at + 8].copy_from_slice(&changed.to_le_bytes());
     }
 
-    /// A job as it stands, for another store.
+    /// A job as it stands, for another store; but for its group's name, which is not known here.
     pub fn as_new(&self, handle: Handle) -> NewJob<'_> {
         let job = self.job(handle);
         let Course { place, due, life } = job.course();
@@ -365,6 +383,8 @@ impl Store {
             recurring: job
                 .recurring()
                 .map(|it| (it.rule.rule.borrowed(), it.round)),
+            group: None,
+            turn: None,
         }
     }
 
@@ -453,7 +473,25 @@ impl Store {
 
 /// Id and payload of one job.
 fn content(bytes: &[u8]) -> u64 {
-    bytes.len().saturating_sub(HEADER) as u64
+    let apart = match bytes.first_chunk() {
+        Some(word0) => HEADER + trailer_of(u64::from_le_bytes(*word0)),
+        None => HEADER,
+    };
+    bytes.len().saturating_sub(apart) as u64
+}
+
+/// Bytes behind the payload.
+#[inline]
+fn trailer_of(word0: u64) -> usize {
+    if word0 & GROUPED == 0 {
+        0
+    } else {
+        size_of::<u32>()
+    }
+}
+
+fn group_of(bytes: &[u8]) -> Option<u32> {
+    bytes.last_chunk().map(|&number| u32::from_le_bytes(number))
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {

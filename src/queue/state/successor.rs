@@ -11,7 +11,7 @@ use crate::storage::broken::there;
 impl Queue {
     pub(super) fn apply_followed(
         &mut self,
-        id: &[u8],
+        (id, group): (&[u8], Option<&[u8]>),
         payload: &[u8],
         instants: (u64, u64),
         terms: &Terms<'_>,
@@ -20,6 +20,7 @@ impl Queue {
         check_terms(terms)?;
         let job = NewJob {
             place: Place::Successor,
+            group,
             ..NewJob::scheduled(id, payload, instants, terms)
         };
         check_stored(&job)?;
@@ -79,6 +80,8 @@ impl Queue {
         at.course.place = Place::Scheduled;
         self.jobs.set_course(successor, at.course);
         self.jobs.index_successor(successor);
+        let group = self.jobs.job(successor).group();
+        self.begin_turn(group, Place::Scheduled, None);
         self.link(successor, at, None);
     }
 }

@@ -1,24 +1,35 @@
 //! What is due of a list that is sorted by something else.
 
 use super::node::Node;
-use super::{Link, ReadyKey, Skiplist, MAX_UPPERS};
+use super::{Key, Link, Skiplist, MAX_UPPERS};
 use std::array;
 use std::iter;
 
-impl Skiplist<ReadyKey> {
+impl<K: Key<Floor = u64>> Skiplist<K> {
     /// The first entry, in the order of the list, that is due.
-    pub fn first_due(&self, now: u64) -> Option<(ReadyKey, u32)> {
+    pub fn first_due(&self, now: u64) -> Option<(K, u32)> {
         self.iter_due(now).next()
     }
 
-    /// All entries that are due, in the order of the list; stretches where none is are skipped.
-    pub fn iter_due(&self, now: u64) -> impl Iterator<Item = (ReadyKey, u32)> + '_ {
-        self.nodes_due(now)
-            .flat_map(Node::items)
-            .filter(move |(key, _)| key.due <= now)
+    /// The earliest due of all.
+    pub fn least_due(&self) -> Option<u64> {
+        match self.levels().last() {
+            Some(top) => top[top.first].values().iter().map(|link| link.floor).min(),
+            None => self
+                .bottom
+                .get(self.bottom.first)
+                .map(Node::<K, u32>::floor),
+        }
     }
 
-    fn nodes_due(&self, now: u64) -> impl Iterator<Item = &Node<ReadyKey, u32>> + '_ {
+    /// All entries that are due, in the order of the list; stretches where none is are skipped.
+    pub fn iter_due(&self, now: u64) -> impl Iterator<Item = (K, u32)> + '_ {
+        self.nodes_due(now)
+            .flat_map(Node::items)
+            .filter(move |(key, _)| key.floor() <= now)
+    }
+
+    fn nodes_due(&self, now: u64) -> impl Iterator<Item = &Node<K, u32>> + '_ {
         let height = self.height();
         let mut untried: [_; MAX_UPPERS] = array::from_fn(|_| [].iter());
         let mut only = self.bottom.get(self.bottom.first).filter(|_| height == 0);

@@ -4,7 +4,7 @@ use dq::queue::codec::encode;
 use dq::queue::effect::{Change, Effect, FOREVER};
 use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
 use dq::queue::recurring::rule::{Pattern, Round, Rule};
-use dq::queue::settings::{Rate, Settings};
+use dq::queue::settings::{GroupLimits, Rate, Settings};
 
 use super::rows::{written, Row};
 use crate::forged::damaged;
@@ -163,6 +163,7 @@ impl Forger {
             dedupe_ms: self.number(HOURS, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
             max_reserved: self.number(0, &ends),
             max_bytes: 0,
+            group_limits: GroupLimits::default(),
             rate: (self.dice.below(3) == 0).then_some(Rate {
                 count: self.number(1000, &[0, 1, 100_000, 100_001]) as u32,
                 window_ms: self.number(1, &[0, INSTANT_MAX, INSTANT_MAX + 1]),

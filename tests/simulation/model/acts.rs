@@ -109,13 +109,15 @@ impl Model {
             _ => format!("{}-{}", self.last_made_id.0, self.last_made_id.1 + 1).len(),
         };
         let id_len = add.id.as_ref().map_or(made, Vec::len);
+        let names = self.names_grow(add, there, follows);
         let old = match (follows, there) {
             (Some(at), _) => self.jobs[at].next.as_ref().map_or(0, |next| next.bytes()),
             (None, Some(at)) => self.jobs[at].bytes(),
             (None, None) => 0,
         };
-        let new = (id_len + add.payload.len()) as u64;
-        limit != 0 && new > old && self.bytes() - old + new > limit
+        let new = (id_len + add.payload.len()) as i64;
+        let grown = new - old as i64 + names;
+        limit != 0 && grown > 0 && self.bytes() as i64 + grown > limit.min(1 << 60) as i64
     }
 
     fn follow(&mut self, at: usize, add: &AddOp, id: Id, instants: (u64, Option<u64>), now: u64) {
@@ -203,6 +205,7 @@ impl Model {
             failure: None,
             next: None,
             recur: None,
+            group: add.group.clone(),
         }
     }
 
@@ -251,6 +254,7 @@ impl Model {
             }
             self.jobs.remove(at);
         }
+        self.begins(&job.group);
         self.jobs.push(job);
     }
 
@@ -267,9 +271,11 @@ impl Model {
         while (jobs.len() as u64) < pop.count && !self.is_held(now, pop.noack) {
             let early = self.has(Fault::EarlyByOneMs);
             let seen = if early { now + 1000 } else { now };
-            let ready = self.ordered(State::Ready, seen);
-            let wanted = |job: &&&Job| pop.id.as_ref().is_none_or(|id| *id == job.id);
-            let Some(id) = ready.iter().find(wanted).map(|job| job.id.clone()) else {
+            let next = match &pop.id {
+                Some(id) => self.ready_of_id(id, seen, pop.noack),
+                None => self.next_in_turn(seen, pop.noack),
+            };
+            let Some(id) = next.map(|job| job.id.clone()) else {
                 break;
             };
             let index = self.find(&id).expect("it is there");
@@ -281,6 +287,8 @@ impl Model {
     fn deliver(&mut self, index: usize, pop: &PopOp, now: u64, token: Option<u64>) -> Delivered {
         let late = now.saturating_sub(self.jobs[index].due * 1000);
         self.count_delivery(late);
+        let group = self.jobs[index].group.clone();
+        self.serves(group, now);
         if self.settings.rate.is_some() {
             // What seems to lie ahead, because the clock stepped back, was now at the latest.
             self.deliveries
@@ -497,6 +505,8 @@ impl Model {
         let Some(index) = index.filter(dead) else {
             return 0;
         };
+        let group = self.jobs[index].group.clone();
+        self.begins(&group);
         let job = &mut self.jobs[index];
         job.phase = Phase::Waiting;
         job.attempts = 0;
@@ -577,10 +587,18 @@ impl Model {
         settings.dedupe_ms = change.dedupe_ms.unwrap_or(settings.dedupe_ms);
         settings.max_reserved = change.max_reserved.unwrap_or(settings.max_reserved);
         settings.rate = change.rate.unwrap_or(settings.rate);
+        let limits = &mut settings.group_limits;
+        let old_group_rate = limits.rate;
+        limits.max_reserved = change.group_max.unwrap_or(limits.max_reserved);
+        limits.rate = change.group_rate.unwrap_or(limits.rate);
+        limits.is_fifo = change.group_fifo.unwrap_or(limits.is_fifo);
         settings.max_bytes = change.max_bytes.unwrap_or(settings.max_bytes);
         self.kept = true;
         if self.settings.dedupe_ms == 0 && !self.has(Fault::DedupeOutlivesSetting) {
             self.memory.clear();
+        }
+        if self.settings.group_limits.rate != old_group_rate {
+            self.group_deliveries.clear();
         }
         if self.settings.rate != old_rate {
             self.deliveries.clear();
@@ -622,6 +640,10 @@ fn add_instants(add: &AddOp, now: u64) -> Result<(u64, Option<u64>), Reply> {
     let id_len = add.id.as_ref().map_or(1, Vec::len);
     if id_len == 0 || id_len > 1024 {
         return Err(Reply::Error("ERR id must be 1 to 1024 bytes long"));
+    }
+    let group_len = add.group.as_ref().map_or(1, Vec::len);
+    if group_len == 0 || group_len > 256 {
+        return Err(Reply::Error("ERR GROUP must be 1 to 256 bytes long"));
     }
     check_terms(add.ttr, add.backoff.as_deref())?;
     Ok((due, expires))

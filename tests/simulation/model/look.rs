@@ -68,7 +68,7 @@ impl Model {
         let unseen: u64 = successors.map(|next| next.bytes()).sum();
         let faulty = self.has(Fault::SuccessorsWeighNothing);
         let all: u64 = self.jobs.iter().map(Job::bytes).sum();
-        all - if faulty { unseen } else { 0 }
+        all - if faulty { unseen } else { 0 } + self.names_len()
     }
 
     pub fn next_due(&self, now_us: u64) -> Option<u64> {
@@ -114,7 +114,8 @@ impl Model {
         let instants = instants
             .into_iter()
             .flatten()
-            .chain(self.rate_opens(now_us));
+            .chain(self.rate_opens(now_us))
+            .chain(self.group_rates_open(now_us));
         let to_come = now_us / 1000 + 1..=LAST;
         instants.filter(|at| to_come.contains(at)).min()
     }
@@ -177,7 +178,7 @@ impl Model {
 
     /// Whether a POP would deliver something.
     pub fn would_deliver(&self, now_us: u64, noack: bool) -> bool {
-        !self.is_held(now_us, noack) && self.count(State::Ready, now_us) > 0
+        !self.is_held(now_us, noack) && self.next_in_turn(now_us, noack).is_some()
     }
 
     /// No key is kept for it.

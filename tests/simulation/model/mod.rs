@@ -5,6 +5,7 @@
 
 mod acts;
 mod fault;
+mod groups;
 mod look;
 mod recurring;
 
@@ -51,6 +52,7 @@ pub struct Job {
     pub failure: Option<(u64, Option<Vec<u8>>)>,
     pub next: Option<Box<Job>>,
     pub recur: Option<Recurring>,
+    pub group: Option<Vec<u8>>,
 }
 
 /// What time does to a job.
@@ -95,6 +97,11 @@ pub struct Model {
     pub settings: Settings,
     /// In microseconds, for RATE.
     pub deliveries: Vec<u64>,
+    /// When each group was served last, or began to hold jobs; and how often that was.
+    pub turns: HashMap<Option<Vec<u8>>, u64>,
+    pub served: u64,
+    /// In microseconds, for GROUPRATE.
+    pub group_deliveries: Vec<(Vec<u8>, u64)>,
     pub pause: Pause,
     pub kept: bool,
     pub adds: u64,
@@ -114,6 +121,9 @@ impl Model {
             memory: HashMap::new(),
             settings: Settings::default(),
             deliveries: Vec::new(),
+            turns: HashMap::new(),
+            served: 0,
+            group_deliveries: Vec::new(),
             pause: Pause::Off,
             kept: false,
             adds: 0,
@@ -143,6 +153,7 @@ impl Model {
     pub fn moved_house(&mut self) {
         self.totals = Totals::default();
         self.deliveries.clear();
+        self.group_deliveries.clear();
     }
 
     pub fn find(&self, id: &[u8]) -> Option<usize> {
@@ -241,6 +252,7 @@ impl Model {
                 next.seq = self.adds;
             }
             let place = self.jobs.partition_point(|other| other.seq < next.seq);
+            self.begins(&next.group);
             self.jobs.insert(place, *next);
         }
         job

@@ -189,7 +189,14 @@ impl Model {
     pub(super) fn renew(&mut self, at: usize, add: &AddOp, new: Job) {
         self.totals.added += 1;
         self.totals.deleted += 1;
+        // "where its only job is replaced it begins anew"
+        if !matches!(self.jobs[at].phase, Phase::Dead { .. }) {
+            let job = self.jobs.remove(at);
+            self.begins(&new.group);
+            self.jobs.insert(at, job);
+        }
         let job = &mut self.jobs[at];
+        job.group = new.group;
         (job.payload, job.priority, job.ttr) = (new.payload, new.priority, new.ttr);
         (job.max_attempts, job.backoff) = (new.max_attempts, new.backoff);
         job.expires = add.ttl.map(|ttl| (job.due + ttl).min(LAST));

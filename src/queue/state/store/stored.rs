@@ -1,10 +1,11 @@
 //! A job on its way into the store, and as it stands there.
 
 use super::rules::Recurring;
-use super::{id_len, id_of, place_of, word, Store};
+use super::{group_of, id_len, id_of, place_of, trailer_of, word, Store, NO_GROUP, NO_TRAILER};
 use super::{DUE_BITS, HEADER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
 use crate::queue::job::{Failure, Life, Place, Terms};
 use crate::queue::recurring::rule::{Round, Rule};
+use crate::storage::broken::there;
 
 /// What of a job changes on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,10 @@ pub struct NewJob<'a> {
     pub life: Life,
     pub failure: Option<Failure<'a>>,
     pub recurring: Option<(Rule<'a>, Round)>,
+    /// The name of its group.
+    pub group: Option<&'a [u8]>,
+    /// In a snapshot: the turn of its group, or of the jobs without one.
+    pub turn: Option<u64>,
 }
 
 /// A job in the store: found once, then read.
@@ -68,6 +73,8 @@ impl<'a> NewJob<'a> {
             },
             failure: None,
             recurring: None,
+            group: None,
+            turn: None,
         }
     }
 }
@@ -92,7 +99,15 @@ impl<'a> Job<'a> {
     }
 
     pub fn payload(self) -> &'a [u8] {
-        &self.bytes[HEADER + id_len(self.bytes)..]
+        let end = self.bytes.len() - trailer_of(self.word0());
+        &self.bytes[HEADER + id_len(self.bytes)..end]
+    }
+
+    /// The number of its group.
+    #[inline]
+    pub fn group(self) -> Option<u32> {
+        let number = (trailer_of(self.word0()) > 0).then(|| group_of(self.bytes))?;
+        Some(there(number, NO_TRAILER)).filter(|&number| number != NO_GROUP)
     }
 
     pub fn seq(self) -> u64 {

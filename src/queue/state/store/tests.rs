@@ -52,8 +52,10 @@ fn add(store: &mut Store, id: &[u8], payload: &[u8], seq: u64, terms: &Terms<'_>
         life: Life::default(),
         failure: None,
         recurring: None,
+        group: None,
+        turn: None,
     };
-    store.insert(&job, store.hashed(id))
+    store.insert(&job, store.hashed(id), None)
 }
 
 #[test]

@@ -1,0 +1,361 @@
+//! Groups: whose jobs they are, and whose turn it is.
+//!
+//! ```text
+//!   name ──hash──► names ──► number ──► all[number]: name, line of its delayed and ready jobs, how many are
+//!                                       reserved, turn, from when on it may be served
+//!   open   (turn, from when on) ──► number     groups that may be served, now or once that instant has come
+//!   full   the same                            groups at GROUPMAX: NOACK may serve them
+//! ```
+//!
+//! A *turn* is a number that grows with each delivery in the queue, and with each group that begins to hold jobs:
+//! the least one was served longest ago. It follows from the effects alone, so replicas have the same order.
+//!
+//! *Ready* is a function of time, for groups as for jobs. A group stands under the instant from which it may be
+//! served: the first due of its line, or later where GROUPRATE says so. The list is ordered by turns, and its
+//! links know the least instant beneath them: so the first group whose instant has come is found in O(log groups),
+//! and nothing moves when a million groups become ready at once. A group that GROUPFIFO holds stands in no list.
+//!
+//! Jobs without a group take turns as one more: their line is the queue's own. Where no job has a group, there is
+//! none of this. Jobs that have one stand in the schedule, too, beside those that have none: see
+//! [`super::schedule`].
+//!
+//! A group lives as long as a job of it is there, be it dead; it *holds* those that are not.
+
+mod check;
+mod line;
+mod linked;
+mod turns;
+
+pub(super) use linked::Told;
+
+use super::store::{allocated, Store};
+use super::Queue;
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, GROUP_MAX};
+use crate::queue::settings::Settings;
+use crate::storage::broken::{must, there};
+use crate::storage::relocate::{move_boxed, Mover};
+use crate::storage::skiplist::{Skiplist, TurnKey};
+use crate::storage::slab::Slab;
+use crate::storage::table::IdTable;
+use line::{Line, Order};
+use std::hash::BuildHasher;
+
+/// Names a group in its queue's memory, as a handle names a job.
+pub type GroupNumber = u32;
+
+/// In no list of turns.
+const NOWHERE: u64 = u64::MAX;
+/// In the list of those at GROUPMAX: no instant reaches so far.
+const AT_MAX: u64 = 1 << 62;
+/// The largest turn: no queue counts on so far from it that it would not fit.
+pub(super) const TURN_MAX: u64 = 1 << 60;
+
+const NO_GROUP: &str = "a job of a group that is not there";
+
+#[derive(Clone)]
+struct Group {
+    name: Box<[u8]>,
+    line: Line,
+    turn: u64,
+    /// What it stands under in the lists of turns.
+    at: u64,
+    /// Jobs of it in any state, and successors.
+    users: u32,
+    reserved: u32,
+}
+
+const _: () = assert!(size_of::<Group>() == 64);
+
+impl Group {
+    /// Delayed, ready and reserved jobs.
+    fn live(&self) -> usize {
+        self.line.len() + self.reserved as usize
+    }
+}
+
+/// A group as it is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupView<'a> {
+    pub name: &'a [u8],
+    pub waiting: usize,
+    pub reserved: usize,
+}
+
+#[derive(Clone)]
+pub struct Groups {
+    all: Slab<Group>,
+    names: IdTable,
+    /// Of all names.
+    name_bytes: u64,
+    /// What the allocator gives for them.
+    name_memory: usize,
+    open: Skiplist<TurnKey>,
+    full: Skiplist<TurnKey>,
+    /// The last number given.
+    turn: u64,
+    /// Of the jobs without a group.
+    own_turn: u64,
+    /// By a snapshot.
+    is_own_told: bool,
+    /// Groups that hold jobs.
+    held: usize,
+    /// Reserved jobs that have a group.
+    reserved: usize,
+    max_reserved: u64,
+    is_fifo: bool,
+    /// Of groups that are not used any more: those before it have no long lines.
+    freed_lines: GroupNumber,
+}
+
+impl Groups {
+    fn new(settings: &Settings) -> Self {
+        Groups {
+            all: Slab::new(),
+            names: IdTable::new(),
+            name_bytes: 0,
+            name_memory: 0,
+            open: Skiplist::new(),
+            full: Skiplist::new(),
+            turn: 0,
+            own_turn: 0,
+            is_own_told: false,
+            held: 0,
+            reserved: 0,
+            max_reserved: settings.group_limits.max_reserved,
+            is_fifo: settings.group_limits.is_fifo,
+            freed_lines: 0,
+        }
+    }
+
+    fn order<'a>(&self, jobs: &'a Store) -> Order<'a> {
+        Order {
+            jobs,
+            is_fifo: self.is_fifo,
+        }
+    }
+
+    fn get(&self, number: GroupNumber) -> &Group {
+        there(self.all.get(number), NO_GROUP)
+    }
+
+    fn get_mut(&mut self, number: GroupNumber) -> &mut Group {
+        there(self.all.get_mut(number), NO_GROUP)
+    }
+
+    pub(super) fn name(&self, number: GroupNumber) -> &[u8] {
+        &self.get(number).name
+    }
+
+    fn find(&self, name: &[u8], hash: u64) -> Option<GroupNumber> {
+        self.names.find(hash, |it| *self.get(it).name == *name)
+    }
+
+    /// The group of that name, with one user more.
+    fn acquire(&mut self, name: &[u8], hash: u64) -> GroupNumber {
+        if let Some(number) = self.find(name, hash) {
+            self.get_mut(number).users += 1;
+            return number;
+        }
+        self.name_bytes += name.len() as u64;
+        self.name_memory += allocated(name.len());
+        let number = self.all.insert(Group {
+            name: name.into(),
+            line: Line::Empty,
+            turn: 0,
+            at: NOWHERE,
+            users: 1,
+            reserved: 0,
+        });
+        self.names.insert(hash, number);
+        number
+    }
+
+    /// Goes with its last user.
+    fn release(&mut self, number: GroupNumber, hasher: &impl BuildHasher) {
+        let group = self.get_mut(number);
+        must(group.users > 0, NO_GROUP);
+        group.users -= 1;
+        if group.users > 0 {
+            return;
+        }
+        must(
+            group.live() == 0 && group.at == NOWHERE,
+            "a group that goes and holds jobs",
+        );
+        let group = there(self.all.remove(number), NO_GROUP);
+        let known = self.names.remove(hasher.hash_one(&*group.name), number);
+        must(known, "a group whose name is not known");
+        self.name_bytes -= group.name.len() as u64;
+        self.name_memory -= allocated(group.name.len());
+    }
+
+    /// Numbers of all groups, in no order.
+    fn numbers(&self) -> impl Iterator<Item = GroupNumber> + '_ {
+        self.names.handles()
+    }
+
+    /// Frees about `count` things of groups that are not used any more; false at the end.
+    pub fn free_some(&mut self, count: usize) -> bool {
+        // Long lines first, each on its own.
+        let end = self.all.end();
+        for _ in 0..count {
+            let group = self.all.get_mut(self.freed_lines);
+            if group.is_some_and(|group| group.line.free_some(count)) {
+                return true;
+            }
+            if self.freed_lines >= end {
+                break;
+            }
+            self.freed_lines += 1;
+        }
+        if self.freed_lines < end {
+            return true;
+        }
+        self.open.free_some(count)
+            || self.full.free_some(count)
+            || self.names.free_some(count)
+            || self.all.free_some(count)
+    }
+
+    pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        match part {
+            0 => self.names.relocate(from, mover),
+            1 => self.open.relocate(from, mover),
+            2 => self.full.relocate(from, mover),
+            _ => self.all.relocate(from, mover, |group, mover| {
+                move_boxed(&mut group.name, mover)
+            }),
+        }
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        let line = |number| self.get(number).line.memory_bytes();
+        size_of::<Self>()
+            + self.all.memory_bytes()
+            + self.names.memory_bytes()
+            + self.name_memory
+            + self.open.memory_bytes()
+            + self.full.memory_bytes()
+            + self.numbers().map(line).sum::<usize>()
+    }
+}
+
+pub(super) fn check_name(name: &[u8]) -> Result<(), QueueError> {
+    if !(1..=GROUP_MAX).contains(&name.len()) {
+        return Err(super::apply::malformed(
+            "a group's name of an impossible length",
+        ));
+    }
+    Ok(())
+}
+
+impl Queue {
+    /// Groups that hold delayed, ready or reserved jobs.
+    pub fn groups_len(&self) -> usize {
+        self.groups.as_ref().map_or(0, |groups| groups.held)
+    }
+
+    #[inline]
+    pub(in crate::queue) fn has_groups(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    /// The name of a job's group.
+    pub(in crate::queue) fn group_of(&self, handle: Handle) -> Option<&[u8]> {
+        let groups = self.groups.as_ref()?;
+        let number = self.jobs.job(handle).group()?;
+        Some(groups.name(number))
+    }
+
+    pub fn group(&self, name: &[u8]) -> Option<GroupView<'_>> {
+        let groups = self.groups.as_ref()?;
+        let number = groups.find(name, self.jobs.hasher().hash_one(name))?;
+        Some(groups.view(number))
+    }
+
+    /// One step of a scan over the groups that hold jobs, as [`Queue::scan`].
+    pub fn scan_groups(&self, cursor: u64, mut show: impl FnMut(GroupView<'_>)) -> u64 {
+        let Some(groups) = &self.groups else {
+            return 0;
+        };
+        groups.names.scan(cursor, |number| {
+            let group = groups.view(number);
+            if group.waiting + group.reserved > 0 {
+                show(group);
+            }
+        })
+    }
+
+    /// Bytes of names that MAXBYTES counts.
+    pub(super) fn group_bytes(&self) -> u64 {
+        self.groups.as_ref().map_or(0, |groups| groups.name_bytes)
+    }
+
+    /// What it would add to MAXBYTES if a job of that group came, and that one went with its successor, or its
+    /// successor alone.
+    pub(in crate::queue) fn group_growth(&self, name: Option<&[u8]>, going: &[Handle]) -> i64 {
+        let Some(groups) = &self.groups else {
+            return name.map_or(0, |name| name.len() as i64);
+        };
+        let new = name.map(|name| groups.find(name, self.jobs.hasher().hash_one(name)));
+        let grown = match (name, new) {
+            (Some(name), Some(None)) => name.len() as i64,
+            _ => 0,
+        };
+        let numbers = || going.iter().filter_map(|&it| self.jobs.job(it).group());
+        let mut freed: Vec<GroupNumber> = numbers().collect();
+        freed.sort_unstable();
+        freed.dedup();
+        let is_freed = |&number: &GroupNumber| {
+            let users = numbers().filter(|&it| it == number).count();
+            groups.get(number).users as usize == users && new != Some(Some(number))
+        };
+        let freed = freed.into_iter().filter(is_freed);
+        let freed = freed.map(|number| groups.name(number).len() as i64);
+        grown - freed.sum::<i64>()
+    }
+
+    /// What a new setting of the groups changes: each one is looked at.
+    pub(super) fn regroup(&mut self) {
+        let Some(groups) = &mut self.groups else {
+            return;
+        };
+        let is_turned = groups.is_fifo != self.settings.group_limits.is_fifo;
+        groups.max_reserved = self.settings.group_limits.max_reserved;
+        groups.is_fifo = self.settings.group_limits.is_fifo;
+        let numbers: Vec<GroupNumber> = groups.numbers().collect();
+        for number in numbers {
+            if is_turned {
+                groups.reorder(number, &self.jobs);
+            }
+            groups.refresh(number, &self.jobs, self.group_rates.as_deref());
+        }
+    }
+
+    /// The jobs have new numbers in the order of adding.
+    pub(super) fn number_groups_anew(&mut self) {
+        if let Some(groups) = self.groups.as_mut().filter(|groups| groups.is_fifo) {
+            let numbers: Vec<GroupNumber> = groups.numbers().collect();
+            for number in numbers {
+                groups.reorder(number, &self.jobs);
+            }
+        }
+    }
+}
+
+impl Groups {
+    fn view(&self, number: GroupNumber) -> GroupView<'_> {
+        let group = self.get(number);
+        GroupView {
+            name: &group.name,
+            waiting: group.line.len(),
+            reserved: group.reserved as usize,
+        }
+    }
+
+    fn reorder(&mut self, number: GroupNumber, jobs: &Store) {
+        let order = self.order(jobs);
+        self.get_mut(number).line.reorder(order);
+    }
+}

@@ -1,0 +1,338 @@
+//! What of the groups follows from where jobs stand: lines, counts, and which of them hold jobs.
+
+use super::line::Waiting;
+use super::{check_name, GroupNumber, Groups, TURN_MAX};
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, Place};
+use crate::queue::state::apply::malformed;
+use crate::queue::state::position::Position;
+use crate::queue::state::store::{NewJob, Store};
+use crate::queue::state::Queue;
+use crate::storage::broken::must;
+use std::collections::BTreeSet;
+
+fn is_live(place: Place) -> bool {
+    matches!(place, Place::Scheduled | Place::Reserved)
+}
+
+fn waiting(handle: Handle, at: Position) -> Waiting {
+    Waiting {
+        handle,
+        priority: at.priority,
+        due: at.course.due,
+    }
+}
+
+/// Whose turn a snapshot has told.
+#[derive(Default)]
+pub struct Told {
+    own: bool,
+    /// A bit for each group.
+    groups: Vec<u64>,
+}
+
+impl Told {
+    /// Whether it had not been told, which it is from now on.
+    fn is_news(&mut self, group: Option<GroupNumber>) -> bool {
+        let Some(number) = group else {
+            return !std::mem::replace(&mut self.own, true);
+        };
+        let (at, bit) = (number as usize / 64, 1 << (number % 64));
+        if at >= self.groups.len() {
+            self.groups.resize(at + 1, 0);
+        }
+        let before = self.groups[at];
+        self.groups[at] |= bit;
+        before & bit == 0
+    }
+}
+
+impl Groups {
+    fn linked(&mut self, number: GroupNumber, handle: Handle, at: Position, jobs: &Store) {
+        let order = self.order(jobs);
+        let group = self.get_mut(number);
+        let before = group.live();
+        match at.course.place {
+            Place::Scheduled => group.line.insert(waiting(handle, at), order),
+            Place::Reserved => {
+                group.reserved += 1;
+                self.reserved += 1;
+            }
+            Place::Dead | Place::Successor => return,
+        }
+        self.held += usize::from(before == 0);
+    }
+
+    fn unlinked(&mut self, number: GroupNumber, handle: Handle, at: Position, jobs: &Store) {
+        let order = self.order(jobs);
+        let group = self.get_mut(number);
+        match at.course.place {
+            Place::Scheduled => {
+                let there = group.line.remove(waiting(handle, at), order);
+                must(there, "a job that is not in the line of its group");
+            }
+            Place::Reserved => {
+                group.reserved -= 1;
+                self.reserved -= 1;
+            }
+            Place::Dead | Place::Successor => return,
+        }
+        self.held -= usize::from(self.get(number).live() == 0);
+    }
+}
+
+impl Queue {
+    /// The group of a job that comes, with one user more.
+    pub(in crate::queue::state) fn acquire_group(&mut self, name: &[u8]) -> GroupNumber {
+        let others = self.live_len() > 0;
+        let settings = &self.settings;
+        let groups = self.groups.get_or_insert_with(|| {
+            let mut groups = Box::new(Groups::new(settings));
+            // Those that are there were served before the first group comes.
+            if others {
+                groups.own_turn = groups.next_turn();
+            }
+            groups
+        });
+        groups.acquire(name, self.jobs.hasher().hash_one(name))
+    }
+
+    /// A job begins to be delayed, ready or reserved, which it was not: where its group holds no other, that
+    /// begins to hold jobs, and takes the turn behind all others, or the one that a snapshot tells.
+    #[inline]
+    pub(in crate::queue::state) fn begin_turn(
+        &mut self,
+        group: Option<GroupNumber>,
+        place: Place,
+        told: Option<u64>,
+    ) {
+        if (self.groups.is_some() || told.is_some()) && is_live(place) {
+            self.take_new_turn(group, told);
+        }
+    }
+
+    #[inline(never)]
+    fn take_new_turn(&mut self, group: Option<GroupNumber>, told: Option<u64>) {
+        let settings = &self.settings;
+        let live = self.schedule.own().len() + self.reserved.len();
+        let groups = self
+            .groups
+            .get_or_insert_with(|| Box::new(Groups::new(settings)));
+        let holds_others = match group {
+            None => live > groups.reserved,
+            Some(number) => groups.get(number).live() > 0,
+        };
+        if holds_others {
+            return;
+        }
+        let turn = told.unwrap_or_else(|| groups.next_turn());
+        groups.turn = groups.turn.max(turn);
+        match group {
+            None => (groups.own_turn, groups.is_own_told) = (turn, told.is_some()),
+            Some(number) => groups.get_mut(number).turn = turn,
+        }
+    }
+
+    /// A job with a group stands somewhere now.
+    #[inline(never)]
+    pub(in crate::queue::state) fn link_in_group(
+        &mut self,
+        number: GroupNumber,
+        handle: Handle,
+        at: Position,
+    ) {
+        if let Some(groups) = &mut self.groups {
+            groups.linked(number, handle, at, &self.jobs);
+            groups.refresh(number, &self.jobs, self.group_rates.as_deref());
+        }
+    }
+
+    /// It stands there no more. What it means for its group's turn is left to what follows.
+    #[inline(never)]
+    pub(in crate::queue::state) fn unlink_in_group(
+        &mut self,
+        number: GroupNumber,
+        handle: Handle,
+        at: Position,
+    ) {
+        if let Some(groups) = &mut self.groups {
+            groups.unlinked(number, handle, at, &self.jobs);
+        }
+    }
+
+    /// Jobs that are purged, and their successors, are of no group from now on.
+    pub(in crate::queue::state) fn leave_groups(&mut self, handles: &[Handle]) {
+        for &handle in handles {
+            let successor = self.jobs.successor(handle);
+            for handle in [handle].into_iter().chain(successor) {
+                if let Some(number) = self.jobs.job(handle).group() {
+                    self.unlink_in_group(number, handle, self.position(handle));
+                    self.refresh_group(number);
+                    self.jobs.leave_group(handle);
+                    self.release_group(number);
+                }
+            }
+        }
+        self.drop_groups();
+    }
+
+    fn release_group(&mut self, number: GroupNumber) {
+        if let Some(groups) = &mut self.groups {
+            groups.release(number, self.jobs.hasher());
+        }
+    }
+
+    fn refresh_group(&mut self, number: GroupNumber) {
+        if let Some(groups) = &mut self.groups {
+            groups.refresh(number, &self.jobs, self.group_rates.as_deref());
+        }
+    }
+
+    /// Frees a job's memory: it stands nowhere.
+    #[inline]
+    pub(in crate::queue::state) fn drop_job(&mut self, handle: Handle) {
+        if self.groups.is_none() {
+            return self.jobs.remove(handle);
+        }
+        let group = self.jobs.job(handle).group();
+        if let Some(number) = group {
+            self.refresh_group(number);
+        }
+        self.jobs.remove(handle);
+        if let Some(number) = group {
+            self.release_group(number);
+            self.drop_groups();
+        }
+    }
+
+    /// Unless there are some.
+    fn drop_groups(&mut self) {
+        self.groups.take_if(|groups| groups.all.len() == 0);
+    }
+
+    /// A job as it stands, for another queue.
+    pub(in crate::queue::state) fn as_new(&self, handle: Handle) -> NewJob<'_> {
+        NewJob {
+            group: self.group_of(handle),
+            ..self.jobs.as_new(handle)
+        }
+    }
+
+    /// The turns of another queue, of which this is a copy, job by job.
+    pub(in crate::queue::state) fn adopt_turns(&mut self, other: &Queue) {
+        let (Some(groups), Some(others)) = (&mut self.groups, &other.groups) else {
+            return;
+        };
+        (groups.turn, groups.own_turn) = (others.turn, others.own_turn);
+        let numbers: Vec<GroupNumber> = groups.numbers().collect();
+        for number in numbers {
+            let name = &groups.get(number).name;
+            let theirs = others.find(name, other.jobs.hasher().hash_one(&**name));
+            if let Some(theirs) = theirs {
+                groups.withdraw(number);
+                groups.get_mut(number).turn = others.get(theirs).turn;
+                groups.refresh(number, &self.jobs, None);
+            }
+        }
+    }
+
+    /// The turn that a snapshot tells with a job: that of its group, where none before it has told.
+    pub(in crate::queue::state) fn turn_to_tell(
+        &self,
+        handle: Handle,
+        told: &mut Told,
+    ) -> Option<u64> {
+        let groups = self.groups.as_ref().filter(|groups| groups.held > 0)?;
+        let job = self.jobs.job(handle);
+        let group = job.group();
+        if !is_live(job.place()) || !told.is_news(group) {
+            return None;
+        }
+        Some(group.map_or(groups.own_turn, |number| groups.get(number).turn))
+    }
+
+    /// Whether jobs that come as rows tell the turn of each group, and once.
+    pub(in crate::queue::state) fn check_turns<'a>(
+        &self,
+        jobs: impl Iterator<Item = NewJob<'a>>,
+    ) -> Result<(), QueueError> {
+        let mut told = BTreeSet::new();
+        for job in jobs {
+            job.group.map_or(Ok(()), check_name)?;
+            if !is_live(job.place) {
+                if job.turn.is_some() {
+                    return Err(malformed(
+                        "the turn of a group by a job that it does not hold",
+                    ));
+                }
+                continue;
+            }
+            let is_known = told.contains(&job.group) || self.holds(job.group);
+            let fits = match job.turn {
+                Some(turn) => (1..=TURN_MAX).contains(&turn) && !is_known,
+                None => is_known || job.group.is_none(),
+            };
+            if !fits {
+                return Err(malformed("a group whose turn is told twice, or not at all"));
+            }
+            if job.turn.is_some() {
+                told.insert(job.group);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether jobs of that group, or without one, are delayed, ready or reserved.
+    fn holds(&self, group: Option<&[u8]>) -> bool {
+        match group {
+            Some(name) => self
+                .group(name)
+                .is_some_and(|group| group.waiting + group.reserved > 0),
+            None => {
+                let reserved = self.groups.as_ref().map_or(0, |groups| groups.reserved);
+                self.schedule.own().len() + self.reserved.len() > reserved
+            }
+        }
+    }
+
+    /// At the end of a snapshot: whether no two turns are the same, and none is told of groups that hold no job.
+    pub(in crate::queue::state) fn check_told_turns(
+        &self,
+        only_rows: bool,
+    ) -> Result<(), QueueError> {
+        let Some(groups) = &self.groups else {
+            return Ok(());
+        };
+        let live = groups.numbers().map(|number| groups.get(number));
+        let mut turns: Vec<u64> = live
+            .filter(|group| group.live() > 0)
+            .map(|group| group.turn)
+            .collect();
+        turns.extend(groups.is_own_told.then_some(groups.own_turn));
+        turns.sort_unstable();
+        let takes_turns = groups.held > 0 && self.holds(None);
+        if !turns.is_sorted_by(|a, b| a < b) {
+            return Err(malformed("two groups that have the same turn"));
+        }
+        if only_rows && groups.is_own_told != takes_turns {
+            return Err(malformed("a turn of no group, or a group without one"));
+        }
+        Ok(())
+    }
+
+    /// Name, turn, waiting and reserved of all groups that hold jobs, in turn; of jobs without one, no name.
+    pub(in crate::queue::state) fn turns(&self) -> Vec<(u64, Option<&[u8]>)> {
+        let Some(groups) = self.groups.as_ref().filter(|groups| groups.held > 0) else {
+            return Vec::new();
+        };
+        let all = groups.numbers().map(|number| groups.get(number));
+        let all = all.filter(|group| group.live() > 0);
+        let own = self.holds(None).then_some((groups.own_turn, None));
+        let mut turns: Vec<_> = all
+            .map(|group| (group.turn, Some(&*group.name)))
+            .chain(own)
+            .collect();
+        turns.sort_unstable();
+        turns
+    }
+}
