@@ -1,5 +1,5 @@
 //! DQ.ADD key id|* payload [NX | XX | REPLACE | NEXT] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
-//! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms]
+//! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms] [GROUP name]
 //! [EVERY ms | CRON expression [TZ zone]] [UNTIL unix-ms] [TIMES n] [GRACE ms] [JITTER ms]
 
 use super::parse::{
@@ -20,7 +20,7 @@ use crate::server::key::OpenKey;
 const CONDITIONS: [&str; 4] = ["NX", "XX", "REPLACE", "NEXT"];
 const INSTANTS: [&str; 2] = ["DELAY", "AT"];
 const RULES: [&str; 2] = ["EVERY", "CRON"];
-const WORDS: [&str; 18] = Arg::options(syntax::ADD);
+const WORDS: [&str; 19] = Arg::options(syntax::ADD);
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
@@ -45,6 +45,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             "TTR" => add.ttr_ms = Some(positive_millis(options.value()?)?),
             "ATTEMPTS" => add.max_attempts = Some(natural_u32(options.value()?)?),
             "BACKOFF" => ladder = Some(options.ladder()?),
+            "GROUP" => add.group = Some(options.value()?),
             "TTL" => add.ttl_ms = Some(positive_millis(options.value()?)?),
             "DELAY" | "AT" => {
                 add.when = options.when(word)?;

@@ -1,5 +1,5 @@
 //! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ...] [MAXLEN n] [MAXBYTES n] [DEADLEN n]
-//! [DEDUPE ms] [MAXRESERVED n] [RATE n ms], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
+//! [DEDUPE ms] [MAXRESERVED n] [RATE n ms] [GROUPMAX n] [GROUPRATE n ms] [GROUPFIFO 0|1], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
 
 use super::parse::{
     at_least, exactly, millis, natural, natural_u32, out_of_range, positive_millis, wrong_arity,
@@ -8,7 +8,7 @@ use super::parse::{
 use super::syntax;
 use super::{change, change_or_create, look, open};
 use crate::queue::clock::Now;
-use crate::queue::job::RATE_MAX;
+use crate::queue::job::{GROUP_RATE_MAX, RATE_MAX};
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::Queue;
 use crate::server::api::command_info::Arg;
@@ -16,7 +16,7 @@ use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::config;
 use crate::server::key::OpenKey;
 
-const WORDS: [&str; 9] = Arg::options(syntax::CFGSET);
+const WORDS: [&str; 12] = Arg::options(syntax::CFGSET);
 
 pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
@@ -32,7 +32,15 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             "DEADLEN" => new.dead_len = Some(natural(options.value()?)?),
             "DEDUPE" => new.dedupe_ms = Some(millis(options.value()?)?),
             "MAXRESERVED" => new.max_reserved = Some(natural(options.value()?)?),
-            _ => new.rate = Some(rate(options.value()?, options.value()?)?),
+            "GROUPMAX" => new.group_max = Some(natural(options.value()?)?),
+            "GROUPFIFO" => new.group_fifo = Some(switch(options.value()?)?),
+            of_rate => {
+                let limit = Some(rate(options.value()?, options.value()?, of_rate)?);
+                match of_rate {
+                    "RATE" => new.rate = limit,
+                    _ => new.group_rate = limit,
+                }
+            }
         }
     }
     let open = open_with_room(ctx, args)?;
@@ -55,15 +63,27 @@ fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refus
 }
 
 /// Both parts are 0, which is off, or neither is.
-fn rate(count: &[u8], window_ms: &[u8]) -> Result<Option<Rate>, Refusal> {
+fn rate(count: &[u8], window_ms: &[u8], word: &str) -> Result<Option<Rate>, Refusal> {
+    let most = match word {
+        "RATE" => RATE_MAX,
+        _ => GROUP_RATE_MAX,
+    };
     match (natural(count)?, millis(window_ms)?) {
         (0, 0) => Ok(None),
         (0, _) | (_, 0) => Err(out_of_range()),
-        (count, _) if count > RATE_MAX => Err(out_of_range()),
+        (count, _) if count > most => Err(out_of_range()),
         (count, window_ms) => Ok(Some(Rate {
             count: count as u32,
             window_ms,
         })),
+    }
+}
+
+fn switch(digit: &[u8]) -> Result<bool, Refusal> {
+    match natural(digit)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(out_of_range()),
     }
 }
 
@@ -81,7 +101,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
         ctx.reply_bytes(name.as_bytes());
         ctx.reply_integer(value);
     };
-    ctx.reply_map(10);
+    ctx.reply_map(13);
     let ttr_ms = settings.ttr_ms.unwrap_or(config::default_ttr_ms());
     integer("ttr", ttr_ms as i64);
     integer("attempts", settings.max_attempts.into());
@@ -95,14 +115,17 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
     integer("deadlen", settings.dead_len as i64);
     integer("dedupe", settings.dedupe_ms as i64);
     integer("maxreserved", settings.max_reserved as i64);
-    ctx.reply_bytes(b"rate");
-    ctx.reply_array(2);
-    let rate = settings.rate.unwrap_or(Rate {
-        count: 0,
-        window_ms: 0,
-    });
-    ctx.reply_integer(rate.count.into());
-    ctx.reply_integer(rate.window_ms as i64);
+    let rate = |name: &str, rate: Option<Rate>| {
+        ctx.reply_bytes(name.as_bytes());
+        ctx.reply_array(2);
+        ctx.reply_integer(rate.map_or(0, |rate| rate.count).into());
+        ctx.reply_integer(rate.map_or(0, |rate| rate.window_ms) as i64);
+    };
+    rate("rate", settings.rate);
+    let limits = settings.group_limits;
+    integer("groupmax", limits.max_reserved as i64);
+    rate("grouprate", limits.rate);
+    integer("groupfifo", limits.is_fifo.into());
     integer("paused", queue.paused(now));
 }
 

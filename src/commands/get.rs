@@ -60,7 +60,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     };
     bytes_or_null("reason", job.failure.and_then(|failure| failure.reason));
     integer_or_null("failed", job.failure.map(|failure| failure.at));
-    bytes_or_null("group", None);
+    bytes_or_null("group", job.group);
     bytes_or_null("next", job.next);
     let (rule, round) = job.recurring.unzip();
     let (every, cron) = match rule.map(|rule| &rule.pattern) {

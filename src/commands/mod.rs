@@ -11,6 +11,7 @@ pub mod del;
 mod deliveries;
 pub mod forecast;
 pub mod get;
+mod groups;
 pub mod kick;
 pub mod len;
 pub mod nack;

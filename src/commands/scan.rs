@@ -9,7 +9,7 @@ use crate::server::api::{Args, Ctx, Refusal};
 
 const WORDS: [&str; 3] = Arg::options(syntax::SCAN);
 
-const COUNT_DEFAULT: u64 = 10;
+pub const COUNT_DEFAULT: u64 = 10;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
@@ -51,7 +51,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     })
 }
 
-fn cursor(digits: &[u8]) -> Result<u64, Refusal> {
+pub fn cursor(digits: &[u8]) -> Result<u64, Refusal> {
     let text = std::str::from_utf8(digits).ok();
     let digits_only = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
     text.filter(digits_only)

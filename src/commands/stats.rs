@@ -28,7 +28,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now, waiting: usize) {
         Some(value) => ctx.reply_integer(value as i64),
         None => ctx.reply_null(),
     };
-    ctx.reply_map(10 + totals.named().len() + 4);
+    ctx.reply_map(11 + totals.named().len() + 4);
     integer("delayed", summary.delayed as i64);
     integer("ready", summary.ready as i64);
     integer("reserved", summary.reserved as i64);
@@ -41,6 +41,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now, waiting: usize) {
     integer("paused", queue.paused(now));
     integer("bytes", queue.bytes() as i64);
     integer("recurring", queue.recurring_len() as i64);
+    integer("groups", queue.groups_len() as i64);
     for (name, total) in totals.named() {
         integer(name, total as i64);
     }

@@ -108,6 +108,7 @@ pub const ADD: &[Arg] = &[
     ATTEMPTS,
     BACKOFF,
     number(c"ttl", c"TTL", c"ms"),
+    Arg::string(c"group").after(c"GROUP").optional(),
     RULE,
 ];
 pub const POP: &[Arg] = &[
@@ -166,6 +167,31 @@ pub const SCAN: &[Arg] = &[
     Arg::pattern(c"pattern").after(c"MATCH").optional(),
     COUNT.optional(),
 ];
+pub const GROUPS: &[Arg] = &[
+    KEY,
+    Arg::integer(c"cursor"),
+    Arg::pattern(c"pattern").after(c"MATCH").optional(),
+    COUNT.optional(),
+];
+pub const LEN: &[Arg] = &[
+    KEY,
+    Arg::one_of(
+        c"of",
+        &[
+            STATES[0],
+            STATES[1],
+            STATES[2],
+            STATES[3],
+            Arg::string(c"group").after(c"GROUP"),
+        ],
+    )
+    .optional(),
+];
+/// So many deliveries in a time.
+const WINDOW: &[Arg] = &[
+    Arg::integer(c"deliveries").shown(c"count"),
+    Arg::integer(c"window").shown(c"ms"),
+];
 pub const CFGSET: &[Arg] = &[
     KEY,
     TTR,
@@ -176,13 +202,10 @@ pub const CFGSET: &[Arg] = &[
     number(c"deadlen", c"DEADLEN", c"count"),
     number(c"dedupe", c"DEDUPE", c"ms"),
     number(c"maxreserved", c"MAXRESERVED", c"count"),
-    Arg::block(
-        c"rate",
-        &[
-            Arg::integer(c"deliveries").shown(c"count"),
-            Arg::integer(c"window").shown(c"ms"),
-        ],
-    )
-    .after(c"RATE")
-    .optional(),
+    Arg::block(c"rate", WINDOW).after(c"RATE").optional(),
+    number(c"groupmax", c"GROUPMAX", c"count"),
+    Arg::block(c"grouprate", WINDOW)
+        .after(c"GROUPRATE")
+        .optional(),
+    number(c"groupfifo", c"GROUPFIFO", c"0|1"),
 ];

@@ -3,17 +3,17 @@
 //!
 //! docs/commands.md is the long form. Arguments that commands share, and options, are in [`super::syntax`].
 
-use super::syntax::{self, AT, COUNT, DELAY, ID, IDS, KEY, PRIORITY, STATE, STATES};
+use super::syntax::{self, AT, COUNT, DELAY, ID, IDS, KEY, PRIORITY, STATES};
 use super::{
-    ack, add, apply, bpop, configure, del, forecast, get, kick, len, nack, next, peek, pop, purge,
-    reschedule, scan, stats, test_clock, touch,
+    ack, add, apply, bpop, configure, del, forecast, get, groups, kick, len, nack, next, peek, pop,
+    purge, reschedule, scan, stats, test_clock, touch,
 };
 use crate::server::api::command_info::{About, Access, Arg};
 use crate::server::api::entry;
 
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
-static COMMANDS: [About; 22] = [
+static COMMANDS: [About; 23] = [
     About {
         name: c"dq.add",
         run: entry!(add::run),
@@ -156,7 +156,7 @@ static COMMANDS: [About; 22] = [
         run: entry!(purge::run),
         flags: c"write",
         summary: c"Removes all jobs of one state, or of all.",
-        complexity: c"O(1) with ALL, O(log N) with RESERVED and DEAD of N jobs; with DELAYED and READY O(P log N), where N jobs have P different priorities",
+        complexity: c"O(1) with ALL, O(log N) with RESERVED and DEAD of N jobs; with DELAYED and READY O(P log N), where N jobs have P different priorities. O(M log N) with M jobs to remove where jobs have groups",
         tips: c"",
         arity: 3,
         key: Some(Access::Delete),
@@ -239,13 +239,25 @@ static COMMANDS: [About; 22] = [
         name: c"dq.len",
         run: entry!(len::run),
         flags: c"readonly fast",
-        summary: c"Counts the jobs of one state, or those that are not dead.",
+        summary: c"Counts the jobs of one state, or those that are not dead, of the queue or of one group.",
         complexity: c"O(log N) with N jobs in the queue",
         tips: TIME_MATTERS,
         arity: -2,
         key: Some(Access::Measure),
         categories: c"read fast",
-        args: &[KEY, STATE.optional()],
+        args: syntax::LEN,
+    },
+    About {
+        name: c"dq.groups",
+        run: entry!(groups::run),
+        flags: c"readonly",
+        summary: c"Iterates over the groups of a queue that hold jobs.",
+        complexity: c"O(1) for every call. O(N) for a complete iteration, with N groups in the queue",
+        tips: TIME_MATTERS,
+        arity: -3,
+        key: Some(Access::Read),
+        categories: c"read slow",
+        args: syntax::GROUPS,
     },
     About {
         name: c"dq.stats",
@@ -264,7 +276,7 @@ static COMMANDS: [About; 22] = [
         run: entry!(configure::set),
         flags: c"write fast",
         summary: c"Changes settings of a queue. Creates the queue if it is not there.",
-        complexity: c"O(1), or O(log N) where a new DEADLEN removes some of N jobs",
+        complexity: c"O(1), or O(log N) where a new DEADLEN removes some of N jobs. O(G log G) where a limit of G groups changes, and for GROUPFIFO O(N log N) with N jobs of groups",
         tips: c"",
         arity: -2,
         key: Some(Access::Update),

@@ -16,7 +16,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 /// What every dump begins with; dumps of older versions stay readable.
-const ENCODING_VERSION: c_int = 4;
+const ENCODING_VERSION: c_int = 5;
 
 pub static DQ_QUEUE: RedisType = RedisType::new("dq-queue1", ENCODING_VERSION, METHODS);
 

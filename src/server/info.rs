@@ -58,6 +58,7 @@ fn fields() -> Vec<(CString, u64)> {
         ),
         (c"bytes", jobs.bytes),
         (c"recurring", jobs.recurring),
+        (c"groups", jobs.groups),
         (c"oldest_ready_ms", oldest_ready_ms),
     ]
     .map(owned)

@@ -31,6 +31,7 @@ mod forged;
 mod forgetting;
 mod freeing;
 #[cfg(target_os = "linux")]
+mod groups;
 mod guest;
 mod io_threads;
 mod leaving;

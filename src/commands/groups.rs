@@ -1,0 +1,55 @@
+//! DQ.GROUPS key cursor [MATCH pattern] [COUNT n]
+
+use super::look;
+use super::parse::{at_least, positive, Options};
+use super::scan::{cursor, COUNT_DEFAULT};
+use super::syntax;
+use crate::queue::glob::matches;
+use crate::server::api::command_info::Arg;
+use crate::server::api::{Args, Ctx, Refusal};
+
+const WORDS: [&str; 2] = Arg::options(syntax::GROUPS);
+
+/// Groups looked at in one call that have dead jobs only, for each that is wanted.
+const PASSED_OVER: u64 = 10;
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 3)?;
+    let mut cursor = cursor(args.get(2).unwrap_or_default())?;
+    let (mut pattern, mut count) = (None, COUNT_DEFAULT);
+    let mut options = Options::new(args, 3, &WORDS);
+    while let Some(word) = options.word()? {
+        match word {
+            "MATCH" => pattern = Some(options.value()?),
+            _ => count = positive(options.value()?)?,
+        }
+    }
+    look(ctx, args, |queue, _| {
+        let mut groups: Vec<(Vec<u8>, usize, usize)> = Vec::new();
+        let (mut looked_at, mut steps) = (0, 0);
+        while let Some(queue) = queue {
+            cursor = queue.scan_groups(cursor, |group| {
+                looked_at += 1;
+                if pattern.is_none_or(|pattern| matches(pattern, group.name)) {
+                    groups.push((group.name.to_vec(), group.waiting, group.reserved));
+                }
+            });
+            steps += 1;
+            if cursor == 0 || looked_at >= count || steps >= count.saturating_mul(PASSED_OVER) {
+                break;
+            }
+        }
+        if queue.is_none() {
+            cursor = 0;
+        }
+        ctx.reply_array(2);
+        ctx.reply_bytes(cursor.to_string().as_bytes());
+        ctx.reply_array(groups.len());
+        for (name, waiting, reserved) in &groups {
+            ctx.reply_array(3);
+            ctx.reply_bytes(name);
+            ctx.reply_integer(*waiting as i64);
+            ctx.reply_integer(*reserved as i64);
+        }
+    })
+}
