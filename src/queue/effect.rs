@@ -177,22 +177,31 @@ pub enum Effect<'a> {
 /// How a job comes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Coming<'a> {
+    /// As [`Effect::Added`].
     Added {
+        /// When it is due.
         due: u64,
         /// 0 is never.
         expires: u64,
     },
+    /// As [`Effect::Followed`].
     Followed {
+        /// When it is due.
         due: u64,
         /// 0 is never.
         expires: u64,
     },
+    /// As [`Effect::Recurs`].
     Recurs {
+        /// How it comes again.
         #[serde(borrow)]
         rule: Rule<'a>,
+        /// Its first occurrence.
         first: Next,
     },
+    /// As [`Effect::Renewed`].
     Renewed {
+        /// The same pattern, and new bounds.
         #[serde(borrow)]
         rule: Rule<'a>,
     },

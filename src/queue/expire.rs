@@ -137,8 +137,8 @@ impl Queue {
             Place::Scheduled | Place::Successor => false,
             Place::Reserved => {
                 let life = job.life();
-                let matters = job.terms().exhausted_by(life.attempts) || self.has_groups();
-                life.at <= now.ms() && matters
+                let dies = || job.terms().exhausted_by(life.attempts);
+                life.at <= now.ms() && (self.has_groups() || dies())
             }
             Place::Dead => self.settings().dead_len != 0,
         }

@@ -38,12 +38,14 @@ pub struct Settings {
 pub struct GroupLimits {
     /// Reserved jobs of a group.
     pub max_reserved: u64,
+    /// Deliveries of a group.
     pub rate: Option<Rate>,
     /// In the order of adding, one at a time.
     pub is_fifo: bool,
 }
 
 impl GroupLimits {
+    /// Bounds that hold wherever they came from.
     pub fn check(&self) -> Result<(), QueueError> {
         if !self.rate.is_none_or(|rate| rate.fits(GROUP_RATE_MAX)) {
             return Err(QueueError::OutOfRange);
@@ -61,6 +63,7 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// The length of its window, in microseconds.
     pub fn window_us(&self) -> u64 {
         self.window_ms.saturating_mul(1000)
     }

@@ -86,6 +86,41 @@ fn files_of_the_build_before_are_read() {
     }
 }
 
+/// Made by the build before jobs had groups, with rules, failures and successors.
+#[test]
+fn files_from_before_groups_are_read() {
+    const DIGEST: &str = "8cd9dae0adcc4dbd06a27fca47360d2756f75ef6";
+    let folder: PathBuf = [
+        env!("CARGO_MANIFEST_DIR"),
+        "tests/integration/encodings/4-effects-3",
+    ]
+    .iter()
+    .collect();
+    for appendonly in ["no", "yes"] {
+        let server = Server::builder()
+            .config("replicaof", "127.0.0.1 1")
+            .config("appendonly", appendonly)
+            .with_files_of(&folder)
+            .start();
+        assert_eq!(server.digest(), DIGEST, "appendonly {appendonly}");
+        let mut client = server.raw();
+        client.says("DQ.LEN full", "5");
+        client.says("DQ.LEN full DEAD", "1");
+        client.says("DQ.GROUPS full 0", "[ '0' [ ] ]");
+        client.says("DEBUG RELOAD", "+OK");
+        assert_eq!(server.digest(), DIGEST, "{appendonly}, written again");
+    }
+    let dump = std::fs::read(folder.join("full.dump")).expect("a DUMP");
+    let server = Server::start();
+    let mut client = server.raw();
+    client.call(&[b"RESTORE", b"full", b"0", &dump]);
+    // Its jobs live on beside others that have a group.
+    client.says("DQ.ADD full new x GROUP tenant", "'new'");
+    client.says("DQ.ACK full leased", "1");
+    client.says("DQ.LEN full GROUP tenant", "1");
+    client.says("DQ.LEN full", "6");
+}
+
 /// Made by the build before jobs could recur, with failures, successors and a remembered id.
 #[test]
 fn files_from_before_recurring_jobs_are_read() {

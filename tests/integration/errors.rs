@@ -6,7 +6,7 @@ use crate::support::Server;
 const WRONGTYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Every command, as it may be written.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "DQ.ADD q a x",
     "DQ.DEL q a",
     "DQ.POP q",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 20] = [
     "DQ.GET q a",
     "DQ.PEEK q READY",
     "DQ.SCAN q 0",
+    "DQ.GROUPS q 0",
     "DQ.LEN q",
     "DQ.FORECAST q FROM 5 TO 9 BUCKETS 2",
     "DQ.STATS q",
@@ -30,7 +31,7 @@ const COMMANDS: [&str; 20] = [
 ];
 
 /// How many words each needs, and how many it takes at most (0: any number).
-const ARITY: [(&str, usize, usize); 20] = [
+const ARITY: [(&str, usize, usize); 21] = [
     ("DQ.ADD", 4, 0),
     ("DQ.DEL", 3, 0),
     ("DQ.POP", 2, 0),
@@ -43,6 +44,7 @@ const ARITY: [(&str, usize, usize); 20] = [
     ("DQ.GET", 3, 3),
     ("DQ.PEEK", 3, 0),
     ("DQ.SCAN", 3, 0),
+    ("DQ.GROUPS", 3, 0),
     ("DQ.LEN", 2, 3),
     ("DQ.FORECAST", 8, 0),
     ("DQ.STATS", 2, 2),

@@ -161,7 +161,8 @@ impl Traffic {
                     " NEXT" => "",
                     _ => self.dice.pick(&RULES),
                 };
-                format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{rule}")
+                let group = self.dice.pick(&["", "", " GROUP g", " GROUP h"]);
+                format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{group}{rule}")
             }
             13..=17 => {
                 let (count, ttr) = (self.option("COUNT", 4), self.option("TTR", 50));
@@ -215,9 +216,16 @@ impl Traffic {
                     " MAXBYTES 90",
                     " MAXLEN 0 MAXBYTES 0 ATTEMPTS 2",
                 ]);
-                format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}")
+                let groups = self.dice.pick(&[
+                    "",
+                    " GROUPMAX 1",
+                    " GROUPFIFO 1",
+                    " GROUPFIFO 0 GROUPRATE 5 20",
+                    " GROUPMAX 0 GROUPRATE 0 0",
+                ]);
+                format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}{groups}")
             }
-            34 => format!("DQ.CFGSET {key} DEDUPE 0 MAXRESERVED 0 DEADLEN 0"),
+            34 => format!("DQ.CFGSET {key} DEDUPE 0 MAXRESERVED 0 DEADLEN 0 GROUPFIFO 0"),
             35 => format!("DQ.PAUSE {key} {}", 1 + ms / 4),
             36 => format!("DQ.RESUME {key}"),
             37 => {
@@ -228,7 +236,8 @@ impl Traffic {
                 let (from, parts) = (1 + ms, 1 + ms / 3);
                 format!("DQ.FORECAST {key} FROM {from} TO 4398046511103 BUCKETS {parts}")
             }
-            38 => format!("DQ.SCAN {key} 0"),
+            38 if ms < 40 => format!("DQ.SCAN {key} 0"),
+            38 => format!("DQ.GROUPS {key} 0"),
             39 => format!("DQ.GET {key} {id}"),
             40 => format!("RENAME {key} {}", self.dice.pick(&KEYS)),
             41 => {

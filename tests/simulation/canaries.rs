@@ -8,12 +8,13 @@ use crate::op::{Delivered, Op, PopOp, Reply};
 use crate::run::{Run, Sabotage};
 use crate::shapes;
 
-const SHAPES: [crate::generate::Shape; 5] = [
+const SHAPES: [crate::generate::Shape; 6] = [
     shapes::FEW_IDS,
     shapes::LIMITS,
     shapes::PRIORITIES,
     shapes::STEPS_BACK,
     shapes::RECURRING,
+    shapes::GROUPS,
 ];
 
 /// The mismatch that the sabotage leads to, within a few runs.

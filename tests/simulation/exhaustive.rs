@@ -16,7 +16,7 @@ use dq::queue::settings::{Rate, SettingsChange};
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    Do(Op),
+    Do(Box<Op>),
     /// So many microseconds pass.
     Wait(u64),
 }
@@ -99,20 +99,54 @@ pub fn alphabet() -> Vec<Step> {
         },
     ];
     let waits = [1000, 2400].map(Step::Wait);
-    operations.map(Step::Do).into_iter().chain(waits).collect()
+    operations.map(does).into_iter().chain(waits).collect()
+}
+
+/// Of three groups and jobs without one.
+fn alphabet_of_groups() -> Vec<Step> {
+    let add_to = |id: &[u8], group: &[u8]| match add(id, Condition::Replace, None, None) {
+        Op::Add(add) => Op::Add(AddOp {
+            group: (!group.is_empty()).then(|| group.to_vec()),
+            ..add
+        }),
+        other => other,
+    };
+    let operations = [
+        add_to(b"a", b"g"),
+        add_to(b"b", b"g"),
+        add_to(b"c", b"h"),
+        add_to(b"d", b"i"),
+        add_to(b"e", b""),
+        pop(None, false),
+        pop(None, true),
+        pop(Some(b"b"), false),
+        nack(b"a", NackKind::Fail, None),
+        nack(b"a", NackKind::Fatal, None),
+        Op::KickOldest(1),
+        Op::Del {
+            id: b"c".to_vec(),
+            unreserved: true,
+        },
+    ];
+    let wait = Step::Wait(1000);
+    operations.map(does).into_iter().chain([wait]).collect()
+}
+
+fn does(op: Op) -> Step {
+    Step::Do(Box::new(op))
 }
 
 fn settings(change: impl FnOnce(&mut SettingsChange)) -> Step {
     let mut settings = SettingsChange::default();
     change(&mut settings);
-    Step::Do(Op::Configure(settings))
+    does(Op::Configure(settings))
 }
 
 /// What a sequence begins with.
 fn beginnings() -> [Vec<Step>; 4] {
-    let add_a = Step::Do(add(b"a", Condition::New, None, None));
-    let add_b = Step::Do(add(b"b", Condition::New, None, Some(4)));
-    let pop = || Step::Do(pop(None, false));
+    let add_a = does(add(b"a", Condition::New, None, None));
+    let add_b = does(add(b"b", Condition::New, None, Some(4)));
+    let pop = || does(pop(None, false));
     let limits = settings(|new| {
         (new.dead_len, new.max_len) = (Some(1), Some(1));
         new.max_reserved = Some(1);
@@ -143,7 +177,7 @@ pub fn play(steps: &[&Step], fault: Fault) -> Result<(), String> {
                 now_us += us;
                 continue;
             }
-            Step::Do(op) => op,
+            Step::Do(op) => &**op,
         };
         out.clear();
         let call = Call {
@@ -166,8 +200,7 @@ pub fn play(steps: &[&Step], fault: Fault) -> Result<(), String> {
 }
 
 /// Plays every sequence of that many letters behind a beginning; returns how many there were.
-fn all_of(beginning: &[Step], depth: u32) -> u64 {
-    let alphabet = alphabet();
+fn all_of(alphabet: &[Step], beginning: &[Step], depth: u32) -> u64 {
     let letters = alphabet.len() as u64;
     for number in 0..letters.pow(depth) {
         let letter = |place| &alphabet[(number / letters.pow(place) % letters) as usize];
@@ -183,9 +216,31 @@ fn all_of(beginning: &[Step], depth: u32) -> u64 {
 fn all_small_histories() {
     let depth = from_env("DQ_SIM_DEPTH").unwrap_or(4) as u32;
     let [nothing, others @ ..] = beginnings();
-    let mut played = all_of(&nothing, depth + 1);
+    let letters = alphabet();
+    let mut played = all_of(&letters, &nothing, depth + 1);
     for beginning in others {
-        played += all_of(&beginning, depth);
+        played += all_of(&letters, &beginning, depth);
+    }
+    println!("{played} histories");
+}
+
+#[test]
+fn all_small_histories_of_groups() {
+    let depth = from_env("DQ_SIM_DEPTH").unwrap_or(4) as u32;
+    let letters = alphabet_of_groups();
+    let first_three = [&letters[0..1], &letters[2..3], &letters[4..6]].concat();
+    let limits = [
+        settings(|new| new.group_max = Some(1)),
+        settings(|new| {
+            let (count, window_ms) = (1, 2);
+            new.group_rate = Some(Some(Rate { count, window_ms }));
+        }),
+        settings(|new| new.group_fifo = Some(true)),
+    ];
+    let mut played = all_of(&letters, &[], depth + 1);
+    for limit in limits {
+        let beginning = [&first_three[..], &[limit]].concat();
+        played += all_of(&letters, &beginning, depth);
     }
     println!("{played} histories");
 }

@@ -77,11 +77,15 @@ impl Group {
 /// A group as it is told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupView<'a> {
+    /// Its name.
     pub name: &'a [u8],
+    /// Delayed and ready jobs.
     pub waiting: usize,
+    /// Reserved jobs.
     pub reserved: usize,
 }
 
+/// All groups of a queue.
 #[derive(Clone)]
 pub struct Groups {
     all: Slab<Group>,
@@ -218,17 +222,20 @@ impl Groups {
             || self.all.free_some(count)
     }
 
+    /// A part of them: see [`crate::storage::relocate`].
     pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
         match part {
             0 => self.names.relocate(from, mover),
             1 => self.open.relocate(from, mover),
             2 => self.full.relocate(from, mover),
             _ => self.all.relocate(from, mover, |group, mover| {
-                move_boxed(&mut group.name, mover)
+                move_boxed(&mut group.name, mover);
+                group.line.relocate(mover);
             }),
         }
     }
 
+    /// Heap bytes, and those of the structure itself.
     pub fn memory_bytes(&self) -> usize {
         let line = |number| self.get(number).line.memory_bytes();
         size_of::<Self>()
@@ -268,6 +275,7 @@ impl Queue {
         Some(groups.name(number))
     }
 
+    /// The group of that name, if some job has it.
     pub fn group(&self, name: &[u8]) -> Option<GroupView<'_>> {
         let groups = self.groups.as_ref()?;
         let number = groups.find(name, self.jobs.hasher().hash_one(name))?;

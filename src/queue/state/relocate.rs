@@ -8,6 +8,7 @@
 //!
 //! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number
 //! is safe. What is moved twice, or missed because it came behind the cursor, waits for the next round.
+//! The lines of large groups, which lie in nodes as the schedule's do, are left alone.
 //! What was purged and lies in lists of its own is left alone: it is about to go.
 
 use super::Queue;
@@ -15,19 +16,22 @@ use crate::storage::lazy::Lazy;
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 
-const PARTS: u64 = 15;
+const PARTS: u64 = 22;
+/// Of a cursor, for its part.
+const PART_BITS: u32 = 5;
 
 impl Queue {
     /// Goes on from a cursor that this has returned, or from 0, until it is late. Returns 0 at the end.
     pub fn relocate(&mut self, cursor: u64, mover: &mut impl Mover) -> u64 {
-        let (mut part, mut from) = (cursor & 15, (cursor >> 4) as u32);
+        let parts = (1 << PART_BITS) - 1;
+        let (mut part, mut from) = (cursor & parts, (cursor >> PART_BITS) as u32);
         while part < PARTS {
             match self.relocate_some(part, from, mover) {
                 Some(next) => from = next,
                 None => (part, from) = (part + 1, 0),
             }
             if part < PARTS && mover.is_late() {
-                return u64::from(from) << 4 | part;
+                return u64::from(from) << PART_BITS | part;
             }
         }
         0
@@ -38,19 +42,20 @@ impl Queue {
         match part {
             0 => self.jobs.relocate_jobs(from, mover),
             1 => self.jobs.relocate_index(from, mover),
-            2..=4 => self.schedule.relocate(part - 2, from, mover),
-            5 => relocate(&mut self.reserved, from, mover, Skiplist::relocate),
-            6 => relocate(&mut self.dead, from, mover, Skiplist::relocate),
-            7 => relocate(&mut self.expiring, from, mover, Skiplist::relocate),
-            8 => relocate(&mut self.dedupe, from, mover, |it, from, mover| {
+            2..=7 => self.schedule.relocate(part - 2, from, mover),
+            8 => relocate(&mut self.reserved, from, mover, Skiplist::relocate),
+            9 => relocate(&mut self.dead, from, mover, Skiplist::relocate),
+            10 => relocate(&mut self.expiring, from, mover, Skiplist::relocate),
+            11 => relocate(&mut self.dedupe, from, mover, |it, from, mover| {
                 it.relocate(0, from, mover)
             }),
-            9 | 10 => self.dedupe.made()?.relocate(part - 8, from, mover),
-            11 => self.jobs.relocate_extras(from, mover),
-            12 => relocate(&mut self.seldom, from, mover, |it, from, mover| {
+            12 | 13 => self.dedupe.made()?.relocate(part - 11, from, mover),
+            14 => self.jobs.relocate_extras(from, mover),
+            15 => relocate(&mut self.seldom, from, mover, |it, from, mover| {
                 it.followed.relocate(0, from, mover)
             }),
-            13 => self.seldom.made()?.followed.relocate(1, from, mover),
+            16 => self.seldom.made()?.followed.relocate(1, from, mover),
+            17..=20 => self.groups.as_mut()?.relocate(part - 17, from, mover),
             _ => {
                 self.totals.lateness.relocate(mover);
                 None
@@ -157,9 +162,9 @@ pub mod tests {
     fn every_number_is_safe_as_a_cursor() {
         let mut queue = queue();
         let before = digest(&queue);
-        for part in 0..16 {
+        for part in 0..1 << PART_BITS {
             for from in [0, 1, 31, 511, 512, 1023, 1025, 1 << 20, u64::from(u32::MAX)] {
-                queue.relocate(from << 4 | part, &mut Everything::new(100));
+                queue.relocate(from << PART_BITS | part, &mut Everything::new(100));
             }
         }
         queue.relocate(u64::MAX, &mut Everything::new(1));

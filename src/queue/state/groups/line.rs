@@ -3,6 +3,7 @@
 use crate::queue::job::Handle;
 use crate::queue::state::schedule::lists::{Lists, Standing};
 use crate::queue::state::store::Store;
+use crate::storage::relocate::{move_vec, Mover};
 use crate::storage::skiplist::Skiplist;
 use std::mem;
 
@@ -219,6 +220,13 @@ impl Line {
             Line::Ranked(lists) => lists.free_some(count),
             Line::Fifo(list) => list.free_some(count),
             _ => false,
+        }
+    }
+
+    /// Moves what lies in an array.
+    pub fn relocate(&mut self, mover: &mut impl Mover) {
+        if let Line::Few(few) = self {
+            move_vec(few, mover);
         }
     }
 
