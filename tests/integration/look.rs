@@ -267,7 +267,7 @@ fn len() {
     );
 }
 
-const STATS: [&str; 23] = [
+const STATS: [&str; 24] = [
     "delayed",
     "ready",
     "reserved",
@@ -278,6 +278,7 @@ const STATS: [&str; 23] = [
     "paused",
     "bytes",
     "recurring",
+    "groups",
     "added",
     "delivered",
     "acked",
@@ -327,6 +328,7 @@ fn stats_by_name_and_order() {
         ("expired", 0),
         ("missed", 0),
         ("recurring", 0),
+        ("groups", 0),
         ("lateness-count", 2),
     ];
     for (name, value) in expected {
