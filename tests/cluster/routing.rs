@@ -28,6 +28,7 @@ fn by_key() {
         "DQ.GET q a",
         "DQ.PEEK q READY",
         "DQ.SCAN q 0",
+        "DQ.GROUPS q 0",
         "DQ.LEN q",
         "DQ.STATS q",
         "DQ.CFGSET q TTR 1000",

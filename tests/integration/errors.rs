@@ -203,7 +203,9 @@ fn readonly() {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         crate::probe::show(&raw.call(&words))
     };
-    let looking = ["GET", "PEEK", "SCAN", "LEN", "FORECAST", "STATS", "CFGGET"];
+    let looking = [
+        "GET", "PEEK", "SCAN", "GROUPS", "LEN", "FORECAST", "STATS", "CFGGET",
+    ];
     for line in COMMANDS {
         let looks = looking
             .iter()
