@@ -471,8 +471,7 @@ impl Queue {
         let there = match place {
             Place::Scheduled => {
                 let is_grouped = group.is_some();
-                self.schedule
-                    .remove(at.standing(), handle, is_grouped, seq)
+                self.schedule.remove(at.standing(), handle, is_grouped, seq)
             }
             Place::Reserved => self.reserved.make().remove(life.at, handle, seq),
             Place::Dead => self

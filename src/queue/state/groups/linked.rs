@@ -178,7 +178,7 @@ impl Queue {
 
     fn release_group(&mut self, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {
-            groups.release(number, self.jobs.hasher());
+            groups.release(number, &**self.jobs.hasher());
         }
     }
 
