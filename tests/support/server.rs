@@ -343,13 +343,15 @@ impl Server {
         });
     }
 
-    /// Waits until this replica has carried out all that `master` has written up to now.
+    /// Waits until this replica has carried out all that `master` has written up to now. Before it has heard of a
+    /// master that started anew, both tell the offset 1.
     #[track_caller]
     pub fn wait_for_offset_of(&self, master: &Server) {
         let (mut here, mut there) = (self.connect(), master.connect());
         wait_until("the replica has caught up", PATIENCE, || {
             let written = there.info("replication", "master_repl_offset");
-            written.is_some() && here.info("replication", "slave_repl_offset") == written
+            let is_up = here.info("replication", "master_link_status").as_deref() == Some("up");
+            is_up && written.is_some() && here.info("replication", "slave_repl_offset") == written
         });
     }
 
