@@ -66,7 +66,9 @@ fn shapes(bench: &mut Bench, base: u64) -> Vec<Row> {
             dq::add_at(out, key.as_bytes(), number, base + DAY_MS + number as u64);
         });
         let usage = bench.host.call(&[b"MEMORY", b"USAGE", b"dq:00000007"]);
-        let usage = String::from_utf8_lossy(&usage).parse::<f64>();
+        let usage = String::from_utf8_lossy(&usage);
+        let number = usage.strip_prefix(':').map(str::trim_end);
+        let usage = number.and_then(|number| number.parse::<f64>().ok());
         let usage = usage.expect("MEMORY USAGE is a number");
         bench.host.flush();
         let (other, _) = fill(bench, queues, 2 * jobs, |out, command| {
@@ -74,7 +76,7 @@ fn shapes(bench: &mut Bench, base: u64) -> Vec<Row> {
             zset_and_hash::add_alone(out, &key, command);
         });
         let pair = (&[ours][..], &[other][..]);
-        let what = format!("a queue of {jobs} jobs");
+        let what = format!("a queue of {jobs} job{}", if jobs == 1 { "" } else { "s" });
         rows.push(Row::paired(&what, "zset + hash", "bytes", goal, pair));
         let what = format!("{what}, by MEMORY USAGE");
         let pair = (&[usage][..], &[ours][..]);
