@@ -245,10 +245,9 @@ fn pop_at_once(
     })
 }
 
-/// Whether the next job is for somebody who waits. A full MAXRESERVED holds most of them back.
+/// Whether the next job is for somebody who waits. A full MAXRESERVED or GROUPMAX holds most of them back.
 fn is_others_turn(queue: &Queue, db: c_int, name: &[u8], now: Now) -> bool {
-    let only_noack = queue.next_delivery(now, false).is_none();
-    blocked::first_in_line(db, name, only_noack).is_some()
+    blocked::first_in_line(db, name, queue.serves_only_noack(now)).is_some()
 }
 
 /// What a client that has waited gets.

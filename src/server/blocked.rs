@@ -321,7 +321,7 @@ pub fn block<'a>(
 }
 
 /// The request of the client that is first in line on a key, among those that it can be fulfilled for:
-/// a full MAXRESERVED holds back all that do not pop with NOACK.
+/// a full MAXRESERVED or GROUPMAX holds back all that do not pop with NOACK.
 pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, PopRequest)> {
     REGISTRY.with_borrow(|registry| {
         let line = registry.line(db, key)?;

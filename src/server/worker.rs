@@ -267,7 +267,7 @@ fn serve(
     let Line { due, now, .. } = line;
     let (db, name) = (due.db, &*due.name);
     while *steps > 0 {
-        let only_noack = value.queue.next_delivery(now, false).is_none();
+        let only_noack = value.queue.serves_only_noack(now);
         let Some((ticket, request)) = blocked::first_in_line(db, name, only_noack) else {
             break;
         };

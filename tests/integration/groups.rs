@@ -210,6 +210,34 @@ fn groupmax_holds_a_group_and_wakes_who_waits() {
     assert_eq!(waiting.delivery().id, "a4");
 }
 
+/// Whoever waits before it for a job that GROUPMAX holds back, and whatever else is to come.
+#[test]
+fn groupmax_does_not_hold_one_that_waits_with_noack() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.says("DQ.CFGSET q TTR 600000 GROUPMAX 1", "+OK");
+    client.says("DQ.ADD q later x DELAY 600000 GROUP other", "'later'");
+    add(&mut client, "a:g");
+    client.run("DQ.POP q");
+    let plain = server.waiting("DQ.BPOP q 0");
+    // One comes while such a job is there, one waits when it comes.
+    add(&mut client, "b:g");
+    let mut comes = server.raw();
+    comes.begin("DQ.BPOP q 0 NOACK");
+    assert_eq!(comes.delivery().id, "b");
+    let mut waits = server.waiting("DQ.BPOP q 0 NOACK");
+    add(&mut client, "c:g");
+    assert_eq!(waits.delivery().id, "c");
+    let mut both = server.waiting("DQ.BPOP q 0 NOACK COUNT 2");
+    client.says("DQ.PAUSE q 600000", "+OK");
+    add(&mut client, "d:g");
+    client.says("DQ.RESUME q", "+OK");
+    let reply = both.reply();
+    assert!(reply.contains("'d'"), "{reply}");
+    server.wait_for_blocked(1);
+    drop(plain);
+}
+
 #[test]
 fn grouprate_holds_a_group_for_its_window_and_no_longer() {
     let (server, mut client) = start();

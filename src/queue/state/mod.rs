@@ -328,6 +328,14 @@ impl Queue {
         Some(due.max(pause).max(rate))
     }
 
+    /// Whether nothing can be delivered at this instant but to one that pops with NOACK: MAXRESERVED, or the
+    /// GROUPMAX of all groups that have a ready job, holds the others back.
+    #[inline]
+    pub fn serves_only_noack(&self, now: Now) -> bool {
+        let next = self.next_delivery(now, false);
+        next.is_none_or(|instant| instant > now.ms())
+    }
+
     /// The next due that has not come yet: what a timer must be called for where somebody listens
     /// for dq.ready.
     pub fn next_due(&self, now: Now) -> Option<u64> {
