@@ -4,7 +4,7 @@
 use crate::ends::End;
 use crate::model::{Fault, Model, Phase};
 use crate::run::Run;
-use crate::support::Raw;
+use crate::support::{Raw, Reply};
 
 /// How many steps it may take.
 const STEPS: u64 = 3000;
@@ -46,9 +46,13 @@ fn tampered(tamper: Tamper) -> bool {
     panic!("never anything to tamper with");
 }
 
+/// Whether the server took it: a limit may refuse what is added, and a lease may have ended meanwhile.
 fn on(client: &mut Raw, words: &[&[u8]]) -> bool {
-    client.call(words);
-    true
+    match client.call(words) {
+        Reply::Bulk(_) => true,
+        Reply::Integer(count) => count > 0,
+        _ => false,
+    }
 }
 
 #[test]
