@@ -133,6 +133,16 @@ impl<'a> Add<'a> {
             group: None,
         }
     }
+
+    fn check_names(&self) -> Result<(), QueueError> {
+        if self.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
+            return Err(QueueError::IdLength);
+        }
+        if (self.group).is_some_and(|name| !(1..=GROUP_MAX).contains(&name.len())) {
+            return Err(QueueError::GroupLength);
+        }
+        Ok(())
+    }
 }
 
 impl Queue {
@@ -149,12 +159,7 @@ impl Queue {
             Some(first) => (first.due, first.expires),
             None => add.instants(now)?,
         };
-        if add.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
-            return Err(QueueError::IdLength);
-        }
-        if (add.group).is_some_and(|name| !(1..=GROUP_MAX).contains(&name.len())) {
-            return Err(QueueError::GroupLength);
-        }
+        add.check_names()?;
         check_terms(&add.terms(self.settings(), &self.settings().backoff_ms))?;
         let priority = add.priority;
         let id = add.id.map(|id| self.jobs().hashed(id));

@@ -164,24 +164,8 @@ impl Queue {
     fn apply_to_queue(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         match *effect {
             Effect::Kept => self.kept = true,
-            Effect::Configured(ref settings) => {
-                settings.check()?;
-                self.configure(Settings {
-                    max_bytes: self.settings.max_bytes,
-                    group_limits: self.settings.group_limits,
-                    ..settings.clone()
-                });
-            }
-            Effect::Bounded { max_bytes } => self.configure(Settings {
-                max_bytes,
-                ..(*self.settings).clone()
-            }),
-            Effect::GroupLimits(limits) => {
-                limits.check()?;
-                self.configure(Settings {
-                    group_limits: limits,
-                    ..(*self.settings).clone()
-                });
+            Effect::Configured(_) | Effect::Bounded { .. } | Effect::GroupLimits(_) => {
+                self.apply_settings(effect)?;
             }
             Effect::Paused { until } => {
                 if until != FOREVER {
@@ -243,6 +227,35 @@ impl Queue {
             | Effect::Job { .. }
             | Effect::Failed { .. } => return Err(malformed("an effect on a job")),
         }
+        Ok(())
+    }
+
+    /// Each effect leaves as they are what others tell.
+    fn apply_settings(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        let old = &*self.settings;
+        let new = match *effect {
+            Effect::Configured(ref settings) => {
+                settings.check()?;
+                Settings {
+                    max_bytes: old.max_bytes,
+                    group_limits: old.group_limits,
+                    ..settings.clone()
+                }
+            }
+            Effect::Bounded { max_bytes } => Settings {
+                max_bytes,
+                ..old.clone()
+            },
+            Effect::GroupLimits(group_limits) => {
+                group_limits.check()?;
+                Settings {
+                    group_limits,
+                    ..old.clone()
+                }
+            }
+            _ => return Err(malformed("an effect that sets nothing")),
+        };
+        self.configure(new);
         Ok(())
     }
 

@@ -287,13 +287,43 @@ fn read_row<'a>(
         Life::default()
     };
     let more = match head & MORE {
-        0 => 0,
-        _ => *bytes.split_off_first()?,
+        0 => More::default(),
+        _ => read_more(bytes, before, rules)?,
     };
+    Some(Row {
+        id: bytes.split_off(..before.id_len)?,
+        payload: bytes.split_off(..before.payload_len)?,
+        seq: before.seq,
+        due: before.due,
+        place,
+        life,
+        failure: more.failure,
+        round: more.round,
+        group: more.group,
+        turn: more.turn,
+        terms: before.terms?,
+    })
+}
+
+/// What few rows have.
+#[derive(Default)]
+struct More<'a> {
+    failure: Option<Failure<'a>>,
+    round: Option<(usize, Round)>,
+    group: Option<&'a [u8]>,
+    turn: Option<u64>,
+}
+
+fn read_more<'a>(
+    bytes: &mut &'a [u8],
+    before: &mut Before<'a, usize, usize>,
+    rules: &mut Vec<Rule<'static>>,
+) -> Option<More<'a>> {
+    let more = *bytes.split_off_first()?;
     // Of what has more something follows, no rule without its round, and one group at most.
     let groups = GROUP | SAME_GROUP;
     let fits = more <= (FAILURE | ROUND | RULE | groups | TURN)
-        && (more != 0 || head & MORE == 0)
+        && more != 0
         && more & (ROUND | RULE) != RULE
         && more & groups != groups;
     if !fits {
@@ -322,18 +352,11 @@ fn read_row<'a>(
         0 => None,
         _ => Some(take(bytes)?),
     };
-    Some(Row {
-        id: bytes.split_off(..before.id_len)?,
-        payload: bytes.split_off(..before.payload_len)?,
-        seq: before.seq,
-        due: before.due,
-        place,
-        life,
+    Some(More {
         failure,
         round,
         group,
         turn,
-        terms: before.terms?,
     })
 }
 
