@@ -18,9 +18,10 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{signal, SignalKind};
 
 use api::Board;
+use dq_watch::place::Wish;
 use guard::Guard;
 use look::Looker;
-use options::{Options, Wish};
+use options::Options;
 use reader::Reader;
 
 /// Between two words to the tabs.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
-use dq_watch::place::{next_name, text, Place};
+use dq_watch::place::{next_name, text, Place, Wish};
 use dq_watch::read::target::Target;
 use dq_watch::read::Scope;
 
@@ -48,17 +48,11 @@ pub struct Options {
     pub scope: Scope,
 }
 
-pub enum Wish {
-    Run(Box<Options>),
-    Help,
-    Version,
-}
-
 /// `environment` looks up a variable.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<Wish, String> {
+) -> Result<Wish<Options>, String> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let mut place = Place::new(&environment);
     let mut scope = Scope::default();

@@ -24,7 +24,8 @@ use tokio::task::JoinSet;
 
 use call::Caller;
 use config::Config;
-use options::{Options, Wish};
+use dq_watch::place::Wish;
+use options::Options;
 use places::Host;
 use queue::Queue;
 use stop::Stop;

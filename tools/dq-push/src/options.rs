@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use dq_watch::place::{next_name, text, told, Place};
+use dq_watch::place::{next_name, text, told, Place, Wish};
 use dq_watch::read::target::Target;
 use lexopt::ValueExt;
 
@@ -38,17 +38,11 @@ pub struct Options {
     pub db: i64,
 }
 
-pub enum Wish {
-    Run(Box<Options>),
-    Help,
-    Version,
-}
-
 /// `environment` looks up a variable.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<Wish, String> {
+) -> Result<Wish<Options>, String> {
     let mut place = Place::new(&environment);
     let (mut config, mut check, mut metrics, mut db) = (None, false, None, 0);
     let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-push".into()).chain(arguments));

@@ -10,8 +10,8 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use dq_watch::place::Wish;
 use dq_watch::{fleet, model, place, read, servers, text};
-use options::Wish;
 
 fn main() -> ExitCode {
     let variable = |name: &str| env::var(name).ok();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::model::board::Order;
 use crate::model::column::{Column, ALL};
-use crate::place::{next_name, text, Place};
+use crate::place::{next_name, text, Place, Wish};
 use crate::read::target::Target;
 use crate::read::Scope;
 
@@ -49,18 +49,11 @@ pub struct Options {
     pub once: bool,
 }
 
-#[derive(Debug)]
-pub enum Wish {
-    Run(Box<Options>),
-    Help,
-    Version,
-}
-
 /// `environment` looks up a variable.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<Wish, String> {
+) -> Result<Wish<Options>, String> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let mut place = Place::new(&environment);
     let mut scope = Scope::default();

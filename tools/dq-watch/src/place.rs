@@ -9,6 +9,14 @@ use redis::{ConnectionAddr, IntoConnectionInfo};
 use crate::read::target::{Sentinels, Target};
 use crate::read::{Dbs, Scope};
 
+/// What a command line asks for.
+#[derive(Debug)]
+pub enum Wish<Options> {
+    Run(Box<Options>),
+    Help,
+    Version,
+}
+
 /// What was given of the place to connect to.
 #[derive(Default)]
 pub struct Place {
