@@ -1,10 +1,10 @@
 //! Files of all encoding versions that a module has written: `encodings/<version>` and the digest that their
 //! data had then.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::scene::Lines;
-use crate::support::Server;
+use crate::support::{Raw, Server};
 
 const ENCODINGS: [(&str, &str); 2] = [
     ("1", "a8254faf2b2dd20bca3e971706925db2ac21e954"),
@@ -15,18 +15,11 @@ const ENCODINGS: [(&str, &str); 2] = [
 #[test]
 fn all_encodings_stay_readable() {
     for (version, digest) in ENCODINGS {
-        let folder: PathBuf = [
-            env!("CARGO_MANIFEST_DIR"),
-            "tests/integration/encodings",
-            version,
-        ]
-        .iter()
-        .collect();
         let server = Server::builder()
             .config("replicaof", "127.0.0.1 1")
             // It would be read instead.
             .config("appendonly", "no")
-            .with_files_of(folder)
+            .with_files_of(folder_of(version))
             .start();
         assert_eq!(server.digest(), digest, "encoding {version}");
         let mut client = server.raw();
@@ -41,12 +34,7 @@ fn all_encodings_stay_readable() {
 /// Made by the build before failures were noted and jobs had successors: a file, an AOF of effects, a DUMP.
 #[test]
 fn files_of_the_build_before_are_read() {
-    let folder: PathBuf = [
-        env!("CARGO_MANIFEST_DIR"),
-        "tests/integration/encodings/2-effects-1",
-    ]
-    .iter()
-    .collect();
+    let folder = folder_of("2-effects-1");
     let replica = |config: &str| {
         Server::builder()
             .config("replicaof", "127.0.0.1 1")
@@ -86,30 +74,38 @@ fn files_of_the_build_before_are_read() {
     }
 }
 
-/// Made by the build before jobs had groups, with rules, failures and successors.
-#[test]
-fn files_from_before_groups_are_read() {
-    const DIGEST: &str = "8cd9dae0adcc4dbd06a27fca47360d2756f75ef6";
-    let folder: PathBuf = [
-        env!("CARGO_MANIFEST_DIR"),
-        "tests/integration/encodings/4-effects-3",
-    ]
-    .iter()
-    .collect();
+fn folder_of(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.join("tests/integration/encodings").join(name)
+}
+
+/// As RDB and as AOF, on a replica, which ends no lease; and again as they are written now.
+#[track_caller]
+fn assert_read(folder: &Path, digest: &str, check: impl Fn(&mut Raw)) {
     for appendonly in ["no", "yes"] {
         let server = Server::builder()
             .config("replicaof", "127.0.0.1 1")
             .config("appendonly", appendonly)
-            .with_files_of(&folder)
+            .with_files_of(folder)
             .start();
-        assert_eq!(server.digest(), DIGEST, "appendonly {appendonly}");
+        assert_eq!(server.digest(), digest, "appendonly {appendonly}");
         let mut client = server.raw();
+        check(&mut client);
+        client.says("DEBUG RELOAD", "+OK");
+        assert_eq!(server.digest(), digest, "{appendonly}, written again");
+    }
+}
+
+/// Made by the build before jobs had groups, with rules, failures and successors.
+#[test]
+fn files_from_before_groups_are_read() {
+    const DIGEST: &str = "8cd9dae0adcc4dbd06a27fca47360d2756f75ef6";
+    let folder = folder_of("4-effects-3");
+    assert_read(&folder, DIGEST, |client| {
         client.says("DQ.LEN full", "5");
         client.says("DQ.LEN full DEAD", "1");
         client.says("DQ.GROUPS full 0", "[ '0' [ ] ]");
-        client.says("DEBUG RELOAD", "+OK");
-        assert_eq!(server.digest(), DIGEST, "{appendonly}, written again");
-    }
+    });
     let dump = std::fs::read(folder.join("full.dump")).expect("a DUMP");
     let server = Server::start();
     let mut client = server.raw();
@@ -147,20 +143,8 @@ fn files_from_before_recurring_jobs_are_read() {
             "state delayed due 2795336924440 attempts 1 reason  next nil$",
         ),
     ];
-    let folder: PathBuf = [
-        env!("CARGO_MANIFEST_DIR"),
-        "tests/integration/encodings/3-effects-2",
-    ]
-    .iter()
-    .collect();
-    for appendonly in ["no", "yes"] {
-        let server = Server::builder()
-            .config("replicaof", "127.0.0.1 1")
-            .config("appendonly", appendonly)
-            .with_files_of(&folder)
-            .start();
-        assert_eq!(server.digest(), DIGEST, "appendonly {appendonly}");
-        let mut client = server.raw();
+    let folder = folder_of("3-effects-2");
+    assert_read(&folder, DIGEST, |client| {
         for (id, expected) in JOBS {
             let words = client.words(&format!("DQ.GET full {id}"));
             let wanted = ["state", "due", "attempts", "reason", "next"];
@@ -168,9 +152,7 @@ fn files_from_before_recurring_jobs_are_read() {
             let fields: Vec<String> = fields.map(|field| field.join(" ")).collect();
             assert_eq!(fields.join(" "), expected.replace("\\x20", " "), "{id}");
         }
-        client.says("DEBUG RELOAD", "+OK");
-        assert_eq!(server.digest(), DIGEST, "{appendonly}, written again");
-    }
+    });
     let dump = std::fs::read(folder.join("full.dump")).expect("a DUMP");
     let server = Server::start();
     let mut client = server.raw();
