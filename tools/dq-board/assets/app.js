@@ -6,8 +6,9 @@ import { queue } from "./queue.js";
 import { jobs } from "./jobs.js";
 import { job } from "./job.js";
 import { recurring } from "./recurring.js";
+import { groups } from "./groups.js";
 
-const views = { "": table, queue, jobs, job, recurring };
+const views = { "": table, queue, jobs, job, recurring, groups };
 const main = document.getElementById("main");
 const trail = document.getElementById("trail");
 const base = new URL(document.baseURI);

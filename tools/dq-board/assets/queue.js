@@ -7,7 +7,7 @@ import { hill } from "./hill.js";
 import { badge, lateness, oldest, tile } from "./table.js";
 
 export const STATES = ["delayed", "ready", "reserved", "dead"];
-const EMPTY = { jobs: [0, 0, 0, 0], rates: [0, 0, 0], late: [null, null], waiting: 0, paused: 0, recurring: 0, bytes: 0, totals: [] };
+const EMPTY = { jobs: [0, 0, 0, 0], rates: [0, 0, 0], late: [null, null], waiting: 0, paused: 0, recurring: 0, groups: 0, bytes: 0, totals: [] };
 
 // A name is encoded bytes; what is no text is shown escaped.
 export function nameOf(key) {
@@ -32,7 +32,7 @@ export function head(main, key, current, env) {
   main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), tabs);
   env.trail.append(h("a", { href: "./" }, "Queues"));
   let actions = null;
-  const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["recurring", `recurring?queue=${key}`]].map(([id, href]) => {
+  const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["recurring", `recurring?queue=${key}`], ["groups", `groups?queue=${key}`]].map(([id, href]) => {
     const count = h("span", { class: "count" });
     const link = h("a", { href, "aria-current": id === current ? "page" : undefined }, id.charAt(0).toUpperCase() + id.slice(1), " ", count);
     tabs.append(link);
@@ -46,7 +46,7 @@ export function head(main, key, current, env) {
     const [said, tone] = row.missing && live.state.head ? ["not there", "quiet"] : badge(row);
     put(mark, said, tone);
     for (const [id, count] of links) {
-      const number = id === "recurring" ? row.recurring : row.jobs[STATES.indexOf(id)];
+      const number = STATES.includes(id) ? row.jobs[STATES.indexOf(id)] : row[id];
       put(count, number === undefined ? "" : text.count(number), id === "dead" && number ? "bad" : "");
     }
     const wanted = live.state.actions ? `${row.paused !== 0} ${row.jobs[3] > 0}` : "";
@@ -74,15 +74,28 @@ const TILES = [
 
 const TOTALS = ["Added", "Delivered", "Acknowledged", "Given back", "Leases ended", "Died", "Deleted", "Expired", "Missed"];
 
+const rate = ([count, ms]) => (count ? `${text.full(count)} in ${text.millis(ms)}` : "no limit");
+
+// What holds each group for itself.
+export function ofGroups(it) {
+  const limits = [];
+  if (it.groupmax) limits.push(`${text.full(it.groupmax)} reserved at most`);
+  if (it.grouprate[0]) limits.push(rate(it.grouprate));
+  if (it.groupfifo) limits.push("in the order of adding");
+  return limits.join(", ");
+}
+
 const SETTINGS = [
   ["Lease", (it) => text.millis(it.ttr)],
   ["Attempts", (it) => (it.attempts ? text.full(it.attempts) : "any number")],
   ["Backoff", (it) => (it.backoff.length ? it.backoff.slice(0, 12).map(text.millis).join(", ") + (it.backoff.length > 12 ? " …" : "") : "none")],
   ["At most", (it) => (it.maxlen ? text.jobs(it.maxlen) : "no limit")],
+  ["Bytes at most", (it) => (it.maxbytes ? text.bytes(it.maxbytes) : "no limit")],
   ["Dead jobs kept", (it) => (it.deadlen ? text.full(it.deadlen) : "all")],
   ["Ids remembered", (it) => (it.dedupe ? `for ${text.millis(it.dedupe)}` : "no")],
   ["Reserved at most", (it) => (it.maxreserved ? text.full(it.maxreserved) : "no limit")],
-  ["Rate", (it) => (it.rate[0] ? `${text.full(it.rate[0])} in ${text.millis(it.rate[1])}` : "no limit")],
+  ["Rate", (it) => rate(it.rate)],
+  ["Each group", (it) => ofGroups(it) || "no limit"],
 ];
 
 export function queue(main, about, env) {

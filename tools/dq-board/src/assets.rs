@@ -29,6 +29,7 @@ assets! {
     "jobs.js": "text/javascript; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",
     "queue.js": "text/javascript; charset=utf-8",
+    "groups.js": "text/javascript; charset=utf-8",
     "recurring.js": "text/javascript; charset=utf-8",
     "table.js": "text/javascript; charset=utf-8",
     "text.js": "text/javascript; charset=utf-8",

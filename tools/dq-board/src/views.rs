@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dq_watch::read::detail::{Detail, Found, Page, Part, State, READY_MAX};
+use dq_watch::read::detail::{Detail, Found, Group, Page, Part, State, READY_MAX};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
 use redis::{Cmd, Value};
@@ -26,6 +26,8 @@ const ZOOMS: [(&str, i64, usize); 6] = [
 const STEP: usize = 500;
 const STEPS: usize = 20;
 const FOUND_MAX: usize = 50;
+/// Groups that one step looks at: their names are short.
+const GROUPS_STEP: usize = 1000;
 /// A page with more payload than this is shown without the reasons, for which each job is read.
 const REASONS_MAX: usize = 256 * 1024;
 const NEXT_RUNS: usize = 3;
@@ -38,6 +40,7 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
         "job" => job(board, question).await,
         "search" => search(board, question).await,
         "recurring" => recurring(board, question).await,
+        "groups" => groups(board, question).await,
         _ => Err("There is no such view.".to_owned()),
     };
     answer.map(|answer| answer.to_string())
@@ -57,9 +60,13 @@ async fn detail(board: &Arc<Board>, question: &Question, part: Part) -> Result<F
 }
 
 async fn queue(board: &Arc<Board>, question: Question) -> Result<Json, String> {
-    Ok(match detail(board, &question, Part::Settings).await? {
-        Found::Settings(settings) => json!({ "settings": wire::settings(&settings) }),
-        _ => json!({ "settings": null }),
+    Ok(json!({ "settings": settings(board, &question).await? }))
+}
+
+async fn settings(board: &Arc<Board>, question: &Question) -> Result<Json, String> {
+    Ok(match detail(board, question, Part::Settings).await? {
+        Found::Settings(settings) => wire::settings(&settings),
+        _ => Json::Null,
     })
 }
 
@@ -291,6 +298,49 @@ async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, Strin
     }
     let more = (cursor != "0").then_some(cursor);
     Ok(json!({ "jobs": shown, "more": more, "now": board.reader.server_ms() }))
+}
+
+/// Of those that some steps look at, the ones with most jobs waiting.
+async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, String> {
+    let mut cursor = question.text("cursor").to_owned();
+    if cursor.is_empty() {
+        cursor = "0".to_owned();
+    }
+    let part = question.bytes("part");
+    let pattern = [b"*".as_slice(), &quoted(part), b"*"].concat();
+    let mut all: Vec<Group> = Vec::new();
+    for _ in 0..STEPS {
+        let mut command = about(&question, "DQ.GROUPS", cursor.as_bytes());
+        command.arg("COUNT").arg(GROUPS_STEP);
+        if !part.is_empty() {
+            command.arg("MATCH").arg(&pattern);
+        }
+        let values = board
+            .looker
+            .ask(question.key.clone(), vec![command])
+            .await?;
+        if let Some(error) = reply::error(&values[0]) {
+            return Err(escape::line(error.as_bytes()));
+        }
+        let (next, groups) = reply::groups(&values[0]).ok_or("an unknown kind of reply")?;
+        cursor = next;
+        all.extend(groups);
+        if cursor == "0" {
+            break;
+        }
+    }
+    let seen = all.len();
+    all.sort_by(|a, b| {
+        let size = |group: &Group| (group.waiting, group.reserved);
+        size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
+    });
+    // One that was told twice while the server's table grew.
+    all.dedup_by(|a, b| a.name == b.name);
+    all.truncate(FOUND_MAX);
+    let groups: Vec<Json> = all.iter().map(wire::group).collect();
+    let more = (cursor != "0").then_some(cursor);
+    let settings = settings(board, &question).await?;
+    Ok(json!({ "groups": groups, "seen": seen, "more": more, "settings": settings }))
 }
 
 #[cfg(test)]

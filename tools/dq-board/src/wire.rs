@@ -10,7 +10,7 @@ use dq_watch::model::lateness::Late;
 use dq_watch::model::row::Row;
 use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
 use dq_watch::model::QueueKey;
-use dq_watch::read::detail::{Cut, Job, PeekedJob, Settings};
+use dq_watch::read::detail::{Cut, Group, Job, PeekedJob, Settings};
 use dq_watch::text::escape;
 use serde_json::{json, Value};
 
@@ -118,6 +118,7 @@ pub fn row(row: &Row, now: std::time::Instant, several_dbs: bool) -> Value {
     shown["waiting"] = stats.waiting_clients.into();
     shown["paused"] = stats.paused.into();
     shown["recurring"] = stats.recurring.into();
+    shown["groups"] = stats.groups.into();
     shown["bytes"] = stats.bytes.into();
     shown["totals"] = json!(stats.totals);
     if trend.iter().any(|&rate| rate > 0.0) {
@@ -132,10 +133,23 @@ pub fn settings(settings: &Settings) -> Value {
         "attempts": settings.attempts,
         "backoff": settings.backoff_ms,
         "maxlen": settings.maxlen,
+        "maxbytes": settings.maxbytes,
         "deadlen": settings.deadlen,
         "dedupe": settings.dedupe_ms,
         "maxreserved": settings.maxreserved,
         "rate": [settings.rate.0, settings.rate.1],
+        "groupmax": settings.groupmax,
+        "grouprate": [settings.grouprate.0, settings.grouprate.1],
+        "groupfifo": settings.groupfifo,
+    })
+}
+
+pub fn group(group: &Group) -> Value {
+    json!({
+        "id": encoded(&group.name),
+        "name": escape::name(&group.name),
+        "waiting": group.waiting,
+        "reserved": group.reserved,
     })
 }
 

@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """What the board costs the server: its processor time with 1,000 queues of 1,000,000 jobs in all, for some tabs.
+And what its visitors wait for: the first paint of the table of 10,000 queues.
 
-    DQ_SERVER=... DQ_MODULE=... DQ_BOARD=... cost.py [seconds]
+    DQ_SERVER=... DQ_MODULE=... DQ_BOARD=... DQ_BROWSER=... cost.py [seconds]
 """
 
+import os
+import statistics
 import sys
 import threading
 import time
 import urllib.request
 
+from playwright.sync_api import expect, sync_playwright
 from support import Board, Server
+
+PAINTS = 15
 
 
 def tab(url, over):
@@ -44,6 +50,37 @@ def measure(server, tabs, seconds):
     return share
 
 
+def first_paint(server):
+    """In fresh windows, nothing of the page cached: until something is seen, and until the table has lines."""
+    pipe = server.client.pipeline(transaction=False)
+    for queue in range(1000, 10_000):
+        pipe.execute_command("DQ.ADD", f"queue-{queue}", "job", "x", "DELAY", 1_000_000)
+    pipe.execute()
+    board = Board("-p", str(server.port))
+    paints, lines = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=os.environ["DQ_BROWSER"], args=["--no-sandbox", "--disable-dev-shm-usage"])
+        for turn in range(PAINTS + 1):
+            context = browser.new_context(viewport={"width": 1280, "height": 860})
+            page = context.new_page()
+            page.add_init_script("""new MutationObserver((_, all) => {
+                if (!document.querySelector("[data-line]")) return;
+                window.lines = performance.now();
+                all.disconnect();
+            }).observe(document, { subtree: true, childList: true });""")
+            page.goto(board.url)
+            expect(page.locator("#sum")).to_have_text("10,000 queues")
+            # The first is the browser's own warming up.
+            if turn:
+                paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+                lines.append(page.evaluate("window.lines"))
+            context.close()
+        browser.close()
+    board.close()
+    for what, took in [("first paint", paints), ("the table's first lines", lines)]:
+        print(f"{what}: {statistics.median(took):.0f} ms, {min(took):.0f} to {max(took):.0f}, 10,000 queues", flush=True)
+
+
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20
     server = Server()
@@ -55,6 +92,7 @@ def main():
             pipe.execute()
         for tabs in [0, 1, 10, 100, 0]:
             print(f"{tabs:4} tabs: {100 * measure(server, tabs, seconds):.2f} % of a core of the server", flush=True)
+        first_paint(server)
     finally:
         server.close()
 

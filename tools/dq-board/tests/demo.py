@@ -36,6 +36,11 @@ def fill(client):
         ("heartbeat", ["CRON", "* * * * *"]),
     ]:
         pipe.execute_command("DQ.ADD", "schedules", id, json.dumps({"task": id}), *rule)
+    pipe.execute_command("DQ.CFGSET", "exports", "GROUPMAX", 2)
+    for tenant, count in [("acme", 4200), ("globex", 310), ("initech", 57), ("umbrella", 8), ("hooli", 1)]:
+        for number in range(count):
+            pipe.execute_command("DQ.ADD", "exports", f"{tenant}-{number}", "{}", "GROUP", tenant)
+    pipe.execute_command("DQ.POP", "exports", "COUNT", 8, "TTR", 7_200_000)
     pipe.execute_command("DQ.ADD", "newsletter", "issue-12", "{}")
     pipe.execute_command("DQ.PAUSE", "newsletter")
     pipe.execute()

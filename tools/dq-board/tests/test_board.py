@@ -220,6 +220,35 @@ class Pages(BoardTest):
         page.get_by_role("link", name="daily-report").click()
         expect(page.locator(".facts")).to_contain_text("cron 0 9 * * MON-FRI Europe/Berlin")
 
+    def test_groups_with_most_jobs_first(self):
+        server = self.server()
+        client = server.client
+        pipe = client.pipeline(transaction=False)
+        for number in range(120):
+            pipe.execute_command("DQ.ADD", "q", f"small-{number}", "x", "GROUP", f"small*[-{number:03}")
+        for number in range(3):
+            pipe.execute_command("DQ.ADD", "q", f"large-{number}", "x", "GROUP", "<b>large")
+        pipe.execute()
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "groups?queue=0:q")
+        expect(page.locator("tbody tr")).to_have_count(50)
+        expect(page.locator("tbody tr").first).to_have_text("<b>large30")
+        expect(page.locator(".further")).to_contain_text("The 50 with most jobs waiting, of 121 looked at.")
+        expect(page.locator(".tabs").get_by_role("link", name="Groups 121")).to_be_visible()
+        client.execute_command("DQ.CFGSET", "q", "GROUPMAX", 1)
+        client.execute_command("DQ.POP", "q", "ID", "large-0")
+        page.goto(board.url + "groups?queue=0:q")
+        expect(page.get_by_text("Each group: 1 reserved at most.")).to_be_visible()
+        expect(page.locator("tbody tr").first).to_contain_text("(at its limit)")
+        page.get_by_role("searchbox").fill("*[-01")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody tr")).to_have_count(10)
+        client.execute_command("DQ.PURGE", "q", "ALL")
+        page.goto(board.url + "groups?queue=0:q")
+        expect(page.locator(".empty")).to_contain_text("No job of this queue has a group.")
+        self.assertEqual(page.wrong, [])
+
     def test_numbers_stand_still_when_nothing_changes(self):
         server = self.server()
         server.client.execute_command("DQ.ADD", "q", "job", "x")
@@ -349,7 +378,7 @@ class Trouble(BoardTest):
         server.client.execute_command("DQ.ADD", "q", "job", "x")
         server.client.execute_command(
             "ACL", "SETUSER", "viewer", "on", ">secret", "%R~*", "+info", "+scan", "+select", "+dq.stats", "+dq.cfgget",
-            "+dq.peek", "+dq.get", "+dq.next", "+dq.scan", "+dq.forecast",
+            "+dq.peek", "+dq.get", "+dq.next", "+dq.scan", "+dq.groups", "+dq.forecast",
         )
         board = self.board(server, "--allow-actions", "--user", "viewer", REDISCLI_AUTH="secret")
         page = self.window()
@@ -586,6 +615,7 @@ class Looks(BoardTest):
         "delayed": ("jobs?queue=0:order-timeouts&state=delayed", "tbody tr"),
         "job": ("job?queue=0:mails&id=bounced-1", ".facts div"),
         "recurring": ("recurring?queue=0:schedules", "tbody tr"),
+        "groups": ("groups?queue=0:exports", "tbody tr"),
     }
 
     def test_accessible_in_light_and_dark_and_on_a_phone(self):

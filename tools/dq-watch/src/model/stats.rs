@@ -35,6 +35,8 @@ pub struct Stats {
     pub oldest_ready_ms: Option<u64>,
     pub waiting_clients: u64,
     pub recurring: u64,
+    /// Groups that hold jobs which are not dead.
+    pub groups: u64,
     pub bytes: u64,
     /// 0 no, -1 until resumed, otherwise the instant at which it ends.
     pub paused: i64,

@@ -86,10 +86,23 @@ pub struct Settings {
     pub attempts: u64,
     pub backoff_ms: Vec<u64>,
     pub maxlen: u64,
+    pub maxbytes: u64,
     pub deadlen: u64,
     pub dedupe_ms: u64,
     pub maxreserved: u64,
     pub rate: (u64, u64),
+    pub groupmax: u64,
+    pub grouprate: (u64, u64),
+    pub groupfifo: bool,
+}
+
+/// Of DQ.GROUPS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub name: Vec<u8>,
+    /// Delayed or ready.
+    pub waiting: u64,
+    pub reserved: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::detail::{Cut, Job, PeekedJob, Rule, Settings, When};
+use super::detail::{Cut, Group, Job, PeekedJob, Rule, Settings, When};
 use crate::model::stats::{Stats, TOTALS};
 
 /// An error reply, as the server wrote it.
@@ -117,6 +117,7 @@ pub fn stats(value: &Value) -> Option<Stats> {
         oldest_ready_ms: fields.natural("oldest-ready-ms"),
         waiting_clients: fields.natural("waiting-clients")?,
         recurring: fields.natural("recurring").unwrap_or_default(),
+        groups: fields.natural("groups").unwrap_or_default(),
         bytes: fields.natural("bytes").unwrap_or_default(),
         paused: fields.int("paused")?,
         totals: TOTALS.map(|name| fields.natural(name).unwrap_or_default()),
@@ -130,17 +131,45 @@ pub fn stats(value: &Value) -> Option<Stats> {
 /// DQ.CFGGET.
 pub fn settings(value: &Value) -> Option<Settings> {
     let fields = Fields::of(value)?;
-    let rate = fields.naturals("rate")?;
+    let pair = |name| {
+        let numbers = fields.naturals(name)?;
+        Some((*numbers.first()?, *numbers.get(1)?))
+    };
+    // Older modules have no limits of bytes or groups.
+    let newer = |name| fields.natural(name).unwrap_or_default();
     Some(Settings {
         ttr_ms: fields.natural("ttr")?,
         attempts: fields.natural("attempts")?,
         backoff_ms: fields.naturals("backoff")?,
         maxlen: fields.natural("maxlen")?,
+        maxbytes: newer("maxbytes"),
         deadlen: fields.natural("deadlen")?,
         dedupe_ms: fields.natural("dedupe")?,
         maxreserved: fields.natural("maxreserved")?,
-        rate: (*rate.first()?, *rate.get(1)?),
+        rate: pair("rate")?,
+        groupmax: newer("groupmax"),
+        grouprate: pair("grouprate").unwrap_or_default(),
+        groupfifo: newer("groupfifo") != 0,
     })
+}
+
+/// DQ.GROUPS: the cursor to go on with, and the groups.
+pub fn groups(value: &Value) -> Option<(String, Vec<Group>)> {
+    let [cursor, groups] = array(value)? else {
+        return None;
+    };
+    let group = |value: &Value| {
+        let [name, waiting, reserved] = array(value)? else {
+            return None;
+        };
+        Some(Group {
+            name: bytes(name)?,
+            waiting: natural(waiting)?,
+            reserved: natural(reserved)?,
+        })
+    };
+    let groups: Option<_> = array(groups)?.iter().map(group).collect();
+    Some((text(cursor)?, groups?))
 }
 
 /// DQ.PEEK, each payload cut to `longest`.
