@@ -48,7 +48,7 @@ export MAVEN_OPTS := -Djansi.noreset=true $(MAVEN_OPTS)
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p; s/^# --- \(.*\)/\n\1:/p' Makefile | awk -F '\t' 'NF < 2 { print; next } { printf "%-24s %s\n", $$1, $$2 }'
 	@echo
-	@echo "Settings: DQ_SERVER=path/to/redis-server (all that starts one), SERVERS='paths' (test-all), HOST=, PORT= (run, top, board),"
+	@echo "Settings: DQ_SERVER=path/to/redis-server (all that starts one), SERVERS='paths' (test-all), HOST=, PORT= (run, top, board, shop),"
 	@echo "PREFIX=/usr/local (install, uninstall), SECONDS= (soak, fuzz)"
 
 # --- Using it
@@ -59,11 +59,18 @@ run: ## a server with the module on port 6379, in the foreground, data in ./data
 	@$(CARGO) build --release
 	@exec tools/run.sh $(PORT) '$(MODULE)'
 
-demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server die on the way
+demo: ## examples/order_timeout.py: 100,000 orders, and a worker and the server die on the way; with a board beside it
 	@tools/setup.sh cargo cc libclang server python
 	@$(CARGO) build --release
+	@$(TOP) build --release -p dq-board
 	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && \
-	DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" examples/order_timeout.py
+	DQ_SERVER=$$server DQ_MODULE='$(MODULE)' DQ_BOARD='$(TARGET)/top/release/dq-board' "$$python" examples/order_timeout.py
+
+shop: ## examples/living.py: a shop with workers, something to look at in the board, on the server at HOST and PORT
+	@tools/setup.sh cargo python
+	@mkdir -p '$(TARGET)/board'
+	@python=$$(tools/venv.sh '$(TARGET)/board/shop' tools/dq-board/tests/shop.txt) && \
+	PYTHONPATH=clients/python/src PYTHONDONTWRITEBYTECODE=1 "$$python" examples/living.py --url 'redis://$(HOST):$(PORT)'
 
 top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS='--help'
 	@tools/setup.sh cargo cc
@@ -372,4 +379,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean
+.PHONY: help run demo shop top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean

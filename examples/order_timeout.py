@@ -122,6 +122,16 @@ def worker(address, journal_path, done, crash_at_ms):
         ask(db, [("DQ.ACK", QUEUE, "WITHTOKENS", *ids_and_tokens)])
 
 
+def board(address):
+    """dq-board beside the server, where there is one (DQ_BOARD): a picture of all this in the browser."""
+    if not os.environ.get("DQ_BOARD"):
+        return None
+    process = subprocess.Popen([os.environ["DQ_BOARD"], "-s", address, "--listen", "127.0.0.1:0"],
+                               stdout=subprocess.PIPE, text=True, start_new_session=True)
+    print(f"To be seen at {process.stdout.readline().split()[1]} until the end.", flush=True)
+    return process
+
+
 class Server:
     """A server of our own, in a temporary folder, on a unix socket.
 
@@ -184,6 +194,7 @@ def watch(db, start, is_over):
 def run(options, folder):
     """Lets it all happen. Returns what the check needs."""
     server = Server(folder)
+    window = board(server.address)
     workers = []
     try:
         db = connect(server.address)
@@ -221,6 +232,9 @@ def run(options, folder):
         for process in workers:
             process.kill()
         server.kill()
+        if window:
+            window.kill()
+            window.wait()
     due = {order: at for result in results for order, at in result[0].items()}
     paid = {order: in_time for result in results for order, in_time in result[1].items()}
     notes = [(n, json.loads(line)) for n, journal in enumerate(journals) for line in open(journal)]

@@ -4,7 +4,9 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
+import sys
 import time
 import unittest
 import urllib.error
@@ -605,6 +607,32 @@ class SentinelServer(Server):
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
         self.client = redis.Redis(port=self.port)
         wait_until("the sentinel answers", self.answers)
+
+
+class Living(BoardTest):
+    def test_the_shop_has_something_in_every_page(self):
+        root = pathlib.Path(__file__).parents[3]
+        server = self.server()
+        env = {**os.environ, "PYTHONPATH": str(root / "clients/python/src")}
+        command = [sys.executable, str(root / "examples/living.py"), "--url", f"redis://127.0.0.1:{server.port}"]
+        shop = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(shop.stdout.close)
+        self.addCleanup(shop.kill)
+        self.assertIn("The shop is open.", shop.stdout.readline())
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url)
+        for name in ["orders", "webhooks", "exports", "mails", "schedules"]:
+            expect(row(page, name)).to_be_visible()
+        expect(cell(page, "webhooks", "out")).not_to_have_text("0")
+        expect(cell(page, "mails", "delayed")).to_have_text(re.compile(r"3,000|2,\d\d\d"))
+        page.goto(board.url + "groups?queue=0:exports")
+        expect(page.get_by_role("cell", name="acme", exact=True)).to_be_visible()
+        page.goto(board.url + "recurring?queue=0:schedules")
+        expect(page.locator("tbody tr")).to_have_count(3)
+        shop.send_signal(signal.SIGINT)
+        self.assertIn("The shop is closed.", shop.stdout.read())
+        self.assertEqual(shop.wait(), 0)
 
 
 class Looks(BoardTest):
