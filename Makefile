@@ -74,7 +74,7 @@ shop: ## examples/living.py: a shop with workers, something to look at in the bo
 
 top: ## dq-top, a monitor in the terminal, for the server at HOST and PORT; ARGS='--help'
 	@tools/setup.sh cargo cc
-	@$(TOP) build --release -p dq-top $(if $(TLS),--features tls)
+	@$(TOP) build --release -p dq-top
 	@exec '$(TARGET)/top/release/dq-top' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
 
 # BOARD: where it listens, a port beside that of `make run`.
@@ -82,7 +82,7 @@ BOARD ?= 127.0.0.1:6390
 
 board: ## dq-board, a monitor in the browser, for the server at HOST and PORT; ARGS='--allow-actions', '--help'
 	@tools/setup.sh cargo cc
-	@$(TOP) build --release -p dq-board $(if $(TLS),--features tls)
+	@$(TOP) build --release -p dq-board
 	@exec '$(TARGET)/top/release/dq-board' --listen '$(BOARD)' $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)
 
 dq-push: ## what calls jobs by HTTP, docs/push.md; prints where it is

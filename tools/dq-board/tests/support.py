@@ -3,9 +3,13 @@
 DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_BOARD: the program. DQ_BROWSER: Chromium.
 """
 
+import asyncio
 import os
+import socket
+import ssl
 import subprocess
 import sys
+import threading
 import unittest
 
 from playwright.sync_api import expect, sync_playwright
@@ -38,6 +42,37 @@ class Board:
         self.process.stdout.close()
 
 
+class Encrypted:
+    """TLS in front of a server, as any server does it whatever it was built with."""
+
+    def __init__(self, certificate, port):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        self.to = port
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        started = asyncio.start_server(self.join, "localhost", 0, family=socket.AF_INET, ssl=context)
+        self.server = asyncio.run_coroutine_threadsafe(started, self.loop).result(PATIENCE_S)
+        self.port = self.server.sockets[0].getsockname()[1]
+
+    async def join(self, reader, writer):
+        there = await asyncio.open_connection("127.0.0.1", self.to)
+        await asyncio.gather(self.carry(reader, there[1]), self.carry(there[0], writer))
+
+    @staticmethod
+    async def carry(reader, writer):
+        try:
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        writer.close()
+
+    def close(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
 class BoardTest(unittest.TestCase):
     """One browser for all tests of a class; a fresh window for each test."""
 
@@ -59,7 +94,7 @@ class BoardTest(unittest.TestCase):
         return server
 
     def board(self, server, *options, **environment):
-        board = Board("-p", str(server.port), *options, **environment)
+        board = Board(*(["-p", str(server.port)] if server else []), *options, **environment)
         self.addCleanup(board.close)
         return board
 

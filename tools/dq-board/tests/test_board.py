@@ -15,9 +15,10 @@ import urllib.request
 
 import demo
 import redis
+import trustme
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support import HOSTILE, BoardTest, Server, free_port, wait_until
+from support import HOSTILE, BoardTest, Encrypted, Server, free_port, wait_until
 
 PICTURES = os.environ.get("DQ_BOARD_PICTURES")
 HOUR = 3_600_000
@@ -583,6 +584,22 @@ class Servers(BoardTest):
         wait_until("the replica is master", failed_over)
         replica.client.execute_command("DQ.ADD", "after", "job", "x")
         expect(cell(page, "after", "ready")).to_have_text("1")
+
+    def test_tls_by_a_certificate_that_it_is_told_to_trust(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        authority, other = trustme.CA(), trustme.CA()
+        proxy = Encrypted(authority.issue_cert("localhost"), server.port)
+        self.addCleanup(proxy.close)
+        with authority.cert_pem.tempfile() as right, other.cert_pem.tempfile() as wrong:
+            for options in [["--tls", "-h", "localhost", "-p", str(proxy.port)], ["-u", f"rediss://localhost:{proxy.port}"]]:
+                page = self.window()
+                page.goto(self.board(None, *options, "--cacert", right).url)
+                expect(cell(page, "q", "ready")).to_have_text("1")
+            page = self.window()
+            page.goto(self.board(None, *options, "--cacert", wrong).url)
+            expect(page.get_by_role("alert").first).to_contain_text("cannot be reached: ")
+            expect(page.get_by_role("alert").first).to_contain_text("certificate")
 
     def test_many_tabs_are_one_reader(self):
         server = self.server()

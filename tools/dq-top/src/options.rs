@@ -19,7 +19,7 @@ Usage: dq-top [options]
   -u URL                  redis://[user:password@]host[:port], or unix:///path
   -a PASSWORD             or in the environment variable REDISCLI_AUTH, where ps does not show it
   --user USER, --pass PASSWORD
-  --tls                   encrypted; needs a build with it (make top TLS=1), as does rediss://
+  --tls                   encrypted, as with rediss://
   --cacert FILE           with certificates signed by this one, not by those the system trusts
   --sentinel HOST:PORT[,HOST:PORT...] --master NAME [--sentinel-pass PASSWORD]
                           the server is whichever these sentinels call the master

@@ -113,7 +113,6 @@ impl Target {
     }
 
     /// The server's certificate must be signed by that one, or by one that the system trusts.
-    #[cfg(feature = "tls")]
     pub fn encrypted(self, cacert: Option<&Path>) -> Result<Target, String> {
         let told = |error: &dyn std::fmt::Display| format!("--cacert: {error}");
         let root_cert = cacert
@@ -130,14 +129,6 @@ impl Target {
             info: client.get_connection_info().clone(),
             sentinels: self.sentinels,
         })
-    }
-
-    #[cfg(not(feature = "tls"))]
-    pub fn encrypted(self, _cacert: Option<&Path>) -> Result<Target, String> {
-        Err(
-            "this program was built without TLS: make top TLS=1, make board TLS=1, or cargo build --features tls"
-                .to_owned(),
-        )
     }
 
     /// Another node of the cluster.
