@@ -176,6 +176,19 @@ test-python: ## the Python library: its own tests, its example, its types
 	"$$python" tools/stubs.py --check && "$$python" -m ruff check . ../suite && "$$python" -m ruff format --check . ../suite && \
 	"$$python" -m mypy && $(SUITE) "$$python" -m pytest tests example
 
+CELERY = python=$$(tools/venv.sh '$(TARGET)/celery' clients/celery/tests/requirements.txt) && server=$$(tools/server.sh) && cd clients/celery && \
+	"$$python" -m ruff check . && "$$python" -m ruff format --check . && $(SUITE) "$$python" -m pytest --timeout 300
+
+test-celery: ## the transport for Celery and kombu
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@$(CELERY) -m 'not long' $(ARGS)
+
+test-celery-long: ## what people report of Celery on Redis, shown there and its absence here
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@$(CELERY) -m long $(ARGS)
+
 test-go: ## the Go library: its own tests, its example; go vet and gofmt
 	@tools/setup.sh cargo cc libclang server go
 	@$(CARGO) build --release
@@ -212,9 +225,9 @@ test-blocks: ## the programs in README.md and docs/clients
 	node=$$(! tools/setup.sh --check node20 || DQ_SUITE_OUT='$(TARGET)/suite' tools/node.sh) && \
 	$(SUITE) DQ_NODE=$$node "$$python" -m pytest -q -p no:cacheprovider --rootdir tests/blocks tests/blocks
 
-packages: ## wheel, sdist, npm tarball, Go module, jars, into target/packages; LANGUAGES=python. Nothing is published
+packages: ## wheels, sdists, npm tarball, Go module, jars, into target/packages; LANGUAGES=python. Nothing is published
 	@mkdir -p '$(TARGET)/packages'
-	@for language in $(or $(LANGUAGES),go java node python); do \
+	@for language in $(or $(LANGUAGES),celery go java node python); do \
 		DQ_SUITE_OUT='$(TARGET)/suite' tools/packages/$$language.sh build '$(TARGET)/packages' || exit; \
 	done
 	@ls '$(TARGET)/packages'
@@ -379,4 +392,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo shop top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean
+.PHONY: help run demo shop top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean

@@ -1,0 +1,32 @@
+"""What the user is told."""
+
+from __future__ import annotations
+
+from kombu.exceptions import KombuError
+from redis import exceptions
+
+#: Beginnings of errors after which another connection, perhaps to another server, is the remedy.
+ELSEWHERE = ("UNBLOCKED", "READONLY", "LOADING", "MASTERDOWN")
+
+
+class NoModule(KombuError):
+    """The server has no dq module."""
+
+
+class OtherKey(KombuError):
+    """A key that is no queue of dq has the queue's name."""
+
+
+def translate(error: exceptions.ResponseError, key: str) -> Exception:
+    """What to raise in its place: the error itself where nothing more can be said."""
+    text = str(error)
+    if "unknown command" in text.lower():
+        return NoModule(f"the broker has no dq module ({text}): load libdq.so, or use the redis:// transport")
+    if "WRONGTYPE" in text or "wrong kind of value" in text:
+        return OtherKey(
+            f"the key {key!r} is no queue of dq, perhaps a list of kombu's redis transport: "
+            "let the old workers empty it, or use another database, as in dq://host/1"
+        )
+    if isinstance(error, exceptions.ReadOnlyError) or text.startswith(ELSEWHERE):
+        return exceptions.ConnectionError(text)
+    return error

@@ -1,0 +1,41 @@
+"""What was delivered to a channel and is not acknowledged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kombu.transport import virtual
+
+
+class QoS(virtual.QoS):
+    """Messages of fanout exchanges are counted too, but nobody keeps them: they have no lease."""
+
+    def ack(self, delivery_tag: str) -> None:
+        self.channel.leases.ack(delivery_tag)
+        super().ack(delivery_tag)
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        leases = self.channel.leases
+        if requeue:
+            leases.nack(delivery_tag, "DELAY", 0)
+        elif self.channel.dead_letters:
+            leases.nack(delivery_tag, "FATAL", "REASON", "rejected")
+        else:
+            leases.ack(delivery_tag)
+        super().ack(delivery_tag)
+
+    def restore_unacked(self) -> list[Any]:
+        self._flush()
+        self.channel.leases.give_back(list(self._delivered))
+        self._delivered.clear()
+        return []
+
+    def restore_unacked_once(self, stderr: Any = None) -> None:
+        self._on_collect.cancel()
+        self._flush()
+        if self._delivered:
+            self.channel.leases.leave(list(self._delivered))
+            self._delivered.clear()
+
+    def restore_visible(self, *args: Any, **kwargs: Any) -> None:
+        """The server does this: a lease that ends makes its job ready."""

@@ -1,0 +1,51 @@
+"""``dq+sentinel://host:26379;dq+sentinel://host2:26379/0?master_name=mymaster``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+from kombu.transport.redis import SentinelManagedSSLConnection
+from kombu.utils.url import url_to_parts
+from redis import sentinel
+
+DEFAULT_PORT = 26379
+
+
+def is_sentinel(hostname: str, transport: str) -> bool:
+    """kombu splits the first URL at its plus, and after a failover takes another one whole."""
+    return hostname.startswith("sentinel://") or str(transport).endswith("+sentinel")
+
+
+class SentinelConnections:
+    """In front of the channel's class: its connections go to the master that the sentinels name."""
+
+    connection_class = sentinel.SentinelManagedConnection
+    connection_class_ssl = SentinelManagedSSLConnection
+    master_name: str = ""
+
+    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
+        params = super()._connparams(asynchronous)
+        given = self._urls()[0]
+        if given.path:
+            params["db"] = self._prepare_virtual_host(given.path)
+        for unknown in ("host", "port", "master_name"):
+            params.pop(unknown, None)
+        return params
+
+    def _urls(self) -> list[Any]:
+        client = self.connection.client
+        urls = [url for url in client.alt if "://" in url] or [client.hostname]
+        return [url_to_parts(url.split("+", 1)[-1]) for url in urls if url]
+
+    def _get_pool(self, asynchronous: bool = False) -> Any:
+        params, urls = self._connparams(asynchronous), self._urls()
+        name = self.master_name or next((url.query["master_name"] for url in urls if "master_name" in url.query), None)
+        if not name:
+            raise ValueError(
+                "which master? Add ?master_name=... to the dq+sentinel:// URL, or set the transport option"
+            )
+        self.keyprefix_fanout = self.keyprefix_fanout.format(db=params["db"])
+        hosts = [(url.hostname or "localhost", url.port or DEFAULT_PORT) for url in urls]
+        asking = {"socket_timeout": params.get("socket_timeout") or self.connection.sentinel_timeout_s}
+        return sentinel.Sentinel(hosts, sentinel_kwargs=asking, **params).master_for(name, redis.Redis).connection_pool

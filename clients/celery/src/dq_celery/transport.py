@@ -1,0 +1,358 @@
+"""The transport: kombu's own for Redis, with queues of dq in place of its lists.
+
+Connections, TLS, fanout exchanges by publish and subscribe, the tables of bindings and the event loop are kombu's.
+"""
+
+from __future__ import annotations
+
+import ssl
+from queue import Empty
+from time import monotonic, time
+from typing import Any, Optional
+
+import redis
+from kombu.log import get_logger
+from kombu.transport import redis as kombu_redis
+from kombu.utils.encoding import bytes_to_str
+from redis import exceptions
+
+from . import control, jobs
+from .errors import translate
+from .leases import Delivery, Leases
+from .qos import QoS
+from .sentinel import SentinelConnections, is_sentinel
+
+logger = get_logger("dq_celery")
+
+#: For an answer to CLIENT UNBLOCK, and for the commands of the thread that renews leases.
+ANSWER_S = 5
+#: Options of kombu's transport that mean nothing here, as the server keeps what is not acknowledged.
+UNUSED = {
+    "ack_emulation",
+    "priority_steps",
+    "unacked_index_key",
+    "unacked_key",
+    "unacked_mutex_expire",
+    "unacked_mutex_key",
+    "unacked_restore_interval",
+    "unacked_restore_limit",
+    "unacked_restore_throttle",
+}
+
+
+class Poller(kombu_redis.MultiChannelPoller):
+    """A reply is always read: the job in it has a lease, which somebody has to renew."""
+
+    def on_readable(self, fileno: int) -> Any:
+        channel, kind = self._fd_to_chan.get(fileno, (None, None))
+        if channel is None:
+            return None
+        if kind == "BRPOP" and not channel._in_poll:
+            # Nothing was asked: the server closed the connection.
+            channel.client.connection.disconnect()
+            return None
+        return channel.handlers[kind]()
+
+    def _update_brpop_polling(self) -> None:
+        """Replies are never left unread, so there is nothing to go on with."""
+
+
+class Channel(kombu_redis.Channel):
+    QoS = QoS
+
+    #: The lease in seconds. It is renewed while the worker lives, so it need not be as long as a task.
+    visibility_timeout = 60
+    #: How long, in seconds, an expired task is kept for a worker to record that it was revoked.
+    expires_grace = 3600
+    #: Keep what is rejected without being requeued, as dead jobs.
+    dead_letters = False
+    priority_steps = [0]
+    keyprefix_queues = "_kombu.dq.queues"
+
+    from_transport_options = (
+        *(option for option in kombu_redis.Channel.from_transport_options if option not in UNUSED),
+        "dead_letters",
+        "expires_grace",
+        "master_name",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._no_ack: set[str] = set()
+        #: The waiting connection's socket, and the id that the server knows it by.
+        self._waiting: tuple[Any, Optional[int]] = (None, None)
+        super().__init__(*args, **kwargs)
+        self.leases: Leases = self.connection.leases_of(self)
+
+    # Adding
+
+    def _put(self, queue: str, message: dict[str, Any], _publish_batch: Any = None, **kwargs: Any) -> None:
+        now_ms, key = int(time() * 1000), self._key(queue)
+        command = ["DQ.ADD", key, jobs.job_id(message), jobs.payload(message), "NEXT"]
+        command += ["PRIORITY", self._get_message_priority(message)]
+        command += jobs.timing(message, now_ms, int(self.expires_grace * 1000))
+        expires = self._expires.get(queue)
+        if _publish_batch is not None:
+            _publish_batch.add("execute_command", *command)
+            if expires:
+                _publish_batch.add("pexpire", queue, expires)
+            return
+        self._ask(*command)
+        if expires:
+            with self.conn_or_acquire() as client:
+                client.pexpire(queue, expires)
+
+    def _put_fanout(self, exchange: str, message: dict[str, Any], routing_key: str, **kwargs: Any) -> None:
+        if exchange.endswith(".pidbox"):
+            ids = control.revoked_ids(self, message)
+            if ids:
+                control.record_revoked(self.delete_tasks(ids))
+        super()._put_fanout(exchange, message, routing_key, **kwargs)
+
+    def delete_tasks(self, ids: list[str]) -> list[str]:
+        """Deletes tasks that no worker has from all queues, and returns which were there."""
+        with self.conn_or_acquire() as client:
+            queues = [bytes_to_str(queue) for queue in client.smembers(self.keyprefix_queues)]
+            with client.pipeline(transaction=False) as pipe:
+                for id in ids:
+                    for queue in queues:
+                        pipe.execute_command("DQ.DEL", self._key(queue), "UNRESERVED", id)
+                replies = pipe.execute(raise_on_error=False)
+        deleted = []
+        for position, id in enumerate(ids):
+            if 1 in replies[position * len(queues) : (position + 1) * len(queues)]:
+                deleted.append(id)
+        return deleted
+
+    # Taking
+
+    def basic_consume(self, queue: str, no_ack: bool, *args: Any, **kwargs: Any) -> Any:
+        if no_ack:
+            self._no_ack.add(queue)
+        self._withdraw()
+        return super().basic_consume(queue, no_ack, *args, **kwargs)
+
+    def _basic_cancel(self, consumer_tag: str) -> Any:
+        self._no_ack.discard(self._tag_to_queue.get(consumer_tag))
+        self._withdraw()
+        return super()._basic_cancel(consumer_tag)
+
+    def _brpop_start(self, timeout: Optional[float] = None) -> None:
+        queues = self._queue_cycle.consume(len(self.active_queues))
+        if not queues:
+            return
+        connection = self.client.connection
+        self._learn_id(connection)
+        wait_s = timeout or self.brpop_timeout
+        options = ["NOACK"] if self._no_ack.issuperset(queues) else ["TTR", self._lease_ms]
+        self._in_poll = connection
+        self._brpop_sent_at = monotonic()
+        connection.send_command("DQ.BPOP", *map(self._key, queues), wait_s, *options, "WITHDUE")
+
+    def _brpop_read(self, **options: Any) -> bool:
+        reply = self._read_reply()
+        if not reply:
+            raise Empty()
+        queue = self._queue_of(reply[0])
+        self._queue_cycle.rotate(queue)
+        if queue not in self.connection._callbacks:
+            self._return(reply)
+            raise Empty()
+        message = self._message(queue, reply[1:], queue in self._no_ack)
+        tag = message["properties"]["delivery_tag"]
+        try:
+            self.connection._deliver(message, queue)
+        except Exception as error:
+            if queue in self._no_ack or tag in self.qos._delivered:
+                raise
+            self._bury(tag, error)
+        return True
+
+    def _get(self, queue: str) -> dict[str, Any]:
+        reply = self._ask("DQ.POP", self._key(queue), "TTR", self._lease_ms, "WITHDUE")
+        if queue in self._expires:
+            with self.conn_or_acquire() as client:
+                client.pexpire(queue, self._expires[queue])
+        if not reply:
+            raise Empty()
+        return self._message(queue, reply, False)
+
+    def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
+        message = super().basic_get(queue, no_ack, **kwargs)
+        if message is not None and no_ack:
+            self.leases.ack(message.delivery_tag)
+        return message
+
+    def _message(self, queue: str, job: list[Any], no_ack: bool) -> dict[str, Any]:
+        id, text, token, attempts, _deadline, due = job
+        tag = f"{bytes_to_str(token or b'')}:{bytes_to_str(id)}:{queue}"
+        if token is not None:
+            self.leases.hold(tag, Delivery(self._key(queue), id, token))
+        try:
+            message = jobs.message(text, tag, attempts, due, int(time() * 1000))
+        except ValueError as error:
+            self._bury(tag, error)
+            raise Empty() from error
+        if no_ack:
+            self.leases.ack(tag)
+        return message
+
+    def _bury(self, tag: str, error: Exception) -> None:
+        """Delivered again it would fail again, and no worker would get past it."""
+        logger.error("job %s cannot be read as a message, and is kept as dead: %r", tag, error)
+        self.leases.nack(tag, "FATAL", "REASON", f"unreadable: {error!r}")
+
+    # Waiting
+
+    def _learn_id(self, connection: Any) -> None:
+        if self._waiting[0] is connection._sock and self._waiting[0] is not None:
+            return
+        try:
+            connection.send_command("CLIENT", "ID")
+            id = connection.read_response()
+        except exceptions.NoPermissionError:
+            id = None
+        self._waiting = (connection._sock, id)
+
+    def _read_reply(self) -> Any:
+        connection = self.client.connection
+        try:
+            return self.client.parse_response(connection, "DQ.BPOP")
+        except self.connection_errors:
+            connection.disconnect()
+            raise
+        except exceptions.ResponseError as error:
+            told = translate(error, " ".join(self.active_queues))
+            connection.disconnect()
+            raise told from error
+        finally:
+            self._in_poll = None
+
+    def _withdraw(self) -> None:
+        """Ends the wait, as what is waited for changes. A job that came meanwhile goes back to its place in line."""
+        connection = self._in_poll
+        if not connection:
+            return
+        try:
+            if self._waiting[1] is None:
+                raise exceptions.ConnectionError("CLIENT UNBLOCK is not permitted")
+            self.leases.client.execute_command("CLIENT", "UNBLOCK", self._waiting[1])
+            if not connection.can_read(timeout=ANSWER_S):
+                raise exceptions.ConnectionError("no answer")
+            reply = self._read_reply()
+        except (*self.connection_errors, exceptions.ResponseError):
+            # A job that was on its way comes again when its lease ends.
+            connection.disconnect()
+            self._in_poll = None
+            return
+        if reply:
+            self._return(reply)
+
+    def _return(self, reply: list[Any]) -> None:
+        key, id, _text, token, *_ = reply
+        if token is not None:
+            self.leases.nack_delivery(Delivery(bytes_to_str(key), id, token), "SILENT")
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self._withdraw()
+        super().close()
+
+    # Queues
+
+    def _new_queue(self, queue: str, auto_delete: bool = False, **kwargs: Any) -> None:
+        super()._new_queue(queue, auto_delete=auto_delete, **kwargs)
+        if not auto_delete:
+            with self.conn_or_acquire() as client:
+                client.sadd(self.keyprefix_queues, queue)
+
+    def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
+        if if_empty and self._ask("DQ.LEN", self._key(queue)):
+            return
+        super().queue_delete(queue, if_unused=if_unused, **kwargs)
+
+    def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
+        super()._delete(queue, *args, **kwargs)
+        with self.conn_or_acquire() as client:
+            client.srem(self.keyprefix_queues, queue)
+
+    def _size(self, queue: str) -> int:
+        return self._ask("DQ.LEN", self._key(queue), "READY")
+
+    def _has_queue(self, queue: str, **kwargs: Any) -> bool:
+        return bool(self._ask("EXISTS", self._key(queue)))
+
+    def _purge(self, queue: str) -> int:
+        """What no worker has; jobs that wait for their time are among them."""
+        return sum(self._ask("DQ.PURGE", self._key(queue), state) for state in ("READY", "DELAYED"))
+
+    def peek_delayed(self, queue: str, count: int) -> list[tuple[bytes, int]]:
+        jobs_there = self._ask("DQ.PEEK", self._key(queue), "DELAYED", "COUNT", count)
+        return [(text, at) for _id, text, at, *_ in jobs_there]
+
+    # Below
+
+    def _key(self, queue: str) -> str:
+        return f"{self.global_keyprefix}{queue}"
+
+    def _queue_of(self, key: bytes) -> str:
+        return bytes_to_str(key)[len(self.global_keyprefix) :]
+
+    def _ask(self, command: str, key: str, *args: Any) -> Any:
+        with self.conn_or_acquire() as client:
+            try:
+                return client.execute_command(command, key, *args)
+            except exceptions.ResponseError as error:
+                raise translate(error, key) from error
+
+    @property
+    def _lease_ms(self) -> int:
+        return max(1, int(self.visibility_timeout * 1000))
+
+
+class SentinelChannel(SentinelConnections, Channel):
+    pass
+
+
+class Transport(kombu_redis.Transport):
+    Channel = Channel
+
+    #: The wait of one DQ.BPOP. When it ends nothing happens but that it begins again.
+    brpop_timeout = 10
+    driver_type = "dq"
+    driver_name = "dq"
+    sentinel_timeout_s = ANSWER_S
+
+    def __init__(self, client: Any, *args: Any, **kwargs: Any) -> None:
+        if is_sentinel(client.hostname or "", client.transport_cls):
+            self.Channel = SentinelChannel
+        super().__init__(client, *args, **kwargs)
+        self.cycle = Poller()
+        self._leases: Optional[Leases] = None
+
+    def leases_of(self, channel: Channel) -> Leases:
+        """One for all channels, with connections of its own, which never wait for long."""
+        if self._leases is None:
+            pool = channel._get_pool()
+            pool.max_connections = 1 << 16  # as many as threads that acknowledge
+            wait_s = min(ANSWER_S, channel._lease_ms / 3000)
+            pool.connection_kwargs.update(socket_timeout=wait_s, socket_connect_timeout=wait_s)
+            self._leases = Leases(redis.Redis(connection_pool=pool), channel._lease_ms)
+        return self._leases
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        super().register_with_event_loop(connection, loop)
+        control.show_delayed()
+
+    def close_connection(self, connection: Any) -> None:
+        super().close_connection(connection)
+        if self._leases is not None:
+            self._leases.close()
+            self._leases = None
+
+
+class SecureTransport(Transport):
+    """dqs://, which verifies the server's certificate unless the URL or ``broker_use_ssl`` says otherwise."""
+
+    def __init__(self, client: Any, *args: Any, **kwargs: Any) -> None:
+        client.ssl = client.ssl or {"ssl_cert_reqs": ssl.CERT_REQUIRED}
+        super().__init__(client, *args, **kwargs)

@@ -1,0 +1,54 @@
+"""A program that uses Celery, as its users have it. What its tasks do, they note in a list of the server."""
+
+import os
+import time
+
+import redis
+from celery import Celery
+
+TRACE = redis.Redis(unix_socket_path=os.environ["TEST_SOCKET"], db=2)
+OPTIONS = {"visibility_timeout": float(os.environ["TEST_LEASE"])} if "TEST_LEASE" in os.environ else {}
+if "TEST_EAGER" in os.environ:  # how often kombu's own transport looks for tasks whose time is over
+    OPTIONS.update(unacked_restore_interval=0.2, unacked_restore_throttle=1)
+
+app = Celery("program", broker=os.environ["TEST_BROKER"], backend=os.environ["TEST_BACKEND"])
+app.conf.update(
+    broker_transport_options=OPTIONS,
+    broker_connection_retry_on_startup=True,
+    worker_prefetch_multiplier=int(os.environ.get("TEST_PREFETCH", "4")),
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+)
+
+
+@app.task
+def note(name):
+    TRACE.rpush("ran", name)
+    return name
+
+
+@app.task(bind=True, acks_late=True)
+def hold(self, name):
+    """Runs until the test lets it go."""
+    TRACE.rpush("ran", name)
+    TRACE.set(f"redelivered:{name}", int(bool(self.request.delivery_info.get("redelivered"))))
+    TRACE.set(f"pid:{name}", os.getpid())
+    while not TRACE.exists(f"go:{name}"):
+        time.sleep(0.02)
+    TRACE.rpush("done", name)
+
+
+@app.task(bind=True, acks_late=True, max_retries=3)
+def again(self, name):
+    """Fails once, and is tried again by Celery's own policy."""
+    TRACE.rpush("ran", name)
+    if self.request.retries < 1:
+        raise self.retry(countdown=0.1)
+
+
+@app.task(bind=True, acks_late=True)
+def refuse(self, name, requeue):
+    from celery.exceptions import Reject
+
+    TRACE.rpush("ran", name)
+    if not self.request.delivery_info.get("redelivered"):
+        raise Reject("not now", requeue=requeue)

@@ -1,0 +1,169 @@
+"""Celery's worker, in a process of its own."""
+
+import signal
+
+import pytest
+from celery.exceptions import TaskRevokedError
+from conftest import until
+
+
+@pytest.fixture(params=["solo", "threads", "prefork"])
+def pool(request):
+    return request.param
+
+
+def test_tasks_run_in_every_pool(server, worker, program, pool):
+    app = program()
+    worker("-c", "2", pool=pool)
+    results = [app.note.delay(f"n{number}") for number in range(5)]
+    assert [result.get(timeout=60) for result in results] == [f"n{number}" for number in range(5)]
+    until(lambda: server.dq("LEN", "celery") == 0, "the last acknowledgement")
+
+
+def test_an_eta_waits_in_the_server(server, worker, program, pool):
+    app = program()
+    worker("-c", "2", pool=pool)
+    far = app.note.apply_async(("far",), countdown=3600)
+    near = app.note.apply_async(("near",), countdown=0.5)
+    assert near.get(timeout=60) == "near"
+    assert server.dq("GET", "celery", far.id)[b"state"] == b"delayed"
+    until(lambda: server.dq("LEN", "celery") == 1, "the acknowledgement")
+    assert server.ran("far") == 0
+
+
+@pytest.mark.parametrize("pool", ["solo", "prefork"])  # Celery's pool of threads finishes what it was given
+def test_a_worker_that_stops_finishes_what_runs_and_gives_back_the_rest(server, worker, program, pool):
+    app = program()
+    slow = worker("-c", "1", pool=pool)
+    for name in ("a", "b", "c"):
+        app.hold.delay(name)
+    until(lambda: server.ran("a"), "the start of the first")
+    slow.process.send_signal(signal.SIGTERM)
+    until(lambda: slow.says("Warm shutdown"), "the shutdown")
+    server.trace.set("go:a", 1)
+    slow.stop()
+    assert server.trace.lrange("done", 0, -1) == ["a"]
+    assert (server.dq("LEN", "celery", "READY"), server.dq("LEN", "celery", "RESERVED")) == (2, 0)
+    for name in ("b", "c"):
+        server.trace.set(f"go:{name}", 1)
+    worker("-c", "1", pool=pool)
+    until(lambda: server.trace.llen("done") == 3, "the others")
+    # They had not been started.
+    assert [server.trace.get(f"redelivered:{name}") for name in "abc"] == ["0", "0", "0"]
+
+
+def test_a_long_task_keeps_its_lease(server, worker, program, pool):
+    app = program()
+    worker("-c", "1", pool=pool, LEASE=3)
+    result = app.hold.delay("long")
+    until(lambda: server.ran("long"), "the start")
+    first = server.dq("GET", "celery", result.id)[b"deadline"]
+    until(lambda: (server.dq("GET", "celery", result.id)[b"deadline"] or 0) > first + 3000, "the second lease")
+    server.trace.set("go:long", 1)
+    result.get(timeout=60)
+    assert server.ran("long") == 1
+
+
+def test_the_task_of_a_killed_worker_comes_back_when_its_lease_ends(server, worker, program):
+    app = program()
+    lost = worker(LEASE=3)
+    app.hold.delay("a")
+    until(lambda: server.ran("a"), "the start")
+    lost.kill()
+    server.trace.set("go:a", 1)
+    worker(LEASE=3)
+    until(lambda: server.trace.llen("done") == 1, "the second run")
+    assert (server.ran("a"), server.trace.get("redelivered:a")) == (2, "1")
+    until(lambda: server.dq("LEN", "celery") == 0, "the acknowledgement")
+
+
+def test_a_retry_follows_the_run_that_asked_for_it(server, worker, program):
+    app = program()
+    worker()
+    app.again.delay("a").get(timeout=60)
+    assert server.ran("a") == 2
+    until(lambda: server.dq("LEN", "celery") == 0, "the last acknowledgement")
+
+
+def test_what_is_rejected(server, worker, program):
+    app = program()
+    worker()
+    app.refuse.delay("requeued", True)
+    until(lambda: server.ran("requeued") == 2, "the second run")
+    app.refuse.delay("dropped", False)
+    until(lambda: server.ran("dropped") == 1 and server.dq("LEN", "celery") == 0, "the rejection")
+
+
+def test_an_expired_task_is_recorded_as_revoked(server, worker, program):
+    app = program()
+    first = app.note.apply_async(("expired",), expires=0.1)
+    before_its_eta = app.note.apply_async(("early",), expires=0.1, countdown=3600)
+    unwatched = app.note.apply_async(("unwatched",), expires=0.1, ignore_result=True)
+    until(lambda: server.dq("GET", "celery", unwatched.id) is None, "the end of what nobody waits for")
+    worker()
+    for result in (first, before_its_eta):
+        with pytest.raises(TaskRevokedError):
+            result.get(timeout=60)
+    assert server.trace.llen("ran") == 0
+
+
+def test_a_revoked_task_is_deleted_at_once(server, program):
+    app = program()
+    results = [app.note.apply_async((name,), countdown=3600) for name in ("a", "b", "c")]
+    results[0].revoke()
+    app.app.control.revoke([result.id for result in results[1:]])
+    assert server.dq("LEN", "celery") == 0
+    assert {result.state for result in results} == {"REVOKED"}
+    # It was revoked once, and its id is free.
+    app.note.apply_async(("a",), task_id=results[0].id)
+    assert server.dq("LEN", "celery", "READY") == 1
+
+
+def test_what_a_worker_runs_is_revoked_by_the_worker(server, worker, program):
+    app = program()
+    running = worker("-c", "1", pool="prefork")
+    result = app.hold.delay("a")
+    until(lambda: server.ran("a"), "the start")
+    result.revoke()
+    assert server.dq("GET", "celery", result.id)[b"state"] == b"reserved"
+    result.revoke(terminate=True, signal="SIGKILL")
+    with pytest.raises(TaskRevokedError):
+        result.get(timeout=60)
+    until(lambda: server.dq("LEN", "celery") == 0, "the acknowledgement")
+    assert running.process.poll() is None
+
+
+def test_remote_control_shows_what_waits_in_the_server(server, worker, program):
+    app = program()
+    running = worker()
+    result = app.note.apply_async(("far",), countdown=3600)
+    inspect = app.app.control.inspect(timeout=10, limit=1)
+    [shown] = inspect.scheduled()[running.name]
+    assert shown["request"]["id"] == result.id
+    assert shown["request"]["args"] == ["far"]
+    assert inspect.ping() == {running.name: {"ok": "pong"}}
+    app.app.control.add_consumer("other", reply=True, timeout=10, limit=1)
+    app.note.apply_async(("other",), queue="other").get(timeout=60)
+
+
+def test_a_running_task_survives_the_loss_of_the_connection(server, worker, program):
+    """Its lease stays with the worker: nobody else runs it, and its acknowledgement counts."""
+    app = program()
+    busy = worker("-c", "1", pool="threads")
+    app.hold.delay("a")
+    until(lambda: server.ran("a"), "the start")
+    kill_connections(server)
+    until(lambda: busy.says("Connection to broker lost"), "the loss")
+    # The worker is connected again.
+    until(lambda: app.app.control.inspect(timeout=1, limit=1).ping(), "the new connection")
+    assert (server.dq("LEN", "celery", "RESERVED"), server.dq("LEN", "celery")) == (1, 1)
+    server.trace.set("go:a", 1)
+    until(lambda: server.dq("LEN", "celery") == 0, "the acknowledgement")
+    assert server.ran("a") == 1
+
+
+def kill_connections(server):
+    waiting = [client["id"] for client in server.db.client_list() if client["cmd"] == "dq.bpop"]
+    assert waiting
+    for id in waiting:
+        server.db.client_kill_filter(_id=id)
