@@ -103,6 +103,10 @@ class Worker:
         assert self.process.poll() is None, self.log.read_text()
         return " ready." in self.log.read_text()
 
+    def connected(self):
+        """How often it has been."""
+        return self.log.read_text().count("Connected to")
+
     def says(self, text):
         return text in self.log.read_text()
 
@@ -153,6 +157,7 @@ def worker(server):
     yield start
     for each in started:
         each.kill()
+        print(each.log.read_text())
 
 
 @pytest.fixture

@@ -56,7 +56,10 @@ def test_celery_2599_a_visibility_timeout_that_another_worker_does_not_have(serv
 
 @BOTH
 def test_celery_1307_the_server_restarts_while_a_worker_holds_an_eta(durable, worker, program, transport):
-    """Redis: the task stays among those that a worker has, for an hour, though no worker has it."""
+    """Redis: the task stays among those that a worker has, for an hour, though no worker has it.
+
+    With kombu 5.7 the worker ends, as it cannot put the task back; then its supervisor starts another.
+    """
     app = program(transport, at=durable)
     running = worker(at=durable, transport=transport)
     app.note.apply_async(("a",), countdown=8)
@@ -65,7 +68,10 @@ def test_celery_1307_the_server_restarts_while_a_worker_holds_an_eta(durable, wo
     durable.kill()
     until(lambda: running.says("Connection to broker lost"), "the loss")
     durable.start()
-    until(lambda: app.app.control.inspect(timeout=1, limit=1).ping(), "the new connection")
+    until(lambda: running.process.poll() is not None or running.connected() == 2, "the worker's next step")
+    if running.process.poll() is not None:
+        assert transport == "redis"
+        worker(at=durable, transport=transport)
     assert ran_before(app, durable, "a", 12) == (0 if transport == "redis" else 1)
     if transport == "redis":
         assert unacked(durable, "note")
