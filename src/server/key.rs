@@ -180,7 +180,7 @@ impl<'a> OpenKey<'a> {
         let Some(value) = self.value() else {
             return;
         };
-        if value.queue.has_purged() {
+        if value.queue.has_leftovers() {
             reclaim::note_purged(db, name);
         }
         if waiting.any() && value.queue.is_disposable() {

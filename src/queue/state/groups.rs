@@ -3,8 +3,8 @@
 //! ```text
 //!   name ──hash──► names ──► number ──► all[number]: name, line of its delayed and ready jobs, how many are
 //!                                       reserved, turn, from when on it may be served
-//!   open   (turn, from when on) ──► number     groups that may be served, now or once that instant has come
-//!   full   the same                            groups at GROUPMAX: NOACK may serve them
+//!   turns  open   (turn, from when on) ──► number     groups that may be served, now or once that instant has come
+//!          full   the same                            groups at GROUPMAX: NOACK may serve them
 //! ```
 //!
 //! A *turn* is a number that grows with each delivery in the queue, and with each group that begins to hold jobs:
@@ -24,30 +24,38 @@
 mod check;
 mod line;
 mod linked;
+mod pass;
 mod turns;
 
 pub(super) use linked::Told;
 
-use super::store::{allocated, Store};
+use super::schedule::Schedule;
+use super::store::allocated;
 use super::Queue;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, GROUP_MAX};
 use crate::queue::settings::Settings;
 use crate::storage::broken::{must, there};
 use crate::storage::relocate::{move_boxed, Mover};
-use crate::storage::skiplist::{Skiplist, TurnKey};
 use crate::storage::slab::Slab;
 use crate::storage::table::IdTable;
-use line::{Line, Order};
+use line::Line;
+use pass::Pass;
 use std::hash::BuildHasher;
+use turns::Turns;
 
 /// Names a group in its queue's memory, as a handle names a job.
 pub type GroupNumber = u32;
 
-/// In no list of turns.
-const NOWHERE: u64 = u64::MAX;
-/// In the list of those at GROUPMAX: no instant reaches so far.
-const AT_MAX: u64 = 1 << 62;
+/// Of what a group stands under: the instant.
+const INSTANT: u64 = (1 << 60) - 1;
+/// In no list of turns: no instant is so late.
+const NOWHERE: u64 = INSTANT;
+/// In the list of those at GROUPMAX.
+const AT_MAX: u64 = 1 << 60;
+/// The round that it was looked at last: see [`pass`].
+const ROUND_BITS: u32 = 61;
+const _: () = assert!(pass::ROUNDS <= 1 << (u64::BITS - ROUND_BITS));
 /// The largest turn: no queue counts on so far from it that it would not fit.
 pub(super) const TURN_MAX: u64 = 1 << 60;
 
@@ -58,7 +66,7 @@ struct Group {
     name: Box<[u8]>,
     line: Line,
     turn: u64,
-    /// What it stands under in the lists of turns.
+    /// What it stands under in the lists of turns, and of which round these are.
     at: u64,
     /// Jobs of it in any state, and successors.
     users: u32,
@@ -71,6 +79,22 @@ impl Group {
     /// Delayed, ready and reserved jobs.
     fn live(&self) -> usize {
         self.line.len() + self.reserved as usize
+    }
+
+    fn round(&self) -> usize {
+        (self.at >> ROUND_BITS) as usize
+    }
+
+    fn stand_nowhere(&mut self, round: usize) {
+        self.at = NOWHERE | (round as u64) << ROUND_BITS;
+    }
+
+    fn stands_at(&self, at: u64, round: usize) -> bool {
+        self.at == at | (round as u64) << ROUND_BITS
+    }
+
+    fn stands_nowhere(&self) -> bool {
+        self.at & INSTANT == NOWHERE
     }
 }
 
@@ -94,8 +118,9 @@ pub struct Groups {
     name_bytes: u64,
     /// What the allocator gives for them.
     name_memory: usize,
-    open: Skiplist<TurnKey>,
-    full: Skiplist<TurnKey>,
+    turns: Turns,
+    round: usize,
+    pass: Option<Box<Pass>>,
     /// The last number given.
     turn: u64,
     /// Of the jobs without a group.
@@ -119,8 +144,9 @@ impl Groups {
             names: IdTable::new(),
             name_bytes: 0,
             name_memory: 0,
-            open: Skiplist::new(),
-            full: Skiplist::new(),
+            turns: Turns::default(),
+            round: 0,
+            pass: None,
             turn: 0,
             own_turn: 0,
             is_own_told: false,
@@ -129,13 +155,6 @@ impl Groups {
             max_reserved: settings.group_limits.max_reserved,
             is_fifo: settings.group_limits.is_fifo,
             freed_lines: 0,
-        }
-    }
-
-    fn order<'a>(&self, jobs: &'a Store) -> Order<'a> {
-        Order {
-            jobs,
-            is_fifo: self.is_fifo,
         }
     }
 
@@ -163,14 +182,16 @@ impl Groups {
         }
         self.name_bytes += name.len() as u64;
         self.name_memory += allocated(name.len());
-        let number = self.all.insert(Group {
+        let mut group = Group {
             name: name.into(),
             line: Line::Empty,
             turn: 0,
             at: NOWHERE,
             users: 1,
             reserved: 0,
-        });
+        };
+        group.stand_nowhere(self.round);
+        let number = self.all.insert(group);
         self.names.insert(hash, number);
         number
     }
@@ -184,7 +205,7 @@ impl Groups {
             return;
         }
         must(
-            group.live() == 0 && group.at == NOWHERE,
+            group.live() == 0 && group.stands_nowhere(),
             "a group that goes and holds jobs",
         );
         let group = there(self.all.remove(number), NO_GROUP);
@@ -216,8 +237,12 @@ impl Groups {
         if self.freed_lines < end {
             return true;
         }
-        self.open.free_some(count)
-            || self.full.free_some(count)
+        let pass = self.pass.as_mut();
+        let older = pass.is_some_and(|pass| {
+            pass.free_lines(count) || pass.all_older().iter_mut().any(|it| it.free_some(count))
+        });
+        older
+            || self.turns.free_some(count)
             || self.names.free_some(count)
             || self.all.free_some(count)
     }
@@ -226,8 +251,8 @@ impl Groups {
     pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
         match part {
             0 => self.names.relocate(from, mover),
-            1 => self.open.relocate(from, mover),
-            2 => self.full.relocate(from, mover),
+            1 => self.turns.open.relocate(from, mover),
+            2 => self.turns.full.relocate(from, mover),
             _ => self.all.relocate(from, mover, |group, mover| {
                 move_boxed(&mut group.name, mover);
                 group.line.relocate(mover);
@@ -242,8 +267,8 @@ impl Groups {
             + self.all.memory_bytes()
             + self.names.memory_bytes()
             + self.name_memory
-            + self.open.memory_bytes()
-            + self.full.memory_bytes()
+            + self.turns.memory_bytes()
+            + self.pass.as_ref().map_or(0, |pass| pass.memory_bytes())
             + self.numbers().map(line).sum::<usize>()
     }
 }
@@ -258,9 +283,13 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), QueueError> {
 }
 
 impl Queue {
-    /// Groups that hold delayed, ready or reserved jobs.
+    /// Groups that hold delayed, ready or reserved jobs. After a large purge those that held no others are counted
+    /// until they have been looked at.
     pub fn groups_len(&self) -> usize {
-        self.groups.as_ref().map_or(0, |groups| groups.held)
+        match &self.groups {
+            Some(groups) if groups.holds_any(&self.schedule) => groups.held,
+            _ => 0,
+        }
     }
 
     #[inline]
@@ -324,46 +353,32 @@ impl Queue {
         grown - freed.sum::<i64>()
     }
 
-    /// What a new setting of the groups changes: each one is looked at.
-    pub(super) fn regroup(&mut self) {
-        let Some(groups) = &mut self.groups else {
-            return;
-        };
-        let is_turned = groups.is_fifo != self.settings.group_limits.is_fifo;
-        groups.max_reserved = self.settings.group_limits.max_reserved;
-        groups.is_fifo = self.settings.group_limits.is_fifo;
-        let numbers: Vec<GroupNumber> = groups.numbers().collect();
-        for number in numbers {
-            if is_turned {
-                groups.reorder(number, &self.jobs);
-            }
-            groups.refresh(number, &self.jobs, self.group_rates.as_deref());
-        }
-    }
-
-    /// The jobs have new numbers in the order of adding.
+    /// The jobs have new numbers in the order of adding: no group may be of an older round.
     pub(super) fn number_groups_anew(&mut self) {
-        if let Some(groups) = self.groups.as_mut().filter(|groups| groups.is_fifo) {
+        if let Some(groups) = &mut self.groups {
             let numbers: Vec<GroupNumber> = groups.numbers().collect();
             for number in numbers {
-                groups.reorder(number, &self.jobs);
+                groups.get_mut(number).line.number_anew(&self.jobs);
             }
         }
     }
 }
 
 impl Groups {
-    fn view(&self, number: GroupNumber) -> GroupView<'_> {
-        let group = self.get(number);
-        GroupView {
-            name: &group.name,
-            waiting: group.line.len(),
-            reserved: group.reserved as usize,
-        }
+    /// Whether any job that has a group is delayed, ready or reserved.
+    fn holds_any(&self, schedule: &Schedule) -> bool {
+        schedule.grouped_len() + self.reserved > 0
     }
 
-    fn reorder(&mut self, number: GroupNumber, jobs: &Store) {
-        let order = self.order(jobs);
-        self.get_mut(number).line.reorder(order);
+    fn view(&self, number: GroupNumber) -> GroupView<'_> {
+        let (waiting, reserved) = self.counts(number);
+        GroupView {
+            name: &self.get(number).name,
+            waiting,
+            reserved,
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

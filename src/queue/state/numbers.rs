@@ -29,6 +29,7 @@ impl Queue {
     /// one share one afterwards: the lists stand as they stood.
     #[cold]
     pub(super) fn number_anew(&mut self) {
+        self.look_at_groups(usize::MAX);
         let handles: Vec<Handle> = self.jobs.handles().collect();
         let mut seqs: Vec<u64> = handles.iter().map(|&h| self.jobs.job(h).seq()).collect();
         let mut deaths: Vec<u64> = handles

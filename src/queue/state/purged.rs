@@ -71,6 +71,8 @@ pub struct PurgedJobs {
 /// Purges of no more jobs are carried out at once, which takes less than half a millisecond. Tests make
 /// purged jobs of anything.
 pub(in crate::queue) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
+/// Purges of no more jobs have their groups looked at at once.
+const AT_ONCE: usize = if cfg!(test) { 3 } else { 2000 };
 /// Jobs and successors that a purge looks at for their bytes, at most: a millisecond or two.
 const SUMMED: usize = 50_000;
 /// Purged jobs freed with each job that is linked into a list: there are that many times more in each purge
@@ -158,7 +160,7 @@ impl Queue {
             let going = self.handles_of(&purged, count).into_iter();
             going.map(|handle| self.jobs.content_of(handle)).sum()
         });
-        if self.groups.is_some() {
+        if self.groups.is_some() && (count <= AT_ONCE || !self.leave_groups_later(&purged, count)) {
             self.leave_groups(&self.handles_of(&purged, count));
         }
         let (mut scheduled, mut listed) = (Detached::default(), 0);
@@ -200,6 +202,17 @@ impl Queue {
     /// Whether there is something left to free.
     pub fn has_purged(&self) -> bool {
         !self.seldom.purged_jobs.is_empty()
+    }
+
+    /// Whether something is left to do that nobody can tell.
+    pub fn has_leftovers(&self) -> bool {
+        self.has_purged() || self.is_passing()
+    }
+
+    /// Does so much of it; returns how much of the budget is left.
+    pub fn work_off(&mut self, budget: usize) -> usize {
+        let left = self.look_at_groups(budget);
+        self.free_purged(left)
     }
 
     /// Frees up to `budget` purged jobs; returns how much of the budget is left. Not an effect: nobody

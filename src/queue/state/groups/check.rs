@@ -1,9 +1,9 @@
 //! What must hold of the groups, checked in full: for tests.
 
-use super::{Groups, NOWHERE};
+use super::turns::Turns;
+use super::{Groups, AT_MAX, INSTANT};
 use crate::queue::job::Place;
 use crate::queue::state::Queue;
-use crate::storage::skiplist::Skiplist;
 use std::collections::HashMap;
 
 impl Queue {
@@ -39,7 +39,14 @@ impl Queue {
         }
         for number in groups.numbers() {
             let group = groups.get(number);
-            let waiting = group.line.check_invariants(groups.order(&self.jobs))?;
+            let is_current = group.round() == groups.round;
+            if !is_current && groups.pass.is_none() {
+                return Err(format!("group {number} is of an older round"));
+            }
+            let waiting = match is_current {
+                true => group.line.check_invariants(&self.jobs)?,
+                false => Vec::new(),
+            };
             let of_it = |&handle: &u32| self.jobs.job(handle).group() == Some(number);
             let counted = (
                 users.get(&number),
@@ -47,9 +54,11 @@ impl Queue {
                 reserved.get(&number),
             );
             let counted = (counted.0.copied(), counted.1.copied(), counted.2.copied());
-            let expected = (Some(group.users), waiting.len(), group.reserved);
+            let (of_line, of_reserved) = groups.counts(number);
+            let expected = (Some(group.users), of_line, of_reserved as u32);
             if (counted.0, counted.1.unwrap_or(0), counted.2.unwrap_or(0)) != expected
                 || !waiting.iter().all(of_it)
+                || (is_current && waiting.len() != of_line)
             {
                 return Err(format!(
                     "group {number} counts {expected:?}, there are {counted:?}"
@@ -63,7 +72,8 @@ impl Queue {
     fn check_group_counts(&self, groups: &Groups) -> Result<(), String> {
         let all = || groups.numbers().map(|number| groups.get(number));
         let held = all().filter(|group| group.live() > 0).count();
-        let reserved: usize = all().map(|group| group.reserved as usize).sum();
+        let counts = groups.numbers().map(|number| groups.counts(number).1);
+        let reserved: usize = counts.sum();
         let bytes: usize = all().map(|group| group.name.len()).sum();
         if (held, reserved, bytes as u64) != (groups.held, groups.reserved, groups.name_bytes) {
             return Err(format!(
@@ -81,34 +91,40 @@ impl Queue {
         let mut standing = 0;
         for number in groups.numbers() {
             let group = groups.get(number);
-            standing += usize::from(group.at != NOWHERE);
+            standing += usize::from(!group.stands_nowhere());
             let expected = groups.standing(number, &self.jobs, self.group_rates.as_deref());
+            let at = group.at & (AT_MAX | INSTANT);
             // A window that is past may have gone meanwhile.
-            let fits = group.at == expected || (self.group_rates.is_some() && expected < group.at);
-            if !fits || group.turn > groups.turn {
-                return Err(format!(
-                    "group {number} stands at {}, not {expected}",
-                    group.at
-                ));
+            let fits = at == expected || (self.group_rates.is_some() && expected < at);
+            if !(fits || groups.pass.is_some()) || group.turn > groups.turn {
+                return Err(format!("group {number} stands at {at}, not {expected}"));
             }
         }
-        let lists = [(&groups.open, false), (&groups.full, true)];
-        for (list, full) in lists {
-            list.check_invariants(|_| 0)?;
-            for (key, number) in list.iter() {
-                let group = groups.get(number);
-                if (group.turn, groups.is_full(number)) != (key.turn, full) {
-                    return Err(format!("group {number} is not where its turn says"));
-                }
-            }
-        }
-        let in_lists: usize = lists
-            .iter()
-            .map(|(list, _): &(&Skiplist<_>, bool)| list.len())
-            .sum();
+        let in_lists = groups.check_lists(&groups.turns, groups.round)?;
+        let older = groups.pass.iter().flat_map(|pass| pass.each_older());
+        let older: Result<Vec<usize>, String> = older
+            .map(|(round, turns)| groups.check_lists(turns, round))
+            .collect();
+        let in_lists = in_lists + older?.into_iter().sum::<usize>();
         if standing != in_lists {
             return Err(format!("{standing} groups stand in lists of {in_lists}"));
         }
         Ok(())
+    }
+}
+
+impl Groups {
+    /// How many groups stand in the lists of that round.
+    fn check_lists(&self, turns: &Turns, round: usize) -> Result<usize, String> {
+        for (list, bit) in [(&turns.open, 0), (&turns.full, AT_MAX)] {
+            list.check_invariants(|_| 0)?;
+            for (key, number) in list.iter() {
+                let group = self.get(number);
+                if group.turn != key.turn || !group.stands_at(key.at | bit, round) {
+                    return Err(format!("group {number} is not where its turn says"));
+                }
+            }
+        }
+        Ok(turns.open.len() + turns.full.len())
     }
 }

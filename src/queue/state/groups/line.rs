@@ -1,4 +1,5 @@
-//! The delayed and ready jobs of one group, in the order in which it gives them: most groups have one or a few.
+//! The delayed and ready jobs of one group, in the two orders in which it may give them, so that GROUPFIFO can
+//! come and go without anything being moved: most groups have one or a few.
 
 use crate::queue::job::Handle;
 use crate::queue::state::schedule::lists::{Lists, Standing};
@@ -6,6 +7,7 @@ use crate::queue::state::store::Store;
 use crate::storage::relocate::{move_vec, Mover};
 use crate::storage::skiplist::Skiplist;
 use std::mem;
+use std::ops::RangeInclusive;
 
 /// Jobs in a line that is a plain array, at most.
 const FEW: usize = 16;
@@ -17,58 +19,103 @@ pub struct Waiting {
     pub due: u64,
 }
 
+/// One of a few, with its number in the order of adding.
+#[derive(Clone, Copy)]
+pub struct Placed {
+    job: Waiting,
+    seq: u64,
+}
+
 #[derive(Clone, Default)]
 pub enum Line {
     #[default]
     Empty,
     One(Waiting),
-    /// In their order.
-    Few(Vec<Waiting>),
     /// In ready order.
-    Ranked(Box<Lists>),
-    /// With GROUPFIFO: by the order of adding.
-    Fifo(Box<Skiplist<u64>>),
+    Few(Vec<Placed>),
+    Many(Box<Many>),
 }
 
 const _: () = assert!(size_of::<Line>() == 24);
 
-/// What the order is that of: the jobs, and whether GROUPFIFO holds.
-#[derive(Clone, Copy)]
-pub struct Order<'a> {
-    pub jobs: &'a Store,
-    pub is_fifo: bool,
+#[derive(Clone, Default)]
+pub struct Many {
+    ranked: Lists,
+    /// The same jobs in the order of adding.
+    by_seq: Skiplist<u64>,
 }
 
-impl Order<'_> {
-    fn seq(self, handle: Handle) -> u64 {
-        self.jobs.job(handle).seq()
-    }
-
-    fn key(self, it: &Waiting) -> (i32, u64, u64, Handle) {
-        let seq = self.seq(it.handle);
-        if self.is_fifo {
-            (0, 0, seq, it.handle)
-        } else {
-            (it.priority, it.due, seq, it.handle)
-        }
-    }
-
+impl Waiting {
     /// A delayed or ready job as it stands.
-    fn waiting(self, handle: Handle) -> Waiting {
-        let job = self.jobs.job(handle);
+    fn of(handle: Handle, jobs: &Store) -> Self {
+        let job = jobs.job(handle);
         Waiting {
             handle,
             priority: job.terms().priority,
             due: job.due(),
         }
     }
-}
 
-impl Waiting {
     fn standing(&self) -> Standing {
         Standing {
             priority: self.priority,
             due: self.due,
+        }
+    }
+
+    fn placed(self, jobs: &Store) -> Placed {
+        Placed {
+            job: self,
+            seq: jobs.job(self.handle).seq(),
+        }
+    }
+}
+
+impl Placed {
+    fn rank(&self) -> (i32, u64, u64, Handle) {
+        (self.job.priority, self.job.due, self.seq, self.job.handle)
+    }
+
+    fn order(&self) -> (u64, Handle) {
+        (self.seq, self.job.handle)
+    }
+}
+
+impl Many {
+    fn insert(&mut self, Placed { job, seq }: Placed, jobs: &Store) {
+        let tie = |handle| jobs.job(handle).seq();
+        self.ranked.insert(job.standing(), job.handle, None, tie);
+        self.by_seq.insert(seq, job.handle, tie);
+    }
+
+    fn remove(&mut self, Placed { job, seq }: Placed, jobs: &Store) -> bool {
+        let tie = |handle| jobs.job(handle).seq();
+        self.ranked.remove(job.standing(), job.handle, tie)
+            && self.by_seq.remove(seq, job.handle, tie)
+    }
+
+    fn count(&self, dues: &RangeInclusive<u64>) -> usize {
+        let before = self.ranked.len_up_to(*dues.start(), false);
+        self.ranked.len_up_to(*dues.end(), true) - before
+    }
+
+    /// Those whose due is within the range, or those whose due is not.
+    fn split(&self, dues: &RangeInclusive<u64>, within: bool, jobs: &Store) -> Vec<Waiting> {
+        let tie = |handle| jobs.job(handle).seq();
+        let upto = |from: u64, to: u64| {
+            let some = self.ranked.by_due(from, tie);
+            some.take_while(move |&(due, _)| due <= to)
+        };
+        let all = |it: &mut dyn Iterator<Item = (u64, Handle)>| {
+            it.map(|(_, handle)| Waiting::of(handle, jobs)).collect()
+        };
+        let (&start, &end) = (dues.start(), dues.end());
+        match (within, start.checked_sub(1)) {
+            (true, _) => all(&mut upto(start, end)),
+            (false, None) => all(&mut upto(end.saturating_add(1), u64::MAX)),
+            (false, Some(before)) => {
+                all(&mut upto(0, before).chain(upto(end.saturating_add(1), u64::MAX)))
+            }
         }
     }
 }
@@ -79,146 +126,179 @@ impl Line {
             Line::Empty => 0,
             Line::One(_) => 1,
             Line::Few(few) => few.len(),
-            Line::Ranked(lists) => lists.len(),
-            Line::Fifo(list) => list.len(),
+            Line::Many(many) => many.by_seq.len(),
         }
     }
 
-    pub fn insert(&mut self, new: Waiting, order: Order<'_>) {
+    pub fn insert(&mut self, new: Waiting, jobs: &Store) {
         match self {
             Line::Empty => *self = Line::One(new),
             Line::One(one) => {
-                let one = *one;
                 let mut few = Vec::with_capacity(2);
-                few.extend([one, new]);
-                few.sort_unstable_by_key(|it| order.key(it));
+                few.extend([*one, new].map(|it| it.placed(jobs)));
+                few.sort_unstable_by_key(Placed::rank);
                 *self = Line::Few(few);
             }
             Line::Few(few) if few.len() < FEW => {
-                let own = order.key(&new);
-                let at = few.partition_point(|it| order.key(it) < own);
+                let new = new.placed(jobs);
+                let at = few.partition_point(|it| it.rank() < new.rank());
                 few.insert(at, new);
             }
             Line::Few(few) => {
-                let few = mem::take(few);
-                *self = match order.is_fifo {
-                    true => Line::Fifo(Box::default()),
-                    false => Line::Ranked(Box::default()),
-                };
-                few.into_iter()
-                    .chain([new])
-                    .for_each(|it| self.insert(it, order));
+                let mut many = Box::<Many>::default();
+                for placed in few.drain(..).chain([new.placed(jobs)]) {
+                    many.insert(placed, jobs);
+                }
+                *self = Line::Many(many);
             }
-            Line::Ranked(lists) => lists.insert(new.standing(), new.handle, None, |h| order.seq(h)),
-            Line::Fifo(list) => list.insert(order.seq(new.handle), new.handle, |h| order.seq(h)),
+            Line::Many(many) => many.insert(new.placed(jobs), jobs),
         }
     }
 
     /// False where it is not there.
-    pub fn remove(&mut self, old: Waiting, order: Order<'_>) -> bool {
+    pub fn remove(&mut self, old: Waiting, jobs: &Store) -> bool {
         let there = match self {
             Line::Empty => false,
             Line::One(one) => one.handle == old.handle,
             Line::Few(few) => {
-                let at = few.iter().position(|it| it.handle == old.handle);
+                let at = few.iter().position(|it| it.job.handle == old.handle);
                 at.map(|at| few.remove(at)).is_some()
             }
-            Line::Ranked(lists) => lists.remove(old.standing(), old.handle, |h| order.seq(h)),
-            Line::Fifo(list) => list.remove(order.seq(old.handle), old.handle, |h| order.seq(h)),
+            Line::Many(many) => many.remove(old.placed(jobs), jobs),
         };
-        self.shrink(order);
+        if let Line::One(_) = self {
+            *self = Line::Empty;
+        }
+        self.shrink(jobs);
         there
     }
 
     /// Takes the form that so few have.
-    fn shrink(&mut self, order: Order<'_>) {
+    fn shrink(&mut self, jobs: &Store) {
         match self {
-            Line::One(_) => *self = Line::Empty,
             Line::Few(few) => match few[..] {
-                [one] => *self = Line::One(one),
+                [] => *self = Line::Empty,
+                [one] => *self = Line::One(one.job),
                 _ if few.len() * 3 < few.capacity() => few.shrink_to(few.len() * 2),
                 _ => {}
             },
-            Line::Ranked(_) | Line::Fifo(_) if self.len() <= FEW / 2 => {
-                *self = Line::Few(self.waiting(order));
+            Line::Many(many) if many.by_seq.len() <= FEW / 2 => {
+                let few = many.ranked.by_rank(0..=u64::MAX);
+                let few = few.map(|(_, handle)| Waiting::of(handle, jobs).placed(jobs));
+                *self = Line::Few(few.collect());
             }
             _ => {}
         }
     }
 
-    /// All of them, in order.
-    fn waiting(&self, order: Order<'_>) -> Vec<Waiting> {
+    /// All of them, in ready order.
+    fn placed(&self, jobs: &Store) -> Vec<Placed> {
         match self {
             Line::Empty => Vec::new(),
-            Line::One(one) => vec![*one],
+            Line::One(one) => vec![one.placed(jobs)],
             Line::Few(few) => few.clone(),
-            Line::Ranked(lists) => {
-                let all = lists.by_rank(0..=u64::MAX);
-                all.map(|(_, handle)| order.waiting(handle)).collect()
+            Line::Many(many) => {
+                let all = many.ranked.by_rank(0..=u64::MAX);
+                let placed = |(_, handle)| Waiting::of(handle, jobs).placed(jobs);
+                all.map(placed).collect()
             }
-            Line::Fifo(list) => list
-                .iter()
-                .map(|(_, handle)| order.waiting(handle))
-                .collect(),
         }
     }
 
-    /// Puts them into another order, or into the same one by other numbers.
-    pub fn reorder(&mut self, order: Order<'_>) {
+    /// The jobs have new numbers, in the same order.
+    pub fn number_anew(&mut self, jobs: &Store) {
         if self.len() > 1 {
-            let mut all = self.waiting(order);
+            let all = self.placed(jobs);
             *self = Line::Empty;
-            all.sort_unstable_by_key(|it| order.key(it));
-            all.into_iter().for_each(|it| self.insert(it, order));
+            all.into_iter().for_each(|it| self.insert(it.job, jobs));
         }
+    }
+
+    /// How many are due within the range.
+    pub fn count(&self, dues: &RangeInclusive<u64>) -> usize {
+        match self {
+            Line::Empty => 0,
+            Line::One(one) => usize::from(dues.contains(&one.due)),
+            Line::Few(few) => few.iter().filter(|it| dues.contains(&it.job.due)).count(),
+            Line::Many(many) => many.count(dues),
+        }
+    }
+
+    /// Without those that are due within the range. A long line that this makes useless is to be freed.
+    pub fn purge(&mut self, dues: &RangeInclusive<u64>, jobs: &Store) -> Option<Line> {
+        let mut useless = None;
+        match self {
+            Line::Empty => {}
+            Line::One(one) => {
+                if dues.contains(&one.due) {
+                    *self = Line::Empty;
+                }
+            }
+            Line::Few(few) => few.retain(|it| !dues.contains(&it.job.due)),
+            Line::Many(many) => {
+                let going = many.count(dues);
+                if going > many.by_seq.len() / 2 {
+                    let staying = many.split(dues, false, jobs);
+                    useless = Some(mem::take(self));
+                    staying.into_iter().for_each(|it| self.insert(it, jobs));
+                } else if going > 0 {
+                    for it in many.split(dues, true, jobs) {
+                        many.remove(it.placed(jobs), jobs);
+                    }
+                }
+            }
+        }
+        self.shrink(jobs);
+        useless
     }
 
     /// From when on it gives a job.
-    pub fn gives_at(&self, order: Order<'_>) -> Option<u64> {
-        if order.is_fifo {
-            return self.head(order).map(|head| head.due);
+    pub fn gives_at(&self, is_fifo: bool, jobs: &Store) -> Option<u64> {
+        if is_fifo {
+            return self.head(jobs).map(|head| head.due);
         }
         match self {
             Line::Empty => None,
             Line::One(one) => Some(one.due),
-            Line::Few(few) => few.iter().map(|it| it.due).min(),
-            Line::Ranked(lists) => lists.least_due(),
-            Line::Fifo(_) => None,
+            Line::Few(few) => few.iter().map(|it| it.job.due).min(),
+            Line::Many(many) => many.ranked.least_due(),
         }
     }
 
-    /// With GROUPFIFO: the one that all others wait for.
-    pub fn head(&self, order: Order<'_>) -> Option<Waiting> {
+    /// The first in the order of adding: with GROUPFIFO all others wait for it.
+    pub fn head(&self, jobs: &Store) -> Option<Waiting> {
         match self {
-            Line::Empty | Line::Ranked(_) => None,
+            Line::Empty => None,
             Line::One(one) => Some(*one),
-            Line::Few(few) => few.first().copied(),
-            Line::Fifo(list) => list.first().map(|(_, handle)| order.waiting(handle)),
+            Line::Few(few) => few.iter().min_by_key(|it| it.order()).map(|it| it.job),
+            Line::Many(many) => {
+                let first = many.by_seq.first();
+                first.map(|(_, handle)| Waiting::of(handle, jobs))
+            }
         }
     }
 
     /// The job that it gives at that instant.
-    pub fn first_ready(&self, now_ms: u64, order: Order<'_>) -> Option<Handle> {
-        if order.is_fifo {
-            let head = self.head(order).filter(|head| head.due <= now_ms);
+    pub fn first_ready(&self, now_ms: u64, is_fifo: bool, jobs: &Store) -> Option<Handle> {
+        if is_fifo {
+            let head = self.head(jobs).filter(|head| head.due <= now_ms);
             return head.map(|head| head.handle);
         }
         match self {
-            Line::Ranked(lists) => lists.first_ready(now_ms),
+            Line::Empty => None,
             Line::One(one) => (one.due <= now_ms).then_some(one.handle),
             Line::Few(few) => {
-                let first = few.iter().find(|it| it.due <= now_ms);
-                first.map(|it| it.handle)
+                let first = few.iter().find(|it| it.job.due <= now_ms);
+                first.map(|it| it.job.handle)
             }
-            Line::Empty | Line::Fifo(_) => None,
+            Line::Many(many) => many.ranked.first_ready(now_ms),
         }
     }
 
     /// Frees about `count` entries of a line that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
         match self {
-            Line::Ranked(lists) => lists.free_some(count),
-            Line::Fifo(list) => list.free_some(count),
+            Line::Many(many) => many.ranked.free_some(count) || many.by_seq.free_some(count),
             _ => false,
         }
     }
@@ -234,29 +314,36 @@ impl Line {
     pub fn memory_bytes(&self) -> usize {
         match self {
             Line::Empty | Line::One(_) => 0,
-            Line::Few(few) => few.capacity() * size_of::<Waiting>(),
-            Line::Ranked(lists) => size_of::<Lists>() + lists.memory_bytes(),
-            Line::Fifo(list) => size_of::<Skiplist<u64>>() + list.memory_bytes(),
+            Line::Few(few) => few.capacity() * size_of::<Placed>(),
+            Line::Many(many) => {
+                size_of::<Many>() + many.ranked.memory_bytes() + many.by_seq.memory_bytes()
+            }
         }
     }
 
     /// For tests.
-    pub fn check_invariants(&self, order: Order<'_>) -> Result<Vec<Handle>, String> {
-        let all = self.waiting(order);
-        let is_sorted = all.is_sorted_by_key(|it| order.key(it));
-        let as_they_stand = all.iter().all(|it| {
-            let Waiting { priority, due, .. } = order.waiting(it.handle);
-            (priority, due) == (it.priority, it.due)
-        });
+    pub fn check_invariants(&self, jobs: &Store) -> Result<Vec<Handle>, String> {
+        let all = self.placed(jobs);
+        let seq = |handle| jobs.job(handle).seq();
         let fits = match self {
             Line::Empty | Line::One(_) => true,
             Line::Few(few) => (2..=FEW).contains(&few.len()),
-            Line::Ranked(_) => !order.is_fifo && all.len() > FEW / 2,
-            Line::Fifo(_) => order.is_fifo && all.len() > FEW / 2,
+            Line::Many(many) => {
+                many.ranked
+                    .check_invariants(|h| Waiting::of(h, jobs).standing(), seq)?;
+                many.by_seq.check_invariants(seq)?;
+                let mut orders: Vec<_> = all.iter().map(Placed::order).collect();
+                orders.sort_unstable();
+                all.len() > FEW / 2 && many.by_seq.iter().eq(orders)
+            }
         };
-        if !is_sorted || !as_they_stand || !fits {
+        let as_they_stand = all.iter().all(|it| {
+            let now = Waiting::of(it.job.handle, jobs).placed(jobs);
+            now.rank() == it.rank()
+        });
+        if !all.is_sorted_by_key(Placed::rank) || !as_they_stand || !fits {
             return Err(format!("a line of {} out of order", all.len()));
         }
-        Ok(all.iter().map(|it| it.handle).collect())
+        Ok(all.iter().map(|it| it.job.handle).collect())
     }
 }

@@ -49,11 +49,11 @@ impl Told {
 
 impl Groups {
     fn linked(&mut self, number: GroupNumber, handle: Handle, at: Position, jobs: &Store) {
-        let order = self.order(jobs);
+        self.catch_up(number, jobs);
         let group = self.get_mut(number);
         let before = group.live();
         match at.course.place {
-            Place::Scheduled => group.line.insert(waiting(handle, at), order),
+            Place::Scheduled => group.line.insert(waiting(handle, at), jobs),
             Place::Reserved => {
                 group.reserved += 1;
                 self.reserved += 1;
@@ -64,11 +64,11 @@ impl Groups {
     }
 
     fn unlinked(&mut self, number: GroupNumber, handle: Handle, at: Position, jobs: &Store) {
-        let order = self.order(jobs);
+        self.catch_up(number, jobs);
         let group = self.get_mut(number);
         match at.course.place {
             Place::Scheduled => {
-                let there = group.line.remove(waiting(handle, at), order);
+                let there = group.line.remove(waiting(handle, at), jobs);
                 must(there, "a job that is not in the line of its group");
             }
             Place::Reserved => {
@@ -78,6 +78,10 @@ impl Groups {
             Place::Dead | Place::Successor => return,
         }
         self.held -= usize::from(self.get(number).live() == 0);
+    }
+
+    fn holds(&self, number: GroupNumber) -> bool {
+        self.counts(number) != (0, 0)
     }
 }
 
@@ -120,7 +124,10 @@ impl Queue {
             .get_or_insert_with(|| Box::new(Groups::new(settings)));
         let holds_others = match group {
             None => live > groups.reserved,
-            Some(number) => groups.get(number).live() > 0,
+            Some(number) => {
+                groups.catch_up(number, &self.jobs);
+                groups.get(number).live() > 0
+            }
         };
         if holds_others {
             return;
@@ -144,6 +151,7 @@ impl Queue {
         if let Some(groups) = &mut self.groups {
             groups.linked(number, handle, at, &self.jobs);
             groups.refresh(number, &self.jobs, self.group_rates.as_deref());
+            self.pay_for_groups();
         }
     }
 
@@ -160,7 +168,7 @@ impl Queue {
         }
     }
 
-    /// Jobs that are purged, and their successors, are of no group from now on.
+    /// Jobs that are purged, and their successors, are of no group from now on: each one is looked at.
     pub(in crate::queue::state) fn leave_groups(&mut self, handles: &[Handle]) {
         for &handle in handles {
             let successor = self.jobs.successor(handle);
@@ -242,7 +250,10 @@ impl Queue {
         handle: Handle,
         told: &mut Told,
     ) -> Option<u64> {
-        let groups = self.groups.as_ref().filter(|groups| groups.held > 0)?;
+        let groups = self.groups.as_ref()?;
+        if !groups.holds_any(&self.schedule) {
+            return None;
+        }
         let job = self.jobs.job(handle);
         let group = job.group();
         if !is_live(job.place()) || !told.is_news(group) {
@@ -303,14 +314,11 @@ impl Queue {
         let Some(groups) = &self.groups else {
             return Ok(());
         };
-        let live = groups.numbers().map(|number| groups.get(number));
-        let mut turns: Vec<u64> = live
-            .filter(|group| group.live() > 0)
-            .map(|group| group.turn)
-            .collect();
+        let live = groups.numbers().filter(|&number| groups.holds(number));
+        let mut turns: Vec<u64> = live.map(|number| groups.get(number).turn).collect();
         turns.extend(groups.is_own_told.then_some(groups.own_turn));
         turns.sort_unstable();
-        let takes_turns = groups.held > 0 && self.holds(None);
+        let takes_turns = groups.holds_any(&self.schedule) && self.holds(None);
         if !turns.is_sorted_by(|a, b| a < b) {
             return Err(malformed("two groups that have the same turn"));
         }
@@ -322,11 +330,12 @@ impl Queue {
 
     /// Name, turn, waiting and reserved of all groups that hold jobs, in turn; of jobs without one, no name.
     pub(in crate::queue::state) fn turns(&self) -> Vec<(u64, Option<&[u8]>)> {
-        let Some(groups) = self.groups.as_ref().filter(|groups| groups.held > 0) else {
+        let groups = self.groups.as_ref();
+        let Some(groups) = groups.filter(|groups| groups.holds_any(&self.schedule)) else {
             return Vec::new();
         };
-        let all = groups.numbers().map(|number| groups.get(number));
-        let all = all.filter(|group| group.live() > 0);
+        let all = groups.numbers().filter(|&number| groups.holds(number));
+        let all = all.map(|number| groups.get(number));
         let own = self.holds(None).then_some((groups.own_turn, None));
         let mut turns: Vec<_> = all
             .map(|group| (group.turn, Some(&*group.name)))

@@ -1,6 +1,6 @@
 //! Whose turn it is.
 
-use super::{GroupNumber, Groups, AT_MAX, NOWHERE};
+use super::{GroupNumber, Groups, AT_MAX, INSTANT, NOWHERE, ROUND_BITS};
 use crate::queue::clock::Now;
 use crate::queue::job::Handle;
 use crate::queue::state::rate::group::GroupRates;
@@ -14,32 +14,70 @@ fn tie(_: GroupNumber) -> u64 {
     0
 }
 
+/// Groups by their turns, of one round.
+#[derive(Clone, Default)]
+pub struct Turns {
+    pub open: Skiplist<TurnKey>,
+    pub full: Skiplist<TurnKey>,
+}
+
+impl Turns {
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.full.is_empty()
+    }
+
+    /// The list of a group that stands so.
+    fn list_of(&mut self, at: u64) -> (&mut Skiplist<TurnKey>, u64) {
+        let list = match at & AT_MAX {
+            0 => &mut self.open,
+            _ => &mut self.full,
+        };
+        (list, at & INSTANT)
+    }
+
+    /// The group that is to be served at that instant, and its turn.
+    pub fn first(&self, now: Now, noack: bool) -> Option<(u64, GroupNumber)> {
+        let first = |list: &Skiplist<TurnKey>| {
+            let first = list.first_due(now.ms());
+            first.map(|(key, number)| (key.turn, number))
+        };
+        let full = if noack { first(&self.full) } else { None };
+        first(&self.open).into_iter().chain(full).min()
+    }
+
+    pub fn free_some(&mut self, count: usize) -> bool {
+        self.open.free_some(count) || self.full.free_some(count)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.open.memory_bytes() + self.full.memory_bytes()
+    }
+}
+
 impl Groups {
     pub(super) fn next_turn(&mut self) -> u64 {
         self.turn += 1;
         self.turn
     }
 
-    fn list_of(&mut self, at: u64) -> (&mut Skiplist<TurnKey>, u64) {
-        if at >= AT_MAX {
-            (&mut self.full, at - AT_MAX)
-        } else {
-            (&mut self.open, at)
-        }
-    }
-
-    /// Takes a group out of the lists of turns.
+    /// Takes a group out of the lists of turns of its round.
     pub(super) fn withdraw(&mut self, number: GroupNumber) {
         let group = self.get_mut(number);
-        let (turn, at) = (group.turn, std::mem::replace(&mut group.at, NOWHERE));
-        if at != NOWHERE {
-            let (list, at) = self.list_of(at);
-            let there = list.remove(TurnKey { turn, at }, number, tie);
-            must(there, "a group that is not where its turn says");
+        if group.stands_nowhere() {
+            return;
         }
+        let (turn, at, round) = (group.turn, group.at, group.round());
+        group.stand_nowhere(round);
+        let turns = match &mut self.pass {
+            Some(pass) if round != self.round => pass.older(round),
+            _ => &mut self.turns,
+        };
+        let (list, at) = turns.list_of(at);
+        let there = list.remove(TurnKey { turn, at }, number, tie);
+        must(there, "a group that is not where its turn says");
     }
 
-    /// From when on a group may be served, as it stands in the lists of turns.
+    /// From when on a group of the current round may be served, as it is to stand in the lists of turns.
     pub(super) fn standing(
         &self,
         number: GroupNumber,
@@ -47,15 +85,15 @@ impl Groups {
         rates: Option<&GroupRates>,
     ) -> u64 {
         let group = self.get(number);
-        let Some(due) = group.line.gives_at(self.order(jobs)) else {
-            return NOWHERE;
-        };
         if self.is_fifo && group.reserved > 0 {
             return NOWHERE;
         }
+        let Some(due) = group.line.gives_at(self.is_fifo, jobs) else {
+            return NOWHERE;
+        };
         let at = due.max(rates.map_or(0, |rates| rates.opens_ms(&group.name)));
         if self.is_full(number) {
-            AT_MAX + at
+            AT_MAX | at
         } else {
             at
         }
@@ -73,28 +111,30 @@ impl Groups {
         jobs: &Store,
         rates: Option<&GroupRates>,
     ) {
-        let at = self.standing(number, jobs, rates);
-        if at == self.get(number).at {
+        self.catch_up(number, jobs);
+        let (at, round) = (self.standing(number, jobs, rates), self.round);
+        if self.get(number).stands_at(at, round) {
             return;
         }
         self.withdraw(number);
         let group = self.get_mut(number);
-        group.at = at;
+        group.at = at | (round as u64) << ROUND_BITS;
         let turn = group.turn;
         if at != NOWHERE {
-            let (list, at) = self.list_of(at);
+            let (list, at) = self.turns.list_of(at);
             list.insert(TurnKey { turn, at }, number, tie);
         }
     }
 
-    /// The group that is to be served at that instant, and its turn.
-    fn first(&self, now: Now, noack: bool) -> Option<(u64, GroupNumber)> {
-        let first = |list: &Skiplist<TurnKey>| {
-            let first = list.first_due(now.ms());
-            first.map(|(key, number)| (key.turn, number))
-        };
-        let full = if noack { first(&self.full) } else { None };
-        first(&self.open).into_iter().chain(full).min()
+    /// Whether a group is known to stand where it belongs.
+    fn stands_rightly(
+        &self,
+        number: GroupNumber,
+        jobs: &Store,
+        rates: Option<&GroupRates>,
+    ) -> bool {
+        let at = self.standing(number, jobs, rates);
+        self.pass.is_none() || self.get(number).stands_at(at, self.round)
     }
 }
 
@@ -111,25 +151,33 @@ impl Queue {
     #[inline(never)]
     fn first_of_groups(&self, groups: &Groups, now: Now, noack: bool) -> Option<Handle> {
         let own = self.schedule.own().first_ready(now.ms());
-        let first = groups.first(now, noack);
+        let first = groups.turns.first(now, noack);
         let first = first.filter(|&(turn, _)| own.is_none() || turn < groups.own_turn);
         let Some((_, number)) = first else {
             return own;
         };
+        let rates = self.group_rates.as_deref();
+        if groups.pass.is_some() && !groups.stands_rightly(number, &self.jobs, rates) {
+            return own;
+        }
         let line = &groups.get(number).line;
-        line.first_ready(now.ms(), groups.order(&self.jobs))
+        line.first_ready(now.ms(), groups.is_fifo, &self.jobs)
     }
 
     /// The earliest instant at which some group, or those without one, may be served; in the past where one may
-    /// be served now.
+    /// be served now, or it is not known yet.
     #[inline]
     pub(in crate::queue) fn next_turn_at(&self, noack: bool) -> Option<u64> {
         let own = self.schedule.own().least_due();
         let Some(groups) = &self.groups else {
             return own;
         };
-        let full = if noack { groups.full.least_due() } else { None };
-        let open = groups.open.least_due();
+        if groups.pass.is_some() && groups.holds_any(&self.schedule) {
+            return Some(0);
+        }
+        let turns = &groups.turns;
+        let full = if noack { turns.full.least_due() } else { None };
+        let open = turns.open.least_due();
         own.into_iter().chain(open).chain(full).min()
     }
 
@@ -143,9 +191,8 @@ impl Queue {
         };
         let rates = self.group_rates.as_deref();
         let at = groups.standing(number, &self.jobs, rates);
-        let order = groups.order(&self.jobs);
         let is_first = || {
-            let head = groups.get(number).line.head(order);
+            let head = groups.get(number).line.head(&self.jobs);
             head.is_some_and(|head| head.handle == handle)
         };
         let full = groups.is_full(number);
@@ -170,6 +217,7 @@ impl Queue {
             None => groups.own_turn = groups.next_turn(),
             Some(number) => {
                 // Until the end of what is under way.
+                groups.catch_up(number, &self.jobs);
                 groups.withdraw(number);
                 groups.get_mut(number).turn = groups.next_turn();
             }

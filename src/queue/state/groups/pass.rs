@@ -1,0 +1,297 @@
+//! What concerns all groups at once, a new setting or a large purge, carried out in steps: a million groups
+//! looked at in one command would hold up the server for a second.
+//!
+//! Each such change begins a *round*. Groups carry the round in which they were looked at last. Those of older
+//! rounds stand in the lists of turns of these, as they stood; whatever touches a group brings it into the
+//! current round first ([`Groups::catch_up`]), and a *pass* over all numbers does so with the rest, a few at a
+//! time.
+//!
+//! Meanwhile no job is delivered against the new settings, and none that is purged: each delivery brings those
+//! before it in turn into the current round, up to a bound. Where very many are, a group that the old setting
+//! held back may be served a little late.
+
+use super::line::Line;
+use super::turns::Turns;
+use super::{GroupNumber, Groups};
+use crate::queue::clock::Now;
+use crate::queue::deliver::Pop;
+use crate::queue::state::purged::Purged;
+use crate::queue::state::rate::group::GroupRates;
+use crate::queue::state::store::Store;
+use crate::queue::state::Queue;
+use crate::storage::broken::must;
+use std::ops::RangeInclusive;
+
+/// Rounds that are told apart. Where one more would begin, a purge is carried out at once, and a setting in the
+/// round that there is.
+pub(super) const ROUNDS: usize = 4;
+/// Groups that one command looks at. Tests have few, and want all that lies between.
+const LOOKED_AT: usize = if cfg!(test) { 2 } else { 500 };
+/// Numbers that no group has, passed over in one step.
+const SKIPPED: GroupNumber = 1024;
+/// With each job of a group that is linked.
+const LOOKED_AT_WITH_EACH: usize = 4;
+
+#[derive(Clone, Default)]
+pub struct Pass {
+    /// Groups from this number on are still to be looked at.
+    next: GroupNumber,
+    /// Rounds that have begun in it.
+    begun: usize,
+    /// The lists of turns of older rounds.
+    older: [Turns; ROUNDS],
+    /// What was purged when a round began.
+    purges: [Option<Purged>; ROUNDS],
+    /// To be freed.
+    useless: Vec<Line>,
+}
+
+impl Pass {
+    pub(super) fn older(&mut self, round: usize) -> &mut Turns {
+        &mut self.older[round]
+    }
+
+    pub(super) fn all_older(&mut self) -> &mut [Turns] {
+        &mut self.older
+    }
+
+    /// With their rounds.
+    pub(super) fn each_older(&self) -> impl Iterator<Item = (usize, &Turns)> {
+        self.older.iter().enumerate()
+    }
+
+    /// What has been purged since that round.
+    fn purges_since(&self, round: usize, current: usize) -> impl Iterator<Item = &Purged> {
+        let rounds = (1..ROUNDS).map(move |later| (round + later) % ROUNDS);
+        let later = rounds.take((current + ROUNDS - round) % ROUNDS);
+        later.filter_map(|round| self.purges[round].as_ref())
+    }
+
+    /// Frees about `count` entries of lines; false at the end.
+    pub(super) fn free_lines(&mut self, count: usize) -> bool {
+        let Some(line) = self.useless.last_mut() else {
+            return false;
+        };
+        if !line.free_some(count) {
+            self.useless.pop();
+        }
+        true
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let lines = self.useless.iter().map(Line::memory_bytes);
+        let older = self.older.iter().map(Turns::memory_bytes);
+        size_of::<Self>() + lines.sum::<usize>() + older.sum::<usize>()
+    }
+}
+
+/// Ranges as disjoint ones.
+fn disjoint(mut ranges: Vec<RangeInclusive<u64>>) -> Vec<RangeInclusive<u64>> {
+    ranges.sort_unstable_by_key(|range| *range.start());
+    let mut merged: Vec<RangeInclusive<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start() <= last.end() => {
+                *last = *last.start()..=*last.end().max(range.end());
+            }
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+impl Groups {
+    /// From now on all groups are to be looked at; false where that cannot begin.
+    fn begin_round(&mut self, purged: Option<Purged>) -> bool {
+        let pass = self.pass.get_or_insert_default();
+        pass.next = 0;
+        if pass.begun == ROUNDS - 1 {
+            return false;
+        }
+        pass.begun += 1;
+        pass.older[self.round] = std::mem::take(&mut self.turns);
+        self.round = (self.round + 1) % ROUNDS;
+        pass.purges[self.round] = purged;
+        true
+    }
+
+    /// Delayed and ready, and reserved jobs of a group.
+    pub(super) fn counts(&self, number: GroupNumber) -> (usize, usize) {
+        let group = self.get(number);
+        let (mut waiting, mut reserved) = (group.line.len(), group.reserved as usize);
+        if let Some(pass) = self.pass.as_ref().filter(|_| group.round() != self.round) {
+            let mut dues = Vec::new();
+            for purged in pass.purges_since(group.round(), self.round) {
+                match purged {
+                    Purged::Dues(some) => dues.push(some.clone()),
+                    Purged::Leases(_) => reserved = 0,
+                    Purged::DeadBefore(_) => {}
+                }
+            }
+            let dues = disjoint(dues);
+            waiting -= dues.iter().map(|it| group.line.count(it)).sum::<usize>();
+        }
+        (waiting, reserved)
+    }
+
+    /// Brings a group into the current round; it stands nowhere then, until it is refreshed.
+    #[inline]
+    pub(super) fn catch_up(&mut self, number: GroupNumber, jobs: &Store) {
+        if self.get(number).round() != self.round {
+            self.catch_up_from_older(number, jobs);
+        }
+    }
+
+    #[cold]
+    fn catch_up_from_older(&mut self, number: GroupNumber, jobs: &Store) {
+        self.withdraw(number);
+        let current = self.round;
+        let Some(pass) = &mut self.pass else {
+            return must(false, "a group of an older round, and no pass");
+        };
+        let group = super::there(self.all.get_mut(number), super::NO_GROUP);
+        let (before, round) = (group.live(), group.round());
+        let mut useless = Vec::new();
+        for purged in pass.purges_since(round, current) {
+            match purged {
+                Purged::Dues(dues) => useless.extend(group.line.purge(dues, jobs)),
+                Purged::Leases(_) => group.reserved = 0,
+                Purged::DeadBefore(_) => {}
+            }
+        }
+        pass.useless.extend(useless);
+        group.stand_nowhere(current);
+        self.held -= usize::from(before > 0 && group.live() == 0);
+    }
+
+    /// Looks at up to `budget` groups that are still to be looked at; returns how much of the budget is left.
+    fn look_at_some(&mut self, budget: usize, jobs: &Store, rates: Option<&GroupRates>) -> usize {
+        for left in (1..=budget).rev() {
+            let Some(pass) = &mut self.pass else {
+                return left;
+            };
+            if pass.free_lines(budget) {
+                continue;
+            }
+            let end = self.all.end();
+            if pass.next >= end {
+                let is_over = pass.older.iter().all(Turns::is_empty);
+                must(is_over, "a group that no pass has come to");
+                self.pass = None;
+                return left;
+            }
+            let numbers = pass.next..end.min(pass.next + SKIPPED);
+            pass.next = numbers.end;
+            let group = numbers.into_iter().find(|&it| self.all.get(it).is_some());
+            if let (Some(number), Some(pass)) = (group, &mut self.pass) {
+                pass.next = number + 1;
+                self.refresh(number, jobs, rates);
+            }
+        }
+        0
+    }
+
+    /// The group that stands first in turn of all that might be served at that instant, unless it is known
+    /// to stand there rightly.
+    fn first_in_doubt(
+        &mut self,
+        now: Now,
+        noack: bool,
+        jobs: &Store,
+        rates: Option<&GroupRates>,
+    ) -> Option<GroupNumber> {
+        let current = self.turns.first(now, noack);
+        let pass = self.pass.as_mut()?;
+        let older = pass.older.iter().filter_map(|it| it.first(now, true)).min();
+        let first = older.into_iter().chain(current).min()?;
+        let is_right = Some(first) == current
+            && self
+                .get(first.1)
+                .stands_at(self.standing(first.1, jobs, rates), self.round);
+        (!is_right).then_some(first.1)
+    }
+}
+
+impl Queue {
+    /// Whether groups are still to be looked at.
+    pub(in crate::queue::state) fn is_passing(&self) -> bool {
+        (self.groups.as_ref()).is_some_and(|groups| groups.pass.is_some())
+    }
+
+    /// Looks at up to `budget` of them; returns how much of the budget is left. Not an effect: nobody can tell.
+    pub(in crate::queue::state) fn look_at_groups(&mut self, budget: usize) -> usize {
+        match &mut self.groups {
+            Some(groups) => groups.look_at_some(budget, &self.jobs, self.group_rates.as_deref()),
+            None => budget,
+        }
+    }
+
+    pub(in crate::queue::state) fn pay_for_groups(&mut self) {
+        if self.is_passing() {
+            self.look_at_groups(LOOKED_AT_WITH_EACH);
+        }
+    }
+
+    /// A new setting of the groups.
+    pub(in crate::queue::state) fn regroup(&mut self) {
+        let Some(groups) = &mut self.groups else {
+            return;
+        };
+        groups.max_reserved = self.settings.group_limits.max_reserved;
+        groups.is_fifo = self.settings.group_limits.is_fifo;
+        groups.begin_round(None);
+        self.look_at_groups(LOOKED_AT);
+    }
+
+    /// Jobs of groups are about to be detached, `count` of them. False where their groups must be looked at now.
+    pub(in crate::queue::state) fn leave_groups_later(
+        &mut self,
+        purged: &Purged,
+        count: usize,
+    ) -> bool {
+        let all_reserved = count == self.reserved.len();
+        let Some(groups) = &mut self.groups else {
+            return true;
+        };
+        match purged {
+            // They stand nowhere.
+            Purged::DeadBefore(_) => true,
+            Purged::Leases(_) if !all_reserved || !groups.begin_round(Some(purged.clone())) => {
+                false
+            }
+            Purged::Leases(_) => {
+                groups.reserved = 0;
+                true
+            }
+            Purged::Dues(_) => groups.begin_round(Some(purged.clone())),
+        }
+    }
+
+    /// Brings the groups that a delivery may be of into the current round, as far as the bound allows.
+    #[inline]
+    pub(in crate::queue) fn look_before(&mut self, pop: &Pop<'_>, now: Now) {
+        if self.is_passing() {
+            self.look_at_first(pop, now);
+        }
+    }
+
+    #[cold]
+    fn look_at_first(&mut self, pop: &Pop<'_>, now: Now) {
+        let named = pop.id.and_then(|id| self.find(self.jobs.hashed(id)));
+        let named = named.and_then(|handle| self.jobs.job(handle).group());
+        self.look_at_groups(LOOKED_AT);
+        let (jobs, rates) = (&self.jobs, self.group_rates.as_deref());
+        let Some(groups) = &mut self.groups else {
+            return;
+        };
+        if let Some(number) = named {
+            groups.refresh(number, jobs, rates);
+        }
+        for _ in 0..LOOKED_AT {
+            let Some(number) = groups.first_in_doubt(now, pop.noack, jobs, rates) else {
+                return;
+            };
+            groups.refresh(number, jobs, rates);
+        }
+    }
+}

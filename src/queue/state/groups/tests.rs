@@ -1,0 +1,209 @@
+use super::*;
+use crate::queue::add::{Add, When};
+use crate::queue::clock::{Mint, Now};
+use crate::queue::codec::decode;
+use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+use crate::queue::effects::Effects;
+use crate::queue::job::State;
+use crate::queue::settings::{Rate, SettingsChange};
+use crate::queue::HashSeed;
+
+const STATES: [State; 3] = [State::Delayed, State::Ready, State::Reserved];
+const GROUPS: u64 = 60;
+
+/// A queue whose passes over the groups end late, and its replica, where each one ends at once: nobody may tell
+/// the difference, but that a delivery may pass over a group that the old settings held back.
+struct Stage {
+    late: Queue,
+    soon: Queue,
+    mint: Mint,
+    dice: u64,
+    now_ms: u64,
+    /// Deliveries that were decided in the middle of a pass.
+    in_doubt: usize,
+    /// Others.
+    right: usize,
+}
+
+impl Stage {
+    fn new(seed: u64) -> Self {
+        let queue = || Queue::new(&HashSeed::new([1, 2, 3, 4]));
+        Stage {
+            late: queue(),
+            soon: queue(),
+            mint: Mint::new(),
+            dice: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            now_ms: 1_000_000,
+            in_doubt: 0,
+            right: 0,
+        }
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.dice = self
+            .dice
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(1);
+        (self.dice >> 33) % n
+    }
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut Self, Now, &mut Effects) -> T) -> T {
+        let (now, mut out) = (Now::from_ms(self.now_ms), Effects::default());
+        let result = change(self, now, &mut out);
+        if out.is_empty() {
+            return result;
+        }
+        for effect in decode(out.bytes()) {
+            self.soon.apply(&effect.unwrap()).unwrap();
+            self.soon.work_off(usize::MAX);
+        }
+        result
+    }
+
+    fn add(&mut self) {
+        let (id, name) = (self.below(2000).to_string(), self.below(GROUPS + 1));
+        let name = name.min(name * name / GROUPS);
+        let (priority, wait) = (self.below(6) as i32 / 5, self.below(3) * self.below(4000));
+        self.change(|it, now, out| {
+            let (id, name) = (id.as_bytes(), name.to_string());
+            let add = Add {
+                when: When::Delay(wait),
+                priority,
+                group: (name != "0").then_some(name.as_bytes()),
+                ..Add::new(Some(id), b"payload")
+            };
+            it.late.add(&add, now, &mut it.mint, out).unwrap();
+        });
+    }
+
+    /// A job that is served may be served: the replica, where no pass is under way, says so, too.
+    fn pop(&mut self, noack: bool) {
+        let now = Now::from_ms(self.now_ms);
+        let pop = Pop {
+            count: 1,
+            noack,
+            ttr_ms: Some(1_000_000_000),
+            ..Pop::default()
+        };
+        let (mut ids, was_passing) = (Vec::new(), self.late.is_passing());
+        let expected = self.soon.first_in_turn(now, noack);
+        let expected = expected.map(|it| self.soon.jobs.job(it).id().to_vec());
+        let popped = self.change(|it, now, out| {
+            let count = it.late.pop(&pop, now, &mut it.mint, out, |job| {
+                ids.push(job.id.to_vec());
+            });
+            for id in &ids {
+                let handle = it.soon.find(it.soon.jobs.hashed(id)).unwrap();
+                assert!(it.soon.is_ready(handle, now));
+                assert!(it.soon.may_be_served(handle, now, noack));
+            }
+            count
+        });
+        if was_passing {
+            self.in_doubt += 1;
+        } else if self.late.group_rates.is_none() {
+            // A replica has no windows.
+            assert_eq!(ids.first(), expected.as_ref());
+            self.right += 1;
+        }
+        if popped > 0 && !noack && self.below(2) == 0 {
+            let kind = [NackKind::Fail, NackKind::Fatal, NackKind::Silent][self.below(3) as usize];
+            let nack = Nack {
+                id: &ids[0],
+                claim: Claim::Current,
+                delay_ms: (kind == NackKind::Fail).then_some(500),
+                priority: None,
+                kind,
+                reason: None,
+            };
+            self.change(|it, now, out| it.late.nack(&nack, now, out).unwrap());
+        }
+    }
+
+    fn configure(&mut self) {
+        let mut change = SettingsChange::default();
+        match self.below(3) {
+            0 => change.group_max = Some(self.below(3)),
+            1 => change.group_fifo = Some(self.below(2) == 0),
+            _ => {
+                change.group_rate = Some((self.below(2) == 0).then_some(Rate {
+                    count: 1,
+                    window_ms: 3000,
+                }));
+            }
+        }
+        self.change(|it, now, out| it.late.configure_with(&change, now, out).unwrap());
+    }
+
+    fn check(&self) {
+        let digest = |queue: &Queue| {
+            let mut all: Vec<u8> = Vec::new();
+            queue.digest(&mut |bytes| all.extend(bytes));
+            all
+        };
+        let groups = |queue: &Queue| {
+            let (mut all, mut cursor) = (Vec::new(), 0);
+            loop {
+                cursor = queue.scan_groups(cursor, |it| {
+                    all.push((it.name.to_vec(), it.waiting, it.reserved));
+                });
+                if cursor == 0 {
+                    all.sort_unstable();
+                    return all;
+                }
+            }
+        };
+        for queue in [&self.late, &self.soon] {
+            queue.check_invariants().unwrap();
+        }
+        assert!(digest(&self.late) == digest(&self.soon));
+        let listed = groups(&self.late);
+        assert_eq!(listed, groups(&self.soon));
+        assert_eq!(listed.len(), self.soon.groups_len());
+        assert!(self.late.is_passing() || self.late.groups_len() == listed.len());
+        let copy = self.late.copied();
+        copy.check_invariants().unwrap();
+        assert!(digest(&copy) == digest(&self.late));
+    }
+}
+
+#[test]
+fn it_is_all_the_same_when_groups_are_looked_at() {
+    let (mut in_doubt, mut right) = (0, 0);
+    for seed in 1..=6 {
+        let mut stage = Stage::new(seed);
+        for _ in 0..120 {
+            for _ in 0..stage.below(60) {
+                match stage.below(12) {
+                    0..=6 => stage.add(),
+                    7 | 8 => stage.pop(false),
+                    9 => stage.pop(true),
+                    10 => stage.now_ms += stage.below(100),
+                    _ => {
+                        let steps = stage.below(40) as usize;
+                        stage.late.work_off(steps);
+                    }
+                }
+            }
+            match stage.below(5) {
+                0..=2 => stage.configure(),
+                _ => {
+                    let state = STATES[stage.below(3) as usize];
+                    stage.change(|it, now, out| it.late.purge(Some(state), now, out));
+                }
+            }
+            stage.check();
+            stage.now_ms += stage.below(2000);
+        }
+        stage.late.work_off(usize::MAX);
+        assert!(!stage.late.has_leftovers());
+        stage.check();
+        assert_eq!(stage.late.jobs.len(), stage.soon.jobs.len());
+        in_doubt += stage.in_doubt;
+        right += stage.right;
+    }
+    assert!(
+        in_doubt > 100 && right > 100,
+        "{in_doubt} in the middle of a pass, {right} others"
+    );
+}
