@@ -156,7 +156,7 @@ static COMMANDS: [About; 23] = [
         run: entry!(purge::run),
         flags: c"write",
         summary: c"Removes all jobs of one state, or of all.",
-        complexity: c"O(1) with ALL, O(log N) with RESERVED and DEAD of N jobs; with DELAYED and READY O(P log N), where N jobs have P different priorities. O(M log N) with M jobs to remove where jobs have groups",
+        complexity: c"O(1) with ALL, O(log N) with RESERVED and DEAD of N jobs; with DELAYED and READY O(P log N), where N jobs have P different priorities",
         tips: c"",
         arity: 3,
         key: Some(Access::Delete),

@@ -4,6 +4,7 @@
 //! `DQ_SEED=n` replays one seed, `DQ_SIM_STEPS=n` sets the operations of each run, `DQ_SIM_SEEDS=n`
 //! how many seeds of each shape run, `DQ_SIM_DEPTH=n` the length of the small histories.
 
+mod all_groups;
 mod audit;
 mod bounds;
 mod canaries;

@@ -14,7 +14,6 @@ use super::line::Line;
 use super::turns::Turns;
 use super::{GroupNumber, Groups};
 use crate::queue::clock::Now;
-use crate::queue::deliver::Pop;
 use crate::queue::state::purged::Purged;
 use crate::queue::state::rate::group::GroupRates;
 use crate::queue::state::store::Store;
@@ -269,15 +268,15 @@ impl Queue {
 
     /// Brings the groups that a delivery may be of into the current round, as far as the bound allows.
     #[inline]
-    pub(in crate::queue) fn look_before(&mut self, pop: &Pop<'_>, now: Now) {
+    pub(in crate::queue) fn look_before(&mut self, id: Option<&[u8]>, noack: bool, now: Now) {
         if self.is_passing() {
-            self.look_at_first(pop, now);
+            self.look_at_first(id, noack, now);
         }
     }
 
     #[cold]
-    fn look_at_first(&mut self, pop: &Pop<'_>, now: Now) {
-        let named = pop.id.and_then(|id| self.find(self.jobs.hashed(id)));
+    fn look_at_first(&mut self, id: Option<&[u8]>, noack: bool, now: Now) {
+        let named = id.and_then(|id| self.find(self.jobs.hashed(id)));
         let named = named.and_then(|handle| self.jobs.job(handle).group());
         self.look_at_groups(LOOKED_AT);
         let (jobs, rates) = (&self.jobs, self.group_rates.as_deref());
@@ -288,7 +287,7 @@ impl Queue {
             groups.refresh(number, jobs, rates);
         }
         for _ in 0..LOOKED_AT {
-            let Some(number) = groups.first_in_doubt(now, pop.noack, jobs, rates) else {
+            let Some(number) = groups.first_in_doubt(now, noack, jobs, rates) else {
                 return;
             };
             groups.refresh(number, jobs, rates);
