@@ -25,7 +25,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
-import java.util.concurrent.CancellationException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -37,8 +36,7 @@ import java.util.function.Supplier;
  * have, which stays yours to shut down.
  */
 public final class LettuceConnector implements Connector {
-    private static final Duration LONGEST_CONNECT = Duration.ofSeconds(5);
-    private static final long LATE_MS = 20; // for what came in time while this program stood still
+    private static final Duration LONGEST_LOOK = Duration.ofSeconds(5);
 
     private final RedisClient lines;
     private final Function<byte[], RedisURI> address;
@@ -79,7 +77,7 @@ public final class LettuceConnector implements Connector {
     /** By how the cluster is now, as a slot may have moved, or by what was known where nobody says. */
     private static RedisClusterNode nodeOf(RedisClusterClient client, byte[] key) {
         try {
-            client.refreshPartitionsAsync().toCompletableFuture().get(LONGEST_CONNECT.toMillis(), TimeUnit.MILLISECONDS);
+            client.refreshPartitionsAsync().toCompletableFuture().get(LONGEST_LOOK.toMillis(), TimeUnit.MILLISECONDS);
         } catch (ExecutionException | TimeoutException error) {
             // the connection will tell
         } catch (InterruptedException error) {
@@ -145,23 +143,13 @@ public final class LettuceConnector implements Connector {
     @Override
     public Line connect(byte[] key, Duration patience) {
         RedisURI uri = address.apply(key);
-        boolean isShort = !patience.isZero() && patience.compareTo(LONGEST_CONNECT) < 0;
-        Duration limit = isShort ? patience : LONGEST_CONNECT;
-        return new LettuceLine(opened(() -> within(limit, lines.connectAsync(ByteArrayCodec.INSTANCE, uri))), patience);
+        return new LettuceLine(opened(() -> within(patience, lines.connectAsync(ByteArrayCodec.INSTANCE, uri))), patience);
     }
 
-    private static <T extends StatefulConnection<byte[], byte[]>> T within(Duration limit, ConnectionFuture<T> connecting) {
-        try {
-            return connecting.get(limit.toMillis(), TimeUnit.MILLISECONDS);
-        } catch (ExecutionException error) {
-            throw unreachable(error.getCause());
-        } catch (TimeoutException error) {
-            connecting.thenAccept(StatefulConnection::closeAsync);
-            throw new DqException("no connection within " + limit.toMillis() + " ms", error);
-        } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
-            throw new DqException("interrupted", error);
-        }
+    private static <T extends StatefulConnection<byte[], byte[]>> T within(Duration patience, ConnectionFuture<T> connecting) {
+        Runnable otherwise = () -> connecting.thenAccept(StatefulConnection::closeAsync);
+        return Await.connection(
+                connecting.toCompletableFuture(), Await.connecting(patience), LettuceConnector::unreachable, otherwise);
     }
 
     private static StatefulConnection<byte[], byte[]> opened(Supplier<StatefulConnection<byte[], byte[]>> open) {
@@ -193,6 +181,13 @@ public final class LettuceConnector implements Connector {
             }
         }
         return new DqException(String.valueOf(error.getMessage()), error);
+    }
+
+    private static Object saidOrThrown(Throwable error) {
+        if (error instanceof RedisCommandExecutionException said) {
+            return new ServerException(said.getMessage());
+        }
+        throw unreachable(error);
     }
 
     private record Name(byte[] getBytes) implements ProtocolKeyword {}
@@ -278,23 +273,7 @@ public final class LettuceConnector implements Connector {
 
         @Override
         public Object read() {
-            AsyncCommand<byte[], byte[], Object> next = asked.removeFirst();
-            try {
-                boolean isThere = patience.isZero() || next.await(patience.toMillis(), TimeUnit.MILLISECONDS);
-                return isThere ? next.get() : next.get(LATE_MS, TimeUnit.MILLISECONDS);
-            } catch (ExecutionException error) {
-                if (error.getCause() instanceof RedisCommandExecutionException said) {
-                    return new ServerException(said.getMessage());
-                }
-                throw unreachable(error.getCause());
-            } catch (TimeoutException error) {
-                throw new DqException("no answer within " + patience.toMillis() + " ms", error);
-            } catch (CancellationException error) {
-                throw new DqException("the connection was lost", error);
-            } catch (InterruptedException error) {
-                Thread.currentThread().interrupt();
-                throw new DqException("interrupted", error);
-            }
+            return Await.answer(asked.removeFirst(), patience, LettuceConnector::saidOrThrown);
         }
 
         @Override

@@ -10,11 +10,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
 import org.redisson.Redisson;
 import org.redisson.RedissonShutdownException;
@@ -38,8 +34,6 @@ import redis.clients.jedis.util.JedisClusterCRC16;
  * settings and its threads, on connections of our own. Redisson's would send a command again whose answer was lost.
  */
 public final class RedissonConnector implements Connector {
-    private static final Duration LONGEST_CONNECT = Duration.ofSeconds(5);
-    private static final long LATE_MS = 20; // for what came in time while this program stood still
     private static final Pattern SERVERS = Pattern.compile("[A-Z][A-Z0-9]{2,}( .*|$)", Pattern.DOTALL);
 
     private static final MultiDecoder<Object> LISTS = (parts, state) -> new ArrayList<>(parts);
@@ -100,15 +94,10 @@ public final class RedissonConnector implements Connector {
 
     /** The server has refused it, so it may be sent again: Redisson finds where to. */
     private Object redirected(byte[][] words) {
-        try {
-            return ours(executor.writeAsync(words[1], ByteArrayCodec.INSTANCE, command(words), rest(words))
-                    .toCompletableFuture().get());
-        } catch (ExecutionException error) {
-            return saidOrThrown(error.getCause());
-        } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
-            throw new DqException("interrupted", error);
-        }
+        CompletableFuture<Object> answer = executor
+                .<Object, Object>writeAsync(words[1], ByteArrayCodec.INSTANCE, command(words), rest(words))
+                .toCompletableFuture();
+        return ours(Await.answer(answer, Duration.ZERO, RedissonConnector::saidOrThrown));
     }
 
     private Object alone(byte[][] words, Duration patience) {
@@ -131,7 +120,7 @@ public final class RedissonConnector implements Connector {
             if (own != null) {
                 own.end();
             }
-            own = open(node, LONGEST_CONNECT);
+            own = open(node, Duration.ZERO);
             shared.put(name(node), own);
         }
         return own;
@@ -149,28 +138,17 @@ public final class RedissonConnector implements Connector {
 
     @Override
     public Line connect(byte[] key, Duration patience) {
-        boolean isShort = !patience.isZero() && patience.compareTo(LONGEST_CONNECT) < 0;
-        return new RedissonLine(open(node(key), isShort ? patience : LONGEST_CONNECT), patience);
+        return new RedissonLine(open(node(key), patience), patience);
     }
 
     /** Redisson's pings would wait behind a BPOP, and then end the connection. */
-    private Own open(RedisClient node, Duration limit) {
+    private Own open(RedisClient node, Duration patience) {
         RedisClient own = executor.getConnectionManager()
                 .createClient(NodeType.MASTER, node.getAddr(), node.getConfig().getAddress(), node.getConfig().getSslHostname());
         own.getConfig().setPingConnectionInterval(Integer.MAX_VALUE); // 0 is read too late
-        try {
-            return new Own(own, own.connectAsync().toCompletableFuture().get(limit.toMillis(), TimeUnit.MILLISECONDS));
-        } catch (ExecutionException error) {
-            own.shutdownAsync();
-            throw unreachable(error.getCause());
-        } catch (TimeoutException error) {
-            own.shutdownAsync();
-            throw new DqException("no connection within " + limit.toMillis() + " ms", error);
-        } catch (InterruptedException error) {
-            own.shutdownAsync();
-            Thread.currentThread().interrupt();
-            throw new DqException("interrupted", error);
-        }
+        CompletableFuture<RedisConnection> connecting = own.connectAsync().toCompletableFuture();
+        Duration limit = Await.connecting(patience);
+        return new Own(own, Await.connection(connecting, limit, RedissonConnector::unreachable, own::shutdownAsync));
     }
 
     @Override
@@ -260,27 +238,7 @@ public final class RedissonConnector implements Connector {
 
         @Override
         public Object read() {
-            CompletableFuture<Object> next = asked.removeFirst();
-            try {
-                return ours(patience.isZero() ? next.get() : inTime(next));
-            } catch (ExecutionException error) {
-                return saidOrThrown(error.getCause());
-            } catch (TimeoutException error) {
-                throw new DqException("no answer within " + patience.toMillis() + " ms", error);
-            } catch (CancellationException error) {
-                throw new DqException("the connection was lost", error);
-            } catch (InterruptedException error) {
-                Thread.currentThread().interrupt();
-                throw new DqException("interrupted", error);
-            }
-        }
-
-        private Object inTime(CompletableFuture<Object> next) throws ExecutionException, TimeoutException, InterruptedException {
-            try {
-                return next.get(patience.toMillis(), TimeUnit.MILLISECONDS);
-            } catch (TimeoutException error) {
-                return next.get(LATE_MS, TimeUnit.MILLISECONDS);
-            }
+            return ours(Await.answer(asked.removeFirst(), patience, RedissonConnector::saidOrThrown));
         }
 
         @Override

@@ -1,0 +1,72 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
+
+/** Waits for what a client library promised, and says in the same words for all of them why it did not come. */
+final class Await {
+    private static final Duration LONGEST_CONNECT = Duration.ofSeconds(5);
+    private static final long LATE_MS = 20; // for what came in time while this program stood still
+
+    private Await() {}
+
+    private interface Wait<T> {
+        T end() throws InterruptedException, ExecutionException, TimeoutException;
+    }
+
+    /** How long to wait for a connection whose answers may take that long. */
+    static Duration connecting(Duration patience) {
+        return patience.isZero() ? LONGEST_CONNECT : Times.min(patience, LONGEST_CONNECT);
+    }
+
+    /** {@code failed} makes of an error what the server answered, or throws. A patience of 0 is for ever. */
+    static Object answer(CompletableFuture<?> next, Duration patience, Function<Throwable, Object> failed) {
+        return by(() -> patience.isZero() ? next.get() : inTime(next, patience), "no answer within " + patience.toMillis() + " ms", failed);
+    }
+
+    private static Object inTime(CompletableFuture<?> next, Duration patience)
+            throws InterruptedException, ExecutionException, TimeoutException {
+        try {
+            return next.get(patience.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (TimeoutException error) {
+            return next.get(LATE_MS, TimeUnit.MILLISECONDS);
+        }
+    }
+
+    /** {@code otherwise}: what becomes of one that is not waited for any longer. */
+    static <T> T connection(CompletableFuture<T> next, Duration limit, Function<Throwable, DqException> failed, Runnable otherwise) {
+        boolean isThere = false;
+        try {
+            T connection = by(() -> next.get(limit.toMillis(), TimeUnit.MILLISECONDS), "no connection within " + limit.toMillis() + " ms",
+                    error -> {
+                        throw failed.apply(error);
+                    });
+            isThere = true;
+            return connection;
+        } finally {
+            if (!isThere) {
+                otherwise.run();
+            }
+        }
+    }
+
+    private static <T> T by(Wait<T> wait, String late, Function<Throwable, T> failed) {
+        try {
+            return wait.end();
+        } catch (ExecutionException error) {
+            return failed.apply(error.getCause());
+        } catch (TimeoutException error) {
+            throw new DqException(late, error);
+        } catch (CancellationException error) {
+            throw new DqException("the connection was lost", error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new DqException("interrupted", error);
+        }
+    }
+}
