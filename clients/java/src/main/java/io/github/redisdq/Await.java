@@ -26,7 +26,8 @@ final class Await {
 
     /** {@code failed} makes of an error what the server answered, or throws. A patience of 0 is for ever. */
     static Object answer(CompletableFuture<?> next, Duration patience, Function<Throwable, Object> failed) {
-        return by(() -> patience.isZero() ? next.get() : inTime(next, patience), "no answer within " + patience.toMillis() + " ms", failed);
+        String late = "no answer within " + patience.toMillis() + " ms";
+        return by(() -> patience.isZero() ? next.get() : inTime(next, patience), late, failed);
     }
 
     private static Object inTime(CompletableFuture<?> next, Duration patience)
@@ -39,13 +40,14 @@ final class Await {
     }
 
     /** {@code otherwise}: what becomes of one that is not waited for any longer. */
-    static <T> T connection(CompletableFuture<T> next, Duration limit, Function<Throwable, DqException> failed, Runnable otherwise) {
+    static <T> T connection(
+            CompletableFuture<T> next, Duration limit, Function<Throwable, DqException> failed, Runnable otherwise) {
+        String late = "no connection within " + limit.toMillis() + " ms";
         boolean isThere = false;
         try {
-            T connection = by(() -> next.get(limit.toMillis(), TimeUnit.MILLISECONDS), "no connection within " + limit.toMillis() + " ms",
-                    error -> {
-                        throw failed.apply(error);
-                    });
+            T connection = by(() -> next.get(limit.toMillis(), TimeUnit.MILLISECONDS), late, error -> {
+                throw failed.apply(error);
+            });
             isThere = true;
             return connection;
         } finally {

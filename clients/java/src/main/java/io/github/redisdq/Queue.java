@@ -240,12 +240,37 @@ public final class Queue implements AutoCloseable {
 
     /** Waits for ready jobs for up to {@code timeout} and takes up to {@code count}. Not of a sharded queue in a cluster. */
     public List<Reserved> bpop(Duration timeout, int count, Duration ttr) {
+        return bpop(keys, timeout, count, ttr);
+    }
+
+    /** Of the first of the keys that has any. */
+    List<Reserved> bpop(List<byte[]> keys, Duration timeout, int count, Duration ttr) {
         Words words = new Words("DQ.BPOP");
         keys.forEach(words::add);
         words.add(Double.toString(Words.wait("timeout", timeout) / 1000.0)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
         Duration patience = timeout.isZero() ? Duration.ZERO : timeout.plus(SLACK); // 0: for ever
         List<Object> pair = Reply.list(all(List.of(words), patience).get(0));
         return pair.size() == 2 ? reserved((byte[]) pair.get(0), pair.get(1)) : List.of();
+    }
+
+    /** The same without waiting. */
+    List<Reserved> pop(List<byte[]> keys, int count, Duration ttr) {
+        for (byte[] key : keys) {
+            Words words = new Words("DQ.POP").add(key).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
+            List<Reserved> found = reserved(key, one(words));
+            if (!found.isEmpty()) {
+                return found;
+            }
+        }
+        return List.of();
+    }
+
+    /** Of whichever queues they are: what {@link #ack} says of each. */
+    List<Boolean> ackEach(List<Reserved> jobs) {
+        List<Words> calls = jobs.stream()
+                .map(job -> new Words("DQ.ACK").add(job.queue()).add("WITHTOKENS").add(job.id()).add(job.token()))
+                .toList();
+        return all(calls, null).stream().map(reply -> Reply.number(reply) == 1).toList();
     }
 
     private static List<Reserved> reserved(byte[] key, Object rows) {

@@ -10,7 +10,9 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
 import org.redisson.Redisson;
 import org.redisson.RedissonShutdownException;
@@ -36,11 +38,13 @@ import redis.clients.jedis.util.JedisClusterCRC16;
 public final class RedissonConnector implements Connector {
     private static final Pattern SERVERS = Pattern.compile("[A-Z][A-Z0-9]{2,}( .*|$)", Pattern.DOTALL);
 
+    private static final Map<RedissonClient, RedissonConnector> CONNECTORS = new HashMap<>();
     private static final MultiDecoder<Object> LISTS = (parts, state) -> new ArrayList<>(parts);
 
     private final RedissonClient client;
     private final CommandAsyncExecutor executor;
     private final Map<String, Own> shared = new HashMap<>();
+    private final Map<String, Deque<Own>> idle = new HashMap<>(); // of calls that waited
 
     private RedissonConnector(RedissonClient client, CommandAsyncExecutor executor) {
         this.client = client;
@@ -55,8 +59,47 @@ public final class RedissonConnector implements Connector {
         throw new IllegalArgumentException("what Redisson.create made is needed, not " + client);
     }
 
-    /** A connection of our own, and the settings that it was made by. */
-    private record Own(RedisClient client, RedisConnection connection) {
+    /** One for all queues of a client, which ends with it. */
+    static RedissonConnector sharedBy(RedissonClient client) {
+        synchronized (CONNECTORS) {
+            CONNECTORS.keySet().removeIf(RedissonClient::isShutdown);
+            return CONNECTORS.computeIfAbsent(client, RedissonConnector::of);
+        }
+    }
+
+    /** A connection of our own. When it is lost it stays so: Redisson would make another one, and be silent about it. */
+    private static final class Own {
+        private final RedisClient client;
+        private final RedisConnection connection;
+        private final Set<CompletableFuture<Object>> pending = ConcurrentHashMap.newKeySet();
+        private volatile boolean isLost;
+
+        Own(RedisClient client, RedisConnection connection) {
+            this.client = client;
+            this.connection = connection;
+            connection.getChannel().closeFuture().addListener(closed -> lose());
+        }
+
+        private void lose() {
+            isLost = true;
+            end();
+            pending.forEach(each -> each.completeExceptionally(new RedisException("the connection was lost")));
+        }
+
+        CompletableFuture<Object> promise() {
+            CompletableFuture<Object> answer = new CompletableFuture<>();
+            pending.add(answer);
+            answer.whenComplete((reply, error) -> pending.remove(answer));
+            if (isLost) {
+                lose();
+            }
+            return answer;
+        }
+
+        boolean isAlive() {
+            return !isLost && connection.isActive() && !client.isShutdown();
+        }
+
         void end() {
             client.shutdownAsync();
         }
@@ -101,13 +144,40 @@ public final class RedissonConnector implements Connector {
     }
 
     private Object alone(byte[][] words, Duration patience) {
-        Line line = connect(words[1], patience);
+        RedisClient node = node(words[1]);
+        Own own = unused(node, patience);
+        Line line = new RedissonLine(own, patience);
+        boolean isWhole = false;
         try {
             line.send(List.<byte[][]>of(words));
-            return line.read();
+            Object reply = line.read();
+            isWhole = true;
+            return reply;
         } finally {
-            line.cut();
+            if (isWhole) {
+                keep(node, own);
+            } else {
+                line.cut();
+            }
         }
+    }
+
+    private Own unused(RedisClient node, Duration patience) {
+        synchronized (this) {
+            Deque<Own> some = idle.getOrDefault(name(node), new ArrayDeque<>());
+            while (!some.isEmpty()) {
+                Own own = some.pop();
+                if (own.isAlive()) {
+                    return own;
+                }
+                own.end();
+            }
+        }
+        return open(node, patience);
+    }
+
+    private synchronized void keep(RedisClient node, Own own) {
+        idle.computeIfAbsent(name(node), it -> new ArrayDeque<>()).push(own);
     }
 
     private static String name(RedisClient node) {
@@ -116,7 +186,7 @@ public final class RedissonConnector implements Connector {
 
     private synchronized Own shared(RedisClient node) {
         Own own = shared.get(name(node));
-        if (own == null || !own.connection.isActive() || own.client.isShutdown()) {
+        if (own == null || !own.isAlive()) {
             if (own != null) {
                 own.end();
             }
@@ -160,6 +230,8 @@ public final class RedissonConnector implements Connector {
     public synchronized void close() {
         shared.values().forEach(Own::end);
         shared.clear();
+        idle.values().forEach(some -> some.forEach(Own::end));
+        idle.clear();
     }
 
     /** An error of the server when connecting, as a wrong password, or the network's. */
@@ -220,7 +292,7 @@ public final class RedissonConnector implements Connector {
             List<CommandData<?, ?>> made = new ArrayList<>();
             List<CompletableFuture<Object>> answers = new ArrayList<>();
             for (byte[][] words : commands) {
-                CompletableFuture<Object> answer = new CompletableFuture<>();
+                CompletableFuture<Object> answer = own.promise();
                 answers.add(answer);
                 made.add(new CommandData<>(answer, ByteArrayCodec.INSTANCE, command(words), rest(words)));
             }

@@ -29,6 +29,8 @@ class ReadmeTest {
             import java.time.Duration;
             import org.junit.jupiter.api.Test;
             import org.junit.jupiter.api.extension.ExtendWith;
+            import org.redisson.api.*;
+            import java.util.concurrent.TimeUnit;
 
             abstract class Around {
                 record Order(int number) {}
@@ -40,6 +42,7 @@ class ReadmeTest {
                 }
                 Handler<Order> close;
                 Queue queue;
+                RedissonClient redisson;
                 abstract void closeOrder(Order order);
                 abstract void remind(Customer customer);
                 abstract void serveRequests();

@@ -1,0 +1,118 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.redisson.api.RBucket;
+import org.redisson.api.RDelayedQueue;
+import org.redisson.api.RFuture;
+import org.redisson.api.RedissonClient;
+
+/**
+ * Redisson's delayed queue on dq. The server makes elements ready, whether or not any client has the queue open.
+ *
+ * <pre>{@code
+ * DqBlockingQueue<Order> orders = DqBlockingQueue.of(redisson, "orders"); // redisson.getBlockingQueue("orders")
+ * RDelayedQueue<Order> delayed = DqDelayedQueue.of(orders); // redisson.getDelayedQueue(orders)
+ * }</pre>
+ *
+ * Its elements are shown in the order of adding, as Redisson's; those with an id of their own come behind, by due time.
+ */
+@SuppressWarnings("deprecation") // of Redisson
+public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDelayedQueue<V> {
+    private static final Pattern GIVEN_ID = Pattern.compile("(\\d{1,18})-(\\d{1,18})");
+    private static final String NO_DELAY = "use offer with a delay, or the destination queue";
+
+    private DqDelayedQueue(RedissonClient client, RBucket<V> key) {
+        super(client, key, State.DELAYED);
+    }
+
+    /** What is delayed of that queue. */
+    public static <V> DqDelayedQueue<V> of(DqBlockingQueue<V> destination) {
+        return of(destination.client, destination.getName(), destination.getCodec());
+    }
+
+    /** For a program that only adds. {@code codec}: null for the client's. */
+    public static <V> DqDelayedQueue<V> of(RedissonClient client, String name, org.redisson.client.codec.Codec codec) {
+        return new DqDelayedQueue<>(client, key(client, name, codec));
+    }
+
+    /** @throws QueueFullException where the queue has a MAXLEN or MAXBYTES */
+    @Override
+    public void offer(V element, long delay, TimeUnit unit) {
+        if (delay < 0) {
+            throw new IllegalArgumentException("a delay is 0 or more");
+        }
+        JobOptions options = JobOptions.create().delay(Duration.of(delay, unit.toChronoUnit()));
+        queue().add(Objects.requireNonNull(element), options);
+    }
+
+    @Override
+    public RFuture<Void> offerAsync(V element, long delay, TimeUnit unit) {
+        return Later.run(() -> offer(element, delay, unit));
+    }
+
+    private record Added(long ms, long count) {
+        static final Added LAST = new Added(Long.MAX_VALUE, 0);
+
+        static Added of(Peeked job) {
+            Matcher parts = GIVEN_ID.matcher(job.id());
+            return parts.matches() ? new Added(Long.parseLong(parts.group(1)), Long.parseLong(parts.group(2))) : LAST;
+        }
+    }
+
+    /** By the ids that the server gave them. */
+    @Override
+    List<Peeked> jobs() {
+        return super.jobs().stream()
+                .sorted(Comparator.comparing(Added::of, Comparator.comparing(Added::ms).thenComparing(Added::count)))
+                .toList();
+    }
+
+    /** Removes the first one, though it is not due yet, as Redisson does. */
+    @Override
+    public V poll() {
+        List<V> found = poll(1);
+        return found.isEmpty() ? null : found.get(0);
+    }
+
+    @Override
+    public List<V> poll(int limit) {
+        List<V> found = new ArrayList<>();
+        for (Peeked job : jobs()) {
+            if (found.size() >= limit) {
+                break;
+            }
+            V element = decode(job.payload());
+            if (queue().deleteUnreserved(job.id()) == 1) {
+                found.add(element);
+            }
+        }
+        return found;
+    }
+
+    /** Nothing needs to be destroyed: no client keeps a timer. */
+    @Override
+    public void destroy() {}
+
+    @Override
+    public boolean add(V element) {
+        throw unsupported("add", NO_DELAY);
+    }
+
+    @Override
+    public boolean offer(V element) {
+        throw unsupported("offer without a delay", NO_DELAY);
+    }
+
+    @Override
+    public boolean addAll(Collection<? extends V> elements) {
+        throw unsupported("addAll", NO_DELAY);
+    }
+}

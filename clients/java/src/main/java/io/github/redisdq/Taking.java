@@ -1,0 +1,109 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.BooleanSupplier;
+
+/**
+ * How Redisson's blocking queue takes. An element is reserved, read, and acknowledged before the caller has it: so what the
+ * network loses on its way comes back when the lease ends.
+ */
+final class Taking {
+    static final Duration LEASE = Duration.ofSeconds(30);
+    private static final Duration LONGEST_WAIT = Duration.ofSeconds(5); // so that a connection that hangs is noticed
+    private static final Duration FOR_EVER = Duration.ofNanos(Long.MAX_VALUE);
+
+    private final Queue queue;
+    private final BooleanSupplier isOver;
+
+    Taking(Queue queue, BooleanSupplier isOver) {
+        this.queue = queue;
+        this.isOver = isOver;
+    }
+
+    /** Waits while the server is away, too. {@code timeout}: null for ever. {@code lease}: null for the jobs' own. */
+    List<Reserved> reserve(List<byte[]> keys, Duration timeout, int count, Duration lease) throws InterruptedException {
+        long start = System.nanoTime();
+        long limit = timeout == null ? FOR_EVER.toNanos() : timeout.toNanos();
+        for (int troubles = 1; ; troubles++) {
+            long left = limit - (System.nanoTime() - start);
+            try {
+                Duration wait = Times.min(Duration.ofNanos(Math.max(left, 1)), LONGEST_WAIT);
+                List<Reserved> found = queue.bpop(keys, wait, count, lease);
+                if (!found.isEmpty() || left <= 0) {
+                    return found;
+                }
+                troubles = 0;
+            } catch (DqException error) {
+                rest(error, troubles, limit - (System.nanoTime() - start));
+            }
+            if (Thread.interrupted()) {
+                throw new InterruptedException();
+            }
+        }
+    }
+
+    private void rest(DqException error, int troubles, long left) throws InterruptedException {
+        if (isInterrupt(error)) {
+            throw new InterruptedException();
+        }
+        ConfigurationException fatal = Trouble.fatal(error);
+        if (fatal != null) {
+            throw fatal;
+        }
+        if (left <= 0 || isOver.getAsBoolean()) {
+            throw error;
+        }
+        Thread.sleep(Math.min(Trouble.pause(troubles).toMillis(), Duration.ofNanos(left).toMillis() + 1));
+    }
+
+    /** Clears the thread's mark where that is what happened. */
+    private static boolean isInterrupt(DqException error) {
+        return error.getCause() instanceof InterruptedException && Thread.interrupted();
+    }
+
+    /** Those of the jobs that are the caller's now, and nobody else's. */
+    List<Reserved> own(List<Reserved> jobs) {
+        List<Reserved> left = new ArrayList<>(jobs);
+        Set<Reserved> unsure = new HashSet<>(); // an answer was lost: one that is gone is ours, as nobody else has its token
+        boolean wasInterrupted = false;
+        long end = System.nanoTime() + LEASE.toNanos();
+        try {
+            for (int tries = 1; ; tries++) {
+                try {
+                    List<Boolean> gone = queue.ackEach(left);
+                    List<Reserved> ours = new ArrayList<>();
+                    for (int at = 0; at < left.size(); at++) {
+                        if (gone.get(at) || unsure.contains(left.get(at))) {
+                            ours.add(left.get(at));
+                        }
+                    }
+                    return ours;
+                } catch (DqException error) {
+                    wasInterrupted |= isInterrupt(error);
+                    unsure.addAll(left);
+                    wasInterrupted |= pause(error, tries, end);
+                }
+            }
+        } finally {
+            if (wasInterrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private boolean pause(DqException error, int tries, long end) {
+        if (Trouble.fatal(error) != null || isOver.getAsBoolean() || System.nanoTime() - end > 0) {
+            throw error;
+        }
+        try {
+            Thread.sleep(Trouble.pause(tries).toMillis());
+            return false;
+        } catch (InterruptedException again) {
+            return true;
+        }
+    }
+}
