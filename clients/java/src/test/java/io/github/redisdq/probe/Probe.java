@@ -38,6 +38,7 @@ import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import org.redisson.config.SentinelServersConfig;
+import org.redisson.config.SingleServerConfig;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 
@@ -241,7 +242,9 @@ public final class Probe {
             order.get("sentinels").forEach(each -> sentinel.addSentinelAddress("redis://" + each.asText()));
             sentinel.setCheckSentinelsList(false);
         } else {
-            config.useSingleServer().setAddress(order.get("url").asText()).setTimeout(30_000);
+            SingleServerConfig single = config.useSingleServer().setAddress(order.get("url").asText()).setTimeout(30_000);
+            // Redisson waits for its connections for as long as for one, so many times
+            single.setConnectTimeout(1000).setConnectionMinimumIdleSize(1).setConnectionPoolSize(4);
         }
         return config;
     }
