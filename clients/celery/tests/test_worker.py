@@ -5,6 +5,9 @@ import signal
 import pytest
 from celery.exceptions import TaskRevokedError
 from conftest import until
+from kombu import serialization
+
+from dq_celery import jobs
 
 
 @pytest.fixture(params=["solo", "threads", "prefork"])
@@ -119,6 +122,18 @@ def test_a_revoked_task_is_deleted_at_once(server, program):
     assert server.dq("LEN", "celery", "READY") == 1
 
 
+def test_a_revoke_where_plain_content_is_disabled(server, program):
+    """As with Celery's signed messages."""
+    app = program()
+    result = app.note.apply_async(("a",), countdown=3600)
+    serialization.registry.disable("json")
+    try:
+        result.revoke()
+    finally:
+        serialization.registry.enable("json")
+    assert server.dq("LEN", "celery") == 0
+
+
 def test_what_a_worker_runs_is_revoked_by_the_worker(server, worker, program):
     app = program()
     running = worker("-c", "1", pool="prefork")
@@ -141,6 +156,7 @@ def test_remote_control_shows_what_waits_in_the_server(server, worker, program):
     [shown] = inspect.scheduled()[running.name]
     assert shown["request"]["id"] == result.id
     assert shown["request"]["args"] == ["far"]
+    assert jobs.instant_ms(shown["eta"]) == server.dq("GET", "celery", result.id)[b"due"]
     assert inspect.ping() == {running.name: {"ok": "pong"}}
     app.app.control.add_consumer("other", reply=True, timeout=10, limit=1)
     app.note.apply_async(("other",), queue="other").get(timeout=60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from time import time
 from typing import Any
 
 from kombu import serialization
@@ -21,7 +20,8 @@ SHOWN = 1000
 def revoked_ids(channel: Any, message: dict[str, Any]) -> list[str]:
     """The task ids of a command of the control exchange, if it is a revoke meant for all workers."""
     body = channel.decode_body(message["body"], message["properties"].get("body_encoding"))
-    command = serialization.loads(body, message.get("content-type"), message.get("content-encoding"))
+    # The program may have disabled all content but signed one; this is its own.
+    command = serialization.loads(body, message.get("content-type"), message.get("content-encoding"), force=True)
     if not isinstance(command, dict) or command.get("method") != "revoke":
         return []
     if command.get("destination") or command.get("pattern"):
@@ -64,9 +64,9 @@ def _delayed(state: Any) -> Iterator[dict[str, Any]]:
     consumer = state.consumer
     channel = consumer.task_consumer.channel
     for queue in channel.active_queues:
-        for text, at in channel.peek_delayed(queue, SHOWN):
+        for text in channel.peek_delayed(queue, SHOWN):
             try:
-                raw = jobs.message(text, "", 1, at, int(time() * 1000))
+                raw = jobs.message(text, tag="", attempts=1, due_ms=0, now_ms=0)
                 message = channel.Message(raw, channel=channel, accept=consumer.task_consumer.accept)
                 request = Request(message, app=state.app, hostname=consumer.hostname)
                 eta = request.eta.isoformat() if request.eta else None

@@ -285,9 +285,8 @@ class Channel(kombu_redis.Channel):
         """What no worker has; jobs that wait for their time are among them."""
         return sum(self._ask("DQ.PURGE", self._key(queue), state) for state in ("READY", "DELAYED"))
 
-    def peek_delayed(self, queue: str, count: int) -> list[tuple[bytes, int]]:
-        jobs_there = self._ask("DQ.PEEK", self._key(queue), "DELAYED", "COUNT", count)
-        return [(text, at) for _id, text, at, *_ in jobs_there]
+    def peek_delayed(self, queue: str, count: int) -> list[bytes]:
+        return [text for _id, text, *_ in self._ask("DQ.PEEK", self._key(queue), "DELAYED", "COUNT", count)]
 
     # Below
 
