@@ -3,10 +3,10 @@
 use super::parse::exactly;
 use crate::queue::error::QueueError;
 use crate::server::api::{Args, Ctx, Refusal};
-use crate::server::arrival::{log_refused, Arrival, Origin};
+use crate::server::arrival::{Arrival, Origin};
 use crate::server::clock::now;
 use crate::server::key::OpenKey;
-use crate::server::{queue_value, replicate};
+use crate::server::{queue_value, replicate, unreadable};
 
 const NOT_FOR_CLIENTS: &str = "ERR DQ.APPLY is only for replication and the AOF";
 
@@ -23,11 +23,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let db = open.db();
     open.arm(db, now());
     let touches = applied.map_err(|error| {
-        log_refused(
-            "the queue may differ from its master's or its file's now: effects on",
-            open.name(),
-            error,
-        );
+        unreadable::met_in_effects(ctx, open.name(), error);
         Refusal::from(error)
     })?;
     drop(open);

@@ -1,5 +1,6 @@
 //! Only in builds for tests. DQ.BREAK key id takes a job's memory away and leaves all that refers to it; DQ.BREAK
-//! place has what comes to that place next stopped there, once.
+//! place has what comes to that place next stopped there, once. DQ.BREAK newer: what it writes from now on is of a
+//! version to come.
 
 use super::change;
 use super::parse::exactly;

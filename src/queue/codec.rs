@@ -31,7 +31,17 @@ impl postcard::ser_flavors::Flavor for Append<'_> {
     }
 }
 
-/// Appends one effect; the version byte that begins a sequence is the caller's.
+/// Begins a sequence of effects.
+#[inline]
+pub fn begin(bytes: &mut Vec<u8>) {
+    #[cfg(feature = "breakable")]
+    if crate::storage::broken::is_planted("newer") {
+        return bytes.push(EFFECTS_VERSION + 1);
+    }
+    bytes.push(EFFECTS_VERSION);
+}
+
+/// Appends one effect to a sequence that has begun.
 pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
     append(effect, bytes);
 }
@@ -49,8 +59,9 @@ pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueErro
     };
     let mut refused = match version {
         Some(OLDEST_VERSION..=EFFECTS_VERSION) => None,
-        Some(_) => Some("effects of a version that this module does not know"),
-        None => Some("no effects at all"),
+        Some(0) => Some(QueueError::Malformed("effects of no version")),
+        Some(_) => Some(QueueError::Newer),
+        None => Some(QueueError::Malformed("no effects at all")),
     };
     let mut broken = false;
     std::iter::from_fn(move || {
@@ -59,7 +70,7 @@ pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueErro
         }
         if let Some(why) = refused.take() {
             broken = true;
-            return Some(Err(QueueError::Malformed(why)));
+            return Some(Err(why));
         }
         if rest.is_empty() {
             return None;

@@ -1,7 +1,7 @@
 //! What the rules emit while they decide.
 
 use super::budget::OUT_OF_TURN;
-use super::codec::{encode, EFFECTS_VERSION};
+use super::codec::{begin, encode};
 use super::effect::Effect;
 use super::event::{Event, Events};
 use super::recurring::rule::ZoneOf;
@@ -59,7 +59,7 @@ impl Effects {
 
     fn append(&mut self, effect: &Effect<'_>) {
         if self.bytes.is_empty() {
-            self.bytes.push(EFFECTS_VERSION);
+            begin(&mut self.bytes);
         }
         encode(effect, &mut self.bytes);
     }

@@ -25,6 +25,8 @@ pub enum QueueError {
     UntilIsPast,
     /// TZ is in no database.
     UnknownZone,
+    /// Written by a newer version of the module.
+    Newer,
     /// Bytes that no encoder of ours wrote, or effects that do not fit the queue.
     Malformed(&'static str),
 }
@@ -43,6 +45,7 @@ impl QueueError {
             QueueError::NeverComes => "ERR CRON expression never comes",
             QueueError::UntilIsPast => "ERR UNTIL leaves no occurrence",
             QueueError::UnknownZone => "ERR TZ is not the name of a known time zone",
+            QueueError::Newer => "ERR queue data of a newer version of the module",
             QueueError::Malformed(_) => "ERR malformed or unfitting queue data",
         }
     }

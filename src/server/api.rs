@@ -10,7 +10,7 @@ pub mod command_info;
 pub mod elements;
 pub mod timerfd;
 
-pub use cluster::{trims, valkey};
+pub use cluster::{imports, trims, valkey};
 
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CStr};
@@ -106,6 +106,10 @@ impl Flags {
     }
     pub fn is_loading(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
+    }
+    /// A replica that takes writes from its master alone.
+    pub fn is_read_only(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_READONLY)
     }
     /// The command comes from the master, or from the file being loaded: it is obeyed as it stands.
     /// While a replica loads beside the data that it serves, commands come from its clients.

@@ -1,11 +1,11 @@
 //! The data type `dq-queue1`: what the server asks of a queue's value.
 
 use super::api::{api, bytes_of, guarded, Ctx, RawString};
-use super::arrival::{log_refused, Arrival, Origin};
+use super::arrival::{Arrival, Origin};
 use super::defrag::defrag;
 use super::queue_value::{new_queue, Value};
-use super::{agenda, async_load, clock, queue_value, reclaim, renamed, replicate};
-use crate::queue::codec::{encode, EFFECTS_VERSION};
+use super::{agenda, async_load, clock, queue_value, reclaim, renamed, replicate, unreadable};
+use crate::queue::codec::{begin, encode};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::Queue;
@@ -78,7 +78,8 @@ unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
 /// start.
 fn minted() -> Vec<u8> {
     let ((ms, seq), token) = clock::with_mint(|mint| (mint.id(), mint.token()));
-    let mut bytes = vec![EFFECTS_VERSION];
+    let mut bytes = Vec::new();
+    begin(&mut bytes);
     encode(&Effect::Minted { ms, seq, token }, &mut bytes);
     bytes
 }
@@ -86,9 +87,7 @@ fn minted() -> Vec<u8> {
 unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     guarded("rdb_load", null_mut(), || {
         if version > ENCODING_VERSION {
-            let newer = QueueError::Malformed("written by a newer version of the module");
-            log_refused("data of the queue", name_in(io).unwrap_or_default(), newer);
-            return null_mut();
+            return refused(io, QueueError::Newer);
         }
         let mut arrival = Arrival::from(origin());
         let mut queue = new_queue();
@@ -111,14 +110,21 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
                 None => queue.end_restore().and_then(|()| arrival.end(&mut queue)),
             };
             if let Err(error) = ended {
-                log_refused("data of the queue", name_in(io).unwrap_or_default(), error);
-                return null_mut();
+                return refused(io, error);
             }
             let mut value = Box::new(Value::new(queue));
             note_arrival(io, &mut value);
             return Box::into_raw(value).cast();
         }
     })
+}
+
+#[cold]
+fn refused(io: *mut raw::RedisModuleIO, error: QueueError) -> *mut c_void {
+    let name = name_in(io).unwrap_or_default();
+    // SAFETY: as in `origin`.
+    unreadable::met_in_value(unsafe { Ctx::new(null_mut()) }, name, error);
+    null_mut()
 }
 
 /// Outside a load, RESTORE and COPY come from a client; but a replica does as its master did.

@@ -1,10 +1,10 @@
 //! What happens to keys without a command of ours: loading, flushing, swapping, renaming, a change
 //! of role. Nothing is changed here; keys are noted down for the timer to look at.
 
-use super::api::{api, guarded, trims, valkey, Ctx, KeyName, RawString, OK};
+use super::api::{api, guarded, imports as imported, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
-    agenda, async_load, blocked, listeners, reclaim, renamed, replicate, trimmed, unowned_slots,
-    worker,
+    agenda, async_load, blocked, imports, listeners, reclaim, renamed, replicate, trimmed,
+    unowned_slots, worker,
 };
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -30,6 +30,9 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
     ];
     if ctx.has_trims() {
         events.push((trims::EVENT, Some(on_trim)));
+    }
+    if ctx.has_imports() {
+        events.push((imported::EVENT, Some(on_import)));
     }
     if ctx.has_atomic_slot_migration() {
         let event = valkey::EVENT_ATOMIC_SLOT_MIGRATION;
@@ -198,6 +201,23 @@ unsafe extern "C" fn on_slot_migration(
     guarded("the slot migration event", (), || {
         if sub == valkey::SUBEVENT_IMPORT_COMPLETED {
             unowned_slots::slots_have_come();
+        }
+    });
+}
+
+unsafe extern "C" fn on_import(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    sub: u64,
+    data: *mut c_void,
+) {
+    guarded("the import event", (), || {
+        // SAFETY: the server passes what belongs to the event.
+        let import = || unsafe { imported::Import::of(data) };
+        match sub {
+            imported::STARTED => imports::has_begun(import()),
+            imported::FAILED | imported::COMPLETED => imports::has_ended(&import()),
+            _ => {}
         }
     });
 }

@@ -31,7 +31,7 @@ pub fn there<T>(value: Option<T>, what: &'static str) -> T {
 pub fn breaking_point(_: &str) {}
 
 #[cfg(feature = "breakable")]
-pub use planted::{breaking_point, plant};
+pub use planted::{breaking_point, is_planted, plant};
 
 #[cfg(feature = "breakable")]
 mod planted {
@@ -46,8 +46,12 @@ mod planted {
         PLANTED.set(place.to_vec());
     }
 
+    pub fn is_planted(place: &str) -> bool {
+        PLANTED.with_borrow(|planted| planted == place.as_bytes())
+    }
+
     pub fn breaking_point(place: &str) {
-        if PLANTED.with_borrow(|planted| planted == place.as_bytes()) {
+        if is_planted(place) {
             PLANTED.take();
             super::broken(place);
         }

@@ -21,6 +21,7 @@ mod atomic;
 mod failover;
 mod foreign;
 mod measure;
+mod newer;
 mod resharding;
 mod routing;
 mod sentinel;

@@ -41,6 +41,7 @@ mod many;
 mod max_bytes;
 mod memory;
 mod nack_touch;
+mod newer;
 mod next;
 mod order;
 mod pop;

@@ -14,7 +14,7 @@ use super::restore::CONTRADICTION;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
-use crate::queue::codec::{encode, EFFECTS_VERSION};
+use crate::queue::codec::{begin, encode};
 use crate::queue::effect::{Change, Effect};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
@@ -48,7 +48,7 @@ impl<'a> Chunks<'a> {
 
     fn begin(&mut self) {
         if self.bytes.len() == self.start {
-            self.bytes.push(EFFECTS_VERSION);
+            begin(&mut self.bytes);
         }
     }
 

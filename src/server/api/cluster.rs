@@ -34,17 +34,89 @@ pub mod trims {
     }
 }
 
+/// And of slots that are to come here at once.
+pub mod imports {
+    use redis_module::raw;
+    use std::ffi::{c_void, CStr, CString};
+
+    pub const EVENT: u64 = raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION;
+    pub const STARTED: u64 = raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_IMPORT_STARTED;
+    pub const FAILED: u64 = raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_IMPORT_FAILED;
+    pub const COMPLETED: u64 = raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_IMPORT_COMPLETED;
+
+    pub struct Import {
+        /// What CLUSTER MIGRATION calls it.
+        pub task: CString,
+        /// From, to.
+        slots: Vec<(u16, u16)>,
+    }
+
+    impl Import {
+        /// # Safety
+        /// `data` is what the server passed with the event.
+        pub unsafe fn of(data: *const c_void) -> Import {
+            // SAFETY: the caller's promise; the name ends in NUL, and the server says how many ranges there are.
+            unsafe {
+                let info = &*data.cast::<raw::RedisModuleClusterSlotMigrationInfo>();
+                let slots = &*info.slots;
+                let ranges = slots.ranges.as_slice(slots.num_ranges as usize);
+                Import {
+                    task: CStr::from_ptr(info.task_id).to_owned(),
+                    slots: ranges
+                        .iter()
+                        .map(|range| (range.start, range.end))
+                        .collect(),
+                }
+            }
+        }
+
+        pub fn has(&self, slot: u16) -> bool {
+            let ranges = &mut self.slots.iter();
+            ranges.any(|(from, to)| (from..=to).contains(&&slot))
+        }
+    }
+}
+
 impl Ctx<'_> {
     /// Whether keys of slots that moved away may be taken out at once. On Valkey the event's number
     /// means something else.
     pub fn has_trims(self) -> bool {
-        let event = raw::RedisModuleEvent {
-            id: trims::EVENT,
-            dataver: 1,
-        };
+        self.is_told_by_redis(trims::EVENT, trims::AT_ONCE)
+    }
+
+    /// Whether slots may come here at once.
+    pub fn has_imports(self) -> bool {
+        self.is_told_by_redis(imports::EVENT, imports::STARTED)
+    }
+
+    fn is_told_by_redis(self, id: u64, sub: u64) -> bool {
+        let event = raw::RedisModuleEvent { id, dataver: 1 };
         // SAFETY: takes plain numbers.
-        let known = unsafe { api!(RedisModule_IsSubEventSupported, event, trims::AT_ONCE) != 0 };
+        let known = unsafe { api!(RedisModule_IsSubEventSupported, event, sub) != 0 };
         known && !self.is_valkey()
+    }
+
+    /// Whether it was under way, and is no more: what has come of it is taken out again.
+    pub fn cancel_import(self, task: &CStr) -> bool {
+        // SAFETY: the format names C strings; the reply is freed here.
+        unsafe {
+            let reply = api!(
+                RedisModule_Call,
+                self.raw,
+                c"CLUSTER".as_ptr(),
+                c"cccc".as_ptr(),
+                c"MIGRATION".as_ptr(),
+                c"CANCEL".as_ptr(),
+                c"ID".as_ptr(),
+                task.as_ptr()
+            );
+            if reply.is_null() {
+                return false;
+            }
+            let cancelled = api!(RedisModule_CallReplyInteger, reply) == 1;
+            api!(RedisModule_FreeCallReply, reply);
+            cancelled
+        }
     }
 
     /// Whether modules may be asked to bear it. The number of the option may mean something else to a

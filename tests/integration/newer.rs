@@ -1,0 +1,137 @@
+//! Effects of a version to come: whoever meets them does not go on without them. DQ.BREAK newer has a module built
+//! for tests write such a version.
+
+use std::fs;
+use std::process::ExitStatus;
+
+use crate::probe::show;
+use crate::scene::{Lines, Scene};
+use crate::support::{wait_until, Reply, Server, PATIENCE};
+
+const ENDS: &str = "this server ends here: what its master sends is written by a newer version";
+const LOADED: &str = "this server ends here: what it loads was written by a newer version";
+
+fn newer() -> Server {
+    Server::builder().breakable().aof().start()
+}
+
+#[track_caller]
+fn assert_ended(server: &mut Server, why: &str) {
+    let status: ExitStatus = server.wait_for_end();
+    assert_eq!(status.code(), Some(1), "neither a signal nor a good end");
+    assert!(server.log().contains(why), "{}", server.log());
+    assert_eq!(server.crash(), None);
+}
+
+/// Before it is different from its master by one job; and it does not come back as long as it knows no more.
+#[test]
+fn a_replica_of_a_newer_master_ends() {
+    let (master, mut replica) = (newer(), Server::builder().aof().start());
+    replica.replica_of(&master);
+    let mut client = master.raw();
+    client.says("DQ.ADD q known x", "'known'");
+    client.says("SET other 1", "+OK");
+    master.assert_followed_by(&[&replica]);
+    // Servers that write it anew after a full sync.
+    wait_until("the replica's own file is there", PATIENCE, || {
+        ["aof_rewrite_in_progress", "aof_rewrite_scheduled"]
+            .iter()
+            .all(|field| replica.number("persistence", field) == 0)
+    });
+    let before = replica.digest();
+    client.says("DQ.BREAK newer", "+OK");
+    client.says("DQ.ADD q unknown x", "'unknown'");
+    client.says("SET behind 1", "+OK");
+    assert_ended(&mut replica, ENDS);
+    // What it has on disk is what it had until then, to the last byte.
+    let mut alone = Server::builder()
+        .aof()
+        .with_files_of(replica.folder())
+        .start();
+    assert_eq!(alone.digest(), before);
+    alone
+        .raw()
+        .run(&format!("REPLICAOF 127.0.0.1 {}", master.port()));
+    assert_ended(
+        &mut alone,
+        "ERR queue data of a newer version of the module",
+    );
+}
+
+/// Each kind of effect, and also one that comes by the timer, inside MULTI, or from a script.
+#[test]
+fn all_that_a_newer_master_tells_is_met() {
+    for line in [
+        "DQ.POP q",
+        "DQ.CFGSET q MAXLEN 7",
+        "DQ.DEL q a",
+        "EVAL return{redis.call('DQ.ADD',KEYS[1],'b','x')} 1 q",
+        "DQ.ADD q soon x TTL 1",
+    ] {
+        let (master, mut replica) = (newer(), Server::start());
+        replica.replica_of(&master);
+        let mut client = master.raw();
+        client.says("DQ.ADD q a x", "'a'");
+        master.assert_followed_by(&[&replica]);
+        client.says("DQ.BREAK newer", "+OK");
+        client.run("MULTI");
+        client.run(line);
+        client.run("SET behind 1");
+        client.run("EXEC");
+        assert_ended(&mut replica, ENDS);
+    }
+}
+
+/// Neither its increments nor its base, which is an RDB file.
+#[test]
+fn a_newer_aof_is_not_half_loaded() {
+    for is_base in [false, true] {
+        let mut master = newer();
+        let mut client = master.raw();
+        client.says("DQ.ADD q known x", "'known'");
+        client.says("DQ.BREAK newer", "+OK");
+        client.says("DQ.ADD q unknown x", "'unknown'");
+        if is_base {
+            client.run("BGREWRITEAOF");
+            wait_until("a rewrite", PATIENCE, || {
+                master.info("persistence", "aof_rewrite_in_progress") == "0"
+                    && master.number("persistence", "aof_rewrites") > 0
+            });
+        }
+        master.kill();
+        let folder = master.folder().join("appendonlydir");
+        let files = || {
+            let files = fs::read_dir(&folder).expect("the folder of the AOF");
+            let mut files: Vec<_> = files
+                .map(|file| file.expect("a file").path())
+                .map(|path| (path.clone(), fs::read(path).expect("its bytes")))
+                .collect();
+            files.sort();
+            files
+        };
+        let before = files();
+        let older = Server::builder().aof().with_files_of(master.folder());
+        let log = older.try_start().err().expect("it does not start");
+        assert!(log.contains(LOADED), "{log}");
+        assert_eq!(files(), before);
+    }
+}
+
+/// Where clients can write, one that brings a newer queue along is refused, and no more than that.
+#[test]
+fn who_restores_a_newer_queue_is_refused() {
+    let (source, master, replica) = (newer(), Server::start(), Server::start());
+    replica.replica_of(&master);
+    replica.raw().says("CONFIG SET replica-read-only no", "+OK");
+    let mut client = source.raw();
+    client.says("DQ.BREAK newer", "+OK");
+    client.says("DQ.ADD q a x", "'a'");
+    let Reply::Bulk(payload) = client.run("DUMP q") else {
+        panic!("no payload");
+    };
+    for server in [&master, &replica] {
+        let reply = server.raw().call(&[b"RESTORE", b"q", b"0", &payload]);
+        assert_eq!(show(&reply), "-ERR Bad data format");
+        server.raw().says("PING", "+PONG");
+    }
+}
