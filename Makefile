@@ -201,7 +201,17 @@ test-java: ## the Java library: its own tests, its example
 	@tools/setup.sh cargo cc libclang server java
 	@$(CARGO) build --release
 	@server=$$(tools/server.sh) && cd clients/java && \
-	$(SUITE) mvn -q -B -Dstyle.color=never -Ddq.target='$(TARGET)/suite/java' -f all.xml test
+	$(SUITE) mvn -q -B -Dstyle.color=never -Ddq.target='$(TARGET)/suite/java' -f all.xml -pl :dq-redis,:dq-example test
+
+# BOOT: fewer versions of it. Each in a folder of its own, as the library is built with its libraries.
+test-spring: ## Spring Boot's starter and its example, with the latest of Boot 3 and the one before; BOOT=3.5.7
+	@tools/setup.sh cargo cc libclang server java
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && cd clients/java && for boot in $(or $(BOOT),3.5.7 3.4.11); do \
+		$(SUITE) mvn -q -B -Dstyle.color=never -Ddq.target="$(TARGET)/suite/spring-$$boot" -Dspring-boot.version=$$boot -f all.xml \
+			-pl :dq-spring-boot-starter,:dq-spring-example -am -Dtest='io.github.redisdq.spring.*Test,shop.*Test' \
+			-Dsurefire.failIfNoSpecifiedTests=false test || exit; \
+	done
 
 # SEED: another one each time draws other expressions; CASES: for each zone.
 test-rules: ## cron expressions against croniter and a walk minute by minute; SEED=1, CASES=400
@@ -392,4 +402,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo shop top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-go test-java test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean
+.PHONY: help run demo shop top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean

@@ -1,8 +1,9 @@
 #!/bin/sh
-# The Java library as a Maven repository serves it: jar, sources, javadoc and POM, with their checksums.
-#   java.sh build FOLDER          puts it there, as FOLDER/maven/<group>/dq-redis/...
-#   java.sh check FOLDER WORK     a project in WORK gets it from there into a clean local repository, and runs the README's
-#                                 first block against the server at DQ_URL
+# The Java library and Spring Boot's starter as a Maven repository serves them: jar, sources, javadoc and POM, with their
+# checksums.
+#   java.sh build FOLDER          puts them there, as FOLDER/maven/<group>/dq-redis/...
+#   java.sh check FOLDER WORK     a project in WORK gets the library from there into a clean local repository, and runs the
+#                                 README's first block against the server at DQ_URL
 set -eu
 cd "$(dirname "$0")/../../clients/java"
 version=$(sed -n 's/^  <version>\(.*\)<\/version>/\1/p' pom.xml)
@@ -13,10 +14,12 @@ build() {
     out=$(mktemp -d)
     rm -rf "$repository"
     maven -Ddq.target="$out" -Dmaven.test.skip=true -DaltDeploymentRepository="packages::file://$repository" \
-        package source:jar-no-fork javadoc:jar deploy:deploy
+        -f all.xml -pl :dq-redis,:dq-spring-boot-starter package source:jar-no-fork javadoc:jar deploy:deploy
     rm -rf "$out"
-    for kind in .jar -sources.jar -javadoc.jar .pom; do
-        ls "$repository/io/github/redis-dq/dq-redis/$version/dq-redis-$version$kind" >/dev/null
+    for name in dq-redis dq-spring-boot-starter; do
+        for kind in .jar -sources.jar -javadoc.jar .pom; do
+            ls "$repository/io/github/redis-dq/$name/$version/$name-$version$kind" >/dev/null
+        done
     done
 }
 

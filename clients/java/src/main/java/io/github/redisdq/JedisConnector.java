@@ -94,6 +94,9 @@ public final class JedisConnector implements Connector {
 
     /** With RESP2 nothing comes unasked, and maps are lists. */
     private static JedisClientConfig resp2(JedisClientConfig config) {
+        if (config.getRedisProtocol() == RedisProtocol.RESP2) {
+            return config; // Jedis before 6 cannot copy one
+        }
         return DefaultJedisClientConfig.builder()
                 .from(config)
                 .protocol(RedisProtocol.RESP2)
@@ -256,9 +259,17 @@ public final class JedisConnector implements Connector {
         @Override
         public void cut() {
             try {
-                connection.forceDisconnect();
+                forceDisconnect();
             } catch (IOException | JedisException error) {
                 // it is closed all the same
+            }
+        }
+
+        private void forceDisconnect() throws IOException {
+            try {
+                connection.forceDisconnect();
+            } catch (NoSuchMethodError older) { // Jedis before 7, as Spring Boot 3 has it
+                connection.disconnect();
             }
         }
     }

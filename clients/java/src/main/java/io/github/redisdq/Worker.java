@@ -39,6 +39,7 @@ public final class Worker implements AutoCloseable {
     final Duration lease;
     final Duration wait;
     final Duration answer;
+    private final List<Queue> queues;
     private final Duration drain;
     private final int concurrency;
     private final int capacity;
@@ -66,6 +67,7 @@ public final class Worker implements AutoCloseable {
     private boolean isWaking;
 
     private Worker(Builder from) {
+        queues = from.queues;
         handlers = new Handlers(from.handlers);
         hooks = List.copyOf(from.hooks);
         concurrency = from.concurrency;
@@ -101,6 +103,25 @@ public final class Worker implements AutoCloseable {
     }
 
     // --- Running and stopping
+
+    /**
+     * Asks for each queue once, for programs that would rather not start. A server that is away is only logged.
+     *
+     * @throws ConfigurationException where waiting would not help
+     */
+    public void check() {
+        for (Queue queue : queues) {
+            try {
+                queue.size();
+            } catch (DqException error) {
+                ConfigurationException fatal = Trouble.fatal(error);
+                if (fatal != null) {
+                    throw fatal;
+                }
+                LOG.warn("{} cannot be reached yet: {}", queue, error.getMessage());
+            }
+        }
+    }
 
     /**
      * Works until {@link #stop}, then fetches nothing more, gives handlers the time of {@code drain} to end, and gives back

@@ -79,7 +79,7 @@ public final class DqServer implements AutoCloseable {
             if (info.contains("process_id:" + process.pid() + "\r")) {
                 return true;
             }
-            connection.forceDisconnect();
+            connection.disconnect();
         } catch (JedisException error) {
             return false;
         } catch (InterruptedException error) {

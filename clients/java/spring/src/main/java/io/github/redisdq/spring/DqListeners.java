@@ -1,0 +1,145 @@
+package io.github.redisdq.spring;
+
+import io.github.redisdq.ConfigurationException;
+import io.github.redisdq.Hooks;
+import io.github.redisdq.Worker;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.context.SmartLifecycle;
+
+/**
+ * Runs the methods with {@link DqListener}: one worker for each queue. They start last and stop first, so that they find the
+ * connections, data sources and web clients of the application open until their last job has ended.
+ */
+public final class DqListeners implements SmartLifecycle {
+    /** Above that of the web server, so that what a listener calls is there, and far above that of connection factories, 0. */
+    public static final int PHASE = Integer.MAX_VALUE - 100;
+
+    private static final Logger LOG = LoggerFactory.getLogger(DqListeners.class);
+
+    private final DqTemplate template;
+    private final DqProperties.Listener properties;
+    private final List<Hooks> hooks;
+    private final Map<String, List<ListenerMethod>> methods = new LinkedHashMap<>();
+    private final Map<String, String> failures = new ConcurrentHashMap<>();
+    private final Map<String, Worker> workers = new LinkedHashMap<>();
+    private boolean isRunning;
+
+    DqListeners(DqTemplate template, DqProperties.Listener properties, List<Hooks> hooks) {
+        this.template = template;
+        this.properties = properties;
+        this.hooks = hooks;
+    }
+
+    /** A bean that comes late, as a lazy one, is heard from then on. */
+    synchronized void add(ListenerMethod method) {
+        methods.computeIfAbsent(method.queue(), it -> new ArrayList<>()).add(method);
+        if (isRunning()) {
+            Worker before = workers.remove(method.queue());
+            if (before != null) {
+                before.stop();
+            }
+            begin(method.queue());
+        }
+    }
+
+    /** The queues that have listeners. */
+    public synchronized List<String> queues() {
+        return List.copyOf(methods.keySet());
+    }
+
+    /** Why the listeners of a queue have ended, or null. */
+    public String failure(String queue) {
+        return failures.get(queue);
+    }
+
+    @Override
+    public boolean isAutoStartup() {
+        return properties.autoStartup();
+    }
+
+    @Override
+    public int getPhase() {
+        return PHASE;
+    }
+
+    @Override
+    public synchronized boolean isRunning() {
+        return isRunning;
+    }
+
+    /** @throws ConfigurationException where the server has no dq module, or a key is of another type */
+    @Override
+    public synchronized void start() {
+        if (isRunning) {
+            return;
+        }
+        isRunning = true;
+        failures.clear();
+        try {
+            methods.keySet().forEach(this::begin);
+        } catch (RuntimeException error) {
+            stop();
+            throw error;
+        }
+    }
+
+    private void begin(String queue) {
+        Worker.Builder builder = Worker.on(template.queue(queue)).prefetch(properties.prefetch()).drain(properties.drain());
+        List<ListenerMethod> all = methods.get(queue);
+        all.forEach(each -> builder.handler(each.handler()));
+        hooks.forEach(builder::hooks);
+        Worker worker = builder.concurrency(all.stream().mapToInt(ListenerMethod::concurrency).sum()).build();
+        worker.check(); // what is wrong for good ends the start of the application
+        workers.put(queue, worker);
+        Thread thread = new Thread(() -> run(queue, worker), "dq-listeners-" + queue);
+        thread.setDaemon(true);
+        thread.start();
+        LOG.info("{} listen to {}", all, queue);
+    }
+
+    private void run(String queue, Worker worker) {
+        try {
+            worker.run();
+        } catch (ConfigurationException error) {
+            failures.put(queue, String.valueOf(error.getMessage()));
+            LOG.error("the listeners of {} have ended", queue, error);
+        }
+    }
+
+    @Override
+    public void stop() {
+        List<Worker> all;
+        synchronized (this) {
+            isRunning = false;
+            all = List.copyOf(workers.values());
+            workers.clear();
+        }
+        all.forEach(Worker::stop);
+        for (Worker each : all) {
+            try {
+                each.join();
+            } catch (ConfigurationException error) {
+                // it has been logged
+            }
+        }
+    }
+
+    /** Others of this phase may stop meanwhile. */
+    @Override
+    public void stop(Runnable callback) {
+        Runnable ending = () -> {
+            try {
+                stop();
+            } finally {
+                callback.run();
+            }
+        };
+        new Thread(ending, "dq-listeners-stop").start();
+    }
+}

@@ -1,0 +1,34 @@
+package io.github.redisdq.spring;
+
+import java.time.Duration;
+import java.util.List;
+import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.bind.DefaultValue;
+
+/**
+ * The settings of the application.
+ *
+ * @param listener of all methods with {@code @DqListener}
+ */
+@ConfigurationProperties("dq")
+public record DqProperties(@DefaultValue Listener listener) {
+    /**
+     * What a listener does not say itself.
+     *
+     * @param autoStartup Whether listeners start with the application.
+     * @param concurrency How many jobs a listener handles at a time.
+     * @param prefetch How many more jobs a queue's worker has in hand, so that short methods need not wait for the network.
+     * @param attempts Deliveries until a job that keeps failing is dead; 0: no limit.
+     * @param backoff Waits after the 1st, 2nd, ... failure, the last one repeated; none: 1 s doubling to 1 hour.
+     * @param lease How long a job stays with a process that crashed.
+     * @param drain How long methods may go on when the application stops. Less than spring.lifecycle.timeout-per-shutdown-phase.
+     */
+    public record Listener(
+            @DefaultValue("true") boolean autoStartup,
+            @DefaultValue("1") int concurrency,
+            @DefaultValue("0") int prefetch,
+            @DefaultValue("0") int attempts,
+            @DefaultValue List<Duration> backoff,
+            @DefaultValue("30s") Duration lease,
+            @DefaultValue("25s") Duration drain) {}
+}

@@ -1,0 +1,112 @@
+package io.github.redisdq.spring;
+
+import io.github.redisdq.Handler;
+import io.github.redisdq.Job;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.ParameterizedType;
+import java.lang.reflect.Type;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import org.springframework.boot.convert.DurationStyle;
+
+/** A method with {@link DqListener}, and what it says. */
+final class ListenerMethod {
+    private final Object bean;
+    private final Method method;
+    private final String queue;
+    private final int concurrency;
+    private final Handler<?> handler;
+
+    ListenerMethod(Object bean, Method method, DqListener said, DqProperties.Listener defaults, UnaryOperator<String> resolve) {
+        this.bean = bean;
+        this.method = method;
+        this.queue = resolve.apply(said.queue());
+        if (queue == null || queue.isBlank()) {
+            throw wrong("names no queue");
+        }
+        this.concurrency = number("concurrency", resolve.apply(said.concurrency()), defaults.concurrency());
+        int batch = number("batch", resolve.apply(said.batch()), 0);
+        this.handler = batch > 0 ? ofBatch(batch) : ofOne();
+        String kind = resolve.apply(said.kind());
+        if (!kind.isEmpty()) {
+            handler.kind(kind);
+        }
+        handler.attempts(number("attempts", resolve.apply(said.attempts()), defaults.attempts()));
+        List<Duration> backoff =
+                Arrays.stream(said.backoff()).map(each -> duration("backoff", resolve.apply(each))).toList();
+        handler.backoff((backoff.isEmpty() ? defaults.backoff() : backoff).toArray(Duration[]::new));
+        String lease = resolve.apply(said.lease());
+        handler.lease(lease.isEmpty() ? defaults.lease() : duration("lease", lease));
+    }
+
+    String queue() {
+        return queue;
+    }
+
+    int concurrency() {
+        return concurrency;
+    }
+
+    Handler<?> handler() {
+        return handler;
+    }
+
+    @Override
+    public String toString() {
+        return method.getDeclaringClass().getSimpleName() + "." + method.getName();
+    }
+
+    private IllegalStateException wrong(String complaint) {
+        return new IllegalStateException("@DqListener of " + method.toGenericString() + " " + complaint);
+    }
+
+    private int number(String name, String text, int otherwise) {
+        try {
+            return text.isEmpty() ? otherwise : Integer.parseInt(text.trim());
+        } catch (NumberFormatException error) {
+            throw wrong("has a " + name + " that is no number: " + text);
+        }
+    }
+
+    private Duration duration(String name, String text) {
+        try {
+            return DurationStyle.detectAndParse(text);
+        } catch (IllegalArgumentException error) {
+            throw wrong("has a " + name + " that is no duration, as 30s or 5m: " + text);
+        }
+    }
+
+    private Handler<?> ofBatch(int size) {
+        Type[] types = method.getGenericParameterTypes();
+        boolean isListOfJobs = types.length == 1
+                && types[0] instanceof ParameterizedType list
+                && list.getRawType() == List.class
+                && list.getActualTypeArguments()[0] == Job.class;
+        if (!isListOfJobs) {
+            throw wrong("with a batch needs one parameter, a List<Job>");
+        }
+        return Handler.ofBatch(size, jobs -> invoke(jobs));
+    }
+
+    private Handler<?> ofOne() {
+        Type[] types = method.getGenericParameterTypes();
+        if (Arrays.stream(types).filter(each -> each != Job.class).count() > 1) {
+            throw wrong("has more than one parameter for the data: one is a Job, one the data");
+        }
+        return Handler.of(job -> invoke(Arrays.stream(types).map(each -> each == Job.class ? job : job.<Object>data(each)).toArray()));
+    }
+
+    private void invoke(Object... arguments) throws Exception {
+        try {
+            method.invoke(bean, arguments);
+        } catch (InvocationTargetException error) {
+            if (error.getCause() instanceof Exception thrown) {
+                throw thrown;
+            }
+            throw (Error) error.getCause();
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** dq in Spring Boot. */
+package io.github.redisdq.spring;

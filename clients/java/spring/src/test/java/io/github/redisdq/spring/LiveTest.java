@@ -1,0 +1,256 @@
+package io.github.redisdq.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.github.redisdq.Job;
+import io.github.redisdq.JobInfo;
+import io.github.redisdq.JobOptions;
+import io.github.redisdq.Queue;
+import io.github.redisdq.Say;
+import io.github.redisdq.State;
+import io.github.redisdq.testing.Clock;
+import io.github.redisdq.testing.DqExtension;
+import io.github.redisdq.testing.DqServer;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.boot.actuate.health.Health;
+import org.springframework.boot.actuate.health.HealthIndicator;
+import org.springframework.boot.actuate.health.Status;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration;
+import org.springframework.boot.autoconfigure.jackson.JacksonAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.data.redis.core.StringRedisTemplate;
+import org.springframework.scheduling.annotation.Async;
+import org.springframework.scheduling.annotation.EnableAsync;
+
+/** Against a real server, on connections of either client. */
+@Timeout(60)
+@ExtendWith(DqExtension.class)
+class LiveTest {
+    private static final Duration MINUTE = Duration.ofMinutes(1);
+
+    private ApplicationContextRunner runner(String client, DqServer server) {
+        return new ApplicationContextRunner()
+                .withPropertyValues("spring.data.redis.url=" + server.url(), "spring.data.redis.client-type=" + client)
+                .withConfiguration(AutoConfigurations.of(
+                        RedisAutoConfiguration.class,
+                        JacksonAutoConfiguration.class,
+                        DqAutoConfiguration.class,
+                        DqActuatorAutoConfiguration.class));
+    }
+
+    private static void until(Callable<Boolean> isSo) throws Exception {
+        while (!isSo.call()) {
+            Thread.sleep(5);
+        }
+    }
+
+    record Order(int number) {}
+
+    static class Shop {
+        final BlockingQueue<Object> seen = new LinkedBlockingQueue<>();
+        volatile boolean isOpen;
+
+        @DqListener(queue = "orders", concurrency = "2", attempts = "2", backoff = "1m")
+        void close(Order order, Job job) {
+            seen.add(order);
+            seen.add(job.attempt());
+            if (!isOpen) {
+                throw new IllegalStateException("the shop is closed");
+            }
+        }
+
+        @DqListener(queue = "orders", kind = "remind")
+        void remind(String customer) {
+            throw Say.giveUp("no such customer: " + customer);
+        }
+
+        @DqListener(queue = "mails", batch = "10")
+        void mail(List<Job> mails) {
+            mails.forEach(mail -> seen.add(mail.data(String.class)));
+        }
+
+        @DqListener(queue = "raw")
+        void raw(byte[] payload) {
+            seen.add(payload.length);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void aListenerGetsWhatIsDue(String client, DqServer server, Clock clock) {
+        runner(client, server).withBean(Shop.class).withBean(SimpleMeterRegistry.class).run(context -> {
+            DqTemplate template = context.getBean(DqTemplate.class);
+            Shop shop = context.getBean(Shop.class);
+            assertThat(template.add("orders", new Order(17), JobOptions.withId("close:17").delay(MINUTE))).isEqualTo("close:17");
+            assertThat(template.add("orders", new Order(18), JobOptions.withId("close:18").delay(MINUTE))).isNotNull();
+            assertThat(template.cancel("orders", "close:18")).isTrue();
+            assertThat(template.cancel("orders", "close:18")).isFalse();
+            assertThat(shop.seen).isEmpty();
+            clock.advance(MINUTE);
+            assertThat(shop.seen.take()).isEqualTo(new Order(17));
+            assertThat(shop.seen.take()).isEqualTo(1);
+            Queue orders = template.queue("orders");
+            until(() -> orders.size(State.DELAYED) == 1); // by the listener's ladder
+            assertThat(orders.get("close:17").reason()).isEqualTo("IllegalStateException: the shop is closed");
+            shop.isOpen = true;
+            clock.advance(MINUTE);
+            assertThat(shop.seen.take()).isEqualTo(new Order(17));
+            assertThat(shop.seen.take()).isEqualTo(2);
+            until(() -> orders.size() == 0);
+            MeterRegistry meters = context.getBean(MeterRegistry.class);
+            assertThat(meters.get("dq.listener").tags("queue", "orders", "outcome", "failure").timer().count()).isEqualTo(1);
+            assertThat(meters.get("dq.listener").tags("queue", "orders", "outcome", "success").timer().count()).isEqualTo(1);
+            assertThat(meters.get("dq.queue.jobs").tags("queue", "orders", "state", "dead").gauge().value()).isZero();
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void kindsBatchesAndBytes(String client, DqServer server) {
+        runner(client, server).withBean(Shop.class).run(context -> {
+            DqTemplate template = context.getBean(DqTemplate.class);
+            Shop shop = context.getBean(Shop.class);
+            template.add("mails", "Dear Ann");
+            assertThat(shop.seen.take()).isEqualTo("Dear Ann");
+            template.add("raw", new byte[] {1, 2, 3}, Duration.ZERO);
+            assertThat(shop.seen.take()).isEqualTo(3);
+            template.add("orders", "bob", JobOptions.withId("bob").kind("remind"));
+            until(() -> template.queue("orders").get("bob").state() == State.DEAD);
+            JobInfo job = template.queue("orders").get("bob");
+            assertThat(job.reason()).isEqualTo("no such customer: bob");
+        });
+    }
+
+    static class Slow {
+        @Autowired
+        StringRedisTemplate redis;
+
+        final CountDownLatch isAtWork = new CountDownLatch(1);
+        final CountDownLatch mayEnd = new CountDownLatch(1);
+        volatile String result;
+
+        @DqListener(queue = "slow")
+        void handle() throws Exception {
+            isAtWork.countDown();
+            mayEnd.await();
+            redis.opsForValue().set("result", "done");
+            result = redis.opsForValue().get("result");
+        }
+    }
+
+    /** What it uses is there until it has ended, and no other job begins. */
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void aListenerEndsBeforeItsConnections(String client, DqServer server) {
+        Slow[] slow = new Slow[1];
+        Thread[] ending = new Thread[1];
+        runner(client, server).withBean(Slow.class).run(context -> {
+            DqTemplate template = context.getBean(DqTemplate.class);
+            slow[0] = context.getBean(Slow.class);
+            template.add("slow", null, JobOptions.withId("first"));
+            slow[0].isAtWork.await();
+            template.add("slow", null, JobOptions.withId("second"));
+            DqListeners listeners = context.getBean(DqListeners.class);
+            ending[0] = new Thread(() -> {
+                try {
+                    until(() -> !listeners.isRunning());
+                } catch (Exception error) {
+                    throw new IllegalStateException(error);
+                }
+                slow[0].mayEnd.countDown();
+            });
+            ending[0].start();
+        });
+        assertThat(slow[0].result).isEqualTo("done");
+        try (Queue queue = server.queue("slow")) {
+            assertThat(queue.get("first")).isNull();
+            assertThat(queue.get("second").state()).isEqualTo(State.READY);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void stoppingAndStartingAgain(String client, DqServer server) {
+        runner(client, server).withBean(Shop.class).run(context -> {
+            DqListeners listeners = context.getBean(DqListeners.class);
+            DqTemplate template = context.getBean(DqTemplate.class);
+            listeners.stop();
+            template.add("mails", "Dear Ann");
+            assertThat(template.queue("mails").size(State.READY)).isEqualTo(1);
+            listeners.start();
+            assertThat(context.getBean(Shop.class).seen.take()).isEqualTo("Dear Ann");
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void health(String client, DqServer server) {
+        runner(client, server).withBean(Shop.class).run(context -> {
+            HealthIndicator health = context.getBean("dqHealthIndicator", HealthIndicator.class);
+            DqTemplate template = context.getBean(DqTemplate.class);
+            template.add("orders", new Order(1), MINUTE);
+            Health found = health.health();
+            assertThat(found.getStatus()).isEqualTo(Status.UP);
+            assertThat(found.getDetails().get("orders").toString()).contains("delayed=1");
+            template.queue("orders").purge();
+            StringRedisTemplate redis = context.getBean(StringRedisTemplate.class);
+            until(() -> { // the key goes when nobody waits, which somebody does: so as an operator would
+                redis.delete("orders");
+                redis.opsForValue().setIfAbsent("orders", "a text");
+                return context.getBean(DqListeners.class).failure("orders") != null;
+            });
+            found = health.health();
+            assertThat(found.getStatus()).isEqualTo(Status.DOWN);
+            assertThat(found.getDetails().get("orders").toString()).contains("another type");
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void aKeyOfAnotherTypeEndsTheStart(String client, DqServer server) {
+        runner(client, server).run(context ->
+                context.getBean(StringRedisTemplate.class).opsForValue().set("orders", "a text"));
+        runner(client, server).withBean(Shop.class).run(context ->
+                assertThat(context).getFailure().rootCause().hasMessageContaining("WRONGTYPE"));
+    }
+
+    @EnableAsync(proxyTargetClass = true)
+    static class Proxied {
+        final BlockingQueue<String> seen = new LinkedBlockingQueue<>();
+
+        @Async
+        void later() {}
+
+        @DqListener(queue = "proxied")
+        public void handle(String text) {
+            seen.add(text);
+        }
+
+        BlockingQueue<String> seen() {
+            return seen;
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce"})
+    void aBeanBehindAProxy(String client, DqServer server) {
+        runner(client, server).withUserConfiguration(Proxied.class).run(context -> {
+            context.getBean(DqTemplate.class).add("proxied", "x");
+            assertThat(context.getBean(Proxied.class).seen().poll(60, TimeUnit.SECONDS)).isEqualTo("x");
+        });
+    }
+}
