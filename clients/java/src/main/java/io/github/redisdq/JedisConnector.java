@@ -55,6 +55,7 @@ public final class JedisConnector implements Connector {
     /** One server, by {@code redis://user:password@host:6379/0}, or {@code rediss://} with TLS. */
     public static JedisConnector of(URI uri) {
         DefaultJedisClientConfig.Builder builder = DefaultJedisClientConfig.builder()
+                .protocol(RedisProtocol.RESP2)
                 .user(JedisURIHelper.getUser(uri))
                 .password(JedisURIHelper.getPassword(uri))
                 .database(JedisURIHelper.getDBIndex(uri));

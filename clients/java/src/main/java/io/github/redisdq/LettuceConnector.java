@@ -19,6 +19,7 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.ProtocolKeyword;
 import io.lettuce.core.protocol.ProtocolVersion;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -190,7 +191,13 @@ public final class LettuceConnector implements Connector {
         throw unreachable(error);
     }
 
-    private record Name(byte[] getBytes) implements ProtocolKeyword {}
+    private record Name(byte[] getBytes) implements ProtocolKeyword {
+        @Override
+        @SuppressWarnings("deprecation") // needed by Lettuce before 6.6
+        public String name() {
+            return new String(getBytes, StandardCharsets.US_ASCII);
+        }
+    }
 
     private static AsyncCommand<byte[], byte[], Object> command(byte[][] words) {
         CommandArgs<byte[], byte[]> arguments = new CommandArgs<>(ByteArrayCodec.INSTANCE);
