@@ -12,19 +12,17 @@
 //!   by_instant:  ...1700 a  ...1755 b | FOREIGN + 93  c d e | FOREIGN + 5461  f
 //! ```
 //!
-//! Beside it each database keeps the [`Ledger`] of its queues: what a queue contributes to INFO comes and
+//! Names stand in the [`Ledger`] of their database, one record each: what a queue contributes to INFO comes and
 //! goes with its entry.
 
-mod least;
 mod ledger;
 
 use super::{clock, timer};
 use crate::queue::state::figures::Figures;
-use ledger::{Ledger, NO_ACCOUNT};
+use ledger::Ledger;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
-use std::ops::Bound;
 use std::sync::Arc;
 
 pub use ledger::Ticket;
@@ -39,6 +37,9 @@ const SLOTS: u64 = 16384;
 /// The keys of slot n stand at this + n.
 const FOREIGN: u64 = IDLE - SLOTS;
 
+/// Places that one name of a look at all may take: most were given up where very many keys have gone.
+const SCANNED: usize = 16;
+
 /// A key that needs attention, and since when.
 #[derive(Clone, Debug)]
 pub struct Due {
@@ -47,17 +48,17 @@ pub struct Due {
     pub instant: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Entry {
-    instant: u64,
-    account: u32,
-}
-
 #[derive(Default)]
 struct Database {
-    by_name: BTreeMap<Name, Entry>,
-    by_instant: BTreeSet<(u64, Name)>,
     ledger: Ledger,
+    by_instant: BTreeSet<(u64, Name)>,
+}
+
+/// How far a look at all names has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    db: c_int,
+    number: u32,
 }
 
 #[derive(Default)]
@@ -78,21 +79,26 @@ thread_local! {
 }
 
 impl Database {
-    fn set(&mut self, name: &[u8], instant: u64) {
-        let (name, account) = match self.by_name.get_key_value(name) {
-            Some((_, old)) if old.instant == instant => return,
-            Some((name, &old)) => {
-                let name = Arc::clone(name);
-                self.leave(old.instant, &name);
-                (name, old.account)
+    /// Returns the number of its record.
+    fn set(&mut self, name: &[u8], instant: u64) -> u32 {
+        let number = self.ledger.find(name);
+        let (number, name) = match number.and_then(|it| Some((it, self.ledger.get_mut(it)?))) {
+            Some((number, record)) if record.instant == instant => return number,
+            Some((number, record)) => {
+                let old = std::mem::replace(&mut record.instant, instant);
+                let name = Arc::clone(&record.name);
+                self.leave(old, &name);
+                (number, name)
             }
-            None => (Arc::from(name), NO_ACCOUNT),
+            None => {
+                let name: Name = Arc::from(name);
+                (self.ledger.add(Arc::clone(&name), instant), name)
+            }
         };
-        let entry = Entry { instant, account };
         if instant != IDLE {
-            self.by_instant.insert((instant, Arc::clone(&name)));
+            self.by_instant.insert((instant, name));
         }
-        self.by_name.insert(name, entry);
+        number
     }
 
     /// Gives up the place in the order of instants.
@@ -103,40 +109,45 @@ impl Database {
     }
 
     fn remove(&mut self, name: &[u8]) {
-        if let Some((name, entry)) = self.by_name.remove_entry(name) {
-            self.leave(entry.instant, &name);
-            self.ledger.close(entry.account);
+        let number = self.ledger.find(name);
+        if let Some(record) = number.and_then(|number| self.ledger.remove(number)) {
+            self.leave(record.instant, &record.name);
         }
     }
 
     /// The account of a name, opened where it has none; false where the name was not here at all.
     fn account(&mut self, name: &[u8]) -> (Ticket, bool) {
-        let was_here = self.by_name.contains_key(name);
-        if !was_here {
-            self.set(name, 0);
-        }
-        let Some((key, &entry)) = self.by_name.get_key_value(name) else {
-            return (Ticket::default(), was_here);
-        };
-        if let Some(ticket) = self.ledger.ticket(entry.account) {
-            return (ticket, was_here);
-        }
-        let ticket = self.ledger.open(Arc::clone(key));
-        if let Some(entry) = self.by_name.get_mut(name) {
-            entry.account = ticket.account();
-        }
-        (ticket, was_here)
+        let number = self.ledger.find(name);
+        let ticket = number.unwrap_or_else(|| self.set(name, 0));
+        (self.ledger.ticket(ticket), number.is_some())
     }
 
     /// Frees about `count` entries of a database that is of no use any more; false at the end.
     fn free_some(&mut self, count: usize) -> bool {
-        for _ in 0..count {
-            let first = self.by_instant.pop_first();
-            if self.by_name.pop_first().is_none() && first.is_none() {
-                return self.ledger.free_some(count);
+        let instants = (0..count).map_while(|_| self.by_instant.pop_first());
+        let instants = instants.count();
+        self.ledger.free_some(count) || instants > 0
+    }
+
+    /// Adds names from that number on until there are `count`; the number to go on from, if any.
+    fn names_from(
+        &self,
+        from: u32,
+        count: usize,
+        add: &mut dyn FnMut(&Name) -> usize,
+    ) -> Option<u32> {
+        let end = self
+            .ledger
+            .end()
+            .min(from.saturating_add((count * SCANNED) as u32));
+        for number in from..end {
+            if let Some(record) = self.ledger.get(number) {
+                if add(&record.name) == count {
+                    return Some(number + 1);
+                }
             }
         }
-        true
+        (end < self.ledger.end()).then_some(end)
     }
 
     /// The first parked key of that slot or a later one, and its slot.
@@ -175,7 +186,7 @@ impl Deadlines {
     fn remove(&mut self, db: c_int, name: &[u8]) {
         if let Some(database) = self.databases.get_mut(&db) {
             database.remove(name);
-            if database.by_name.is_empty() {
+            if database.ledger.is_empty() {
                 self.databases.remove(&db);
             }
         }
@@ -257,11 +268,9 @@ pub fn remove(db: c_int, name: &[u8]) {
 /// Whether the key needs attention by then.
 pub fn needs_attention(db: c_int, name: &[u8], by_ms: u64) -> bool {
     DEADLINES.with_borrow(|d| {
-        let entry = d
-            .databases
-            .get(&db)
-            .and_then(|database| database.by_name.get(name));
-        entry.is_some_and(|entry| entry.instant <= by_ms)
+        let ledger = d.databases.get(&db).map(|database| &database.ledger);
+        let record = ledger.and_then(|ledger| ledger.get(ledger.find(name)?));
+        record.is_some_and(|record| record.instant <= by_ms)
     })
 }
 
@@ -324,6 +333,14 @@ pub fn account_anew(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figure
         (*ticket, _) = database.account(name);
         database.ledger.enter(*ticket, figures, until);
     });
+}
+
+/// Where the queue stands that has this ticket, if any has.
+pub fn find(ticket: Ticket) -> Option<(c_int, Name)> {
+    DEADLINES.with_borrow(|d| {
+        let mut databases = d.databases.iter();
+        databases.find_map(|(&db, database)| Some((db, Arc::clone(database.ledger.name(ticket)?))))
+    })
 }
 
 /// A queue that has seen a due come since its figures were entered.
@@ -399,21 +416,28 @@ pub fn replace(others: Deadlines) -> Deadlines {
     DEADLINES.replace(others)
 }
 
-/// Up to `count` names behind the given one, over all databases in turn.
-pub fn names_after(after: Option<&(c_int, Name)>, count: usize) -> Vec<(c_int, Name)> {
-    DEADLINES.with_borrow(|d| {
-        let first_db = after.map_or(c_int::MIN, |&(db, _)| db);
-        let databases = d.databases.range(first_db..);
-        let names = databases.flat_map(|(&db, database)| {
-            let behind = match after {
-                Some((of, name)) if *of == db => Bound::Excluded(Arc::clone(name)),
-                _ => Bound::Unbounded,
+/// Up to `count` names from that place on, over all databases in turn, and the place to go on from, none at
+/// the end. A name that stays throughout is among those of the calls up to the end.
+pub fn names_from(from: Option<Place>, count: usize) -> (Vec<(c_int, Name)>, Option<Place>) {
+    let mut names = Vec::new();
+    let next = DEADLINES.with_borrow(|d| {
+        let first = from.map_or(c_int::MIN, |place| place.db);
+        for (&db, database) in d.databases.range(first..) {
+            let number = from
+                .filter(|place| place.db == db)
+                .map_or(0, |place| place.number);
+            let mut add = |name: &Name| {
+                names.push((db, Arc::clone(name)));
+                names.len()
             };
-            let names = database.by_name.range((behind, Bound::Unbounded));
-            names.map(move |(name, _)| (db, Arc::clone(name)))
-        });
-        names.take(count).collect()
-    })
+            let next = database.names_from(number, count, &mut add);
+            if let Some(number) = next {
+                return Some(Place { db, number });
+            }
+        }
+        None
+    });
+    (names, next)
 }
 
 /// The databases have changed places.

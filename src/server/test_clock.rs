@@ -15,7 +15,6 @@ use redis_module::raw;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 
 /// How far to move.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +51,7 @@ enum Aim {
 #[derive(Default)]
 struct Search {
     /// The last queue looked at.
-    after: Option<(c_int, Arc<[u8]>)>,
+    after: Option<agenda::Place>,
     earliest: Option<u64>,
 }
 
@@ -166,16 +165,15 @@ impl Request {
 impl Search {
     /// Looks at no more queues than there are steps.
     fn go_on(&mut self, ctx: Ctx<'_>, steps: &mut usize) -> Aim {
-        let names = agenda::names_after(self.after.as_ref(), *steps);
-        let is_over = names.len() < *steps;
+        let (names, next) = agenda::names_from(self.after, *steps);
         for (db, name) in &names {
             let instant = next_instant(ctx, *db, name);
             self.earliest = self.earliest.into_iter().chain(instant).min();
         }
-        *steps -= names.len();
-        self.after = names.into_iter().next_back();
+        *steps = steps.saturating_sub(names.len().max(1));
+        self.after = next;
         match self.earliest {
-            _ if !is_over => Aim::Searching,
+            _ if next.is_some() => Aim::Searching,
             Some(instant) => Aim::At(instant),
             None => Aim::Nothing,
         }

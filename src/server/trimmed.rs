@@ -11,7 +11,6 @@ use crate::storage::broken::breaking_point;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::c_int;
-use std::sync::Arc;
 
 /// Names whose slot is computed in one step.
 const NAMES_PER_STEP: usize = 8;
@@ -19,8 +18,8 @@ const NAMES_PER_STEP: usize = 8;
 #[derive(Default)]
 struct Sweep {
     slots: BTreeSet<u16>,
-    /// The last name that was looked at.
-    after: Option<(c_int, Arc<[u8]>)>,
+    /// How far the look at all names has come.
+    after: Option<agenda::Place>,
     /// Slots were added on the way: the names before are to be looked at again.
     again: bool,
 }
@@ -49,16 +48,15 @@ pub fn sweep(ctx: Ctx<'_>, mut steps: usize) -> usize {
     while steps > 0 && !sweep.slots.is_empty() {
         steps -= 1;
         breaking_point("sweep");
-        let names = agenda::names_after(sweep.after.as_ref(), NAMES_PER_STEP);
+        let (names, next) = agenda::names_from(sweep.after, NAMES_PER_STEP);
         for (db, name) in &names {
             let is_meant = sweep.slots.contains(&slot_of(name));
             if is_meant && !is_queue(ctx, *db, name) {
                 agenda::remove(*db, name);
             }
         }
-        let at_end = names.len() < NAMES_PER_STEP;
-        sweep.after = names.into_iter().next_back().filter(|_| !at_end);
-        if at_end && !std::mem::take(&mut sweep.again) {
+        sweep.after = next;
+        if next.is_none() && !std::mem::take(&mut sweep.again) {
             sweep.slots.clear();
         }
     }

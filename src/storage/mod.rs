@@ -8,6 +8,7 @@ pub(crate) mod allocated;
 pub(crate) mod broken;
 pub(crate) mod lazy;
 // A hint to the processor has no safe form.
+pub mod least;
 #[allow(unsafe_code)]
 pub(crate) mod prefetch;
 pub mod relocate;

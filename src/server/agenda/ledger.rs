@@ -1,67 +1,124 @@
-//! The figures of a database's queues, and their sums: for INFO, however many queues there are.
+//! One record for each name of a database: when it needs attention, and the figures of its queue, whose sums are
+//! for INFO, however many queues there are.
 //!
 //! A queue's figures are entered after each command on it. They hold until its next due comes, which
 //! nobody is told of; so each account stands in an order by such an instant, or an earlier one, and who
 //! wants the sums first sees to the accounts that are outdated by then.
 //!
 //! ```text
-//!   Value ── Ticket ──►  accounts [ figures, until | figures, until | ... ]     sum: all figures
-//!                                            ▲
-//!                        by_instant  { (1700, 0) (1755, 2) ... }
+//!   name ──hash──► by_name ──► number ─┐
+//!   Value ── Ticket ───────────────────┴►  records [ name, instant, figures, until | ... ]     sum: all figures
+//!                                          stands  [ 1700 | 1755 | .. ]        no later than `until` of each
 //! ```
 //!
 //! A ticket is but a hint: it fits no account that was closed, whatever stands there now.
 
-use super::least::Least;
 use super::Name;
 use crate::queue::state::figures::Figures;
+use crate::storage::least::Least;
 use crate::storage::slab::Slab;
+use crate::storage::table::IdTable;
+use ahash::RandomState;
+use lazy_static::lazy_static;
 use std::cell::Cell;
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-/// Number of an account that is not there.
-pub const NO_ACCOUNT: u32 = u32::MAX;
+use std::hash::BuildHasher;
 
 thread_local! {
     static LAST_SERIAL: Cell<u64> = const { Cell::new(0) };
 }
 
+lazy_static! {
+    /// Drawn at load: names come from users.
+    static ref HASHER: RandomState = {
+        let random = std::hash::RandomState::new();
+        let [a, b, c, d] = [0, 1, 2, 3].map(|n: u64| random.hash_one(n));
+        RandomState::with_seeds(a, b, c, d)
+    };
+}
+
 /// Names an account, in no time. The default names none.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticket {
-    account: u32,
+    number: u32,
     /// Not 0, and not that of any other account.
     serial: u64,
 }
 
-impl Ticket {
-    pub fn account(self) -> u32 {
-        self.account
+pub struct Record {
+    pub name: Name,
+    pub instant: u64,
+    /// 0 where it has no account.
+    serial: u64,
+    entered: Entered,
+    /// The figures hold until then.
+    until: u64,
+}
+
+/// Figures but for the first due, in little room: none of these counts more than there are handles.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Entered {
+    bytes: u64,
+    delayed: u32,
+    ready: u32,
+    reserved: u32,
+    dead: u32,
+    unfreed: u32,
+    recurring: u32,
+    groups: u32,
+}
+
+impl From<Figures> for Entered {
+    fn from(figures: Figures) -> Self {
+        Entered {
+            bytes: figures.bytes,
+            delayed: figures.delayed as u32,
+            ready: figures.ready as u32,
+            reserved: figures.reserved as u32,
+            dead: figures.dead as u32,
+            unfreed: figures.unfreed as u32,
+            recurring: figures.recurring as u32,
+            groups: figures.groups as u32,
+        }
     }
 }
 
-struct Account {
-    name: Name,
-    serial: u64,
-    figures: Figures,
-    /// They hold until then.
-    until: u64,
-    /// Where it stands in the order; u64::MAX where it does not.
-    stands_at: u64,
+impl From<Entered> for Figures {
+    fn from(entered: Entered) -> Self {
+        Figures {
+            bytes: entered.bytes,
+            delayed: entered.delayed.into(),
+            ready: entered.ready.into(),
+            reserved: entered.reserved.into(),
+            dead: entered.dead.into(),
+            unfreed: entered.unfreed.into(),
+            recurring: entered.recurring.into(),
+            groups: entered.groups.into(),
+            first_due: None,
+        }
+    }
 }
 
 #[derive(Default)]
 pub struct Ledger {
-    accounts: Slab<Account>,
-    by_instant: BTreeSet<(u64, u32)>,
-    sum: Figures,
+    records: Slab<Record>,
+    by_name: IdTable,
+    /// Accounts that are open.
+    accounts: usize,
+    /// An instant for each account; none where nothing will be outdated.
+    stands: Least,
     first_due: Least,
+    sum: Figures,
 }
 
 impl Ledger {
+    /// Names with and without an account.
+    pub fn is_empty(&self) -> bool {
+        self.records.len() == 0
+    }
+
+    /// Accounts.
     pub fn len(&self) -> usize {
-        self.accounts.len()
+        self.accounts
     }
 
     pub fn sum(&self) -> &Figures {
@@ -73,89 +130,113 @@ impl Ledger {
         self.first_due.get()
     }
 
-    pub fn open(&mut self, name: Name) -> Ticket {
-        let serial = LAST_SERIAL.get() + 1;
-        LAST_SERIAL.set(serial);
-        let account = self.accounts.insert(Account {
+    pub fn find(&self, name: &[u8]) -> Option<u32> {
+        let has_it = |number| self.records.get(number).is_some_and(|it| *it.name == *name);
+        self.by_name.find(HASHER.hash_one(name), has_it)
+    }
+
+    pub fn get(&self, number: u32) -> Option<&Record> {
+        self.records.get(number)
+    }
+
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut Record> {
+        self.records.get_mut(number)
+    }
+
+    /// No record has so large a number.
+    pub fn end(&self) -> u32 {
+        self.records.end()
+    }
+
+    /// A name that is not here, without an account.
+    pub fn add(&mut self, name: Name, instant: u64) -> u32 {
+        let hash = HASHER.hash_one(&*name);
+        let number = self.records.insert(Record {
             name,
-            serial,
-            figures: Figures::default(),
+            instant,
+            serial: 0,
+            entered: Entered::default(),
             until: u64::MAX,
-            stands_at: u64::MAX,
         });
-        Ticket { account, serial }
+        self.by_name.insert(hash, number);
+        number
     }
 
-    pub fn ticket(&self, account: u32) -> Option<Ticket> {
-        let serial = self.accounts.get(account)?.serial;
-        Some(Ticket { account, serial })
-    }
-
-    pub fn close(&mut self, account: u32) {
-        if let Some(closed) = self.accounts.remove(account) {
-            self.sum.exchange(closed.figures, Figures::default());
-            self.by_instant.remove(&(closed.stands_at, account));
-            self.first_due.set(account, u64::MAX);
+    pub fn remove(&mut self, number: u32) -> Option<Record> {
+        let record = self.records.remove(number)?;
+        self.by_name.remove(HASHER.hash_one(&*record.name), number);
+        if record.serial != 0 {
+            self.accounts -= 1;
+            self.sum.exchange(record.entered.into(), Figures::default());
+            self.stands.set(number, u64::MAX);
+            self.first_due.set(number, u64::MAX);
         }
+        Some(record)
+    }
+
+    /// The ticket of a record's account, which is opened where there is none.
+    pub fn ticket(&mut self, number: u32) -> Ticket {
+        let Some(record) = self.records.get_mut(number) else {
+            return Ticket::default();
+        };
+        if record.serial == 0 {
+            record.serial = LAST_SERIAL.get() + 1;
+            LAST_SERIAL.set(record.serial);
+            self.accounts += 1;
+        }
+        Ticket {
+            number,
+            serial: record.serial,
+        }
+    }
+
+    /// None where the ticket fits no account.
+    pub fn name(&self, ticket: Ticket) -> Option<&Name> {
+        let record = self.records.get(ticket.number)?;
+        (ticket.serial != 0 && record.serial == ticket.serial).then_some(&record.name)
     }
 
     /// False where the ticket fits no account.
     #[inline]
     pub fn enter(&mut self, ticket: Ticket, figures: Figures, until: u64) -> bool {
-        let account = self.accounts.get_mut(ticket.account);
-        let Some(account) = account.filter(|account| account.serial == ticket.serial) else {
+        let record = self.records.get_mut(ticket.number);
+        let fits = |record: &&mut Record| ticket.serial != 0 && record.serial == ticket.serial;
+        let Some(record) = record.filter(fits) else {
             return false;
         };
-        account.until = until;
-        if account.figures != figures {
-            self.sum.exchange(account.figures, figures);
-            account.figures = figures;
-            let first_due = figures.first_due.unwrap_or(u64::MAX);
-            self.first_due.set(ticket.account, first_due);
+        record.until = until;
+        let entered = Entered::from(figures);
+        if record.entered != entered {
+            self.sum.exchange(record.entered.into(), figures);
+            record.entered = entered;
         }
-        if until < account.stands_at {
-            self.stand(ticket.account, until);
+        let first_due = figures.first_due.unwrap_or(u64::MAX);
+        self.first_due.set(ticket.number, first_due);
+        if until < self.stands.at(ticket.number) {
+            self.stands.set(ticket.number, until);
         }
         true
     }
 
-    fn stand(&mut self, number: u32, instant: u64) {
-        if let Some(account) = self.accounts.get_mut(number) {
-            self.by_instant.remove(&(account.stands_at, number));
-            account.stands_at = instant;
-            if instant < u64::MAX {
-                self.by_instant.insert((instant, number));
-            }
-        }
-    }
-
-    /// Frees about `count` accounts of a ledger that is of no use any more; false at the end.
+    /// Frees about `count` records of a ledger that is of no use any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
-        let instants = self.by_instant.len();
-        for _ in 0..count.min(instants) {
-            self.by_instant.pop_first();
-        }
-        self.accounts.free_some(count) || instants > 0
+        self.records.free_some(count) || self.by_name.free_some(count)
     }
 
     /// The name of a queue whose figures do not hold any more.
     pub fn outdated(&mut self, now_ms: u64) -> Option<Name> {
         loop {
-            let &(instant, number) = self.by_instant.first()?;
-            let account = self.accounts.get(number)?;
-            if instant > now_ms {
-                return None;
-            }
-            if account.until <= now_ms {
-                return Some(Arc::clone(&account.name));
+            let (_, number) = self.stands.first().filter(|&(at, _)| at <= now_ms)?;
+            let record = self.records.get(number)?;
+            if record.until <= now_ms {
+                return Some(Name::clone(&record.name));
             }
             // Entered since.
-            let until = account.until;
-            self.stand(number, until);
+            self.stands.set(number, record.until);
         }
     }
 
     pub fn next(&self) -> Option<u64> {
-        self.by_instant.first().map(|&(instant, _)| instant)
+        self.stands.get()
     }
 }
