@@ -138,6 +138,24 @@ impl Host {
         }
     }
 
+    /// Queues that nobody uses take less a second or two later, many of them one after the other.
+    pub fn wait_until_memory_rests(&mut self) {
+        const STEP_MS: u64 = 100;
+        const RESTS_MS: u64 = 3000;
+        const NOISE: f64 = 4096.0;
+        let (mut least, mut rested_ms) = (self.used_memory(), 0);
+        while rested_ms < RESTS_MS {
+            sleep_ms(STEP_MS);
+            let used = self.used_memory();
+            rested_ms = if used < least - NOISE {
+                0
+            } else {
+                rested_ms + STEP_MS
+            };
+            least = least.min(used);
+        }
+    }
+
     /// Starts it anew on its files; returns the CPU time until all was loaded.
     pub fn restart_us(&mut self) -> f64 {
         on_server_core(|| self.server.restart());

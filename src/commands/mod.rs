@@ -83,7 +83,7 @@ fn change_open<T>(
         Ok(open.change(now, effects, |value, effects| {
             let value = value?;
             value.announce(now, effects);
-            let result = change(&mut value.queue, now, effects);
+            let result = change(value.queue(), now, effects);
             if waiting == Waiting::Served && serve::may_be_wanted() {
                 served = serve::by_command(ctx, key, value, now, effects);
             }
@@ -112,7 +112,7 @@ fn change_or_create<T>(
             return Ok(open.change(now, effects, |value, effects| {
                 let value = there(value, "a queue that was there");
                 value.announce(now, effects);
-                let result = change(&mut value.queue, now, effects);
+                let result = change(value.queue(), now, effects);
                 serve(value, effects);
                 result
             }));
@@ -154,7 +154,7 @@ fn look_at(
     }
     with_command_effects(ctx, |effects| {
         open.change(now, effects, |value, effects| {
-            let mut queue = value.map(|value| &mut value.queue);
+            let mut queue = value.map(Value::queue);
             if let Some(queue) = &mut queue {
                 queue.settle(now, SETTLE_BUDGET, effects);
                 if let Some(id) = id {

@@ -2,7 +2,7 @@
 
 use super::effect::Effect;
 use super::error::QueueError;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The first byte of every encoded sequence of effects. Variants and fields are only ever appended;
 /// what cannot be expressed so gets the next version, and the older ones stay readable.
@@ -49,6 +49,13 @@ pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
 pub(super) fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>) {
     let encoded = postcard::serialize_with_flavor(value, Append(bytes));
     debug_assert!(encoded.is_ok(), "a Vec takes everything");
+}
+
+/// Takes one value off the front; none where there is no such one.
+pub(super) fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
+    *bytes = rest;
+    Some(value)
 }
 
 /// Reads a sequence of effects from its version byte on. The bytes may be anybody's.

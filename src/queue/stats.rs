@@ -3,6 +3,7 @@
 
 use super::clock::Now;
 use crate::storage::lazy::{Lazy, Unused};
+use serde::{Deserialize, Serialize};
 
 /// Upper bounds of the lateness buckets, in microseconds: one, two, five, ten, ... to an hour.
 pub const LATENESS_BOUNDS_US: [u64; 27] = bounds();
@@ -41,7 +42,7 @@ pub struct Totals {
 }
 
 /// Delivery minus due.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Deliveries.
     pub count: u64,

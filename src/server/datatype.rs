@@ -8,8 +8,6 @@ use super::{agenda, async_load, clock, queue_value, reclaim, renamed, replicate,
 use crate::queue::codec::{begin, encode};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
-use crate::queue::Queue;
-use crate::storage::allocated::allocated;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
@@ -68,7 +66,7 @@ unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
         };
         // SAFETY: as above.
         let value = unsafe { value_of(value) };
-        value.queue.snapshot(&mut |chunk| save(chunk));
+        value.snapshot(&mut |chunk| save(chunk));
         save(&minted());
         save(&[]);
     });
@@ -153,6 +151,10 @@ fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
         agenda::want(db, name);
         if flags.is_loading() {
             value.account_as(db, name);
+            // On a master the timer looks at it soon, and would wake it.
+            if !flags.is_master() {
+                value.sleep();
+            }
         } else {
             renamed::note_arriving(db, name);
         }
@@ -184,7 +186,7 @@ unsafe extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: RawString, va
         };
         // SAFETY: the server passes a value of our type.
         let value = unsafe { value_of(value) };
-        value.queue.snapshot(&mut |chunk| emit(chunk));
+        value.snapshot(&mut |chunk| emit(chunk));
         emit(&minted());
     });
 }
@@ -193,14 +195,15 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
     guarded("digest", (), || {
         // SAFETY: a live digest and a value of our type; the bytes are read before it returns.
         unsafe {
-            value_of(value).queue.digest(&mut |bytes| {
+            let mut add = |bytes: &[u8]| {
                 api!(
                     RedisModule_DigestAddStringBuffer,
                     digest,
                     bytes.as_ptr().cast::<c_char>(),
                     bytes.len()
                 );
-            });
+            };
+            value_of(value).with_queue(|queue| queue.digest(&mut add));
             // One sequence: between two of them the order would not count.
             api!(RedisModule_DigestEndSequence, digest);
         }
@@ -213,7 +216,7 @@ unsafe extern "C" fn free(value: *mut c_void) {
         renamed::note_freed(value);
         // SAFETY: made by `Box::into_raw`, and given back by the server once.
         let value = unsafe { Box::from_raw(value.cast::<Value>()) };
-        reclaim::free_later(value.queue);
+        value.into_queue().into_iter().for_each(reclaim::free_later);
     });
 }
 
@@ -224,8 +227,7 @@ unsafe extern "C" fn mem_usage(
 ) -> usize {
     guarded("mem_usage", 0, || {
         // SAFETY: the server passes a value of our type.
-        let value = unsafe { value_of(value) };
-        value.queue.memory_bytes() - size_of::<Queue>() + allocated(size_of::<Value>())
+        unsafe { value_of(value) }.memory_bytes()
     })
 }
 
@@ -236,7 +238,7 @@ unsafe extern "C" fn free_effort(
 ) -> usize {
     guarded("free_effort", 1, || {
         // SAFETY: the server passes a value of our type.
-        unsafe { value_of(value) }.queue.free_effort().max(1)
+        unsafe { value_of(value) }.free_effort().max(1)
     })
 }
 
@@ -270,11 +272,12 @@ unsafe extern "C" fn copy(
             }
         }
         // SAFETY: the server passes a value of our type.
-        let queue = unsafe { &value_of(value).queue };
-        if queue.is_disposable() && origin() == Origin::Client {
-            return null_mut();
-        }
-        reclaim::pay_for(queue.free_effort());
-        Box::into_raw(Box::new(Value::new(queue.copied()))).cast()
+        unsafe { value_of(value) }.with_queue(|queue| {
+            if queue.is_disposable() && origin() == Origin::Client {
+                return null_mut();
+            }
+            reclaim::pay_for(queue.free_effort());
+            Box::into_raw(Box::new(Value::new(queue.copied()))).cast()
+        })
     })
 }

@@ -69,8 +69,8 @@ pub unsafe extern "C" fn defrag(
                     *value = moved;
                 }
             }
-            let queue = &mut (*(*value).cast::<Value>()).queue;
-            cursor = queue.relocate(cursor, &mut host) as c_ulong;
+            let value = &mut *(*value).cast::<Value>();
+            cursor = value.relocate(cursor, &mut host) as c_ulong;
             if cursor == 0 {
                 return 0;
             }

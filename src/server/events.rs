@@ -3,7 +3,7 @@
 
 use super::api::{api, guarded, imports as imported, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
-    agenda, async_load, blocked, imports, listeners, reclaim, renamed, replicate, trimmed,
+    agenda, async_load, blocked, imports, listeners, reclaim, renamed, replicate, sleep, trimmed,
     unowned_slots, worker,
 };
 use redis_module::raw;
@@ -27,6 +27,7 @@ pub fn subscribe(ctx: Ctx<'_>) -> bool {
         (raw::REDISMODULE_EVENT_CONFIG, Some(on_news)),
         (raw::REDISMODULE_EVENT_REPLICA_CHANGE, Some(on_news)),
         (raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD, Some(on_async_load)),
+        (raw::REDISMODULE_EVENT_CRON_LOOP, Some(on_cron)),
     ];
     if ctx.has_trims() {
         events.push((trims::EVENT, Some(on_trim)));
@@ -189,6 +190,22 @@ unsafe extern "C" fn on_news(
     guarded("an event", (), || {
         listeners::may_have_come();
         hear_of_listeners();
+    });
+}
+
+/// A few times in a second, whatever happens: no timer has to fire for what can wait.
+unsafe extern "C" fn on_cron(
+    ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    _sub: u64,
+    _data: *mut c_void,
+) {
+    guarded("the cron event", (), || {
+        // SAFETY: the server passes a live context.
+        let ctx = unsafe { Ctx::new(ctx) };
+        if !ctx.flags().is_loading() {
+            sleep::begin_round(ctx);
+        }
     });
 }
 

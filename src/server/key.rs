@@ -92,7 +92,7 @@ impl<'a> OpenKey<'a> {
     }
 
     pub fn queue(&mut self) -> Option<&mut Queue> {
-        self.value().map(|value| &mut value.queue)
+        self.value().map(Value::queue)
     }
 
     /// Makes the key with this queue. It must be empty. From here on the queue is in the server.
@@ -180,13 +180,15 @@ impl<'a> OpenKey<'a> {
         let Some(value) = self.value() else {
             return;
         };
-        if value.queue.has_leftovers() {
+        let queue = value.queue();
+        if queue.has_leftovers() {
             reclaim::note_purged(db, name);
         }
-        if waiting.any() && value.queue.is_disposable() {
+        if waiting.any() && queue.is_disposable() {
             blocked::keep_queue(db, name);
         }
-        let mut at = attention_at(value, waiting, now);
+        let mut at = attention_at(queue, waiting, now);
+        let (figures, until) = queue.figures(now);
         if at <= now.ms() {
             at = agenda::at_once(now.ms());
         }
@@ -195,10 +197,10 @@ impl<'a> OpenKey<'a> {
             agenda::set(db, name, at);
             agenda::arm(at);
         }
-        let (figures, until) = value.queue.figures(now);
         if !agenda::account(db, name, &mut value.ticket, figures, until) {
             agenda::arm(0);
         }
+        value.enlist();
         if replicate::events_are_wanted_since().is_some() {
             agenda::arm(until);
         }
@@ -228,8 +230,7 @@ impl Drop for Changing<'_, '_> {
 }
 
 /// The instant at which the timer must look at the queue.
-fn attention_at(value: &Value, waiting: Kinds, now: Now) -> u64 {
-    let queue = &value.queue;
+fn attention_at(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     if queue.is_disposable() && !waiting.any() {
         return 0;
     }

@@ -22,9 +22,9 @@ pub fn free_purged(ctx: Ctx<'_>, mut steps: usize) -> usize {
         let Some(value) = open.value() else {
             continue;
         };
-        steps = value.queue.work_off(steps);
+        steps = value.queue().work_off(steps);
         value.account_as(key_db, &name);
-        if value.queue.has_leftovers() {
+        if value.queue().has_leftovers() {
             reclaim::note_purged(db, &name);
         }
     }

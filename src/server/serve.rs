@@ -51,14 +51,16 @@ pub fn by_command<'a>(
     now: Now,
     effects: &mut Effects,
 ) -> Option<Served<'a>> {
-    let (db, name, queue) = (ctx.selected_db(), key.bytes(), &value.queue);
+    let (db, name) = (ctx.selected_db(), key.bytes());
+    let armed_for = value.armed_for;
+    let queue = value.queue();
     let has_come = |instant: Option<u64>| instant.is_some_and(|at| at <= now.ms());
     let only_noack = queue.serves_only_noack(now);
     let (ticket, request) = blocked::first_in_line(db, name, only_noack)?;
     if !has_come(queue.next_delivery(now, request.noack)) || request.count.is_some() {
         return None;
     }
-    let is_for_timer = value.armed_for <= now.ms() || has_come(queue.next_event());
+    let is_for_timer = armed_for <= now.ms() || has_come(queue.next_event());
     if is_for_timer || blocked::keys_named(ticket) != 1 {
         return None;
     }
@@ -113,7 +115,9 @@ pub fn pop(
                 due: delivery.due,
             });
         };
-        value.queue.take(&pop, now, mint, effects, steps, &mut keep)
+        value
+            .queue()
+            .take(&pop, now, mint, effects, steps, &mut keep)
     });
     let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
     *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);

@@ -11,8 +11,8 @@ use super::queue_value::Value;
 use super::serve::{self, Served};
 use super::timer::{Fired, Next};
 use super::{
-    agenda, blocked, clock, config, purged, reclaim, renamed, replicate, sums, test_clock, timer,
-    trimmed, unowned_slots,
+    agenda, blocked, clock, config, purged, reclaim, renamed, replicate, sleep, sums, test_clock,
+    timer, trimmed, unowned_slots,
 };
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
@@ -63,6 +63,7 @@ pub fn run(fired: Fired<'_>) -> Next {
     left = trimmed::sweep(ctx, left.max(steps / 8));
     reclaim::free_some(left.max(steps / 8));
     agenda::free_some(left.max(steps / 8));
+    sleep::go_on(ctx);
     if is_paused {
         return Next::InMs(PAUSED_RETRY_MS);
     }
@@ -130,7 +131,7 @@ fn next() -> Next {
     }
     let of_master = agenda::is_master().then(|| (next_to_wake_for(), unowned_slots::next_ask()));
     let (deadline, ask) = of_master.unwrap_or_default();
-    let instants = [deadline, ask, blocked::next_until()];
+    let instants = [deadline, ask, blocked::next_until(), sleep::next()];
     match instants.into_iter().flatten().min() {
         Some(instant) if instant <= clock::real().ms() => Next::InMs(1),
         Some(instant) => Next::At(instant),
@@ -227,7 +228,7 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             let value = there(value, "a queue that was there");
             value.armed_for = u64::MAX;
             value.announce(now, effects);
-            let settled = share - value.queue.settle(now, share, effects);
+            let settled = share - value.queue().settle(now, share, effects);
             let mut left = share;
             let may = |ticket| blocked::is_allowed(ctx, ticket, raw_name.name());
             let line = Line {
@@ -267,11 +268,11 @@ fn serve(
     let Line { due, now, .. } = line;
     let (db, name) = (due.db, &*due.name);
     while *steps > 0 {
-        let only_noack = value.queue.serves_only_noack(now);
+        let only_noack = value.queue().serves_only_noack(now);
         let Some((ticket, request)) = blocked::first_in_line(db, name, only_noack) else {
             break;
         };
-        let delivery = value.queue.next_delivery(now, request.noack);
+        let delivery = value.queue().next_delivery(now, request.noack);
         let Some(since) = delivery.filter(|&instant| instant <= now.ms()) else {
             break;
         };

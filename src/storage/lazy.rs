@@ -1,7 +1,7 @@
 //! A part that few have: it takes the room of a pointer until it is first changed.
 
 use crate::storage::allocated::allocated;
-use crate::storage::relocate::Mover;
+use crate::storage::relocate::{move_one, Mover};
 use std::ops::Deref;
 
 /// What can be read of a part before there is one.
@@ -36,12 +36,7 @@ impl<T> Lazy<T> {
 
     /// Moves the allocation itself.
     pub fn relocate(&mut self, mover: &mut impl Mover) {
-        if let Some(part) = self.0.take() {
-            // No way copies: one element has no spare room.
-            let part: Box<[T]> = part;
-            let moved = mover.moved(Vec::from(part)).into_boxed_slice();
-            self.0 = moved.try_into().ok();
-        }
+        self.0 = self.0.take().map(|part| move_one(part, mover));
     }
 }
 

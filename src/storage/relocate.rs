@@ -4,6 +4,8 @@
 //! A structure hands out each of its arrays by value and takes back what it gets, which is the same array,
 //! perhaps at another place. So nothing depends on addresses, and whoever owns the memory decides what moves.
 
+use crate::storage::broken::there;
+
 /// Decides what moves, and for how long.
 pub trait Mover {
     /// The same array, with the same capacity; perhaps elsewhere.
@@ -27,6 +29,14 @@ pub fn move_boxed(bytes: &mut Box<[u8]>, mover: &mut impl Mover) {
     *bytes = mover
         .moved(Vec::from(std::mem::take(bytes)))
         .into_boxed_slice();
+}
+
+/// The same for a value by itself.
+pub fn move_one<T>(one: Box<[T; 1]>, mover: &mut impl Mover) -> Box<[T; 1]> {
+    // No way copies: one element has no spare room.
+    let one: Box<[T]> = one;
+    let moved = mover.moved(Vec::from(one)).into_boxed_slice();
+    there(moved.try_into().ok(), "another number of elements")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod accepted;
 mod ack;
 mod add;
 mod argument_order;
+mod asleep;
 mod async_load;
 mod atomic;
 mod bpop_contract;

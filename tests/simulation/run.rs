@@ -122,6 +122,10 @@ impl Run {
         if self.generator.rng.one_in(400) {
             self.incident()?;
         }
+        // By the clock, so that histories are the same with sleep and without.
+        if self.generator.now_us.is_multiple_of(13) {
+            self.sleep()?;
+        }
         let op = self.generator.operation();
         let dense = step.is_multiple_of(self.shape.compare_every);
         self.operation(&op, dense)
@@ -409,6 +413,29 @@ impl Run {
         self.model.moved_house();
         self.scan.restart();
         self.compare(self.now())
+    }
+
+    /// A queue that sleeps and wakes is the same, whatever it is in the middle of.
+    fn sleep(&mut self) -> Result<(), String> {
+        let Some(asleep) = self.queue.asleep() else {
+            return Ok(());
+        };
+        let now = self.now();
+        let (figures, until) = asleep.figures(now);
+        equal("figures asleep", figures, self.queue.figures(now).0)?;
+        let next_due = self.queue.next_due(now).unwrap_or(u64::MAX);
+        equal("how long they hold", until, next_due)?;
+        let mut saved = Vec::new();
+        asleep.snapshot(&mut |chunk| saved.push(chunk.to_vec()));
+        equal("what a queue asleep saves", &saved, &snapshot(&self.queue))?;
+        let woken = asleep
+            .awake(&self.queue.seed())
+            .ok_or("a queue does not wake")?;
+        same("who wakes", &self.queue, &woken)?;
+        woken.check_invariants()?;
+        equal("totals", woken.totals(), self.queue.totals())?;
+        self.queue = woken;
+        Ok(())
     }
 
     fn restart(&mut self) -> Result<(), String> {

@@ -2,6 +2,7 @@
 //! out here, and change them by committing effects, which [`apply`] carries out.
 
 mod apply;
+pub mod asleep;
 pub(in crate::queue) mod commit;
 mod dedupe;
 pub mod figures;
@@ -129,6 +130,11 @@ impl Queue {
             token: 0,
             totals: Totals::default(),
         }
+    }
+
+    /// What it hashes ids by.
+    pub fn seed(&self) -> HashSeed {
+        HashSeed(self.jobs.hasher().clone())
     }
 
     /// As COPY makes it: the same data, counting from 0. Purged jobs stay behind.

@@ -19,11 +19,10 @@
 //! Numbers are of variable length, as in all effects. Before the first row stand zeros, and no Terms.
 
 use super::store::NewJob;
-use crate::queue::codec::append;
+use crate::queue::codec::{append, take};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Life, Place, Terms};
 use crate::queue::recurring::rule::{Round, Rule};
-use serde::Deserialize;
 
 /// In one effect, at most: what a reader holds at once.
 pub const ROWS_MAX: usize = 1024;
@@ -358,12 +357,6 @@ fn read_more<'a>(
         group,
         turn,
     })
-}
-
-fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
-    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
-    *bytes = rest;
-    Some(value)
 }
 
 #[cfg(test)]

@@ -1,0 +1,158 @@
+//! A small queue that nobody uses, as bytes: a queue per user or per order is how many are used, and most of
+//! them wait.
+//!
+//! ```text
+//!   Totals   Lateness?   chunk 0   chunk 1   ...      each chunk of its snapshot behind its length
+//! ```
+//!
+//! Nothing is decided here: whoever wants to know more than its figures wakes it, and gets the queue as it was.
+//! Never leaves the process, so it needs no version of its own.
+
+use super::figures::Figures;
+use super::rows;
+use super::Queue;
+use crate::queue::clock::Now;
+use crate::queue::codec::{append, decode, take};
+use crate::queue::effect::Effect;
+use crate::queue::job::{Place, SEQ_MAX};
+use crate::queue::stats::{Lateness, Totals};
+use crate::queue::HashSeed;
+use crate::storage::allocated::allocated;
+use crate::storage::relocate::{move_boxed, Mover};
+
+/// Jobs of a queue that may sleep: to wake it takes no longer than a few commands.
+const JOBS_MAX: usize = 64;
+/// What it may take while it is awake: ids, payloads, ladders, reasons and all.
+const BYTES_MAX: usize = 24 * 1024;
+
+/// See the picture above; by default no queue.
+#[derive(Clone, Debug, Default)]
+pub struct Asleep(Box<[u8]>);
+
+impl Queue {
+    /// The same as bytes; none where it is large, or has what a snapshot does not tell.
+    pub fn asleep(&self) -> Option<Asleep> {
+        if !self.may_sleep() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        append(&self.totals.named().map(|(_, count)| count), &mut bytes);
+        let lateness = (self.totals.lateness.count > 0).then_some(*self.totals.lateness);
+        append(&lateness, &mut bytes);
+        self.snapshot(&mut |chunk| append(&serde_bytes::Bytes::new(chunk), &mut bytes));
+        Some(Asleep(bytes.into_boxed_slice()))
+    }
+
+    /// Rules would be read anew, windows of rates are in no snapshot, and groups are many things each.
+    fn may_sleep(&self) -> bool {
+        self.jobs.len() <= JOBS_MAX
+            && self.jobs.recurring_len() == 0
+            && self.dedupe.len() == 0
+            && self.groups.is_none()
+            && self.group_rates.is_none()
+            && self.seldom.rate.is_none()
+            && self.seldom.garbage.is_empty()
+            && !self.has_leftovers()
+            && self.order_floor() <= SEQ_MAX / 2
+            && self.memory_bytes() <= BYTES_MAX
+    }
+}
+
+impl Asleep {
+    /// The queue as it was; none only where the bytes are not what [`Queue::asleep`] wrote.
+    pub fn awake(&self, seed: &HashSeed) -> Option<Queue> {
+        let mut queue = Queue::new(seed);
+        let rest = &mut &*self.0;
+        queue.totals = totals(rest)?;
+        while let Some(chunk) = next_chunk(rest) {
+            decode(chunk)
+                .try_for_each(|effect| queue.apply(&effect?))
+                .ok()?;
+        }
+        Some(queue)
+    }
+
+    /// As [`Queue::figures`].
+    pub fn figures(&self, now: Now) -> (Figures, u64) {
+        let (mut figures, mut until) = (Figures::default(), u64::MAX);
+        let rest = &mut &*self.0;
+        totals(rest);
+        while let Some(chunk) = next_chunk(rest) {
+            for effect in decode(chunk).flatten() {
+                if let Effect::Rows { rows } = effect {
+                    count(rows, now, &mut figures, &mut until);
+                }
+            }
+        }
+        (figures, until)
+    }
+
+    /// As [`Queue::snapshot`].
+    pub fn snapshot(&self, write: &mut dyn FnMut(&[u8])) {
+        let rest = &mut &*self.0;
+        totals(rest);
+        while let Some(chunk) = next_chunk(rest) {
+            write(chunk);
+        }
+    }
+
+    /// With its bytes moved: see [`crate::storage::relocate`].
+    pub fn moved(mut self, mover: &mut impl Mover) -> Self {
+        move_boxed(&mut self.0, mover);
+        self
+    }
+
+    /// What the allocator gives for it.
+    pub fn memory_bytes(&self) -> usize {
+        allocated(self.0.len())
+    }
+}
+
+fn count(rows: &[u8], now: Now, figures: &mut Figures, until: &mut u64) {
+    let Ok(all) = rows::read(rows) else {
+        return;
+    };
+    for row in &all.rows {
+        figures.bytes += (row.id.len() + row.payload.len()) as u64;
+        match row.place {
+            Place::Scheduled => {
+                let least = figures.first_due.unwrap_or(u64::MAX);
+                figures.first_due = Some(least.min(row.due));
+                if row.due <= now.ms() {
+                    figures.ready += 1;
+                } else {
+                    figures.delayed += 1;
+                    *until = row.due.min(*until);
+                }
+            }
+            Place::Reserved => figures.reserved += 1,
+            Place::Dead => figures.dead += 1,
+            Place::Successor => {}
+        }
+    }
+}
+
+fn totals(bytes: &mut &[u8]) -> Option<Totals> {
+    let [added, delivered, acked, nacked, timed_out, died, deleted, expired, missed] = take(bytes)?;
+    let mut totals = Totals {
+        added,
+        delivered,
+        acked,
+        nacked,
+        timed_out,
+        died,
+        deleted,
+        expired,
+        missed,
+        ..Totals::default()
+    };
+    let lateness: Option<Lateness> = take(bytes)?;
+    if let Some(lateness) = lateness {
+        *totals.lateness.make() = lateness;
+    }
+    Some(totals)
+}
+
+fn next_chunk<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    take::<&serde_bytes::Bytes>(bytes).map(|chunk| &**chunk)
+}

@@ -1,0 +1,220 @@
+//! Small queues that nobody uses sleep as bytes: they take little, are what they were, and wake in time.
+
+use crate::memory::{for_all, is_sanitized};
+use crate::scene::{Lines, Scene};
+use crate::support::{skipped, wait_until, Raw, Server, PATIENCE};
+
+/// What a queue of a few jobs takes beside ids and payloads: asleep much less, awake much more.
+const BESIDE: i64 = 600;
+
+/// Of about so many bytes of ids and payloads.
+fn is_asleep(client: &mut Raw, key: &str, content: i64) -> bool {
+    client.int(&format!("MEMORY USAGE {key} SAMPLES 0")) < content + BESIDE
+}
+
+#[track_caller]
+fn wait_for_sleep(client: &mut Raw, keys: &[&str]) {
+    for key in keys {
+        wait_until(format!("{key} sleeps"), PATIENCE, || {
+            is_asleep(client, key, 100)
+        });
+    }
+}
+
+fn used(server: &Server) -> f64 {
+    server.number("memory", "used_memory") as f64
+}
+
+/// Against a sorted set and a hash of the same jobs, in the same server.
+#[test]
+fn they_take_little() {
+    const PAYLOAD: &str = "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp";
+    let mut told = Vec::new();
+    for (jobs, most) in [(1, 1.8), (2, 1.6), (5, 1.2), (20, 1.0), (64, 0.9)] {
+        // A new one each time: what was flushed is freed step by step.
+        let server = Server::start();
+        let allocator = server.info("memory", "mem_allocator");
+        if !allocator.starts_with("jemalloc") || is_sanitized(&server) {
+            return skipped("sizes are those of jemalloc");
+        }
+        let mut client = server.raw();
+        let queues = 4000 / jobs + 200;
+        let mut fill = |lines: &[&str]| {
+            let before = used(&server);
+            for job in 0..jobs {
+                let id = format!("job-{:012}", job * 7919 % 1000);
+                for line in lines {
+                    let line = line.replace("JOB", &id).replace("PAYLOAD", PAYLOAD);
+                    for_all(&mut client, queues, &line);
+                }
+            }
+            before
+        };
+        let before = fill(&[
+            "ZADD z:1000000@ 9000000000000 JOB",
+            "HSET h:1000000@ JOB PAYLOAD",
+        ]);
+        let other = used(&server) - before;
+        let before = fill(&["DQ.ADD q:1000000@ JOB PAYLOAD DELAY 90000000"]);
+        let mut ratio = f64::MAX;
+        wait_until(format!("queues of {jobs} take little"), PATIENCE, || {
+            ratio = (used(&server) - before) / other;
+            ratio < most
+        });
+        told.push(format!("{jobs} jobs: {ratio:.2}"));
+    }
+    println!("{told:?} of a sorted set with a hash");
+}
+
+/// All that a small queue may have.
+fn furnish(client: &mut Raw) -> [&'static str; 6] {
+    for line in [
+        "DQ.ADD delayed a x DELAY 9000000 PRIORITY 3 BACKOFF 2 10 20",
+        "DQ.ADD delayed b x DELAY 9000000",
+        "DQ.ADD ready a x PRIORITY 7 TTL 9000000",
+        "DQ.ADD ready b x PRIORITY -7",
+        "DQ.ADD ready c x",
+        "DQ.ADD reserved a x",
+        "DQ.POP reserved TTR 9000000",
+        "DQ.ADD dead a x",
+        "DQ.POP dead",
+        "DQ.NACK dead a FATAL REASON because",
+        "DQ.ADD followed a x DELAY 9000000",
+        "DQ.ADD followed a y NEXT",
+        "DQ.CFGSET settled TTR 5000 MAXLEN 10",
+        "DQ.ADD settled a x",
+        "DQ.PAUSE settled 9000000",
+    ] {
+        let reply = client.ask(line);
+        assert!(!reply.starts_with('-'), "{line} -> {reply}");
+    }
+    [
+        "delayed", "ready", "reserved", "dead", "followed", "settled",
+    ]
+}
+
+/// What DQ.STATS counts: what was and is no data.
+fn totals(client: &mut Raw, key: &str) -> Vec<String> {
+    const NAMES: [&str; 3] = ["added", "delivered", "nacked"];
+    let words = client.words(&format!("DQ.STATS {key}"));
+    let mut totals = Vec::new();
+    for pair in words.windows(2) {
+        if NAMES.contains(&pair[0].as_str()) {
+            totals.extend(pair.to_vec());
+        }
+    }
+    assert_eq!(totals.len(), 2 * NAMES.len(), "{words:?}");
+    totals
+}
+
+#[test]
+fn they_are_what_they_were() {
+    let server = Server::start();
+    let replica = Server::start();
+    replica.replica_of(&server);
+    let mut client = server.raw();
+    let keys = furnish(&mut client);
+    let digest = server.digest();
+    let dumps: Vec<String> = keys
+        .iter()
+        .map(|key| client.ask(&format!("DUMP {key}")))
+        .collect();
+    let counted = keys.map(|key| totals(&mut client, key));
+    wait_for_sleep(&mut client, &keys);
+    assert_eq!(server.digest(), digest);
+    for (key, dump) in keys.iter().zip(dumps) {
+        assert_eq!(client.ask(&format!("DUMP {key}")), dump, "{key}");
+        client.says(&format!("COPY {key} {key}:copy DB 1"), "1");
+        assert!(is_asleep(&mut client, key, 100), "{key} is not woken");
+    }
+    wait_for_sleep(&mut replica.raw(), &keys);
+    server.assert_followed_by(&[&replica]);
+    for (key, counted) in keys.iter().zip(counted) {
+        assert_eq!(totals(&mut client, key), counted, "{key}");
+    }
+    assert!(!is_asleep(&mut client, "ready", 100), "DQ.STATS wakes");
+    wait_for_sleep(&mut client, &keys);
+    let with_copies = server.digest();
+    client.says("DEBUG RELOAD", "+OK");
+    assert_eq!(server.digest(), with_copies);
+    client.says("FLUSHDB", "+OK");
+    assert_eq!(server.number("dq", "dq_queues"), keys.len() as u64);
+}
+
+/// Dues, leases and TTLs go by the clock, asleep or not; INFO knows of them and wakes nobody.
+#[test]
+fn they_wake_in_time() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let mut waiting = server.waiting("DQ.BPOP waited 0");
+    for line in [
+        "DQ.ADD waited a x DELAY 6000",
+        "DQ.ADD leased a x",
+        "DQ.POP leased TTR 6000",
+        "DQ.ADD expiring a x DELAY 90000 TTL 6000",
+        "DQ.ADD expiring b x DELAY 90000",
+        "DQ.ADD counted a x DELAY 6000",
+    ] {
+        client.run(line);
+    }
+    wait_until("a due is counted", PATIENCE, || {
+        server.number("dq", "dq_jobs_ready") >= 1
+    });
+    wait_for_sleep(&mut client, &["counted"]);
+    assert_eq!(waiting.delivery().id, "a");
+    wait_until("the lease has ended", PATIENCE, || {
+        server.number("dq", "dq_timed_out_total") == 1
+    });
+    client.says("DQ.LEN leased READY", "1");
+    wait_until("the TTL has ended", PATIENCE, || {
+        server.number("dq", "dq_expired_total") == 1
+    });
+    client.says("DQ.LEN expiring", "1");
+    wait_for_sleep(&mut client, &["waited", "leased", "expiring", "counted"]);
+}
+
+/// Wherever a queue goes, there it sleeps.
+#[test]
+fn they_sleep_under_other_names() {
+    let server = Server::start();
+    let mut client = server.raw();
+    for key in ["a", "b", "c", "d"] {
+        client.run(&format!("DQ.ADD {key} job x DELAY 900000"));
+    }
+    client.says("RENAME a renamed", "+OK");
+    client.says("MOVE b 1", "1");
+    wait_for_sleep(&mut client, &["renamed", "c", "d"]);
+    client.says("RENAME c late", "+OK");
+    client.says("DQ.LEN late", "1");
+    client.says("DQ.LEN renamed", "1");
+    wait_for_sleep(&mut client, &["renamed", "late"]);
+    client.says("SWAPDB 0 1", "+OK");
+    client.says("DQ.LEN b", "1");
+    wait_for_sleep(&mut client, &["b"]);
+    client.says("SELECT 1", "+OK");
+    client.says("DQ.LEN d", "1");
+    client.says("DEL late", "1");
+    wait_for_sleep(&mut client, &["renamed", "d"]);
+    assert_eq!(server.number("dq", "dq_queues"), 3);
+}
+
+/// Large ones, and those with what no snapshot tells, stay as they are.
+#[test]
+fn others_stay_awake() {
+    let server = Server::start();
+    let mut client = server.raw();
+    for_all(&mut client, 65, "DQ.ADD many job-@ x DELAY 900000");
+    client.says("DQ.CFGSET rated RATE 5 900000", "+OK");
+    client.run("DQ.ADD rated a x");
+    client.run("DQ.ADD grouped a x GROUP g DELAY 900000");
+    client.run("DQ.ADD recurring a x EVERY 900000");
+    client.run("DQ.ADD small a x DELAY 900000");
+    wait_for_sleep(&mut client, &["small"]);
+    // Twice, so that the others have had their look.
+    client.says("DQ.LEN small", "1");
+    wait_for_sleep(&mut client, &["small"]);
+    for key in ["rated", "grouped", "recurring"] {
+        assert!(!is_asleep(&mut client, key, 100), "{key}");
+    }
+    assert!(!is_asleep(&mut client, "many", 65 * 7));
+}
