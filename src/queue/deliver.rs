@@ -186,6 +186,7 @@ impl Queue {
     ) -> u64 {
         let (mut delivered, mut bytes) = (0, 0);
         while delivered < pop.count && *budget > 0 && bytes < DELIVERED_BYTES {
+            self.follow_clock_back(now);
             self.look_before(pop.id, pop.noack, now);
             let Some(handle) = self.next_deliverable(pop, now) else {
                 break;

@@ -54,6 +54,11 @@ fn fill(client: &mut Raw, key: &str) {
         "DQ.ADD {} retries x DELAY 0 EVERY 3600000 TIMES 3 TTR 600000",
         "DQ.POP {} ID retries",
         "DQ.NACK {} retries DELAY 600000 REASON why",
+        "DQ.ADD {} grouped x GROUP acme TTR 600000",
+        "DQ.ADD {} other x GROUP beta",
+        "DQ.POP {} ID grouped",
+        "DQ.ADD {} again x GROUP acme",
+        "DQ.CFGSET {} GROUPMAX 1 GROUPRATE 5 60000",
         "DQ.PAUSE {} 600000",
     ] {
         client.run(&line.replace("{}", key));

@@ -45,15 +45,16 @@ impl RateWindow {
         if self.recent_us.len() >= self.rate.count as usize {
             self.recent_us.pop_front();
         }
-        for us in self
-            .recent_us
-            .iter_mut()
-            .rev()
-            .take_while(|us| **us > now.us())
-        {
+        self.step_back(now);
+        self.recent_us.push_back(now.us());
+    }
+
+    /// What seems to lie ahead was at the latest now.
+    fn step_back(&mut self, now: Now) {
+        let recent = self.recent_us.iter_mut().rev();
+        for us in recent.take_while(|us| **us > now.us()) {
             *us = now.us();
         }
-        self.recent_us.push_back(now.us());
     }
 
     /// The last delivery.

@@ -267,6 +267,9 @@ impl Model {
             _ => Vec::new(),
         }
         .into_iter();
+        if pop.count > 0 {
+            self.follow_clock_back(now);
+        }
         let mut jobs = Vec::new();
         while (jobs.len() as u64) < pop.count && !self.is_held(now, pop.noack) {
             let early = self.has(Fault::EarlyByOneMs);

@@ -105,6 +105,13 @@ impl Model {
         recent.count() < rate.count as usize || self.has(Fault::GroupRateOff)
     }
 
+    /// "as RATE": what seems to lie ahead, because the clock stepped back, was at the latest now.
+    pub(super) fn follow_clock_back(&mut self, now_us: u64) {
+        for (_, at) in &mut self.group_deliveries {
+            *at = now_us.min(*at);
+        }
+    }
+
     /// When the clock for tests stops for a window: NEXT may stop where nothing shows.
     pub(super) fn group_rates_open(&self, now_us: u64) -> Option<u64> {
         let window_us = self

@@ -190,6 +190,14 @@ impl Queue {
         }
     }
 
+    pub(in crate::queue::state) fn refresh_named(&mut self, names: &[Box<[u8]>]) {
+        for name in names {
+            let hash = self.jobs.hasher().hash_one(&**name);
+            let number = self.groups.as_ref().and_then(|it| it.find(name, hash));
+            number.into_iter().for_each(|it| self.refresh_group(it));
+        }
+    }
+
     fn refresh_group(&mut self, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {
             groups.refresh(number, &self.jobs, self.group_rates.as_deref());

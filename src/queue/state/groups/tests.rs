@@ -3,9 +3,12 @@ use crate::queue::add::{Add, When};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
 use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
-use crate::queue::job::State;
+use crate::queue::job::{Life, Place, State, Terms};
 use crate::queue::settings::{Rate, SettingsChange};
+use crate::queue::state::rows::Rows;
+use crate::queue::state::store::NewJob;
 use crate::queue::HashSeed;
 
 const STATES: [State; 3] = [State::Delayed, State::Ready, State::Reserved];
@@ -206,4 +209,107 @@ fn it_is_all_the_same_when_groups_are_looked_at() {
         in_doubt > 100 && right > 100,
         "{in_doubt} in the middle of a pass, {right} others"
     );
+}
+
+/// As RATE: no group waits for longer than a window because the clock was set back.
+#[test]
+fn the_window_of_a_group_follows_the_clock_back() {
+    let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+    let (mut mint, mut out) = (Mint::new(), Effects::default());
+    let (before, after) = (90_000_000, 1_000_000);
+    let rate = Rate {
+        count: 1,
+        window_ms: 1000,
+    };
+    let change = SettingsChange {
+        group_rate: Some(Some(rate)),
+        ..SettingsChange::default()
+    };
+    let at = Now::from_ms;
+    queue.configure_with(&change, at(before), &mut out).unwrap();
+    for id in [b"a", b"b"] {
+        let add = Add {
+            when: When::At(0),
+            group: Some(b"acme"),
+            ..Add::new(Some(id), b"payload")
+        };
+        queue.add(&add, at(before), &mut mint, &mut out).unwrap();
+    }
+    let pop = Pop {
+        count: 1,
+        ..Pop::default()
+    };
+    let mut popped = |queue: &mut Queue, ms| queue.pop(&pop, at(ms), &mut mint, &mut out, |_| ());
+    assert_eq!(popped(&mut queue, before), 1);
+    assert_eq!(popped(&mut queue, before + 999), 0);
+    assert_eq!(popped(&mut queue, after), 0);
+    assert_eq!(queue.next_delivery(at(after), false), Some(after + 1000));
+    queue.check_invariants().unwrap();
+    assert_eq!(popped(&mut queue, after + 999), 0);
+    assert_eq!(popped(&mut queue, after + 1000), 1);
+}
+
+/// Whether a snapshot is taken whose jobs tell of these groups and turns: (place, group, turn).
+fn is_taken(jobs: &[(Place, Option<&str>, Option<u64>)]) -> bool {
+    let terms = Terms {
+        priority: 0,
+        ttr_ms: 1000,
+        max_attempts: 0,
+        backoff_ms: vec![].into(),
+    };
+    let ids: Vec<String> = (0..jobs.len()).map(|number| number.to_string()).collect();
+    let mut rows = Rows::default();
+    for (id, &(place, group, turn)) in ids.iter().zip(jobs) {
+        let life = Life {
+            token: u64::from(place == Place::Reserved),
+            ..Life::default()
+        };
+        rows.push(&NewJob {
+            seq: 1 + id.parse::<u64>().unwrap(),
+            place,
+            life,
+            group: group.map(str::as_bytes),
+            turn,
+            ..NewJob::scheduled(id.as_bytes(), b"payload", (1, 0), &terms)
+        });
+    }
+    let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+    queue.begin_restore();
+    let rows = rows.bytes();
+    let taken = queue.apply(&Effect::Rows { rows }).is_ok() && queue.end_restore().is_ok();
+    if taken {
+        queue.check_invariants().unwrap();
+    }
+    taken
+}
+
+#[test]
+fn turns_that_contradict_each_other_are_refused() {
+    use Place::{Dead, Reserved, Scheduled};
+    let (a, b) = (Some("a"), Some("b"));
+    assert!(is_taken(&[(Scheduled, a, Some(2)), (Reserved, b, Some(1))]));
+    assert!(is_taken(&[
+        (Scheduled, a, Some(2)),
+        (Scheduled, None, Some(1))
+    ]));
+    assert!(is_taken(&[(Scheduled, a, Some(2)), (Dead, b, None)]));
+    let long = "x".repeat(257);
+    let refused: [&[_]; 11] = [
+        // The same turn, or a turn told twice or not at all.
+        &[(Scheduled, a, Some(2)), (Reserved, b, Some(2))],
+        &[(Scheduled, a, Some(2)), (Scheduled, None, Some(2))],
+        &[(Scheduled, a, Some(2)), (Reserved, a, Some(2))],
+        &[(Scheduled, a, Some(2)), (Reserved, a, Some(3))],
+        &[(Scheduled, a, None)],
+        &[(Scheduled, a, Some(2)), (Scheduled, None, None)],
+        // One of jobs that take no turns, or that no queue comes to.
+        &[(Scheduled, None, Some(1))],
+        &[(Dead, a, Some(1))],
+        &[(Scheduled, a, Some(0))],
+        &[(Scheduled, a, Some(TURN_MAX + 1))],
+        &[(Scheduled, Some(&long), Some(1))],
+    ];
+    for jobs in refused {
+        assert!(!is_taken(jobs), "{jobs:?}");
+    }
 }

@@ -102,6 +102,34 @@ impl GroupRates {
         self.recent.push_back((now.us(), number));
     }
 
+    /// The clock has stepped back behind the last delivery.
+    fn is_ahead(&self, now: Now) -> bool {
+        self.recent.back().is_some_and(|&(us, _)| us > now.us())
+    }
+
+    /// What seems to lie ahead was at the latest now. The names of those who may be served sooner than they stand.
+    fn step_back(&mut self, now: Now) -> Vec<Box<[u8]>> {
+        let ahead = self.recent.iter_mut().rev();
+        let ahead = ahead.take_while(|(us, _)| *us > now.us());
+        let mut numbers: Vec<u32> = ahead
+            .map(|(us, number)| {
+                *us = now.us();
+                *number
+            })
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut names = Vec::new();
+        for number in numbers {
+            if let Some(window) = self.windows.get_mut(number) {
+                window.deliveries.step_back(now);
+                window.opens_ms = window.deliveries.opens_ms(now);
+                names.push(window.name.clone());
+            }
+        }
+        names
+    }
+
     fn drop_past(&mut self, now: Now) {
         for _ in 0..PASSED_WITH_EACH {
             let first = self.recent.front().copied();
@@ -136,6 +164,16 @@ impl GroupRates {
 }
 
 impl Queue {
+    /// Before a delivery: where the clock has stepped back, no group waits longer than a window from now on.
+    #[inline]
+    pub(in crate::queue) fn follow_clock_back(&mut self, now: Now) {
+        let rates = self.group_rates.as_deref_mut();
+        if let Some(rates) = rates.filter(|rates| rates.is_ahead(now)) {
+            let names = rates.step_back(now);
+            self.refresh_named(&names);
+        }
+    }
+
     /// A delivery, if of a job with a group.
     #[inline(never)]
     pub(in crate::queue::state) fn record_in_group(&mut self, handle: Handle, now: Now) {

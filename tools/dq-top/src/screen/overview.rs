@@ -94,6 +94,7 @@ fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'
         line("oldest ready", old, old_tone),
         line("waiting", units::count(stats.waiting_clients), Tone::Plain),
         line("recurring", units::count(stats.recurring), Tone::Plain),
+        line("groups", units::count(stats.groups), Tone::Plain),
         line("late p50", p50, p50_tone),
         line("late p99", p99, p99_tone),
         Line::styled(" SINCE IT CAME", theme.title()),

@@ -193,6 +193,28 @@ fn a_recurring_job_shows_its_rule_and_its_next_runs() {
         "TZ",
         "Europe/Berlin"
     );
+    cmd!(
+        client,
+        "DQ.ADD",
+        "q",
+        "mail",
+        "x",
+        "GROUP",
+        "acme",
+        "DELAY",
+        3_000_000_000u64
+    );
+    cmd!(
+        client,
+        "DQ.ADD",
+        "q",
+        "other",
+        "x",
+        "GROUP",
+        "beta",
+        "DELAY",
+        3_000_000_000u64
+    );
     let next = cmd!(client, "DQ.NEXT", "q", "report", "COUNT", 3);
     let next: Vec<u64> = redis::from_redis_value(next).expect("instants");
     let monitor = Monitor::of(&server);
@@ -200,6 +222,7 @@ fn a_recurring_job_shows_its_rule_and_its_next_runs() {
     monitor.wait_for_row("q", |_| true);
     monitor.press(ENTER);
     monitor.wait_for("recurring    1");
+    monitor.wait_for("groups       2");
     monitor.press("2");
     monitor.wait_for("report");
     monitor.press(ENTER);
