@@ -7,6 +7,7 @@ mod beanstalkd;
 mod canaries;
 mod libraries;
 mod live;
+mod moving;
 mod plain;
 mod recurring;
 #[allow(unused_imports)] // its other users take the rest

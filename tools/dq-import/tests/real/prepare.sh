@@ -1,5 +1,5 @@
 #!/bin/sh
-# Gets the real libraries that the import is tested against into a folder: BullMQ, two of Redisson.
+# Gets the real libraries that the import is tested against into a folder: BullMQ, two of Redisson, and dq's for Java.
 #   tests/real/prepare.sh folder
 # What cannot be had is said; the tests then skip it, but not where CI is set.
 set -u
@@ -22,7 +22,15 @@ redisson() { # version
         -DoutputDirectory="$folder/redisson-$1" dependency:copy-dependencies >&2
 }
 
+# The Java library, with Redisson, for an application that moves from the one to the other.
+dq_java() {
+    command -v mvn >/dev/null || { echo "dq for Java: no mvn here." >&2; return 1; }
+    mvn -q -B -Dstyle.color=never -f "$here/../../../../clients/java/pom.xml" -Ddq.target="$folder/dq-java" \
+        compile dependency:copy-dependencies >&2
+}
+
 bullmq || echo "BullMQ cannot be had." >&2
 for version in 3.52.0 3.16.8; do # today's packing of members, and the former one
     redisson $version || echo "Redisson $version cannot be had." >&2
 done
+dq_java || echo "dq for Java cannot be built." >&2
