@@ -1,11 +1,15 @@
 """The transport below Celery: kombu's connections, producers and consumers."""
 
 import contextlib
+import os
 import socket
+import subprocess
 import threading
+from pathlib import Path
 
 import kombu
 import pytest
+import redis
 from conftest import Server, until
 from kombu.exceptions import KombuError
 
@@ -346,3 +350,89 @@ def test_addresses(url, host, secure):
     transport = connection.transport
     assert transport.driver_type == "dq"
     assert bool(connection.ssl) is secure
+
+
+@pytest.fixture
+def guarded():
+    """A server that a sentinel watches, and the sentinel's port."""
+    main = Server(True, "--port", str(free_port()))
+    port = free_port()
+    sentinel = Path(main.folder) / "sentinel.conf"
+    main_port = main.db.config_get("port")["port"]
+    sentinel.write_text(f"port {port}\nsentinel monitor main 127.0.0.1 {main_port} 1\n")
+    with open(f"{main.folder}/sentinel.log", "wb") as log:
+        process = subprocess.Popen([os.environ["DQ_SERVER"], str(sentinel), "--sentinel"], stdout=log, stderr=log)
+    asking = redis.Redis(port=port)
+    until(lambda: answers(asking), "the sentinel's start")
+    yield main, port
+    process.kill()
+    process.wait()
+    main.close()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def answers(client):
+    try:
+        return client.ping()
+    except redis.ConnectionError:
+        return False
+
+
+def test_the_master_that_a_sentinel_names(guarded, connect):
+    main, port = guarded
+    nowhere = free_port()
+    for url, options in [
+        (f"dq+sentinel://127.0.0.1:{port}/3?master_name=main", {}),
+        (f"dq+sentinel://127.0.0.1:{nowhere};dq+sentinel://127.0.0.1:{port}/3", {"master_name": "main"}),
+    ]:
+        connection = connect(url, **options)
+        channel = connection.channel()
+        got, _ = consume(connection, channel, queue_of(channel))
+        publish(channel, 17)
+        drain(connection, got, 1)
+        got[0][1].ack()
+        inside = {client["db"] for client in main.db.client_list() if client["cmd"] == "dq.bpop"}
+        assert inside <= {"3"}
+        # As after a failover, when kombu takes the next address.
+        connection.maybe_switch_next()
+        publish(connection.channel(), 18)
+        connection.release()
+    with redis.Redis(unix_socket_path=main.socket, db=3) as db:
+        assert db.execute_command("DQ.LEN", "q") == 2
+
+
+def test_a_sentinel_without_a_name_of_the_master(connect):
+    with pytest.raises(ValueError, match="master_name"):
+        connect("dq+sentinel://127.0.0.1:1/0").channel()
+
+
+def test_tls_verifies_the_certificate_unless_told_otherwise(connect, tmp_path):
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2"]
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    try:
+        subprocess.run([*made, *subject], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("no openssl here")
+    port = free_port()
+    files = ["--tls-cert-file", str(cert), "--tls-key-file", str(key), "--tls-ca-cert-file", str(cert)]
+    try:
+        server = Server(True, "--tls-port", str(port), *files, "--tls-auth-clients", "no")
+    except AssertionError as error:
+        assert "TLS" in str(error)
+        pytest.skip("this server was built without TLS")
+    try:
+        for allowed in (f"?ssl_ca_certs={cert}", "?ssl_cert_reqs=none"):
+            channel = connect(f"dqs://localhost:{port}/0{allowed}").channel()
+            queue_of(channel)
+            publish(channel, 17)
+            assert channel.basic_get("q").payload == 17
+        with pytest.raises(redis.ConnectionError, match="certificate"):
+            connect(f"dqs://localhost:{port}/0").channel()
+    finally:
+        server.close()

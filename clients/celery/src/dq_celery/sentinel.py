@@ -8,6 +8,8 @@ import redis
 from kombu.transport.redis import SentinelManagedSSLConnection
 from kombu.utils.url import url_to_parts
 from redis import sentinel
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 DEFAULT_PORT = 26379
 
@@ -23,12 +25,14 @@ class SentinelConnections:
     connection_class = sentinel.SentinelManagedConnection
     connection_class_ssl = SentinelManagedSSLConnection
     master_name: str = ""
+    min_other_sentinels = 0
+    sentinel_kwargs: dict[str, Any] = {}
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         params = super()._connparams(asynchronous)
-        given = self._urls()[0]
-        if given.path:
-            params["db"] = self._prepare_virtual_host(given.path)
+        path = next((url.path for url in self._urls() if url.path), None)
+        if path:
+            params["db"] = self._prepare_virtual_host(path)
         for unknown in ("host", "port", "master_name"):
             params.pop(unknown, None)
         return params
@@ -47,5 +51,8 @@ class SentinelConnections:
             )
         self.keyprefix_fanout = self.keyprefix_fanout.format(db=params["db"])
         hosts = [(url.hostname or "localhost", url.port or DEFAULT_PORT) for url in urls]
-        asking = {"socket_timeout": params.get("socket_timeout") or self.connection.sentinel_timeout_s}
-        return sentinel.Sentinel(hosts, sentinel_kwargs=asking, **params).master_for(name, redis.Redis).connection_pool
+        # Where one does not answer, the next is asked.
+        once = {"socket_timeout": self.connection.sentinel_timeout_s, "retry": Retry(NoBackoff(), 0)}
+        asking = {**once, **self.sentinel_kwargs}
+        asked = sentinel.Sentinel(hosts, self.min_other_sentinels, sentinel_kwargs=asking, **params)
+        return asked.master_for(name, redis.Redis).connection_pool

@@ -68,12 +68,16 @@ class Channel(kombu_redis.Channel):
     dead_letters = False
     priority_steps = [0]
     keyprefix_queues = "_kombu.dq.queues"
+    #: Set by kombu 5.6 and newer.
+    _expires: dict[str, int] = {}
 
     from_transport_options = (
         *(option for option in kombu_redis.Channel.from_transport_options if option not in UNUSED),
         "dead_letters",
         "expires_grace",
         "master_name",
+        "min_other_sentinels",
+        "sentinel_kwargs",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -142,7 +146,7 @@ class Channel(kombu_redis.Channel):
             return
         connection = self.client.connection
         self._learn_id(connection)
-        wait_s = timeout or self.brpop_timeout
+        wait_s = timeout or self.connection.brpop_timeout
         options = ["NOACK"] if self._no_ack.issuperset(queues) else ["TTR", self._lease_ms]
         self._in_poll = connection
         self._brpop_sent_at = monotonic()
