@@ -34,7 +34,7 @@ class Server:
         self.socket = f"{self.folder}/socket"
         self._command = [os.environ["DQ_SERVER"], "--port", "0", "--unixsocket", self.socket, "--dir", self.folder]
         self._command += ["--save", "", *settings, *(["--loadmodule", os.environ["DQ_MODULE"]] if module else [])]
-        self.db = redis.Redis(unix_socket_path=self.socket)
+        self.db = redis.Redis(unix_socket_path=self.socket, protocol=3)
         self.trace = redis.Redis(unix_socket_path=self.socket, db=2, decode_responses=True)
         self.start()
 
