@@ -142,12 +142,6 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
     }
 
     @Override
-    public V poll() {
-        List<V> found = poll(1);
-        return found.isEmpty() ? null : found.get(0);
-    }
-
-    @Override
     public List<V> poll(int limit) {
         List<V> found = new ArrayList<>();
         drainTo(found, limit);

@@ -75,13 +75,7 @@ public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDel
                 .toList();
     }
 
-    /** Removes the first one, though it is not due yet, as Redisson does. */
-    @Override
-    public V poll() {
-        List<V> found = poll(1);
-        return found.isEmpty() ? null : found.get(0);
-    }
-
+    /** Removes the first ones, though they are not due yet, as Redisson does. */
     @Override
     public List<V> poll(int limit) {
         List<V> found = new ArrayList<>();

@@ -199,6 +199,12 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
     // --- Removing: nothing that a consumer has by then
 
     @Override
+    public V poll() {
+        List<V> found = poll(1);
+        return found.isEmpty() ? null : found.get(0);
+    }
+
+    @Override
     public V remove() {
         return there(poll());
     }
