@@ -16,6 +16,7 @@ mod wire;
 mod commands;
 mod count;
 mod durable;
+mod groups;
 mod growth;
 mod heartbeat;
 mod idle;
@@ -44,7 +45,7 @@ use scratch::Scratch;
 
 type Subject = (&'static str, fn(Plan) -> Part);
 
-const SUBJECTS: [Subject; 13] = [
+const SUBJECTS: [Subject; 14] = [
     ("commands", commands::measure),
     ("million", million::measure),
     ("heartbeat", heartbeat::measure),
@@ -58,6 +59,7 @@ const SUBJECTS: [Subject; 13] = [
     ("snapshot", snapshot::measure),
     ("durable", durable::measure),
     ("queues", queues::measure),
+    ("groups", groups::measure),
 ];
 
 const OPTIONS: [&str; 4] = ["--quick", "--count", "--record", "--train"];
