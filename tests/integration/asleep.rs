@@ -132,7 +132,6 @@ fn they_are_what_they_were() {
     for (key, counted) in keys.iter().zip(counted) {
         assert_eq!(totals(&mut client, key), counted, "{key}");
     }
-    assert!(!is_asleep(&mut client, "ready", 100), "DQ.STATS wakes");
     wait_for_sleep(&mut client, &keys);
     let with_copies = server.digest();
     client.says("DEBUG RELOAD", "+OK");
