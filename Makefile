@@ -277,6 +277,11 @@ test-top: ## dq-top, in a terminal of its own against real servers
 	@DQ_SERVER=$$(tools/server.sh) && export DQ_SERVER DQ_MODULE='$(MODULE)' && \
 	$(TOP) test --release -p dq-top -p dq-watch
 
+test-model: ## docs/model, by the model checker TLC
+	@tools/setup.sh java python
+	@mkdir -p '$(TARGET)/model'
+	@python=$$(tools/venv.sh '$(TARGET)/model/python' docs/model/requirements.txt) && tools/model.sh "$$python" '$(TARGET)/model'
+
 # PICTURES: a folder for those of docs/board.md. ONLY: such tests, as test_board.Actions.
 test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/board makes its pictures
 	@tools/setup.sh cargo cc libclang server python browser
@@ -402,4 +407,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo shop top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean
+.PHONY: help run demo shop top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push test-model lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean
