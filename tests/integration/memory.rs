@@ -8,7 +8,7 @@ use crate::support::{skipped, wait_until, Raw, Reply, Server, PATIENCE};
 
 const ROUNDS: usize = 10;
 /// Buffers of clients and the like: little against a few megabytes of jobs.
-const NOISE: f64 = 256.0 * 1024.0;
+const NOISE: f64 = 512.0 * 1024.0;
 
 fn jobs() -> usize {
     let jobs = std::env::var("DQ_MEMORY_JOBS").ok();
