@@ -26,6 +26,7 @@ mod module {
         // SAFETY: the context that the server passed to the load, which is running.
         let ctx = unsafe { Ctx::new(context.ctx) };
         ctx.set_module_options();
+        api::log_panics();
         datatype::start();
         let has_test_clock = config::wants_test_clock(args);
         let commands = || table::commands(has_test_clock);

@@ -31,14 +31,20 @@ impl postcard::ser_flavors::Flavor for Append<'_> {
     }
 }
 
+/// The version that is written: in builds for tests perhaps one to come.
+#[inline]
+pub fn own_version() -> u8 {
+    #[cfg(feature = "breakable")]
+    if crate::storage::broken::is_planted("newer") {
+        return EFFECTS_VERSION + 1;
+    }
+    EFFECTS_VERSION
+}
+
 /// Begins a sequence of effects.
 #[inline]
 pub fn begin(bytes: &mut Vec<u8>) {
-    #[cfg(feature = "breakable")]
-    if crate::storage::broken::is_planted("newer") {
-        return bytes.push(EFFECTS_VERSION + 1);
-    }
-    bytes.push(EFFECTS_VERSION);
+    bytes.push(own_version());
 }
 
 /// Appends one effect to a sequence that has begun.

@@ -63,6 +63,16 @@ pub fn log_bug(what: &str, panic: &Panic) {
     log(c"warning", &format!("bug in {what}, please report: {text}"));
 }
 
+/// Where a panic happened goes to the server's log, whatever RUST_BACKTRACE says: what std writes beside it calls the C
+/// library's `free`, which need not be the server's.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        if let Some(place) = panic.location() {
+            log(c"warning", &format!("panic at {place}"));
+        }
+    }));
+}
+
 /// The same for a callback's whole body.
 pub fn guarded<T>(what: &str, otherwise: T, body: impl FnOnce() -> T) -> T {
     caught(body).unwrap_or_else(|panic| {

@@ -207,7 +207,9 @@ unsafe extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void)
             timer.armed_for.replace(u64::MAX)
         });
         if armed_for != u64::MAX {
-            let late_us = clock::real().us().saturating_sub(armed_for * 1000);
+            let late_us = clock::real()
+                .us()
+                .saturating_sub(armed_for.saturating_mul(1000));
             TIMER.with(|timer| timer.late_us_max.set(timer.late_us_max.get().max(late_us)));
         }
         let run = TIMER.with(|timer| timer.run.get());

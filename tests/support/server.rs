@@ -124,6 +124,8 @@ impl Server {
         let start_of_log = log.metadata().map_or(0, |data| data.len()) as usize;
         let lock = one_process_at_a_time();
         let child = Command::new(&self.binary)
+            // As somebody may have it who runs Rust programs: it must make no difference.
+            .env("RUST_BACKTRACE", "full")
             .arg("server.conf")
             .args(self.builder.sentinel.then_some("--sentinel"))
             .current_dir(&self.folder)

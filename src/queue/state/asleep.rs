@@ -12,7 +12,7 @@ use super::figures::Figures;
 use super::rows;
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::queue::codec::{append, decode, take};
+use crate::queue::codec::{append, decode, own_version, take, EFFECTS_VERSION};
 use crate::queue::effect::Effect;
 use crate::queue::job::{Place, SEQ_MAX};
 use crate::queue::stats::{Lateness, Totals};
@@ -55,6 +55,8 @@ impl Queue {
             && !self.has_leftovers()
             && self.order_floor() <= SEQ_MAX / 2
             && self.memory_bytes() <= BYTES_MAX
+            // What is written can be read.
+            && own_version() == EFFECTS_VERSION
     }
 }
 
