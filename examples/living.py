@@ -13,6 +13,7 @@
 import argparse
 import logging
 import random
+import signal
 import threading
 import time
 from datetime import timedelta
@@ -95,15 +96,14 @@ def main():
     print("The shop is open. Look at it: make board, or make top. Ctrl-C closes it.", flush=True)
     end = time.monotonic() + options.seconds if options.seconds else float("inf")
     closing = threading.Event()
-    try:
-        while time.monotonic() < end and not closing.wait(0.2):
-            try:
-                shop.sell()
-            except redis.ConnectionError as error:
-                print(f"No server for now: {error}", flush=True)
-                closing.wait(1)
-    except KeyboardInterrupt:
-        pass
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: closing.set())
+    while time.monotonic() < end and not closing.wait(0.2):
+        try:
+            shop.sell()
+        except redis.ConnectionError as error:
+            print(f"No server for now: {error}", flush=True)
+            closing.wait(1)
     for worker in workers:
         worker.stop()
     for worker in workers:

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ import redis
 import trustme
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support import HOSTILE, BoardTest, Encrypted, Server, free_port, wait_until
+from support import HOSTILE, PATIENCE_S, BoardTest, Encrypted, Server, free_port, wait_until
 
 PICTURES = os.environ.get("DQ_BOARD_PICTURES")
 HOUR = 3_600_000
@@ -647,9 +646,9 @@ class Living(BoardTest):
         expect(page.get_by_role("cell", name="acme", exact=True)).to_be_visible()
         page.goto(board.url + "recurring?queue=0:schedules")
         expect(page.locator("tbody tr")).to_have_count(3)
-        shop.send_signal(signal.SIGINT)
-        self.assertIn("The shop is closed.", shop.stdout.read())
-        self.assertEqual(shop.wait(), 0)
+        shop.terminate()
+        self.assertIn("The shop is closed.", shop.communicate(timeout=PATIENCE_S)[0])
+        self.assertEqual(shop.returncode, 0)
 
 
 class Looks(BoardTest):
