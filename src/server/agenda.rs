@@ -335,6 +335,11 @@ pub fn account_anew(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figure
     });
 }
 
+/// Accounts of all databases.
+pub fn queues() -> usize {
+    DEADLINES.with_borrow(|d| d.databases.values().map(|it| it.ledger.len()).sum())
+}
+
 /// Where the queue stands that has this ticket, if any has.
 pub fn find(ticket: Ticket) -> Option<(c_int, Name)> {
     DEADLINES.with_borrow(|d| {

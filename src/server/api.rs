@@ -117,6 +117,10 @@ impl Flags {
     pub fn is_loading(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
     }
+    /// And clients are not served meanwhile.
+    pub fn is_loading_alone(self) -> bool {
+        self.is_loading() && !self.has(raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
+    }
     /// A replica that takes writes from its master alone.
     pub fn is_read_only(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_READONLY)

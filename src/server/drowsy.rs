@@ -1,11 +1,13 @@
 //! The queues that are awake, each by its ticket: [`super::sleep`] goes round and has those sleep that nobody uses.
 
-use super::agenda::Ticket;
+use super::agenda::{self, Ticket};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 /// Tickets that lie together: a line of them never grows by much at once.
 const CHUNK: usize = 256;
+/// The line has this many more than twice the queues that there are, at most.
+const SLACK: usize = 1024;
 
 #[derive(Default)]
 struct Line {
@@ -15,6 +17,8 @@ struct Line {
 
 thread_local! {
     static LINE: RefCell<Line> = RefCell::default();
+    /// How long the line may be, by the queues that there were when the last round began.
+    static LONGEST: Cell<usize> = const { Cell::new(SLACK) };
     /// How many the round that is under way has before it.
     static LEFT: Cell<usize> = const { Cell::new(0) };
 }
@@ -43,11 +47,28 @@ impl Line {
 
 /// The queue with this ticket is awake.
 pub fn enlist(ticket: Ticket) {
-    LINE.with_borrow_mut(|line| line.push(ticket));
+    let len = LINE.with_borrow_mut(|line| {
+        line.push(ticket);
+        line.len
+    });
+    // Tickets of queues that are gone are left behind by the rounds, which may be slower than queues come and go.
+    if len > LONGEST.get() {
+        (0..2).for_each(|_| drop_gone());
+    }
+}
+
+/// The first one stands at the end from now on, unless its queue is gone.
+fn drop_gone() {
+    let first = LINE.with_borrow_mut(Line::pop);
+    LEFT.set(LEFT.get().saturating_sub(1));
+    if let Some(ticket) = first.filter(|&ticket| agenda::find(ticket).is_some()) {
+        LINE.with_borrow_mut(|line| line.push(ticket));
+    }
 }
 
 /// Begins a round past all that stand here, unless one is under way.
 pub fn begin_round() {
+    LONGEST.set(SLACK + 2 * agenda::queues());
     if !has_more() {
         LEFT.set(LINE.with_borrow(|line| line.len));
     }

@@ -35,7 +35,7 @@ pub fn met_in_value(ctx: Ctx<'_>, key: &[u8], error: QueueError) {
     log_refused("data of the queue", key, error);
     imports::refuse(key);
     let flags = ctx.flags();
-    if error == QueueError::Newer && (flags.is_loading() || flags.is_read_only()) {
+    if error == QueueError::Newer && (flags.is_loading_alone() || flags.is_read_only()) {
         end(flags, key);
     }
 }

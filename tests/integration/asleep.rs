@@ -217,3 +217,27 @@ fn others_stay_awake() {
     }
     assert!(!is_asleep(&mut client, "many", 65 * 7));
 }
+
+/// Faster than rounds pass them: on one key, and under two names in turn.
+#[test]
+fn queues_that_come_and_go_leave_nothing() {
+    const TURNS: usize = 150_000;
+    let server = Server::start();
+    let mut client = server.raw();
+    client.run("DQ.ADD a x p DELAY 900000");
+    let before = used(&server);
+    let turn = ["DQ.ADD q a p", "DEL q", "RENAME a b", "RENAME b a"];
+    for chunk in 0..TURNS / 100 {
+        for _ in 0..100 {
+            for line in turn {
+                client.begin(line);
+            }
+        }
+        for _ in 0..100 * turn.len() {
+            let reply = client.reply();
+            assert!(!reply.starts_with('-'), "{chunk}: {reply}");
+        }
+    }
+    let grown = used(&server) - before;
+    assert!(grown < 1_500_000.0, "{grown} bytes");
+}

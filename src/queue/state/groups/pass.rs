@@ -26,6 +26,8 @@ use std::ops::RangeInclusive;
 pub(super) const ROUNDS: usize = 4;
 /// Groups that one command looks at. Tests have few, and want all that lies between.
 const LOOKED_AT: usize = if cfg!(test) { 2 } else { 500 };
+/// And all commands and clients of one millisecond together: a POP of many jobs would look so often.
+const LOOKS_PER_MS: usize = 2 * LOOKED_AT;
 /// Numbers that no group has, passed over in one step.
 const SKIPPED: GroupNumber = 1024;
 /// With each job of a group that is linked.
@@ -43,9 +45,20 @@ pub struct Pass {
     purges: [Option<Purged>; ROUNDS],
     /// To be freed.
     useless: Vec<Line>,
+    /// Groups that deliveries have had looked at in this millisecond.
+    looked_at: usize,
+    looked_ms: u64,
 }
 
 impl Pass {
+    /// How many groups a delivery may have looked at now.
+    fn looks(&mut self, now: Now) -> usize {
+        if self.looked_ms != now.ms() {
+            (self.looked_ms, self.looked_at) = (now.ms(), 0);
+        }
+        LOOKS_PER_MS.saturating_sub(self.looked_at).min(LOOKED_AT)
+    }
+
     pub(super) fn older(&mut self, round: usize) -> &mut Turns {
         &mut self.older[round]
     }
@@ -278,7 +291,6 @@ impl Queue {
     fn look_at_first(&mut self, id: Option<&[u8]>, noack: bool, now: Now) {
         let named = id.and_then(|id| self.find(self.jobs.hashed(id)));
         let named = named.and_then(|handle| self.jobs.job(handle).group());
-        self.look_at_groups(LOOKED_AT);
         let (jobs, rates) = (&self.jobs, self.group_rates.as_deref());
         let Some(groups) = &mut self.groups else {
             return;
@@ -286,11 +298,17 @@ impl Queue {
         if let Some(number) = named {
             groups.refresh(number, jobs, rates);
         }
-        for _ in 0..LOOKED_AT {
+        let looks = groups.pass.as_mut().map_or(0, |pass| pass.looks(now));
+        let mut looked_at = looks - groups.look_at_some(looks, jobs, rates);
+        for _ in 0..looks {
             let Some(number) = groups.first_in_doubt(now, noack, jobs, rates) else {
-                return;
+                break;
             };
             groups.refresh(number, jobs, rates);
+            looked_at += 1;
+        }
+        if let Some(pass) = &mut groups.pass {
+            pass.looked_at += looked_at;
         }
     }
 }
