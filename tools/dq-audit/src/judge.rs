@@ -1,0 +1,161 @@
+//! What was found, and what is known of the server's clock.
+//!
+//! An effect does not say when it happened, but some let it be reckoned: a lease's end less its length, the
+//! instant of a KICK or of a PURGE. Between two of those the clock is only known to have gone on. So whoever
+//! takes an instant to have come says so ([`Judge::claim`]), and the next one that is known decides.
+
+use crate::rule::Rule;
+
+/// Faults that are kept to be told. All are counted.
+const KEPT: usize = 10_000;
+/// Claims that wait for an instant to be known.
+const CLAIMS: usize = 10_000;
+
+/// A command's place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct At {
+    /// Which of the files.
+    pub part: usize,
+    /// Where it begins there, in bytes.
+    pub offset: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Fault {
+    pub rule: Rule,
+    pub at: At,
+    pub db: u32,
+    pub queue: Vec<u8>,
+    pub id: Vec<u8>,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub commands: u64,
+    pub effects: u64,
+    pub deliveries: u64,
+    /// On jobs that came before the files begin.
+    pub unknown: u64,
+    /// How often the clock was seen to be set back.
+    pub set_back: u64,
+}
+
+#[derive(Default)]
+pub struct Judge {
+    pub at: At,
+    pub tally: Tally,
+    db: u32,
+    queue: Vec<u8>,
+    faults: Vec<Fault>,
+    counts: [u64; Rule::ALL.len()],
+    /// It was this unix-ms, or later.
+    known_ms: u64,
+    claims: Vec<(u64, Fault)>,
+}
+
+impl Judge {
+    /// What follows is about that queue.
+    pub fn turn_to(&mut self, db: u32, queue: &[u8]) {
+        self.db = db;
+        self.queue.clear();
+        self.queue.extend_from_slice(queue);
+    }
+
+    pub fn fault(&mut self, rule: Rule, id: &[u8], text: impl Into<String>) {
+        let fault = self.made(rule, id, text.into());
+        self.add(fault);
+    }
+
+    fn made(&self, rule: Rule, id: &[u8], text: String) -> Fault {
+        Fault {
+            rule,
+            at: self.at,
+            db: self.db,
+            queue: self.queue.clone(),
+            id: id.to_vec(),
+            text,
+        }
+    }
+
+    fn add(&mut self, fault: Fault) {
+        self.counts[fault.rule as usize] += 1;
+        if self.faults.len() < KEPT {
+            self.faults.push(fault);
+        }
+    }
+
+    /// The clock showed a millisecond within these.
+    pub fn clock_within(&mut self, earliest_ms: u64, latest_ms: u64) {
+        if latest_ms < self.known_ms {
+            // Set back. What was claimed in between may have come before that.
+            self.tally.set_back += 1;
+            self.claims.clear();
+            self.known_ms = earliest_ms;
+            return;
+        }
+        self.known_ms = self.known_ms.max(earliest_ms);
+        for (instant, mut fault) in std::mem::take(&mut self.claims) {
+            if instant > latest_ms {
+                let early = instant - latest_ms;
+                fault.text = format!("{}, {early} ms or more before it had come", fault.text);
+                self.add(fault);
+            }
+        }
+    }
+
+    /// Whoever did this took that instant to have come.
+    pub fn claim(&mut self, instant: u64, rule: Rule, id: &[u8], text: &str) {
+        if instant > self.known_ms && self.claims.len() < CLAIMS {
+            let fault = self.made(rule, id, format!("{text} at {instant}"));
+            self.claims.push((instant, fault));
+        }
+    }
+
+    /// What the clock is known to have shown last, at least.
+    pub fn known_ms(&self) -> u64 {
+        self.known_ms
+    }
+
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    pub fn count(&self, rule: Rule) -> u64 {
+        self.counts[rule as usize]
+    }
+
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_decided_by_the_next_instant_that_is_known() {
+        let mut judge = Judge::default();
+        judge.clock_within(1000, 1000);
+        judge.claim(1000, Rule::NeverEarly, b"a", "popped");
+        judge.claim(1005, Rule::NeverEarly, b"b", "popped");
+        judge.claim(1009, Rule::NeverEarly, b"c", "popped");
+        judge.clock_within(1004, 1005);
+        let ids: Vec<_> = judge.faults().iter().map(|it| it.id.clone()).collect();
+        assert_eq!(ids, [b"c"]);
+        assert_eq!(judge.known_ms(), 1004);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_decides_nothing() {
+        let mut judge = Judge::default();
+        judge.clock_within(1000, 1000);
+        judge.claim(1200, Rule::NeverEarly, b"a", "popped");
+        judge.clock_within(500, 500);
+        assert_eq!((judge.total(), judge.tally.set_back), (0, 1));
+        judge.claim(700, Rule::OneLease, b"a", "ended");
+        judge.clock_within(600, 600);
+        assert_eq!(judge.count(Rule::OneLease), 1);
+    }
+}

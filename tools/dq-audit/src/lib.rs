@@ -1,0 +1,14 @@
+//! Judges what an AOF says has happened to delay queues.
+
+pub mod audit;
+pub mod judge;
+pub mod keyspace;
+mod lzf;
+mod overwrite;
+pub mod parts;
+mod queue;
+mod rdb;
+pub mod report;
+mod resp;
+pub mod rule;
+pub mod trace;

@@ -1,0 +1,326 @@
+//! One queue, folded from its effects, and judged on the way.
+//!
+//! Not the module's own [`dq::queue::Queue`], which carries out what it is told: here each effect is asked
+//! whether it may follow from those before it.
+
+mod change;
+mod groups;
+pub mod job;
+mod recur;
+
+use std::collections::{BTreeMap, HashMap};
+
+use dq::queue::effect::{Change, Coming, Effect};
+use dq::queue::job::{Place, State, Terms};
+use dq::queue::settings::GroupLimits;
+use dq::queue::state::{each_job, NewJob};
+
+use crate::judge::Judge;
+use crate::rule::Rule;
+pub use change::{begun, Begun};
+use groups::Groups;
+use job::Job;
+
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    jobs: HashMap<Box<[u8]>, Job>,
+    /// By (since when, order of dying).
+    dead: BTreeMap<(u64, u64), Box<[u8]>>,
+    groups: Groups,
+    limits: GroupLimits,
+    max_reserved: u64,
+    dead_len: u64,
+    reserved: u64,
+    seq: u64,
+    deaths: u64,
+    /// The largest so far.
+    token: u64,
+    /// All jobs are known: the files begin where the queue does, or tell what it was.
+    is_whole: bool,
+}
+
+impl Ledger {
+    pub fn new(is_whole: bool, token: u64) -> Self {
+        Ledger {
+            jobs: HashMap::new(),
+            dead: BTreeMap::new(),
+            groups: Groups::default(),
+            limits: GroupLimits::default(),
+            max_reserved: 0,
+            dead_len: 0,
+            reserved: 0,
+            seq: 0,
+            deaths: 0,
+            token,
+            is_whole,
+        }
+    }
+
+    /// There are jobs of which nothing is known.
+    pub fn is_known_in_part(&mut self) {
+        self.is_whole = false;
+    }
+
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    pub fn raise_token(&mut self, floor: u64) {
+        self.token = self.token.max(floor);
+    }
+
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub fn job(&self, id: &[u8]) -> Option<&Job> {
+        self.jobs.get(id)
+    }
+
+    /// Carries out one effect. False where the queue is gone with it.
+    pub fn apply(&mut self, effect: &Effect<'_>, judge: &mut Judge) -> bool {
+        judge.tally.effects += 1;
+        match effect {
+            Effect::Job { id, change } => self.change(id, *change, judge),
+            Effect::Failed {
+                id,
+                change,
+                failure,
+            } => {
+                if matches!(change, Change::Nacked { .. }) {
+                    judge.clock_within(failure.at, failure.at);
+                }
+                self.change(id, *change, judge);
+            }
+            Effect::Dropped => {
+                if self.is_whole && !self.jobs.is_empty() {
+                    let text = format!("the key went with {} jobs", self.jobs.len());
+                    judge.fault(Rule::NothingLost, b"", text);
+                }
+                return false;
+            }
+            _ if self.comes(effect, judge) => {}
+            _ => self.apply_to_queue(effect, judge),
+        }
+        true
+    }
+
+    /// A job comes, if that is what happened.
+    fn comes(&mut self, effect: &Effect<'_>, judge: &mut Judge) -> bool {
+        match effect {
+            Effect::Added {
+                id,
+                due,
+                expires,
+                terms,
+                ..
+            } => self.add(id, Job::new((*due, *expires), terms, None)),
+            Effect::Followed {
+                id,
+                due,
+                expires,
+                terms,
+                ..
+            } => self.follow(id, Job::new((*due, *expires), terms, None), judge),
+            Effect::Recurs {
+                id,
+                terms,
+                rule,
+                first,
+                ..
+            } => self.add(id, Job::of_rule(*first, terms, rule, None)),
+            Effect::Renewed {
+                id, terms, rule, ..
+            } => self.renew(id, terms, rule, None, judge),
+            Effect::Grouped {
+                group,
+                id,
+                terms,
+                coming,
+                ..
+            } => self.comes_grouped((id, group), terms, coming, judge),
+            _ => return false,
+        }
+        true
+    }
+
+    fn comes_grouped(
+        &mut self,
+        (id, group): (&[u8], &[u8]),
+        terms: &Terms<'_>,
+        coming: &Coming<'_>,
+        judge: &mut Judge,
+    ) {
+        let group = Some(group);
+        match *coming {
+            Coming::Added { due, expires } => {
+                self.add(id, Job::new((due, expires), terms, group));
+            }
+            Coming::Followed { due, expires } => {
+                self.follow(id, Job::new((due, expires), terms, group), judge);
+            }
+            Coming::Recurs { ref rule, first } => {
+                self.add(id, Job::of_rule(first, terms, rule, group));
+            }
+            Coming::Renewed { ref rule } => self.renew(id, terms, rule, group, judge),
+        }
+    }
+
+    /// In place of one of its id, if there is one.
+    fn add(&mut self, id: &[u8], mut job: Job) {
+        self.remove(id);
+        self.seq += 1;
+        job.seq = self.seq;
+        self.put(id.into(), job);
+    }
+
+    fn follow(&mut self, id: &[u8], mut job: Job, judge: &mut Judge) {
+        self.seq += 1;
+        job.seq = self.seq;
+        job.place = Place::Successor;
+        match self.jobs.get_mut(id) {
+            Some(before) => before.successor = Some(Box::new(job)),
+            None => self.is_unknown(id, "a successor of no job", judge),
+        }
+    }
+
+    /// Nothing is known of that job.
+    fn is_unknown(&self, id: &[u8], text: &str, judge: &mut Judge) {
+        if self.is_whole {
+            judge.fault(Rule::NothingFromNowhere, id, text);
+        } else {
+            judge.tally.unknown += 1;
+        }
+    }
+
+    fn put(&mut self, id: Box<[u8]>, job: Job) {
+        self.groups.enter(&job);
+        match job.place {
+            Place::Reserved => self.reserved += 1,
+            Place::Dead => drop(self.dead.insert((job.at, job.death), id.clone())),
+            Place::Scheduled | Place::Successor => {}
+        }
+        self.jobs.insert(id, job);
+    }
+
+    fn remove(&mut self, id: &[u8]) -> Option<(Box<[u8]>, Job)> {
+        let (id, job) = self.jobs.remove_entry(id)?;
+        self.groups.leave(&job);
+        match job.place {
+            Place::Reserved => self.reserved -= 1,
+            Place::Dead => drop(self.dead.remove(&(job.at, job.death))),
+            Place::Scheduled | Place::Successor => {}
+        }
+        Some((id, job))
+    }
+
+    /// Settings, numbers, snapshots, and what takes many jobs away.
+    fn apply_to_queue(&mut self, effect: &Effect<'_>, judge: &mut Judge) {
+        match *effect {
+            Effect::Configured(ref settings) => {
+                (self.max_reserved, self.dead_len) = (settings.max_reserved, settings.dead_len);
+            }
+            Effect::GroupLimits(limits) => self.limits = limits,
+            Effect::Recurred {
+                id,
+                ended,
+                next,
+                ref failure,
+            } => {
+                if let Some(failure) = failure {
+                    judge.clock_within(failure.at, failure.at);
+                }
+                self.recur(id, ended, next, judge);
+            }
+            Effect::Floors { seq, death, token } => {
+                self.seq = self.seq.max(seq);
+                self.deaths = self.deaths.max(death);
+                self.token = self.token.max(token);
+            }
+            Effect::Stored {
+                id,
+                payload,
+                seq,
+                due,
+                place,
+                life,
+                ref terms,
+            } => self.restore(&NewJob {
+                seq,
+                place,
+                life,
+                ..NewJob::scheduled(id, payload, (due, life.expires), terms)
+            }),
+            Effect::Rows { rows } if each_job(rows, |job| self.restore(job)).is_err() => {
+                judge.fault(Rule::NothingLost, b"", "rows that do not decode");
+            }
+            Effect::Purged { state, cut } => {
+                judge.clock_within(cut, cut);
+                self.purge(|job| is_in(job, state, cut));
+            }
+            Effect::PurgedLeases { cut } => {
+                judge.clock_within(cut, cut);
+                self.purge(|job| job.place == Place::Reserved && job.at > cut);
+            }
+            Effect::Trimmed { count } => self.trim(count, judge),
+            _ => {}
+        }
+    }
+
+    /// A job of a snapshot, which is not judged.
+    fn restore(&mut self, stored: &NewJob<'_>) {
+        let job = Job::of_snapshot(stored);
+        self.seq = self.seq.max(job.seq);
+        self.deaths = self.deaths.max(job.death);
+        self.token = self.token.max(job.token);
+        if job.place == Place::Successor {
+            if let Some(before) = self.jobs.get_mut(stored.id) {
+                before.successor = Some(Box::new(job));
+            }
+            return;
+        }
+        self.remove(stored.id);
+        self.put(stored.id.into(), job);
+    }
+
+    fn purge(&mut self, goes: impl Fn(&Job) -> bool) {
+        let going = self.jobs.iter().filter(|(_, job)| goes(job));
+        let going: Vec<Box<[u8]>> = going.map(|(id, _)| id.clone()).collect();
+        for id in going {
+            self.remove(&id);
+        }
+    }
+
+    /// So many of the longest dead go.
+    fn trim(&mut self, count: u64, judge: &mut Judge) {
+        let left = (self.dead.len() as u64).checked_sub(count);
+        if !self.is_whole {
+            // Older ones may be there, of which nothing is known: which of these went is not known, either.
+            return self.purge(|job| job.place == Place::Dead);
+        }
+        if left.is_none_or(|left| self.dead_len == 0 || left < self.dead_len) {
+            let dead = self.dead.len();
+            let text = format!(
+                "{count} of {dead} dead jobs went, by a DEADLEN of {}",
+                self.dead_len
+            );
+            judge.fault(Rule::NothingLost, b"", text);
+        }
+        for _ in 0..count {
+            let Some((_, id)) = self.dead.pop_first() else {
+                break;
+            };
+            self.remove(&id);
+        }
+    }
+}
+
+fn is_in(job: &Job, state: Option<State>, cut: u64) -> bool {
+    match state {
+        None => true,
+        Some(State::Delayed) => job.place == Place::Scheduled && job.due > cut,
+        Some(State::Ready) => job.place == Place::Scheduled && job.due <= cut,
+        Some(State::Reserved) => job.place == Place::Reserved,
+        Some(State::Dead) => job.place == Place::Dead,
+    }
+}

@@ -1,0 +1,161 @@
+//! Occurrences of a rule.
+
+use dq::queue::effect::Ended;
+use dq::queue::job::{Place, Terms, INSTANT_MAX};
+use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
+
+use super::change::{
+    check_acked, check_current, check_death, check_expired, check_timed_out_expired, end_lease,
+};
+use super::job::{Job, Recurring};
+use super::Ledger;
+use crate::judge::Judge;
+use crate::rule::Rule;
+
+impl Ledger {
+    /// The same rule again: what there is of an occurrence stays.
+    pub(super) fn renew(
+        &mut self,
+        id: &[u8],
+        terms: &Terms<'_>,
+        rule: &Recurrence<'_>,
+        group: Option<&[u8]>,
+        judge: &mut Judge,
+    ) {
+        let Some((id, mut job)) = self.remove(id) else {
+            return self.is_unknown(id, "a rule made anew for a job that is not there", judge);
+        };
+        match &mut job.recurring {
+            None => judge.fault(
+                Rule::NothingFromNowhere,
+                &id,
+                "a rule made anew that is none",
+            ),
+            Some(recurring) => recurring.rule = rule.clone().into_owned(),
+        }
+        job.expires = rule.expires_after(job.due);
+        job.max_attempts = terms.max_attempts;
+        job.renewed_at = job.attempts;
+        job.group = group.map(Into::into);
+        self.put(id, job);
+    }
+
+    pub(super) fn recur(&mut self, id: &[u8], ended: Ended, next: Option<Next>, judge: &mut Judge) {
+        let Some((id, mut job)) = self.remove(id) else {
+            return self.is_unknown(id, "an occurrence ended of a job that is not there", judge);
+        };
+        self.check_end(&id, &job, ended, judge);
+        let Some(mut recurring) = job.recurring.take() else {
+            return judge.fault(
+                Rule::NothingFromNowhere,
+                &id,
+                "an occurrence without a rule",
+            );
+        };
+        let dead = ended
+            .death()
+            .map(|at| self.dead_of(&id, &job, &recurring, at));
+        check_next(&id, &recurring, next, judge);
+        if let Some(next) = next {
+            recurring.round.occurrence = next.occurrence;
+            recurring.round.runs += 1;
+            recurring.round.delivered = false;
+            (job.due, job.expires) = (next.due, next.expires);
+            (job.token, job.at, job.attempts, job.renewed_at) = (0, 0, 0, 0);
+            (job.place, job.lease_ended) = (Place::Scheduled, 0);
+            job.recurring = Some(recurring);
+            self.put(id, job);
+        }
+        if let Some((id, dead)) = dead {
+            self.remove(&id);
+            self.put(id, dead);
+        }
+    }
+
+    fn check_end(&self, id: &[u8], job: &Job, ended: Ended, judge: &mut Judge) {
+        match ended {
+            Ended::Acked => check_acked(id, job, judge),
+            Ended::Popped => self.check_popped(id, job, judge),
+            Ended::Missed => match job.skipped_at() {
+                None => judge.fault(
+                    Rule::NothingLost,
+                    id,
+                    "skipped without GRACE, or though it was delivered",
+                ),
+                Some(at) => judge.claim(
+                    at,
+                    Rule::NothingLost,
+                    id,
+                    "skipped by its GRACE, which ends",
+                ),
+            },
+            Ended::Expired => check_expired(id, job, judge),
+            Ended::TimedOutExpired => check_timed_out_expired(id, job, judge),
+            Ended::TimedOut { at, .. } => {
+                end_lease(id, job, judge);
+                check_death(id, job, at, judge);
+            }
+            Ended::Nacked { at, .. } => {
+                judge.clock_within(at, at);
+                check_current(id, job, "failed", judge);
+            }
+        }
+    }
+
+    /// A dead occurrence stays as a job of its own.
+    fn dead_of(
+        &mut self,
+        id: &[u8],
+        job: &Job,
+        recurring: &Recurring,
+        at: u64,
+    ) -> (Box<[u8]>, Job) {
+        let name = format!("@{}", recurring.round.occurrence);
+        self.seq += 1;
+        self.deaths += 1;
+        let dead = Job {
+            seq: self.seq,
+            place: Place::Dead,
+            at,
+            death: self.deaths,
+            expires: 0,
+            token: 0,
+            lease_ended: 0,
+            successor: None,
+            ..job.clone()
+        };
+        ([id, name.as_bytes()].concat().into(), dead)
+    }
+}
+
+fn check_next(id: &[u8], recurring: &Recurring, next: Option<Next>, judge: &mut Judge) {
+    let Recurring { rule, round } = recurring;
+    let is_last = rule.times != 0 && round.runs + 1 >= rule.times;
+    let Some(next) = next else {
+        let Pattern::Every { ms } = rule.pattern else {
+            return;
+        };
+        let may_end = is_last || rule.until != 0 || round.occurrence + ms > INSTANT_MAX;
+        if !may_end {
+            judge.fault(Rule::NothingLost, id, "its rule ended, which has no end");
+        }
+        return;
+    };
+    let mut wrong = |text: String| judge.fault(Rule::OccurrencesGrow, id, text);
+    let (before, after) = (round.occurrence, next.occurrence);
+    if after <= before {
+        wrong(format!("its occurrence {after} comes after {before}"));
+    }
+    if let Pattern::Every { ms } = rule.pattern {
+        if after > before && !(after - before).is_multiple_of(ms) {
+            wrong(format!("{after} is no instant of its rule, as {before} is"));
+        }
+    }
+    if is_last || (rule.until != 0 && after > rule.until) {
+        wrong("another occurrence after the last".into());
+    }
+    let due = (after.saturating_add(rule.jitter_of(id, after))).min(INSTANT_MAX);
+    if next.due != due {
+        wrong(format!("due at {}, its occurrence at {due}", next.due));
+    }
+}

@@ -1,0 +1,154 @@
+//! Effects, in few words.
+
+use dq::queue::effect::{Change, Coming, Death, Effect, Ended, Removal};
+use dq::queue::job::Terms;
+use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
+use dq::queue::settings::{GroupLimits, Settings};
+
+/// When everything begins.
+pub const T: u64 = 1_700_000_000_000;
+
+pub type E = Effect<'static>;
+
+pub fn terms(max_attempts: u32) -> Terms<'static> {
+    Terms {
+        priority: 0,
+        ttr_ms: 100,
+        max_attempts,
+        backoff_ms: Vec::new().into(),
+    }
+}
+
+pub fn added(id: &'static str, due: u64, max_attempts: u32) -> E {
+    expiring(id, due, max_attempts, 0)
+}
+
+pub fn expiring(id: &'static str, due: u64, max_attempts: u32, expires: u64) -> E {
+    Effect::Added {
+        id: id.as_bytes(),
+        payload: b"x",
+        due,
+        expires,
+        terms: terms(max_attempts),
+    }
+}
+
+pub fn grouped(id: &'static str) -> E {
+    let coming = Coming::Added { due: T, expires: 0 };
+    Effect::Grouped {
+        group: b"g",
+        id: id.as_bytes(),
+        payload: b"x",
+        terms: terms(0),
+        coming,
+    }
+}
+
+pub fn job(id: &'static str, change: Change) -> E {
+    let id = id.as_bytes();
+    Effect::Job { id, change }
+}
+
+/// For 100 ms from then on.
+pub fn reserved(id: &'static str, at: u64) -> E {
+    let (token, deadline, lease_ms) = (at << 20, at + 100, 100);
+    job(
+        id,
+        Change::Reserved {
+            token,
+            deadline,
+            lease_ms,
+        },
+    )
+}
+
+pub fn touched(id: &'static str, at: u64) -> E {
+    let (deadline, lease_ms) = (at + 100, 100);
+    job(id, Change::Touched { deadline, lease_ms })
+}
+
+pub fn nacked(id: &'static str, due: u64, attempts: u32) -> E {
+    let priority = 0;
+    job(
+        id,
+        Change::Nacked {
+            due,
+            priority,
+            attempts,
+        },
+    )
+}
+
+pub fn timed_out(id: &'static str) -> E {
+    job(id, Change::TimedOut)
+}
+
+pub fn died(id: &'static str, at: u64) -> E {
+    let cause = Death::TimedOut;
+    job(id, Change::Died { at, cause })
+}
+
+pub fn removed(id: &'static str, cause: Removal) -> E {
+    job(id, Change::Removed { cause, remember: 0 })
+}
+
+pub fn acked(id: &'static str) -> E {
+    removed(id, Removal::Acked)
+}
+
+pub fn kicked(id: &'static str, due: u64) -> E {
+    job(id, Change::Kicked { due })
+}
+
+pub fn fifo_and_max(is_fifo: bool, max_reserved: u64) -> E {
+    Effect::GroupLimits(GroupLimits {
+        max_reserved,
+        rate: None,
+        is_fifo,
+    })
+}
+
+pub fn configured(max_reserved: u64, dead_len: u64) -> E {
+    Effect::Configured(Settings {
+        max_reserved,
+        dead_len,
+        ..Settings::default()
+    })
+}
+
+pub fn next(occurrence: u64) -> Next {
+    Next {
+        occurrence,
+        due: occurrence,
+        expires: 0,
+        offset_s: 0,
+    }
+}
+
+/// Every second, so often.
+pub fn recurs(id: &'static str, times: u64) -> E {
+    let rule = Recurrence {
+        pattern: Pattern::Every { ms: 1000 },
+        until: 0,
+        times,
+        grace_ms: 0,
+        jitter_ms: 0,
+        ttl_ms: 0,
+    };
+    Effect::Recurs {
+        id: id.as_bytes(),
+        payload: b"x",
+        terms: terms(0),
+        rule,
+        first: next(T),
+    }
+}
+
+pub fn recurred(id: &'static str, ended: Ended, occurrence: Option<u64>) -> E {
+    Effect::Recurred {
+        id: id.as_bytes(),
+        ended,
+        next: occurrence.map(next),
+        failure: None,
+    }
+}

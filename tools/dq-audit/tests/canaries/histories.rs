@@ -1,0 +1,358 @@
+//! A history that is in order, and those in which a rule is broken in one place.
+
+use dq::queue::effect::{Change, Coming, Death, Effect, Ended, Removal};
+use dq::queue::job::Failure;
+use dq_audit::rule::Rule;
+
+use crate::effects::*;
+
+/// All kinds of lives, and nothing wrong with them.
+pub fn sound() -> Vec<E> {
+    let failure = Failure {
+        at: T + 160,
+        reason: None,
+    };
+    let cause = Death::Nacked { priority: 0 };
+    vec![
+        configured(3, 1),
+        fifo_and_max(true, 1),
+        added("a", T + 50, 2),
+        reserved("a", T + 50),
+        touched("a", T + 60),
+        timed_out("a"),
+        reserved("a", T + 160),
+        Effect::Failed {
+            id: b"a",
+            change: Change::Died { at: T + 160, cause },
+            failure,
+        },
+        kicked("a", T + 170),
+        reserved("a", T + 170),
+        nacked("a", T + 175, 0),
+        reserved("a", T + 175),
+        timed_out("a"),
+        acked("a"),
+        expiring("b", T, 1, T + 400),
+        reserved("b", T + 290),
+        died("b", T + 390),
+        removed("b", Removal::Expired),
+        grouped("g1"),
+        grouped("g2"),
+        reserved("g1", T + 500),
+        acked("g1"),
+        removed("g2", Removal::Popped),
+        recurs("r", 3),
+        reserved("r", T + 600),
+        recurred("r", Ended::Acked, Some(T + 2000)),
+        removed("r", Removal::Deleted),
+        Effect::Dropped,
+        added("a", T, 0),
+        reserved("a", T + 700),
+        acked("a"),
+        Effect::Dropped,
+    ]
+}
+
+/// What was planted, which rule it breaks, and the history.
+pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
+    use Rule::*;
+    let expired = Removal::Expired;
+    vec![
+        (
+            "early",
+            NeverEarly,
+            vec![added("a", T + 50, 0), reserved("a", T + 49)],
+        ),
+        (
+            "taken early",
+            NeverEarly,
+            vec![
+                added("a", T + 50, 0),
+                removed("a", Removal::Popped),
+                added("b", T, 0),
+                reserved("b", T + 10),
+            ],
+        ),
+        (
+            "twice",
+            OneLease,
+            vec![added("a", T, 0), reserved("a", T), reserved("a", T + 5)],
+        ),
+        (
+            "again before its lease's end",
+            OneLease,
+            vec![
+                added("a", T, 0),
+                reserved("a", T),
+                timed_out("a"),
+                reserved("a", T + 99),
+            ],
+        ),
+        (
+            "a lease cut short",
+            OneLease,
+            vec![
+                added("a", T, 0),
+                reserved("a", T),
+                timed_out("a"),
+                added("b", T, 0),
+                reserved("b", T + 99),
+            ],
+        ),
+        (
+            "dead at another instant",
+            OneLease,
+            vec![added("a", T, 1), reserved("a", T), died("a", T + 99)],
+        ),
+        (
+            "the same token",
+            TokensGrow,
+            vec![
+                added("a", T, 0),
+                reserved("a", T),
+                added("b", T, 0),
+                reserved("b", T),
+            ],
+        ),
+        (
+            "a token of a queue that is gone",
+            TokensGrow,
+            vec![
+                added("a", T, 0),
+                reserved("a", T + 9),
+                acked("a"),
+                Effect::Dropped,
+                added("a", T, 0),
+                reserved("a", T + 8),
+            ],
+        ),
+        (
+            "attempts jump",
+            AttemptsCount,
+            vec![added("a", T, 9), reserved("a", T), nacked("a", T, 3)],
+        ),
+        (
+            "goes on after its last",
+            AttemptsEnd,
+            vec![added("a", T, 1), reserved("a", T), timed_out("a")],
+        ),
+        (
+            "given back after its last",
+            AttemptsEnd,
+            vec![added("a", T, 1), reserved("a", T), nacked("a", T, 1)],
+        ),
+        (
+            "acked by nobody",
+            StaleNeverActs,
+            vec![added("a", T, 0), acked("a")],
+        ),
+        (
+            "acked after it was given back",
+            StaleNeverActs,
+            vec![
+                added("a", T, 0),
+                reserved("a", T),
+                nacked("a", T, 1),
+                acked("a"),
+            ],
+        ),
+        (
+            "touched after its end",
+            StaleNeverActs,
+            vec![added("a", T, 0), reserved("a", T), touched("a", T + 101)],
+        ),
+        (
+            "the key goes with a job",
+            NothingLost,
+            vec![added("a", T, 0), Effect::Dropped],
+        ),
+        (
+            "expired without a TTL",
+            NothingLost,
+            vec![added("a", T, 0), removed("a", expired)],
+        ),
+        (
+            "expired before its TTL",
+            NothingLost,
+            vec![
+                expiring("a", T, 0, T + 50),
+                removed("a", expired),
+                added("b", T, 0),
+                reserved("b", T + 49),
+            ],
+        ),
+        (
+            "dead with attempts left",
+            NothingLost,
+            vec![added("a", T, 2), reserved("a", T), died("a", T + 100)],
+        ),
+        (
+            "dead beyond no DEADLEN",
+            NothingLost,
+            vec![
+                added("a", T, 1),
+                reserved("a", T),
+                died("a", T + 100),
+                Effect::Trimmed { count: 1 },
+            ],
+        ),
+        (
+            "a rule ends",
+            NothingLost,
+            vec![
+                recurs("r", 0),
+                reserved("r", T),
+                recurred("r", Ended::Acked, None),
+            ],
+        ),
+        (
+            "ended twice",
+            NothingFromNowhere,
+            vec![added("a", T, 0), reserved("a", T), acked("a"), acked("a")],
+        ),
+        ("never added", NothingFromNowhere, vec![reserved("a", T)]),
+        (
+            "delivered after its end",
+            NothingFromNowhere,
+            vec![
+                added("a", T, 0),
+                reserved("a", T),
+                acked("a"),
+                reserved("a", T + 5),
+            ],
+        ),
+        (
+            "delivered after its TTL",
+            NothingFromNowhere,
+            vec![expiring("a", T, 0, T + 5), reserved("a", T + 7)],
+        ),
+        (
+            "kicked alive",
+            NothingFromNowhere,
+            vec![added("a", T, 0), kicked("a", T)],
+        ),
+        (
+            "before others of its group",
+            InTurn,
+            vec![
+                fifo_and_max(true, 0),
+                grouped("a"),
+                grouped("b"),
+                reserved("b", T),
+            ],
+        ),
+        (
+            "beside another of its group",
+            InTurn,
+            vec![
+                fifo_and_max(true, 0),
+                grouped("a"),
+                grouped("b"),
+                reserved("a", T),
+                reserved("b", T + 1),
+            ],
+        ),
+        (
+            "taken before others of its group",
+            InTurn,
+            vec![
+                fifo_and_max(true, 0),
+                grouped("a"),
+                grouped("b"),
+                removed("b", Removal::Popped),
+            ],
+        ),
+        (
+            "more than MAXRESERVED",
+            WithinMax,
+            vec![
+                configured(1, 0),
+                added("a", T, 0),
+                added("b", T, 0),
+                reserved("a", T),
+                reserved("b", T + 1),
+            ],
+        ),
+        (
+            "more than GROUPMAX",
+            WithinMax,
+            vec![
+                fifo_and_max(false, 1),
+                grouped("a"),
+                grouped("b"),
+                reserved("a", T),
+                reserved("b", T + 1),
+            ],
+        ),
+        (
+            "the same occurrence",
+            OccurrencesGrow,
+            vec![
+                recurs("r", 0),
+                reserved("r", T),
+                recurred("r", Ended::Acked, Some(T)),
+            ],
+        ),
+        (
+            "beside its grid",
+            OccurrencesGrow,
+            vec![
+                recurs("r", 0),
+                reserved("r", T),
+                recurred("r", Ended::Acked, Some(T + 1001)),
+            ],
+        ),
+        (
+            "once too often",
+            OccurrencesGrow,
+            vec![
+                recurs("r", 1),
+                reserved("r", T),
+                recurred("r", Ended::Acked, Some(T + 1000)),
+            ],
+        ),
+    ]
+}
+
+/// The history with all its instants a thousand seconds on.
+pub fn later(history: Vec<E>) -> Vec<E> {
+    const ON: u64 = 1_000_000;
+    let mut history = history;
+    let move_on = |instant: &mut u64| *instant += if *instant == 0 { 0 } else { ON };
+    for effect in &mut history {
+        match effect {
+            Effect::Added { due, expires, .. } => {
+                move_on(due);
+                move_on(expires);
+            }
+            Effect::Grouped {
+                coming: Coming::Added { due, .. },
+                ..
+            } => move_on(due),
+            Effect::Recurs { first, .. } => {
+                move_on(&mut first.occurrence);
+                move_on(&mut first.due);
+            }
+            Effect::Recurred {
+                next: Some(next), ..
+            } => {
+                move_on(&mut next.occurrence);
+                move_on(&mut next.due);
+            }
+            Effect::Job { change, .. } => match change {
+                Change::Reserved {
+                    token, deadline, ..
+                } => {
+                    *token += ON << 20;
+                    move_on(deadline);
+                }
+                Change::Touched { deadline, .. } => move_on(deadline),
+                Change::Nacked { due, .. } | Change::Kicked { due } => move_on(due),
+                Change::Died { at, .. } => move_on(at),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    history
+}
