@@ -13,6 +13,7 @@ mod server;
 #[cfg(feature = "module")]
 mod module {
     use crate::commands::table;
+    use crate::server::allocator::ServerAlloc;
     use crate::server::api::{self, command_info, Ctx};
     use crate::server::datatype::{self, DQ_QUEUE};
     use crate::server::{config, events, info, reclaim, timer, worker};
@@ -48,7 +49,7 @@ mod module {
     redis_module! {
         name: "dq",
         version: 100,
-        allocator: (redis_module::alloc::RedisAlloc, redis_module::alloc::RedisAlloc),
+        allocator: (ServerAlloc, ServerAlloc),
         data_types: [DQ_QUEUE],
         init: load,
         commands: [],

@@ -276,7 +276,7 @@ static COMMANDS: [About; 23] = [
         run: entry!(configure::set),
         flags: c"write fast",
         summary: c"Changes settings of a queue. Creates the queue if it is not there.",
-        complexity: c"O(1), or O(log N) where a new DEADLEN removes some of N jobs. O(G log G) where a limit of G groups changes, and for GROUPFIFO O(N log N) with N jobs of groups",
+        complexity: c"O(1), or O(log N) where a new DEADLEN removes some of N jobs",
         tips: c"",
         arity: -2,
         key: Some(Access::Update),

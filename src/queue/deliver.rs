@@ -188,7 +188,11 @@ impl Queue {
         while delivered < pop.count && *budget > 0 && bytes < DELIVERED_BYTES {
             self.follow_clock_back(now);
             self.look_before(pop.id, pop.noack, now);
-            let Some(handle) = self.next_deliverable(pop, now) else {
+            let handle = match self.next_deliverable(pop, now) {
+                None if self.look_further(pop, now) => self.next_deliverable(pop, now),
+                found => found,
+            };
+            let Some(handle) = handle else {
                 break;
             };
             if self.expire_overdue(handle, now, out) {
@@ -201,6 +205,12 @@ impl Queue {
             self.prefetch_following();
         }
         delivered
+    }
+
+    /// Whether a group has been found that may be served, where not all are known.
+    fn look_further(&mut self, pop: &Pop<'_>, now: Now) -> bool {
+        let unknown = self.is_passing() && pop.id.is_none() && !self.is_held(pop, now);
+        unknown && self.look_at_ready(pop.noack, now)
     }
 
     fn is_held(&self, pop: &Pop<'_>, now: Now) -> bool {

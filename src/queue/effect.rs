@@ -270,7 +270,7 @@ impl Ended {
     }
 
     /// Whether its occurrence stays in the dead list, and since when.
-    pub(super) fn death(self) -> Option<u64> {
+    pub fn death(self) -> Option<u64> {
         match self {
             Ended::TimedOut { at, kept } | Ended::Nacked { at, kept, .. } => kept.then_some(at),
             _ => None,

@@ -4,6 +4,7 @@
 //! borrow of a thread-local is held over a call into the server; no panic crosses the border.
 
 pub mod agenda;
+pub mod allocator;
 pub mod api;
 pub mod arrival;
 pub mod async_load;

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub(crate) mod allocated;
+pub(crate) mod arena;
 pub(crate) mod broken;
 pub(crate) mod lazy;
 // A hint to the processor has no safe form.

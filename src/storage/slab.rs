@@ -201,14 +201,32 @@ impl<T> Slab<T> {
         Some((number + 1) << SEGMENT_BITS)
     }
 
+    /// In the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        let entries = self.segments.iter().flat_map(|segment| &segment.entries);
+        entries.filter_map(|entry| match entry {
+            Entry::Full(value) => Some(value),
+            Entry::Vacant(_) => None,
+        })
+    }
+
     /// Frees about `count` values of a slab that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
+        self.free_some_seen(count, |_| ())
+    }
+
+    /// The same for who must know which.
+    pub fn free_some_seen(&mut self, count: usize, mut seen: impl FnMut(&T)) -> bool {
         let Some(segment) = self.segments.last_mut() else {
             return false;
         };
         let kept = segment.entries.len().saturating_sub(count.max(1));
-        let full = segment.entries.drain(kept..);
-        self.len -= full.filter(|entry| matches!(entry, Entry::Full(_))).count() as u32;
+        for entry in segment.entries.drain(kept..) {
+            if let Entry::Full(value) = entry {
+                seen(&value);
+                self.len -= 1;
+            }
+        }
         if segment.entries.is_empty() {
             self.segments.pop();
         }

@@ -6,23 +6,33 @@ use redis::{cmd, Cmd, Value};
 
 use crate::clock::Clock;
 use crate::cmd;
-use crate::history::{Ack, Add, Bounds, Claim, Delivery, Due, Entry, Pop, Stamp, What};
+use crate::history::{Ack, Add, Bounds, Claim, Delivery, Due, Entry, Pop, Stamp, Turns, What};
 use crate::link::{ask, corpses, deliveries, number, text, Said};
 use crate::rng::Rng;
 use crate::support::{wait_until, Client, PATIENCE};
 
 /// Of a plain one, one with limits, one for at-most-once, one whose ids come again and again, one that is
-/// purged, one with MAXLEN and DEDUPE.
-pub const QUEUES: [&str; 6] = ["plain", "limits", "taken", "shared", "purged", "bounded"];
-
-/// Of the queue of that name.
-const BOUNDS: Bounds = Bounds {
-    max_len: 6,
-    dedupe_ms: 100,
-};
+/// purged, one with MAXLEN and DEDUPE, two of groups in turn, of which the second has GROUPFIFO.
+pub const QUEUES: [&str; 8] = [
+    "plain", "limits", "taken", "shared", "purged", "bounded", "fair", "fifo",
+];
 
 pub fn bounds() -> HashMap<String, Bounds> {
-    HashMap::from([("bounded".to_owned(), BOUNDS)])
+    let bounded = Bounds {
+        max_len: 6,
+        dedupe_ms: 100,
+        turns: Turns::Unknown,
+    };
+    let with = |turns| Bounds {
+        turns,
+        ..Bounds::default()
+    };
+    let all = [
+        ("bounded", bounded),
+        ("fair", with(Turns::Fair)),
+        ("fifo", with(Turns::Fifo)),
+    ];
+    all.map(|(queue, bounds)| (queue.to_owned(), bounds)).into()
 }
 
 /// What is set before the traffic begins, and stays.
@@ -30,6 +40,7 @@ pub fn bounds() -> HashMap<String, Bounds> {
 pub fn set_bounds(client: &mut Client) {
     for (queue, bounds) in bounds() {
         let (max_len, dedupe_ms) = (bounds.max_len, bounds.dedupe_ms);
+        let is_fifo = u64::from(bounds.turns == Turns::Fifo);
         cmd!(
             client,
             "DQ.CFGSET",
@@ -37,7 +48,9 @@ pub fn set_bounds(client: &mut Client) {
             "MAXLEN",
             max_len,
             "DEDUPE",
-            dedupe_ms
+            dedupe_ms,
+            "GROUPFIFO",
+            is_fifo
         );
     }
 }
@@ -173,6 +186,7 @@ impl Actor {
             max_attempts: rng.maybe(4, |rng| 1 + rng.below(4) as u32).unwrap_or(0),
             ttl_ms: rng.maybe(12, |rng| 30 + rng.below(400)),
             backoff: rng.maybe(4, |_| vec![10, 40]).unwrap_or_default(),
+            group: a_group(queue, rng),
             only: !shared && !bounded,
             nx: !shared || rng.one_in(3),
             answer: None,
@@ -215,7 +229,8 @@ impl Actor {
             for line in ["DQ.RESUME", "DQ.CFGSET"] {
                 client.call(cmd(line).arg(queue));
             }
-            let none = ["RATE", "0", "0", "MAXRESERVED", "0"];
+            let none = "RATE 0 0 MAXRESERVED 0 GROUPRATE 0 0 GROUPMAX 0";
+            let none: Vec<&str> = none.split(' ').collect();
             client.call(cmd("DQ.CFGSET").arg(queue).arg(&none));
             wait_until(format!("{queue} is empty"), PATIENCE, || {
                 self.take_all(client, queue);
@@ -272,6 +287,17 @@ impl Actor {
             ),
         }
     }
+}
+
+/// Jobs without one are one more of the few.
+fn a_group(queue: &str, rng: &mut Rng) -> Option<String> {
+    let groups = match queue {
+        "fair" | "fifo" => 4,
+        "limits" | "purged" => rng.below(2) * 2,
+        _ => 0,
+    };
+    let number = rng.below(groups + 1);
+    (number > 0).then(|| format!("g{number}"))
 }
 
 /// With tokens if all claims have one, else without.

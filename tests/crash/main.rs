@@ -20,6 +20,7 @@ mod link;
 mod many;
 mod mutants;
 mod mutants_of_bounds;
+mod mutants_of_groups;
 mod report;
 mod rude;
 mod soak;

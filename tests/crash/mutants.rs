@@ -34,7 +34,7 @@ const MUTANTS: [Mutant; 11] = [
     ("dead though it may be delivered", bury, Rule::Dead, 5),
 ];
 
-type Place = (usize, usize);
+pub type Place = (usize, usize);
 
 /// Any delivery with a lease.
 fn any(history: &History, rng: &mut Rng) -> Place {
@@ -48,7 +48,7 @@ fn any(history: &History, rng: &mut Rng) -> Place {
     *rng.pick(&places)
 }
 
-fn jobs(entry: &Entry) -> &[Delivery] {
+pub fn jobs(entry: &Entry) -> &[Delivery] {
     match &entry.what {
         What::Pop(pop) => pop.answer.as_deref().unwrap_or_default(),
         _ => &[],
@@ -93,7 +93,7 @@ fn next_of(history: &History, (at, job): Place) -> Option<Place> {
 }
 
 /// A delivery of the drain, the first of its job, and the ACK behind it.
-fn at_the_end(history: &History, rng: &mut Rng) -> Option<Place> {
+pub fn at_the_end(history: &History, rng: &mut Rng) -> Option<Place> {
     let (at, job) = any(history, rng);
     let drains = matches!(history.entries.get(at + 1)?.what, What::Ack(_));
     let last = history.entries.last()?.client;

@@ -1,7 +1,7 @@
 //! As mutants.rs, of what MAXLEN, DEDUPE and PURGE did: of a history in which that is not rare.
 
 use crate::cycles::{self, Setting};
-use crate::history::{check, Bounds, Entry, History, Purge, Rule, Stories, What, Which};
+use crate::history::{check, Bounds, Entry, History, Purge, Rule, Stories, Turns, What, Which};
 use crate::mutants::{is_noticed, Mutant};
 use crate::rng::Rng;
 
@@ -21,7 +21,11 @@ const BOUNDS: [(&str, Bounds, Rule); 4] = [
 ];
 
 const fn bounds(max_len: u64, dedupe_ms: u64) -> Bounds {
-    Bounds { max_len, dedupe_ms }
+    Bounds {
+        max_len,
+        dedupe_ms,
+        turns: Turns::Unknown,
+    }
 }
 
 /// Any purge with an answer that fits.

@@ -73,6 +73,9 @@ impl Actor {
         if let Some(ttl_ms) = add.ttl_ms {
             command.arg("TTL").arg(ttl_ms);
         }
+        if let Some(group) = &add.group {
+            command.arg("GROUP").arg(group);
+        }
         if !add.backoff.is_empty() {
             command
                 .arg("BACKOFF")
@@ -112,10 +115,11 @@ impl Actor {
     }
 
     fn bpop(&mut self, client: &mut Client) -> Result<(), Gone> {
-        let queues = match self.rng.below(4) {
+        let queues = match self.rng.below(5) {
             0 => vec![self.a_queue()],
             1 => vec!["limits", "plain"],
             2 => vec!["bounded", "purged"],
+            3 => vec!["fair", "fifo"],
             _ => vec!["plain", "shared", "limits"],
         };
         let (pop, options) = self.new_pop(&queues, false);
@@ -354,11 +358,14 @@ impl Actor {
     /// No entry of the history: whatever the limits are, the rules are the same.
     fn configure(&mut self, client: &mut Client) -> Result<(), Gone> {
         let number = self.rng.below(300);
-        let line = match self.rng.below(5) {
+        let line = match self.rng.below(8) {
             0 => format!("DQ.CFGSET limits MAXRESERVED {}", number % 12),
             1 => format!("DQ.CFGSET limits RATE {} 20", 5 + number),
             2 => "DQ.CFGSET limits RATE 0 0 MAXRESERVED 0".to_owned(),
             3 => format!("DQ.CFGSET plain TTR {}", 30 + number),
+            4 => format!("DQ.CFGSET limits GROUPMAX {}", number % 4),
+            5 => format!("DQ.CFGSET limits GROUPRATE {} 20", 1 + number % 20),
+            6 => "DQ.CFGSET limits GROUPRATE 0 0 GROUPMAX 0".to_owned(),
             _ => format!("DQ.PAUSE limits {}", 1 + number / 10),
         };
         let mut words = line.split(' ');
@@ -373,7 +380,9 @@ impl Actor {
     /// Two ADDs and a POP in one: all of it or nothing.
     fn transaction(&mut self, client: &mut Client) -> Result<(), Gone> {
         // Their ADDs are not refused, so that each shows whether its transaction was carried out.
-        let queue = ["plain", "limits", "purged"][self.rng.below(3) as usize];
+        let queue = *self
+            .rng
+            .pick(&["plain", "limits", "purged", "fair", "fifo"]);
         let mut adds = [self.new_add(queue), self.new_add(queue)];
         let (mut pop, options) = self.new_pop(&[queue], false);
         let mut commands: Vec<Cmd> = vec![cmd("MULTI")];

@@ -40,7 +40,9 @@ fn leave_holes(client: &mut Raw, key: &str) {
         client,
         "DQ.ADD KEY a@ payload-of-a-job-? DELAY 9000000 TTL 90000000",
     );
-    fill(client, "DQ.ADD KEY b@ payload-of-a-job-?");
+    // Each of a group of its own, and few with long lines.
+    fill(client, "DQ.ADD KEY b@ payload-of-a-job-? GROUP of-@");
+    fill(client, "DQ.ADD KEY g@ payload-of-a-job-? GROUP few");
     fill(
         client,
         "DQ.ADD KEY c@ payload-of-a-job-? PRIORITY @ DELAY 9@",
@@ -48,7 +50,7 @@ fn leave_holes(client: &mut Raw, key: &str) {
     // At random: pages that are all equally full would not be worth moving.
     let script = "for n = 0, ARGV[1] - 1 do if math.random(4) > 1 then \
         redis.call('DQ.ACK', KEYS[1], 'l' .. n) \
-        redis.call('DQ.DEL', KEYS[1], 'a' .. n, 'b' .. n, 'c' .. n) end end";
+        redis.call('DQ.DEL', KEYS[1], 'a' .. n, 'b' .. n, 'c' .. n, 'g' .. n) end end";
     let count = (JOBS / 4).to_string();
     let call: [&[u8]; 5] = [
         b"EVAL",

@@ -308,6 +308,26 @@ fn groupfifo_keeps_the_order_of_adding() {
     assert_eq!(pop_all(&mut client, ""), "a4");
 }
 
+/// However many groups are still to be looked at.
+#[test]
+fn a_pop_finds_the_ready_job_of_a_group_that_is_held_no_more() {
+    let (_server, mut client) = start();
+    client.says("DQ.CFGSET q GROUPFIFO 1", "+OK");
+    let script = "for n = 1, 5000 do \
+        redis.call('DQ.ADD', KEYS[1], n, 'x', 'DELAY', '600000', 'GROUP', n) end";
+    let reply = client.call(&[b"EVAL", script.as_bytes(), b"1", b"q"]);
+    assert_eq!(reply, Reply::NullBulk);
+    client.says("DQ.ADD q held x GROUP last DELAY 600000", "'held'");
+    add(&mut client, "ready:last");
+    client.says("DQ.POP q", "nil*");
+    // No timer comes in between.
+    client.says("MULTI", "+OK");
+    client.says("DQ.CFGSET q GROUPFIFO 0", "+QUEUED");
+    client.says("DQ.POP q", "+QUEUED");
+    let reply = show(&client.run("EXEC"));
+    assert!(reply.contains("'ready'"), "{reply}");
+}
+
 #[test]
 fn settings_of_groups_are_shown_and_bounded() {
     let (_server, mut client) = start();
@@ -421,4 +441,36 @@ fn replicas_and_the_aof_have_the_same_turns() {
     replica.promote();
     assert_eq!(pop_all(&mut client, "TTR 60000"), REST);
     assert_eq!(pop_all(&mut promoted, "TTR 60000"), REST);
+}
+
+/// A group's name is no key, whatever it looks like; looking at groups needs no right to write.
+#[test]
+fn rights_are_those_of_the_key() {
+    let (server, mut admin) = start();
+    admin.says("DQ.ADD mine a x GROUP other", "'a'");
+    admin.says("DQ.ADD other a x GROUP mine", "'a'");
+    admin.says("ACL SETUSER owner on nopass allcommands ~mine", "+OK");
+    admin.says("ACL SETUSER reader on nopass allcommands %R~mine", "+OK");
+    let (mut owner, mut reader) = (server.raw(), server.raw());
+    owner.says("AUTH owner x", "+OK");
+    reader.says("AUTH reader x", "+OK");
+    owner.says("DQ.ADD mine b x GROUP other", "'b'");
+    owner.says("DQ.CFGSET mine GROUPMAX 5", "+OK");
+    for client in [&mut owner, &mut reader] {
+        client.says("DQ.LEN mine GROUP other", "2");
+        client.says("DQ.GROUPS mine 0", "[ '0' [ [ 'other' 2 0 ] ] ]");
+    }
+    let refused = |client: &mut Raw, line: &str| {
+        let reply = client.ask(line);
+        assert!(reply.starts_with("-NOPERM"), "{line} -> {reply}");
+    };
+    for line in [
+        "DQ.LEN other GROUP mine",
+        "DQ.GROUPS other 0",
+        "DQ.ADD other c x GROUP mine",
+    ] {
+        refused(&mut owner, line);
+    }
+    refused(&mut reader, "DQ.CFGSET mine GROUPMAX 1");
+    refused(&mut reader, "DQ.ADD mine c x GROUP other");
 }

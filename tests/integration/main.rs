@@ -13,6 +13,7 @@ mod argument_order;
 mod asleep;
 mod async_load;
 mod atomic;
+mod audit;
 mod bpop_contract;
 mod bpop_keys;
 #[cfg(target_os = "linux")]

@@ -20,8 +20,11 @@ fn wrong_rules_are_noticed() {
         Fault::NextRefused,
         Fault::ReasonStays,
         Fault::LeaseEndSilent,
+        Fault::TurnSkipped,
+        Fault::GroupMaxOneMore,
+        Fault::FifoOvertaken,
     ] {
-        let noticed = (1..=3).any(|seed| Run::start(seed, fault).steps(STEPS).is_err());
+        let noticed = (1..=12).any(|seed| Run::start(seed, fault).steps(STEPS).is_err());
         assert!(noticed, "{fault:?} was not noticed");
     }
 }

@@ -94,6 +94,7 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
         ("token", or_nil(job.token)),
         ("reason", or_nil_text(reason)),
         ("failed", or_nil(failure.map(|(at, _)| *at))),
+        ("group", or_nil_text(job.group.as_deref())),
         (
             "next",
             or_nil_text(job.next.as_ref().map(|next| &next.payload[..])),

@@ -5,9 +5,10 @@ use crate::generate::{Generator, Shape};
 use crate::model::{Fault, Model};
 use crate::op::{Op, Reply};
 use crate::rng::Rng;
-use crate::shapes::RECURRING;
+use crate::shapes::RECURRING_GROUPS;
 use crate::support::{Builder, Raw, Reply as Wire, Server};
 use crate::wire;
+use dq::queue::settings::SettingsChange;
 
 pub fn builder() -> Builder {
     Server::builder().aof().module_arguments("test-clock yes")
@@ -33,13 +34,15 @@ impl Run {
         let shape = Shape {
             settings_every: 0,
             start_ms: clock(&mut client),
-            ..RECURRING
+            ..RECURRING_GROUPS
         };
+        let mut model = Model::new(fault);
+        limit_groups(seed, &mut client, &mut model, shape.start_ms);
         Run {
             client,
             master,
             replica,
-            model: Model::new(fault),
+            model,
             generator: Generator::new(Rng::new(seed ^ 0x11fe), shape),
             candidates: Vec::new(),
             steps: 0,
@@ -130,6 +133,23 @@ impl Run {
         }
         self.compare()
     }
+}
+
+/// Of each three runs one has GROUPMAX and one GROUPFIFO; windows of GROUPRATE do not outlive a server.
+fn limit_groups(seed: u64, client: &mut Raw, model: &mut Model, now_ms: u64) {
+    let change = SettingsChange {
+        group_max: (seed % 3 == 1).then_some(1),
+        group_fifo: (seed % 3 == 2).then_some(true),
+        ..SettingsChange::default()
+    };
+    let words: [&[u8]; 4] = match seed % 3 {
+        0 => return,
+        1 => [b"DQ.CFGSET", b"q", b"GROUPMAX", b"1"],
+        _ => [b"DQ.CFGSET", b"q", b"GROUPFIFO", b"1"],
+    };
+    let answer = client.call(&words);
+    assert_eq!(answer, Wire::Simple("OK".into()));
+    execute(model, &Op::Configure(change), &Reply::Nil, now_ms);
 }
 
 pub fn clock(client: &mut Raw) -> u64 {

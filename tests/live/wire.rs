@@ -61,7 +61,9 @@ pub fn is_plain(op: &Op) -> bool {
             let named = |id: &Vec<u8>| (1..=1024).contains(&id.len()) && id != b"*";
             let steps = add.backoff.iter().flatten();
             let rule = add.rule.as_ref();
+            let grouped = |name: &Vec<u8>| (1..=256).contains(&name.len());
             add.id.as_ref().is_none_or(named)
+                && add.group.as_ref().is_none_or(grouped)
                 && instant(add.when)
                 && add.ttr != Some(0)
                 && short(add.ttr.max(add.ttl))
@@ -140,6 +142,10 @@ fn words_of_add(add: &AddOp) -> Words {
         .option("TTR", add.ttr)
         .option("ATTEMPTS", add.attempts)
         .option("TTL", add.ttl);
+    let words = match &add.group {
+        Some(name) => words.word("GROUP").word(name.clone()),
+        None => words,
+    };
     let words = match add.backoff.as_deref() {
         None => words,
         Some([]) => words.word("BACKOFF").word("0"),

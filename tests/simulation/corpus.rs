@@ -1,7 +1,9 @@
 //! The fuzzer's harnesses over its committed corpus, and over that corpus damaged at random: what can be
 //! run without a fuzzer. `make fuzz` goes on from there.
 
-use crate::hostile::{dump, effects, furnished_dumps, operations, Broken};
+use crate::hostile::{
+    dump, effects, effects_of_groups, furnished_dumps, operations, Broken, SHAPES_WITH_GROUPS,
+};
 use crate::rng::Rng;
 use crate::run::Sabotage;
 use std::fs;
@@ -20,6 +22,17 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     assert!(files.len() > 10, "hardly a corpus: {}", folder.display());
     let read = |file| fs::read(file).expect("a file that can be read");
     files.iter().map(read).collect()
+}
+
+/// Histories of some hundred operations each, where jobs have groups.
+fn operations_of_groups() -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(0x6702);
+    let mut history = |shape| {
+        let choices = (0..4000).map(|_| rng.next() as u8);
+        std::iter::once(shape).chain(choices).collect()
+    };
+    let shapes = SHAPES_WITH_GROUPS.into_iter().cycle();
+    shapes.take(8).map(&mut history).collect()
 }
 
 /// Some bytes changed, put in or taken out; now and then the tail of another input in place of its own.
@@ -88,7 +101,7 @@ fn dumps_from_anybody() {
 
 #[test]
 fn effects_from_anybody() {
-    let inputs = corpus("effects");
+    let inputs = [corpus("effects"), effects_of_groups()].concat();
     holds(first_error(&inputs, 40, |bytes| {
         effects(bytes, Broken::Nothing)
     }));
@@ -96,7 +109,7 @@ fn effects_from_anybody() {
 
 #[test]
 fn operations_by_bytes() {
-    let inputs = corpus("operations");
+    let inputs = [corpus("operations"), operations_of_groups()].concat();
     holds(first_error(&inputs, 10, |bytes| {
         operations(bytes, Sabotage::Nothing)
     }));
@@ -121,6 +134,14 @@ fn the_corpus_notices() {
         "the follower differs|is refused",
     );
     let deaf = first_error(&effect_lists, 0, |bytes| {
+        effects(bytes, Broken::FollowerDeaf)
+    });
+    noticed(deaf, "the follower differs|is refused");
+    let of_groups = first_error(&operations_of_groups(), 0, |bytes| {
+        operations(bytes, Sabotage::Model(crate::model::Fault::TurnSkipped))
+    });
+    noticed(of_groups, "the reply");
+    let deaf = first_error(&effects_of_groups(), 0, |bytes| {
         effects(bytes, Broken::FollowerDeaf)
     });
     noticed(deaf, "the follower differs|is refused");

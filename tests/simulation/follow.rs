@@ -115,7 +115,7 @@ impl Follower {
         }
         self.mint.raise_token(self.queue.token_floor());
         // Some followers lag behind with it, up to the limit.
-        self.queue.free_purged(effects.len() % 3);
+        self.queue.work_off(effects.len() % 3);
         Ok(())
     }
 }

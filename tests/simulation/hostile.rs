@@ -19,7 +19,7 @@ use dq::queue::Queue;
 /// An operation of a history takes some ten bytes; what lies behind so many operations is cut.
 const STEPS: u64 = 2000;
 
-const SHAPES: [Shape; 8] = [
+const SHAPES: [Shape; 10] = [
     shapes::FEW_IDS,
     shapes::TWO_IDS,
     shapes::LIMITS,
@@ -28,7 +28,11 @@ const SHAPES: [Shape; 8] = [
     shapes::WILD_CLOCK,
     shapes::FIRST_INSTANTS,
     shapes::LAST_INSTANTS,
+    shapes::GROUPS,
+    shapes::RECURRING_GROUPS,
 ];
+/// Those of them that have groups.
+pub const SHAPES_WITH_GROUPS: [u8; 2] = [8, 9];
 
 /// A history: the first byte names the shape, the others are the choices of operations and of the clock.
 /// Master, model, replica and log must agree.
@@ -92,7 +96,7 @@ pub fn effects(bytes: &[u8], broken: Broken) -> Result<(), String> {
         }
         let taken = there.queue.apply(&effect);
         taken.map_err(|error| format!("{effect:?} is taken here, and there {error}"))?;
-        there.queue.free_purged(1);
+        there.queue.work_off(1);
         if number % 8 == 0 {
             here.queue.check_invariants()?;
         }
@@ -194,7 +198,14 @@ fn everything(ids: &[Id]) -> Vec<Op> {
         rule: None,
         group: None,
     };
-    let mut ops = vec![Op::Settle(3), Op::Pop(pop(2))];
+    let regroup = |is_fifo, most| {
+        Op::Configure(SettingsChange {
+            group_fifo: Some(is_fifo),
+            group_max: Some(most),
+            ..SettingsChange::default()
+        })
+    };
+    let mut ops = vec![Op::Settle(3), Op::Pop(pop(2)), regroup(true, 1)];
     for id in ids.iter().cloned() {
         ops.push(Op::Touch {
             id: id.clone(),
@@ -220,10 +231,18 @@ fn everything(ids: &[Id]) -> Vec<Op> {
             ..add(id.clone())
         };
         ops.push(Op::Add(next));
+        let of_group = AddOp {
+            condition: Condition::Replace,
+            group: Some(b"g1".to_vec()),
+            ..add(id.clone())
+        };
+        ops.push(Op::Add(of_group));
         ops.push(Op::Add(add(id)));
     }
     ops.extend([
         Op::KickOldest(2),
+        Op::Pop(pop(1)),
+        regroup(false, 0),
         Op::Pause(Some(5)),
         Op::Resume,
         Op::Purge(Some(State::Delayed)),
@@ -254,6 +273,11 @@ fn look(queue: &Queue, reply: &Reply, now: Now) {
 
 /// A queue with something in it, by a byte: see `FURNITURE`.
 fn furnished(which: u8) -> Follower {
+    furnish_with(which, &mut Vec::new())
+}
+
+/// Tells the effects that make it.
+fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
     let mut queue = Follower::new(u64::from(which));
     let mut out = Effects::default();
     let history = FURNITURE[which as usize % FURNITURE.len()];
@@ -266,14 +290,16 @@ fn furnished(which: u8) -> Follower {
             out: &mut out,
         };
         call.execute(&furnish(byte, number));
+        effects.extend(out.bytes());
+        out.clear();
     }
     queue.queue.take_garbage();
     queue
 }
 
-/// a: ready, d: delayed, n: follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
+/// a: ready, d: delayed, g: of a group, v: of one and delayed, m: GROUPMAX, f: GROUPFIFO, n: follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
 /// z: purged.
-const FURNITURE: [&[u8]; 8] = [
+const FURNITURE: [&[u8]; 12] = [
     b"",
     b"aaad",
     b"adptr",
@@ -282,6 +308,10 @@ const FURNITURE: [&[u8]; 8] = [
     b"aaaaaaadddddddz",
     b"pppdptrrrxz",
     b"aarnnntrx",
+    b"gggav",
+    b"mgrgvrggkx",
+    b"fgvggrnxr",
+    b"gggggggvvvvvvz",
 ];
 
 fn furnish(byte: u8, number: usize) -> Op {
@@ -316,6 +346,11 @@ fn furnish(byte: u8, number: usize) -> Op {
             })),
             ..SettingsChange::default()
         }),
+        b'm' | b'f' => Op::Configure(SettingsChange {
+            group_max: (byte == b'm').then_some(1),
+            group_fifo: Some(byte == b'f'),
+            ..SettingsChange::default()
+        }),
         b'z' => Op::Purge(Some(State::Ready)),
         _ => Op::Add(AddOp {
             id: Some(
@@ -332,7 +367,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             } else {
                 Condition::New
             },
-            when: (byte == b'd').then_some(When::Delay(60_000)),
+            when: matches!(byte, b'd' | b'v').then_some(When::Delay(60_000)),
             priority: if byte == b'p' {
                 number as i32 % 3 - 1
             } else {
@@ -344,7 +379,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             backoff: None,
             ttl: (byte == b't' || byte == b'n' && number.is_multiple_of(3)).then_some(90_000),
             rule: None,
-            group: None,
+            group: matches!(byte, b'g' | b'v').then(|| vec![b'g', b'0' + number as u8 % 3]),
         }),
     }
 }
@@ -353,4 +388,14 @@ fn furnish(byte: u8, number: usize) -> Op {
 pub fn furnished_dumps() -> Vec<Vec<u8>> {
     let all = (0..FURNITURE.len() as u8).map(|which| snapshot(&furnished(which).queue).concat());
     all.chain([snapshot(&new_queue(1)).concat()]).collect()
+}
+
+/// What makes each queue that has groups, on a queue that is empty and on one that has other ones.
+pub fn effects_of_groups() -> Vec<Vec<u8>> {
+    let all = [8, 9, 10, 11].map(|which| {
+        let mut effects = Vec::new();
+        furnish_with(which, &mut effects);
+        [0, 8].map(|on| [&[on], &effects[..]].concat())
+    });
+    all.concat()
 }

@@ -19,6 +19,7 @@ mod master;
 mod model;
 mod moved;
 mod op;
+mod proofs;
 mod rng;
 mod run;
 mod shapes;

@@ -57,7 +57,7 @@ impl Call<'_> {
             }
             Op::Configure(change) => done(queue.configure_with(change, now, out)),
             Op::Settle(budget) => {
-                queue.free_purged(*budget);
+                queue.work_off(*budget);
                 let left = queue.settle(now, *budget, out);
                 let past = queue.next_event().is_some_and(|at| at <= now.ms());
                 assert!(left <= *budget, "more budget left than there was");

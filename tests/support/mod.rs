@@ -15,8 +15,11 @@
 //! | `DQ_MODULE` | the module | `target/release/libdq.so` |
 //! | `DQ_SETTINGS` | settings of all servers with the module: `io-threads`, `aof`, `dual-channel`, `swapdb` | none |
 //! | `DQ_KEEP` | keep the servers' folders (those of failed tests stay anyway) | unset |
+//! | `DQ_TRACES` | a folder for histories of queues, which docs/model follows | unset |
+//! | `DQ_AUDIT` | the program dq-audit, which judges what servers write | unset: nothing is judged |
 #![allow(dead_code)] // every test binary uses its own part of this
 
+pub mod audit;
 mod builder;
 pub mod client;
 pub mod cluster;

@@ -206,13 +206,14 @@ impl Queue {
 
     /// Whether something is left to do that nobody can tell.
     pub fn has_leftovers(&self) -> bool {
-        self.has_purged() || self.is_passing()
+        self.has_purged() || self.is_passing() || self.jobs.is_scattered()
     }
 
     /// Does so much of it; returns how much of the budget is left.
     pub fn work_off(&mut self, budget: usize) -> usize {
         let left = self.look_at_groups(budget);
-        self.free_purged(left)
+        let left = self.free_purged(left);
+        self.gather(left)
     }
 
     /// Frees up to `budget` purged jobs; returns how much of the budget is left. Not an effect: nobody

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons,
-//!                                     the lists of jobs that have successors, the histogram
+//!                                     the lists of jobs that have successors, groups, long jobs, the histogram
 //! ```
 //!
 //! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number
@@ -16,7 +16,7 @@ use crate::storage::lazy::Lazy;
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 
-const PARTS: u64 = 22;
+const PARTS: u64 = 23;
 /// Of a cursor, for its part.
 const PART_BITS: u32 = 5;
 
@@ -56,6 +56,7 @@ impl Queue {
             }),
             16 => self.seldom.made()?.followed.relocate(1, from, mover),
             17..=20 => self.groups.as_mut()?.relocate(part - 17, from, mover),
+            21 => self.jobs.relocate_long_jobs(from, mover),
             _ => {
                 self.totals.lateness.relocate(mover);
                 None
@@ -120,7 +121,7 @@ pub mod tests {
         queue
     }
 
-    fn digest(queue: &Queue) -> Vec<u8> {
+    pub fn digest(queue: &Queue) -> Vec<u8> {
         let mut all = Vec::new();
         queue.digest(&mut |bytes| all.extend(bytes));
         all

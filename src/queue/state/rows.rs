@@ -252,6 +252,12 @@ pub fn read(mut bytes: &[u8]) -> Result<Read<'_>, QueueError> {
     Ok(all)
 }
 
+/// Shows each job of such rows, in turn: to who reads a file and carries nothing out.
+pub fn each_job(rows: &[u8], mut see: impl FnMut(&NewJob<'_>)) -> Result<(), QueueError> {
+    read(rows)?.jobs().for_each(|job| see(&job));
+    Ok(())
+}
+
 fn read_row<'a>(
     bytes: &mut &'a [u8],
     before: &mut Before<'a, usize, usize>,

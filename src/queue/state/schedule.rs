@@ -212,6 +212,13 @@ impl Schedule {
         all.map(|(_, handle)| handle)
     }
 
+    /// Ready jobs that have a group, in the order in which they would be served if groups did not take turns.
+    pub fn grouped_ready(&self, now_ms: u64) -> impl Iterator<Item = Handle> + '_ {
+        let grouped = self.grouped.iter();
+        let ready = grouped.flat_map(move |lists| lists.by_rank(0..=now_ms));
+        ready.map(|(_, handle)| handle)
+    }
+
     /// Takes out all jobs whose due is within the range, to be had from [`Schedule::pop_detached`].
     pub fn detach(&mut self, dues: RangeInclusive<u64>) -> Detached {
         self.ready = Ready::default();

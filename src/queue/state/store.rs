@@ -1,7 +1,7 @@
 //! Jobs in memory, found by id or by handle.
 //!
 //! ```text
-//!   id ──hash──► IdTable ──► handle ──► slots[handle] ──► one allocation per job:
+//!   id ──hash──► IdTable ──► handle ──► its place in an arena:
 //!
 //!      byte 0        8        16         16 + id length
 //!        ├─────┬─────┼────────┼──────────┼───────────────┬─────────┐
@@ -9,7 +9,7 @@
 //!        └───────────┴────────┴──────────┴───────────────┴─────────┘
 //!   word 0: bits 0-41 due, or the number of the job's rare part; 42-51 id length - 1;
 //!           52-53 place; 54 there is a rare part; 55 the rare part holds the terms; 56 there is a
-//!           successor; 57 there is a group, whose number stands behind the payload
+//!           successor; 57 there is a group, whose number stands behind the payload; 58-63 the arena's
 //!   word 1: bits 0-47 sequence (the order of adding); 48-63 terms
 //!
 //!   rares[number]: due, Life, and what few jobs have: terms of its own where the pool is full, a failure, a rule
@@ -29,9 +29,10 @@ use super::terms::TermsPool;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
 use crate::queue::recurring::rule::Round;
 pub use crate::storage::allocated::allocated;
+use crate::storage::arena::{Arena, HEAD_BITS};
 use crate::storage::broken::{must, there};
 use crate::storage::lazy::{Lazy, Unused};
-use crate::storage::relocate::{move_boxed, Mover};
+use crate::storage::relocate::Mover;
 use crate::storage::slab::Slab;
 use crate::storage::table::bulk::Entries;
 use crate::storage::table::IdTable;
@@ -55,6 +56,7 @@ const HAS_RARE: u64 = 1 << 54;
 const OWN_TERMS: u64 = 1 << 55;
 /// There is a group: its number, 4 bytes, comes last.
 const GROUPED: u64 = 1 << 57;
+const _: () = assert!(GROUPED < HEAD_BITS);
 const NO_GROUP: u32 = u32::MAX;
 const NO_TRAILER: &str = "a job without the number of its group";
 const SEQ_BITS: u64 = (1 << 48) - 1;
@@ -69,15 +71,15 @@ struct Rare {
 
 #[derive(Clone)]
 pub struct Store {
-    slots: Slab<Box<[u8]>>,
+    slots: Arena,
     rares: Slab<Rare>,
     table: IdTable,
     /// While there is no index yet: what will stand in it.
     unindexed: Option<Box<Entries>>,
     terms: TermsPool,
     hasher: Arc<RandomState>,
-    /// What the allocator gives for the jobs' own allocations.
-    job_bytes: usize,
+    /// What the allocator gives for the jobs' rare parts.
+    extra_bytes: usize,
     /// Of ids and payloads.
     content_bytes: u64,
     seldom: Lazy<Seldom>,
@@ -100,13 +102,13 @@ impl Unused for Seldom {
 impl Store {
     pub fn new(hasher: Arc<RandomState>) -> Self {
         Store {
-            slots: Slab::new(),
+            slots: Arena::new(),
             rares: Slab::new(),
             table: IdTable::new(),
             unindexed: None,
             terms: TermsPool::new(),
             hasher,
-            job_bytes: 0,
+            extra_bytes: 0,
             content_bytes: 0,
             seldom: Lazy::new(),
         }
@@ -157,7 +159,7 @@ impl Store {
                 failed: job.failure.map(Into::into),
                 recurring,
             });
-            self.job_bytes += extra.as_ref().map_or(0, |extra| extra.heap_bytes());
+            self.extra_bytes += extra.as_ref().map_or(0, |extra| extra.heap_bytes());
             let rare = self.rares.insert(Rare {
                 due: job.due,
                 life: job.life,
@@ -170,17 +172,19 @@ impl Store {
             word0 |= GROUPED;
         }
         let len = HEADER + job.id.len() + job.payload.len() + trailer_of(word0);
-        let mut bytes = Vec::with_capacity(len);
-        bytes.extend_from_slice(&word0.to_le_bytes());
-        bytes.extend_from_slice(&word1.to_le_bytes());
-        bytes.extend_from_slice(job.id);
-        bytes.extend_from_slice(job.payload);
-        if let Some(group) = group {
-            bytes.extend_from_slice(&group.to_le_bytes());
-        }
-        self.job_bytes += allocated(bytes.len());
-        self.content_bytes += content(&bytes);
-        let handle = self.slots.insert(bytes.into_boxed_slice());
+        self.content_bytes += (job.id.len() + job.payload.len()) as u64;
+        let handle = self.slots.insert(len, |bytes| {
+            let (head, rest) = bytes.split_at_mut(HEADER);
+            head[..8].copy_from_slice(&word0.to_le_bytes());
+            head[8..].copy_from_slice(&word1.to_le_bytes());
+            let (id, rest) = rest.split_at_mut(job.id.len());
+            id.copy_from_slice(job.id);
+            let (payload, trailer) = rest.split_at_mut(job.payload.len());
+            payload.copy_from_slice(job.payload);
+            if let Some(group) = group {
+                trailer.copy_from_slice(&group.to_le_bytes());
+            }
+        });
         if job.place != Place::Successor {
             self.enter(id.hash, handle);
         }
@@ -193,7 +197,6 @@ impl Store {
         let bytes = there(self.slots.get(handle), NO_JOB);
         let word0 = word(bytes, 0);
         let shared = (word(bytes, 8) >> TERMS_SHIFT) as u16;
-        self.job_bytes -= allocated(bytes.len());
         self.content_bytes -= content(bytes);
         if place_of(word0) != Place::Successor {
             let hash = self.hasher.hash_one(id_of(bytes));
@@ -203,7 +206,7 @@ impl Store {
         if word0 & HAS_RARE != 0 {
             let rare = there(self.rares.remove((word0 & DUE_BITS) as u32), NO_RARE);
             let extra = rare.extra;
-            self.job_bytes -= extra.as_ref().map_or(0, |extra| extra.heap_bytes());
+            self.extra_bytes -= extra.as_ref().map_or(0, |extra| extra.heap_bytes());
             if let Some(recurring) = extra.as_ref().and_then(|extra| extra.recurring()) {
                 let seldom = self.seldom.make();
                 seldom.rules.release(&recurring.rule, &*self.hasher);
@@ -218,13 +221,11 @@ impl Store {
     /// For tests: the job's memory goes, and all that refers to it stays.
     #[cfg(any(test, feature = "breakable"))]
     pub fn lose(&mut self, handle: Handle) {
-        if let Some(bytes) = self.slots.get_mut(handle) {
-            *bytes = Box::default();
-        }
+        self.slots.lose(handle);
     }
 
     fn bytes(&self, handle: Handle) -> &[u8] {
-        there(self.slots.get(handle), NO_JOB).as_ref()
+        there(self.slots.get(handle), NO_JOB)
     }
 
     /// The job has a group's number no more, and nobody reads what is behind its payload.
@@ -237,6 +238,38 @@ impl Store {
     /// Bytes of all ids and payloads.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
+    }
+
+    /// Whether jobs lie so scattered that they should move: then [`Store::misplaced`] names one after another.
+    #[inline]
+    pub fn is_scattered(&self) -> bool {
+        self.slots.is_scattered()
+    }
+
+    /// A job that is to move; none where they lie densely again.
+    pub fn misplaced(&mut self) -> Option<Handle> {
+        self.slots.misplaced()
+    }
+
+    /// Moves such a job, which stands on no list of its queue, and returns its new handle.
+    pub fn move_misplaced(&mut self, old: Handle) -> Handle {
+        let successor = self.take_successor(old);
+        let is_successor = self.job(old).place() == Place::Successor;
+        let hash = self.hasher.hash_one(self.job(old).id());
+        let new = self.slots.move_misplaced(old);
+        if is_successor {
+            let before = self.table.find(hash, |it| self.successor(it) == Some(old));
+            let before = there(before, "a successor of no job");
+            self.seldom.make().successors.insert(before, new);
+        } else {
+            let indexed = self.table.remove(hash, old);
+            must(indexed, "a job that the index does not know");
+            self.table.insert(hash, new);
+        }
+        if let Some(successor) = successor {
+            self.set_successor(new, successor);
+        }
+        new
     }
 
     pub fn contains(&self, handle: Handle) -> bool {
@@ -358,7 +391,7 @@ impl Store {
         change(&mut parts);
         rare.extra = Extra::of(parts);
         let after = rare.extra.as_ref().map_or(0, |extra| extra.heap_bytes());
-        self.job_bytes = self.job_bytes + after - before;
+        self.extra_bytes = self.extra_bytes + after - before;
     }
 
     fn edit(&mut self, handle: Handle, at: usize, change: impl FnOnce(u64) -> u64) {
@@ -402,7 +435,11 @@ impl Store {
 
     /// See [`crate::storage::relocate`].
     pub fn relocate_jobs(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
-        self.slots.relocate(from, mover, move_boxed)
+        self.slots.relocate_pages(from, mover)
+    }
+
+    pub fn relocate_long_jobs(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        self.slots.relocate_long(from, mover)
     }
 
     pub fn relocate_extras(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
@@ -424,7 +461,7 @@ impl Store {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.job_bytes
+        self.extra_bytes
             + self.slots.memory_bytes()
             + self.rares.memory_bytes()
             + self.table.memory_bytes()
@@ -438,6 +475,7 @@ impl Store {
     pub fn check_invariants(&self) -> Result<(), String> {
         self.table
             .check_invariants(|handle| self.hasher.hash_one(self.job(handle).id()))?;
+        self.slots.check_invariants()?;
         self.check_successors()?;
         self.check_rules()?;
         if self.table.len() + self.successors_len() != self.slots.len() {
@@ -455,16 +493,16 @@ impl Store {
         let successors = self.successors().map(|(_, next)| next);
         let (mut bytes, mut contents) = (0, 0);
         for handle in self.table.handles().chain(successors) {
-            bytes += allocated(self.bytes(handle).len()) + extra(handle);
+            bytes += extra(handle);
             contents += content(self.bytes(handle));
         }
-        if (bytes, contents) != (self.job_bytes, self.content_bytes) {
+        if (bytes, contents) != (self.extra_bytes, self.content_bytes) {
             return Err(format!(
                 "{} bytes counted, {bytes} there; {} of content counted, {contents} there",
-                self.job_bytes, self.content_bytes
+                self.extra_bytes, self.content_bytes
             ));
         }
-        if self.slots.len() == 0 && (self.job_bytes != 0 || self.rares.len() != 0) {
+        if self.slots.len() == 0 && (self.extra_bytes != 0 || self.rares.len() != 0) {
             return Err("an empty store that counts memory".into());
         }
         Ok(())

@@ -90,7 +90,7 @@ mod linux {
                 tv_nsec: 0,
             },
             it_value: libc::timespec {
-                tv_sec: (ms / 1000) as libc::time_t,
+                tv_sec: (ms / 1000) as _,
                 tv_nsec: (ms % 1000 * 1_000_000) as libc::c_long,
             },
         };

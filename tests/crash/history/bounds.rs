@@ -9,8 +9,7 @@ use super::{Bounds, Entry, Taken, What};
 
 pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
     for (queue, jobs) in stories.by_queue() {
-        let bounds = stories.history.bounds.get(queue);
-        let bounds = bounds.copied().unwrap_or_default();
+        let bounds = stories.bounds_of(queue);
         for story in jobs.iter().filter(|story| story.add.nx) {
             if !story.add.only {
                 check_condition(stories, story, bounds, verdict);

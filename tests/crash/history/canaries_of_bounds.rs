@@ -6,7 +6,11 @@ use super::{Add, Bounds, Del, Kept, Taken, What};
 
 fn pen(max_len: u64, dedupe_ms: u64) -> Pen {
     let mut pen = Pen::new();
-    let bounds = Bounds { max_len, dedupe_ms };
+    let bounds = Bounds {
+        max_len,
+        dedupe_ms,
+        ..Bounds::default()
+    };
     pen.history.bounds.insert("q".to_owned(), bounds);
     pen
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::story::{Stories, Story};
-use super::{bounds, due, leases, losses, order, purges, tokens, unexpected, History};
+use super::{bounds, due, groups, leases, losses, order, purges, tokens, unexpected, History};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
@@ -27,6 +27,10 @@ pub enum Rule {
     /// A token did something that had ended.
     Stale,
     Order,
+    /// A group that had a ready job was passed over while another one was served twice.
+    Unfair,
+    /// Delivered under GROUPFIFO beside an older job of its group.
+    GroupOrder,
     Tokens,
     /// A purge removed more, or fewer, than it can have.
     Purged,
@@ -68,6 +72,9 @@ pub struct Tally {
     pub deliveries: u64,
     /// How often the order of two jobs was decided.
     pub orders: u64,
+    /// How often the turn of two groups was, and under GROUPFIFO the order of two jobs.
+    pub turns: u64,
+    pub group_orders: u64,
     /// Servers killed in the midst of a save or a rewrite.
     pub killed_saving: u64,
     /// Jobs that purges removed.
@@ -87,6 +94,8 @@ impl Tally {
         self.jobs += other.jobs;
         self.deliveries += other.deliveries;
         self.orders += other.orders;
+        self.turns += other.turns;
+        self.group_orders += other.group_orders;
         self.killed_saving += other.killed_saving;
         self.purged += other.purged;
         self.full += other.full;
@@ -102,7 +111,7 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} of them while saving; {} commands ({} unanswered, {} to be kept), {} jobs, {} deliveries, \
-             {} orders, {} purged, {} full, {} remembered; again: {:?}",
+             {} orders, {} turns, {} orders in groups, {} purged, {} full, {} remembered; again: {:?}",
             self.killed_saving,
             self.commands,
             self.unanswered,
@@ -110,6 +119,8 @@ impl fmt::Display for Tally {
             self.jobs,
             self.deliveries,
             self.orders,
+            self.turns,
+            self.group_orders,
             self.purged,
             self.full,
             self.remembered,
@@ -183,6 +194,7 @@ pub fn check(history: &History) -> Verdict {
     unexpected::check(&stories, &mut verdict);
     leases::check(&stories, &mut verdict);
     order::check(&stories, &mut verdict);
+    groups::check(&stories, &mut verdict);
     tokens::check(&stories, &mut verdict);
     purges::check(&stories, &mut verdict);
     bounds::check(&stories, &mut verdict);

@@ -9,9 +9,11 @@
 mod bounds;
 mod canaries;
 mod canaries_of_bounds;
+mod canaries_of_groups;
 mod canaries_of_purges;
 mod check;
 mod due;
+mod groups;
 mod leases;
 mod losses;
 mod order;
@@ -100,6 +102,7 @@ pub struct Add {
     pub max_attempts: u32,
     pub ttl_ms: Option<u64>,
     pub backoff: Vec<u64>,
+    pub group: Option<String>,
     /// NX of an id that nobody else uses: cannot be refused.
     pub only: bool,
     /// Taken only where no live job has the id, and the queue does not remember it.
@@ -253,11 +256,24 @@ pub struct Life {
     pub end: End,
 }
 
+/// Whose turn it is in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turns {
+    /// Limits that come and go have a say in it.
+    #[default]
+    Unknown,
+    /// Of the group that was served longest ago.
+    Fair,
+    /// With GROUPFIFO: within a group by the order of adding.
+    Fifo,
+}
+
 /// What is set of a queue before the traffic begins, and stays. 0 is no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
     pub max_len: u64,
     pub dedupe_ms: u64,
+    pub turns: Turns,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Ready order: priority, due, order of adding.
+//! Ready order: priority, due, order of adding; of each group for itself.
 //!
 //! Decided within one answer, and between two: a job that was ready before a delivery, and was delivered
 //! for the first time after it, must not have stood before the one that was delivered.
@@ -7,59 +7,64 @@ use std::collections::HashMap;
 
 use super::check::{Rule, Verdict};
 use super::story::{Handed, Stories, Story};
-use super::{due, Entry, What};
+use super::{due, Turns, What};
 
 /// How many deliveries to look ahead for jobs that were passed over.
 const AHEAD: usize = 200;
 
-struct Rank<'a> {
-    priority: i32,
+struct Rank<'s, 'a> {
+    story: &'s Story<'a>,
     due: (u64, u64),
-    serial: u64,
-    added: &'a Entry,
 }
 
-/// Where it stands in line, if nothing but its ADD has a say in that.
-fn rank<'a>(story: &Story<'a>) -> Option<Rank<'a>> {
+/// Whether nothing but its ADD has a say in its due and priority.
+pub fn is_unmoved(story: &Story<'_>) -> bool {
     let moved = story.others.iter().any(|entry| match &entry.what {
         What::Nack(_) | What::Reschedule(_) => true,
         What::Kick(_) => story.may_die(),
         _ => false,
     });
-    (!moved && story.add.is_added()).then(|| Rank {
-        priority: story.add.priority,
+    !moved && story.add.is_added()
+}
+
+/// Where it stands in line, if that is known.
+fn rank<'s, 'a>(story: &'s Story<'a>) -> Option<Rank<'s, 'a>> {
+    is_unmoved(story).then(|| Rank {
+        story,
         due: (
             due::lower(story.entry, story.add.due),
             due::upper(story.entry, story.add.due),
         ),
-        serial: story.serial,
-        added: story.entry,
     })
 }
 
-impl Rank<'_> {
+impl Rank<'_, '_> {
     /// Whether it stands before the other for certain.
-    fn is_before(&self, other: &Rank<'_>) -> bool {
+    fn is_before(&self, other: &Rank<'_, '_>) -> bool {
         let same_due = self.due == other.due && self.due.0 == self.due.1;
-        let same_unit = self.added.unit.is_some() && self.added.unit == other.added.unit;
-        let added_first =
-            self.added.is_before(other.added) || (same_unit && self.serial < other.serial);
+        let added_first = self.story.was_added_before(other.story);
         let by_due = self.due.1 < other.due.0 || (same_due && added_first);
-        self.priority < other.priority || (self.priority == other.priority && by_due)
+        let (priority, others) = (self.story.add.priority, other.story.add.priority);
+        priority < others || (priority == others && by_due)
     }
 }
 
 pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
-    let mut queues: HashMap<&str, Vec<(&Story<'_>, Handed<'_>, Rank<'_>)>> = HashMap::new();
+    type Line<'s, 'a> = Vec<(&'s Story<'a>, Handed<'a>, Rank<'s, 'a>)>;
+    let mut lines: HashMap<(&str, Option<&str>), Line<'_, '_>> = HashMap::new();
     for story in stories.jobs.values() {
+        let (queue, group) = (story.entry.queue.as_str(), story.group());
+        if group.is_some() && stories.bounds_of(queue).turns == Turns::Fifo {
+            continue;
+        }
         for handed in story.deliveries().filter(|handed| !handed.pop.by_id) {
             if let Some(rank) = rank(story) {
-                let queue = queues.entry(&story.entry.queue).or_default();
-                queue.push((story, *handed, rank));
+                let line = lines.entry((queue, group)).or_default();
+                line.push((story, *handed, rank));
             }
         }
     }
-    for handed in queues.values_mut() {
+    for handed in lines.values_mut() {
         handed.sort_by_key(|(_, handed, _)| (handed.entry.sent.at_us, handed.place));
         for pair in handed.windows(2) {
             let [(first, one, rank), (second, other, next)] = pair else {
@@ -89,7 +94,7 @@ fn was_in_line(
     story: &Story<'_>,
     one: &Handed<'_>,
     other: &Handed<'_>,
-    rank: &Rank<'_>,
+    rank: &Rank<'_, '_>,
 ) -> bool {
     let life = one.entry.life;
     let first = other.delivery.attempts == 1 && other.entry.life == life;

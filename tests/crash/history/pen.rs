@@ -67,6 +67,7 @@ impl Pen {
             max_attempts: 0,
             ttl_ms: None,
             backoff: Vec::new(),
+            group: None,
             only: true,
             nx: true,
             answer: Some(Taken::Added),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    purges, serial_of, Ack, Add, Claim, Delivery, Entry, History, Kick, Nack, Pop, Purge, Touch,
-    What,
+    purges, serial_of, Ack, Add, Bounds, Claim, Delivery, Entry, History, Kick, Nack, Pop, Purge,
+    Touch, What,
 };
 
 /// One job in a client's hand.
@@ -103,6 +103,15 @@ impl<'a> Story<'a> {
         self.add.max_attempts != 0 || self.nacks().any(|(_, nack)| nack.kind == Fatal)
     }
 
+    pub fn group(&self) -> Option<&'a str> {
+        self.add.group.as_deref()
+    }
+
+    pub fn was_added_before(&self, other: &Story<'_>) -> bool {
+        let same_unit = self.entry.unit.is_some() && self.entry.unit == other.entry.unit;
+        self.entry.is_before(other.entry) || (same_unit && self.serial < other.serial)
+    }
+
     /// Is it the only job that ever had its id?
     pub fn is_alone(&self) -> bool {
         let adds = |entry: &&&Entry| matches!(entry.what, What::Add(_));
@@ -195,6 +204,10 @@ impl<'a> Stories<'a> {
             story.purged_by = sure;
         }
         stories
+    }
+
+    pub fn bounds_of(&self, queue: &str) -> Bounds {
+        self.history.bounds.get(queue).copied().unwrap_or_default()
     }
 
     pub fn by_queue(&self) -> HashMap<&str, Vec<&Story<'a>>> {

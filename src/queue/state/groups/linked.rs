@@ -198,7 +198,7 @@ impl Queue {
         }
     }
 
-    fn refresh_group(&mut self, number: GroupNumber) {
+    pub(super) fn refresh_group(&mut self, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {
             groups.refresh(number, &self.jobs, self.group_rates.as_deref());
         }

@@ -8,30 +8,45 @@
 //!
 //! Meanwhile no job is delivered against the new settings, and none that is purged: each delivery brings those
 //! before it in turn into the current round, up to a bound. Where very many are, a group that the old setting
-//! held back may be served a little late.
+//! held back may be served a little late. Where a delivery finds none that may be served, it goes by the first
+//! ready jobs, up to a bound, too.
 
 use super::line::Line;
 use super::turns::Turns;
 use super::{GroupNumber, Groups};
 use crate::queue::clock::Now;
+use crate::queue::job::Handle;
 use crate::queue::state::purged::Purged;
 use crate::queue::state::rate::group::GroupRates;
 use crate::queue::state::store::Store;
 use crate::queue::state::Queue;
 use crate::storage::broken::must;
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 /// Rounds that are told apart. Where one more would begin, a purge is carried out at once, and a setting in the
 /// round that there is.
-pub(super) const ROUNDS: usize = 4;
+pub(super) const ROUNDS: usize = 8;
+/// Of these, those that settings begin: the others are left to purges.
+const ROUNDS_OF_SETTINGS: usize = 3;
 /// Groups that one command looks at. Tests have few, and want all that lies between.
 const LOOKED_AT: usize = if cfg!(test) { 2 } else { 500 };
 /// And all commands and clients of one millisecond together: a POP of many jobs would look so often.
 const LOOKS_PER_MS: usize = 2 * LOOKED_AT;
+/// Of ready jobs, where nothing is known that may be delivered: so many however many were looked at before.
+const LEAST_READY: usize = if cfg!(test) { 1 } else { 16 };
 /// Numbers that no group has, passed over in one step.
 const SKIPPED: GroupNumber = 1024;
 /// With each job of a group that is linked.
 const LOOKED_AT_WITH_EACH: usize = 4;
+
+/// What was purged when a round began.
+#[derive(Clone)]
+struct Gone {
+    purged: Purged,
+    /// Of leases: how many jobs of each group stay reserved, as theirs are over, where any do.
+    staying: HashMap<GroupNumber, u32>,
+}
 
 #[derive(Clone, Default)]
 pub struct Pass {
@@ -41,8 +56,7 @@ pub struct Pass {
     begun: usize,
     /// The lists of turns of older rounds.
     older: [Turns; ROUNDS],
-    /// What was purged when a round began.
-    purges: [Option<Purged>; ROUNDS],
+    purges: [Option<Gone>; ROUNDS],
     /// To be freed.
     useless: Vec<Line>,
     /// Groups that deliveries have had looked at in this millisecond.
@@ -59,6 +73,12 @@ impl Pass {
         LOOKS_PER_MS.saturating_sub(self.looked_at).min(LOOKED_AT)
     }
 
+    /// How many ready jobs it may look at after that.
+    fn looks_at_ready(&self) -> usize {
+        let left = (LOOKS_PER_MS + LOOKED_AT).saturating_sub(self.looked_at);
+        left.clamp(LEAST_READY, LOOKED_AT)
+    }
+
     pub(super) fn older(&mut self, round: usize) -> &mut Turns {
         &mut self.older[round]
     }
@@ -73,7 +93,7 @@ impl Pass {
     }
 
     /// What has been purged since that round.
-    fn purges_since(&self, round: usize, current: usize) -> impl Iterator<Item = &Purged> {
+    fn purges_since(&self, round: usize, current: usize) -> impl Iterator<Item = &Gone> {
         let rounds = (1..ROUNDS).map(move |later| (round + later) % ROUNDS);
         let later = rounds.take((current + ROUNDS - round) % ROUNDS);
         later.filter_map(|round| self.purges[round].as_ref())
@@ -93,7 +113,16 @@ impl Pass {
     pub(super) fn memory_bytes(&self) -> usize {
         let lines = self.useless.iter().map(Line::memory_bytes);
         let older = self.older.iter().map(Turns::memory_bytes);
-        size_of::<Self>() + lines.sum::<usize>() + older.sum::<usize>()
+        let staying = self.purges.iter().flatten();
+        let staying = staying.map(|gone| gone.staying.capacity() * size_of::<(GroupNumber, u32)>());
+        let all = lines.sum::<usize>() + older.sum::<usize>() + staying.sum::<usize>();
+        size_of::<Self>() + all
+    }
+}
+
+impl Gone {
+    fn staying_of(&self, number: GroupNumber) -> u32 {
+        self.staying.get(&number).copied().unwrap_or(0)
     }
 }
 
@@ -114,16 +143,20 @@ fn disjoint(mut ranges: Vec<RangeInclusive<u64>>) -> Vec<RangeInclusive<u64>> {
 
 impl Groups {
     /// From now on all groups are to be looked at; false where that cannot begin.
-    fn begin_round(&mut self, purged: Option<Purged>) -> bool {
+    fn begin_round(&mut self, gone: Option<Gone>) -> bool {
         let pass = self.pass.get_or_insert_default();
         pass.next = 0;
-        if pass.begun == ROUNDS - 1 {
+        let most = match gone {
+            None => ROUNDS_OF_SETTINGS,
+            Some(_) => ROUNDS - 1,
+        };
+        if pass.begun >= most {
             return false;
         }
         pass.begun += 1;
         pass.older[self.round] = std::mem::take(&mut self.turns);
         self.round = (self.round + 1) % ROUNDS;
-        pass.purges[self.round] = purged;
+        pass.purges[self.round] = gone;
         true
     }
 
@@ -133,10 +166,10 @@ impl Groups {
         let (mut waiting, mut reserved) = (group.line.len(), group.reserved as usize);
         if let Some(pass) = self.pass.as_ref().filter(|_| group.round() != self.round) {
             let mut dues = Vec::new();
-            for purged in pass.purges_since(group.round(), self.round) {
-                match purged {
+            for gone in pass.purges_since(group.round(), self.round) {
+                match &gone.purged {
                     Purged::Dues(some) => dues.push(some.clone()),
-                    Purged::Leases(_) => reserved = 0,
+                    Purged::Leases(_) => reserved = gone.staying_of(number) as usize,
                     Purged::DeadBefore(_) => {}
                 }
             }
@@ -164,10 +197,10 @@ impl Groups {
         let group = super::there(self.all.get_mut(number), super::NO_GROUP);
         let (before, round) = (group.live(), group.round());
         let mut useless = Vec::new();
-        for purged in pass.purges_since(round, current) {
-            match purged {
+        for gone in pass.purges_since(round, current) {
+            match &gone.purged {
                 Purged::Dues(dues) => useless.extend(group.line.purge(dues, jobs)),
-                Purged::Leases(_) => group.reserved = 0,
+                Purged::Leases(_) => group.reserved = gone.staying_of(number),
                 Purged::DeadBefore(_) => {}
             }
         }
@@ -226,7 +259,8 @@ impl Groups {
 
 impl Queue {
     /// Whether groups are still to be looked at.
-    pub(in crate::queue::state) fn is_passing(&self) -> bool {
+    #[inline]
+    pub(in crate::queue) fn is_passing(&self) -> bool {
         (self.groups.as_ref()).is_some_and(|groups| groups.pass.is_some())
     }
 
@@ -261,22 +295,35 @@ impl Queue {
         purged: &Purged,
         count: usize,
     ) -> bool {
-        let all_reserved = count == self.reserved.len();
+        let staying = match purged {
+            Purged::Leases(_) => self.groups_of_first_reserved(self.reserved.len() - count),
+            // Dead ones stand nowhere.
+            Purged::DeadBefore(_) => return true,
+            Purged::Dues(_) => HashMap::new(),
+        };
         let Some(groups) = &mut self.groups else {
             return true;
         };
-        match purged {
-            // They stand nowhere.
-            Purged::DeadBefore(_) => true,
-            Purged::Leases(_) if !all_reserved || !groups.begin_round(Some(purged.clone())) => {
-                false
-            }
-            Purged::Leases(_) => {
-                groups.reserved = 0;
-                true
-            }
-            Purged::Dues(_) => groups.begin_round(Some(purged.clone())),
+        let reserved = staying.values().map(|&count| count as usize).sum();
+        let gone = Gone {
+            purged: purged.clone(),
+            staying,
+        };
+        let later = groups.begin_round(Some(gone));
+        if later && matches!(purged, Purged::Leases(_)) {
+            groups.reserved = reserved;
         }
+        later
+    }
+
+    /// How many jobs of each group are among so many whose leases end first.
+    fn groups_of_first_reserved(&self, count: usize) -> HashMap<GroupNumber, u32> {
+        let first = self.reserved.iter().take(count);
+        let mut groups = HashMap::new();
+        for number in first.filter_map(|(_, handle)| self.jobs.job(handle).group()) {
+            *groups.entry(number).or_default() += 1;
+        }
+        groups
     }
 
     /// Brings the groups that a delivery may be of into the current round, as far as the bound allows.
@@ -310,5 +357,26 @@ impl Queue {
         if let Some(pass) = &mut groups.pass {
             pass.looked_at += looked_at;
         }
+    }
+
+    /// Where nothing is known that may be delivered: brings the groups of the first ready jobs into the current
+    /// round until one may be served.
+    #[cold]
+    pub(in crate::queue) fn look_at_ready(&mut self, noack: bool, now: Now) -> bool {
+        let pass = self.groups.as_ref().and_then(|groups| groups.pass.as_ref());
+        let looks = pass.map_or(0, |pass| pass.looks_at_ready());
+        let ready: Vec<Handle> = self.schedule.grouped_ready(now.ms()).take(looks).collect();
+        let mut looked_at = 0;
+        let found = ready.into_iter().any(|handle| {
+            looked_at += 1;
+            let number = self.jobs.job(handle).group();
+            number.into_iter().for_each(|it| self.refresh_group(it));
+            self.may_be_served(handle, now, noack)
+        });
+        let pass = self.groups.as_mut().and_then(|groups| groups.pass.as_mut());
+        if let Some(pass) = pass {
+            pass.looked_at += looked_at;
+        }
+        found
     }
 }

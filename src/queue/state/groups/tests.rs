@@ -11,6 +11,8 @@ use crate::queue::state::rows::Rows;
 use crate::queue::state::store::NewJob;
 use crate::queue::HashSeed;
 
+mod rounds;
+
 const STATES: [State; 3] = [State::Delayed, State::Ready, State::Reserved];
 const GROUPS: u64 = 60;
 

@@ -30,7 +30,8 @@ impl Store {
 
     /// A job's numbers and a usual id.
     pub fn prefetch_head(&self, handle: Handle) {
-        self.bytes(handle).first().into_iter().for_each(prefetch);
+        let place = self.slots.place(handle);
+        place.and_then(<[u8]>::first).into_iter().for_each(prefetch);
     }
 
     pub fn prefetch_rare(&self, handle: Handle) {
@@ -46,7 +47,7 @@ impl Store {
     }
 
     pub fn prefetch_job(&self, handle: Handle) {
-        let bytes = self.bytes(handle);
-        prefetch_all(&bytes[..bytes.len().min(USUAL)]);
+        let place = self.slots.place(handle).unwrap_or_default();
+        prefetch_all(&place[..place.len().min(USUAL)]);
     }
 }

@@ -29,6 +29,7 @@ impl Id<'_> {
 }
 
 /// A job about to be stored. Its id must not be there.
+#[allow(missing_docs, reason = "called as in DQ.GET's reply")]
 pub struct NewJob<'a> {
     pub id: &'a [u8],
     pub payload: &'a [u8],

@@ -146,3 +146,57 @@ fn more_distinct_terms_than_the_pool_keeps() {
     assert_eq!(store.terms.users(), 0);
     store.check_invariants().unwrap();
 }
+
+/// Due, length of the id, place and number of a job.
+type Fields = (u64, usize, Place, u64);
+
+const PLACES: [Place; 3] = [Place::Scheduled, Place::Reserved, Place::Dead];
+
+/// Each bit of the two words comes from one bit of one field, by a shift. So where each bit alone comes back
+/// as it was, with all others clear and with all others set, every combination of them does.
+fn fields_come_back(pass: impl Fn(Fields) -> Fields) -> bool {
+    let bits = |count: u32| (0..count).map(|bit| 1u64 << bit);
+    let each = |count: u32| {
+        let all = (1u64 << count) - 1;
+        let one = bits(count).chain(bits(count).map(move |bit| all & !bit));
+        one.chain([0, all]).collect::<Vec<u64>>()
+    };
+    let lens = || each(10).into_iter().map(|less| less as usize + 1);
+    PLACES.into_iter().all(|place| {
+        lens().all(|len| {
+            let dues = each(42).into_iter().map(|due| (due, len, place, 0));
+            let seqs = each(48)
+                .into_iter()
+                .map(|seq| (INSTANT_MAX, len, place, seq));
+            dues.chain(seqs).all(|fields| pass(fields) == fields)
+        })
+    })
+}
+
+#[test]
+fn no_bit_of_a_word_is_of_two_fields() {
+    let id = [b'x'; ID_MAX];
+    let stored = |(due, len, place, seq): Fields| {
+        let (mut store, terms) = (store(), terms(0));
+        let handle = add(&mut store, &id[..len], b"payload", seq, &terms);
+        let life = Life::default();
+        store.set_course(handle, Course { place, due, life });
+        let job = store.job(handle);
+        assert_eq!(job.payload(), b"payload");
+        (job.due(), job.id().len(), job.place(), job.seq())
+    };
+    assert!(fields_come_back(stored));
+    // Where fields overlap, or one is too short by a bit.
+    let packed = |shift: u32, mask: u64| {
+        move |(due, len, place, seq): Fields| {
+            let word = due | (len as u64 - 1) << shift | (place as u64) << 52;
+            let place = PLACES[(word >> 52 & 3) as usize % 3];
+            let len = (word >> shift & 1023) as usize + 1;
+            (word & mask, len, place, seq)
+        }
+    };
+    assert!(fields_come_back(packed(42, INSTANT_MAX)));
+    assert!(!fields_come_back(packed(41, INSTANT_MAX)));
+    assert!(!fields_come_back(packed(43, INSTANT_MAX)));
+    assert!(!fields_come_back(packed(42, INSTANT_MAX / 2)));
+}

@@ -1,0 +1,428 @@
+//! Byte strings by number: short ones side by side in pages, each of which holds one size.
+//!
+//! ```text
+//!   number, short:   0 | page (24 bits) | slot (7 bits)        long:   1 | number of its own array
+//!
+//!   classes, by size:  first ─► page ◄─► page ◄─► page ◄─ last     pages with room, the last has had it longest
+//!                                 │
+//!                                 ▼
+//!             [ string | free | string | string | ... ]  8 KB; a page grows to that as strings come
+//! ```
+//!
+//! A string by itself would take a number, an address, a length and an allocation. Here the number is the place, and
+//! the size is its page's: what a string is shorter than that stands in six bits of its own, which are kept for it.
+//!
+//! Pages that are half empty are emptied from the last one on: see [`Arena::is_scattered`]. Whoever owns the arena
+//! does that, since strings get new numbers by it.
+
+mod page;
+
+use crate::storage::allocated::allocated;
+use crate::storage::broken::must;
+use crate::storage::lazy::{Lazy, Unused};
+use crate::storage::relocate::{move_boxed, Mover};
+use crate::storage::slab::Slab;
+use page::{len_in, set_free, set_slack, size_for, Page, SLOTS_MIN};
+
+/// Longer strings have an allocation of their own.
+const SHORT_MAX: usize = 1024;
+const SLOT_BITS: u32 = 7;
+const SLOTS_MAX: usize = 1 << SLOT_BITS;
+const LONG: u32 = 1 << 31;
+const PAGES_MAX: usize = 1 << (31 - SLOT_BITS);
+const NONE: u32 = u32::MAX;
+
+/// In the last of a string's first eight bytes: how much shorter it is than its slot.
+const HEAD_LAST: usize = 7;
+/// What is left to the owner of these eight bytes, as a little-endian number.
+pub const HEAD_BITS: u64 = (1 << 58) - 1;
+
+const MISCOUNTED: &str = "an arena that has lost count of its pages";
+
+impl Unused for Slab<Box<[u8]>> {
+    const UNUSED: &'static Self = &Slab::new();
+}
+
+/// Strings of one size.
+#[derive(Clone, Debug)]
+struct Class {
+    size: u16,
+    first: u32,
+    last: u32,
+    taken: u32,
+    slots: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Arena {
+    pages: Slab<Page>,
+    long: Lazy<Slab<Box<[u8]>>>,
+    /// By size.
+    classes: Vec<Class>,
+    short: usize,
+    /// What the allocator gives for pages and long strings.
+    bytes: usize,
+    /// A class has become scattered.
+    is_scattered: bool,
+}
+
+impl Class {
+    /// More than half of it is free, and that is worth the work.
+    fn is_scattered(&self) -> bool {
+        self.slots > 2 * self.taken + 24
+    }
+
+    /// Where the work ends, well before it would begin again.
+    fn is_dense(&self) -> bool {
+        self.slots <= self.taken + self.taken / 2 + 8
+    }
+}
+
+fn parts(number: u32) -> (u32, usize) {
+    (number >> SLOT_BITS, number as usize & (SLOTS_MAX - 1))
+}
+
+impl Arena {
+    pub const fn new() -> Self {
+        Arena {
+            pages: Slab::new(),
+            long: Lazy::new(),
+            classes: Vec::new(),
+            short: 0,
+            bytes: 0,
+            is_scattered: false,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.short + self.long.len()
+    }
+
+    /// Whether so many more strings can be numbered, however long they are.
+    pub fn has_room_for(&self, count: usize) -> bool {
+        let pages = self.pages.len() + count / SLOTS_MIN + SHORT_MAX / 16;
+        pages < PAGES_MAX && self.long.len() + count < LONG as usize
+    }
+
+    /// There must be room. `fill` gets as many bytes, at least eight, and leaves those of the first eight alone
+    /// that are not in [`HEAD_BITS`].
+    pub fn insert(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> u32 {
+        if len > SHORT_MAX {
+            let mut bytes = vec![0; len].into_boxed_slice();
+            fill(&mut bytes);
+            self.bytes += allocated(len);
+            return LONG | self.long.make().insert(bytes);
+        }
+        let size = size_for(len);
+        let (page, slot) = self.take_slot(size, NONE);
+        let place = self.pages.get_mut(page).and_then(|it| it.place_mut(slot));
+        if let Some(place) = place {
+            place[HEAD_LAST] = 0;
+            fill(&mut place[..len]);
+            set_slack(place, size - len);
+        }
+        self.short += 1;
+        page << SLOT_BITS | slot as u32
+    }
+
+    /// A slot of that size, but in one page.
+    fn take_slot(&mut self, size: usize, but: u32) -> (u32, usize) {
+        let at = self.class_of(size);
+        let class = &mut self.classes[at];
+        let mut number = class.first;
+        if number == NONE || number == but {
+            number = self.pages.insert(Page::empty(size));
+            self.open(at, number);
+        }
+        let class = &mut self.classes[at];
+        let Some(page) = self.pages.get_mut(number) else {
+            must(false, MISCOUNTED);
+            return (NONE, 0);
+        };
+        let slot = page.first_free();
+        if slot >= page.slots() {
+            let before = (page.bytes.len(), page.slots);
+            page.grow();
+            self.bytes = self.bytes + allocated(page.bytes.len()) - allocated(before.0);
+            class.slots += u32::from(page.slots - before.1);
+        }
+        page.flip(slot);
+        class.taken += 1;
+        if !page.has_room() {
+            self.close(at, number);
+        }
+        (number, slot)
+    }
+
+    /// The place of that size among the classes.
+    fn class_of(&mut self, size: usize) -> usize {
+        let found = (self.classes).binary_search_by_key(&size, |class| class.size.into());
+        found.unwrap_or_else(|at| {
+            let new = Class {
+                size: size as u16,
+                first: NONE,
+                last: NONE,
+                taken: 0,
+                slots: 0,
+            };
+            self.classes.reserve_exact(1);
+            self.classes.insert(at, new);
+            at
+        })
+    }
+
+    /// Puts a page that has room before all others.
+    fn open(&mut self, at: usize, number: u32) {
+        let class = &mut self.classes[at];
+        let next = std::mem::replace(&mut class.first, number);
+        if next == NONE {
+            class.last = number;
+        } else if let Some(next) = self.pages.get_mut(next) {
+            next.before = number;
+        }
+        if let Some(page) = self.pages.get_mut(number) {
+            (page.is_open, page.before, page.next) = (true, NONE, next);
+        }
+    }
+
+    fn close(&mut self, at: usize, number: u32) {
+        let Some(page) = self.pages.get_mut(number) else {
+            return;
+        };
+        page.is_open = false;
+        let (before, next) = (page.before, page.next);
+        match self.pages.get_mut(before) {
+            Some(before) => before.next = next,
+            None => self.classes[at].first = next,
+        }
+        match self.pages.get_mut(next) {
+            Some(next) => next.before = before,
+            None => self.classes[at].last = before,
+        }
+    }
+
+    /// Whether there was such a string.
+    pub fn remove(&mut self, number: u32) -> bool {
+        if number & LONG != 0 {
+            let removed = self
+                .long
+                .made()
+                .and_then(|long| long.remove(number & !LONG));
+            self.bytes -= removed.as_ref().map_or(0, |bytes| allocated(bytes.len()));
+            return removed.is_some();
+        }
+        let (number, slot) = parts(number);
+        let page = self.pages.get_mut(number);
+        let Some(page) = page.filter(|page| page.is_taken(slot)) else {
+            return false;
+        };
+        page.flip(slot);
+        page.place_mut(slot).into_iter().for_each(set_free);
+        self.short -= 1;
+        let (size, slots, is_open) = (page.size(), page.slots, page.is_open);
+        let (is_empty, len) = (page.taken == [0; 2], page.bytes.len());
+        let at = self.class_of(size);
+        let class = &mut self.classes[at];
+        class.taken -= 1;
+        if is_empty {
+            class.slots -= u32::from(slots);
+            self.bytes -= allocated(len);
+            if is_open {
+                self.close(at, number);
+            }
+            self.pages.remove(number);
+            if self.classes[at].slots == 0 {
+                self.classes.remove(at);
+            }
+        } else if !is_open {
+            self.open(at, number);
+        }
+        if (self.classes.get(at)).is_some_and(Class::is_scattered) {
+            self.is_scattered = true;
+        }
+        true
+    }
+
+    /// For tests: the string is gone, and all that counts it stays.
+    #[cfg(any(test, feature = "breakable"))]
+    pub fn lose(&mut self, number: u32) {
+        let (page, slot) = parts(number);
+        let page = self.pages.get_mut(page);
+        let place = page.and_then(|page| page.place_mut(slot));
+        place.into_iter().for_each(set_free);
+    }
+
+    #[inline]
+    pub fn get(&self, number: u32) -> Option<&[u8]> {
+        if number & LONG != 0 {
+            return self.long.get(number & !LONG).map(|bytes| &**bytes);
+        }
+        let (page, slot) = parts(number);
+        let place = self.pages.get(page)?.place(slot)?;
+        place.get(..len_in(place)?)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut [u8]> {
+        if number & LONG != 0 {
+            let bytes = self.long.made()?.get_mut(number & !LONG);
+            return bytes.map(|bytes| &mut **bytes);
+        }
+        let (page, slot) = parts(number);
+        let place = self.pages.get_mut(page)?.place_mut(slot)?;
+        let len = len_in(place)?;
+        place.get_mut(..len)
+    }
+
+    /// Whether pages are so empty that strings should move: then [`Arena::misplaced`] names one after another.
+    #[inline]
+    pub fn is_scattered(&self) -> bool {
+        self.is_scattered
+    }
+
+    /// A string that is to move; none where pages are dense again.
+    pub fn misplaced(&mut self) -> Option<u32> {
+        let page = if self.is_scattered {
+            let class = self.classes.iter().find(|class| !class.is_dense());
+            class.map(|class| class.last)
+        } else {
+            None
+        };
+        let slot = page.and_then(|page| self.pages.get(page)?.first_taken());
+        let (Some(page), Some(slot)) = (page, slot) else {
+            self.is_scattered = false;
+            return None;
+        };
+        Some(page << SLOT_BITS | slot as u32)
+    }
+
+    /// Moves a string of those that [`Arena::misplaced`] names, and returns its new number.
+    pub fn move_misplaced(&mut self, number: u32) -> u32 {
+        let (from, slot) = parts(number);
+        let place = self.pages.get(from).and_then(|page| page.place(slot));
+        let size = place.map_or(0, <[u8]>::len);
+        must(place.and_then(len_in).is_some(), MISCOUNTED);
+        let mut bytes = [0; SHORT_MAX];
+        place
+            .into_iter()
+            .for_each(|it| bytes[..size].copy_from_slice(it));
+        let (to, free) = self.take_slot(size, from);
+        let place = self.pages.get_mut(to).and_then(|it| it.place_mut(free));
+        place
+            .into_iter()
+            .for_each(|it| it.copy_from_slice(&bytes[..size]));
+        self.short += 1;
+        let new = to << SLOT_BITS | free as u32;
+        self.remove(number);
+        new
+    }
+
+    /// Has what leads to a string on its way, not the string.
+    pub fn prefetch(&self, number: u32) {
+        if number & LONG != 0 {
+            self.long.prefetch(number & !LONG);
+        } else {
+            self.pages.prefetch(number >> SLOT_BITS);
+        }
+    }
+
+    /// Where a string stands, with what it is shorter than its slot: known without a look at it.
+    pub fn place(&self, number: u32) -> Option<&[u8]> {
+        if number & LONG != 0 {
+            return self.get(number);
+        }
+        let (page, slot) = parts(number);
+        self.pages.get(page)?.place(slot)
+    }
+
+    /// See [`crate::storage::relocate`]: pages, and with them what is in them.
+    pub fn relocate_pages(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        let visit = |page: &mut Page, mover: &mut _| move_boxed(&mut page.bytes, mover);
+        self.pages.relocate(from, mover, visit)
+    }
+
+    pub fn relocate_long(&mut self, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        if from == 0 {
+            self.long.relocate(mover);
+        }
+        self.long.made()?.relocate(from, mover, move_boxed)
+    }
+
+    /// Frees about `count` strings of an arena that is not used any more; false at the end.
+    pub fn free_some(&mut self, count: usize) -> bool {
+        let short = &mut self.short;
+        self.pages
+            .free_some_seen(count.div_ceil(SLOTS_MAX), |page| *short -= page.taken())
+            || (self.long.made()).is_some_and(|long| long.free_some(count))
+    }
+
+    /// What the allocator gives for all of it.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes
+            + self.pages.memory_bytes()
+            + self.long.memory_bytes()
+            + Slab::memory_bytes(&self.long)
+            + allocated(self.classes.capacity() * size_of::<Class>())
+    }
+
+    pub fn check_invariants(&self) -> Result<(), String> {
+        let (mut bytes, mut short) = (0, 0);
+        for class in &self.classes {
+            let (mut taken, mut slots, mut open) = (0, 0, 0);
+            for page in self.pages.iter().filter(|page| page.size == class.size) {
+                bytes += allocated(page.bytes.len());
+                taken += page.taken() as u32;
+                slots += u32::from(page.slots);
+                open += usize::from(page.is_open);
+                let is_marked = |slot| {
+                    let place = page.place(slot);
+                    page.is_taken(slot) == place.and_then(len_in).is_some()
+                };
+                let is_sound = page.bytes.len() == page.slots() * page.size()
+                    && (0..SLOTS_MAX).all(is_marked)
+                    && page.taken() > 0
+                    && page.is_open == page.has_room();
+                if !is_sound {
+                    return Err(format!("a page of {} that is not as it should", page.size));
+                }
+            }
+            if (taken, slots) != (class.taken, class.slots) || slots == 0 {
+                return Err(format!("{taken} of {slots} slots, counted otherwise"));
+            }
+            if self.open_pages(class) != Some(open) {
+                return Err(format!(
+                    "{open} open pages of {}, listed otherwise",
+                    class.size
+                ));
+            }
+            short += taken as usize;
+        }
+        bytes += self
+            .long
+            .iter()
+            .map(|it| allocated(it.len()))
+            .sum::<usize>();
+        if (bytes, short) != (self.bytes, self.short) {
+            return Err(format!(
+                "{bytes} bytes, {short} short strings, counted otherwise"
+            ));
+        }
+        Ok(())
+    }
+
+    /// As many as its list has, forwards and back.
+    fn open_pages(&self, class: &Class) -> Option<usize> {
+        let (mut number, mut before, mut count) = (class.first, NONE, 0);
+        while number != NONE && count <= self.pages.len() {
+            let page = self.pages.get(number)?;
+            if page.before != before || !page.is_open || page.size != class.size {
+                return None;
+            }
+            (before, number, count) = (number, page.next, count + 1);
+        }
+        (class.last == before).then_some(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! One page: slots of one size, of which some are taken.
+
+use super::{HEAD_LAST, NONE, SHORT_MAX, SLOTS_MAX};
+use crate::storage::allocated::allocated;
+
+const PAGE: usize = 8 << 10;
+/// Slots of the largest size in a page.
+pub const SLOTS_MIN: usize = PAGE / SHORT_MAX;
+const SLACK_SHIFT: u32 = 2;
+/// Of a slot that is free: no string is so much shorter.
+const FREE: usize = 63;
+
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub bytes: Box<[u8]>,
+    /// A bit for each slot that is taken.
+    pub taken: [u64; 2],
+    pub size: u16,
+    pub slots: u8,
+    /// In the list of pages of its size that have room, or may grow.
+    pub is_open: bool,
+    pub before: u32,
+    pub next: u32,
+}
+
+/// Of the slots that hold strings so long.
+pub fn size_for(len: usize) -> usize {
+    let step = if len <= SHORT_MAX / 2 { 16 } else { 32 };
+    len.next_multiple_of(step)
+}
+
+pub fn most_slots(size: usize) -> usize {
+    (PAGE / size).min(SLOTS_MAX)
+}
+
+impl Page {
+    pub fn empty(size: usize) -> Self {
+        Page {
+            bytes: Box::default(),
+            taken: [0; 2],
+            size: size as u16,
+            slots: 0,
+            is_open: false,
+            before: NONE,
+            next: NONE,
+        }
+    }
+
+    pub fn size(&self) -> usize {
+        self.size.into()
+    }
+
+    pub fn slots(&self) -> usize {
+        self.slots.into()
+    }
+
+    pub fn is_taken(&self, slot: usize) -> bool {
+        self.taken[slot / 64] >> (slot % 64) & 1 != 0
+    }
+
+    pub fn flip(&mut self, slot: usize) {
+        self.taken[slot / 64] ^= 1 << (slot % 64);
+    }
+
+    pub fn taken(&self) -> usize {
+        self.taken.map(u64::count_ones).into_iter().sum::<u32>() as usize
+    }
+
+    pub fn first_taken(&self) -> Option<usize> {
+        let [low, high] = self.taken.map(|bits| bits.trailing_zeros() as usize);
+        Some(if low < 64 { low } else { 64 + high }).filter(|&slot| slot < SLOTS_MAX)
+    }
+
+    /// It has none where that many are taken.
+    pub fn first_free(&self) -> usize {
+        let [low, high] = self.taken.map(|bits| bits.trailing_ones() as usize);
+        if low < 64 {
+            low
+        } else {
+            64 + high
+        }
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.first_free() < most_slots(self.size())
+    }
+
+    /// By about a quarter, to what the allocator gives anyway.
+    pub fn grow(&mut self) {
+        let wanted = self.slots() + self.slots() / 4 + 1;
+        let slots = (allocated(wanted * self.size()) / self.size()).min(most_slots(self.size()));
+        let mut bytes = std::mem::take(&mut self.bytes).into_vec();
+        bytes.reserve_exact(slots * self.size() - bytes.len());
+        let free = bytes.len();
+        bytes.resize(slots * self.size(), 0);
+        for place in bytes[free..].chunks_exact_mut(self.size()) {
+            set_free(place);
+        }
+        self.bytes = bytes.into_boxed_slice();
+        self.slots = slots as u8;
+    }
+
+    #[inline]
+    pub fn place(&self, slot: usize) -> Option<&[u8]> {
+        let from = slot * self.size();
+        self.bytes.get(from..from + self.size())
+    }
+
+    #[inline]
+    pub fn place_mut(&mut self, slot: usize) -> Option<&mut [u8]> {
+        let (from, size) = (slot * self.size(), self.size());
+        self.bytes.get_mut(from..from + size)
+    }
+}
+
+/// Of the string in a slot, unless it is free.
+#[inline]
+pub fn len_in(place: &[u8]) -> Option<usize> {
+    let slack = usize::from(place.get(HEAD_LAST)? >> SLACK_SHIFT);
+    (slack != FREE).then(|| place.len() - slack)
+}
+
+pub fn set_slack(place: &mut [u8], slack: usize) {
+    let head = &mut place[HEAD_LAST];
+    *head = *head & ((1 << SLACK_SHIFT) - 1) | (slack as u8) << SLACK_SHIFT;
+}
+
+pub fn set_free(place: &mut [u8]) {
+    set_slack(place, FREE);
+}

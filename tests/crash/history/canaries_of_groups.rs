@@ -1,0 +1,153 @@
+//! As canaries.rs: histories in which groups were not served in turn, or not in order.
+
+use super::check::Rule;
+use super::pen::Pen;
+use super::{Bounds, Delivery, Kept, Kind, Taken, Turns};
+
+/// Jobs of these groups, added in that order.
+fn pen(turns: Turns, groups: &[Option<&str>]) -> Pen {
+    let mut pen = Pen::new();
+    let bounds = Bounds {
+        turns,
+        ..Bounds::default()
+    };
+    pen.history.bounds.insert("q".to_owned(), bounds);
+    for (serial, group) in (1..).zip(groups) {
+        pen.add(serial, 0).group = group.map(str::to_owned);
+    }
+    pen
+}
+
+/// They are all delivered one by one, acknowledged at once, and nothing is left.
+fn serve(pen: &mut Pen, serials: &[u64]) {
+    for &serial in serials {
+        let token = pen.pop(&[(serial, 1)]);
+        pen.ack(serial, token, Some(1));
+    }
+}
+
+const A: Option<&str> = Some("a");
+const B: Option<&str> = Some("b");
+
+#[test]
+fn unfair() {
+    for (order, rules) in [
+        ([1, 3, 2, 4], vec![]),
+        // The first one twice, though the other one waited since before.
+        ([1, 2, 3, 4], vec![Rule::Unfair]),
+        ([3, 4, 1, 2], vec![Rule::Unfair]),
+        // Served before the first of the two deliveries, and at none since.
+        ([3, 1, 2, 4], vec![Rule::Unfair]),
+    ] {
+        for other in [B, None] {
+            let mut pen = pen(Turns::Fair, &[A, A, other, other]);
+            serve(&mut pen, &order);
+            assert_eq!(pen.found(), rules, "{order:?} beside {other:?}");
+            // Of another queue nothing is known, and GROUPFIFO makes none fair.
+            for turns in [Turns::Unknown, Turns::Fifo] {
+                let bounds = pen.history.bounds.get_mut("q");
+                bounds.expect("bounds").turns = turns;
+                assert_eq!(pen.found(), [], "{order:?} under {turns:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unfair_only_where_it_is_certain() {
+    // It came only after the first delivery, or was not due at the second one.
+    let mut late = pen(Turns::Fair, &[A, A]);
+    serve(&mut late, &[1]);
+    late.add(3, 0).group = B.map(str::to_owned);
+    serve(&mut late, &[2, 3]);
+    assert_eq!(late.found(), []);
+    let mut delayed = pen(Turns::Fair, &[A, A]);
+    delayed.add(3, 50).group = B.map(str::to_owned);
+    serve(&mut delayed, &[1, 2]);
+    delayed.later(50);
+    serve(&mut delayed, &[3]);
+    assert_eq!(delayed.found(), []);
+    // Out of turn; after one that nobody heard of; in another life.
+    let mut by_id = pen(Turns::Fair, &[A, A, B]);
+    serve(&mut by_id, &[1]);
+    let job = handed(&mut by_id, 2);
+    by_id.answer_pop(Some(vec![job])).by_id = true;
+    serve(&mut by_id, &[3]);
+    assert!(!by_id.found().contains(&Rule::Unfair));
+    let mut unheard = pen(Turns::Fair, &[A, A, B]);
+    serve(&mut unheard, &[1]);
+    unheard.answer_pop(None);
+    serve(&mut unheard, &[2, 3]);
+    assert_eq!(unheard.found(), []);
+    let mut lives = pen(Turns::Fair, &[A, A, B]);
+    serve(&mut lives, &[1]);
+    lives.crash(Kept::All);
+    serve(&mut lives, &[2, 3]);
+    assert_eq!(lives.found(), []);
+}
+
+/// As the next POP would bring it.
+fn handed(pen: &mut Pen, serial: u64) -> Delivery {
+    pen.pop(&[(serial, 1)]);
+    let entry = pen.history.entries.pop().expect("a POP");
+    match entry.what {
+        super::What::Pop(pop) => pop.answer.expect("an answer").remove(0),
+        _ => unreachable!("just written"),
+    }
+}
+
+#[test]
+fn out_of_group_order() {
+    for (groups, rules) in [
+        ([A, A], vec![Rule::GroupOrder]),
+        ([A, B], vec![]),
+        ([None, None], vec![Rule::Order]),
+    ] {
+        let mut pen = pen(Turns::Fifo, &groups);
+        serve(&mut pen, &[2, 1]);
+        assert_eq!(pen.found(), rules, "{groups:?}");
+    }
+    // Two at a time.
+    let mut both = pen(Turns::Fifo, &[A, A]);
+    let token = both.pop(&[(1, 1), (2, 1)]);
+    both.ack(1, token, Some(1));
+    both.ack(2, token + 1, Some(1));
+    assert_eq!(both.found(), [Rule::GroupOrder]);
+    // While the older one waits for its retry.
+    let mut retried = pen(Turns::Fifo, &[A, A]);
+    let token = retried.pop(&[(1, 1)]);
+    retried.nack(1, token, Kind::Fail, 20);
+    serve(&mut retried, &[2]);
+    retried.later(20);
+    let token = retried.pop(&[(1, 2)]);
+    retried.ack(1, token, Some(1));
+    assert_eq!(retried.found(), [Rule::GroupOrder]);
+    // By priority, which orders nothing there.
+    let mut urgent = pen(Turns::Fifo, &[A]);
+    let add = urgent.add(2, 0);
+    (add.group, add.priority) = (A.map(str::to_owned), -5);
+    serve(&mut urgent, &[1, 2]);
+    assert_eq!(urgent.found(), []);
+}
+
+#[test]
+fn out_of_group_order_only_where_it_is_certain() {
+    let mut dead = pen(Turns::Fifo, &[A, A]);
+    let token = dead.pop(&[(1, 1)]);
+    dead.nack(1, token, Kind::Fatal, 0);
+    serve(&mut dead, &[2]);
+    dead.dead(1, 1);
+    assert_eq!(dead.found(), []);
+    // Neither where the older one may not have been added, nor where it may have been acknowledged.
+    let mut unknown = pen(Turns::Fifo, &[A, A]);
+    if let super::What::Add(add) = &mut unknown.history.entries[0].what {
+        add.answer = None::<Taken>;
+    }
+    serve(&mut unknown, &[2]);
+    assert_eq!(unknown.found(), []);
+    let mut acked = pen(Turns::Fifo, &[A, A]);
+    let token = acked.pop(&[(1, 1)]);
+    acked.ack(1, token, None);
+    serve(&mut acked, &[2]);
+    assert_eq!(acked.found(), []);
+}

@@ -1,0 +1,119 @@
+//! Whose turn it is. Tokens tell in which order a queue's jobs were delivered.
+//!
+//! A group that held a job since before one delivery of another group, had it ready at that group's next one,
+//! and was served at none in between, was passed over: it was served longer ago. Under GROUPFIFO nothing is
+//! delivered while an older job of its group is there and not dead.
+
+use std::collections::HashMap;
+
+use super::check::{Rule, Verdict};
+use super::order::is_unmoved;
+use super::presence::is_live;
+use super::story::{Handed, Stories, Story};
+use super::{due, Entry, Turns};
+
+/// How many deliveries to look ahead for groups that were passed over, and how many jobs to look back for older
+/// ones.
+const AROUND: usize = 200;
+
+pub fn check(stories: &Stories<'_>, verdict: &mut Verdict) {
+    for (queue, jobs) in stories.by_queue() {
+        match stories.bounds_of(queue).turns {
+            Turns::Unknown => {}
+            Turns::Fair => check_turns(stories, queue, &jobs, verdict),
+            Turns::Fifo => check_lines(stories, &jobs, verdict),
+        }
+    }
+}
+
+fn check_turns(stories: &Stories<'_>, queue: &str, jobs: &[&Story<'_>], verdict: &mut Verdict) {
+    let unclear = unclear(stories, queue, jobs);
+    let all = jobs.iter();
+    let mut served: Vec<(&Story<'_>, &Handed<'_>)> = all
+        .flat_map(|story| story.leases.iter().map(|handed| (*story, handed)))
+        .collect();
+    served.sort_by_key(|(_, handed)| handed.token());
+    let mut latest: HashMap<Option<&str>, usize> = HashMap::new();
+    for (at, (story, handed)) in served.iter().enumerate() {
+        let former = latest.insert(story.group(), at);
+        let Some(former) = former.filter(|_| !handed.pop.by_id) else {
+            continue;
+        };
+        let before = served[former].1;
+        let is_between = |it: &&Entry| !it.is_before(before.entry) && !handed.entry.is_before(it);
+        if unclear.iter().any(is_between) {
+            continue;
+        }
+        for (passed, other) in served[at + 1..].iter().take(AROUND) {
+            let same = passed.group() == story.group();
+            if same || !waited(stories, passed, other, before, handed) {
+                continue;
+            }
+            verdict.tally.turns += 1;
+            if latest.get(&passed.group()).is_none_or(|&it| it < former) {
+                let text = format!("came while {} of another group waited", passed.name());
+                verdict.fault_of(story, Rule::Unfair, &text);
+            }
+        }
+    }
+}
+
+/// POPs whose deliveries have no place in the order of tokens.
+fn unclear<'a>(stories: &Stories<'a>, queue: &str, jobs: &[&Story<'a>]) -> Vec<&'a Entry> {
+    let unheard = stories.unknown_pops.iter();
+    let unheard = unheard.filter(|(_, pop)| pop.queues.iter().any(|it| it == queue));
+    let taken = jobs.iter().flat_map(|story| &story.taken);
+    let taken = taken.map(|handed| handed.entry);
+    unheard.map(|(entry, _)| *entry).chain(taken).collect()
+}
+
+/// Was it there when `before` was delivered, and ready when `handed` was, itself delivered for the first time
+/// as `other`?
+fn waited(
+    stories: &Stories<'_>,
+    story: &Story<'_>,
+    other: &Handed<'_>,
+    before: &Handed<'_>,
+    handed: &Handed<'_>,
+) -> bool {
+    let life = before.entry.life;
+    let same_life = [handed, other].iter().all(|it| it.entry.life == life);
+    let there = before.comes_after(story.entry) && stories.history.is_certain(story.entry, life);
+    let is_ready = due::upper(story.entry, story.add.due) <= handed.now_ms();
+    same_life && there && is_ready && other.delivery.attempts == 1 && is_unmoved(story)
+}
+
+fn check_lines(stories: &Stories<'_>, jobs: &[&Story<'_>], verdict: &mut Verdict) {
+    let mut groups: HashMap<&str, Vec<&Story<'_>>> = HashMap::new();
+    for story in jobs {
+        let group = story.group().map(|name| groups.entry(name).or_default());
+        group.into_iter().for_each(|group| group.push(story));
+    }
+    for group in groups.values_mut() {
+        group.sort_by_key(|story| (story.entry.sent.at_us, story.serial));
+        for (at, story) in group.iter().enumerate() {
+            let older = group[..at].iter().rev().take(AROUND);
+            for older in older.filter(|older| older.was_added_before(story)) {
+                for handed in story.deliveries() {
+                    verdict.tally.group_orders += 1;
+                    if was_live(stories, older, handed) {
+                        let text = format!("came beside {}, which is older", older.name());
+                        verdict.fault_of(story, Rule::GroupOrder, &text);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Was it there, and not dead, at the delivery of another job for certain?
+fn was_live(stories: &Stories<'_>, story: &Story<'_>, handed: &Handed<'_>) -> bool {
+    let life = handed.entry.life;
+    let comes_later = |it: &Handed<'_>| {
+        let in_turn = handed.token() != 0 && it.token() > handed.token();
+        in_turn && it.entry.life == life
+    };
+    let known = story.add.is_added() && stories.history.is_certain(story.entry, life);
+    let came_later = known && !story.may_die() && story.deliveries().any(comes_later);
+    came_later || is_live(stories, story, handed.entry)
+}

@@ -1,0 +1,238 @@
+//! dq-audit finds no fault in what servers write, whatever the traffic; and finds each one that is planted
+//! there. Left out unless `make test-audit` names the program in `DQ_AUDIT`.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use dq::queue::codec::{begin, encode};
+use dq::queue::effect::{Change, Effect, Removal};
+use dq::queue::job::Terms;
+
+use crate::scene::Lines;
+use crate::support::audit::{assert_faultless, judge, program};
+use crate::support::{skipped, wait_until, Builder, Client, Server, PATIENCE};
+use crate::traffic::Traffic;
+
+fn is_asked_for() -> bool {
+    if program().is_none() {
+        skipped("DQ_AUDIT names no dq-audit");
+    }
+    program().is_some()
+}
+
+fn builder() -> Builder {
+    // All that has happened stands in one increment, unless the test rewrites it.
+    let builder = Server::builder().config("appendonly", "yes");
+    builder.config("auto-aof-rewrite-percentage", 0)
+}
+
+fn files(server: &Server) -> PathBuf {
+    server.folder().join("appendonlydir")
+}
+
+/// What has been answered stands in the file.
+#[track_caller]
+fn written(client: &mut Client) {
+    wait_until("the AOF is written", PATIENCE, || {
+        client.info("persistence", "aof_buffer_length").as_deref() == Some("0")
+    });
+}
+
+#[track_caller]
+fn rewrite(server: &Server, preamble: &str) {
+    let mut client = server.raw();
+    let set = format!("CONFIG SET aof-use-rdb-preamble {preamble}");
+    client.says(&set, "+OK");
+    let asked = client.ask("BGREWRITEAOF");
+    assert!(asked.starts_with('+'), "{asked}");
+    let mut watching = server.connect();
+    wait_until("the AOF is rewritten", PATIENCE, || {
+        let is = |client: &mut Client, field: &str| client.info("persistence", field);
+        is(&mut watching, "aof_rewrite_in_progress").as_deref() == Some("0")
+            && is(&mut watching, "aof_rewrite_scheduled").as_deref() == Some("0")
+    });
+}
+
+#[test]
+fn random_traffic_has_no_fault() {
+    if !is_asked_for() {
+        return;
+    }
+    for seed in 1..=2 {
+        let server = builder().start();
+        let mut traffic = Traffic::new(&server, seed);
+        traffic.run(2000);
+        assert_faultless(&files(&server));
+        for preamble in ["yes", "no"] {
+            rewrite(&server, preamble);
+            traffic.run(700);
+            written(&mut server.connect());
+            assert_faultless(&files(&server));
+        }
+        server.assert_no_crash();
+    }
+}
+
+/// Its file has what the master said, and then what it said itself.
+#[test]
+fn a_replica_that_is_promoted_has_no_fault() {
+    if !is_asked_for() {
+        return;
+    }
+    let (master, mut replica) = (Server::start(), builder().start());
+    let mut traffic = Traffic::new(&master, 3);
+    traffic.run(200);
+    replica.replica_of(&master);
+    traffic.run(1000);
+    drop(traffic);
+    replica.wait_for_link();
+    replica.promote();
+    Traffic::new(&replica, 4).run(500);
+    written(&mut replica.connect());
+    assert_faultless(&files(&replica));
+    replica.kill();
+    replica.restart();
+    Traffic::new(&replica, 5).run(300);
+    written(&mut replica.connect());
+    assert_faultless(&files(&replica));
+}
+
+/// Other types, compressed strings, expiry and functions stand around the queues.
+#[test]
+fn a_base_of_all_types_is_read() {
+    if !is_asked_for() {
+        return;
+    }
+    let server = builder().config("rdbcompression", "yes").start();
+    let mut client = server.raw();
+    for line in [
+        "SET text x",
+        "SETEX number 1000 12345",
+        "RPUSH list a b 17",
+        "SADD numbers 1 2 3",
+        "SADD names a b",
+        "ZADD scores 1 a 2.5 b",
+        "HSET hash f v",
+        "SELECT 3",
+        "DQ.CFGSET q GROUPMAX 1",
+        "DQ.ADD q a x GROUP g",
+        "DQ.ADD q b x GROUP g",
+        "DQ.ADD q rule x EVERY 5000",
+        "DQ.POP q TTR 100000",
+    ] {
+        let reply = client.ask(line);
+        assert!(!reply.starts_with('-'), "{line} -> {reply}");
+    }
+    for number in 0..600 {
+        client.ask(&format!("HSET large f{number} some-value-of-it"));
+        client.ask(&format!("DQ.ADD q job{number} {}", "long".repeat(20)));
+    }
+    rewrite(&server, "yes");
+    client.ask("DQ.ACK q a");
+    client.ask("DQ.POP q COUNT 5 TTR 100000");
+    written(&mut server.connect());
+    assert_faultless(&files(&server));
+    // It has read them: so it knows what is missing, and whose group is at its limit.
+    let again = [reserved(b"b", 2), reserved(b"b", 3)];
+    let found = plant(&server, 3, b"q", &again);
+    assert!(found.contains("OneLease"), "{found}");
+    let found = plant(&server, 3, b"q", &[removed(b"never there")]);
+    assert!(found.contains("NothingFromNowhere"), "{found}");
+}
+
+/// A little later than everything that a server of today writes.
+fn reserved(id: &[u8], n: u64) -> Effect<'_> {
+    const LATER_MS: u64 = 1 << 41;
+    let change = Change::Reserved {
+        token: (LATER_MS + n) << 20,
+        deadline: LATER_MS + n + 1000,
+        lease_ms: 1000,
+    };
+    Effect::Job { id, change }
+}
+
+fn removed(id: &[u8]) -> Effect<'_> {
+    let change = Change::Removed {
+        cause: Removal::Acked,
+        remember: 0,
+    };
+    Effect::Job { id, change }
+}
+
+/// Behind what the server has written, in a copy; what is said of it.
+#[track_caller]
+fn plant(server: &Server, db: u32, queue: &[u8], effects: &[Effect<'_>]) -> String {
+    let copy = server.folder().join("planted");
+    fs::create_dir_all(&copy).expect("a new folder");
+    for file in fs::read_dir(files(server)).expect("the folder of the AOF") {
+        let file = file.expect("a file").path();
+        fs::copy(&file, copy.join(file.file_name().expect("a name"))).expect("a copy");
+    }
+    let mut bytes = Vec::new();
+    begin(&mut bytes);
+    effects.iter().for_each(|it| encode(it, &mut bytes));
+    let mut file = fs::File::options()
+        .append(true)
+        .open(last_of(&copy))
+        .expect("a file");
+    for command in [
+        &[b"SELECT", &*db.to_string().into_bytes()][..],
+        &[b"DQ.APPLY", queue, &bytes],
+    ] {
+        write!(file, "*{}\r\n", command.len()).expect("written");
+        for word in command {
+            write!(file, "${}\r\n", word.len()).expect("written");
+            file.write_all(word).expect("written");
+            file.write_all(b"\r\n").expect("written");
+        }
+    }
+    let output = judge(&program().expect("asked for"), &copy);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    text
+}
+
+fn last_of(folder: &Path) -> PathBuf {
+    let files = fs::read_dir(folder).expect("a folder");
+    let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+    files.retain(|file| file.to_string_lossy().contains(".incr."));
+    files.sort();
+    files.pop().expect("a file of increments")
+}
+
+#[test]
+fn what_is_planted_is_noticed() {
+    if !is_asked_for() {
+        return;
+    }
+    let server = builder().start();
+    Traffic::new(&server, 7).run(300);
+    written(&mut server.connect());
+    let terms = Terms {
+        priority: 0,
+        ttr_ms: 1000,
+        max_attempts: 0,
+        backoff_ms: Vec::new().into(),
+    };
+    let added = |due| Effect::Added {
+        id: b"a",
+        payload: b"",
+        due,
+        expires: 0,
+        terms: terms.clone(),
+    };
+    for (effects, rule) in [
+        (vec![added((1 << 41) + 5), reserved(b"a", 4)], "NeverEarly"),
+        (
+            vec![added(5), reserved(b"a", 4), reserved(b"a", 5)],
+            "OneLease",
+        ),
+        (vec![added(5), removed(b"a")], "StaleNeverActs"),
+        (vec![removed(b"a")], "NothingFromNowhere"),
+        (vec![added(5), Effect::Dropped], "NothingLost"),
+    ] {
+        let found = plant(&server, 9, b"a new one", &effects);
+        assert!(found.contains(rule), "{rule}: {found}");
+    }
+}
