@@ -18,8 +18,8 @@ def touched(command):
 
 @scenario(2, no_heartbeats, gate=True)
 def a_slow_job_keeps_its_lease(world):
-    world.add("slow", {"do": "sleep", "ms": 2000}, "TTR", 500)
-    probe = world.worker(handlers=[{"lease_ms": 500}])
+    world.add("slow", {"do": "sleep", "ms": 5000}, "TTR", 2000)
+    probe = world.worker(handlers=[{"lease_ms": 2000}])
     world.gone("slow")
     probe.finish()
     assert len(probe.events("started")) == 1
@@ -30,7 +30,7 @@ def a_slow_job_keeps_its_lease(world):
 def one_heartbeat_for_all_jobs(world):
     for n in range(8):
         world.add(f"j{n}", {"do": "sleep", "ms": 60_000})
-    probe = world.worker(concurrency=8, handlers=[{"lease_ms": 600}])
+    probe = world.worker(concurrency=8, handlers=[{"lease_ms": 1800}])
     probe.wait("started", count=8)
     sent = len(world.proxy.commands(b"DQ.TOUCH"))
     world.until(lambda: len(world.proxy.commands(b"DQ.TOUCH")) >= sent + 5, "heartbeats are sent")

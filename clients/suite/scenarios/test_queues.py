@@ -4,7 +4,7 @@ import json
 import zlib
 
 from conftest import EACH, scenario
-from proxy import Instead, swallow
+from proxy import Instead, swallow, without
 from servers import Cluster, wait_until
 from world import payload_of
 
@@ -215,3 +215,20 @@ def handlers_run_without_a_server(world):
     assert probe.wait("started")["kind"] == "close"
     refused = probe.ask("inline", "refused", data={"do": "give_up", "reason": "bad"}, kind="close", handlers=handlers)
     assert "bad" in refused["error"]
+
+
+def without_groups(world):
+    world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.ADD", b"GROUP")))
+
+
+@scenario(9, without_groups, gate=EACH)
+def groups_take_turns(world):
+    probe = world.worker(start=False)
+    for n in range(20):
+        probe.call("q", "add", id=f"many:{n}", data={}, group="many")
+    for n in range(3):
+        probe.call("q", "add", id=f"few:{n}", data={}, group="few")
+    world.start(probe, concurrency=1)
+    probe.wait("started", count=23, patience_s=world.patience_s)
+    order = [event["job"].partition(":")[0] for event in probe.events("started")]
+    assert order[:6].count("few") == 3, order

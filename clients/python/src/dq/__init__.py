@@ -1,5 +1,6 @@
 """Workers and producers for dq, the delay queue of Redis and Valkey."""
 
+from .consumer import Consumer
 from .errors import Cancelled, ConfigurationError, DqError, GiveUp, PayloadError, QueueFull, Retry, Snooze
 from .handler import Handler, handler
 from .hooks import Hooks
@@ -15,6 +16,7 @@ __all__ = [
     "Cancelled",
     "Codec",
     "ConfigurationError",
+    "Consumer",
     "DqError",
     "GiveUp",
     "Group",

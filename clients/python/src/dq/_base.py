@@ -1,4 +1,4 @@
-"""What both faces of the worker have in common beside ``_core``: settings, links, and who is told what."""
+"""What both faces of worker and consumer have in common beside ``_core``: settings, links, and who is told what."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from . import _core
 from ._core import Delivery, Fetches, Handlers, Outcome
 from .errors import ConfigurationError, Say
-from .handler import Handler, lease_s, whole
+from .handler import DEFAULT_LEASE_S, Handler, lease_s, whole
 from .hooks import Hooks
 from .job import Job
 from .times import Duration, seconds
@@ -27,7 +27,7 @@ Members = list[tuple[Any, bytes, float]]
 class BaseLink:
     """The queues that are reached by one pair of connections: one that waits, one for the rest."""
 
-    def __init__(self, worker: BaseWorker[Any], members: Members, fetches: Fetches) -> None:
+    def __init__(self, worker: BaseConsumer[Any], members: Members, fetches: Fetches) -> None:
         self._base = worker
         self._fetches = fetches
         self._codecs = {key: each.codec for each, key, _ in members}
@@ -108,7 +108,109 @@ class BaseLink:
         return _core.give_back(left)
 
 
-class BaseWorker(Generic[Q]):
+class BaseConsumer(Generic[Q]):
+    """What takes jobs from queues: with handlers, a worker; without, a consumer."""
+
+    _queues: type
+    """What it works on."""
+
+    def __init__(
+        self,
+        queues: Union[Q, Sequence[Q]],
+        *,
+        lease: Optional[Duration] = None,
+        wait: Duration = _core.WAIT_S,
+        hooks: Sequence[Hooks] = (),
+        logger: Optional[logging.Logger] = None,
+    ) -> None:
+        self.queues: list[Q] = (
+            [*queues] if isinstance(queues, Sequence) and not isinstance(queues, (str, bytes)) else [queues]
+        )
+        for each in self.queues:
+            self._check_queue(each)
+        self.wait_s = seconds(wait, "wait")
+        self.hooks = tuple(hooks)
+        self.log = logger or logging.getLogger("dq")
+        self.draining = False
+        self._weights: Optional[Sequence[float]] = None
+        self._lease_s = None if lease is None else lease_s(lease)
+        self._trouble_said: Optional[str] = None
+
+    def _check_queue(self, queue: Q) -> None:
+        made = type(self)._queues
+        if isinstance(queue, made):
+            return
+        name = queue if isinstance(queue, str) else "orders"
+        module = made.__module__.rpartition(".")[0]
+        raise TypeError(
+            f"a {type(self).__name__.lower()} of {module} needs a Queue of {module}, not {queue!r}: "
+            f'{type(self).__name__}({module}.Queue("redis://localhost", "{name}"), ...)'
+        )
+
+    @property
+    def lease_s(self) -> float:
+        return self._lease_s or DEFAULT_LEASE_S
+
+    @property
+    def lease_ms(self) -> int:
+        return max(1, round(self.lease_s * 1000))
+
+    @property
+    def answer_s(self) -> float:
+        """How long answers may take, but those of fetches: heartbeats must be in time."""
+        return min(_core.ANSWER_S, max(self.lease_s / 3, _core.SHORTEST_ANSWER_S))
+
+    def _groups(self) -> list[Members]:
+        """The queues' keys, those together that one BPOP can wait for: in a cluster, those of one slot."""
+        groups: dict[Any, Members] = {}
+        queues: list[Any] = list(self.queues)
+        for each, weight in zip(queues, self._weights or [1.0] * len(queues)):
+            client = each.client
+            for key in each.keys:
+                groups.setdefault(_reach(client, key), []).append((each, key, weight))
+        return list(groups.values())
+
+    def _fetches(self, members: Members) -> Fetches:
+        # The shards of a queue take turns: none comes first.
+        weighted = self._weights is not None or any(each.shards for each, _, _ in members)
+        weights = [weight for _, _, weight in members] if weighted else None
+        return Fetches([key for _, key, _ in members], weights, self.lease_ms)
+
+    def _lost(self, delivery: Delivery) -> None:
+        self.log.warning("lost job %r: its lease ended before it was acknowledged", delivery.job.id)
+        delivery.job._tell("lost")
+        if self.hooks:
+            self._hook("lost", [delivery])
+
+    def _hook(self, name: str, batch: Sequence[Delivery], *rest: Any) -> None:
+        for hooks in self.hooks:
+            for delivery in batch:
+                try:
+                    getattr(hooks, name)(delivery.job, *rest)
+                except Exception:
+                    self.log.exception("the hook %s of %r failed", name, hooks)
+
+    def _fail(self, error: ConfigurationError) -> None:
+        """What waiting cannot mend."""
+        raise NotImplementedError
+
+    def _rest(self, duration_s: float) -> Any:
+        """After trouble; it ends early where the worker or consumer stops."""
+        raise NotImplementedError
+
+    def _trouble(self, error: Exception) -> None:
+        if self.draining:
+            return
+        end = _core.fatal(error)
+        if end is not None:
+            self._fail(end)
+        text = f"{type(error).__name__}: {error}"
+        if text != self._trouble_said:
+            self._trouble_said = text
+            self.log.warning("trouble with the server, trying again: %s", text)
+
+
+class BaseWorker(BaseConsumer[Q]):
     """Runs handlers on the jobs of one or several queues.
 
     queues: one, or several in strict order; with ``weights``, each comes first in its share of the fetches.
@@ -119,9 +221,6 @@ class BaseWorker(Generic[Q]):
     drain: how long handlers may go on when the worker stops.
     wait: how long one fetch waits at the server; then it is sent again.
     """
-
-    _queues: type
-    """What it works on."""
 
     def __init__(
         self,
@@ -136,42 +235,21 @@ class BaseWorker(Generic[Q]):
         hooks: Sequence[Hooks] = (),
         logger: Optional[logging.Logger] = None,
     ) -> None:
-        self.queues: list[Q] = (
-            [*queues] if isinstance(queues, Sequence) and not isinstance(queues, (str, bytes)) else [queues]
-        )
-        for each in self.queues:
-            self._check_queue(each)
+        super().__init__(queues, lease=lease, wait=wait, hooks=hooks, logger=logger)
         if weights is not None and len(weights) != len(self.queues):
             raise ValueError("as many weights as queues, please")
         self.concurrency = whole(concurrency, "concurrency", 1)
         self.prefetch = whole(prefetch, "prefetch")
         self.drain_s = seconds(drain, "drain")
-        self.wait_s = seconds(wait, "wait")
-        self.hooks = tuple(hooks)
-        self.log = logger or logging.getLogger("dq")
-        self.draining = False
         self._weights = weights
-        self._lease_s = None if lease is None else lease_s(lease)
         self._handlers = Handlers(map(self._made, handlers))
         self._in_hand = 0
         self._backlog: deque[Delivery] = deque()
-        self._trouble_said: Optional[str] = None
 
     def _made(self, function: Function, **options: Any) -> Handler[Any]:
         made = function if isinstance(function, Handler) else Handler(function, **options)
         self._check_function(made.function)
         return made
-
-    def _check_queue(self, queue: Q) -> None:
-        made = type(self)._queues
-        if isinstance(queue, made):
-            return
-        name = queue if isinstance(queue, str) else "orders"
-        module = made.__module__.rpartition(".")[0]
-        raise TypeError(
-            f"a worker of {module} needs a Queue of {module}, not {queue!r}: "
-            f'Worker({module}.Queue("redis://localhost", "{name}"), ...)'
-        )
 
     def _check_function(self, function: Callable[..., Any]) -> None:
         if inspect.iscoroutinefunction(function):
@@ -191,31 +269,14 @@ class BaseWorker(Generic[Q]):
     def lease_s(self) -> float:
         return self._lease_s or self._handlers.lease_s()
 
-    @property
-    def lease_ms(self) -> int:
-        return max(1, round(self.lease_s * 1000))
+    def _groups(self) -> list[Members]:
+        if not self._handlers.all():
+            raise ConfigurationError("the worker has no handler")
+        return super()._groups()
 
     def _capacity(self) -> int:
         """How many jobs may be in hand."""
         return self.concurrency * self._handlers.size + self.prefetch
-
-    def _groups(self) -> list[Members]:
-        """The queues' keys, those together that one BPOP can wait for: in a cluster, those of one slot."""
-        if not self._handlers.all():
-            raise ConfigurationError("the worker has no handler")
-        groups: dict[Any, Members] = {}
-        queues: list[Any] = list(self.queues)
-        for each, weight in zip(queues, self._weights or [1.0] * len(queues)):
-            client = each.client
-            for key in each.keys:
-                groups.setdefault(_reach(client, key), []).append((each, key, weight))
-        return list(groups.values())
-
-    def _fetches(self, members: Members) -> Fetches:
-        # The shards of a queue take turns: none comes first.
-        weighted = self._weights is not None or any(each.shards for each, _, _ in members)
-        weights = [weight for _, _, weight in members] if weighted else None
-        return Fetches([key for _, key, _ in members], weights, self.lease_ms)
 
     def _accept(self, found: Iterable[Delivery]) -> None:
         """Into the backlog, or back to the server."""
@@ -261,35 +322,6 @@ class BaseWorker(Generic[Q]):
         elif self.hooks:
             self._hook("after", [delivery])
         delivery.owner.settle(delivery, _core.ended, error)
-
-    def _lost(self, delivery: Delivery) -> None:
-        self.log.warning("lost job %r: its lease ended before it was acknowledged", delivery.job.id)
-        delivery.job._tell("lost")
-        if self.hooks:
-            self._hook("lost", [delivery])
-
-    def _hook(self, name: str, batch: Sequence[Delivery], *rest: Any) -> None:
-        for hooks in self.hooks:
-            for delivery in batch:
-                try:
-                    getattr(hooks, name)(delivery.job, *rest)
-                except Exception:
-                    self.log.exception("the hook %s of %r failed", name, hooks)
-
-    def _fail(self, error: ConfigurationError) -> None:
-        """Ends the worker."""
-        raise NotImplementedError
-
-    def _trouble(self, error: Exception) -> None:
-        if self.draining:
-            return
-        end = _core.fatal(error)
-        if end is not None:
-            self._fail(end)
-        text = f"{type(error).__name__}: {error}"
-        if text != self._trouble_said:
-            self._trouble_said = text
-            self.log.warning("trouble with the server, trying again: %s", text)
 
 
 def _reach(client: Any, key: bytes) -> Hashable:

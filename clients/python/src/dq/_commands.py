@@ -119,24 +119,24 @@ class Commands:
         options += _condition(if_exists) + _due(delay, at)
         return self._run([self._add(data, id, kind, headers, options)], lambda replies: _maybe_id(replies[0]))
 
+    def _added(self, job: Mapping[str, Any]) -> Command:
+        """What adds a job: a mapping of what ``add`` takes."""
+        if not isinstance(job, Mapping) or "data" not in job:
+            raise TypeError(f'add_many takes mappings, as {{"data": ..., "delay": 60}}, not {job!r}')
+        rest = dict(job)
+        data, id = rest.pop("data"), rest.pop("id", None)
+        kind, headers = rest.pop("kind", None), rest.pop("headers", None)
+        options = _condition(rest.pop("if_exists", None)) + _due(rest.pop("delay", None), rest.pop("at", None))
+        named = {name: rest.pop(name, None) for name in _NAMED}
+        for name in rest:
+            meant = difflib.get_close_matches(name, _OF_JOBS, 1)
+            hint = f"did you mean {meant[0]!r}? " if meant else ""
+            raise TypeError(f"a job of add_many has no option {name!r}: {hint}Its options are {', '.join(_OF_JOBS)}")
+        return self._add(data, id, kind, headers, options + _job_options(**named))
+
     def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         """Adds many jobs in one round trip: each a mapping of what ``add`` takes, ``data`` among it."""
-        calls = []
-        for job in jobs:
-            if not isinstance(job, Mapping) or "data" not in job:
-                raise TypeError(f'add_many takes mappings, as {{"data": ..., "delay": 60}}, not {job!r}')
-            rest = dict(job)
-            data, id = rest.pop("data"), rest.pop("id", None)
-            kind, headers = rest.pop("kind", None), rest.pop("headers", None)
-            options = _condition(rest.pop("if_exists", None)) + _due(rest.pop("delay", None), rest.pop("at", None))
-            named = {name: rest.pop(name, None) for name in _NAMED}
-            for name in rest:
-                meant = difflib.get_close_matches(name, _OF_JOBS, 1)
-                hint = f"did you mean {meant[0]!r}? " if meant else ""
-                raise TypeError(
-                    f"a job of add_many has no option {name!r}: {hint}Its options are {', '.join(_OF_JOBS)}"
-                )
-            calls.append(self._add(data, id, kind, headers, options + _job_options(**named)))
+        calls = [self._added(job) for job in jobs]
         return self._run(calls, lambda replies: [_maybe_id(reply) for reply in replies])
 
     def every(
@@ -249,7 +249,7 @@ class Commands:
         reason: Optional[str] = None,
     ) -> Optional[str]:
         """Gives a job back; ``mode`` "fail", "silent" (not counted) or "fatal" (dead now). Returns its state."""
-        options = [*_value("TOKEN", token), *_nack_options(delay, priority, mode, reason)]
+        options = [*_value("TOKEN", token), *nack_options(delay, priority, mode, reason)]
         return self._one(id, "DQ.NACK", _bytes(id), *options, read=_maybe_text)
 
     def nack_many(
@@ -262,7 +262,7 @@ class Commands:
         reason: Optional[str] = None,
     ) -> dict[str, Optional[str]]:
         """``nack`` for many: a mapping of ids to tokens."""
-        return self._many("DQ.NACK", tokens, _nack_options(delay, priority, mode, reason), _maybe_text)
+        return self._many("DQ.NACK", tokens, nack_options(delay, priority, mode, reason), _maybe_text)
 
     def touch(self, id: Bytes, token: Optional[str] = None, *, ttr: Optional[Duration] = None) -> Optional[datetime]:
         """A fresh lease from now. Returns its end, or None where the job is not reserved with that token."""
@@ -517,7 +517,7 @@ def _rule(
 _MODES = {"fail": "FAIL", "silent": "SILENT", "fatal": "FATAL"}
 
 
-def _nack_options(delay: Optional[Duration], priority: Optional[int], mode: str, reason: Optional[str]) -> list[Any]:
+def nack_options(delay: Optional[Duration], priority: Optional[int], mode: str, reason: Optional[str]) -> list[Any]:
     if mode not in _MODES:
         raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
     return [*_ms("DELAY", delay), *_value("PRIORITY", priority), _MODES[mode], *_value("REASON", reason)]

@@ -112,7 +112,9 @@ class Outcome:
 
     __slots__ = ("_next", "command", "delivery", "verdict")
 
-    def __init__(self, delivery: Delivery, command: Command, next: Callable[[Any], Union[Command, str]]) -> None:
+    def __init__(
+        self, delivery: Delivery, command: Command, next: Callable[[Any], Union[Outcome, Command, str]]
+    ) -> None:
         self.delivery = delivery
         self.command = command
         self.verdict: Optional[str] = None
@@ -124,6 +126,9 @@ class Outcome:
         if isinstance(then, str):
             self.verdict = then
             return True
+        if isinstance(then, Outcome):
+            self.command, self._next = then.command, then._next
+            return False
         self.command, self._next = then, _state
         return False
 
@@ -137,6 +142,11 @@ def done(delivery: Delivery) -> Outcome:
     return Outcome(delivery, (b"DQ.ACK", delivery.key, b"WITHTOKENS", delivery.id, delivery.token), _acked)
 
 
+def followed(delivery: Delivery, add: Command, end: Outcome) -> Outcome:
+    """Before it ends, another job is added."""
+    return Outcome(delivery, add, lambda _: end)
+
+
 def _acked(reply: Any) -> str:
     return "done" if reply else "lost"
 
@@ -145,9 +155,13 @@ def nack(delivery: Delivery, *options: Any) -> Command:
     return (b"DQ.NACK", delivery.key, delivery.id, b"TOKEN", delivery.token, *options)
 
 
+def given_back(delivery: Delivery, *options: Any) -> Outcome:
+    return Outcome(delivery, nack(delivery, *options), _state)
+
+
 def returned(delivery: Delivery, *options: Any) -> Outcome:
     """Given back, as if it had not been delivered."""
-    return Outcome(delivery, nack(delivery, b"SILENT", *options), _state)
+    return given_back(delivery, b"SILENT", *options)
 
 
 def unknown(delivery: Delivery) -> Outcome:
@@ -163,7 +177,7 @@ def ended(delivery: Delivery, error: Optional[BaseException]) -> Outcome:
     if isinstance(error, Cancelled):
         return returned(delivery)
     if isinstance(error, GiveUp):
-        return Outcome(delivery, nack(delivery, b"FATAL", b"REASON", reason(error)), _state)
+        return given_back(delivery, b"FATAL", b"REASON", reason(error))
     if isinstance(error, Snooze):
         said = (b"REASON", error.reason) if error.reason else ()
         return returned(delivery, b"DELAY", _wait_ms(signed_seconds(error.delay)), *said)

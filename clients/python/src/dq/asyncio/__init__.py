@@ -1,6 +1,7 @@
 """The same for asyncio: ``Queue`` whose methods are awaited, and ``Worker`` whose handlers are coroutine functions."""
 
+from .consumer import Consumer
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Queue", "Worker"]
+__all__ = ["Consumer", "Queue", "Worker"]

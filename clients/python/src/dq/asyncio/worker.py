@@ -12,181 +12,15 @@ import contextlib
 import inspect
 import os
 import signal
-from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Callable, Optional, Union
 
-from redis.exceptions import ResponseError
-
 from .. import _core
-from .._base import BaseLink, BaseWorker, Function, Members
-from .._core import Delivery, Fetches, Outcome
+from .._base import BaseWorker, Function
+from .._core import Delivery
 from ..errors import Cancelled, ConfigurationError
-from ._line import Line
+from ._link import Link
 from .queue import Queue
-
-
-class _Link(BaseLink):
-    def __init__(self, worker: Worker, members: Members, fetches: Fetches) -> None:
-        super().__init__(worker, members, fetches)
-        self._worker = worker
-        queue, key, _ = members[0]
-        self._waiting = Line(queue.client, key, _core.ANSWER_S)
-        self._control = Line(queue.client, key, worker.answer_s)
-        self._one_at_a_time = asyncio.Lock()
-        self._bell = asyncio.Event()
-        self._armed = False
-
-    async def fetch(self, count: int, wait_s: float) -> list[Delivery]:
-        """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
-        told = self._take_outcomes()
-        self._fetching = True
-        try:
-            packed = _core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s)
-            try:
-                found, trouble = await asyncio.wait_for(self._exchange(told, packed), wait_s + _core.SLACK_S)
-            except asyncio.TimeoutError:  # when the process stood still, the answer may be there
-                found, trouble = await asyncio.wait_for(self._answers(told), _core.LATE_S)
-            if trouble is not None and not found:
-                raise trouble
-            self._troubles = 0
-            return found
-        except Exception as error:
-            self.trouble = error
-            await self._waiting.close()
-            self._worker._trouble(error)
-            self._troubles += 1
-            await self._worker._rest(_core.trouble_s(self._troubles))
-            return []
-        finally:
-            self._fetching = False
-            if told:
-                self._outcomes.extendleft(reversed(told))
-                self._ring()
-
-    async def _exchange(self, told: deque[Outcome], packed: bytes) -> tuple[list[Delivery], Optional[ResponseError]]:
-        await self._waiting.send(packed)
-        return await self._answers(told)
-
-    async def _answers(self, told: deque[Outcome]) -> tuple[list[Delivery], Optional[ResponseError]]:
-        trouble = await self._hear(self._waiting, told)
-        return self._found(await self._waiting.read()), trouble
-
-    async def _hear(self, line: Line, told: deque[Outcome]) -> Optional[ResponseError]:
-        """Takes the answers in, and returns one that is an error. What has none yet stays in ``told``."""
-        trouble: Optional[ResponseError] = None
-        while told:
-            reply = await line.read()
-            trouble = self._answered(told.popleft(), reply) or trouble
-        if self._outcomes:
-            self._ring()
-        return trouble
-
-    def _ring(self) -> None:
-        """In a millisecond, so that a fetch may take them along; at once where there are many."""
-        if not self._armed:
-            self._armed = True
-            asyncio.get_running_loop().call_later(_core.FLUSH_AFTER_S, self._bell.set)
-        if len(self._outcomes) >= _core.FLUSH_COUNT:
-            self._bell.set()
-
-    async def supply(self) -> None:
-        """Fetches as long as the worker works."""
-        worker = self._worker
-        wait_s = worker.wait_s if worker._capacity() >= len(worker._links) else _core.TURN_S
-        while True:
-            claim = await worker._claim()
-            if not claim:
-                return
-            found: list[Delivery] = []
-            try:
-                found = await self.fetch(claim, wait_s)
-            finally:
-                worker._take_on(claim, found)
-            await asyncio.sleep(0)  # what is done at once goes along with the next fetch
-
-    async def carry(self) -> None:
-        """The courier."""
-        clock = asyncio.get_running_loop().time
-        beat_s = max(self._worker.lease_s / 3, _core.SHORTEST_BEAT_S)
-        next_beat = clock() + beat_s
-        troubles = 0
-        while True:
-            try:
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._bell.wait(), max(0.0, next_beat - clock()))
-                self._bell.clear()
-                self._armed = False
-                # First, so that nothing that the server refuses keeps leases from being renewed.
-                if clock() >= next_beat:
-                    await self._beat()
-                    next_beat = clock() + beat_s
-                await self._tell_some()
-                troubles = 0
-            except asyncio.CancelledError:
-                await self._control.close()  # perhaps with answers that nobody read
-                raise
-            except Exception as error:
-                await self._control.close()
-                self._worker._trouble(error)
-                troubles += 1
-                await asyncio.sleep(min(_core.trouble_s(troubles), beat_s))
-                self._bell.set()
-
-    async def _tell_some(self) -> None:
-        told = self._take_outcomes(_core.TELL_AT_ONCE)
-        if not told:
-            return
-        try:
-            trouble = await asyncio.wait_for(self._tell(told), self._worker.answer_s)
-        finally:
-            self._outcomes.extendleft(reversed(told))
-        if trouble is not None:
-            raise trouble
-
-    async def _tell(self, told: deque[Outcome]) -> Optional[ResponseError]:
-        async with self._one_at_a_time:
-            await self._control.send(_core.pack([each.command for each in told]))
-            return await self._hear(self._control, told)
-
-    async def _ask(self, commands: list[_core.Command]) -> list[Any]:
-        async with self._one_at_a_time:
-            return await asyncio.wait_for(self._control.ask(commands), self._worker.answer_s)
-
-    async def _beat(self) -> None:
-        beats = self._beats()
-        if beats:
-            replies = await self._ask([command for command, _ in beats])
-            for (_, group), reply in zip(beats, replies):
-                self._beaten(group, reply)
-
-    async def withdraw(self) -> None:
-        """Ends the fetch that waits. A job that was handed out in that instant is read, and given back."""
-        with contextlib.suppress(Exception):
-            while self._fetching:
-                waiting = self._waiting.client_id
-                if waiting is None or not isinstance((await self._ask([(b"CLIENT", b"UNBLOCK", waiting)]))[0], int):
-                    break
-                await asyncio.sleep(0.005)
-
-    async def finish(self) -> None:
-        """What the server has still to hear; and all that is left goes back to it."""
-        commands = self._leave()
-        troubles = 0
-        while commands or self._outcomes:
-            try:
-                if commands:
-                    await self._ask(commands)
-                    commands = []
-                await self._tell_some()
-            except Exception:
-                await self._control.close()
-                troubles += 1
-                await asyncio.sleep(_core.trouble_s(troubles))
-
-    async def close(self) -> None:
-        await self._waiting.close()
-        await self._control.close()
 
 
 class Worker(BaseWorker[Queue]):
@@ -195,7 +29,7 @@ class Worker(BaseWorker[Queue]):
 
     def __init__(self, queues: Union[Queue, Sequence[Queue]], *handlers: Function, **options: Any) -> None:
         super().__init__(queues, *handlers, **options)
-        self._links: list[_Link] = []
+        self._links: list[Link] = []
         self._tasks: dict[asyncio.Task[None], list[Delivery]] = {}
         self._fetchers: list[asyncio.Task[None]] = []
         self._couriers: list[asyncio.Task[None]] = []
@@ -226,7 +60,7 @@ class Worker(BaseWorker[Queue]):
         if self._links:
             raise RuntimeError("a worker runs once: make another one")
         self._make_links()
-        self._fetchers = [asyncio.create_task(link.supply()) for link in self._links]
+        self._fetchers = [asyncio.create_task(self._supply(link)) for link in self._links]
         self._couriers = [asyncio.create_task(link.carry()) for link in self._links]
 
     def stop(self) -> None:
@@ -309,8 +143,7 @@ class Worker(BaseWorker[Queue]):
         self._turn = asyncio.Lock()
         if self._stops:
             self._stopping.set()
-        self.answer_s = min(_core.ANSWER_S, max(self.lease_s / 3, _core.SHORTEST_ANSWER_S))
-        self._links = [_Link(self, members, self._fetches(members)) for members in self._groups()]
+        self._links = [Link(self, members, self._fetches(members)) for members in self._groups()]
 
     # --- Handling
 
@@ -326,6 +159,20 @@ class Worker(BaseWorker[Queue]):
                 self._room.clear()
                 await self._room.wait()
         return 0
+
+    async def _supply(self, link: Link) -> None:
+        """Fetches as long as the worker works."""
+        wait_s = self.wait_s if self._capacity() >= len(self._links) else _core.TURN_S
+        while True:
+            claim = await self._claim()
+            if not claim:
+                return
+            found: list[Delivery] = []
+            try:
+                found = await link.fetch(claim, wait_s)
+            finally:
+                self._take_on(claim, found)
+            await asyncio.sleep(0)  # what is done at once goes along with the next fetch
 
     def _take_on(self, claim: int, found: list[Delivery]) -> None:
         self._claimed -= claim

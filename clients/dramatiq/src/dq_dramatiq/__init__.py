@@ -1,0 +1,7 @@
+"""Dramatiq on dq, the delay queue of Redis and Valkey."""
+
+from .broker import DqBroker
+
+__version__ = "0.1.0"
+
+__all__ = ["DqBroker"]

@@ -1,0 +1,112 @@
+"""The consumer of one queue, and the messages that it hands out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import dq
+import dramatiq
+from dramatiq.errors import DecodeError
+from dramatiq.logging import get_logger
+
+
+class Delivered(dramatiq.MessageProxy):
+    """A message in hand."""
+
+    #: What is to be added when it is acknowledged: its retry.
+    again: dict[str, Any] | None = None
+
+    def __init__(self, message: dramatiq.Message[Any], job: dq.Job, owner: Consumer) -> None:
+        super().__init__(message)
+        self.job = job
+        self.owner = owner
+
+
+class Consumer(dramatiq.Consumer):
+    """Holds at most ``prefetch`` messages, and renews their leases while it lives."""
+
+    def __init__(self, queue: dq.Queue, prefetch: int, timeout_ms: int, lease_ms: int) -> None:
+        self.logger = get_logger(__name__, type(self))
+        self._queue = queue
+        self._prefetch = prefetch
+        self._timeout_s = timeout_ms / 1000
+        self._jobs = dq.Consumer(queue, lease=lease_ms / 1000, wait=self._timeout_s, logger=self.logger)
+        self._fetched: list[dq.Job] = []
+        self._in_hand = 0
+        self._closed = False
+        self._room = threading.Condition()
+        self._said = ""
+
+    def __next__(self) -> Delivered | None:
+        if not self._fetched:
+            self._fetched = self._fetch()
+        if not self._fetched:
+            return None
+        job = self._fetched.pop(0)
+        try:
+            message = dramatiq.Message.decode(job.payload)
+        except DecodeError as error:  # delivered again it would fail again
+            self.logger.error("job %r of %r cannot be read as a message, and is dead", job.id, job.queue, exc_info=True)
+            self._jobs.nack(job, mode="fatal", reason=f"unreadable: {error.error!r}")
+            return None
+        message.options.pop("eta", None)  # it is due: the worker must not wait a second time
+        with self._room:
+            self._in_hand += 1
+        return Delivered(message, job, self)
+
+    def _fetch(self) -> list[dq.Job]:
+        with self._room:
+            if not self._room.wait_for(lambda: self._in_hand < self._prefetch, self._timeout_s):
+                return []
+            free = self._prefetch - self._in_hand
+        try:
+            return self._jobs.fetch(free, self._timeout_s)
+        except dq.ConfigurationError as error:
+            # Dramatiq's workers never end by themselves, and what is in hand must stay leased.
+            if str(error) != self._said:
+                self.logger.critical("cannot fetch messages: %s", error)
+                self._said = str(error)
+            threading.Event().wait(self._timeout_s)
+            return []
+
+    # A message may end after its consumer was closed: Dramatiq makes another one after a pause.
+
+    def ack(self, message: dramatiq.MessageProxy) -> None:
+        if isinstance(message, Delivered):
+            message.owner._jobs.ack(message.job, again=message.again)
+            message.owner._left()
+
+    def nack(self, message: dramatiq.MessageProxy) -> None:
+        """To the dead messages, with its error."""
+        if isinstance(message, Delivered):
+            error = message._exception
+            reason = None if error is None else f"{type(error).__name__}: {error}"
+            message.owner._jobs.nack(message.job, mode="fatal", reason=reason, again=message.again)
+            message.owner._left()
+
+    def requeue(self, messages: Iterable[dramatiq.MessageProxy]) -> None:
+        """Back to their places in line."""
+        for message in messages:
+            if isinstance(message, Delivered):
+                message.owner._jobs.release([message.job])
+                message.owner._left()
+
+    def _left(self) -> None:
+        with self._room:
+            self._in_hand -= 1
+            self._room.notify()
+            ends = self._closed and self._in_hand == 0
+        if ends:
+            self._jobs.close()
+
+    def close(self) -> None:
+        """Fetches no more. What actors still run stays leased until they end."""
+        self._jobs.release(self._fetched)
+        self._fetched = []
+        with self._room:
+            ends = self._in_hand == 0 and not self._closed
+            self._closed = True
+        if ends:
+            self._jobs.close()

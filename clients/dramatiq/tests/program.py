@@ -1,0 +1,23 @@
+"""A program with actors, as Dramatiq's command line runs it."""
+
+import os
+import time
+
+import dramatiq
+import redis
+
+from dq_dramatiq import DqBroker
+
+TRACE = redis.Redis.from_url(os.environ["TEST_URL"], db=2)
+
+broker = DqBroker(url=os.environ["TEST_URL"], lease=int(os.environ.get("TEST_LEASE", "60000")))
+dramatiq.set_broker(broker)
+
+
+@dramatiq.actor
+def hold(name):
+    """Runs until it is told to go on."""
+    TRACE.rpush("ran", name)
+    while not TRACE.get(f"go:{name}"):
+        time.sleep(0.01)
+    TRACE.rpush("done", name)

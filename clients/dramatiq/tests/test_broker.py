@@ -1,0 +1,371 @@
+"""Dramatiq's own tests of its Redis broker, restated, and what is different here."""
+
+import threading
+import time
+from itertools import pairwise
+
+import dramatiq
+import pytest
+import redis
+from conftest import until
+from dramatiq.errors import ConnectionClosed, QueueJoinTimeout, QueueNotFound
+from dramatiq.results import Results
+from dramatiq.results.backends import RedisBackend
+
+from dq_dramatiq import DqBroker
+from dq_dramatiq.consumer import Delivered
+
+
+def job(broker, message, queue="default"):
+    return broker.queue(queue).get(message.message_id)
+
+
+def ended(broker, queue="default"):
+    broker.join(queue, interval=10, timeout=60_000)
+
+
+def kill_connections(client):
+    own = client.client_id()
+    for each in client.client_list():
+        if int(each["id"]) != own:
+            client.client_kill_filter(_id=each["id"])
+
+
+# As with Dramatiq's Redis broker
+
+
+def test_actors_can_be_sent_messages(broker, work):
+    database = {}
+
+    @dramatiq.actor
+    def put(key, value):
+        database[key] = value
+
+    work(broker)
+    for number in range(100):
+        assert put.send(f"key-{number}", number)
+    ended(broker)
+    assert database == {f"key-{number}": number for number in range(100)}
+
+
+def test_actors_retry_with_backoff(broker, work):
+    times = []
+
+    @dramatiq.actor(min_backoff=300, max_backoff=300)
+    def fails_three_times():
+        times.append(time.monotonic())
+        if len(times) < 4:
+            raise RuntimeError("not yet")
+
+    work(broker)
+    fails_three_times.send()
+    ended(broker)
+    assert len(times) == 4
+    waits = [later - earlier for earlier, later in pairwise(times)]
+    assert min(waits) >= 0.15  # Dramatiq draws from half of the backoff on
+
+
+def test_messages_are_not_delivered_before_their_delay(broker, work):
+    results = []
+
+    @dramatiq.actor
+    def append(number, sent):
+        results.append((number, time.monotonic() - sent))
+
+    worker = work(broker, threads=1)
+    worker.pause()
+    for number, delay in ((1, 700), (2, 300)):
+        append.send_with_options(args=(number, time.monotonic()), delay=delay)
+    worker.resume()
+    ended(broker)
+    assert [number for number, _ in results] == [2, 1]
+    assert results[0][1] >= 0.3
+    assert results[1][1] >= 0.7
+
+
+def test_messages_can_be_dead_lettered(broker, work):
+    @dramatiq.actor(max_retries=0)
+    def fails():
+        raise RuntimeError("it is broken")
+
+    work(broker)
+    message = fails.send()
+    ended(broker)
+    assert (job(broker, message).state, job(broker, message).reason) == ("dead", "RuntimeError: it is broken")
+    [dead] = broker.dead_letters("default")
+    assert (dead.message_id, dead.actor_name) == (message.message_id, "fails")
+
+
+def test_messages_of_missing_actors_are_dead_lettered(broker, work):
+    broker.declare_queue("some-queue")
+    message = dramatiq.Message(queue_name="some-queue", actor_name="missing", args=(), kwargs={}, options={})
+    broker.enqueue(message)
+    work(broker)
+    ended(broker, "some-queue")
+    assert job(broker, message, "some-queue").state == "dead"
+
+
+def one_begins(broker, actor, ran, work):
+    """Starts a worker of one thread on two messages: the one that runs, the one in the worker's memory, the worker."""
+    sent = {name: actor.send(name) for name in ("a", "b")}
+    worker = work(broker, threads=1)
+    until(lambda: ran, "the start of one")
+    running = sent.pop(ran[0])
+    [waiting] = sent.values()
+    until(lambda: job(broker, waiting).state == "reserved", "the other one's delivery")
+    return running, waiting, worker
+
+
+def test_a_worker_that_stops_gives_back_what_it_did_not_begin(broker, work):
+    ran, go = [], threading.Event()
+
+    @dramatiq.actor
+    def hold(name):
+        ran.append(name)
+        assert go.wait(60)
+
+    running, waiting, worker = one_begins(broker, hold, ran, work)
+    stopping = threading.Thread(target=worker.stop)
+    stopping.start()
+    until(lambda: not worker.workers[0].running, "the stop")
+    go.set()
+    stopping.join(60)
+    until(lambda: job(broker, running) is None, "the acknowledgement")
+    assert (job(broker, waiting).state, job(broker, waiting).attempts) == ("ready", 0)
+
+
+def test_join_has_a_timeout_and_flush_empties(broker):
+    @dramatiq.actor
+    def waits():
+        pass
+
+    waits.send()
+    waits.send_with_options(delay=60_000)
+    with pytest.raises(QueueJoinTimeout):
+        broker.join("default", interval=10, timeout=50)
+    broker.flush_all()
+    broker.join("default", timeout=1)
+
+
+def test_urls_clients_and_namespaces(server):
+    client = redis.Redis.from_url(server.url)
+    broker = DqBroker(client=client, namespace="shop", middleware=[])
+    assert broker.client is client
+    broker.declare_queue("default")
+    broker.enqueue(dramatiq.Message("default", "a", (), {}, {}, message_id="m"))
+    assert client.execute_command("DQ.LEN", "shop:default") == 1
+    with pytest.raises(QueueNotFound):
+        broker.enqueue(dramatiq.Message("other", "a", (), {}, {}))
+    broker.close()
+
+
+def test_results_and_pipelines(server, broker, work):
+    broker.add_middleware(Results(backend=RedisBackend(url=server.url)))
+
+    @dramatiq.actor(store_results=True)
+    def add(left, right):
+        return left + right
+
+    work(broker)
+    pipe = add.message(1, 2) | add.message(3)
+    pipe.run()
+    assert pipe.get_result(block=True, timeout=60_000) == 6
+    # A constant pipeline is run again.
+    pipe.run(delay=200)
+    pipe.run()
+    ended(broker)
+    assert broker.queue("default").stats().totals["added"] == 6
+
+
+# What a worker has in hand
+
+
+def test_what_is_delayed_waits_in_the_server(broker, work):
+    @dramatiq.actor
+    def later():
+        pass
+
+    worker = work(broker)
+    message = later.send_with_options(delay=3_600_000)
+    now = later.send()
+    until(lambda: job(broker, now) is None, "the other one")
+    assert job(broker, message).state == "delayed"
+    assert list(worker.consumers) == ["default"]  # no queue of delayed messages
+    assert worker.consumers["default"].delay_queue.empty()
+    # It can be had earlier, and cancelled.
+    broker.queue("default").reschedule(message.message_id, delay=0)
+    until(lambda: job(broker, message) is None, "its run")
+    assert broker.queue("default").delete(later.send_with_options(delay=3_600_000).message_id) == 1
+
+
+def test_an_eta_among_the_options_is_a_delay(broker):
+    broker.declare_queue("default")
+    soon = int(time.time() * 1000) + 3_600_000
+    message = broker.enqueue(dramatiq.Message("default", "a", (), {}, {"eta": soon}))
+    assert job(broker, message).state == "delayed"
+    assert abs(job(broker, message).due.timestamp() * 1000 - soon) < 600_000
+
+
+def test_smaller_priorities_are_served_first(broker, work):
+    order = []
+
+    @dramatiq.actor(priority=10)
+    def rest(name):
+        order.append(name)
+
+    @dramatiq.actor(priority=1)
+    def urgent(name):
+        order.append(name)
+
+    rest.send("rest")
+    rest.send_with_options(args=("first",), priority=-5)
+    urgent.send("urgent")
+    consumer = broker.consume("default", prefetch=3, timeout=100)
+    assert [next(consumer).args[0] for _ in range(3)] == ["first", "urgent", "rest"]
+    consumer.close()
+
+
+def test_a_lease_is_renewed_while_the_actor_runs(server, brokers, work):
+    broker, go = brokers(server, lease=3_000), threading.Event()
+
+    @dramatiq.actor
+    def long():
+        assert go.wait(60)
+
+    work(broker)
+    message = long.send()
+    first = until(lambda: job(broker, message).deadline, "the start")
+    until(lambda: job(broker, message).deadline > first, "the renewal")
+    go.set()
+    ended(broker)
+
+
+def test_a_message_that_was_deleted_before_it_began_is_not_run(server, brokers, work):
+    broker, ran, go = brokers(server, lease=6_000), [], threading.Event()
+
+    @dramatiq.actor
+    def hold(name):
+        ran.append(name)
+        assert go.wait(60)
+
+    _, waiting, worker = one_begins(broker, hold, ran, work)
+    [item] = list(worker.work_queue.queue)
+    in_hand = getattr(item, "message", item)
+    if not isinstance(in_hand, Delivered):
+        [in_hand] = [part for part in item if isinstance(part, Delivered)]
+    broker.queue("default").delete(waiting.message_id)
+    until(lambda: in_hand.job.lost, "the worker hears of it")
+    go.set()
+    ended(broker)
+    worker.join()
+    assert len(ran) == 1
+
+
+def test_a_consumer_that_is_closed_leaves_running_actors_alone(server, brokers, work):
+    broker, running, go, ran = brokers(server), threading.Event(), threading.Event(), []
+
+    @dramatiq.actor
+    def hold():
+        ran.append(1)
+        running.set()
+        assert go.wait(60)
+
+    worker = work(broker, threads=1)
+    message = hold.send()
+    assert running.wait(60)
+    consumer = worker.consumers["default"].consumer
+    consumer.close()
+    assert job(broker, message).state == "reserved"
+    go.set()
+    ended(broker)
+    assert (ran, job(broker, message)) == ([1], None)
+
+
+def test_an_unreadable_message_is_dead_and_the_others_go_on(broker, work):
+    ran = []
+
+    @dramatiq.actor
+    def fine():
+        ran.append(1)
+
+    broker.queue("default").add(b"\xff no message", id="bad")
+    work(broker)
+    fine.send()
+    ended(broker)
+    assert (ran, broker.queue("default").get("bad").state) == ([1], "dead")
+    assert "unreadable" in broker.queue("default").get("bad").reason
+
+
+def test_a_message_that_is_too_old_is_dead(broker, work):
+    ran = []
+
+    @dramatiq.actor(max_age=1)
+    def late():
+        ran.append(1)
+
+    message = late.send_with_options(delay=50)
+    work(broker)
+    ended(broker)
+    assert (ran, job(broker, message).state) == ([], "dead")
+
+
+# Trouble
+
+
+def test_the_message_of_a_killed_worker_comes_back_when_its_lease_ends(server, process):
+    trace = server.client(db=2)
+    broker = DqBroker(url=server.url, middleware=[])
+    broker.declare_queue("default")
+    broker.enqueue(dramatiq.Message("default", "hold", ("a",), {}, {}))
+    lost = process(server, LEASE=3_000)
+    until(lambda: trace.llen("ran"), "the start")
+    lost.kill()
+    trace.set("go:a", 1)
+    process(server)
+    until(lambda: trace.llen("done"), "the second run")
+    assert trace.llen("ran") > 1
+    ended(broker)
+    broker.close()
+
+
+def failing_once(running, go, ran):
+    @dramatiq.actor(min_backoff=50, max_backoff=50, max_retries=3)
+    def fails_once():
+        ran.append(1)
+        running.set()
+        assert go.wait(60)
+        if len(ran) == 1:
+            raise RuntimeError("once")
+
+    return fails_once
+
+
+def test_connections_that_are_cut_lose_nothing(server, broker, work):
+    running, go, ran = threading.Event(), threading.Event(), []
+
+    fails_once = failing_once(running, go, ran)
+    work(broker)
+    fails_once.send()
+    assert running.wait(60)
+    kill_connections(server.client())
+    go.set()
+    ended(broker)
+    assert len(ran) == 2
+
+
+def test_a_retry_survives_a_server_that_is_away(durable, brokers, work):
+    broker, running, go, ran = brokers(durable), threading.Event(), threading.Event(), []
+
+    fails_once = failing_once(running, go, ran)
+    worker = work(broker)
+    fails_once.send()
+    assert running.wait(60)
+    durable.kill()
+    go.set()
+    worker.join()
+    with pytest.raises(ConnectionClosed):
+        fails_once.send()
+    durable.start()
+    until(lambda: len(ran) == 2, "the retry")
+    ended(broker)
+    assert len(ran) == 2

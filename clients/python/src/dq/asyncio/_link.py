@@ -1,0 +1,174 @@
+"""The queues that are reached by one pair of connections, for programs with asyncio.
+
+A link has a task of its own, the *courier*: it tells the server what no fetch took along within a millisecond, and
+renews leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import Any, Optional
+
+from redis.exceptions import ResponseError
+
+from .. import _core
+from .._base import BaseConsumer, BaseLink, Members
+from .._core import Delivery, Fetches, Outcome
+from ._line import Line
+from .queue import Queue
+
+
+class Link(BaseLink):
+    def __init__(self, worker: BaseConsumer[Queue], members: Members, fetches: Fetches) -> None:
+        super().__init__(worker, members, fetches)
+        self._worker = worker
+        queue, key, _ = members[0]
+        self._waiting = Line(queue.client, key, _core.ANSWER_S)
+        self._control = Line(queue.client, key, worker.answer_s)
+        self._one_at_a_time = asyncio.Lock()
+        self._bell = asyncio.Event()
+        self._armed = False
+
+    async def fetch(self, count: int, wait_s: float) -> list[Delivery]:
+        """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
+        told = self._take_outcomes()
+        self._fetching = True
+        try:
+            packed = _core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s)
+            try:
+                found, trouble = await asyncio.wait_for(self._exchange(told, packed), wait_s + _core.SLACK_S)
+            except asyncio.TimeoutError:  # when the process stood still, the answer may be there
+                found, trouble = await asyncio.wait_for(self._answers(told), _core.LATE_S)
+            if trouble is not None and not found:
+                raise trouble
+            self._troubles = 0
+            return found
+        except Exception as error:
+            self.trouble = error
+            await self._waiting.close()
+            self._worker._trouble(error)
+            self._troubles += 1
+            await self._worker._rest(_core.trouble_s(self._troubles))
+            return []
+        finally:
+            self._fetching = False
+            if told:
+                self._outcomes.extendleft(reversed(told))
+                self._ring()
+
+    async def _exchange(self, told: deque[Outcome], packed: bytes) -> tuple[list[Delivery], Optional[ResponseError]]:
+        await self._waiting.send(packed)
+        return await self._answers(told)
+
+    async def _answers(self, told: deque[Outcome]) -> tuple[list[Delivery], Optional[ResponseError]]:
+        trouble = await self._hear(self._waiting, told)
+        return self._found(await self._waiting.read()), trouble
+
+    async def _hear(self, line: Line, told: deque[Outcome]) -> Optional[ResponseError]:
+        """Takes the answers in, and returns one that is an error. What has none yet stays in ``told``."""
+        trouble: Optional[ResponseError] = None
+        while told:
+            reply = await line.read()
+            trouble = self._answered(told.popleft(), reply) or trouble
+        if self._outcomes:
+            self._ring()
+        return trouble
+
+    def _ring(self) -> None:
+        """In a millisecond, so that a fetch may take them along; at once where there are many."""
+        if not self._armed:
+            self._armed = True
+            asyncio.get_running_loop().call_later(_core.FLUSH_AFTER_S, self._bell.set)
+        if len(self._outcomes) >= _core.FLUSH_COUNT:
+            self._bell.set()
+
+    async def carry(self) -> None:
+        """The courier."""
+        clock = asyncio.get_running_loop().time
+        beat_s = max(self._worker.lease_s / 3, _core.SHORTEST_BEAT_S)
+        next_beat = clock() + beat_s
+        troubles = 0
+        while True:
+            try:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._bell.wait(), max(0.0, next_beat - clock()))
+                self._bell.clear()
+                self._armed = False
+                # First, so that nothing that the server refuses keeps leases from being renewed.
+                if clock() >= next_beat:
+                    await self._beat()
+                    next_beat = clock() + beat_s
+                await self._tell_some()
+                troubles = 0
+            except asyncio.CancelledError:
+                await self._control.close()  # perhaps with answers that nobody read
+                raise
+            except Exception as error:
+                await self._control.close()
+                self._worker._trouble(error)
+                troubles += 1
+                await asyncio.sleep(min(_core.trouble_s(troubles), beat_s))
+                self._bell.set()
+
+    async def _tell_some(self) -> None:
+        told = self._take_outcomes(_core.TELL_AT_ONCE)
+        if not told:
+            return
+        try:
+            trouble = await asyncio.wait_for(self._tell(told), self._worker.answer_s)
+        finally:
+            self._outcomes.extendleft(reversed(told))
+        if trouble is not None:
+            raise trouble
+
+    async def _tell(self, told: deque[Outcome]) -> Optional[ResponseError]:
+        async with self._one_at_a_time:
+            await self._control.send(_core.pack([each.command for each in told]))
+            return await self._hear(self._control, told)
+
+    async def _ask(self, commands: list[_core.Command]) -> list[Any]:
+        async with self._one_at_a_time:
+            return await asyncio.wait_for(self._control.ask(commands), self._worker.answer_s)
+
+    async def _beat(self) -> None:
+        beats = self._beats()
+        if beats:
+            replies = await self._ask([command for command, _ in beats])
+            for (_, group), reply in zip(beats, replies):
+                self._beaten(group, reply)
+
+    async def withdraw(self) -> None:
+        """Ends the fetch that waits. A job that was handed out in that instant is read, and given back."""
+        with contextlib.suppress(Exception):
+            while self._fetching:
+                waiting = self._waiting.client_id
+                if waiting is None or not isinstance((await self._ask([(b"CLIENT", b"UNBLOCK", waiting)]))[0], int):
+                    break
+                await asyncio.sleep(0.005)
+
+    async def end_fetch(self) -> None:
+        """What a fetch took along and got no answer to comes back from it; and so may jobs."""
+        while self._fetching:
+            await self.withdraw()
+            await asyncio.sleep(0.005)
+
+    async def finish(self) -> None:
+        """What the server has still to hear; and all that is left goes back to it."""
+        commands = self._leave()
+        troubles = 0
+        while commands or self._outcomes:
+            try:
+                if commands:
+                    await self._ask(commands)
+                    commands = []
+                await self._tell_some()
+            except Exception:
+                await self._control.close()
+                troubles += 1
+                await asyncio.sleep(_core.trouble_s(troubles))
+
+    async def close(self) -> None:
+        await self._waiting.close()
+        await self._control.close()

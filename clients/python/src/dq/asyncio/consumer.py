@@ -1,0 +1,77 @@
+"""The consumer of programs with asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+from .. import _core
+from .._consumer import JobConsumer
+from .._core import Delivery
+from ..job import Job
+from ..times import Duration, seconds
+from ._link import Link
+from .queue import Queue
+
+
+class Consumer(JobConsumer[Queue]):
+    __doc__ = JobConsumer.__doc__
+    _queues = Queue
+
+    def __init__(self, queues: Union[Queue, Sequence[Queue]], **options: Any) -> None:
+        super().__init__(queues, **options)
+        self._link: Link
+        self._courier: Optional[asyncio.Task[None]] = None
+        self._left: set[asyncio.Task[None]] = set()
+
+    async def fetch(self, count: int = 1, wait: Optional[Duration] = None) -> list[Job]:
+        """Up to ``count`` jobs: waits for the first one for up to ``wait``.
+
+        An empty list where there are none, or the server is away. Raises ConfigurationError where waiting would not
+        help.
+        It may be cancelled: the wait is withdrawn, and a job that came in that instant given back.
+        """
+        if self._courier is None:  # in the event loop from here on
+            self._stopping = asyncio.Event()
+            self._link = Link(self, self._members, self._fetches(self._members))
+            self._courier = asyncio.create_task(self._link.carry())
+        wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
+        fetching = asyncio.create_task(self._link.fetch(count, max(wait_s, _core.NO_WAIT_S)))
+        try:
+            found = await asyncio.shield(fetching)
+        except asyncio.CancelledError:
+            leaving = asyncio.create_task(self._leave(fetching))
+            self._left.add(leaving)
+            leaving.add_done_callback(self._left.discard)
+            raise
+        if not found:
+            self._check()
+        return [each.job for each in found]
+
+    async def _leave(self, fetching: asyncio.Task[list[Delivery]]) -> None:
+        await self._link.withdraw()
+        self.release(each.job for each in await fetching)
+
+    async def aclose(self, patience: Duration = _core.TELLING_S) -> None:
+        """Tells the server what it has not heard, and gives back all jobs that are still in hand."""
+        self.draining = True
+        if self._courier is None:
+            return
+        self._stopping.set()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._end(self._courier), seconds(patience, "patience"))
+        await self._link.close()
+
+    async def _end(self, courier: asyncio.Task[None]) -> None:
+        if self._left:
+            await asyncio.wait(set(self._left))
+        await self._link.end_fetch()
+        courier.cancel()
+        await asyncio.wait([courier])
+        await self._link.finish()
+
+    async def _rest(self, duration_s: float) -> None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), min(duration_s, self.wait_s))

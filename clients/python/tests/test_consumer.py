@@ -1,0 +1,171 @@
+"""Consumers: for programs that run jobs themselves."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import dq
+import dq.asyncio
+
+PATIENCE_S = 60
+
+
+def until(condition, what):
+    end = time.monotonic() + PATIENCE_S
+    while not (value := condition()):
+        assert time.monotonic() < end, f"{what}: not within {PATIENCE_S} s"
+        time.sleep(0.01)
+    return value
+
+
+@pytest.fixture
+def queue(dq_url):
+    with dq.Queue(dq_url, "orders") as made:
+        yield made
+
+
+@pytest.fixture
+def consumer(queue):
+    made = dq.Consumer(queue, lease=30)
+    yield made
+    made.close()
+
+
+def test_jobs_are_acknowledged_dead_or_given_back(queue, consumer):
+    for id in ("done", "dead", "back"):
+        queue.add({"n": id}, id=id)
+    done, dead, back = consumer.fetch(5)
+    assert (done.data, done.attempt) == ({"n": "done"}, 1)
+    consumer.ack(done)
+    consumer.nack(dead, mode="fatal", reason="it is \udcff wrong")
+    consumer.release([back])
+    until(lambda: queue.len("reserved") == 0, "the server hears of all")
+    assert queue.get("done") is None
+    assert (queue.get("dead").state, queue.get("dead").reason) == ("dead", "it is ? wrong")
+    assert (queue.get("back").state, queue.get("back").attempts) == ("ready", 0)
+
+
+def test_a_job_runs_again_with_something_else(queue, consumer):
+    queue.add("first", id="a")
+    (job,) = consumer.fetch()
+    consumer.ack(job, again={"data": "second", "delay": 60, "priority": 3})
+    until(lambda: (queue.get("a") or job).payload == b'"second"', "the second one takes its place")
+    found = queue.get("a")
+    assert (found.state, found.priority, found.attempts) == ("delayed", 3, 0)
+
+
+def test_what_it_is_told_survives_the_loss_of_its_connections(queue, consumer):
+    queue.add("first", id="a")
+    queue.add("first", id="b")
+    a, b = consumer.fetch(2)
+    for client in queue.client.client_list():
+        if int(client["id"]) != queue.client.client_id():
+            queue.client.client_kill_filter(_id=client["id"])
+    consumer.ack(a, again={"data": "second"})
+    consumer.ack(b)
+    until(lambda: queue.len("reserved") == 0, "the server hears of both")
+    assert (queue.get("a").payload, queue.get("b")) == (b'"second"', None)
+
+
+def test_leases_are_renewed(queue, dq_server, clock):
+    queue.add("long", id="a")
+    consumer = dq.Consumer(queue, lease=1.5)  # its heart beats twice a second; the server's clock stands still
+    try:
+        (job,) = consumer.fetch()
+        first = queue.get("a").deadline
+        clock.advance(seconds=1)
+        until(lambda: queue.get("a").deadline > first, "the renewal")
+        clock.advance(seconds=2)
+        until(lambda: job.lost, "the consumer hears that the lease ended")
+    finally:
+        consumer.close()
+
+
+def test_close_gives_back_what_is_in_hand(queue):
+    queue.add("x", id="a")
+    consumer = dq.Consumer(queue)
+    consumer.fetch()
+    consumer.close()
+    assert (queue.get("a").state, queue.get("a").attempts) == ("ready", 0)
+
+
+def test_an_end_that_a_fetch_takes_along_is_not_lost_by_closing(queue):
+    queue.add("x", id="a")
+    consumer = dq.Consumer(queue, lease=30)
+    (job,) = consumer.fetch()
+    link, taken = consumer._link, threading.Event()
+    send, gather = link._waiting.send, link._let_gather
+
+    # As on a busy machine: the courier is between two looks, and the fetch on its way, while the consumer is closed.
+    def slow_gather():
+        time.sleep(0.1)
+        gather()
+
+    def slow_send(*words):
+        taken.set()
+        time.sleep(0.5)
+        return send(*words)
+
+    link._let_gather, link._waiting.send = slow_gather, slow_send
+
+    def ack_and_fetch():
+        consumer.ack(job)
+        consumer.fetch(wait=5)
+
+    fetching = threading.Thread(target=ack_and_fetch)
+    fetching.start()
+    assert taken.wait(PATIENCE_S)
+    consumer.close()
+    fetching.join(PATIENCE_S)
+    assert not fetching.is_alive()
+    assert queue.get("a") is None
+
+
+def test_a_server_without_the_module_is_an_error(queue, consumer):
+    queue.client.set("orders", "taken")
+    with pytest.raises(dq.ConfigurationError, match="another type"):
+        consumer.fetch()
+    queue.client.delete("orders")
+    queue.add("x")
+    assert consumer.fetch()
+
+
+def test_queues_of_two_servers_are_refused():
+    queues = [dq.Queue("redis://localhost:1", "a"), dq.Queue("redis://localhost:2", "b")]
+    with pytest.raises(dq.ConfigurationError, match="on one server"):
+        dq.Consumer(queues)
+
+
+def test_asyncio_a_fetch_that_is_cancelled_keeps_no_job(dq_url, queue):
+    async def main():
+        async with dq.asyncio.Queue(dq_url, "orders") as there:
+            consumer = dq.asyncio.Consumer(there)
+            waiting = asyncio.create_task(consumer.fetch())
+            while not waits(queue):
+                await asyncio.sleep(0.01)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            while waits(queue):
+                await asyncio.sleep(0.01)
+            await there.add("x", id="a")
+            assert (await there.get("a")).state == "ready"
+            (job,) = await consumer.fetch()
+            consumer.ack(job, again={"data": "second"})
+            (job,) = await consumer.fetch()
+            assert job.data == "second"
+            consumer.nack(job, mode="fatal", reason="no")
+            while await there.len("reserved"):
+                await asyncio.sleep(0.01)
+            await there.add("y", id="b")
+            await consumer.fetch()
+            await consumer.aclose()
+            assert (await there.get("b")).state == "ready"
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
+def waits(queue):
+    """Whether a client waits for a job."""
+    return any("b" in client["flags"] for client in queue.client.client_list())

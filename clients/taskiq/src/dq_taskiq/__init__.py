@@ -1,0 +1,8 @@
+"""taskiq on dq, the delay queue of Redis and Valkey."""
+
+from .broker import DqBroker
+from .schedules import DqScheduleSource
+
+__version__ = "0.1.0"
+
+__all__ = ["DqBroker", "DqScheduleSource"]

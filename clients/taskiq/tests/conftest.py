@@ -1,0 +1,20 @@
+"""A server, and workers in processes of their own."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "suite"))
+
+from brokers import processes, server, until  # noqa: E402
+
+__all__ = ["process", "server", "until"]
+
+process = processes(["taskiq", "worker", "program:broker", "--workers", "1", "--max-async-tasks", "2"], HERE)
+
+
+@pytest.fixture
+def db(server):
+    return server.client()

@@ -1,0 +1,35 @@
+"""A program with tasks, as taskiq's command line runs it."""
+
+import asyncio
+import os
+
+import redis.asyncio as redis
+from taskiq import SimpleRetryMiddleware
+
+from dq_taskiq import DqBroker
+
+broker = DqBroker(os.environ["TEST_URL"], lease=float(os.environ.get("TEST_LEASE", "60")))
+broker.add_middlewares(SimpleRetryMiddleware())
+
+
+def trace():
+    return redis.Redis.from_url(os.environ["TEST_URL"], db=2)
+
+
+@broker.task(task_name="hold")
+async def hold(name):
+    """Runs until it is told to go on."""
+    async with trace() as db:
+        await db.rpush("ran", name)
+        while not await db.get(f"go:{name}"):
+            await asyncio.sleep(0.01)
+        await db.rpush("done", name)
+
+
+@broker.task(task_name="again", retry_on_error=True, max_retries=3)
+async def again(name):
+    """Succeeds the second time."""
+    async with trace() as db:
+        if await db.rpush("ran", name) < 2:
+            raise RuntimeError("once")
+        await db.rpush("done", name)
