@@ -11,7 +11,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
-import redis.clients.jedis.CommandArguments;
 import redis.clients.jedis.Connection;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
@@ -125,8 +124,7 @@ public final class JedisConnector implements Connector {
     }
 
     private void exchange(List<byte[][]> commands, List<Integer> which, Duration patience, Object[] replies) {
-        byte[][] first = commands.get(which.get(0));
-        try (Connection connection = provider.getConnection(new CommandArguments(command(first)).key(first[1]))) {
+        try (Connection connection = connectionFor(commands.get(which.get(0))[1])) {
             if (patience != null) {
                 connection.setSoTimeout((int) patience.toMillis());
             }
@@ -142,6 +140,12 @@ public final class JedisConnector implements Connector {
         } catch (JedisException error) {
             throw unreachable(error);
         }
+    }
+
+    private Connection connectionFor(byte[] key) {
+        return provider instanceof ClusterConnectionProvider cluster
+                ? cluster.getConnectionFromSlot(JedisClusterCRC16.getSlot(key))
+                : provider.getConnection();
     }
 
     private Object follow(byte[][] words, Redirected where) {

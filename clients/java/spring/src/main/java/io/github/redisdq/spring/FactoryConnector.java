@@ -77,11 +77,21 @@ final class FactoryConnector {
             } else {
                 RedisStandaloneConfiguration one = factory.getStandaloneConfiguration();
                 builder = RedisURI.builder().withHost(one.getHostName()).withPort(one.getPort());
-                builder.withSsl(client.isUseSsl()).withStartTls(client.isStartTls()).withVerifyPeer(client.getVerifyMode());
             }
             authenticate(builder, client, server);
             client.getClientName().ifPresent(builder::withClientName);
-            return builder.withDatabase(factory.getDatabase()).withTimeout(client.getCommandTimeout()).build();
+            RedisURI uri = builder.withDatabase(factory.getDatabase()).withTimeout(client.getCommandTimeout()).build();
+            if (socket == null) {
+                secure(uri, client);
+                uri.getSentinels().forEach(sentinel -> secure(sentinel, client));
+            }
+            return uri;
+        }
+
+        private static void secure(RedisURI uri, LettuceClientConfiguration client) {
+            uri.setSsl(client.isUseSsl());
+            uri.setStartTls(client.isStartTls());
+            uri.setVerifyPeer(client.getVerifyMode());
         }
 
         private static void authenticate(RedisURI.Builder builder, LettuceClientConfiguration client, RedisConfiguration server) {
