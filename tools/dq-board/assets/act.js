@@ -157,3 +157,20 @@ export const remove = (queue, job, done) => ({
   what: { act: "delete", queue, id: job.id },
   done,
 });
+
+// The button's word, what happens to them, and the yes.
+export const SEVERAL = {
+  kick: ["Retry", "become ready now, with no attempts used", "Retry them"],
+  now: ["Run now", "become due at once", "Run them now"],
+  cancel: ["Cancel", "are removed and will not run, but for those that a worker has at that moment", "Cancel them"],
+  delete: ["Delete", "are removed for good. Workers that have one can no longer acknowledge it", "Delete them"],
+};
+
+export const several = (queue, what, ids, done) => ({
+  title: `${SEVERAL[what][0]}: ${counted(ids.length)}?`,
+  sentence: `The ${counted(ids.length)} selected ${ids.length === 1 ? SEVERAL[what][1].replace(/^become /, "becomes ").replace(/^are /, "is ") : SEVERAL[what][1]}.`,
+  yes: SEVERAL[what][2],
+  danger: what === "cancel" || what === "delete",
+  what: { act: what, queue, ids },
+  done,
+});

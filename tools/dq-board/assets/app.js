@@ -27,7 +27,7 @@ export function words(search) {
 function display() {
   const name = location.pathname.slice(base.pathname.length);
   const about = words(location.search);
-  const make = views[name];
+  const make = Object.hasOwn(views, name) ? views[name] : null;
   shown?.close?.();
   main.replaceChildren();
   trail.replaceChildren();

@@ -2,6 +2,7 @@
 import { attribute, h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
+import * as act from "./act.js";
 import { head, STATES } from "./queue.js";
 import { decode } from "./table.js";
 
@@ -20,6 +21,55 @@ const NONE = {
   dead: "No job has failed for good.",
 };
 
+// What can be done to several jobs at once; among those found by id, whatever their state.
+const ACTS = { delayed: ["now", "cancel"], ready: ["cancel"], reserved: ["delete"], dead: ["kick", "delete"], found: ["cancel"] };
+
+// Boxes to choose jobs with, and what is done to those chosen.
+function choosing(key, about, state, table, done) {
+  const chosen = new Set();
+  const count = h("p", { class: "note", role: "status" });
+  const buttons = ACTS[about.find ? "found" : state].map((what) => act.button(act.SEVERAL[what][0], () => act.several(key, what, [...chosen], () => { clear(); done(); }), what === "cancel" || what === "delete"));
+  const further = h("button", { type: "button", hidden: true, onclick: () => all(matching) });
+  const bar = h("div", { class: "chosen", role: "group", "aria-label": "Selected jobs", hidden: true }, count, ...buttons, further);
+  const every = h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: () => all(every.checked ? boxes().map((box) => box.value) : []) });
+  let matching = [];
+  const boxes = () => [...table.querySelectorAll("tbody .pick input")];
+
+  function all(ids) {
+    chosen.clear();
+    for (const id of ids) chosen.add(id);
+    show();
+  }
+
+  function clear() {
+    all([]);
+  }
+
+  function show() {
+    const shown = boxes();
+    for (const box of shown) box.checked = chosen.has(box.value);
+    every.checked = shown.length > 0 && shown.every((box) => box.checked);
+    bar.hidden = chosen.size === 0;
+    put(count, `${text.jobs(chosen.size)} selected`);
+    further.hidden = matching.length <= shown.length || chosen.size === matching.length;
+    put(further, `Select all ${text.full(matching.length)} that match`);
+  }
+
+  return {
+    bar,
+    head: h("th", { scope: "col", class: "pick" }, every),
+    box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "aria-label": `Select ${job.name}`, onchange: (event) => { chosen[event.target.checked ? "add" : "delete"](job.id); show(); } })),
+    // What is not there any more cannot be chosen.
+    keep(ids) {
+      matching = ids;
+      const there = new Set(ids);
+      for (const id of chosen) if (!there.has(id)) chosen.delete(id);
+      show();
+    },
+    offer: () => table.classList.toggle("choosing", live.state.actions),
+  };
+}
+
 export function jobs(main, about, env) {
   const key = about.queue;
   const state = STATES.includes(about.state) ? about.state : "delayed";
@@ -29,10 +79,13 @@ export function jobs(main, about, env) {
   const search = h("input", { type: "search", placeholder: "Search by id", "aria-label": "Search by id", spellcheck: "false" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const body = h("tbody", {});
-  const table = h("table", { class: "jobs", hidden: true }, h("thead", {}, h("tr", {}, ...["Id", title, "Attempts", "Priority", "Size", last].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
+  const table = h("table", { class: "jobs", hidden: true });
+  const choice = choosing(key, about, state, table, () => (followed ? followed.now() : env.go(location.href, true)));
+  table.append(h("thead", {}, h("tr", {}, choice.head, ...["Id", title, "Attempts", "Priority", "Size", last].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
+  const reasons = h("nav", { class: "reasons", "aria-label": "Reasons" });
   const empty = h("div", { class: "empty", hidden: true });
   const further = h("div", { class: "further" });
-  main.append(h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); find(); } }, search, h("button", { type: "submit" }, "Search")), wrong, table, empty, further);
+  main.append(h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); find(); } }, search, h("button", { type: "submit" }, "Search")), reasons, wrong, choice.bar, table, empty, further);
   let answer = null;
   let followed = null;
 
@@ -40,7 +93,25 @@ export function jobs(main, about, env) {
   if (about.find) {
     search.value = decode(about.find);
     seek("");
-  } else followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (found) => found.jobs.reduce((sum, job) => sum + job.length, 0) });
+  } else if (about.reason) followed = live.follow((signal) => live.look("died", `queue=${key}&reason=${about.reason}${about.cursor ? `&cursor=${about.cursor}` : ""}`, signal), takeDied, { every: 10_000 });
+  else followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (found) => found.jobs.reduce((sum, job) => sum + job.length, 0) });
+
+  const counted = state === "dead" && !about.find && !about.reason ? live.follow((signal) => live.look("died", `queue=${key}`, signal), (found) => found && count(found), { every: 30_000 }) : null;
+
+  // The reasons of those looked at, each with its jobs one click away.
+  function count(found) {
+    const here = `jobs?queue=${key}&state=dead`;
+    const links = found.reasons.map(([reason, jobs]) => [reason, jobs, `${here}&reason=${encodeURIComponent(reason)}`]);
+    if (about.reason) links.unshift(["All reasons", null, here]);
+    reasons.replaceChildren(...(found.seen || about.reason ? links : []).map(([reason, jobs, href]) => h("a", { href, title: reason, "aria-current": about.reason && href.endsWith(`&reason=${about.reason}`) ? "true" : undefined }, h("span", {}, reason), jobs === null ? null : h("b", {}, text.count(jobs)))));
+    if (found.kinds > found.reasons.length) reasons.append(h("span", { class: "note" }, `and ${text.full(found.kinds - found.reasons.length)} more`));
+    if (found.more || about.cursor) reasons.append(h("span", { class: "note" }, `of ${text.jobs(found.seen)} looked at`));
+  }
+
+  function takeDied(found, error) {
+    take(found, error);
+    if (found) count(found);
+  }
 
   function take(found, error) {
     put(wrong, error ?? "");
@@ -59,7 +130,7 @@ export function jobs(main, about, env) {
     try {
       const found = await live.look("search", `queue=${key}&id=${about.find}${cursor ? `&cursor=${cursor}` : ""}`);
       for (const it of found.found) {
-        body.append(h("tr", { "data-line": "" }, h("td", { class: "j0", colspan: 6 }, h("a", { href: `job?queue=${key}&id=${it.id}` }, it.name))));
+        body.append(h("tr", { "data-line": "" }, choice.box(it), h("td", { class: "j0", colspan: 6 }, h("a", { href: `job?queue=${key}&id=${it.id}` }, it.name))));
       }
       further.replaceChildren();
       if (found.more) further.append(h("button", { type: "button", onclick: () => seek(found.more) }, "Search further"));
@@ -73,12 +144,12 @@ export function jobs(main, about, env) {
   }
 
   function line(job) {
-    return h("tr", { "data-line": "" }, h("td", { class: "j0" }, h("a", { href: `job?queue=${key}&id=${job.id}` }, job.name)), ...[1, 2, 3, 4, 5].map((index) => h("td", { class: `j${index}` })));
+    return h("tr", { "data-line": "" }, choice.box(job), h("td", { class: "j0" }, h("a", { href: `job?queue=${key}&id=${job.id}` }, job.name)), ...[1, 2, 3, 4, 5].map((index) => h("td", { class: `j${index}` })));
   }
 
   function fill(element, job) {
     const now = live.now();
-    const cells = element.children;
+    const cells = [...element.children].slice(1);
     put(cells[1], ...show(job.at, now));
     attribute(cells[1], "title", text.at(job.at));
     put(cells[2], text.full(job.attempts));
@@ -92,18 +163,24 @@ export function jobs(main, about, env) {
     updateHead();
     if (!answer) return;
     list(body, answer.jobs, (job) => job.id, line, fill);
+    choice.offer();
+    choice.keep(answer.ids ?? answer.jobs.map((job) => job.id));
     table.hidden = answer.jobs.length === 0;
     empty.hidden = !table.hidden;
-    put(empty, about.from || about.skip ? "There are no jobs on this page any more." : NONE[state]);
+    put(empty, about.reason ? "No job looked at is dead for this reason." : about.from || about.skip ? "There are no jobs on this page any more." : NONE[state]);
     const here = `jobs?queue=${key}&state=${state}`;
     const links = [];
     if (about.from || about.skip) links.push(["First page", here]);
-    if (answer.more) links.push(["Next page", `${here}&from=${answer.more.from}&skip=${answer.more.skip}`]);
+    if (answer.more && about.reason) links.push(["Look further", `${here}&reason=${about.reason}&cursor=${answer.more}`]);
+    else if (answer.more) links.push(["Next page", `${here}&from=${answer.more.from}&skip=${answer.more.skip}`]);
     list(further, links, ([name]) => name, ([name, href]) => h("a", { class: "button", href }, name), (link, [, href]) => attribute(link, "href", href));
   }
 
   return {
-    update: () => (about.find ? updateHead() : update()),
-    close: () => followed?.stop(),
+    update: () => (about.find ? (updateHead(), choice.offer()) : update()),
+    close: () => {
+      followed?.stop();
+      counted?.stop();
+    },
   };
 }

@@ -32,8 +32,11 @@ function take(message) {
   state.behind = message.now - Date.now();
 }
 
-export function start() {
-  const source = new EventSource("api/live");
+let source = null;
+
+function connect() {
+  if (source || document.hidden) return;
+  source = new EventSource("api/live");
   source.onmessage = (event) => {
     state.link = "open";
     take(JSON.parse(event.data));
@@ -41,7 +44,10 @@ export function start() {
   };
   source.onerror = () => {
     // Closed for good: perhaps the session is over.
-    if (source.readyState === EventSource.CLOSED) again();
+    if (source.readyState === EventSource.CLOSED) {
+      source = null;
+      again();
+    }
     if (state.link !== "lost") {
       state.link = "lost";
       tell();
@@ -49,12 +55,28 @@ export function start() {
   };
 }
 
+// A browser opens six connections to a board, whatever the number of tabs: one that nobody sees gives its own back.
+const UNSEEN_MS = 2000;
+
+export function start() {
+  let leaving;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(leaving);
+    if (!document.hidden) return connect();
+    leaving = setTimeout(() => {
+      source?.close();
+      source = null;
+    }, UNSEEN_MS);
+  });
+  connect();
+}
+
 async function again() {
   try {
     const answer = await fetch("./", { cache: "no-store" });
     if (answer.status === 401) return location.reload();
   } catch { /* not there yet */ }
-  setTimeout(start, 1000);
+  setTimeout(connect, 1000);
 }
 
 const headers = { "x-dq-board": "1", "content-type": "application/json" };

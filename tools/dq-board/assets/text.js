@@ -88,20 +88,24 @@ export function visible(text) {
   });
 }
 
+// JSON that goes deeper is not indented further: a payload of brackets alone would fill the memory with spaces.
+const DEEPEST = 40;
+
 // JSON with line breaks; every token stays as it is, also numbers that JavaScript would round.
 export function indented(text) {
+  const shown = [];
   let depth = 0;
-  let shown = "";
-  const line = () => `\n${"  ".repeat(depth)}`;
+  let opened = false;
+  const line = () => `\n${"  ".repeat(Math.min(depth, DEEPEST))}`;
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
-    if (token === "{" || token === "[") {
-      depth += 1;
-      shown += token + line();
-    } else if (token === "}" || token === "]") {
-      depth -= 1;
-      shown = /[{[]\n *$/.test(shown) ? shown.trimEnd() + token : shown + line() + token;
-    } else if (token === ",") shown += token + line();
-    else shown += token === ":" ? ": " : token;
+    const closes = token === "}" || token === "]";
+    if (closes) depth -= 1;
+    // Nothing stands between brackets that close at once.
+    if (opened ? !closes : closes) shown.push(line());
+    opened = token === "{" || token === "[";
+    if (opened) depth += 1;
+    shown.push(token === ":" ? ": " : token);
+    if (token === ",") shown.push(line());
   }
-  return shown;
+  return shown.join("");
 }

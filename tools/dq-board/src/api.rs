@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{ConnectInfo, Path, RawQuery, Request, State};
 use axum::http::{header, HeaderMap, StatusCode};
+use axum::middleware::Next;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::Router;
+use axum::{Extension, Router};
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::Act;
 use dq_watch::read::detail::State as JobState;
@@ -39,6 +41,9 @@ pub struct Board {
     pub since_ms: i64,
 }
 
+/// For a request's body and what is to be done; a purge or a retry of very many jobs takes longest.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 type Shared = State<Arc<Board>>;
 
 pub fn routes(board: Arc<Board>) -> Router {
@@ -50,7 +55,8 @@ pub fn routes(board: Arc<Board>) -> Router {
         .route("/api/act", post(act))
         .route("/api/sign-in", post(sign_in))
         .fallback(get(page))
-        .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX));
+        .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
+        .layer(axum::middleware::from_fn(in_time));
     let guard = Arc::clone(&board.guard);
     let pages = pages.with_state(Arc::clone(&board));
     let pages = match board.prefix.as_str() {
@@ -61,6 +67,12 @@ pub fn routes(board: Arc<Board>) -> Router {
         guard,
         crate::guard::guard,
     ))
+}
+
+/// An answer begins in time, or the connection is worth nothing: so does one whose body never comes.
+async fn in_time(request: Request, next: Next) -> Response {
+    let answer = tokio::time::timeout(PATIENCE, next.run(request)).await;
+    answer.unwrap_or_else(|_| plain(StatusCode::REQUEST_TIMEOUT, "This took too long.\n"))
 }
 
 async fn page(State(board): Shared) -> Response {
@@ -167,6 +179,9 @@ struct Asked {
     act: String,
     #[serde(default)]
     id: String,
+    /// Several jobs instead of one.
+    #[serde(default)]
+    ids: Vec<String>,
     #[serde(default)]
     ms: Option<u64>,
     #[serde(default)]
@@ -182,7 +197,18 @@ struct Asked {
 
 impl Asked {
     fn act(&self, key: &QueueKey) -> Result<Act, &'static str> {
-        let id = wire::decoded(&self.id);
+        if self.ids.is_empty() {
+            return self.one(key, &self.id);
+        }
+        if !["kick", "now", "cancel", "delete"].contains(&self.act.as_str()) {
+            return Err("That cannot be done to several jobs.");
+        }
+        let acts = self.ids.iter().map(|id| self.one(key, id));
+        Ok(Act::Many(acts.collect::<Result<_, _>>()?))
+    }
+
+    fn one(&self, key: &QueueKey, id: &str) -> Result<Act, &'static str> {
+        let id = wire::decoded(id);
         let state = JobState::named(&self.state);
         Ok(match self.act.as_str() {
             "kick" => Act::Kick { id },
@@ -240,16 +266,25 @@ struct Login {
     password: String,
 }
 
-async fn sign_in(State(board): Shared, headers: HeaderMap, body: Bytes) -> Response {
+async fn sign_in(
+    State(board): Shared,
+    Extension(ConnectInfo(from)): Extension<ConnectInfo<SocketAddr>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let Ok(login) = serde_json::from_slice::<Login>(&body) else {
         return failed(StatusCode::BAD_REQUEST, "Not understood.");
     };
     let encrypted = headers
         .get("x-forwarded-proto")
         .is_some_and(|it| it == "https");
-    match board.guard.sign_in(&login.password, encrypted).await {
-        Some(cookie) => (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response(),
-        None => failed(StatusCode::FORBIDDEN, "That is not the password."),
+    let signed_in = board.guard.sign_in(&login.password, encrypted, from.ip());
+    match signed_in.await {
+        Ok(Some(cookie)) => {
+            (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
+        }
+        Ok(None) => failed(StatusCode::FORBIDDEN, "That is not the password."),
+        Err(full) => full.into_response(),
     }
 }
 

@@ -1,22 +1,19 @@
 //! Who may come in, and from where.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{header, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
-use tokio::sync::Mutex;
 
+use crate::guesses::{Full, Guesses};
 use crate::options::Options;
 use crate::{assets, wire};
-
-/// After a wrong password the next one is looked at so much later, whoever sends it.
-const AFTER_WRONG: Duration = Duration::from_millis(500);
 
 const COOKIE: &str = "dq-board";
 
@@ -34,7 +31,7 @@ pub struct Guard {
     session: String,
     hosts: Vec<String>,
     prefix: String,
-    wrong: Mutex<()>,
+    guesses: Guesses,
 }
 
 impl Guard {
@@ -47,7 +44,7 @@ impl Guard {
             session: wire::encoded(STANDARD.encode(random).as_bytes()),
             hosts: options.hosts.clone(),
             prefix: options.prefix.clone(),
-            wrong: Mutex::default(),
+            guesses: Guesses::default(),
         })
     }
 
@@ -75,53 +72,62 @@ impl Guard {
                 .any(|ours| ours.eq_ignore_ascii_case(name))
     }
 
-    async fn knows(&self, headers: &HeaderMap) -> bool {
-        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let cookies = text(header::COOKIE).unwrap_or_default();
-        let ours = cookies
-            .split(';')
+    /// Of any cookies of ours: another site of the same domain may have set one of that name.
+    fn has_session(&self, headers: &HeaderMap) -> bool {
+        let cookies = headers.get_all(header::COOKIE).iter();
+        cookies
+            .filter_map(|cookies| cookies.to_str().ok())
+            .flat_map(|cookies| cookies.split(';'))
             .filter_map(|cookie| cookie.trim().split_once('='))
-            .find(|(name, _)| *name == COOKIE);
-        if ours.is_some_and(|(_, value)| same(value, &self.session)) {
-            return true;
-        }
-        let Some(said) = text(header::AUTHORIZATION) else {
-            return false;
-        };
-        let basic = || {
-            let login = STANDARD.decode(said.strip_prefix("Basic ")?).ok()?;
-            let login = String::from_utf8(login).ok()?;
-            login
-                .split_once(':')
-                .map(|(_, password)| password.to_owned())
-        };
-        let right = match (said.strip_prefix("Bearer "), basic()) {
-            (Some(token), _) => is(&self.token, token),
-            (None, Some(password)) => is(&self.password, &password),
-            (None, None) => false,
-        };
-        if !right {
-            self.slow_down().await;
-        }
-        right
+            .any(|(name, value)| name == COOKIE && same(value, &self.session))
     }
 
-    async fn slow_down(&self) {
-        let _one_at_a_time = self.wrong.lock().await;
-        tokio::time::sleep(AFTER_WRONG).await;
+    async fn knows(&self, headers: &HeaderMap, from: IpAddr) -> Result<bool, Full> {
+        if self.has_session(headers) {
+            return Ok(true);
+        }
+        let said = headers.get(header::AUTHORIZATION);
+        let Some(said) = said.and_then(|said| said.to_str().ok()) else {
+            return Ok(false);
+        };
+        self.guesses.guess(from, || self.is_right(said)).await
+    }
+
+    /// A token, or a password as browsers and curl send it.
+    fn is_right(&self, said: &str) -> bool {
+        if let Some(token) = said.strip_prefix("Bearer ") {
+            return is(&self.token, token);
+        }
+        let login = said.strip_prefix("Basic ");
+        let login = login.and_then(|login| STANDARD.decode(login).ok());
+        let login = login.and_then(|login| String::from_utf8(login).ok());
+        login.is_some_and(|login| {
+            let password = login.split_once(':').map(|(_, password)| password);
+            password.is_some_and(|password| is(&self.password, password))
+        })
     }
 
     /// The cookie for one who says the password.
-    pub async fn sign_in(&self, password: &str, encrypted: bool) -> Option<String> {
-        if !is(&self.password, password) {
-            self.slow_down().await;
-            return None;
+    pub async fn sign_in(
+        &self,
+        password: &str,
+        encrypted: bool,
+        from: IpAddr,
+    ) -> Result<Option<String>, Full> {
+        let is_right = self.guesses.guess(from, || is(&self.password, password));
+        if !is_right.await? {
+            return Ok(None);
         }
         let secure = if encrypted { "; Secure" } else { "" };
         let (session, prefix) = (&self.session, &self.prefix);
-        Some(format!(
+        Ok(Some(format!(
             "{COOKIE}={session}; Path={prefix}/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}"
-        ))
+        )))
+    }
+
+    /// What stands behind the prefix; None elsewhere.
+    fn place<'a>(&self, path: &'a str) -> Option<&'a str> {
+        path.strip_prefix(&self.prefix)?.strip_prefix('/')
     }
 }
 
@@ -165,28 +171,38 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
 }
 
 async fn admit(guard: &Guard, request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
     let headers = request.headers();
-    let api = path.contains("/api/");
     if guard.is_open() && !guard.is_our_host(headers) {
         return plain(
             StatusCode::MISDIRECTED_REQUEST,
             "dq-board does not answer to this host name (see --allow-host).\n",
         );
     }
-    if ![Method::GET, Method::HEAD].contains(request.method()) && !is_from_our_page(headers) {
+    let Some(place) = guard.place(request.uri().path()) else {
+        return away(guard, request.uri().path());
+    };
+    let api = place.starts_with("api/");
+    let only_looks = [Method::GET, Method::HEAD].contains(request.method());
+    let foreign = match only_looks {
+        true => api && is_of_another_site(headers),
+        false => !is_from_our_page(headers),
+    };
+    if foreign {
         return plain(
             StatusCode::FORBIDDEN,
             "Only dq-board's own pages may ask for this.\n",
         );
     }
-    let public = path.contains("/assets/") || path.ends_with("/api/sign-in");
-    if guard.is_open() || public || guard.knows(headers).await {
+    if guard.is_open() || place.starts_with("assets/") || place == "api/sign-in" {
         return next.run(request).await;
     }
-    match api {
-        true => plain(StatusCode::UNAUTHORIZED, "Sign in first.\n"),
-        false => (
+    let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let from = from.map_or(IpAddr::from([0; 4]), |from| from.0.ip());
+    match guard.knows(headers, from).await {
+        Err(full) => full.into_response(),
+        Ok(true) => next.run(request).await,
+        Ok(false) if api => plain(StatusCode::UNAUTHORIZED, "Sign in first.\n"),
+        Ok(false) => (
             StatusCode::UNAUTHORIZED,
             assets::page("sign-in.html", &guard.prefix),
         )
@@ -194,10 +210,21 @@ async fn admit(guard: &Guard, request: Request, next: Next) -> Response {
     }
 }
 
+/// Not under the prefix: one who only forgot the slash behind it is shown the way.
+fn away(guard: &Guard, path: &str) -> Response {
+    match path == guard.prefix || path == "/" {
+        true => Redirect::temporary(&format!("{}/", guard.prefix)).into_response(),
+        false => plain(StatusCode::NOT_FOUND, "There is no such page.\n"),
+    }
+}
+
 fn is_from_our_page(headers: &HeaderMap) -> bool {
+    headers.contains_key(OUR_HEADER) && !is_of_another_site(headers)
+}
+
+fn is_of_another_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
-    let same_site = site.is_none_or(|site| site == "same-origin" || site == "none");
-    headers.contains_key(OUR_HEADER) && same_site
+    site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
 pub fn plain(status: StatusCode, text: &str) -> Response {

@@ -32,7 +32,7 @@ pub struct Looker {
     first: Target,
     reader: Arc<Reader>,
     links: Mutex<HashMap<String, Vec<Link>>>,
-    places: Semaphore,
+    places: Arc<Semaphore>,
     answers: Mutex<HashMap<String, Slot>>,
 }
 
@@ -42,7 +42,7 @@ impl Looker {
             first,
             reader,
             links: Mutex::default(),
-            places: Semaphore::new(AT_ONCE),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
             answers: Mutex::default(),
         }
     }
@@ -95,9 +95,10 @@ impl Looker {
         key: QueueKey,
         act: Act,
     ) -> Result<Result<String, String>, String> {
-        let _place = self.places.acquire().await;
+        let place = Arc::clone(&self.places).acquire_owned().await;
         let looker = Arc::clone(self);
         let acting = move || {
+            let _place = place;
             let mut node = looker.reader.node_of(&key);
             for _ in 0..2 {
                 let (name, mut link) = looker.link(node.as_deref())?;
@@ -119,9 +120,11 @@ impl Looker {
         key: QueueKey,
         work: impl Fn(&mut Link, &QueueKey) -> Result<Vec<Value>, String> + Send + 'static,
     ) -> Result<Vec<Value>, String> {
-        let _place = self.places.acquire().await;
+        let place = Arc::clone(&self.places).acquire_owned().await;
         let looker = Arc::clone(self);
         let asking = move || {
+            // Kept until the work is done, even if nobody waits for it any more.
+            let _place = place;
             let mut node = looker.reader.node_of(&key);
             let mut lost = String::new();
             // A link that was kept may be dead by now, and a queue may have moved.

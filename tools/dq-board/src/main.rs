@@ -2,10 +2,13 @@
 
 mod api;
 mod assets;
+mod dead;
 mod guard;
+mod guesses;
 mod look;
 mod options;
 mod reader;
+mod serve;
 mod views;
 mod wire;
 
@@ -84,7 +87,7 @@ async fn run(options: Options) -> Result<(), String> {
     };
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     tokio::select! {
-        served = axum::serve(listener, api::routes(board)) => served.map_err(|error| error.to_string()),
+        () = serve::serve(listener, api::routes(board)) => Ok(()),
         () = ticks => Ok(()),
         _ = terminate.recv() => Ok(()),
         _ = tokio::signal::ctrl_c() => Ok(()),

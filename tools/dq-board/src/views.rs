@@ -9,7 +9,7 @@ use redis::{Cmd, Value};
 use serde_json::{json, Value as Json};
 
 use crate::api::{Board, Question};
-use crate::wire;
+use crate::{dead, wire};
 
 /// Jobs on a page.
 const PAGE: usize = 50;
@@ -41,6 +41,7 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
         "search" => search(board, question).await,
         "recurring" => recurring(board, question).await,
         "groups" => groups(board, question).await,
+        "died" => dead::died(board, question).await,
         _ => Err("There is no such view.".to_owned()),
     };
     answer.map(|answer| answer.to_string())
@@ -162,7 +163,7 @@ async fn reasons(
         .collect())
 }
 
-fn about(question: &Question, command: &str, id: &[u8]) -> Cmd {
+pub fn about(question: &Question, command: &str, id: &[u8]) -> Cmd {
     redis::cmd(command)
         .arg(&question.key.name)
         .arg(id)
@@ -193,7 +194,7 @@ async fn search(board: &Arc<Board>, question: Question) -> Result<Json, String> 
     }
     let pattern = [b"*".as_slice(), &quoted(&id), b"*"].concat();
     for _ in 0..STEPS {
-        let (next, ids) = scan(board, &question, &cursor, Some(&pattern)).await?;
+        let (next, ids) = scan(board, &question, &cursor, ("MATCH", &pattern), STEP).await?;
         cursor = next;
         found.extend(ids.into_iter().filter(|it| *it != id));
         if cursor == "0" || found.len() >= FOUND_MAX {
@@ -221,20 +222,16 @@ fn quoted(id: &[u8]) -> Vec<u8> {
     id.iter().flat_map(quote).collect()
 }
 
-async fn scan(
+/// One step of DQ.SCAN; the option's value may be any bytes.
+pub async fn scan(
     board: &Arc<Board>,
     question: &Question,
     cursor: &str,
-    pattern: Option<&[u8]>,
+    (option, value): (&str, &[u8]),
+    step: usize,
 ) -> Result<(String, Vec<Vec<u8>>), String> {
-    let mut scan = redis::cmd("DQ.SCAN");
-    scan.arg(&question.key.name)
-        .arg(cursor)
-        .arg("COUNT")
-        .arg(STEP);
-    if let Some(pattern) = pattern {
-        scan.arg("MATCH").arg(pattern);
-    }
+    let mut scan = about(question, "DQ.SCAN", cursor.as_bytes());
+    scan.arg("COUNT").arg(step).arg(option).arg(value);
     let values = board.looker.ask(question.key.clone(), vec![scan]).await?;
     if let Some(error) = reply::error(&values[0]) {
         return Err(escape::line(error.as_bytes()));
@@ -256,7 +253,7 @@ async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, Strin
     }
     let mut shown = Vec::new();
     for _ in 0..STEPS {
-        let (next, ids) = scan(board, &question, &cursor, None).await?;
+        let (next, ids) = scan(board, &question, &cursor, ("MATCH", b"*"), STEP).await?;
         cursor = next;
         let asked = ids.iter().map(|id| {
             about(&question, "DQ.NEXT", id)

@@ -169,6 +169,19 @@ pub fn peeked(job: &PeekedJob) -> Value {
     })
 }
 
+/// As in a list of dead jobs.
+pub fn dead(job: &Job) -> Value {
+    let mut shown = peeked(&PeekedJob {
+        id: job.id.clone(),
+        payload: job.payload.clone(),
+        at_ms: job.failed_ms.unwrap_or(job.due_ms),
+        attempts: job.attempts,
+        priority: job.priority,
+    });
+    shown["reason"] = job.reason.as_deref().map(escape::line).into();
+    shown
+}
+
 /// A payload as text where it is some, else in base64.
 fn payload(cut: &Cut) -> Value {
     let whole = match std::str::from_utf8(&cut.bytes) {

@@ -50,7 +50,8 @@ class Encrypted:
         certificate.configure_cert(context)
         self.to = port
         self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
         started = asyncio.start_server(self.join, "localhost", 0, family=socket.AF_INET, ssl=context)
         self.server = asyncio.run_coroutine_threadsafe(started, self.loop).result(PATIENCE_S)
         self.port = self.server.sockets[0].getsockname()[1]
@@ -69,8 +70,18 @@ class Encrypted:
             pass
         writer.close()
 
+    async def end(self):
+        self.server.close()
+        carrying = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in carrying:
+            task.cancel()
+        await asyncio.gather(*carrying, return_exceptions=True)
+
     def close(self):
+        asyncio.run_coroutine_threadsafe(self.end(), self.loop).result(PATIENCE_S)
         self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
 
 
 class BoardTest(unittest.TestCase):

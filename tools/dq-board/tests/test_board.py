@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -104,6 +105,7 @@ class Pages(BoardTest):
             ("recurring?queue=0:none", "No job of this queue comes again."),
             ("job?queue=0:none&id=x", "There is no such job any more"),
             ("nonsense", "There is no such page"),
+            ("__proto__?queue=0:none", "There is no such page"),
         ]:
             page.goto(board.url + address)
             expect(page.locator("#main")).to_contain_text(said)
@@ -338,6 +340,18 @@ class Trouble(BoardTest):
         wait_until("six readings", lambda: calls(server, "dq.stats") >= 6)
         self.assertLessEqual(calls(server, "dq.get"), 1)
 
+    def test_json_that_would_fill_the_memory_with_spaces(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "deep", "[" * 30_000 + "]" * 30_000)
+        server.client.execute_command("DQ.ADD", "q", "wide", "[" + "[]," * 20_000 + "{}]")
+        board = self.board(server)
+        page = self.window()
+        for id, length in [("deep", "JSON, 60,000 bytes"), ("wide", "JSON, 60,004 bytes")]:
+            page.goto(board.url + f"job?queue=0:q&id={id}")
+            expect(page.locator(".card .note")).to_contain_text(length)
+        expect(page.get_by_label("Payload")).to_contain_text("[],")
+        self.assertEqual(page.wrong, [])
+
     def test_the_server_goes_and_comes_back(self):
         server = self.server()
         server.client.execute_command("DQ.ADD", "q", "job", "x")
@@ -432,6 +446,53 @@ class Doors(BoardTest):
         self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 403)
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1)
 
+    def test_a_prefix_that_reads_like_a_public_place_is_none(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        for prefix in ["/assets", "/ops/assets/api"]:
+            board = self.board(server, "--prefix", prefix, DQ_BOARD_PASSWORD="open sesame")
+            for path in ["api/look/queue?queue=0:q", "api/live", "queue?queue=0:q", "x/api/sign-in"]:
+                self.assertEqual(ask(board.url + path)[0], 401, path)
+            self.assertEqual(ask(board.url + "assets/style.css")[0], 200)
+            self.assertIn("Password", ask(board.url.removesuffix("/"))[2])
+
+    def test_passwords_cannot_be_tried_side_by_side(self):
+        board = self.board(self.server(), DQ_BOARD_PASSWORD="open sesame")
+        place = urllib.parse.urlsplit(board.url)
+        body = b'{"password": "wrong"}'
+        head = f"POST /api/sign-in HTTP/1.1\r\nHost: localhost\r\nx-dq-board: 1\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+        guesses = [socket.create_connection((place.hostname, place.port)) for _ in range(60)]
+        for guess in guesses:
+            guess.settimeout(PATIENCE_S)
+            guess.sendall(head.encode() + body)
+        statuses = []
+        for guess in guesses:
+            with guess:
+                statuses.append(guess.recv(12)[9:])
+        self.assertEqual(set(statuses), {b"403", b"429"})
+        said = json.dumps({"password": "open sesame"}).encode()
+        self.assertEqual(ask(board.url + "api/sign-in", "POST", said, x_dq_board="1")[0], 204)
+
+    def test_one_that_does_not_say_what_it_wants_is_not_waited_for(self):
+        board = self.board(self.server())
+        place = urllib.parse.urlsplit(board.url)
+        for begin in [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "]:
+            with socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S) as slow:
+                slow.sendall(begin)
+                while slow.recv(1000):
+                    pass
+
+    def test_a_count_beyond_all_bounds(self):
+        server = self.server()
+        for id in ["a", "b"]:
+            server.client.execute_command("DQ.ADD", "q", id, "x")
+            server.client.execute_command("DQ.POP", "q", "ID", id)
+            server.client.execute_command("DQ.NACK", "q", id, "FATAL")
+        board = self.board(server, "--allow-actions")
+        body = json.dumps({"queue": "0:q", "act": "kick-dead", "count": 10**18}).encode()
+        status, _, text = ask(board.url + "api/act", "POST", body, x_dq_board="1")
+        self.assertEqual((status, json.loads(text)), (200, {"done": "kicked 2 jobs"}))
+
     def test_other_sites_cannot_ask_for_anything(self):
         server = self.server()
         server.client.execute_command("DQ.ADD", "q", "job", "x")
@@ -439,6 +500,7 @@ class Doors(BoardTest):
         body = json.dumps({"queue": "0:q", "act": "delete", "id": "job"}).encode()
         self.assertEqual(ask(board.url + "api/act", "POST", body)[0], 403)
         self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1", sec_fetch_site="cross-site")[0], 403)
+        self.assertEqual(ask(board.url + "api/look/queue?queue=0:q", sec_fetch_site="cross-site")[0], 403)
         self.assertEqual(ask(board.url, host="evil.example")[0], 421)
         self.assertEqual(ask(board.url + "api/live", host="evil.example:80")[0], 421)
         self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1)
@@ -514,6 +576,54 @@ class Actions(BoardTest):
         self.assertEqual(state("mine é"), b"ready")
         self.assertEqual(len(client.execute_command("DQ.POP", "q", "COUNT", 9)), 4)
         self.assertEqual(page.wrong, [])
+
+    def test_several_at_once(self):
+        server = self.server()
+        client = server.client
+        for number in range(70):
+            client.execute_command("DQ.ADD", "q", f"job-{number}", "x")
+            client.execute_command("DQ.POP", "q", "ID", f"job-{number}")
+            why = f"HTTP 503: order {number + 7000} waits" if number % 7 else "<b>no room</b>"
+            client.execute_command("DQ.NACK", "q", f"job-{number}", "FATAL", "REASON", why)
+        page = self.window()
+        board = self.board(server, "--allow-actions")
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        reasons = page.get_by_role("navigation", name="Reasons")
+        expect(reasons.get_by_role("link")).to_have_text(["HTTP 503: order # waits60", "<b>no room</b>10"])
+        reasons.get_by_role("link").first.click()
+        expect(page.locator("tbody tr")).to_have_count(50)
+        self.assertEqual(page.get_by_text("no room").count(), 1, "in the list of reasons only")
+        page.get_by_label("Select all on this page").check()
+        expect(page.get_by_role("status").filter(has_text="50 jobs selected")).to_be_visible()
+        page.get_by_role("button", name="Select all 60 that match").click()
+        page.locator(".chosen").get_by_role("button", name="Retry", exact=True).click()
+        expect(page.get_by_role("dialog")).to_contain_text("The 60 jobs selected become ready now")
+        page.get_by_role("button", name="Retry them").click()
+        expect(page.locator("#said")).to_have_text("Done with 60 of 60 jobs.")
+        self.assertEqual([client.execute_command("DQ.LEN", "q", state) for state in ["READY", "DEAD"]], [60, 10])
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        expect(page.locator("tbody tr")).to_have_count(10)
+        for id in ["job-0", "job-7"]:
+            page.get_by_label(f"Select {id}", exact=True).check()
+        # One of them is gone before the others are deleted.
+        page.locator(".chosen").get_by_role("button", name="Delete").click()
+        client.execute_command("DQ.DEL", "q", "job-7")
+        page.get_by_role("button", name="Delete them").click()
+        expect(page.locator("#said")).to_have_text("Done with 1 of 2 jobs.")
+        expect(page.locator("tbody tr")).to_have_count(8)
+        expect(page.locator(".chosen")).to_be_hidden()
+        self.assertEqual(client.execute_command("DQ.LEN", "q", "DEAD"), 8)
+        body = json.dumps({"queue": "0:q", "act": "purge", "state": "all", "ids": ["a"], "typed": "q"}).encode()
+        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 400)
+        self.assertEqual(page.wrong, [])
+
+    def test_who_only_looks_has_nothing_to_choose(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        page = self.window()
+        page.goto(self.board(server).url + "jobs?queue=0:q&state=ready")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        expect(page.locator("tbody .pick")).to_be_hidden()
 
     def test_a_purge_wants_the_name_typed(self):
         server = self.server()
@@ -600,6 +710,26 @@ class Servers(BoardTest):
             expect(page.get_by_role("alert").first).to_contain_text("cannot be reached: ")
             expect(page.get_by_role("alert").first).to_contain_text("certificate")
 
+    def test_tabs_that_nobody_sees_leave_their_connection_to_others(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        url = self.board(server).url
+        window = self.window().context
+        first = None
+        for _ in range(8):
+            page = window.new_page()
+            page.goto(url)
+            expect(cell(page, "q", "ready")).to_have_text("1")
+            page.evaluate("""() => {
+                window.away = true;
+                Object.defineProperty(document, "hidden", { get: () => window.away });
+                document.dispatchEvent(new Event("visibilitychange"));
+            }""")
+            first = first or page
+        server.client.execute_command("DQ.ADD", "q", "other", "x")
+        first.evaluate("() => { window.away = false; document.dispatchEvent(new Event('visibilitychange')); }")
+        expect(cell(first, "q", "ready")).to_have_text("2")
+
     def test_many_tabs_are_one_reader(self):
         server = self.server()
         demo.fill(server.client)
@@ -656,6 +786,7 @@ class Looks(BoardTest):
         "queues": ("", "[data-line]"),
         "queue": ("queue?queue=0:order-timeouts&workers=3&ms=900", ".hill .ahead[d^=M]"),
         "dead": ("jobs?queue=0:mails&state=dead", "tbody tr"),
+        "reason": ("jobs?queue=0:mails&state=dead&reason=mailbox%20full", "tbody tr"),
         "delayed": ("jobs?queue=0:order-timeouts&state=delayed", "tbody tr"),
         "job": ("job?queue=0:mails&id=bounced-1", ".facts div"),
         "recurring": ("recurring?queue=0:schedules", "tbody tr"),
@@ -678,7 +809,7 @@ class Looks(BoardTest):
                 expect(page.locator(there).first).to_be_visible()
                 self.check(axe, page, f"{name}, {theme}, {width}")
                 self.assertEqual(page.evaluate("document.documentElement.scrollWidth > innerWidth"), False, f"{name} at {width}")
-                if PICTURES and name != "delayed" and (name == "queue" or (width, theme) == (1280, "light")):
+                if PICTURES and name not in ("delayed", "reason") and (name == "queue" or (width, theme) == (1280, "light")):
                     self.picture(page, f"{name}{'' if theme == 'light' else '-dark'}{'' if width > 400 else '-phone'}")
             page.goto(board.url + "queue?queue=0:mails")
             page.locator(".actions").get_by_role("button", name="Purge").click()
