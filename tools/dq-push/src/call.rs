@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use hyper::{Method, Request};
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{timeout_at, Instant};
@@ -15,6 +16,7 @@ use tokio::time::{timeout_at, Instant};
 use crate::answer::Verdict;
 use crate::config::QueueConfig;
 use crate::connect::Connector;
+use crate::names::Names;
 use crate::networks::Allowed;
 use crate::sign::signatures;
 
@@ -43,8 +45,9 @@ pub struct Caller {
 
 impl Caller {
     pub fn new(allowed: &Allowed, ca_file: Option<&Path>) -> Result<Caller, String> {
+        let names = Names::default();
         let client = |only_http2| {
-            let connector = Connector::new(allowed.clone(), ca_file, only_http2)?;
+            let connector = Connector::new(allowed.clone(), names.clone(), ca_file, only_http2)?;
             let mut builder = Client::builder(TokioExecutor::new());
             builder
                 .pool_timer(TokioTimer::new())
@@ -61,13 +64,20 @@ impl Caller {
     pub async fn call(&self, queue: &QueueConfig, job: &Job) -> Verdict {
         let again = |why: String| Verdict::Again(None, why);
         let deadline = Instant::now() + queue.timeout;
-        let request = match request(queue, job, SystemTime::now()) {
+        let mut request = match request(queue, job, SystemTime::now()) {
             Ok(request) => request,
             Err(error) => return Verdict::Fatal(format!("no request: {error}")),
         };
+        let connection = capture_connection(&mut request);
         let client = if queue.http2 { &self.http2 } else { &self.http };
         let answer = match timeout_at(deadline, client.request(request)).await {
-            Err(_) => return again(format!("no answer within {:?}", queue.timeout)),
+            Err(_) => {
+                // With HTTP/2 other calls would go on to use it, though the receiver may be gone.
+                if let Some(connected) = &*connection.connection_metadata() {
+                    connected.poison();
+                }
+                return again(format!("no answer within {:?}", queue.timeout));
+            }
             Ok(Err(error)) => return again(innermost(&error)),
             Ok(Ok(answer)) => answer,
         };
@@ -153,7 +163,9 @@ fn encoded(bytes: &[u8], also: &[u8]) -> String {
 }
 
 fn is_json(payload: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(payload).is_ok()
+    // Text that is skipped is not looked at: it need not be UTF-8.
+    std::str::from_utf8(payload)
+        .is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
 }
 
 async fn read(mut body: Incoming, text: &mut Vec<u8>) -> Result<(), hyper::Error> {
@@ -223,6 +235,7 @@ mod tests {
 
     #[test]
     fn what_the_payload_is() {
+        assert!(!is_json(b"\"\xff\""), "text of JSON is UTF-8");
         for (lines, payload, is) in [
             ("", "{\"a\": 1}", "application/json"),
             ("", "\"a\"", "application/json"),

@@ -221,6 +221,9 @@ impl Reading<'_> {
         let (Some("http" | "https"), Some(authority)) = (url.scheme_str(), url.authority()) else {
             return Err(self.wrong(text, "url: it begins with https:// or http:// and a host"));
         };
+        if authority.host().is_empty() {
+            return Err(self.wrong(text, "url: it has no host"));
+        }
         if authority.as_str().contains('@') {
             return Err(self.wrong(
                 text,
@@ -390,6 +393,10 @@ mod tests {
             (
                 "[[queue]]\nname = \"r\"\nurl = \"ftp://a\"",
                 "6: url: it begins",
+            ),
+            (
+                "[[queue]]\nname = \"r\"\nurl = \"http://:80/\"",
+                "6: url: it has no host",
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"http://u:p@a\"",

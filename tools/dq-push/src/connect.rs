@@ -6,7 +6,9 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -14,22 +16,29 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::net::{lookup_host, TcpStream};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
+use crate::names::Names;
 use crate::networks::Allowed;
+
+/// Of an address before the next one of the same name is tried, too (RFC 8305).
+const HEAD_START: Duration = Duration::from_millis(250);
 
 #[derive(Clone)]
 pub struct Connector {
     allowed: Arc<Allowed>,
+    names: Names,
     tls: TlsConnector,
 }
 
 impl Connector {
     pub fn new(
         allowed: Allowed,
+        names: Names,
         ca_file: Option<&Path>,
         only_http2: bool,
     ) -> Result<Connector, String> {
@@ -46,6 +55,7 @@ impl Connector {
         };
         Ok(Connector {
             allowed: Arc::new(allowed),
+            names,
             tls: TlsConnector::from(Arc::new(config)),
         })
     }
@@ -71,22 +81,44 @@ impl Connector {
     }
 
     async fn tcp(&self, name: &str, port: u16) -> io::Result<TcpStream> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, format!("{name} has no address"));
-        for address in lookup_host((name, port)).await? {
-            if !self.allowed.permits(name, address.ip()) {
-                let why = format!(
-                    "{name} is {}, no public address, and is not allowed",
-                    address.ip()
-                );
-                last = io::Error::new(io::ErrorKind::PermissionDenied, why);
+        let mut none = io::Error::new(io::ErrorKind::NotFound, format!("{name} has no address"));
+        let mut permitted = Vec::new();
+        for address in self.names.find(name, port).await? {
+            if self.allowed.permits(name, address.ip()) {
+                permitted.push(address);
                 continue;
             }
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
+            let why = format!(
+                "{name} is {}, no public address, and is not allowed",
+                address.ip()
+            );
+            none = io::Error::new(io::ErrorKind::PermissionDenied, why);
         }
-        Err(last)
+        first(permitted.into_iter().map(TcpStream::connect), none).await
+    }
+}
+
+/// The first that succeeds; each is begun when the one before has failed, or has kept silent for a while.
+async fn first<T>(
+    mut attempts: impl Iterator<Item = impl Future<Output = io::Result<T>>>,
+    none: io::Error,
+) -> io::Result<T> {
+    let mut last = none;
+    let mut begun = FuturesUnordered::new();
+    let mut more = true;
+    loop {
+        match attempts.next() {
+            Some(attempt) => begun.push(attempt),
+            None => more = false,
+        }
+        tokio::select! {
+            ended = begun.next() => match ended {
+                Some(Ok(stream)) => return Ok(stream),
+                Some(Err(error)) => last = error,
+                None => return Err(last),
+            },
+            () = sleep(HEAD_START), if more => {}
+        }
     }
 }
 
@@ -197,5 +229,36 @@ impl Write for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{pending, ready, Either};
+
+    use super::*;
+
+    fn error(why: &str) -> io::Error {
+        io::Error::other(why)
+    }
+
+    #[tokio::test]
+    async fn an_address_that_keeps_silent_does_not_hold_up_the_others() {
+        let attempts = [
+            Either::Left(pending()),
+            Either::Right(ready(Err(error("refused")))),
+            Either::Right(ready(Ok(3))),
+        ];
+        assert_eq!(first(attempts.into_iter(), error("none")).await.unwrap(), 3);
+    }
+
+    #[tokio::test]
+    async fn the_last_error_counts() {
+        let attempts = ["one", "two"].map(|why| ready(Err::<(), _>(error(why))));
+        let said = first(attempts.into_iter(), error("none")).await;
+        assert_eq!(said.unwrap_err().to_string(), "two");
+        let nowhere = std::iter::empty::<std::future::Ready<io::Result<()>>>();
+        let said = first(nowhere, error("none")).await;
+        assert_eq!(said.unwrap_err().to_string(), "none");
     }
 }

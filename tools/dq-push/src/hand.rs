@@ -127,6 +127,21 @@ impl Hand {
         state.outcomes.drain(..count).collect()
     }
 
+    /// Only those that one command tells: a second one would wait behind the fetch that takes them along.
+    pub fn take_done(&self, most: usize) -> Vec<Outcome> {
+        let mut state = self.state();
+        let mut room = most;
+        let (done, others) = std::mem::take(&mut state.outcomes)
+            .into_iter()
+            .partition(|outcome| {
+                let fits = room > 0 && outcome.end == End::Judged(Verdict::Done);
+                room -= usize::from(fits);
+                fits
+            });
+        state.outcomes = others;
+        done
+    }
+
     pub fn put_back(&self, outcomes: impl IntoIterator<Item = Outcome>) {
         let outcomes = outcomes.into_iter().map(|outcome| Outcome {
             resent: true,
@@ -220,6 +235,26 @@ mod tests {
         assert!(again[0].resent);
         hand.told(&again);
         assert!(hand.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_fetch_takes_only_acknowledgements_along() {
+        let hand = Hand::default();
+        for verdict in [
+            Verdict::Done,
+            Verdict::Again(None, String::new()),
+            Verdict::Done,
+            Verdict::Fatal(String::new()),
+            Verdict::Done,
+        ] {
+            let number = begin(&hand);
+            assert!(hand.end(number, verdict));
+        }
+        let numbers =
+            |outcomes: Vec<Outcome>| outcomes.iter().map(|it| it.number).collect::<Vec<_>>();
+        assert_eq!(numbers(hand.take_done(2)), [1, 3]);
+        assert_eq!(numbers(hand.take_done(2)), [5]);
+        assert_eq!(numbers(hand.take_outcomes(9)), [2, 4]);
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ mod connect;
 mod hand;
 mod link;
 mod metrics;
+mod names;
 mod networks;
 mod options;
 mod places;
@@ -69,8 +70,15 @@ fn check(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-#[tokio::main]
-async fn run(options: Options, config: Config) -> Result<(), String> {
+fn run(options: Options, config: Config) -> Result<(), String> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+    let done = runtime.block_on(serve_all(options, config));
+    // A lookup of a name may go on for long.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve_all(options: Options, config: Config) -> Result<(), String> {
     // Before anything is fetched.
     let told = |error: std::io::Error| error.to_string();
     let mut terminate = signal(SignalKind::terminate()).map_err(told)?;

@@ -18,7 +18,7 @@ impl Allowed {
         if let Ok(network) = word.parse::<IpNet>() {
             self.networks.push(network);
         } else if let Ok(address) = word.parse::<IpAddr>() {
-            self.networks.push(IpNet::from(address));
+            self.networks.push(IpNet::from(address.to_canonical()));
         } else if !word.is_empty() && word.chars().all(is_of_name) {
             self.names.insert(word.to_ascii_lowercase());
         } else {
@@ -155,7 +155,13 @@ mod tests {
     #[test]
     fn the_configuration_allows_names_and_networks() {
         let mut allowed = Allowed::default();
-        for word in ["Hooks.internal", "10.1.0.0/16", "fd00::/8", "192.168.0.7"] {
+        for word in [
+            "Hooks.internal",
+            "10.1.0.0/16",
+            "fd00::/8",
+            "192.168.0.7",
+            "::ffff:127.0.0.9",
+        ] {
             allowed.add(word).unwrap();
         }
         assert!(permits(&allowed, "hooks.internal", "127.0.0.1"));
@@ -163,6 +169,7 @@ mod tests {
         assert!(permits(&allowed, "x", "10.1.255.1") && !permits(&allowed, "x", "10.2.0.1"));
         assert!(permits(&allowed, "x", "::ffff:10.1.0.1") && permits(&allowed, "x", "fd12::1"));
         assert!(permits(&allowed, "x", "192.168.0.7") && !permits(&allowed, "x", "192.168.0.8"));
+        assert!(permits(&allowed, "x", "::ffff:127.0.0.9"));
         for wrong in ["", "10.1.0.0/99", "http://x", "a b"] {
             assert!(allowed.add(wrong).is_err(), "{wrong}");
         }

@@ -2,16 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::config::Config;
 
-/// A host's limit, and whether several queues share it.
+/// Within that time each queue of a host has a place for a fetch that waits, while nothing is there to be called.
+const ROUND: Duration = Duration::from_secs(1);
+/// However many they are: the server has to answer.
+const SHORTEST_TURN: Duration = Duration::from_millis(10);
+
+/// A host's limit, and how many queues share it.
 #[derive(Clone)]
 pub struct Host {
-    limit: Option<Arc<Semaphore>>,
-    shared: bool,
+    limit: Option<(usize, Arc<Semaphore>)>,
+    queues: usize,
 }
 
 impl Host {
@@ -25,18 +31,20 @@ impl Host {
                 .or(config.host_concurrency);
             hosts
                 .entry(queue.host.clone())
-                .and_modify(|host: &mut Host| host.shared = host.limit.is_some())
                 .or_insert_with(|| Host {
-                    limit: limit.map(|limit| Arc::new(Semaphore::new(limit))),
-                    shared: false,
-                });
+                    limit: limit.map(|limit| (limit, Arc::new(Semaphore::new(limit)))),
+                    queues: 0,
+                })
+                .queues += 1;
         }
         hosts
     }
 
-    /// Then nobody may keep more places than one while nothing is there to be called.
-    pub fn is_shared(&self) -> bool {
-        self.shared
+    /// Where several queues share its limit: how long one may wait for a job, and keep one place meanwhile.
+    pub fn turn(&self) -> Option<Duration> {
+        let (limit, _) = self.limit.as_ref().filter(|_| self.queues > 1)?;
+        let turn = ROUND.mul_f64(*limit as f64 / self.queues as f64);
+        Some(turn.clamp(SHORTEST_TURN, ROUND))
     }
 }
 
@@ -52,7 +60,7 @@ impl Places {
         let mut own = all_free(own).await?;
         let host = match &host.limit {
             None => None,
-            Some(limit) => {
+            Some((_, limit)) => {
                 let mut permit = all_free(limit).await?;
                 let (ours, theirs) = (own.num_permits(), permit.num_permits());
                 drop(own.split(ours.saturating_sub(theirs)));
@@ -111,7 +119,7 @@ mod tests {
     #[tokio::test]
     async fn a_host_holds_its_queues_back_together() {
         let hosts = hosts("host-concurrency = 7\nhosts = { \"ONE.com\" = 3 }");
-        assert!(hosts["one.com"].is_shared() && !hosts["two.com"].is_shared());
+        assert!(hosts["one.com"].turn().is_some() && hosts["two.com"].turn().is_none());
         let own = Arc::new(Semaphore::new(5));
         let mut first = Places::take(&own, &hosts["one.com"]).await.unwrap();
         assert_eq!((first.count(), own.available_permits()), (3, 2));
@@ -132,10 +140,22 @@ mod tests {
         assert!(first.one().is_some() && first.one().is_some() && first.one().is_none());
     }
 
+    #[test]
+    fn all_queues_of_a_host_have_their_turn_in_a_second() {
+        let turn_ms = |limit, queues| {
+            let limit = Some((limit, Arc::new(Semaphore::new(limit))));
+            Host { limit, queues }.turn().map(|turn| turn.as_millis())
+        };
+        assert_eq!(turn_ms(1, 1), None);
+        assert_eq!(turn_ms(1, 20), Some(50));
+        assert_eq!(turn_ms(10, 40), Some(250));
+        assert_eq!((turn_ms(5, 2), turn_ms(1, 1000)), (Some(1000), Some(10)));
+    }
+
     #[tokio::test]
     async fn without_a_limit_the_queue_alone_counts() {
         let hosts = hosts("");
-        assert!(!hosts["one.com"].is_shared());
+        assert_eq!(hosts["one.com"].turn(), None);
         let own = Arc::new(Semaphore::new(5));
         assert_eq!(
             Places::take(&own, &hosts["one.com"]).await.unwrap().count(),

@@ -1,4 +1,4 @@
-"""A receiver that speaks HTTP/2 only, with the library h2."""
+"""A receiver that speaks HTTP/2 only, with the library h2. Its first connections may fall silent, and stay open."""
 
 import asyncio
 import ssl
@@ -17,11 +17,14 @@ class Protocol(asyncio.Protocol):
 
     def connection_made(self, transport):
         self.receiver.connections += 1
+        self.is_silent = self.receiver.connections <= self.receiver.silent
         self.transport = transport
         self.h2.initiate_connection()
         transport.write(self.h2.data_to_send())
 
     def data_received(self, data):
+        if self.is_silent:
+            return
         for event in self.h2.receive_data(data):
             if isinstance(event, RequestReceived):
                 self.streams[event.stream_id] = (dict(event.headers), bytearray())
@@ -35,7 +38,8 @@ class Protocol(asyncio.Protocol):
 
 
 class Http2Receiver:
-    def __init__(self, certificate=None):
+    def __init__(self, certificate=None, silent=0):
+        self.silent = silent
         self.requests = []
         self.connections = 0
         context = None

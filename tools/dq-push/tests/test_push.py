@@ -136,6 +136,15 @@ class Answers(PushTest):
         date = formatdate(2_000_000_000, usegmt=True)
         self.assertEqual(self.after((500, {"retry-after": date}, b""), "retry-after-max = 60")[0]["wait"], 60000)
 
+    def test_failures_are_told_before_the_next_fetch(self):
+        server = self.server()
+        receiver = self.receiver(lambda request: 200 if request.headers["dq-attempt"] == "3" else 500)
+        push = self.push(server, config(receiver.url, "concurrency = 1", "backoff = [0.1]"))
+        add(server, "a")
+        wait_until("acknowledged", lambda: length(server) == 0)
+        push.terminate()
+        self.assertEqual(push.ended(), (0, ""), "no answer is waited for in vain")
+
     def test_an_endless_answer(self):
         fields, _ = self.after((400, {}, b"x" * 10_000_000))
         self.assertEqual(fields["state"], b"dead")
@@ -227,6 +236,13 @@ class Encrypted(PushTest):
             self.assertEqual({len(body) for _, body in receiver.requests}, {100_000})
             # Which protocol it is shows only when the first are there.
             self.assertLessEqual(receiver.connections, 10 if certificate else 1)
+
+    def test_a_connection_that_falls_silent_is_left(self):
+        server, receiver = self.server(), Http2Receiver(silent=1)
+        self.addCleanup(receiver.close)
+        add(server, "a")
+        self.push(server, config(receiver.url, "http2 = true", "timeout = 2", "backoff = [0.1]"))
+        wait_until("acknowledged", lambda: length(server) == 0)
 
 
 class Ends(PushTest):

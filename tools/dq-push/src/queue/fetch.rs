@@ -14,9 +14,7 @@ use crate::link::{Trouble, Wire, PATIENCE};
 use crate::places::Places;
 
 /// A fetch that found nothing ends after that: so a dead connection is noticed.
-const WAIT_S: u64 = 10;
-/// Where it keeps a place that another queue of the same host may need.
-const SHARED_WAIT_S: u64 = 1;
+const WAIT: Duration = Duration::from_secs(10);
 /// So much is fetched at once.
 const AT_ONCE: usize = 1000;
 const WITHDRAWAL: Duration = Duration::from_secs(2);
@@ -60,7 +58,7 @@ impl Queue {
         }
     }
 
-    /// Ends of calls go in the same write.
+    /// Acknowledgements go in the same write.
     async fn fetch(
         self: &Arc<Queue>,
         wire: &Wire,
@@ -68,13 +66,13 @@ impl Queue {
         mut places: Places,
     ) -> Result<(), Trouble> {
         let count = places.count().min(AT_ONCE);
-        let ends = self.tell(wire, self.hand.take_outcomes(AT_ONCE));
-        if !self.host.is_shared() {
+        let ends = self.tell(wire, self.hand.take_done(AT_ONCE));
+        let Some(turn) = self.host.turn() else {
             let (told, answer) =
-                tokio::join!(ends, self.wait_for(wire, client, self.bpop(count, WAIT_S)));
+                tokio::join!(ends, self.wait_for(wire, client, self.bpop(count, WAIT)));
             self.start_all(answer?, places)?;
             return told;
-        }
+        };
         let pop = self.command("DQ.POP", count, None);
         let (told, answer) = tokio::join!(ends, self.source.ask(wire, &pop));
         let answer = answer?;
@@ -87,17 +85,15 @@ impl Queue {
             return Ok(());
         };
         drop(places);
-        let answer = self
-            .wait_for(wire, client, self.bpop(1, SHARED_WAIT_S))
-            .await?;
+        let answer = self.wait_for(wire, client, self.bpop(1, turn)).await?;
         self.start_all(answer, place)
     }
 
-    fn bpop(&self, count: usize, wait_s: u64) -> Cmd {
-        self.command("DQ.BPOP", count, Some(wait_s))
+    fn bpop(&self, count: usize, wait: Duration) -> Cmd {
+        self.command("DQ.BPOP", count, Some(wait.as_secs_f64()))
     }
 
-    fn command(&self, name: &str, count: usize, wait_s: Option<u64>) -> Cmd {
+    fn command(&self, name: &str, count: usize, wait_s: Option<f64>) -> Cmd {
         let mut command = cmd(name);
         command
             .arg(&self.config.name)
@@ -118,7 +114,7 @@ impl Queue {
         tokio::select! {
             biased;
             answer = &mut asked => told(answer),
-            () = sleep(Duration::from_secs(WAIT_S) + PATIENCE) => Err(Trouble::Passing("no answer to a fetch".to_owned())),
+            () = sleep(WAIT + PATIENCE) => Err(Trouble::Passing("no answer to a fetch".to_owned())),
             () = self.stop.wait() => {
                 let answered = async {
                     tokio::select! {
