@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use anyhow::{bail, Result};
 use sha2::{Digest, Sha256};
 
 /// A job as it is to be in dq.
@@ -95,11 +96,58 @@ pub fn id_from(bytes: &[u8]) -> Vec<u8> {
     hex(&digest(bytes)).into_bytes()
 }
 
-/// Reason of an item whose payload was to say its id, and does not.
-pub const NO_JSON_ID: &str = "it is no JSON object with the id's field";
+/// Where the id of a job stands that has none of its own.
+#[derive(Clone, Debug)]
+pub enum IdRule {
+    /// A hash of what the source calls the job.
+    Hash,
+    /// A field of the payload, a JSON object.
+    Json(String),
+    /// The payload, plain text or a JSON string, without what stands before and after the id.
+    Text { before: String, after: String },
+}
+
+impl IdRule {
+    pub fn new(id_json: &Option<String>, id_text: &Option<String>) -> Result<IdRule> {
+        if let Some(pattern) = id_text {
+            let (before, after) = around_id("--id-text", pattern)?;
+            return Ok(IdRule::Text { before, after });
+        }
+        Ok(id_json.clone().map_or(IdRule::Hash, IdRule::Json))
+    }
+
+    /// The id, or why there is none. `name`: what the source calls the job.
+    pub fn id(&self, payload: &[u8], name: &[u8]) -> Result<Vec<u8>, &'static str> {
+        match self {
+            IdRule::Hash => Ok(id_from(name)),
+            IdRule::Json(field) => field_of(payload, field).ok_or(NO_JSON_ID),
+            IdRule::Text { before, after } => text_id(payload, before, after).ok_or(NO_TEXT_ID),
+        }
+    }
+}
+
+const NO_JSON_ID: &str = "it is no JSON object with the id's field";
+const NO_TEXT_ID: &str = "it is not as --id-text says";
+
+/// What stands before and after `{id}`.
+pub fn around_id(option: &str, pattern: &str) -> Result<(String, String)> {
+    match pattern.split_once("{id}") {
+        Some((before, after)) => Ok((before.to_owned(), after.to_owned())),
+        None => bail!("{option} needs {{id}} where the id stands: {pattern}"),
+    }
+}
+
+fn text_id(payload: &[u8], before: &str, after: &str) -> Option<Vec<u8>> {
+    let json: Option<String> = serde_json::from_slice(payload).ok();
+    let text = json.as_ref().map_or(payload, String::as_bytes);
+    let id = text
+        .strip_prefix(before.as_bytes())?
+        .strip_suffix(after.as_bytes())?;
+    (!id.is_empty()).then(|| id.to_vec())
+}
 
 /// A field that is a string or an integer, as text.
-pub fn field_of(object: &[u8], field: &str) -> Option<Vec<u8>> {
+fn field_of(object: &[u8], field: &str) -> Option<Vec<u8>> {
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(object).ok()?;
     match object.get(field)? {
         serde_json::Value::String(text) if !text.is_empty() => Some(text.clone().into_bytes()),
@@ -173,6 +221,35 @@ mod tests {
         for none in [r#"{"id":""}"#, r#"{"id":1.5}"#, r#"{}"#, r#"[1]"#, "x"] {
             assert_eq!(field_of(none.as_bytes(), "id"), None, "{none}");
         }
+    }
+
+    #[test]
+    fn an_id_in_text_is_what_the_pattern_leaves() {
+        let found = |payload: &[u8], pattern: &str| {
+            IdRule::new(&None, &Some(pattern.to_owned()))
+                .expect("a pattern")
+                .id(payload, b"name")
+                .ok()
+        };
+        assert_eq!(found(b"17", "{id}"), Some(b"17".to_vec()));
+        assert_eq!(found(br#""17""#, "{id}"), Some(b"17".to_vec()));
+        assert_eq!(found(br#""a\"b""#, "{id}"), Some(b"a\"b".to_vec()));
+        assert_eq!(
+            found(b"order:17:close", "order:{id}:close"),
+            Some(b"17".to_vec())
+        );
+        assert_eq!(found(b"\xff\x00", "{id}"), Some(b"\xff\x00".to_vec()));
+        assert_eq!(found(b"order:17", "{id}"), Some(b"order:17".to_vec()));
+        for (payload, pattern) in [
+            (&b""[..], "{id}"),
+            (b"\"\"", "{id}"),
+            (b"order:", "order:{id}"),
+            (b"bill:17", "order:{id}"),
+            (b"aba", "ab{id}ba"),
+        ] {
+            assert_eq!(found(payload, pattern), None, "{payload:?} {pattern}");
+        }
+        assert!(IdRule::new(&None, &Some("order".to_owned())).is_err());
     }
 
     #[test]

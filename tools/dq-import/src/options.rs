@@ -81,6 +81,17 @@ pub struct Jobs {
     pub due_after: Option<u64>,
 }
 
+/// Where the job's id stands. Without either it is a hash: of the member, or of Redisson's own id.
+#[derive(Args, Debug)]
+pub struct IdOptions {
+    /// In this field of the payload, which is a JSON object
+    #[arg(long, value_name = "FIELD")]
+    pub id_json: Option<String>,
+    /// In the payload, which is plain text or a JSON string: {id} stands for it, as in order:{id}. {id} alone: all of it
+    #[arg(long, value_name = "PATTERN", conflicts_with = "id_json")]
+    pub id_text: Option<String>,
+}
+
 #[derive(Subcommand, Debug)]
 pub enum SourceOptions {
     /// A polled sorted set: the score is the due, the member is the payload
@@ -88,9 +99,8 @@ pub enum SourceOptions {
         key: String,
         #[arg(long, default_value = "ms")]
         unit: Unit,
-        /// A field of the member, which is a JSON object, is the job's id; else it is a hash of the member
-        #[arg(long)]
-        id_json: Option<String>,
+        #[command(flatten)]
+        id: IdOptions,
     },
     /// A sorted set of ids: the score is the due, the payload stands elsewhere
     Ids {
@@ -116,9 +126,8 @@ pub enum SourceOptions {
         /// How its members are packed; they differ between versions of Redisson
         #[arg(long, default_value = "auto")]
         packing: Packing,
-        /// A field of the element, which is a JSON object, is the job's id; else it is a hash of Redisson's own
-        #[arg(long)]
-        id_json: Option<String>,
+        #[command(flatten)]
+        id: IdOptions,
     },
     /// The delayed jobs of a BullMQ queue, by its name
     Bullmq {

@@ -1,10 +1,10 @@
 //! A sorted set of ids, with the payloads elsewhere: in one hash, or in one key for each job.
 
-use anyhow::{bail, Result};
+use anyhow::Result;
 use redis::{Connection, Script};
 
 use super::scan::{deleted, left, Scan, Scanned, Scored, NO_INSTANT, NO_PAYLOAD};
-use crate::entry::{instant_ms, Entry, Item, JobOptions};
+use crate::entry::{around_id, instant_ms, Entry, Item, JobOptions};
 use crate::options::Unit;
 
 /// Where the payload of an id stands.
@@ -27,12 +27,10 @@ impl Place {
             return Ok(Place::Hash(hash.clone()));
         }
         let pattern = key.as_deref().unwrap_or_default();
-        let Some((before, after)) = pattern.split_once("{id}") else {
-            bail!("--payload-key needs {{id}} where the id stands: {pattern}");
-        };
+        let (before, after) = around_id("--payload-key", pattern)?;
         Ok(Place::Key {
-            before: before.to_owned(),
-            after: after.to_owned(),
+            before,
+            after,
             field: field.clone(),
         })
     }

@@ -12,7 +12,7 @@ mod zset;
 
 use anyhow::Result;
 
-use crate::entry::{Entry, Item};
+use crate::entry::{Entry, IdRule, Item};
 use crate::options::{Options, SourceOptions};
 
 /// What a pass over the source is for.
@@ -66,8 +66,9 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
     }
     let server = crate::connect(&options.from)?;
     Ok(match &options.source {
-        SourceOptions::Zset { key, unit, id_json } => {
-            Box::new(zset::Zset::new(server, key, *unit, id_json.clone(), batch))
+        SourceOptions::Zset { key, unit, id } => {
+            let id = IdRule::new(&id.id_json, &id.id_text)?;
+            Box::new(zset::Zset::new(server, key, *unit, id, batch))
         }
         SourceOptions::Ids {
             key,
@@ -79,14 +80,10 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
             let place = ids::Place::new(payload_hash, payload_key, payload_field)?;
             Box::new(ids::Ids::new(server, key, *unit, place, batch))
         }
-        SourceOptions::Redisson {
-            name,
-            packing,
-            id_json,
-        } => {
-            let id_json = id_json.clone();
+        SourceOptions::Redisson { name, packing, id } => {
+            let id = IdRule::new(&id.id_json, &id.id_text)?;
             Box::new(redisson::DelayedQueue::new(
-                server, name, *packing, id_json, batch,
+                server, name, *packing, id, batch,
             ))
         }
         SourceOptions::Bullmq {

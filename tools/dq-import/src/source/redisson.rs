@@ -13,7 +13,7 @@ use redis::{Connection, Script};
 
 use super::scan::{any_exists, deleted, left, Scan, Scanned, Scored, NO_INSTANT};
 use super::Pass;
-use crate::entry::{field_of, id_from, instant_ms, Entry, Item, JobOptions, NO_JSON_ID};
+use crate::entry::{instant_ms, Entry, IdRule, Item, JobOptions};
 use crate::options::Packing;
 
 /// Of both packings: 8 random bytes, or a double.
@@ -37,8 +37,7 @@ pub struct DelayedQueue {
     list: String,
     scan: Scan,
     packing: Packing,
-    /// The field of the value that is the job's id.
-    id_json: Option<String>,
+    id: IdRule,
     batch: usize,
     pass: Pass,
     /// In a pass that deletes: where the next page of the list begins.
@@ -51,7 +50,7 @@ impl DelayedQueue {
         server: Connection,
         name: &str,
         packing: Packing,
-        id_json: Option<String>,
+        id: IdRule,
         batch: usize,
     ) -> DelayedQueue {
         let timeouts = key("redisson_delay_queue_timeout", name);
@@ -60,7 +59,7 @@ impl DelayedQueue {
             list: key("redisson_delay_queue", name),
             scan: Scan::new(server, &timeouts, batch),
             packing,
-            id_json,
+            id,
             batch,
             pass: Pass::Read,
             at: 0,
@@ -92,7 +91,7 @@ impl DelayedQueue {
     }
 
     fn item(&self, member: Vec<u8>, score: String) -> Item {
-        let Some((id, value)) = unpack(&member, self.packing) else {
+        let Some((name, value)) = unpack(&member, self.packing) else {
             return left(
                 member,
                 "it is not packed as Redisson does (see --packing), or in two ways at once",
@@ -101,12 +100,9 @@ impl DelayedQueue {
         let Some(due_ms) = instant_ms(&score, 1.0) else {
             return left(member, NO_INSTANT);
         };
-        let id = match &self.id_json {
-            None => Some(id_from(id)),
-            Some(field) => field_of(value, field),
-        };
-        let Some(id) = id else {
-            return left(member, NO_JSON_ID);
+        let id = match self.id.id(value, name) {
+            Ok(id) => id,
+            Err(why) => return left(member, why),
         };
         Item::Job(Entry {
             id,

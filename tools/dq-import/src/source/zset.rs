@@ -4,7 +4,7 @@ use anyhow::Result;
 use redis::{Connection, Script};
 
 use super::scan::{deleted, left, Scan, Scanned, Scored, NO_INSTANT};
-use crate::entry::{field_of, id_from, instant_ms, Entry, Item, JobOptions, NO_JSON_ID};
+use crate::entry::{instant_ms, Entry, IdRule, Item, JobOptions};
 use crate::options::Unit;
 
 /// KEYS: the sorted set. ARGV: member, score, member, score ...
@@ -22,22 +22,16 @@ return gone";
 pub struct Zset {
     scan: Scan,
     unit: Unit,
-    id_json: Option<String>,
+    id: IdRule,
     delete: Script,
 }
 
 impl Zset {
-    pub fn new(
-        server: Connection,
-        key: &str,
-        unit: Unit,
-        id_json: Option<String>,
-        batch: usize,
-    ) -> Zset {
+    pub fn new(server: Connection, key: &str, unit: Unit, id: IdRule, batch: usize) -> Zset {
         Zset {
             scan: Scan::new(server, key, batch),
             unit,
-            id_json,
+            id,
             delete: Script::new(DELETE),
         }
     }
@@ -46,12 +40,9 @@ impl Zset {
         let Some(due_ms) = instant_ms(&score, self.unit.per_ms()) else {
             return left(member, NO_INSTANT);
         };
-        let id = match &self.id_json {
-            None => id_from(&member),
-            Some(field) => match field_of(&member, field) {
-                Some(id) => id,
-                None => return left(member, NO_JSON_ID),
-            },
+        let id = match self.id.id(&member, &member) {
+            Ok(id) => id,
+            Err(why) => return left(member, why),
         };
         Item::Job(Entry {
             id,

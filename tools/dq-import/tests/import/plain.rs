@@ -210,13 +210,10 @@ fn a_source_that_does_not_exist_is_an_error() {
     world.run(&[]).ok().counts(1, "imported, and GONE");
 }
 
-#[test]
-fn redissons_elements_say_their_ids() {
-    let mut world = World::new(&["redisson", "orders", "--id-json", "order"]);
+/// As Redisson packs them: a random id and the element, each behind its length.
+fn redisson(world: &mut World, elements: &[&str]) {
     let due = now_ms() + HOUR_MS;
-    let elements = [r#"{"order":"o1"}"#, r#"{"order":17,"x":[]}"#, "no JSON"];
     for (number, element) in elements.iter().enumerate() {
-        // As Redisson packs them: a random id and the element, each behind its length.
         let mut member = vec![8, number as u8, 1, 2, 3, 4, 5, 6, 7];
         member.extend((element.len() as u64).to_le_bytes());
         member.extend(element.as_bytes());
@@ -229,14 +226,56 @@ fn redissons_elements_say_their_ids() {
             &member
         );
     }
+}
+
+/// The ids that all but the last element say, which has none.
+fn say_their_ids(world: &mut World, elements: &[&str], ids: &[&str], why: &str) {
     world
         .run(&["--delete-source"])
         .ok()
-        .counts(2, "deleted from the source")
-        .counts(1, "left: it is no JSON object with the id's field");
-    for (id, element) in ["o1", "17"].iter().zip(elements) {
-        assert_eq!(world.job(id).expect("imported").payload, element);
+        .counts(ids.len(), "deleted from the source")
+        .counts(1, why);
+    for (id, element) in ids.iter().zip(elements) {
+        assert_eq!(world.job(id).expect("imported").payload, *element);
     }
+}
+
+#[test]
+fn redissons_elements_say_their_ids() {
+    let mut world = World::new(&["redisson", "orders", "--id-json", "order"]);
+    let elements = [r#"{"order":"o1"}"#, r#"{"order":17,"x":[]}"#, "no JSON"];
+    redisson(&mut world, &elements);
+    let why = "left: it is no JSON object with the id's field";
+    say_their_ids(&mut world, &elements, &["o1", "17"], why);
+}
+
+#[test]
+fn redissons_elements_are_their_ids() {
+    // As StringCodec and a JSON codec write them.
+    let mut world = World::new(&["redisson", "orders", "--id-text", "order:{id}"]);
+    let elements = ["order:17", r#""order:b 2""#, "bill:3"];
+    redisson(&mut world, &elements);
+    let why = "left: it is not as --id-text says";
+    say_their_ids(&mut world, &elements, &["17", "b 2"], why);
+}
+
+#[test]
+fn members_are_their_ids() {
+    let mut world = World::new(&["zset", "old", "--id-text", "{id}"]);
+    let elements = ["17", r#""a""#, r#""""#];
+    let due = (now_ms() + HOUR_MS).to_string();
+    world.zadd("old", elements.map(|it| (it.to_owned(), due.clone())));
+    let why = "left: it is not as --id-text says";
+    say_their_ids(&mut world, &elements, &["17", "a"], why);
+}
+
+#[test]
+fn an_id_text_without_a_place_for_the_id_is_an_error() {
+    let mut world = World::new(&["zset", "old", "--id-text", "order"]);
+    world.zadd("old", [("a".to_owned(), "1".to_owned())]);
+    let run = world.run(&[]);
+    assert_eq!(run.code, 2, "{}", run.text);
+    run.says("--id-text needs {id}");
 }
 
 #[test]

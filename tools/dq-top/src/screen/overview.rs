@@ -15,9 +15,6 @@ use crate::model::stats::{Stats, TOTALS};
 use crate::read::detail::Settings;
 use crate::text::{escape, units};
 
-/// Lines of the lists: the title, and the longest of them.
-const LISTS: u16 = 10;
-
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
     let row = app.servers.board.row(&view.key);
     let Some((row, stats)) = row.and_then(|row| Some((row, row.stats.as_ref()?))) else {
@@ -29,17 +26,23 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: T
         frame.render_widget(Paragraph::new(text).style(theme.tone(Tone::Warn)), area);
         return;
     };
+    let columns = [
+        totals_list(row, stats, theme),
+        now_list(row, stats, app, theme),
+        settings_list(view, theme),
+    ];
+    let longest = columns.iter().map(Vec::len).max().unwrap_or(0) as u16;
     let [lists, charts] =
-        Layout::vertical([Constraint::Length(LISTS), Constraint::Fill(1)]).areas(area);
-    let [totals, now, settings] = Layout::horizontal([
+        Layout::vertical([Constraint::Length(longest), Constraint::Fill(1)]).areas(area);
+    let places: [Rect; 3] = Layout::horizontal([
         Constraint::Length(30),
         Constraint::Length(25),
         Constraint::Fill(1),
     ])
     .areas(lists);
-    frame.render_widget(Paragraph::new(totals_list(row, stats, theme)), totals);
-    frame.render_widget(Paragraph::new(now_list(row, stats, app, theme)), now);
-    frame.render_widget(Paragraph::new(settings_list(view, theme)), settings);
+    for (lines, place) in columns.into_iter().zip(places) {
+        frame.render_widget(Paragraph::new(lines), place);
+    }
     let [lateness, rates] = Layout::horizontal([
         Constraint::Length(histogram_width(area.width)),
         Constraint::Fill(1),
@@ -129,8 +132,8 @@ fn settings_list<'a>(view: &QueueView, theme: Theme) -> Vec<Line<'a>> {
     lines
 }
 
-/// None: no such limit.
-fn named(settings: &Settings) -> [(&'static str, Option<String>); 8] {
+/// None: no such limit. Those of groups are only there where they are set.
+fn named(settings: &Settings) -> Vec<(&'static str, Option<String>)> {
     let number = |number: u64| (number > 0).then(|| units::count(number));
     let millis = |ms: u64| (ms > 0).then(|| units::millis(ms));
     let steps: Vec<String> = settings
@@ -144,8 +147,10 @@ fn named(settings: &Settings) -> [(&'static str, Option<String>); 8] {
     } else {
         ""
     };
-    let (jobs, window) = settings.rate;
-    [
+    let rate = |(jobs, window): (u64, u64)| {
+        (jobs > 0).then(|| format!("{jobs} in {}", units::millis(window)))
+    };
+    let mut all = vec![
         ("ttr", millis(settings.ttr_ms)),
         ("attempts", number(settings.attempts)),
         (
@@ -156,11 +161,15 @@ fn named(settings: &Settings) -> [(&'static str, Option<String>); 8] {
         ("deadlen", number(settings.deadlen)),
         ("dedupe", millis(settings.dedupe_ms)),
         ("maxreserved", number(settings.maxreserved)),
-        (
-            "rate",
-            (jobs > 0).then(|| format!("{jobs} in {}", units::millis(window))),
-        ),
-    ]
+        ("rate", rate(settings.rate)),
+    ];
+    let of_groups = [
+        ("groupmax", number(settings.groupmax)),
+        ("grouprate", rate(settings.grouprate)),
+        ("groupfifo", settings.groupfifo.then(|| "on".to_owned())),
+    ];
+    all.extend(of_groups.into_iter().filter(|(_, value)| value.is_some()));
+    all
 }
 
 /// Two columns for each bucket; three where there is room.

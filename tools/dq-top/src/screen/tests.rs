@@ -100,6 +100,9 @@ fn answer(app: &mut App) {
         Part::Settings => Found::Settings(Settings {
             ttr_ms: 60_000,
             rate: (10, 1000),
+            groupmax: 5,
+            grouprate: (100, 60_000),
+            groupfifo: true,
             ..Settings::default()
         }),
         Part::Job(id) => Found::Job(Box::new(Job {
@@ -343,7 +346,10 @@ fn a_queue_and_a_job_at_80_by_24() {
             "paused until resumed",
             "ttr         1m",
             "10 in 1.0s",
-            "in 1m",
+            "late max",
+            "groupmax    5",
+            "grouprate   100 in 1m",
+            "groupfifo   on",
             "LATENESS of 200",
         ],
     );

@@ -42,11 +42,14 @@ pub enum Act {
     Purge {
         state: Option<State>,
     },
+    /// The same to several jobs.
+    Many(Vec<Act>),
 }
 
 impl Act {
-    fn commands(&self, key: &[u8]) -> Vec<redis::Cmd> {
-        let of = |name: &str| {
+    /// One after the other: of very many jobs it is many steps.
+    fn commands<'a>(&'a self, key: &'a [u8]) -> Box<dyn Iterator<Item = redis::Cmd> + 'a> {
+        let of = move |name: &str| {
             let mut command = redis::cmd(name);
             command.arg(key);
             command
@@ -79,18 +82,19 @@ impl Act {
             Act::Purge { state } => of("DQ.PURGE")
                 .arg(state.map_or("all", State::word))
                 .to_owned(),
+            Act::Many(acts) => return Box::new(acts.iter().flat_map(move |act| act.commands(key))),
             Act::KickDead { count } => {
                 let steps = (0..*count).step_by(KICK_STEP as usize);
-                let step = |done| {
+                let step = move |done| {
                     of("DQ.KICK")
                         .arg("COUNT")
                         .arg(KICK_STEP.min(count - done))
                         .to_owned()
                 };
-                return steps.map(step).collect();
+                return Box::new(steps.map(step));
             }
         };
-        vec![one]
+        Box::new(std::iter::once(one))
     }
 
     /// Does it. The outer `Err` is a lost connection; the inner one the server's refusal.
@@ -107,7 +111,8 @@ impl Act {
                 (Some(error), _) => {
                     return Ok(Err(format!("{error} ({changed} jobs before that)")))
                 }
-                (None, Some(0)) => break,
+                // One of several may be gone already.
+                (None, Some(0)) if !matches!(self, Act::Many(_)) => break,
                 // DQ.ADD: there is a job of that id.
                 (None, None) if value == redis::Value::Nil => break,
                 (None, number) => changed += number.unwrap_or(1),
@@ -137,6 +142,7 @@ impl Act {
             Act::Reschedule { delay_ms, .. } => format!("due in {}", units::millis(*delay_ms)),
             Act::Delete { .. } => format!("deleted {jobs}"),
             Act::Purge { .. } => format!("purged {jobs}"),
+            Act::Many(acts) => format!("done with {changed} of {} jobs", acts.len()),
         }
     }
 }
@@ -153,7 +159,7 @@ mod tests {
             });
             words.collect::<Vec<_>>().join(" ")
         };
-        act.commands(b"q").iter().map(text).collect()
+        act.commands(b"q").map(|it| text(&it)).collect()
     }
 
     #[test]
@@ -182,6 +188,19 @@ mod tests {
                 state: Some(State::Dead)
             }),
             ["DQ.PURGE q dead"]
+        );
+    }
+
+    #[test]
+    fn several_jobs_are_as_many_commands() {
+        let ids = [b"a".to_vec(), b"PRIORITY".to_vec()];
+        let acts = ids.map(|id| Act::Reschedule { id, delay_ms: 0 });
+        assert_eq!(
+            words(Act::Many(acts.to_vec())),
+            [
+                "DQ.RESCHEDULE q DELAY 0 a",
+                "DQ.RESCHEDULE q DELAY 0 PRIORITY"
+            ]
         );
     }
 
