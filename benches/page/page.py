@@ -1,7 +1,7 @@
 """make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md, and draws its plots.
 
-    page.py FOLDER      takes bench.json, opponents.json (or bench-quick.json ...) and libraries.json, where they are
-                        there, into docs/benchmarks first
+    page.py FOLDER      takes bench.json, opponents.json (or bench-quick.json ...), libraries.json and tenants.json,
+                        where they are there, into docs/benchmarks first
     page.py             only what docs/benchmarks has
     page.py --check     changes nothing; fails if the page does not say what those files say
 
@@ -18,7 +18,7 @@ import tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, DATA = DOCS / "benchmarks.md", DOCS / "benchmarks"
-NAMES = ["bench.json", "opponents.json", "libraries.json"]
+NAMES = ["bench.json", "opponents.json", "libraries.json", "tenants.json"]
 
 
 def take(folder):
@@ -56,15 +56,15 @@ def main():
     is_check = words == ["--check"]
     if words and not is_check:
         take(Path(words[0]))
-    core, opponents, libraries = (json.loads((DATA / name).read_text()) for name in NAMES)
+    core, *others = figures = [json.loads((DATA / name).read_text()) for name in NAMES]
     before = PAGE.read_text()
-    after = filled(before, {**tables.sections(core, opponents, libraries), **scale.sections(core)})
+    after = filled(before, {**tables.sections(*figures), **scale.sections(core)})
     if is_check:
         return 0 if after == before else f"{PAGE} does not say what {DATA} says: run make bench-page"
     PAGE.write_text(after)
     import plots  # the check does without matplotlib
 
-    plots.draw(core, opponents, DATA)
+    plots.draw(core, others[0], DATA)
     return 0
 
 

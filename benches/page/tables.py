@@ -21,9 +21,10 @@ def markdown(table):
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def sections(core, opponents, libraries):
+def sections(core, opponents, libraries, tenants):
     made = {f"opponents-{name}": markdown(rows(name, parts)) for name, parts in opponents["subjects"].items()}
     made["speed"] = markdown(speed_table(libraries["subjects"]))
+    made["tenants"] = markdown(rows("tenants", tenants["subjects"]["tenants"]))
     made["machine"] = machine(core, opponents, libraries)
     made["goals"] = markdown([GOALS, *(goal(row) for row in all_rows(core) if is_goal(row))])
     made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if not is_goal(row))])

@@ -19,8 +19,8 @@ def figures():
     return [json.loads((page.DATA / name).read_text()) for name in page.NAMES]
 
 
-def made(core, opponents, libraries):
-    return page.filled(page.PAGE.read_text(), {**tables.sections(core, opponents, libraries), **scale.sections(core)})
+def made(core, *others):
+    return page.filled(page.PAGE.read_text(), {**tables.sections(core, *others), **scale.sections(core)})
 
 
 class Page(unittest.TestCase):
@@ -28,25 +28,32 @@ class Page(unittest.TestCase):
         self.assertEqual(made(*figures()), page.PAGE.read_text(), "run make bench-page")
 
     def test_another_figure_of_ours_makes_another_page(self):
-        core, opponents, libraries = figures()
+        core, *others = figures()
         changed = copy.deepcopy(core)
         changed["parts"]["commands"]["rows"][0]["cells"][1] = "0.001 us"
-        self.assertNotEqual(made(changed, opponents, libraries), made(core, opponents, libraries))
+        self.assertNotEqual(made(changed, *others), made(core, *others))
 
     def test_another_figure_of_an_opponent_makes_another_page(self):
-        core, opponents, libraries = figures()
+        core, opponents, *others = figures()
         changed = copy.deepcopy(opponents)
         for sample in changed["subjects"]["lateness"]["BullMQ"]:
             sample["p99"] = 12345
-        self.assertNotEqual(made(core, changed, libraries), made(core, opponents, libraries))
+        self.assertNotEqual(made(core, changed, *others), made(core, opponents, *others))
 
     def test_another_figure_of_a_library_makes_another_page(self):
-        core, opponents, libraries = figures()
+        core, opponents, libraries, tenants = figures()
         changed = copy.deepcopy(libraries)
         for sample in changed["subjects"]["throughput"]["asynq"]:
             sample["per_s"] *= 100
-        self.assertIn("**missed**", made(core, opponents, changed))
-        self.assertNotEqual(made(core, opponents, changed), made(core, opponents, libraries))
+        self.assertIn("**missed**", made(core, opponents, changed, tenants))
+        self.assertNotEqual(made(core, opponents, changed, tenants), made(core, opponents, libraries, tenants))
+
+    def test_another_figure_of_tenants_makes_another_page(self):
+        *others, tenants = figures()
+        changed = copy.deepcopy(tenants)
+        for sample in changed["subjects"]["tenants"]["BullMQ, a queue per tenant"]:
+            sample["connections"] = 7
+        self.assertNotEqual(made(*others, changed), made(*others, tenants))
 
     def test_a_page_without_a_place_for_a_section_is_refused(self):
         sections = {**tables.sections(*figures()), "more": "text"}

@@ -22,6 +22,14 @@ COLUMNS = {
         ("early", "early"),
         ("earliest", "earliest ms"),
     ],
+    "tenants": [
+        ("others_ms", "the others' last job is taken after ms"),
+        ("before", "jobs of the first one before it"),
+        ("per_s", "jobs/s"),
+        ("server_us", "server us per job"),
+        ("memory_mb", "server MB before"),
+        ("connections", "connections"),
+    ],
     "idle": [
         ("server_ms_per_s", "server CPU ms/s"),
         ("worker_ms_per_s", "worker CPU ms/s"),

@@ -1,6 +1,6 @@
 """make bench-opponents: dq and what people use instead, through the clients that they use.
 
-    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--libraries] [--only WORD...]
+    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--libraries | --tenants] [--only WORD...]
 
 A word of --only is a subject or (part of) a system's name. Everything that is compared runs in turn, round by round.
 Prints tables; the same as JSON beside those of `make bench`.
@@ -16,7 +16,7 @@ from pathlib import Path
 import machine
 import report
 import speed
-from subjects import SUBJECTS, Plan
+from subjects import SUBJECTS, Plan, tenants
 from systems import SYSTEMS, Programs
 
 
@@ -28,6 +28,7 @@ def arguments():
     parser.add_argument("--server", required=True)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--libraries", action="store_true", help="what the table of the worker libraries needs")
+    parser.add_argument("--tenants", action="store_true", help="one tenant with many jobs beside many with one")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     known = [*(system.name for system in SYSTEMS), *SUBJECTS]
@@ -47,8 +48,9 @@ def wanted(names, words):
 
 
 def sample(programs, system, subject, plan, results):
+    measures = {**SUBJECTS, "tenants": tenants}
     try:
-        results.add(subject, system.name, SUBJECTS[subject](programs, system, plan))
+        results.add(subject, system.name, measures[subject](programs, system, plan))
     except Exception as error:  # one that fails leaves the others alone
         results.fail(subject, system.name, f"{type(error).__name__}: {error}")
 
@@ -83,7 +85,9 @@ def main():
     systems = [system for system in there if system.name in names]
     subjects = wanted(SUBJECTS, options.only)
 
-    if options.libraries:
+    if options.tenants:
+        parts = {"tenants": [system for system in systems if "tenants" in system.subjects]}
+    elif options.libraries:
         parts = {subject: of_libraries(systems, subject) for subject in subjects if speed.names(subject)}
     else:
         parts = {subject: [it for it in systems if subject in it.subjects] for subject in subjects}
@@ -98,8 +102,10 @@ def main():
     if options.libraries and not options.only and not results.failures:
         print("\n".join(["", *report.aligned(speed.table(results.subjects))]))
         keep("libraries.json", results)
+    if options.tenants and not options.only and not results.failures:
+        keep("tenants.json", results)
     whole = "opponents-quick.json" if options.quick else "opponents.json"
-    is_whole = systems == there and subjects == list(SUBJECTS) and not options.libraries
+    is_whole = systems == there and subjects == list(SUBJECTS) and not options.libraries and not options.tenants
     path = keep(whole if is_whole else "opponents-part.json", results)
     print(f"The same, with all rounds: {path}")
     return 1 if results.failures else 0

@@ -48,6 +48,10 @@ class Redis(Server):
     def memory(self):
         return self.client.info("memory")["used_memory"]
 
+    def connections(self):
+        """But for this one."""
+        return self.client.info("clients")["connected_clients"] - 1
+
     def net_bytes(self):
         """Both ways."""
         stats = self.client.info("stats")

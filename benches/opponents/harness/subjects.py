@@ -26,6 +26,8 @@ class Plan:
         if is_of_libraries:
             self.rounds = {"throughput": 5, "lateness": 5}
             self.warm_up = self.jobs
+        self.rounds["tenants"] = 1 if is_quick else 3
+        self.tenants, self.backlog = (100, 2000) if is_quick else (1000, 20_000)
 
 
 def adds(programs, system, plan):
@@ -65,15 +67,21 @@ def throughput(programs, system, plan):
     }
 
 
-def go_on(worker, producer, warm):
+def go_on(worker, producer, warm, is_at_rest=lambda: True):
     """When the worker has done the jobs of the warm-up."""
     if warm:
         worker.told()
+        if not is_at_rest():
+            raise RuntimeError("the worker found no rest behind the warm-up")
         producer.go_on()
 
 
 def lateness(programs, system, plan):
-    """Of jobs that were added 2 s before their due, behind those of the warm-up; in ms."""
+    """Of jobs that were added 2 s before their due, to a worker that idles behind the warm-up; in ms.
+
+    Runtimes go on compiling when the jobs of the warm-up are done, on the core that all clients share, milliseconds at
+    a time: so it is waited until the worker is at rest.
+    """
     warm = min(plan.warm_up, system.jobs)
     with system.server(programs) as server:
         with Program(programs, system, server, "work", warm + plan.paced, warm) as worker:
@@ -82,7 +90,7 @@ def lateness(programs, system, plan):
                 told = worker.told()
             else:
                 with Program(programs, system, server, "paced", plan.paced, plan.paced_s, warm) as producer:
-                    go_on(worker, producer, warm)
+                    go_on(worker, producer, warm, lambda: settle(server, worker))
                     producer.told()
                     told = worker.told()
     late = sorted(us / 1000 for us in told["late_us"])
@@ -160,6 +168,31 @@ def memory(programs, system, plan):
                 producer.told()
             sample[str(size)] = (server.memory() - empty) / plan.memory_jobs
     return sample
+
+
+def tenants(programs, system, plan):
+    """One tenant has many jobs waiting; then others come with one job each. How long the last of these waits once a
+    worker is there, behind how many of the first one's jobs; and what it takes."""
+    words = plan.tenants, plan.backlog
+    with system.server(programs) as server:
+        empty = server.memory()
+        with Program(programs, system, server, "tenants_fill", *words) as producer:
+            producer.told()
+        memory, before = server.memory() - empty, server.cpu_s()
+        with Program(programs, system, server, "tenants_work", *words) as worker:
+            worker.told(READY_S)
+            connections = server.connections()
+            told = worker.told()
+            used = server.cpu_s() - before
+    jobs = plan.tenants + plan.backlog
+    return {
+        "others_ms": told["others_ms"],
+        "before": told["before"],
+        "per_s": jobs / told["seconds"],
+        "server_us": 1e6 * used / jobs,
+        "memory_mb": memory / 1e6,
+        "connections": connections,
+    }
 
 
 SUBJECTS = {"adds": adds, "throughput": throughput, "lateness": lateness, "idle": idle, "memory": memory}

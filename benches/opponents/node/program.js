@@ -103,8 +103,39 @@ async function work(system, count, warm) {
   setInterval(() => {}, 1 << 30); // whoever measures looks at it yet
 }
 
+const FIRST = 'tenant-0';
+
+/** One tenant with a backlog, and behind it others with a job each. */
+async function tenants_fill(system, tenants, backlog) {
+  await addAll({ addMany: (jobs) => system.addFor(FIRST, jobs) }, Number(backlog), due);
+  for (let number = 1; number <= Number(tenants); number++) {
+    await system.addFor(`tenant-${number}`, [due(Number(backlog) + number)]);
+  }
+  tell({ jobs: Number(tenants) + Number(backlog) });
+}
+
+/** When the last of the others' jobs is taken, and all. */
+async function tenants_work(system, tenants, backlog) {
+  const names = Array.from({ length: Number(tenants) + 1 }, (_, number) => `tenant-${number}`);
+  let [others, first, began] = [0, 0, 0];
+  const facts = {};
+  const handle = (tenant) => {
+    if (tenant === FIRST) first++;
+    else if (++others === Number(tenants)) Object.assign(facts, { others_ms: nowMs() - began, before: first });
+    const isLast = first + others === Number(tenants) + Number(backlog);
+    if (isLast) tell({ ...facts, seconds: (nowMs() - began) / 1000 });
+    return isLast;
+  };
+  const begin = () => {
+    tell({ ready: true });
+    began = nowMs();
+  };
+  await system.workFor(names, handle, begin);
+  setInterval(() => {}, 1 << 30); // whoever measures looks at it yet
+}
+
 const [name, task, ...words] = process.argv.slice(2);
 const { default: System } = await import(`./systems/${name}.js`);
 const system = new System(Number(process.env.BENCH_PORT));
-await { add, fill, ready, paced, work }[task](system, ...words);
-if (task !== 'work') await system.close();
+await { add, fill, ready, paced, work, tenants_fill, tenants_work }[task](system, ...words);
+if (!task.endsWith('work')) await system.close();
