@@ -95,6 +95,11 @@ dq-import: ## the importer of docs/migrate.md; prints where it is
 	@CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) build --release --manifest-path tools/dq-import/Cargo.toml
 	@echo '$(TARGET)/import/release/dq-import'
 
+dq-audit: ## what judges the history in an AOF, docs/audit.md; prints where it is
+	@tools/setup.sh cargo cc
+	@$(TOP) build --release -p dq-audit
+	@echo '$(TARGET)/top/release/dq-audit'
+
 build: ## the module, target/release/libdq.so
 	@tools/setup.sh cargo cc libclang
 	@$(CARGO) build --release
@@ -105,6 +110,11 @@ release-pgo: ## the module as it is released, target/pgo/release/libdq.so: built
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server tools/pgo.sh '$(TARGET)' \
 		env CARGO_TARGET_DIR='$(TARGET)/harness' $(CARGO) bench -q --no-default-features --bench bench -- --train
 	@echo '$(TARGET)/pgo/release/libdq.so'
+
+# TRIPLES: fewer targets, as x86_64-unknown-linux-musl.
+release: ## files to publish, target/release-files: modules, packages, programs, lists, checksums (docs/release.md)
+	@tools/setup.sh cargo cc libclang python packers
+	@tools/release/make.sh '$(TARGET)' $(TRIPLES)
 
 # Through sudo, what `make build` has built: root may have no cargo, and should own nothing in target.
 install: ## the module, without symbols, into PREFIX/lib/redis/modules; PGO=1: as released; DESTDIR=... for packagers
@@ -189,6 +199,15 @@ test-celery-long: ## what people report of Celery on Redis, shown there and its 
 	@$(CARGO) build --release
 	@$(CELERY) -m long $(ARGS)
 
+# The broker of a framework, by its name.
+BROKER = python=$$(tools/venv.sh '$(TARGET)/brokers/$(1)' clients/$(1)/tests/requirements.txt) && server=$$(tools/server.sh) && cd clients/$(1) && \
+	"$$python" -m ruff check . && "$$python" -m ruff format --check . && $(SUITE) "$$python" -m pytest --timeout 300
+
+test-brokers: ## the brokers for Dramatiq and taskiq
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@($(call BROKER,dramatiq)) && ($(call BROKER,taskiq))
+
 test-go: ## the Go library: its own tests, its example; go vet and gofmt
 	@tools/setup.sh cargo cc libclang server go
 	@$(CARGO) build --release
@@ -237,7 +256,7 @@ test-blocks: ## the programs in README.md and docs/clients
 
 packages: ## wheels, sdists, npm tarball, Go module, jars, into target/packages; LANGUAGES=python. Nothing is published
 	@mkdir -p '$(TARGET)/packages'
-	@for language in $(or $(LANGUAGES),celery go java node python); do \
+	@for language in $(or $(LANGUAGES),celery dramatiq go java node python taskiq); do \
 		DQ_SUITE_OUT='$(TARGET)/suite' tools/packages/$$language.sh build '$(TARGET)/packages' || exit; \
 	done
 	@ls '$(TARGET)/packages'
@@ -254,6 +273,27 @@ test-recipes: ## docs/recipes.md, `make install` and `make run`, against DQ_SERV
 	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && failed= && for tests in recipes install; do \
 		DQ_SERVER=$$server DQ_MODULE='$(MODULE)' "$$python" -B -m unittest discover -s tests/$$tests || failed=yes; \
 	done && [ -z "$$failed" ]
+
+test-release-gate: ## the .deb and .rpm of this machine's build: what they put where, and that a server loads it
+	@tools/setup.sh cargo cc libclang server python
+	@[ -z "$$CI" ] || tools/setup.sh packers
+	@$(CARGO) build --release
+	@server=$$(tools/server.sh) && python=$$(tools/python.sh) && DQ_SERVER=$$server DQ_MODULE='$(MODULE)' \
+		"$$python" -B -m unittest discover -s tests/release -p test_packages.py
+
+test-release: ## all that `make release` has made, on glibc, musl and an emulated ARM; prints what was tried where
+	@tools/setup.sh cargo source python packers emulator
+	@tools/release/servers.sh
+	@servers=$$(tools/server.sh all) && python=$$(tools/python.sh) && \
+	DQ_RELEASE='$(TARGET)/release-files' DQ_BUILT='$(BUILT)' DQ_SERVERS=$$servers DQ_SERVER=$$(tools/server.sh) \
+		"$$python" -B -m unittest discover -s tests/release -p test_release.py
+
+# WHAT=programs: with the targets for musl.
+test-reproducible: ## two builds in two folders: the same bytes; TRIPLES=aarch64-unknown-linux-gnu, WHAT=module
+	@tools/setup.sh cargo cc libclang python packers
+	@for triple in $(or $(TRIPLES),x86_64-unknown-linux-gnu); do \
+		tools/release/reproduce.sh '$(TARGET)' $(or $(WHAT),module) $$triple || exit; \
+	done
 
 test-import: ## dq-import, on what BullMQ, Redisson and beanstalkd themselves made
 	@tools/setup.sh cargo cc libclang server
@@ -277,10 +317,24 @@ test-top: ## dq-top, in a terminal of its own against real servers
 	@DQ_SERVER=$$(tools/server.sh) && export DQ_SERVER DQ_MODULE='$(MODULE)' && \
 	$(TOP) test --release -p dq-top -p dq-watch
 
-test-model: ## docs/model, by the model checker TLC
-	@tools/setup.sh java python
-	@mkdir -p '$(TARGET)/model'
-	@python=$$(tools/venv.sh '$(TARGET)/model/python' docs/model/requirements.txt) && tools/model.sh "$$python" '$(TARGET)/model'
+test-audit: ## dq-audit: it notices what is planted, and finds nothing in what servers write that are killed
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@$(TOP) build --release -p dq-audit
+	@$(TOP) test --release -p dq-audit
+	@server=$$(tools/server.sh) && echo "Tests against $$("$$server" --version)" && \
+	DQ_SERVER=$$server DQ_AUDIT='$(TARGET)/top/release/dq-audit' $(TEST) --test integration --test crash -- audit:: killed_
+
+# Traces are those of servers that this has killed.
+test-model: ## docs/model, by the model checker TLC, and whether it follows what servers did
+	@tools/setup.sh cargo cc libclang server java python
+	@$(CARGO) build --release
+	@$(TOP) build --release -p dq-audit
+	@rm -rf '$(TARGET)/model/traces' && mkdir -p '$(TARGET)/model/traces'
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server DQ_AUDIT='$(TARGET)/top/release/dq-audit' DQ_TRACES='$(TARGET)/model/traces' \
+		$(TEST) --test crash -- killed_with_appendfsync
+	@python=$$(tools/venv.sh '$(TARGET)/model/python' docs/model/requirements.txt) && \
+	tools/model.sh "$$python" '$(TARGET)/model/checked' '$(TARGET)/model/traces'
 
 # PICTURES: a folder for those of docs/board.md. ONLY: such tests, as test_board.Actions.
 test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/board makes its pictures
@@ -316,6 +370,16 @@ lint: ## formatting and clippy; a warning is an error
 	CARGO_TARGET_DIR='$(TARGET)/import' $(CARGO) clippy --manifest-path tools/dq-import/Cargo.toml --all-targets -- -D warnings
 	$(CARGO) fmt --check --manifest-path benches/floor/Cargo.toml
 	CARGO_TARGET_DIR='$(TARGET)/floor' $(CARGO) clippy --manifest-path benches/floor/Cargo.toml -- -D warnings
+
+# Seconds; with tools of PyPI, and no other machine asked for a link.
+lint-docs: ## spelling of all texts; form and links of the documents; Dockerfiles
+	@tools/setup.sh python
+	@mkdir -p '$(TARGET)'
+	@python=$$(tools/venv.sh '$(TARGET)/lint-docs' tools/lint/requirements.txt) && tools/lint/docs.sh "$$python"
+
+msrv: ## the oldest compiler that Cargo.toml names builds all of it
+	@tools/setup.sh cargo cc libclang
+	@tools/msrv.sh '$(TARGET)'
 
 # --- Tests that take long, or servers built for them
 
@@ -395,6 +459,13 @@ bench-libraries: ## the worker libraries beside BullMQ, asynq, Redisson, Celery,
 	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
 		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --libraries --only $(ONLY)
 
+bench-tenants: ## one tenant with many jobs beside a thousand with one: groups, a queue per tenant, BullMQ; QUICK=1
+	@tools/setup.sh cargo cc libclang server
+	@$(CARGO) build --release
+	@tools/opponents.sh '$(OPPONENTS)'
+	@server=$$(tools/server.sh) && PYTHONDONTWRITEBYTECODE=1 '$(OPPONENTS)/python/bin/python' benches/opponents/harness/run.py --out '$(OPPONENTS)' \
+		--json '$(TARGET)/bench' --module '$(MODULE)' --server "$$server" $(if $(QUICK),--quick) --tenants --only $(ONLY)
+
 bench-page: ## docs/benchmarks.md and its plots anew from the figures of the last make bench
 	@tools/setup.sh python
 	@python=$$(tools/python.sh matplotlib) && PYTHONDONTWRITEBYTECODE=1 "$$python" benches/page/page.py '$(TARGET)/bench'
@@ -407,4 +478,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo shop top board dq-push dq-import build release-pgo install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-import test-metrics test-top test-board test-push test-model lint soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-page bench-check clean
+.PHONY: help run demo shop top board dq-push dq-audit dq-import build release-pgo release install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-brokers test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-release-gate test-release test-reproducible test-import test-metrics test-top test-board test-push test-audit test-model lint lint-docs msrv soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-tenants bench-page bench-check clean

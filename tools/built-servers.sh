@@ -1,8 +1,9 @@
 #!/bin/sh
 # Builds Redis 7.0 from Debian's source package, in ways in which nobody packages it, under target/built:
-#   tools/built-servers.sh [asan] [defrag]
+#   tools/built-servers.sh [asan] [defrag] [musl]
 #     asan      with AddressSanitizer, whose malloc is then the module's, too
 #     defrag    with the jemalloc that comes with Redis: what `activedefrag yes` needs
+#     musl      with the C library of Alpine
 set -eu
 cd "$(dirname "$0")/.."
 built=$PWD/target/built
@@ -36,6 +37,7 @@ get() {
         asan) build SANITIZER=address MALLOC=libc OPTIMIZATION='-O1 -fno-omit-frame-pointer' ;;
         # Debian's patch asks `#if USE_SYSTEM_JEMALLOC == yes`, which holds where neither is defined.
         defrag) build MALLOC=jemalloc REDIS_CFLAGS=-DUSE_SYSTEM_JEMALLOC=2 ;;
+        musl) build CC=musl-gcc MALLOC=libc OPTIMIZATION=-O1 ;;
         *) echo "$name: not known" >&2; return 1 ;;
     esac
 }

@@ -1,10 +1,10 @@
 # shellcheck shell=sh disable=SC2154 # the caller sets $apt
 # Debian's packages without touching the system's own: an apt with lists and a cache in the folder $apt.
-# To be sourced.
+# To be sourced. For another architecture than this machine's, in $architecture.
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 private_apt() {
-    apt-get -qq -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+    apt-get -qq ${architecture:+-o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture"} -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
         -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null \
         -o Dir::State="$apt/state" -o Dir::State::Status="$apt/status" -o Dir::Cache="$apt/cache" \
         -o APT::Default-Release= -o APT::Sandbox::User="$(id -un)" "$@"

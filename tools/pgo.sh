@@ -9,7 +9,7 @@ folder=$target/pgo
 raw=$folder/raw
 profile=$folder/dq.profdata
 CARGO=${CARGO:-cargo}
-profdata=$(tools/profdata.sh)
+profdata=$(tools/llvm.sh profdata)
 
 build() { # how
     "$CARGO" rustc -q --release --lib --target-dir "$folder" -- "$1"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
 #   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node node20 go java rust
-#   beanstalkd prometheus source fuzz valgrind profdata uml browser
+#   beanstalkd prometheus source fuzz valgrind profdata uml browser packers emulator
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -91,7 +91,13 @@ has_fuzz() { # a nightly compiler, cargo-fuzz (here or in target/tools), and C++
 
 has_valgrind() { command -v valgrind >/dev/null; }
 
-has_profdata() { tools/profdata.sh >/dev/null 2>&1; } # what reads the compiler's profiles
+has_profdata() { tools/llvm.sh profdata >/dev/null 2>&1; } # what reads the compiler's profiles
+
+has_packers() { # of .deb and .rpm
+    for program in dpkg-deb rpmbuild cpio readelf; do command -v $program >/dev/null || return 1; done
+}
+
+has_emulator() { command -v qemu-aarch64-static >/dev/null && command -v musl-gcc >/dev/null; } # and a second C library
 
 has_browser() { tools/browser.sh >/dev/null 2>&1; }
 
@@ -117,6 +123,9 @@ packages() { # need -> packages
         apt-get:source) echo dpkg-dev make debian-archive-keyring ;;
         apt-get:fuzz) command -v c++ >/dev/null || echo g++ ;;
         dnf:fuzz) command -v c++ >/dev/null || echo gcc-c++ ;;
+        apt-get:packers) echo dpkg rpm rpm2cpio cpio binutils ;;
+        apt-get:emulator) echo qemu-user-static musl-tools ;;
+        dnf:packers) echo dpkg rpm-build cpio binutils ;;
         apt-get:uml) echo user-mode-linux ;;
         apt-get:browser | dnf:browser | pacman:browser) echo chromium ;;
         apt-get:valgrind | dnf:valgrind | pacman:valgrind) echo valgrind ;;
@@ -171,6 +180,8 @@ by_hand() { # need -> what to get where no package manager helps
         profdata) echo "llvm-profdata of the compiler's LLVM (rustup component add llvm-tools)" ;;
         browser) echo "Chromium or Chrome" ;;
         uml) echo "user-mode-linux, as on Debian: its program linux.uml" ;;
+        packers) echo "dpkg-deb, rpmbuild, cpio and readelf, as Debian and Fedora have them" ;;
+        emulator) echo "qemu-user-static and musl-tools, as Debian has them" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
     esac
 }

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "clients" / "suite"))
 from servers import Server  # noqa: E402
 
 SCRIPTS = ROOT / "tools" / "packages"
-NEEDS = {"node": "node20", "celery": "python"}
+NEEDS = {"node": "node20", "celery": "python", "dramatiq": "python", "taskiq": "python"}
 ROUNDS = {"node": 2, "java": 3}  # one beside each client
 PATIENCE_S = 600
 

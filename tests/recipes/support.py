@@ -24,9 +24,10 @@ def wait_until(what, condition):
 
 
 class Server:
-    def __init__(self, module=MODULE):
+    def __init__(self, module=MODULE, program=None, *options):
         self.folder = tempfile.TemporaryDirectory(prefix="dq-recipes-")
-        self.module = module
+        self.program = program or os.environ.get("DQ_SERVER") or "redis-server"
+        self.module, self.options = module, options
         self.url = f"unix://{os.path.join(self.folder.name, 'socket')}"
         self.start()
 
@@ -35,8 +36,8 @@ class Server:
         log = os.path.join(self.folder.name, "log")
         with open(log, "w") as output:
             self.process = subprocess.Popen(
-                [os.environ.get("DQ_SERVER") or "redis-server", "--port", "0", "--unixsocket", self.url[len("unix://"):],
-                 "--dir", self.folder.name, "--save", "", "--loadmodule", self.module],
+                [self.program, "--port", "0", "--unixsocket", self.url[len("unix://"):], "--dir", self.folder.name, "--save", "",
+                 *self.options, "--loadmodule", self.module],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
         def answers():

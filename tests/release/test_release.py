@@ -1,0 +1,167 @@
+"""All files of `make release`, each on whatever of its kind runs here; prints which was tried where.
+
+DQ_RELEASE is their folder, DQ_BUILT has the servers of tools/release/servers.sh, DQ_SERVERS the others.
+"""
+
+import collections, glob, hashlib, json, os, re, shutil, subprocess, tempfile, unittest, zlib
+
+import elf, trial
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.abspath(os.path.join(HERE, "../.."))
+FILES = os.environ["DQ_RELEASE"]
+MACHINE = os.uname().machine
+QEMU = shutil.which("qemu-aarch64-static")
+ARCHES = ["x86_64", "aarch64"]
+OLDEST_GLIBC = (2, 17)          # of RHEL 7; what Rust itself wants
+OF_THE_SYSTEM = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "libm.so.6", "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+PROGRAMS = ["dq-audit", "dq-board", "dq-import", "dq-push", "dq-top"]
+
+with open(os.path.join(ROOT, "Cargo.toml")) as manifest:
+    VERSION = re.search(r'^version = "(.*)"', manifest.read(), re.M).group(1)
+
+TRIED = collections.defaultdict(list)
+
+
+def path(name):
+    return os.path.join(FILES, name)
+
+
+def servers(arch, libc):
+    """That can load such a module."""
+    built = os.path.join(os.environ["DQ_BUILT"], {"musl": "redis-musl", "gnu": "redis-arm64"}[libc], "redis-server")
+    if (arch, libc) == (MACHINE, "gnu"):
+        return os.environ["DQ_SERVERS"].split()
+    return [built] if arch == ("aarch64" if libc == "gnu" else MACHINE) and os.path.exists(built) else []
+
+
+class Release(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="dq-release-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.root = folder.name
+        for archive in glob.glob(path("*.tar.gz")):
+            subprocess.run(["tar", "-xzf", archive, "-C", cls.root], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        print("\n\n| file | tried |\n|---|---|")
+        for name in sorted(os.listdir(FILES)):
+            print(f"| {name} | {', '.join(TRIED[name]) or 'looked into only'} |")
+
+    def module(self, arch, libc, file="libdq.so", kind=""):
+        return f"{self.root}/dq-{VERSION}-{arch}-linux-{libc}{kind}/{file}"
+
+    def modules(self):
+        for arch in ARCHES:
+            for libc in "gnu", "musl":
+                yield arch, libc, self.module(arch, libc)
+
+    def programs(self):
+        for arch in ARCHES:
+            for name in PROGRAMS:
+                yield arch, name, f"{self.root}/dq-programs-{VERSION}-{arch}-linux/{name}"
+
+    def test_checksums(self):
+        with open(path("SHA256SUMS")) as sums:
+            listed = dict(reversed(line.split()) for line in sums)
+        self.assertEqual(set(listed) | {"SHA256SUMS"}, set(os.listdir(FILES)))
+        for name, wanted in listed.items():
+            with open(path(name), "rb") as file:
+                self.assertEqual(hashlib.sha256(file.read()).hexdigest(), wanted, name)
+
+    def test_what_modules_ask_of_the_system(self):
+        for arch, libc, module in self.modules():
+            with self.subTest(arch=arch, libc=libc):
+                self.assertEqual(elf.machine(module), arch)
+                if libc == "gnu":
+                    self.assertLessEqual(elf.newest_glibc(module), OLDEST_GLIBC)
+                    self.assertLessEqual(elf.needed(module), OF_THE_SYSTEM)
+                else:
+                    self.assertIsNone(elf.newest_glibc(module))
+                    self.assertEqual(elf.needed(module), {"libc.so"})
+
+    def test_symbols_are_beside_the_modules(self):
+        for arch, libc, module in self.modules():
+            with self.subTest(arch=arch, libc=libc):
+                debug = self.module(arch, libc, "libdq.so.debug", "-debug")
+                self.assertNotIn(".symtab", elf.sections(module))
+                self.assertTrue({".symtab", ".debug_line"} <= elf.sections(debug))
+                link = elf.readelf(module, "-x.gnu_debuglink").encode()
+                with open(debug, "rb") as file:
+                    crc = zlib.crc32(file.read()).to_bytes(4, "little").hex()
+                dump = "".join(re.findall(r"^  0x\w+ ((?:\w+ ){1,4})", link.decode(), re.M)).replace(" ", "")
+                self.assertEqual(bytes.fromhex(dump)[:15], b"libdq.so.debug\0")
+                self.assertTrue(dump.endswith(crc), "of this file")
+
+    def test_no_path_of_who_built_it(self):
+        here = [os.path.expanduser("~/").encode(), ROOT.encode() + b"/", os.path.realpath(FILES).encode()]
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    text = file.read()
+                self.assertEqual([place for place in here if place in text], [], f"{folder}/{name}")
+        with open(self.module("x86_64", "gnu", "libdq.so.debug", "-debug"), "rb") as file:
+            text = file.read()
+        self.assertTrue(b"src/server" in text and b"datatype.rs" in text, "places are there")
+
+    def test_modules_serve(self):
+        for arch, libc, module in self.modules():
+            with self.subTest(arch=arch, libc=libc):
+                for server in servers(arch, libc):
+                    with self.subTest(server=server):
+                        name = trial.run(self, module, server)
+                        by_qemu = "" if arch == MACHINE else ", QEMU"
+                        TRIED[f"dq-{VERSION}-{arch}-linux-{libc}.tar.gz"].append(f"{name} ({libc}{by_qemu})")
+
+    def test_programs_are_static_and_run(self):
+        for arch, name, program in self.programs():
+            with self.subTest(arch=arch, program=name):
+                self.assertEqual(elf.machine(program), arch)
+                self.assertTrue(elf.is_static(program))
+                runner = [] if arch == MACHINE else [QEMU] if QEMU and arch == "aarch64" else None
+                if runner is not None:
+                    said = subprocess.run([*runner, program, "--help"], capture_output=True, text=True, check=True).stdout
+                    self.assertIn(name, said)
+                    TRIED[f"dq-programs-{VERSION}-{arch}-linux.tar.gz"].append(name)
+
+    def test_packages_have_these_modules(self):
+        for arch, debian in zip(ARCHES, ["amd64", "arm64"]):
+            for package, where, unpack in [
+                    (f"redis-dq_{VERSION}-1_{debian}.deb", "/usr/lib/redis/modules", 'dpkg-deb -x "$1" "$2"'),
+                    (f"redis-dq-{VERSION}-1.{arch}.rpm", "/usr/lib64/redis/modules", 'rpm2cpio "$1" | cpio -idmu --quiet -D "$2"')]:
+                with self.subTest(package), tempfile.TemporaryDirectory(dir=self.root) as root:
+                    subprocess.run(["sh", "-c", unpack, "sh", path(package), root], check=True)
+                    with open(f"{root}{where}/libdq.so", "rb") as packed, open(self.module(arch, "gnu"), "rb") as module:
+                        self.assertEqual(packed.read(), module.read())
+                    if servers(arch, "gnu"):
+                        name = trial.run(self, f"{root}{where}/libdq.so", servers(arch, "gnu")[0])
+                        TRIED[package].append(f"unpacked, {name}")
+
+    def test_lists_name_all_that_was_built_in(self):
+        for name, folder in [("dq", "."), *((program, f"tools/{program}") for program in PROGRAMS)]:
+            with self.subTest(name), open(path(f"{name}-{VERSION}.cdx.json")) as file:
+                bom = json.load(file)
+                self.assertEqual((bom["bomFormat"], bom["specVersion"]), ("CycloneDX", "1.5"))
+                listed = {(one["name"], one["version"]) for one in bom["components"]}
+                tree = subprocess.run(
+                    [os.environ.get("CARGO") or "cargo", "tree", "--locked", "--prefix=none", "--edges=normal,build",
+                     f"--manifest-path={ROOT}/{folder}/Cargo.toml", "--format={p}"], capture_output=True, text=True, check=True)
+                used = {tuple(line.split()[:2]) for line in tree.stdout.splitlines()[1:] if "/" not in line}
+                self.assertTrue(used)
+                self.assertLessEqual({(crate, version.removeprefix("v")) for crate, version in used}, listed)
+
+
+class Noticed(unittest.TestCase):
+    """What looks into files tells them apart."""
+
+    def test_a_program_that_is_not_static(self):
+        program = "/bin/true"
+        self.assertFalse(elf.is_static(program))
+        self.assertIn("libc.so.6", elf.needed(program))
+        self.assertGreater(elf.newest_glibc(program), OLDEST_GLIBC)
+
+
+if __name__ == "__main__":
+    unittest.main()

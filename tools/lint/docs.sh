@@ -1,0 +1,19 @@
+#!/bin/sh
+# Spelling of all texts; form and links of the documents; Dockerfiles.
+#   tools/lint/docs.sh python      with codespell, pymarkdown and hadolint beside it
+set -eu
+cd "$(dirname "$0")/../.."
+python=$1
+failed=
+
+# Of what is written by hand: no locks, no files of other formats, and no mistakes made on purpose.
+git ls-files -z --cached --others --exclude-standard -- \
+    '*.md' '*.rs' '*.py' '*.sh' '*.js' '*.mjs' '*.ts' '*.go' '*.java' '*.toml' '*.yaml' '*.yml' '*.html' Makefile .ci \
+    ':!clients/node/test/mistakes.test.mjs' |
+    xargs -0 "$python" -m codespell_lib --ignore-words tools/lint/words.txt || failed=yes
+git ls-files -z --cached --others --exclude-standard -- '*.md' |
+    xargs -0 "$python" -m pymarkdown --config tools/lint/markdown.json scan || failed=yes
+git ls-files -z --cached --others --exclude-standard -- '*.md' | xargs -0 "$python" -B tools/lint/links.py || failed=yes
+"${python%/*}/hadolint" tools/docker/Dockerfile tools/docker/release.Dockerfile || failed=yes
+"$python" -B -m unittest discover -s tools/lint || failed=yes
+[ -z "$failed" ]

@@ -1,0 +1,41 @@
+"""The workflow files run what is there, and all that the gate runs."""
+
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".ci/workflows").glob("*.yml"))
+
+
+def steps(text):
+    """The names of make's targets."""
+    named = re.findall(r"^\s*-? *(?:run: )?make ([a-z-]+)", text, re.M)
+    for matrix in re.findall(r"target: \[(.*)\]", text):
+        named += matrix.split(", ")
+    return set(named)
+
+
+class Workflows(unittest.TestCase):
+    def setUp(self):
+        self.targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+
+    def test_each_step_is_a_target(self):
+        self.assertEqual([path.stem for path in WORKFLOWS], ["checks", "nightly", "release"])
+        for path in WORKFLOWS:
+            named = steps(path.read_text())
+            self.assertTrue(named)
+            self.assertEqual(named - self.targets, set(), path)
+
+    def test_they_run_what_the_gate_runs(self):
+        gate = steps((ROOT / ".ci/run").read_text())
+        self.assertGreater(len(gate), 20)
+        self.assertEqual(gate - set().union(*(steps(path.read_text()) for path in WORKFLOWS)), set())
+
+    def test_what_is_not_there_is_noticed(self):
+        self.assertEqual(steps("      - run: make nothing\n") - self.targets, {"nothing"})
+        self.assertEqual(steps("        target: [test, nowhere]\n") - self.targets, {"nowhere"})
+
+
+if __name__ == "__main__":
+    unittest.main()

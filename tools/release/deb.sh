@@ -1,0 +1,37 @@
+#!/bin/sh
+# Packs a module for Debian and Ubuntu. Prints the package's path.
+#   tools/release/deb.sh libdq.so architecture output-folder      as Debian calls it: amd64, arm64
+#
+# Below /usr/lib, as the units of redis-server and valkey-server let nothing else be executed.
+set -eu
+cd "$(dirname "$0")/../.."
+module=$1 arch=$2 output=$3
+. tools/release/common.sh
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+chmod 755 "$root"
+folder=/usr/lib/redis/modules
+put_files "$root" "$folder" /usr/lib/valkey/modules /usr/share/doc/redis-dq
+mkdir "$root/DEBIAN"
+size=$(du -sk --apparent-size "$root/usr" | cut -f 1)
+cat >"$root/DEBIAN/control" <<END
+Package: redis-dq
+Version: $version-1
+Architecture: $arch
+Maintainer: $maintainer
+Installed-Size: $size
+Depends: libc6 (>= $(newest_glibc "$module"))$(! wants libgcc_s.so.1 || echo ', libgcc-s1')
+Enhances: redis-server, valkey-server
+Section: database
+Priority: optional
+Description: $summary
+$(about | sed 's/^$/./; s/^/ /')
+END
+{ echo '#!/bin/sh'; echo 'set -e'; echo '[ "$1" = configure ] || exit 0'; say "$folder"; } >"$root/DEBIAN/postinst"
+chmod 755 "$root/DEBIAN/postinst"
+(cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+mkdir -p "$output"
+dpkg-deb --root-owner-group -Zxz --build "$root" "$output/redis-dq_$version-1_$arch.deb" >/dev/null
+echo "$output/redis-dq_$version-1_$arch.deb"

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Makes the files of a release in target-folder/release-files.
+#   tools/release/make.sh target-folder [triple...]      default: all
+set -eu
+cd "$(dirname "$0")/../.."
+target=$1 && shift
+[ $# -gt 0 ] || set -- x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+. tools/release/common.sh
+files=$target/release-files work=$target/release-build
+rm -rf "$files" "$work/staged"
+mkdir -p "$files" "$work/staged"
+
+archive() { # name, folder, files...
+    name=$1 folder=$2 && shift 2
+    tar -C "$folder" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+        --transform "s,^,$name/," -cf - "$@" | gzip -9n >"$files/$name.tar.gz"
+    echo "$name.tar.gz"
+}
+
+for triple; do
+    arch=${triple%%-*} libc=${triple##*-}
+    staged=$work/staged/$triple
+    echo "The module for $arch, $libc ..."
+    tools/release/build.sh module "$triple" "$work" "$staged"
+    cp LICENSE CHANGELOG.md "$staged/"
+    archive "dq-$version-$arch-linux-$libc" "$staged" libdq.so LICENSE CHANGELOG.md
+    archive "dq-$version-$arch-linux-$libc-debug" "$staged" libdq.so.debug
+    if [ "$libc" = gnu ]; then
+        case $arch in x86_64) debian=amd64 ;; aarch64) debian=arm64 ;; esac
+        for package in "$(tools/release/deb.sh "$staged/libdq.so" $debian "$files")" \
+            "$(tools/release/rpm.sh "$staged/libdq.so" "$arch" "$files")"; do
+            echo "${package##*/}"
+        done
+    else # which needs no library of any system
+        echo "The programs for $arch ..."
+        tools/release/build.sh programs "$triple" "$work" "$staged"
+        archive "dq-programs-$version-$arch-linux" "$staged" dq-audit dq-board dq-import dq-push dq-top LICENSE
+    fi
+done
+tools/release/sbom.sh "$target" "$files"
+(cd "$files" && sha256sum -- * >SHA256SUMS)
+echo "All of it is in $files"

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Builds once more, in a copy of the sources in another folder, with nothing that was built before; the bytes must be the same.
+#   tools/release/reproduce.sh target-folder module|programs triple
+set -eu
+cd "$(dirname "$0")/../.."
+target=$1 what=$2 triple=$3
+one=$target/release-build/once other=$target/release-build/twice
+copy=$(mktemp -d "${TMPDIR:-/tmp}/dq copy.XXXXXX")
+trap 'rm -rf "$copy"' EXIT
+rm -rf "$one" "$other"
+
+echo "Here ..."
+tools/release/build.sh "$what" "$triple" "$target/release-build" "$one"
+echo "In $copy ..."
+git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$copy"
+"$copy/tools/release/build.sh" "$what" "$triple" "$copy/target/release-build" "$copy/target/files"
+mv "$copy/target/files" "$other"
+
+failed=
+for file in "$one"/*; do
+    if cmp "$file" "$other/${file##*/}"; then
+        echo "${file##*/}: the same $(stat -c %s "$file") bytes"
+    else
+        failed=yes
+    fi
+done
+[ -z "$failed" ]
