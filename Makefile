@@ -377,6 +377,12 @@ lint-docs: ## spelling of all texts; form and links of the documents; Dockerfile
 	@mkdir -p '$(TARGET)'
 	@python=$$(tools/venv.sh '$(TARGET)/lint-docs' tools/lint/requirements.txt) && tools/lint/docs.sh "$$python"
 
+# Seconds, once cargo-deny is built.
+deny: ## all crates in use: licences, versions, sources, and advisories where their database can be reached
+	@tools/setup.sh cargo cc
+	@mkdir -p '$(TARGET)'
+	@tools/deny.sh '$(TARGET)'
+
 msrv: ## the oldest compiler that Cargo.toml names builds all of it
 	@tools/setup.sh cargo cc libclang
 	@tools/msrv.sh '$(TARGET)'
@@ -478,4 +484,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo shop top board dq-push dq-audit dq-import build release-pgo release install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-brokers test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-release-gate test-release test-reproducible test-import test-metrics test-top test-board test-push test-audit test-model lint lint-docs msrv soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-tenants bench-page bench-check clean
+.PHONY: help run demo shop top board dq-push dq-audit dq-import build release-pgo release install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-brokers test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-release-gate test-release test-reproducible test-import test-metrics test-top test-board test-push test-audit test-model lint lint-docs deny msrv soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-tenants bench-page bench-check clean
