@@ -9,9 +9,13 @@ from kombu import serialization
 
 from dq_celery import jobs
 
+GREEN = ["gevent", "eventlet"]
 
-@pytest.fixture(params=["solo", "threads", "prefork"])
+
+@pytest.fixture(params=["solo", "threads", "prefork", *GREEN])
 def pool(request):
+    if request.param in GREEN:
+        pytest.importorskip(request.param)
     return request.param
 
 
@@ -55,6 +59,24 @@ def test_a_worker_that_stops_finishes_what_runs_and_gives_back_the_rest(server, 
     assert [server.trace.get(f"redelivered:{name}") for name in "abc"] == ["0", "0", "0"]
 
 
+@pytest.mark.parametrize("pool", ["threads", *GREEN], indirect=True)
+def test_a_pool_that_finishes_what_it_was_given_loses_nothing(server, worker, program, pool):
+    app = program()
+    slow = worker("-c", "1", pool=pool)
+    for name in ("a", "b", "c", "d", "e", "f"):
+        app.hold.delay(name)
+    until(lambda: server.ran("a"), "the start of the first")
+    slow.process.send_signal(signal.SIGTERM)
+    until(lambda: slow.says("Warm shutdown"), "the shutdown")
+    for name in "abcdef":
+        server.trace.set(f"go:{name}", 1)
+    slow.stop()
+    assert server.dq("LEN", "celery", "RESERVED") == 0
+    worker("-c", "1", pool=pool)
+    until(lambda: server.dq("LEN", "celery") == 0, "the others")
+    assert sorted(server.trace.lrange("done", 0, -1)) == list("abcdef")
+
+
 def test_a_long_task_keeps_its_lease(server, worker, program, pool):
     app = program()
     worker("-c", "1", pool=pool, LEASE=6)
@@ -67,14 +89,15 @@ def test_a_long_task_keeps_its_lease(server, worker, program, pool):
     assert server.ran("long") == 1
 
 
-def test_the_task_of_a_killed_worker_comes_back_when_its_lease_ends(server, worker, program):
+@pytest.mark.parametrize("pool", ["solo", *GREEN], indirect=True)
+def test_the_task_of_a_killed_worker_comes_back_when_its_lease_ends(server, worker, program, pool):
     app = program()
-    lost = worker(LEASE=3)
+    lost = worker(pool=pool, LEASE=3)
     app.hold.delay("a")
     until(lambda: server.ran("a"), "the start")
     lost.kill()
     server.trace.set("go:a", 1)
-    worker()
+    worker(pool=pool)
     until(lambda: server.trace.llen("done") == 1, "the second run")
     assert (server.ran("a"), server.trace.get("redelivered:a")) == (2, "1")
     until(lambda: server.dq("LEN", "celery") == 0, "the acknowledgement")
@@ -148,9 +171,10 @@ def test_what_a_worker_runs_is_revoked_by_the_worker(server, worker, program):
     assert running.process.poll() is None
 
 
-def test_remote_control_shows_what_waits_in_the_server(server, worker, program):
+@pytest.mark.parametrize("pool", ["prefork", *GREEN], indirect=True)
+def test_remote_control_shows_what_waits_in_the_server(server, worker, program, pool):
     app = program()
-    running = worker()
+    running = worker(pool=pool)
     result = app.note.apply_async(("far",), countdown=3600)
     inspect = app.app.control.inspect(timeout=10, limit=1)
     [shown] = inspect.scheduled()[running.name]
@@ -162,10 +186,11 @@ def test_remote_control_shows_what_waits_in_the_server(server, worker, program):
     app.note.apply_async(("other",), queue="other").get(timeout=60)
 
 
-def test_a_running_task_survives_the_loss_of_the_connection(server, worker, program):
+@pytest.mark.parametrize("pool", ["threads", *GREEN], indirect=True)
+def test_a_running_task_survives_the_loss_of_the_connection(server, worker, program, pool):
     """Its lease stays with the worker: nobody else runs it, and its acknowledgement counts."""
     app = program()
-    busy = worker("-c", "1", pool="threads")
+    busy = worker("-c", "1", pool=pool)
     app.hold.delay("a")
     until(lambda: server.ran("a"), "the start")
     kill_connections(server)

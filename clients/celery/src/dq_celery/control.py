@@ -43,14 +43,15 @@ def record_revoked(ids: Iterable[str]) -> None:
 
 
 def show_delayed() -> None:
-    """Lets ``celery inspect scheduled`` show what waits in the server, beside what the worker holds."""
-    from celery.worker.control import Panel, inspect_command
-
-    shown = Panel.data["scheduled"]
+    """Lets ``celery inspect scheduled`` show what waits in the server, beside what this process's worker holds."""
+    control = sys.modules.get("celery.worker.control")
+    if control is None:
+        return
+    shown = control.Panel.data["scheduled"]
     if getattr(shown, "shows_delayed", False):
         return
 
-    @inspect_command(alias="dump_schedule")
+    @control.inspect_command(alias="dump_schedule")
     def scheduled(state: Any, **kwargs: Any) -> list[Any]:
         """List of currently scheduled ETA/countdown tasks."""
         return list(shown(state, **kwargs)) + list(_delayed(state))

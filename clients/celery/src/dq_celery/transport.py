@@ -132,6 +132,7 @@ class Channel(kombu_redis.Channel):
     def basic_consume(self, queue: str, no_ack: bool, *args: Any, **kwargs: Any) -> Any:
         if no_ack:
             self._no_ack.add(queue)
+        control.show_delayed()
         self._withdraw()
         return super().basic_consume(queue, no_ack, *args, **kwargs)
 
@@ -341,10 +342,6 @@ class Transport(kombu_redis.Transport):
             pool.connection_kwargs.update(socket_timeout=wait_s, socket_connect_timeout=wait_s)
             self._leases = Leases(redis.Redis(connection_pool=pool), channel._lease_ms)
         return self._leases
-
-    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
-        super().register_with_event_loop(connection, loop)
-        control.show_delayed()
 
     def close_connection(self, connection: Any) -> None:
         super().close_connection(connection)

@@ -1,0 +1,139 @@
+"""Where a server can be: behind a Sentinel, in a cluster, with TLS, with a user of few rights."""
+
+import subprocess
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import redis
+from servers import Cluster, Sentinels, Server, free_port, wait_until
+
+#: What docs/python-frameworks.md says that a worker needs.
+RIGHTS = "+dq.add +dq.bpop +dq.ack +dq.nack +dq.touch +client|id +client|unblock"
+#: What else these tests ask.
+ASKED = "+dq.len +dq.del"
+NAMES = ["sentinel", "cluster", "tls", "rights"]
+
+
+class Place:
+    """A place by its kind. ``way`` is what a broker takes: an address, or a client of the module that is named."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self._folder = tempfile.TemporaryDirectory(prefix="dq-place-")
+        self.servers = getattr(self, f"_{kind}")()
+
+    def way(self, module="redis"):
+        return getattr(self, f"_way_{self.kind}")(module)
+
+    def close(self):
+        self.servers.close()
+        self._folder.cleanup()
+
+    def disturb(self, key):
+        """What this place does to its clients in the course of time."""
+        if self.kind == "sentinel":
+            self.servers.master.kill()
+            old = self.servers.master.port
+            wait_until(lambda: self.servers.current() != old, "the failover", 60)
+        elif self.kind == "cluster":
+            self.servers.move(key)
+        else:
+            control = self.control()
+            control.client_kill_filter(skipme=True, _type="normal")
+
+    def control(self):
+        """A client with all rights."""
+        if self.kind == "tls":
+            return redis.Redis.from_url(self._way_tls("redis"))
+        return self.servers.client()
+
+    # Behind a Sentinel
+
+    def _sentinel(self):
+        return Sentinels()
+
+    def _way_sentinel(self, module):
+        return import_module(f"{module}.sentinel").Sentinel([("127.0.0.1", self.servers.port)]).master_for("dq")
+
+    # In a cluster
+
+    def _cluster(self):
+        return Cluster()
+
+    def _way_cluster(self, module):
+        return import_module(module).RedisCluster(host="127.0.0.1", port=self.servers.nodes[0].port)
+
+    # With TLS
+
+    def _tls(self):
+        self._certificate = Path(self._folder.name, "cert.pem")
+        self._port = free_port()
+        key = Path(self._folder.name, "key.pem")
+        made = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+        ]
+        named = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+        try:
+            subprocess.run(
+                [*made, *named, "-keyout", key, "-out", self._certificate],
+                check=True,
+                capture_output=True,
+            )
+        except FileNotFoundError:
+            pytest.skip("no openssl here")
+        files = [
+            "--tls-cert-file",
+            self._certificate,
+            "--tls-key-file",
+            key,
+            "--tls-ca-cert-file",
+            self._certificate,
+        ]
+        try:
+            return Server(
+                "--tls-port",
+                str(self._port),
+                *map(str, files),
+                "--tls-auth-clients",
+                "no",
+            ).start()
+        except RuntimeError as error:
+            assert "tls" in str(error).lower()
+            pytest.skip("this server was built without TLS")
+
+    def _way_tls(self, module):
+        return f"rediss://localhost:{self._port}/0?ssl_ca_certs={self._certificate}"
+
+    # With a user of few rights
+
+    def _rights(self):
+        server = Server().start()
+        rules = [
+            "on",
+            ">open sesame",
+            "~default",
+            "~taskiq",
+            *RIGHTS.split(),
+            *ASKED.split(),
+        ]
+        server.client().execute_command("ACL", "SETUSER", "worker", "reset", *rules)
+        return server
+
+    def _way_rights(self, module):
+        return f"redis://worker:open%20sesame@127.0.0.1:{self.servers.port}/0"
+
+
+@pytest.fixture(params=NAMES)
+def place(request):
+    made = Place(request.param)
+    yield made
+    made.close()
