@@ -74,7 +74,7 @@ fn files_of_the_build_before_are_read() {
     }
 }
 
-fn folder_of(name: &str) -> PathBuf {
+pub fn folder_of(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     root.join("tests/integration/encodings").join(name)
 }

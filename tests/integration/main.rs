@@ -56,6 +56,7 @@ mod traces;
 
 mod keyspace;
 mod obeyed;
+mod older;
 mod payloads;
 mod persistence;
 mod recurring;

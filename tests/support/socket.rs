@@ -17,7 +17,14 @@ impl Socket {
     /// To a port of this machine.
     pub fn tcp(port: u16) -> io::Result<Socket> {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+        Socket::accepted(TcpStream::connect_timeout(
+            &address,
+            Duration::from_secs(5),
+        )?)
+    }
+
+    /// That somebody else has opened.
+    pub fn accepted(stream: TcpStream) -> io::Result<Socket> {
         stream.set_nodelay(true)?;
         Ok(Socket(Kind::Tcp(stream)))
     }

@@ -1,0 +1,98 @@
+//! A replica of an older master. The master is played with what builds of each earlier version of the effects wrote:
+//! the base of their AOF as the file of a full sync, its increment as the stream behind it.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+
+use crate::encodings::folder_of;
+use crate::probe::plain;
+use crate::scene::{Lines, Scene};
+use crate::support::raw::encode;
+use crate::support::{poll, Raw, Reply, Server, Socket, PATIENCE};
+
+/// An RDB file without a key, and without a checksum.
+const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
+
+/// The bytes of the AOF's file that ends so; none where there is none.
+fn part(folder: &Path, end: &str) -> Vec<u8> {
+    let files = fs::read_dir(folder.join("appendonlydir")).expect("an AOF");
+    let paths = files.map(|file| file.expect("a file").path());
+    let mut matching = paths.filter(|path| path.to_string_lossy().ends_with(end));
+    let path = matching.next();
+    path.map_or_else(Vec::new, |path| fs::read(path).expect("its bytes"))
+}
+
+/// Answers one that wants to follow, until it has the file and the stream.
+fn feed(replica: &Server, file: &[u8], stream: &[u8]) -> Raw {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener
+        .set_nonblocking(true)
+        .expect("a listener that can be polled");
+    let port = listener.local_addr().expect("an address").port();
+    replica
+        .raw()
+        .says(&format!("REPLICAOF 127.0.0.1 {port}"), "+OK");
+    let mut link = accept(&listener);
+    loop {
+        match words(&link.read())[0].as_str() {
+            "PING" => link.send(b"+PONG\r\n"),
+            "REPLCONF" => link.send(b"+OK\r\n"),
+            "PSYNC" => break,
+            other => panic!("{other} of a replica"),
+        }
+    }
+    let id = "0".repeat(40);
+    link.send(format!("+FULLRESYNC {id} 0\r\n${}\r\n", file.len()).as_bytes());
+    link.send(file);
+    link.send(stream);
+    link.send(&encode(&[b"REPLCONF", b"GETACK", b"*"]));
+    while acknowledged(&words(&link.read())) < stream.len() {}
+    link
+}
+
+fn accept(listener: &TcpListener) -> Raw {
+    let (link, _) = poll(PATIENCE, || listener.accept().ok()).expect("the replica connects");
+    link.set_nonblocking(false).expect("a socket");
+    Raw::new(Socket::accepted(link).expect("a socket"))
+}
+
+/// How much of the stream the replica says that it has carried out.
+fn acknowledged(words: &[String]) -> usize {
+    assert_eq!(words[..2], ["REPLCONF", "ACK"]);
+    words[2].parse().expect("an offset")
+}
+
+fn words(command: &Reply) -> Vec<String> {
+    match command {
+        Reply::Array(words) => words.iter().map(plain).collect(),
+        other => panic!("no command: {other:?}"),
+    }
+}
+
+#[test]
+fn a_replica_of_an_older_master_follows_it_and_takes_over() {
+    for version in ["2-effects-1", "3-effects-2", "4-effects-3"] {
+        let folder = folder_of(version);
+        let (base, stream) = (part(&folder, ".base.rdb"), part(&folder, ".incr.aof"));
+        assert!(stream.len() > 100, "{version} has effects");
+        let replica = Server::start();
+        let file = if base.is_empty() { EMPTY } else { &base };
+        let _link = feed(&replica, file, &stream);
+        let as_loaded = Server::builder()
+            .config("replicaof", "127.0.0.1 1")
+            .aof()
+            .with_files_of(&folder)
+            .start();
+        assert_eq!(replica.digest(), as_loaded.digest(), "{version}");
+        assert!(!replica.log().contains("ends here"), "{version}");
+
+        replica.promote();
+        let mut client = replica.raw();
+        client.says("DQ.ADD full new x GROUP tenant", "'new'");
+        let follower = Server::start();
+        follower.replica_of(&replica);
+        client.says("DQ.ADD full one-more x DELAY 600000", "'one-more'");
+        replica.assert_followed_by(&[&follower]);
+    }
+}
