@@ -3,7 +3,8 @@
 import signal
 
 import pytest
-from celery.exceptions import TaskRevokedError
+from celery import chord
+from celery.exceptions import ChordError, TaskRevokedError
 from conftest import until
 from kombu import serialization
 
@@ -143,6 +144,49 @@ def test_a_revoked_task_is_deleted_at_once(server, program):
     # It was revoked once, and its id is free.
     app.note.apply_async(("a",), task_id=results[0].id)
     assert server.dq("LEN", "celery", "READY") == 1
+
+
+def test_a_revoke_by_stamps_deletes_what_waits_in_the_server(server, worker, program):
+    app = program()
+    stamped = {"stamped_headers": ["order"], "countdown": 3600}
+    ours, listed, other = (
+        app.note.apply_async((name,), order=order, **stamped)
+        for name, order in (("ours", "17"), ("listed", ["16", "17"]), ("other", "18"))
+    )
+    plain = app.note.apply_async(("plain",), countdown=3600)
+    app.app.control.revoke_by_stamped_headers({"order": "17"}, destination=["w@elsewhere"])
+    assert server.dq("LEN", "celery") == 4  # meant for one worker
+    app.app.control.revoke_by_stamped_headers({"order": "17"})
+    assert (ours.state, listed.state, other.state, plain.state) == ("REVOKED", "REVOKED", "PENDING", "PENDING")
+    assert server.dq("LEN", "celery") == 2
+    app.app.control.revoke_by_stamped_headers(["order=18"])  # as the command line sends it
+    assert (server.dq("LEN", "celery"), other.state) == (1, "REVOKED")
+
+
+def test_a_revoke_by_stamps_finds_every_task_and_only_those(server, program):
+    app = program()
+    app.note.apply_async(("model",), stamped_headers=["order"], order="17", countdown=3600)
+    [[_id, payload, due, *_]] = server.dq("PEEK", "celery", "DELAYED")
+    pipe = server.db.pipeline(transaction=False)
+    for number in range(600):
+        pipe.execute_command("DQ.ADD", "celery", f"s{number}", payload, "AT", due)
+        pipe.execute_command("DQ.ADD", "celery", f"n{number}", payload.replace(b'"17"', b'"18"'), "AT", due)
+    pipe.execute_command("DQ.ADD", "celery", "foreign", b"no message", "AT", due)
+    pipe.execute()
+    app.app.control.revoke_by_stamped_headers({"order": ["17"]})
+    assert server.dq("LEN", "celery") == 601
+
+
+def test_a_chord_hears_that_one_of_its_tasks_was_revoked(server, worker, program):
+    app = program()
+    result = chord([app.note.s("a"), app.note.s("b").set(countdown=3600)])(app.note.si("body"))
+    worker()
+    waiting = until(lambda: server.dq("PEEK", "celery", "DELAYED"), "the one that waits")
+    until(lambda: server.ran("a"), "the other one")
+    app.app.control.revoke(waiting[0][0].decode())
+    until(lambda: result.state == "FAILURE", "the end of the chord")
+    assert isinstance(result.result, ChordError)
+    assert server.ran("body") == 0
 
 
 def test_a_revoke_where_plain_content_is_disabled(server, program):

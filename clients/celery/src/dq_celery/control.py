@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from kombu import serialization
 from kombu.log import get_logger
+from kombu.utils.json import loads
 
 from . import jobs
 
@@ -17,29 +18,76 @@ logger = get_logger("dq_celery")
 SHOWN = 1000
 
 
-def revoked_ids(channel: Any, message: dict[str, Any]) -> list[str]:
-    """The task ids of a command of the control exchange, if it is a revoke meant for all workers."""
+def revoke(channel: Any, message: dict[str, Any]) -> None:
+    """Carries out a command of the control exchange on what waits in the server, if it is a revoke for all workers."""
+    command = _command(channel, message)
+    arguments = command.get("arguments") or {}
+    if command.get("method") == "revoke":
+        ids = arguments.get("task_id") or []
+        _delete(channel, [ids] if isinstance(ids, str) else [str(id) for id in ids])
+    elif command.get("method") == "revoke_by_stamped_headers":
+        wanted = _stamps(arguments.get("headers") or {})
+        for found in channel.scan_tasks():
+            _delete(channel, [id for id, text in found if _is_stamped(text, wanted)])
+
+
+def _command(channel: Any, message: dict[str, Any]) -> dict[str, Any]:
     body = channel.decode_body(message["body"], message["properties"].get("body_encoding"))
     # The program may have disabled all content but signed one; this is its own.
     command = serialization.loads(body, message.get("content-type"), message.get("content-encoding"), force=True)
-    if not isinstance(command, dict) or command.get("method") != "revoke":
-        return []
-    if command.get("destination") or command.get("pattern"):
-        return []
-    ids = (command.get("arguments") or {}).get("task_id") or []
-    return [ids] if isinstance(ids, str) else [str(id) for id in ids]
+    if not isinstance(command, dict) or command.get("destination") or command.get("pattern"):
+        return {}
+    return command
 
 
-def record_revoked(ids: Iterable[str]) -> None:
-    """As a worker would that discards the task. No worker will see it."""
+def _stamps(headers: Any) -> dict[str, list[Any]]:
+    """By name. The command line sends a list of ``name=value``."""
+    if isinstance(headers, list):
+        headers = dict(each.partition("=")[::2] for each in headers)
+    return {name: _listed(values) for name, values in headers.items()}
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple, set)) else [value]
+
+
+def _is_stamped(text: bytes, wanted: dict[str, list[Any]]) -> bool:
+    try:
+        headers = loads(text)["headers"]
+        stamps = headers.get("stamps") or {}
+        names = set(headers.get("stamped_headers") or ()) & wanted.keys() & stamps.keys()
+        return any(stamp in wanted[name] for name in names for stamp in _listed(stamps[name]))
+    except (AttributeError, KeyError, TypeError, ValueError):  # not a message of Celery
+        return False
+
+
+def _delete(channel: Any, ids: list[str]) -> None:
+    """And records it as a worker would that discards the task. No worker will see it."""
+    deleted = channel.delete_tasks(ids) if ids else {}
     celery = sys.modules.get("celery")
     if celery is None:
         return
-    for id in ids:
+    app = celery.current_app
+    for id, text in deleted.items():
         try:
-            celery.current_app.backend.mark_as_revoked(id, "revoked")
+            app.backend.mark_as_revoked(id, "revoked", request=_request(app, channel, text))
         except Exception as error:
             logger.warning("task %s is revoked, but its state was not stored: %r", id, error)
+
+
+def _request(app: Any, channel: Any, text: bytes) -> Any:
+    """What the result backend needs to tell the task's chord. None where the task cannot be read."""
+    from celery.app.task import Context
+
+    try:
+        accept = serialization.prepare_accept_content(app.conf.accept_content)
+        raw = jobs.message(text, tag="", attempts=1, due_ms=0, now_ms=0)
+        message = channel.Message(raw, channel=channel, accept=accept)
+        args, kwargs, embedded = message.payload
+        return Context(message.headers, args=args, kwargs=kwargs, **(embedded or {}))
+    except Exception as error:
+        logger.debug("a revoked task cannot be read: %r", error)
+        return None
 
 
 def show_delayed() -> None:

@@ -59,6 +59,13 @@ def payload(message: Mapping[str, Any]) -> str:
     return dumps(message)
 
 
+def payload_of(shown: Any) -> bytes:
+    """Of what DQ.GET answers: with RESP2 a list of names and values. Empty where the answer is an error."""
+    if isinstance(shown, list):
+        shown = dict(zip(shown[::2], shown[1::2]))
+    return shown[b"payload"] if isinstance(shown, Mapping) else b""
+
+
 def message(text: bytes, tag: str, attempts: int, due_ms: int, now_ms: int) -> dict[str, Any]:
     """The message of a delivered job; ValueError where the payload is no message of kombu."""
     found = loads(text)

@@ -6,6 +6,7 @@ Connections, TLS, fanout exchanges by publish and subscribe, the tables of bindi
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
 from queue import Empty
 from time import monotonic, time
 from typing import Any, Optional
@@ -26,6 +27,8 @@ logger = get_logger("dq_celery")
 
 #: For an answer to CLIENT UNBLOCK, and for the commands of the thread that renews leases.
 ANSWER_S = 5
+#: Tasks that one command looks at, where a revoke looks at all of them.
+SCANNED = 500
 #: Options of kombu's transport that mean nothing here, as the server keeps what is not acknowledged.
 UNUSED = {
     "ack_emulation",
@@ -106,26 +109,49 @@ class Channel(kombu_redis.Channel):
                 client.pexpire(queue, expires)
 
     def _put_fanout(self, exchange: str, message: dict[str, Any], routing_key: str, **kwargs: Any) -> None:
-        if exchange.endswith(".pidbox"):
-            ids = control.revoked_ids(self, message)
-            if ids:
-                control.record_revoked(self.delete_tasks(ids))
+        # First the workers: what one of them takes in the meantime, it discards.
         super()._put_fanout(exchange, message, routing_key, **kwargs)
+        if exchange.endswith(".pidbox"):
+            control.revoke(self, message)
 
-    def delete_tasks(self, ids: list[str]) -> list[str]:
-        """Deletes tasks that no worker has from all queues, and returns which were there."""
-        with self.conn_or_acquire() as client:
-            queues = [bytes_to_str(queue) for queue in client.smembers(self.keyprefix_queues)]
-            with client.pipeline(transaction=False) as pipe:
-                for id in ids:
-                    for queue in queues:
-                        pipe.execute_command("DQ.DEL", self._key(queue), "UNRESERVED", id)
-                replies = pipe.execute(raise_on_error=False)
-        deleted = []
-        for position, id in enumerate(ids):
-            if 1 in replies[position * len(queues) : (position + 1) * len(queues)]:
-                deleted.append(id)
+    def delete_tasks(self, ids: list[str]) -> dict[str, bytes]:
+        """Deletes tasks that no worker has from all queues, and returns those that were there."""
+        keys = self._declared_keys()
+        if not keys:
+            return {}
+        with self.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
+            for id in ids:
+                for key in keys:
+                    pipe.execute_command("DQ.GET", key, id)
+                    pipe.execute_command("DQ.DEL", key, "UNRESERVED", id)
+            replies = iter(pipe.execute(raise_on_error=False))
+        deleted: dict[str, bytes] = {}
+        for id in ids:
+            for _ in keys:
+                shown, count = next(replies), next(replies)
+                if count == 1:
+                    deleted[id] = jobs.payload_of(shown)
         return deleted
+
+    def scan_tasks(self) -> Iterator[list[tuple[str, bytes]]]:
+        """The ids and payloads of all tasks in all queues, some at a time."""
+        for key in self._declared_keys():
+            cursor = None
+            while cursor != b"0":
+                cursor, ids = self._ask("DQ.SCAN", key, cursor or 0, "COUNT", SCANNED)
+                yield list(self._payloads(key, ids))
+
+    def _payloads(self, key: str, ids: list[bytes]) -> Iterator[tuple[str, bytes]]:
+        with self.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
+            for id in ids:
+                pipe.execute_command("DQ.GET", key, id)
+            for id, shown in zip(ids, pipe.execute()):
+                if shown:
+                    yield bytes_to_str(id), jobs.payload_of(shown)
+
+    def _declared_keys(self) -> list[str]:
+        with self.conn_or_acquire() as client:
+            return [self._key(bytes_to_str(queue)) for queue in client.smembers(self.keyprefix_queues)]
 
     # Taking
 
