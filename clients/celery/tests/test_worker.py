@@ -179,13 +179,13 @@ def test_a_revoke_by_stamps_finds_every_task_and_only_those(server, program):
 
 def test_a_chord_hears_that_one_of_its_tasks_was_revoked(server, worker, program):
     app = program()
-    result = chord([app.note.s("a"), app.note.s("b").set(countdown=3600)])(app.note.si("body"))
+    body = chord([app.note.s("a"), app.note.s("b").set(countdown=3600)])(app.note.si("body")).id
     worker()
     waiting = until(lambda: server.dq("PEEK", "celery", "DELAYED"), "the one that waits")
     until(lambda: server.ran("a"), "the other one")
     app.app.control.revoke(waiting[0][0].decode())
-    until(lambda: result.state == "FAILURE", "the end of the chord")
-    assert isinstance(result.result, ChordError)
+    until(lambda: app.app.backend.get_state(body) == "FAILURE", "the end of the chord")
+    assert isinstance(app.app.backend.get_result(body), ChordError)
     assert server.ran("body") == 0
 
 
