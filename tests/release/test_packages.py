@@ -1,6 +1,6 @@
 """tools/release/deb.sh and rpm.sh, with the module of this machine: what they put where, and that a server loads it."""
 
-import os, shutil, subprocess, tempfile, unittest
+import gzip, os, shutil, subprocess, tempfile, unittest
 
 import elf, trial
 
@@ -51,6 +51,24 @@ class Packages(unittest.TestCase):
         self.holds(root, "/usr/lib/redis/modules", "/usr/lib/valkey/modules")
         wanted = ".".join(map(str, elf.newest_glibc(self.module)))
         self.assertIn(f"libc6 (>= {wanted})", call("dpkg-deb", "-f", package, "Depends"))
+
+    @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg")
+    def test_debian_changelog(self):
+        package, root = self.pack("deb", DEBIAN[self.arch], "deb", SOURCE_DATE_EPOCH="1700000000"), f"{self.root}/unpacked"
+        call("dpkg-deb", "-x", package, root)
+        with gzip.open(f"{root}/usr/share/doc/redis-dq/changelog.Debian.gz", "rt") as file:
+            first, *_, last = file.read().splitlines()
+        version = call("dpkg-deb", "-f", package, "Version").strip()
+        self.assertEqual(first, f"redis-dq ({version}) unstable; urgency=medium")
+        maintainer = call("dpkg-deb", "-f", package, "Maintainer").strip()
+        self.assertEqual(last, f" -- {maintainer}  Tue, 14 Nov 2023 22:13:20 +0000")
+
+    @unittest.skipUnless(shutil.which("lintian"), "needs lintian")
+    def test_lintian(self):
+        package = self.pack("deb", DEBIAN[self.arch], "deb", MAINTAINER="Ada Lovelace <ada@debian.org>")
+        found = call("lintian", "--allow-root", "--pedantic", "--fail-on=none",
+                     "--suppress-tags=initial-upload-closes-no-bugs", package)     # of the first upload to Debian itself
+        self.assertEqual([line for line in found.splitlines() if line[:2] in ("E:", "W:")], [])
 
     @unittest.skipUnless(shutil.which("rpmbuild"), "needs rpmbuild")
     def test_fedora(self):

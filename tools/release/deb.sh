@@ -13,6 +13,14 @@ trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
 folder=/usr/lib/redis/modules
 put_files "$root" "$folder" /usr/lib/valkey/modules /usr/share/doc/redis-dq
+gzip -9n >"$root/usr/share/doc/redis-dq/changelog.Debian.gz" <<END
+redis-dq ($version-1) unstable; urgency=medium
+
+  * Version $version: see changelog.gz.
+
+ -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+END
+chmod 644 "$root/usr/share/doc/redis-dq/changelog.Debian.gz"
 mkdir "$root/DEBIAN"
 size=$(du -sk --apparent-size "$root/usr" | cut -f 1)
 cat >"$root/DEBIAN/control" <<END
