@@ -199,6 +199,12 @@ test-celery-long: ## what people report of Celery on Redis, shown there and its 
 	@$(CARGO) build --release
 	@$(CELERY) -m long $(ARGS)
 
+bench-celery: ## how late Celery tasks with an ETA begin, beside a plain client; ARGS="--pool solo --count 1000"
+	@tools/setup.sh cargo cc libclang server python
+	@$(CARGO) build --release
+	@python=$$(tools/venv.sh '$(TARGET)/celery' clients/celery/tests/requirements.txt) && server=$$(tools/server.sh) && cd clients/celery && \
+	$(SUITE) "$$python" tests/lateness.py $(ARGS)
+
 # The broker of a framework, by its name.
 BROKER = python=$$(tools/venv.sh '$(TARGET)/brokers/$(1)' clients/$(1)/tests/requirements.txt) && server=$$(tools/server.sh) && cd clients/$(1) && \
 	"$$python" -m ruff check . && "$$python" -m ruff format --check . && $(SUITE) "$$python" -m pytest --timeout 300
@@ -484,4 +490,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo shop top board dq-push dq-audit dq-import build release-pgo release install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long test-brokers test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-release-gate test-release test-reproducible test-import test-metrics test-top test-board test-push test-audit test-model lint lint-docs deny msrv soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-tenants bench-page bench-check clean
+.PHONY: help run demo shop top board dq-push dq-audit dq-import build release-pgo release install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long bench-celery test-brokers test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-release-gate test-release test-reproducible test-import test-metrics test-top test-board test-push test-audit test-model lint lint-docs deny msrv soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-tenants bench-page bench-check clean

@@ -7,6 +7,7 @@ import redis
 from celery import Celery
 
 TRACE = redis.Redis(unix_socket_path=os.environ["TEST_SOCKET"], db=2)
+LATE = redis.Redis(unix_socket_path=os.environ["TEST_SOCKET"])
 OPTIONS = {"visibility_timeout": float(os.environ["TEST_LEASE"])} if "TEST_LEASE" in os.environ else {}
 if "TEST_EAGER" in os.environ:  # how often kombu's own transport looks for tasks whose time is over
     OPTIONS.update(unacked_restore_interval=0.2, unacked_restore_throttle=1)
@@ -24,6 +25,13 @@ app.conf.update(
 def note(name):
     TRACE.rpush("ran", name)
     return name
+
+
+@app.task
+def measure(due_ms):
+    """Says how late it begins."""
+    late_ms = time.time() * 1000 - due_ms
+    LATE.rpush("late:task", late_ms)
 
 
 @app.task(bind=True, acks_late=True)
