@@ -12,8 +12,8 @@
 //! A string by itself would take a number, an address, a length and an allocation. Here the number is the place, and
 //! the size is its page's: what a string is shorter than that stands in six bits of its own, which are kept for it.
 //!
-//! Pages that are half empty are emptied from the last one on: see [`Arena::is_scattered`]. Whoever owns the arena
-//! does that, since strings get new numbers by it.
+//! Pages that are half empty, those of one size or all of them together, are emptied from the last one on: see
+//! [`Arena::is_scattered`]. Whoever owns the arena does that, since strings get new numbers by it.
 
 mod page;
 
@@ -31,6 +31,8 @@ const SLOTS_MAX: usize = 1 << SLOT_BITS;
 const LONG: u32 = 1 << 31;
 const PAGES_MAX: usize = 1 << (31 - SLOT_BITS);
 const NONE: u32 = u32::MAX;
+/// As much more than half of all pages may be free: what is less is not worth the work.
+const FREE_MAX: isize = 1024;
 
 /// In the last of a string's first eight bytes: how much shorter it is than its slot.
 const HEAD_LAST: usize = 7;
@@ -59,10 +61,12 @@ pub struct Arena {
     long: Lazy<Slab<Box<[u8]>>>,
     /// By size.
     classes: Vec<Class>,
-    short: usize,
+    short: u32,
     /// What the allocator gives for pages and long strings.
     bytes: usize,
-    /// A class has become scattered.
+    /// Bytes of free slots less those of taken ones.
+    overhang: isize,
+    /// A class has become scattered, or all of them together.
     is_scattered: bool,
 }
 
@@ -72,9 +76,10 @@ impl Class {
         self.slots > 2 * self.taken + 24
     }
 
-    /// Where the work ends, well before it would begin again.
+    /// Where the work ends: strings that are put into empty pages one after another take no more slots than this,
+    /// and half of these at least are taken.
     fn is_dense(&self) -> bool {
-        self.slots <= self.taken + self.taken / 2 + 8
+        self.slots <= self.taken + self.taken / 2 + 1
     }
 }
 
@@ -90,12 +95,13 @@ impl Arena {
             classes: Vec::new(),
             short: 0,
             bytes: 0,
+            overhang: 0,
             is_scattered: false,
         }
     }
 
     pub fn len(&self) -> usize {
-        self.short + self.long.len()
+        self.short as usize + self.long.len()
     }
 
     /// Whether so many more strings can be numbered, however long they are.
@@ -144,10 +150,12 @@ impl Arena {
             let before = (page.bytes.len(), page.slots);
             page.grow();
             self.bytes = self.bytes + allocated(page.bytes.len()) - allocated(before.0);
+            self.overhang += (page.bytes.len() - before.0) as isize;
             class.slots += u32::from(page.slots - before.1);
         }
         page.flip(slot);
         class.taken += 1;
+        self.overhang -= 2 * size as isize;
         if !page.has_room() {
             self.close(at, number);
         }
@@ -224,9 +232,11 @@ impl Arena {
         let at = self.class_of(size);
         let class = &mut self.classes[at];
         class.taken -= 1;
+        self.overhang += 2 * size as isize;
         if is_empty {
             class.slots -= u32::from(slots);
             self.bytes -= allocated(len);
+            self.overhang -= len as isize;
             if is_open {
                 self.close(at, number);
             }
@@ -237,7 +247,7 @@ impl Arena {
         } else if !is_open {
             self.open(at, number);
         }
-        if (self.classes.get(at)).is_some_and(Class::is_scattered) {
+        if self.overhang > FREE_MAX || (self.classes.get(at)).is_some_and(Class::is_scattered) {
             self.is_scattered = true;
         }
         true
@@ -352,7 +362,9 @@ impl Arena {
     pub fn free_some(&mut self, count: usize) -> bool {
         let short = &mut self.short;
         self.pages
-            .free_some_seen(count.div_ceil(SLOTS_MAX), |page| *short -= page.taken())
+            .free_some_seen(count.div_ceil(SLOTS_MAX), |page| {
+                *short -= page.taken() as u32
+            })
             || (self.long.made()).is_some_and(|long| long.free_some(count))
     }
 
@@ -366,7 +378,7 @@ impl Arena {
     }
 
     pub fn check_invariants(&self) -> Result<(), String> {
-        let (mut bytes, mut short) = (0, 0);
+        let (mut bytes, mut short, mut overhang) = (0, 0, 0);
         for class in &self.classes {
             let (mut taken, mut slots, mut open) = (0, 0, 0);
             for page in self.pages.iter().filter(|page| page.size == class.size) {
@@ -395,16 +407,17 @@ impl Arena {
                     class.size
                 ));
             }
-            short += taken as usize;
+            short += taken;
+            overhang += (i64::from(slots) - 2 * i64::from(taken)) * i64::from(class.size);
         }
         bytes += self
             .long
             .iter()
             .map(|it| allocated(it.len()))
             .sum::<usize>();
-        if (bytes, short) != (self.bytes, self.short) {
+        if (bytes, short, overhang as isize) != (self.bytes, self.short, self.overhang) {
             return Err(format!(
-                "{bytes} bytes, {short} short strings, counted otherwise"
+                "{bytes} bytes, {short} short strings, {overhang} bytes more free than taken, counted otherwise"
             ));
         }
         Ok(())

@@ -218,6 +218,39 @@ fn others_stay_awake() {
     assert!(!is_asleep(&mut client, "many", 65 * 7));
 }
 
+/// Of large jobs, and of jobs of many sizes: what few of them leave free goes first.
+#[test]
+fn what_is_left_of_more_sleeps() {
+    const LARGE: usize = 930;
+    let server = Server::start();
+    let mut client = server.raw();
+    let mut left = 0;
+    for size in (1..=448).step_by(16) {
+        let payload = "p".repeat(size);
+        for_all(
+            &mut client,
+            20,
+            &format!("DQ.ADD sizes {size}:@ {payload} DELAY 900000"),
+        );
+        for_all(&mut client, 19, &format!("DQ.DEL sizes {size}:@"));
+        left += size + 8;
+    }
+    let payload = "p".repeat(LARGE);
+    for_all(
+        &mut client,
+        32,
+        &format!("DQ.ADD large job-@ {payload} DELAY 900000"),
+    );
+    for_all(&mut client, 28, "DQ.DEL large job-@");
+    for (key, content) in [("sizes", left), ("large", 4 * (LARGE + 8))] {
+        wait_until(format!("{key} sleeps"), PATIENCE, || {
+            client.int(&format!("MEMORY USAGE {key} SAMPLES 0")) < content as i64 * 5 / 4
+        });
+    }
+    client.says("DQ.LEN sizes", "28");
+    client.says("DQ.LEN large", "4");
+}
+
 /// Faster than rounds pass them: on one key, and under two names in turn.
 #[test]
 fn queues_that_come_and_go_leave_nothing() {

@@ -154,6 +154,66 @@ fn what_lies_scattered_is_gathered_and_its_pages_go() {
     assert!(twin.arena.memory_bytes() < 2 * content + 10_000);
 }
 
+/// Of each size of slot the longest string.
+fn sizes() -> impl Iterator<Item = usize> {
+    (1..=SHORT_MAX / 16)
+        .map(|step| step * 16)
+        .filter(|&len| size_for(len) == len)
+}
+
+/// No gathering begins again where one ended, and none goes on for ever: all numbers of strings that are left of
+/// so many, of each size.
+#[test]
+fn strings_of_any_size_and_number_are_dense_once_they_are_gathered() {
+    let mut gathered = 0;
+    for size in sizes() {
+        for left in 1..=300 {
+            let mut twin = Twin::new();
+            (0..left).for_each(|_| twin.insert(size));
+            let class = &twin.arena.classes[0];
+            assert!(class.is_dense(), "{left} of {size} afresh: {class:?}");
+            let more = twin.random(3 * left);
+            (0..more).for_each(|_| twin.insert(size));
+            (0..more).for_each(|_| twin.remove());
+            if twin.arena.is_scattered() {
+                let moved = twin.gather(4 * left + SLOTS_MAX);
+                // Into a page that others have left half empty, and on from there.
+                assert!(moved <= 2 * left, "{left} of {size}: {moved} moves");
+                let class = &twin.arena.classes[0];
+                assert!(class.is_dense() && !class.is_scattered(), "{class:?}");
+                gathered += 1;
+            }
+            assert!(!twin.arena.is_scattered() && twin.arena.overhang <= FREE_MAX);
+            twin.arena.check_invariants().unwrap();
+        }
+    }
+    assert!(gathered > 1_000, "{gathered}");
+}
+
+/// What is left of a few strings, of one size or of all, does not keep pages of many times its bytes.
+#[test]
+fn few_strings_take_few_pages() {
+    let mut one = Twin::new();
+    (0..32).for_each(|_| one.insert(960));
+    (0..28).for_each(|_| one.remove());
+    let mut all = Twin::new();
+    (0..30).for_each(|_| sizes().for_each(|size| all.insert(size)));
+    let classes = sizes().count();
+    while all.numbers.len() > classes {
+        all.remove();
+    }
+    for twin in [&mut one, &mut all] {
+        let content: usize = twin.strings.values().map(Vec::len).sum();
+        assert!(twin.arena.bytes > 2 * content + FREE_MAX as usize);
+        assert!(twin.arena.is_scattered());
+        twin.gather(usize::MAX);
+        twin.check();
+        let content = content as f64;
+        let bytes = twin.arena.bytes as f64;
+        assert!(bytes < 1.6 * content, "{bytes} bytes for {content}");
+    }
+}
+
 #[test]
 fn what_is_freed_in_steps_is_counted() {
     let mut twin = Twin::new();
