@@ -4,12 +4,17 @@
 //! effects: what decides on a master emits them, and what carries them out is the same code on a
 //! master, on a replica and in a replayed AOF.
 
+mod change;
+mod ended;
+
 use super::event::Event;
 use super::job::{Failure, Life, Place, State, Terms};
 use super::recurring::rule::{Next, Round, Rule};
 use super::settings::{GroupLimits, Settings};
-use super::stats::Totals;
 use serde::{Deserialize, Serialize};
+
+pub use change::{Change, Death, End, Removal};
+pub use ended::Ended;
 
 /// PAUSE without an end.
 pub const FOREVER: u64 = u64::MAX;
@@ -207,168 +212,6 @@ pub enum Coming<'a> {
     },
 }
 
-/// How an occurrence ended.
-#[allow(
-    missing_docs,
-    reason = "`at` is the instant of death everywhere, `kept` whether it stays as dead"
-)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ended {
-    Acked,
-    Popped,
-    /// GRACE was over.
-    Missed,
-    Expired,
-    /// Its TTL was past when its lease ended.
-    TimedOutExpired,
-    /// Dead, by its lease's end or by NACK; whether it is kept as a job of its own.
-    TimedOut {
-        at: u64,
-        kept: bool,
-    },
-    Nacked {
-        at: u64,
-        priority: i32,
-        kept: bool,
-    },
-}
-
-impl Ended {
-    pub(super) fn events(self) -> &'static [Event] {
-        match self {
-            Ended::Acked => &[Event::Ack],
-            Ended::Popped => &[Event::Pop],
-            Ended::Missed => &[Event::Missed],
-            Ended::Expired => &[Event::Expired],
-            Ended::TimedOutExpired => &[Event::Timeout, Event::Expired],
-            Ended::TimedOut { .. } => &[Event::Timeout, Event::Dead],
-            Ended::Nacked { .. } => &[Event::Nack, Event::Dead],
-        }
-    }
-
-    pub(super) fn count(self, totals: &mut Totals) {
-        match self {
-            Ended::Acked => totals.acked += 1,
-            Ended::Popped => totals.delivered += 1,
-            Ended::Missed => totals.missed += 1,
-            Ended::Expired => totals.expired += 1,
-            Ended::TimedOutExpired => {
-                totals.timed_out += 1;
-                totals.expired += 1;
-            }
-            Ended::TimedOut { kept, .. } => {
-                totals.timed_out += 1;
-                totals.died += 1;
-                totals.deleted += u64::from(!kept);
-            }
-            Ended::Nacked { kept, .. } => {
-                totals.nacked += 1;
-                totals.died += 1;
-                totals.deleted += u64::from(!kept);
-            }
-        }
-    }
-
-    /// Whether its occurrence stays in the dead list, and since when.
-    pub fn death(self) -> Option<u64> {
-        match self {
-            Ended::TimedOut { at, kept } | Ended::Nacked { at, kept, .. } => kept.then_some(at),
-            _ => None,
-        }
-    }
-
-    pub(super) fn died(self) -> bool {
-        matches!(self, Ended::TimedOut { .. } | Ended::Nacked { .. })
-    }
-}
-
-/// What can happen to a job.
-#[allow(
-    missing_docs,
-    reason = "fields are called as in the commands that set them"
-)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
-    Reserved {
-        token: u64,
-        deadline: u64,
-        lease_ms: u64,
-    },
-    /// A fresh lease.
-    Touched {
-        deadline: u64,
-        lease_ms: u64,
-    },
-    /// The lease ended; the token stays current.
-    TimedOut,
-    Nacked {
-        due: u64,
-        priority: i32,
-        attempts: u32,
-    },
-    /// The instant of death; a job that died of its lease's end keeps its token.
-    Died {
-        at: u64,
-        cause: Death,
-    },
-    Rescheduled {
-        due: u64,
-    },
-    Kicked {
-        due: u64,
-    },
-    /// It is gone; NX refuses the id until that instant (0: does not).
-    Removed {
-        cause: Removal,
-        remember: u64,
-    },
-    Prioritized {
-        priority: i32,
-    },
-    /// It is gone as [`Change::Removed`] or dead, and its successor stands in its place; whether that was ready.
-    Succeeded {
-        end: End,
-        remember: u64,
-        ready: bool,
-    },
-    /// It has no successor any more, since that one's TTL is over.
-    SuccessorExpired,
-}
-
-/// How a job went whose successor took its place.
-#[allow(missing_docs, reason = "called as what ended it")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum End {
-    Acked,
-    Popped,
-    /// Dead, but for its successor.
-    TimedOut,
-    Nacked,
-}
-
-/// What made a job dead.
-#[allow(missing_docs, reason = "called as what ended it")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Death {
-    TimedOut,
-    Nacked { priority: i32 },
-}
-
-/// Why a job is no longer there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Removal {
-    /// By ACK.
-    Acked,
-    /// At delivery, by NOACK.
-    Popped,
-    /// DEL, PURGE and DEADLEN.
-    Deleted,
-    /// Its TTL is past.
-    Expired,
-    /// Its TTL was past when its lease ended.
-    TimedOutExpired,
-}
-
 impl Effect<'_> {
     /// Whether jobs must be found by their ids to carry it out. Not so what snapshots are made of.
     pub(super) fn looks_for_jobs(&self) -> bool {
@@ -408,106 +251,6 @@ impl Effect<'_> {
                 &[Event::Del]
             }
             _ => &[],
-        }
-    }
-}
-
-impl Change {
-    pub(super) fn events(self) -> &'static [Event] {
-        match self {
-            Change::Reserved { .. } => &[Event::Pop],
-            Change::Touched { .. } => &[],
-            Change::TimedOut => &[Event::Timeout],
-            Change::Nacked { .. } => &[Event::Nack],
-            Change::Died { cause, .. } => match cause {
-                Death::TimedOut => &[Event::Timeout, Event::Dead],
-                Death::Nacked { .. } => &[Event::Nack, Event::Dead],
-            },
-            Change::Rescheduled { .. } => &[],
-            Change::Kicked { .. } => &[Event::Ready],
-            Change::Removed { cause, .. } => match cause {
-                Removal::Acked => &[Event::Ack],
-                Removal::Popped => &[Event::Pop],
-                Removal::Deleted => &[Event::Del],
-                Removal::Expired => &[Event::Expired],
-                Removal::TimedOutExpired => &[Event::Timeout, Event::Expired],
-            },
-            Change::Prioritized { .. } => &[],
-            Change::Succeeded { end, ready, .. } => {
-                use Event::{Ack, Dead, Nack, Pop, SuccessorAdd, SuccessorReady, Timeout};
-                // What is raised where the successor is ready stands last.
-                let events: &[Event] = match end {
-                    End::Acked => &[Ack, SuccessorAdd, SuccessorReady],
-                    End::Popped => &[Pop, SuccessorAdd, SuccessorReady],
-                    End::TimedOut => &[Timeout, Dead, SuccessorAdd, SuccessorReady],
-                    End::Nacked => &[Nack, Dead, SuccessorAdd, SuccessorReady],
-                };
-                let others = events.len() - usize::from(!ready);
-                &events[..others]
-            }
-            Change::SuccessorExpired => &[Event::Expired],
-        }
-    }
-
-    /// Whether a consumer gets the job by it.
-    pub(super) fn is_delivery(self) -> bool {
-        let popped = |cause| cause == Removal::Popped;
-        match self {
-            Change::Reserved { .. } => true,
-            Change::Removed { cause, .. } => popped(cause),
-            Change::Succeeded { end, .. } => end == End::Popped,
-            _ => false,
-        }
-    }
-
-    pub(super) fn count(self, totals: &mut Totals) {
-        match self {
-            Change::Reserved { .. } => totals.delivered += 1,
-            Change::Touched { .. }
-            | Change::Rescheduled { .. }
-            | Change::Prioritized { .. }
-            | Change::Kicked { .. } => {}
-            Change::Succeeded { end, .. } => end.count(totals),
-            Change::SuccessorExpired => totals.expired += 1,
-            Change::TimedOut => totals.timed_out += 1,
-            Change::Nacked { .. } => totals.nacked += 1,
-            Change::Died { cause, .. } => {
-                totals.died += 1;
-                match cause {
-                    Death::TimedOut => totals.timed_out += 1,
-                    Death::Nacked { .. } => totals.nacked += 1,
-                }
-            }
-            Change::Removed { cause, .. } => match cause {
-                Removal::Acked => totals.acked += 1,
-                Removal::Popped => totals.delivered += 1,
-                Removal::Deleted => totals.deleted += 1,
-                Removal::Expired => totals.expired += 1,
-                Removal::TimedOutExpired => {
-                    totals.timed_out += 1;
-                    totals.expired += 1;
-                }
-            },
-        }
-    }
-}
-
-impl End {
-    /// The job's end, and the coming of its successor. One that dies is replaced at once.
-    fn count(self, totals: &mut Totals) {
-        totals.added += 1;
-        match self {
-            End::Acked => totals.acked += 1,
-            End::Popped => totals.delivered += 1,
-            End::TimedOut | End::Nacked => {
-                totals.died += 1;
-                totals.deleted += 1;
-            }
-        }
-        match self {
-            End::TimedOut => totals.timed_out += 1,
-            End::Nacked => totals.nacked += 1,
-            End::Acked | End::Popped => {}
         }
     }
 }

@@ -8,9 +8,11 @@ pub mod acl;
 mod cluster;
 pub mod command_info;
 pub mod elements;
+mod strings;
 pub mod timerfd;
 
 pub use cluster::{imports, trims, valkey};
+pub use strings::{bytes_of, Args, KeyName, OwnString};
 
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CStr};
@@ -278,7 +280,7 @@ impl<'a> Ctx<'a> {
 
     pub fn signal_modified(self, key: KeyName<'_>) {
         // SAFETY: live context, and a live string, as `KeyName` promises; so below.
-        unsafe { api!(RedisModule_SignalModifiedKey, self.raw, key.string) };
+        unsafe { api!(RedisModule_SignalModifiedKey, self.raw, key.raw()) };
     }
 
     pub fn notify(self, event: &CStr, key: KeyName<'_>) {
@@ -289,7 +291,7 @@ impl<'a> Ctx<'a> {
                 self.raw,
                 raw::REDISMODULE_NOTIFY_MODULE as c_int,
                 event.as_ptr(),
-                key.string
+                key.raw()
             )
         };
     }
@@ -303,7 +305,7 @@ impl<'a> Ctx<'a> {
                 self.raw,
                 raw::REDISMODULE_NOTIFY_GENERIC as c_int,
                 event.as_ptr(),
-                key.string
+                key.raw()
             )
         };
     }
@@ -317,7 +319,7 @@ impl<'a> Ctx<'a> {
                 self.raw,
                 command.as_ptr(),
                 c"sb".as_ptr(),
-                key.string,
+                key.raw(),
                 bytes.as_ptr().cast::<c_char>(),
                 bytes.len()
             )
@@ -327,114 +329,6 @@ impl<'a> Ctx<'a> {
     pub fn replicate_verbatim(self) {
         // SAFETY: live context of a command.
         unsafe { api!(RedisModule_ReplicateVerbatim, self.raw) };
-    }
-}
-
-/// A string of the server's that lives as long as `'a`, to be handed back to it: the name of a key.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct KeyName<'a> {
-    string: RawString,
-    lives: PhantomData<&'a ()>,
-}
-
-impl<'a> KeyName<'a> {
-    /// # Safety
-    /// `string` is a live module string for as long as `'a`, and nobody appends to it meanwhile.
-    pub unsafe fn new(string: RawString) -> Self {
-        KeyName {
-            string,
-            lives: PhantomData,
-        }
-    }
-
-    pub fn bytes(self) -> &'a [u8] {
-        // SAFETY: what `new` was promised.
-        unsafe { bytes_of(self.string) }
-    }
-
-    pub fn raw(self) -> RawString {
-        self.string
-    }
-}
-
-/// The arguments of the running command, its name first.
-#[derive(Clone, Copy)]
-pub struct Args<'a> {
-    strings: &'a [KeyName<'a>],
-}
-
-impl<'a> Args<'a> {
-    /// # Safety
-    /// `argv` and `argc` are those that the server passed to the callback that runs now, and `'a`
-    /// ends with it.
-    pub unsafe fn new(argv: *mut RawString, argc: c_int) -> Self {
-        let strings: &'a [KeyName<'a>] = if argv.is_null() || argc <= 0 {
-            &[]
-        } else {
-            // SAFETY: the caller's promise; a `KeyName` is such a pointer and nothing else.
-            unsafe { std::slice::from_raw_parts(argv.cast(), argc as usize) }
-        };
-        Args { strings }
-    }
-
-    pub fn len(self) -> usize {
-        self.strings.len()
-    }
-
-    pub fn get(self, index: usize) -> Option<&'a [u8]> {
-        self.strings.get(index).map(|string| string.bytes())
-    }
-
-    pub fn key(self, index: usize) -> Option<KeyName<'a>> {
-        self.strings.get(index).copied()
-    }
-
-    pub fn all(self) -> &'a [KeyName<'a>] {
-        self.strings
-    }
-}
-
-/// # Safety
-/// `string` is a live module string for as long as `'a`, and nobody appends to it meanwhile.
-pub unsafe fn bytes_of<'a>(string: RawString) -> &'a [u8] {
-    let mut len = 0;
-    // SAFETY: the caller's promise; the server tells where the bytes lie and how many.
-    unsafe {
-        let start = api!(RedisModule_StringPtrLen, string, &mut len);
-        if start.is_null() {
-            return &[];
-        }
-        std::slice::from_raw_parts(start.cast(), len)
-    }
-}
-
-/// A module string of our own making, freed with it. Main thread only.
-pub struct OwnString(RawString);
-
-impl OwnString {
-    pub fn new(bytes: &[u8]) -> Self {
-        // SAFETY: without a context the string belongs to us alone.
-        OwnString(unsafe {
-            api!(
-                RedisModule_CreateString,
-                std::ptr::null_mut(),
-                bytes.as_ptr().cast(),
-                bytes.len()
-            )
-        })
-    }
-
-    pub fn name(&self) -> KeyName<'_> {
-        // SAFETY: freed with this, which `'_` does not outlive.
-        unsafe { KeyName::new(self.0) }
-    }
-}
-
-impl Drop for OwnString {
-    fn drop(&mut self) {
-        // SAFETY: made in `new`, freed once.
-        unsafe { api!(RedisModule_FreeString, std::ptr::null_mut(), self.0) };
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod apply;
 pub mod asleep;
+mod check;
 pub(in crate::queue) mod commit;
 mod dedupe;
 pub mod figures;
@@ -10,6 +11,8 @@ mod followed;
 pub mod garbage;
 mod gather;
 pub mod groups;
+mod instants;
+mod moves;
 mod numbers;
 mod position;
 mod purge;
@@ -27,8 +30,7 @@ mod terms;
 pub mod wake;
 
 use crate::queue::clock::Now;
-use crate::queue::effect::FOREVER;
-use crate::queue::job::{Handle, Place, INSTANT_MAX};
+use crate::queue::job::{Handle, Place};
 use crate::queue::settings::Settings;
 use crate::queue::stats::Totals;
 use crate::storage::lazy::{Lazy, Unused};
@@ -43,8 +45,7 @@ use rate::group::GroupRates;
 use rate::RateWindow;
 use schedule::{Schedule, Standing};
 use std::sync::Arc;
-use store::{Course, Store};
-use wake::NEVER;
+use store::Store;
 
 pub use rows::each_job;
 pub use store::NewJob;
@@ -311,70 +312,6 @@ impl Queue {
         job.place() == Place::Scheduled && job.due() <= now.ms()
     }
 
-    /// What the timer must be called for, though nobody waits: the end of a lease, of a TTL, of a
-    /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::settle`] has work left.
-    #[inline]
-    pub fn next_event(&self) -> Option<u64> {
-        let next = self.wakes_first();
-        (next != NEVER).then_some(next)
-    }
-
-    /// The earliest instant at which a delivery may succeed if nothing else happens: what a timer
-    /// must be called for while clients wait. In the past where one would succeed now.
-    pub fn next_delivery(&self, now: Now, noack: bool) -> Option<u64> {
-        if self.paused_until == FOREVER || (!noack && self.reserved_is_full()) {
-            return None;
-        }
-        let due = self.next_turn_at(noack)?;
-        let pause = if self.is_paused(now) {
-            self.paused_until
-        } else {
-            0
-        };
-        let rate = match &self.seldom.rate {
-            Some(window) if !window.is_open(now) => window.opens_ms(now),
-            _ => 0,
-        };
-        Some(due.max(pause).max(rate))
-    }
-
-    /// Whether nothing can be delivered at this instant but to one that pops with NOACK: MAXRESERVED, or the
-    /// GROUPMAX of all groups that have a ready job, holds the others back.
-    #[inline]
-    pub fn serves_only_noack(&self, now: Now) -> bool {
-        let next = self.next_delivery(now, false);
-        next.is_none_or(|instant| instant > now.ms())
-    }
-
-    /// The next due that has not come yet: what a timer must be called for where somebody listens
-    /// for dq.ready.
-    pub fn next_due(&self, now: Now) -> Option<u64> {
-        self.schedule.next_due(now.ms())
-    }
-
-    /// The earliest instant after now at which time itself does something: a due, the end of a lease, of
-    /// a TTL, of a pause, of a dedupe or a rate window.
-    pub fn next_instant(&self, now: Now) -> Option<u64> {
-        let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
-        let closed = self
-            .seldom
-            .rate
-            .as_ref()
-            .filter(|window| !window.is_open(now));
-        let rate = closed.map(|window| window.opens_ms(now));
-        let of_group = self.group_rates.as_ref();
-        let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
-        let instants = [self.next_event(), self.next_due(now), pause, rate, of_group];
-        let to_come = now.ms() + 1..=INSTANT_MAX;
-        let instants = instants.into_iter().flatten();
-        instants.filter(|at| to_come.contains(at)).min()
-    }
-
-    /// Whether a due came after `since_ms` and has come by now.
-    pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
-        self.schedule.ready_len(now.ms()) > self.schedule.ready_len(since_ms)
-    }
-
     pub(in crate::queue) fn reserved_is_full(&self) -> bool {
         let limit = self.settings.max_reserved;
         limit != 0 && self.reserved.len() as u64 >= limit
@@ -427,74 +364,6 @@ impl Queue {
         if let Some(handle) = self.find(self.jobs.hashed(id)) {
             self.jobs.lose(handle);
         }
-    }
-
-    /// For tests: everything that must hold between any two calls.
-    pub fn check_invariants(&self) -> Result<(), String> {
-        let seq = |handle| self.jobs.job(handle).seq();
-        self.jobs.check_invariants()?;
-        self.dedupe.check_invariants(&**self.jobs.hasher())?;
-        self.schedule
-            .check_invariants(|handle| self.standing(handle), seq)?;
-        self.check_groups()?;
-        self.reserved.check_invariants(seq)?;
-        self.dead
-            .check_invariants(|handle| self.jobs.job(handle).life().death)?;
-        self.expiring.check_invariants(seq)?;
-        self.check_purged()?;
-        self.check_followed()?;
-        let there = self.jobs.len() - self.jobs.successors_len();
-        if self.live_len() + self.dead.len() + self.count_purged() != there {
-            return Err(format!(
-                "{} live and {} dead jobs, but {there} in all",
-                self.live_len(),
-                self.dead.len(),
-            ));
-        }
-        for (list, place) in [(&self.reserved, Place::Reserved), (&self.dead, Place::Dead)] {
-            for (instant, handle) in list.iter() {
-                let job = self.jobs.job(handle);
-                if job.place() != place || job.life().at != instant {
-                    return Err(format!("job {handle} is not {place:?} at {instant}"));
-                }
-            }
-        }
-        self.check_expiring()
-    }
-
-    fn check_expiring(&self) -> Result<(), String> {
-        let mut expected = 0;
-        let reserved = self.reserved.iter().map(|(_, handle)| handle);
-        let scheduled = self
-            .schedule
-            .by_due(0, |handle| self.jobs.job(handle).seq());
-        let others = scheduled
-            .map(|(_, handle)| handle)
-            .chain(self.dead.iter().map(|(_, h)| h));
-        for handle in others {
-            let Course { place, life, .. } = self.jobs.job(handle).course();
-            expected += usize::from(self.end_of(handle) != 0);
-            if place == Place::Scheduled && life.at != 0 {
-                return Err(format!("scheduled job {handle} has a deadline"));
-            }
-        }
-        for (expires, handle) in self.expiring.iter() {
-            let job = self.jobs.job(handle);
-            expected += usize::from(job.place() == Place::Successor);
-            if self.end_of(handle) != expires {
-                return Err(format!("job {handle} does not expire at {expires}"));
-            }
-        }
-        for handle in reserved {
-            if self.jobs.job(handle).life().token == 0 {
-                return Err(format!("reserved job {handle} has no token"));
-            }
-        }
-        let living = |&(_, handle): &(u64, Handle)| !self.is_purged(handle);
-        if self.expiring.iter().filter(living).count() != expected {
-            return Err("jobs with a TTL and their list differ".into());
-        }
-        Ok(())
     }
 }
 

@@ -18,18 +18,19 @@
 //! Most jobs are never in need of a rare part until they are delivered: 16 bytes beside id and
 //! payload say all about them.
 
+mod edit;
 mod extra;
 mod fetch;
+mod head;
 mod loading;
 mod rules;
 mod stored;
 mod successors;
 
 use super::terms::TermsPool;
-use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX};
-use crate::queue::recurring::rule::Round;
+use crate::queue::job::{Handle, Life, Place, ID_MAX, INSTANT_MAX};
 pub use crate::storage::allocated::allocated;
-use crate::storage::arena::{Arena, HEAD_BITS};
+use crate::storage::arena::Arena;
 use crate::storage::broken::{must, there};
 use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::relocate::Mover;
@@ -38,6 +39,11 @@ use crate::storage::table::bulk::Entries;
 use crate::storage::table::IdTable;
 use ahash::RandomState;
 use extra::{Extra, Parts};
+use head::{content, id_of, place_of, trailer_of, word};
+use head::{
+    DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, OWN_TERMS, PLACE_SHIFT, SEQ_BITS,
+    TERMS_SHIFT,
+};
 use rules::RulesPool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,20 +53,6 @@ const NO_JOB: &str = "a handle without a job";
 pub(super) const NO_RULE: &str = "a recurring job without its rule";
 const NO_RARE: &str = "a job without its rare part";
 const OUT_OF_BOUNDS: &str = "a number that leaves its bits";
-
-const HEADER: usize = 16;
-const DUE_BITS: u64 = INSTANT_MAX;
-const ID_LEN_SHIFT: u32 = 42;
-const PLACE_SHIFT: u32 = 52;
-const HAS_RARE: u64 = 1 << 54;
-const OWN_TERMS: u64 = 1 << 55;
-/// There is a group: its number, 4 bytes, comes last.
-const GROUPED: u64 = 1 << 57;
-const _: () = assert!(GROUPED < HEAD_BITS);
-const NO_GROUP: u32 = u32::MAX;
-const NO_TRAILER: &str = "a job without the number of its group";
-const SEQ_BITS: u64 = (1 << 48) - 1;
-const TERMS_SHIFT: u32 = 48;
 
 #[derive(Clone, Debug)]
 struct Rare {
@@ -228,13 +220,6 @@ impl Store {
         there(self.slots.get(handle), NO_JOB)
     }
 
-    /// The job has a group's number no more, and nobody reads what is behind its payload.
-    pub fn leave_group(&mut self, handle: Handle) {
-        let bytes = there(self.slots.get_mut(handle), NO_JOB);
-        let number = bytes.last_chunk_mut::<{ size_of::<u32>() }>();
-        *there(number, NO_TRAILER) = NO_GROUP.to_le_bytes();
-    }
-
     /// Bytes of all ids and payloads.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
@@ -292,112 +277,15 @@ impl Store {
             .then(|| there(self.rares.get_mut((word0 & DUE_BITS) as u32), NO_RARE))
     }
 
-    /// Keeps a rare part exactly where there is something to keep in it.
-    pub fn set_course(&mut self, handle: Handle, course: Course) {
-        let Course { place, due, life } = course;
-        must(due <= INSTANT_MAX, OUT_OF_BOUNDS);
-        let mut word0 = word(self.bytes(handle), 0);
-        let has_extra = |it: &Self| it.rare(word0).is_some_and(|rare| rare.extra.is_some());
-        if word0 & HAS_RARE != 0 && life == Life::default() && !has_extra(self) {
-            self.rares.remove((word0 & DUE_BITS) as u32);
-            word0 = word0 & !(DUE_BITS | HAS_RARE) | due;
-        } else if let Some(rare) = self.rare_mut(word0) {
-            (rare.due, rare.life) = (due, life);
-        } else if life != Life::default() {
-            word0 = self.with_rare(word0, due, life);
-        } else {
-            word0 = word0 & !DUE_BITS | due;
-        }
-        let word0 = word0 & !(3 << PLACE_SHIFT) | (place as u64) << PLACE_SHIFT;
-        self.edit(handle, 0, |_| word0);
-    }
-
-    fn with_rare(&mut self, word0: u64, due: u64, life: Life) -> u64 {
-        let rare = self.rares.insert(Rare {
-            due,
-            life,
-            extra: None,
-        });
-        word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
-    }
-
-    pub fn set_seq(&mut self, handle: Handle, seq: u64) {
-        self.edit(handle, 8, |word| word & !SEQ_BITS | seq);
-    }
-
     /// All jobs and successors, in no order.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         let successors = self.successors().map(|(_, next)| next);
         self.table.handles().chain(successors)
     }
 
-    pub fn set_priority(&mut self, handle: Handle, priority: i32) {
-        let bytes = self.bytes(handle);
-        let (word0, old) = (word(bytes, 0), (word(bytes, 8) >> TERMS_SHIFT) as u16);
-        let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
-        if let Some(own) = extra.and_then(|extra| extra.terms_mut()) {
-            own.priority = priority;
-            return;
-        }
-        let terms = Terms {
-            priority,
-            ..self.terms.get(old).clone()
-        };
-        match self.terms.acquire(&terms, &*self.hasher) {
-            Some(new) => self.edit(handle, 8, |w| w & SEQ_BITS | u64::from(new) << TERMS_SHIFT),
-            None => self.own_terms(handle, terms),
-        }
-        self.terms.release(old, &*self.hasher);
-    }
-
-    fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {
-        self.edit_extra(handle, |parts| parts.terms = Some(terms));
-        self.edit(handle, 0, |word0| word0 | OWN_TERMS);
-    }
-
-    pub fn set_failure(&mut self, handle: Handle, failure: Failure<'_>) {
-        self.edit_extra(handle, |parts| parts.failed = Some(failure.into()));
-    }
-
-    pub fn clear_failure(&mut self, handle: Handle) {
-        if self.job(handle).failure().is_some() {
-            self.edit_extra(handle, |parts| parts.failed = None);
-        }
-    }
-
-    /// Of a job with a rule.
-    pub fn set_round(&mut self, handle: Handle, round: Round) {
-        let word0 = word(self.bytes(handle), 0);
-        let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
-        let recurring = extra.and_then(|extra| extra.recurring_mut());
-        there(recurring, NO_RULE).round = round;
-    }
-
     /// Jobs with a rule.
     pub fn recurring_len(&self) -> usize {
         self.seldom.rules.users()
-    }
-
-    fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(&mut Parts)) {
-        let mut word0 = word(self.bytes(handle), 0);
-        if word0 & HAS_RARE == 0 {
-            word0 = self.with_rare(word0, word0 & DUE_BITS, Life::default());
-            self.edit(handle, 0, |_| word0);
-        }
-        let rare = there(self.rare_mut(word0), NO_RARE);
-        let old = rare.extra.take();
-        let before = old.as_ref().map_or(0, |extra| extra.heap_bytes());
-        let mut parts = old.map_or(Parts::default(), |extra| extra.into_parts());
-        change(&mut parts);
-        rare.extra = Extra::of(parts);
-        let after = rare.extra.as_ref().map_or(0, |extra| extra.heap_bytes());
-        self.extra_bytes = self.extra_bytes + after - before;
-    }
-
-    fn edit(&mut self, handle: Handle, at: usize, change: impl FnOnce(u64) -> u64) {
-        let bytes = there(self.slots.get_mut(handle), NO_JOB);
-        let changed = change(word(bytes, at));
-        bytes[at..at + 8].copy_from_slice(&changed.to_le_bytes());
     }
 
     /// A job as it stands, for another store; but for its group's name, which is not known here.
@@ -507,51 +395,6 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// Id and payload of one job.
-fn content(bytes: &[u8]) -> u64 {
-    let apart = match bytes.first_chunk() {
-        Some(word0) => HEADER + trailer_of(u64::from_le_bytes(*word0)),
-        None => HEADER,
-    };
-    bytes.len().saturating_sub(apart) as u64
-}
-
-/// Bytes behind the payload.
-#[inline]
-fn trailer_of(word0: u64) -> usize {
-    if word0 & GROUPED == 0 {
-        0
-    } else {
-        size_of::<u32>()
-    }
-}
-
-fn group_of(bytes: &[u8]) -> Option<u32> {
-    bytes.last_chunk().map(|&number| u32::from_le_bytes(number))
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes[at..].first_chunk::<8>();
-    u64::from_le_bytes(*there(word, "a job without its head"))
-}
-
-fn place_of(word0: u64) -> Place {
-    match word0 >> PLACE_SHIFT & 3 {
-        0 => Place::Scheduled,
-        1 => Place::Reserved,
-        2 => Place::Dead,
-        _ => Place::Successor,
-    }
-}
-
-fn id_len(bytes: &[u8]) -> usize {
-    ((word(bytes, 0) >> ID_LEN_SHIFT) as usize & (ID_MAX - 1)) + 1
-}
-
-fn id_of(bytes: &[u8]) -> &[u8] {
-    &bytes[HEADER..HEADER + id_len(bytes)]
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Having parts of jobs on their way from memory before they are needed.
 
-use super::{word, Id, Store, DUE_BITS, HAS_RARE};
+use super::head::{word, DUE_BITS, HAS_RARE};
+use super::{Id, Store};
 use crate::queue::job::Handle;
 use crate::storage::prefetch::{prefetch, prefetch_all};
 

@@ -1,8 +1,9 @@
 //! A job on its way into the store, and as it stands there.
 
+use super::head::{group_of, id_len, id_of, place_of, trailer_of, word};
+use super::head::{DUE_BITS, HEADER, NO_GROUP, NO_TRAILER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
 use super::rules::Recurring;
-use super::{group_of, id_len, id_of, place_of, trailer_of, word, Store, NO_GROUP, NO_TRAILER};
-use super::{DUE_BITS, HEADER, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
+use super::Store;
 use crate::queue::job::{Failure, Life, Place, Terms};
 use crate::queue::recurring::rule::{Round, Rule};
 use crate::storage::broken::there;

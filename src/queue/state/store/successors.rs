@@ -3,7 +3,8 @@
 //! A successor has an allocation and a handle like any job, but the index finds only the job before it; from
 //! there a map leads to it, which is empty where nobody uses NEXT.
 
-use super::{word, Job, Store};
+use super::head::word;
+use super::{Job, Store};
 use crate::queue::job::{Handle, Place};
 use crate::storage::broken::{must, there};
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::queue::job::Terms;
 use std::borrow::Cow;
 
 fn terms(priority: i32) -> Terms<'static> {

@@ -1,0 +1,192 @@
+//! What happens to one job that is there: from its delivery to its end.
+
+use crate::queue::event::Event;
+use crate::queue::stats::Totals;
+use serde::{Deserialize, Serialize};
+
+/// What can happen to a job.
+#[allow(
+    missing_docs,
+    reason = "fields are called as in the commands that set them"
+)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    Reserved {
+        token: u64,
+        deadline: u64,
+        lease_ms: u64,
+    },
+    /// A fresh lease.
+    Touched {
+        deadline: u64,
+        lease_ms: u64,
+    },
+    /// The lease ended; the token stays current.
+    TimedOut,
+    Nacked {
+        due: u64,
+        priority: i32,
+        attempts: u32,
+    },
+    /// The instant of death; a job that died of its lease's end keeps its token.
+    Died {
+        at: u64,
+        cause: Death,
+    },
+    Rescheduled {
+        due: u64,
+    },
+    Kicked {
+        due: u64,
+    },
+    /// It is gone; NX refuses the id until that instant (0: does not).
+    Removed {
+        cause: Removal,
+        remember: u64,
+    },
+    Prioritized {
+        priority: i32,
+    },
+    /// It is gone as [`Change::Removed`] or dead, and its successor stands in its place; whether that was ready.
+    Succeeded {
+        end: End,
+        remember: u64,
+        ready: bool,
+    },
+    /// It has no successor any more, since that one's TTL is over.
+    SuccessorExpired,
+}
+
+/// How a job went whose successor took its place.
+#[allow(missing_docs, reason = "called as what ended it")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    Acked,
+    Popped,
+    /// Dead, but for its successor.
+    TimedOut,
+    Nacked,
+}
+
+/// What made a job dead.
+#[allow(missing_docs, reason = "called as what ended it")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Death {
+    TimedOut,
+    Nacked { priority: i32 },
+}
+
+/// Why a job is no longer there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Removal {
+    /// By ACK.
+    Acked,
+    /// At delivery, by NOACK.
+    Popped,
+    /// DEL, PURGE and DEADLEN.
+    Deleted,
+    /// Its TTL is past.
+    Expired,
+    /// Its TTL was past when its lease ended.
+    TimedOutExpired,
+}
+
+impl Change {
+    pub(in crate::queue) fn events(self) -> &'static [Event] {
+        match self {
+            Change::Reserved { .. } => &[Event::Pop],
+            Change::Touched { .. } => &[],
+            Change::TimedOut => &[Event::Timeout],
+            Change::Nacked { .. } => &[Event::Nack],
+            Change::Died { cause, .. } => match cause {
+                Death::TimedOut => &[Event::Timeout, Event::Dead],
+                Death::Nacked { .. } => &[Event::Nack, Event::Dead],
+            },
+            Change::Rescheduled { .. } => &[],
+            Change::Kicked { .. } => &[Event::Ready],
+            Change::Removed { cause, .. } => match cause {
+                Removal::Acked => &[Event::Ack],
+                Removal::Popped => &[Event::Pop],
+                Removal::Deleted => &[Event::Del],
+                Removal::Expired => &[Event::Expired],
+                Removal::TimedOutExpired => &[Event::Timeout, Event::Expired],
+            },
+            Change::Prioritized { .. } => &[],
+            Change::Succeeded { end, ready, .. } => {
+                use Event::{Ack, Dead, Nack, Pop, SuccessorAdd, SuccessorReady, Timeout};
+                // What is raised where the successor is ready stands last.
+                let events: &[Event] = match end {
+                    End::Acked => &[Ack, SuccessorAdd, SuccessorReady],
+                    End::Popped => &[Pop, SuccessorAdd, SuccessorReady],
+                    End::TimedOut => &[Timeout, Dead, SuccessorAdd, SuccessorReady],
+                    End::Nacked => &[Nack, Dead, SuccessorAdd, SuccessorReady],
+                };
+                let others = events.len() - usize::from(!ready);
+                &events[..others]
+            }
+            Change::SuccessorExpired => &[Event::Expired],
+        }
+    }
+
+    /// Whether a consumer gets the job by it.
+    pub(in crate::queue) fn is_delivery(self) -> bool {
+        let popped = |cause| cause == Removal::Popped;
+        match self {
+            Change::Reserved { .. } => true,
+            Change::Removed { cause, .. } => popped(cause),
+            Change::Succeeded { end, .. } => end == End::Popped,
+            _ => false,
+        }
+    }
+
+    pub(in crate::queue) fn count(self, totals: &mut Totals) {
+        match self {
+            Change::Reserved { .. } => totals.delivered += 1,
+            Change::Touched { .. }
+            | Change::Rescheduled { .. }
+            | Change::Prioritized { .. }
+            | Change::Kicked { .. } => {}
+            Change::Succeeded { end, .. } => end.count(totals),
+            Change::SuccessorExpired => totals.expired += 1,
+            Change::TimedOut => totals.timed_out += 1,
+            Change::Nacked { .. } => totals.nacked += 1,
+            Change::Died { cause, .. } => {
+                totals.died += 1;
+                match cause {
+                    Death::TimedOut => totals.timed_out += 1,
+                    Death::Nacked { .. } => totals.nacked += 1,
+                }
+            }
+            Change::Removed { cause, .. } => match cause {
+                Removal::Acked => totals.acked += 1,
+                Removal::Popped => totals.delivered += 1,
+                Removal::Deleted => totals.deleted += 1,
+                Removal::Expired => totals.expired += 1,
+                Removal::TimedOutExpired => {
+                    totals.timed_out += 1;
+                    totals.expired += 1;
+                }
+            },
+        }
+    }
+}
+
+impl End {
+    /// The job's end, and the coming of its successor. One that dies is replaced at once.
+    fn count(self, totals: &mut Totals) {
+        totals.added += 1;
+        match self {
+            End::Acked => totals.acked += 1,
+            End::Popped => totals.delivered += 1,
+            End::TimedOut | End::Nacked => {
+                totals.died += 1;
+                totals.deleted += 1;
+            }
+        }
+        match self {
+            End::TimedOut => totals.timed_out += 1,
+            End::Nacked => totals.nacked += 1,
+            End::Acked | End::Popped => {}
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The end of one occurrence of a recurring job.
+
+use crate::queue::event::Event;
+use crate::queue::stats::Totals;
+use serde::{Deserialize, Serialize};
+
+/// How an occurrence ended.
+#[allow(
+    missing_docs,
+    reason = "`at` is the instant of death everywhere, `kept` whether it stays as dead"
+)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    Acked,
+    Popped,
+    /// GRACE was over.
+    Missed,
+    Expired,
+    /// Its TTL was past when its lease ended.
+    TimedOutExpired,
+    /// Dead, by its lease's end or by NACK; whether it is kept as a job of its own.
+    TimedOut {
+        at: u64,
+        kept: bool,
+    },
+    Nacked {
+        at: u64,
+        priority: i32,
+        kept: bool,
+    },
+}
+
+impl Ended {
+    pub(in crate::queue) fn events(self) -> &'static [Event] {
+        match self {
+            Ended::Acked => &[Event::Ack],
+            Ended::Popped => &[Event::Pop],
+            Ended::Missed => &[Event::Missed],
+            Ended::Expired => &[Event::Expired],
+            Ended::TimedOutExpired => &[Event::Timeout, Event::Expired],
+            Ended::TimedOut { .. } => &[Event::Timeout, Event::Dead],
+            Ended::Nacked { .. } => &[Event::Nack, Event::Dead],
+        }
+    }
+
+    pub(in crate::queue) fn count(self, totals: &mut Totals) {
+        match self {
+            Ended::Acked => totals.acked += 1,
+            Ended::Popped => totals.delivered += 1,
+            Ended::Missed => totals.missed += 1,
+            Ended::Expired => totals.expired += 1,
+            Ended::TimedOutExpired => {
+                totals.timed_out += 1;
+                totals.expired += 1;
+            }
+            Ended::TimedOut { kept, .. } => {
+                totals.timed_out += 1;
+                totals.died += 1;
+                totals.deleted += u64::from(!kept);
+            }
+            Ended::Nacked { kept, .. } => {
+                totals.nacked += 1;
+                totals.died += 1;
+                totals.deleted += u64::from(!kept);
+            }
+        }
+    }
+
+    /// Whether its occurrence stays in the dead list, and since when.
+    pub fn death(self) -> Option<u64> {
+        match self {
+            Ended::TimedOut { at, kept } | Ended::Nacked { at, kept, .. } => kept.then_some(at),
+            _ => None,
+        }
+    }
+
+    pub(in crate::queue) fn died(self) -> bool {
+        matches!(self, Ended::TimedOut { .. } | Ended::Nacked { .. })
+    }
+}

@@ -1,0 +1,73 @@
+//! When time itself does something to a queue: what a timer must be called for.
+
+use super::wake::NEVER;
+use super::Queue;
+use crate::queue::clock::Now;
+use crate::queue::effect::FOREVER;
+use crate::queue::job::INSTANT_MAX;
+
+impl Queue {
+    /// What the timer must be called for, though nobody waits: the end of a lease, of a TTL, of a
+    /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::settle`] has work left.
+    #[inline]
+    pub fn next_event(&self) -> Option<u64> {
+        let next = self.wakes_first();
+        (next != NEVER).then_some(next)
+    }
+
+    /// The earliest instant at which a delivery may succeed if nothing else happens: what a timer
+    /// must be called for while clients wait. In the past where one would succeed now.
+    pub fn next_delivery(&self, now: Now, noack: bool) -> Option<u64> {
+        if self.paused_until == FOREVER || (!noack && self.reserved_is_full()) {
+            return None;
+        }
+        let due = self.next_turn_at(noack)?;
+        let pause = if self.is_paused(now) {
+            self.paused_until
+        } else {
+            0
+        };
+        let rate = match &self.seldom.rate {
+            Some(window) if !window.is_open(now) => window.opens_ms(now),
+            _ => 0,
+        };
+        Some(due.max(pause).max(rate))
+    }
+
+    /// Whether nothing can be delivered at this instant but to one that pops with NOACK: MAXRESERVED, or the
+    /// GROUPMAX of all groups that have a ready job, holds the others back.
+    #[inline]
+    pub fn serves_only_noack(&self, now: Now) -> bool {
+        let next = self.next_delivery(now, false);
+        next.is_none_or(|instant| instant > now.ms())
+    }
+
+    /// The next due that has not come yet: what a timer must be called for where somebody listens
+    /// for dq.ready.
+    pub fn next_due(&self, now: Now) -> Option<u64> {
+        self.schedule.next_due(now.ms())
+    }
+
+    /// The earliest instant after now at which time itself does something: a due, the end of a lease, of
+    /// a TTL, of a pause, of a dedupe or a rate window.
+    pub fn next_instant(&self, now: Now) -> Option<u64> {
+        let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
+        let closed = self
+            .seldom
+            .rate
+            .as_ref()
+            .filter(|window| !window.is_open(now));
+        let rate = closed.map(|window| window.opens_ms(now));
+        let of_group = self.group_rates.as_ref();
+        let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
+        let instants = [self.next_event(), self.next_due(now), pause, rate, of_group];
+        let to_come = now.ms() + 1..=INSTANT_MAX;
+        let instants = instants.into_iter().flatten();
+        instants.filter(|at| to_come.contains(at)).min()
+    }
+
+    /// Whether a due came after `since_ms` and has come by now.
+    pub fn became_ready(&self, since_ms: u64, now: Now) -> bool {
+        self.schedule.ready_len(now.ms()) > self.schedule.ready_len(since_ms)
+    }
+}

@@ -1,0 +1,174 @@
+use super::*;
+use crate::queue::effect::Effect;
+use crate::queue::recurring::rule::Pattern;
+use crate::queue::{HashSeed, Queue};
+
+fn terms(ladder: usize) -> Terms<'static> {
+    Terms {
+        priority: -5,
+        ttr_ms: 1000,
+        max_attempts: 2,
+        backoff_ms: vec![7; ladder].into(),
+    }
+}
+
+fn job<'a>(id: &'a [u8], terms: &'a Terms<'a>) -> NewJob<'a> {
+    NewJob {
+        id,
+        payload: b"payload",
+        seq: 7,
+        due: 8,
+        place: Place::Scheduled,
+        terms,
+        life: Life::default(),
+        failure: None,
+        recurring: None,
+        group: None,
+        turn: None,
+    }
+}
+
+fn rule(text: &'static [u8]) -> Rule<'static> {
+    Rule {
+        pattern: Pattern::Cron {
+            text: text.into(),
+            zone: b"UTC"[..].into(),
+        },
+        until: 1,
+        times: 2,
+        grace_ms: 3,
+        jitter_ms: 4,
+        ttl_ms: 5,
+    }
+}
+
+fn round(runs: u64) -> Round {
+    Round {
+        occurrence: u64::MAX,
+        runs,
+        delivered: runs % 2 == 1,
+        offset_s: -3600,
+    }
+}
+
+fn written<'a>(jobs: impl IntoIterator<Item = NewJob<'a>>) -> Vec<u8> {
+    let mut rows = Rows::default();
+    jobs.into_iter().for_each(|job| rows.push(&job));
+    rows.bytes().to_vec()
+}
+
+fn fields<'a>(job: &NewJob<'a>) -> impl PartialEq + std::fmt::Debug + 'a {
+    let numbers = (job.seq, job.due, job.place, job.life, job.failure);
+    let recurring = job.recurring.clone();
+    let recurring = recurring.map(|(rule, round)| (rule.into_owned(), round));
+    let numbers = (numbers, recurring);
+    (job.id, job.payload, numbers, job.terms.clone().into_owned())
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let all_terms = [terms(0), terms(LADDER_SHARED), terms(LADDER_SHARED + 1)];
+    let life = Life {
+        expires: 1,
+        token: u64::MAX,
+        at: 2,
+        lease_ms: 3,
+        death: 4,
+        attempts: u32::MAX,
+    };
+    let numbers = [0, 1, u64::MAX, 1 << 63, 5, 5];
+    let rules = [rule(b"@daily"), rule(b"* * * * *")];
+    let ids: Vec<Vec<u8>> = (1..=36)
+        .map(|len| vec![len; len as usize % 5 + 1])
+        .collect();
+    let jobs = || {
+        ids.iter().enumerate().map(|(n, id)| NewJob {
+            payload: &id[..id.len() % 3],
+            seq: numbers[n % 6],
+            due: numbers[(n + 1) % 6],
+            place: [
+                Place::Scheduled,
+                Place::Reserved,
+                Place::Dead,
+                Place::Successor,
+            ][n % 4],
+            recurring: (n % 3 > 0).then(|| (rules[n / 9 % 2].borrowed(), round(n as u64))),
+            failure: (n % 5 < 2).then_some(Failure {
+                at: 9,
+                reason: n.is_multiple_of(2).then_some(id),
+            }),
+            life: if n % 4 == 0 { life } else { Life::default() },
+            ..job(id, &all_terms[n / 12])
+        })
+    };
+    let bytes = written(jobs());
+    let all = read(&bytes).unwrap();
+    let terms = &all.terms;
+    let read: Vec<_> = all.jobs().map(|job| fields(&job)).collect();
+    let wrote: Vec<_> = jobs().map(|job| fields(&job)).collect();
+    assert_eq!(read, wrote);
+    assert_eq!(
+        terms.len(),
+        2 + 12,
+        "long ladders once a row, the others once"
+    );
+}
+
+#[test]
+fn what_nobody_writes_is_refused() {
+    let (short, long) = (terms(1), terms(LADDER_SHARED + 1));
+    let one = written([job(b"a", &short)]);
+    let two = written([job(b"a", &short), job(b"b", &short)]);
+    assert!(read(&two).is_ok());
+    let unused = |bit| [&[one[0] | bit], &one[1..]].concat();
+    let follower = &two[one.len()..];
+    let borrowed_ladder = [&written([job(b"a", &long)]), follower].concat();
+    let more = |bits: u8| [&[one[0] | MORE], &one[1..3], &[bits], &one[3..]].concat();
+    for bytes in [
+        more(0),
+        more(ROUND),
+        more(RULE),
+        more(8),
+        unused(MORE),
+        unused(1 << 7),
+        follower.to_vec(),
+        borrowed_ladder,
+        one[..one.len() - 1].to_vec(),
+    ] {
+        assert!(read(&bytes).is_err(), "{}", bytes.escape_ascii());
+    }
+    let most = [one.clone(), follower.repeat(ROWS_MAX - 1)].concat();
+    assert_eq!(read(&most).unwrap().rows.len(), ROWS_MAX);
+    assert!(read(&[most, follower.to_vec()].concat()).is_err());
+}
+
+#[test]
+fn all_rows_come_or_none() {
+    let terms = &terms(1);
+    let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+    let mut come = |jobs: Vec<NewJob<'_>>| {
+        let rows = &written(jobs);
+        let came = queue.apply(&Effect::Rows { rows }).is_ok();
+        queue.check_invariants().unwrap();
+        let now = crate::queue::clock::Now::from_ms(1);
+        (came, queue.len(None, now))
+    };
+    let impossible = NewJob {
+        due: u64::MAX,
+        ..job(b"x", terms)
+    };
+    assert_eq!(come(vec![]), (true, 0));
+    assert_eq!(come(vec![job(b"a", terms), impossible]), (false, 0));
+    assert_eq!(
+        come([b"a", b"b", b"a"].map(|id| job(id, terms)).into()),
+        (false, 0)
+    );
+    assert_eq!(
+        come([b"a", b"b"].map(|id| job(id, terms)).into()),
+        (true, 2)
+    );
+    assert_eq!(
+        come([b"c", b"a"].map(|id| job(id, terms)).into()),
+        (false, 2)
+    );
+}

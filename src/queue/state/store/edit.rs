@@ -1,0 +1,117 @@
+//! Changing what a job in the store says, and what is kept of it in its rare part.
+
+use super::extra::{Extra, Parts};
+use super::head::{
+    word, DUE_BITS, HAS_RARE, NO_GROUP, NO_TRAILER, OWN_TERMS, PLACE_SHIFT, SEQ_BITS, TERMS_SHIFT,
+};
+use super::stored::Course;
+use super::{Rare, Store, NO_JOB, NO_RARE, NO_RULE, OUT_OF_BOUNDS};
+use crate::queue::job::{Failure, Handle, Life, Terms, INSTANT_MAX};
+use crate::queue::recurring::rule::Round;
+use crate::storage::broken::{must, there};
+
+impl Store {
+    /// The job has a group's number no more, and nobody reads what is behind its payload.
+    pub fn leave_group(&mut self, handle: Handle) {
+        let bytes = there(self.slots.get_mut(handle), NO_JOB);
+        let number = bytes.last_chunk_mut::<{ size_of::<u32>() }>();
+        *there(number, NO_TRAILER) = NO_GROUP.to_le_bytes();
+    }
+
+    /// Keeps a rare part exactly where there is something to keep in it.
+    pub fn set_course(&mut self, handle: Handle, course: Course) {
+        let Course { place, due, life } = course;
+        must(due <= INSTANT_MAX, OUT_OF_BOUNDS);
+        let mut word0 = word(self.bytes(handle), 0);
+        let has_extra = |it: &Self| it.rare(word0).is_some_and(|rare| rare.extra.is_some());
+        if word0 & HAS_RARE != 0 && life == Life::default() && !has_extra(self) {
+            self.rares.remove((word0 & DUE_BITS) as u32);
+            word0 = word0 & !(DUE_BITS | HAS_RARE) | due;
+        } else if let Some(rare) = self.rare_mut(word0) {
+            (rare.due, rare.life) = (due, life);
+        } else if life != Life::default() {
+            word0 = self.with_rare(word0, due, life);
+        } else {
+            word0 = word0 & !DUE_BITS | due;
+        }
+        let word0 = word0 & !(3 << PLACE_SHIFT) | (place as u64) << PLACE_SHIFT;
+        self.edit(handle, 0, |_| word0);
+    }
+
+    fn with_rare(&mut self, word0: u64, due: u64, life: Life) -> u64 {
+        let rare = self.rares.insert(Rare {
+            due,
+            life,
+            extra: None,
+        });
+        word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
+    }
+
+    pub fn set_seq(&mut self, handle: Handle, seq: u64) {
+        self.edit(handle, 8, |word| word & !SEQ_BITS | seq);
+    }
+
+    pub fn set_priority(&mut self, handle: Handle, priority: i32) {
+        let bytes = self.bytes(handle);
+        let (word0, old) = (word(bytes, 0), (word(bytes, 8) >> TERMS_SHIFT) as u16);
+        let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
+        if let Some(own) = extra.and_then(|extra| extra.terms_mut()) {
+            own.priority = priority;
+            return;
+        }
+        let terms = Terms {
+            priority,
+            ..self.terms.get(old).clone()
+        };
+        match self.terms.acquire(&terms, &*self.hasher) {
+            Some(new) => self.edit(handle, 8, |w| w & SEQ_BITS | u64::from(new) << TERMS_SHIFT),
+            None => self.own_terms(handle, terms),
+        }
+        self.terms.release(old, &*self.hasher);
+    }
+
+    fn own_terms(&mut self, handle: Handle, terms: Terms<'static>) {
+        self.edit_extra(handle, |parts| parts.terms = Some(terms));
+        self.edit(handle, 0, |word0| word0 | OWN_TERMS);
+    }
+
+    pub fn set_failure(&mut self, handle: Handle, failure: Failure<'_>) {
+        self.edit_extra(handle, |parts| parts.failed = Some(failure.into()));
+    }
+
+    pub fn clear_failure(&mut self, handle: Handle) {
+        if self.job(handle).failure().is_some() {
+            self.edit_extra(handle, |parts| parts.failed = None);
+        }
+    }
+
+    /// Of a job with a rule.
+    pub fn set_round(&mut self, handle: Handle, round: Round) {
+        let word0 = word(self.bytes(handle), 0);
+        let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
+        let recurring = extra.and_then(|extra| extra.recurring_mut());
+        there(recurring, NO_RULE).round = round;
+    }
+
+    fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(&mut Parts)) {
+        let mut word0 = word(self.bytes(handle), 0);
+        if word0 & HAS_RARE == 0 {
+            word0 = self.with_rare(word0, word0 & DUE_BITS, Life::default());
+            self.edit(handle, 0, |_| word0);
+        }
+        let rare = there(self.rare_mut(word0), NO_RARE);
+        let old = rare.extra.take();
+        let before = old.as_ref().map_or(0, |extra| extra.heap_bytes());
+        let mut parts = old.map_or(Parts::default(), |extra| extra.into_parts());
+        change(&mut parts);
+        rare.extra = Extra::of(parts);
+        let after = rare.extra.as_ref().map_or(0, |extra| extra.heap_bytes());
+        self.extra_bytes = self.extra_bytes + after - before;
+    }
+
+    pub(super) fn edit(&mut self, handle: Handle, at: usize, change: impl FnOnce(u64) -> u64) {
+        let bytes = there(self.slots.get_mut(handle), NO_JOB);
+        let changed = change(word(bytes, at));
+        bytes[at..at + 8].copy_from_slice(&changed.to_le_bytes());
+    }
+}
