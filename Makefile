@@ -113,7 +113,7 @@ release-pgo: ## the module as it is released, target/pgo/release/libdq.so: built
 
 # TRIPLES: fewer targets, as x86_64-unknown-linux-musl.
 release: ## files to publish, target/release-files: modules, packages, programs, lists, checksums (docs/release.md)
-	@tools/setup.sh cargo cc libclang python packers
+	@tools/setup.sh cargo cc libclang python packers profdata
 	@tools/release/make.sh '$(TARGET)' $(TRIPLES)
 
 # Through sudo, what `make build` has built: root may have no cargo, and should own nothing in target.
@@ -296,7 +296,7 @@ test-release: ## all that `make release` has made, on glibc, musl and an emulate
 
 # WHAT=programs: with the targets for musl.
 test-reproducible: ## two builds in two folders: the same bytes; TRIPLES=aarch64-unknown-linux-gnu, WHAT=module
-	@tools/setup.sh cargo cc libclang python packers
+	@tools/setup.sh cargo cc libclang python packers profdata
 	@for triple in $(or $(TRIPLES),x86_64-unknown-linux-gnu); do \
 		tools/release/reproduce.sh '$(TARGET)' $(or $(WHAT),module) $$triple || exit; \
 	done

@@ -29,10 +29,11 @@ def path(name):
 
 def servers(arch, libc):
     """That can load such a module."""
-    built = os.path.join(os.environ["DQ_BUILT"], {"musl": "redis-musl", "gnu": "redis-arm64"}[libc], "redis-server")
     if (arch, libc) == (MACHINE, "gnu"):
         return os.environ["DQ_SERVERS"].split()
-    return [built] if arch == ("aarch64" if libc == "gnu" else MACHINE) and os.path.exists(built) else []
+    name = "redis" + ("-musl" if libc == "musl" else "") + ("" if arch == MACHINE else "-arm64")
+    built = os.path.join(os.environ["DQ_BUILT"], name, "redis-server")
+    return [built] if arch in (MACHINE, "aarch64") and os.path.exists(built) else []
 
 
 class Release(unittest.TestCase):
