@@ -90,6 +90,23 @@ def test_a_long_task_keeps_its_lease(server, worker, program, pool):
     assert server.ran("long") == 1
 
 
+def test_a_worker_that_stood_still_does_not_run_what_another_one_ran(server, worker, program):
+    app = program()
+    still = worker(LEASE=3)
+    until(lambda: any(client["cmd"] == "dq.bpop" for client in server.db.client_list()), "the wait")
+    still.process.send_signal(signal.SIGSTOP)
+    late = app.note.delay("late").id
+    until(lambda: server.dq("GET", "celery", late)[b"state"] == b"reserved", "the delivery that nobody reads")
+    until(lambda: server.dq("GET", "celery", late)[b"state"] == b"ready", "the end of its lease")
+    other = worker()
+    until(lambda: server.dq("GET", "celery", late) is None, "the run by the other worker")
+    other.stop()
+    still.process.send_signal(signal.SIGCONT)
+    app.note.delay("next").get(timeout=60)
+    still.stop()
+    assert (server.ran("late"), server.ran("next")) == (1, 1)
+
+
 @pytest.mark.parametrize("pool", ["solo", *GREEN], indirect=True)
 def test_the_task_of_a_killed_worker_comes_back_when_its_lease_ends(server, worker, program, pool):
     app = program()
@@ -220,6 +237,8 @@ def test_remote_control_shows_what_waits_in_the_server(server, worker, program, 
     app = program()
     running = worker(pool=pool)
     result = app.note.apply_async(("far",), countdown=3600)
+    # In green pools the worker hears commands a little after it is ready.
+    until(lambda: app.app.control.inspect(timeout=1, limit=1).ping(), "the worker's first answer")
     inspect = app.app.control.inspect(timeout=10, limit=1)
     [shown] = inspect.scheduled()[running.name]
     assert shown["request"]["id"] == result.id

@@ -64,6 +64,17 @@ class Leases:
                 self._thread.start()
                 self._at_exit = Finalize(self, self._give_back_all, exitpriority=0)
 
+    def is_leased(self, delivery: Delivery) -> bool:
+        """Renews the lease, unless it has ended. If the server cannot be asked, the job is left to whoever gets it."""
+        try:
+            [deadline] = self._touch(delivery.key, [delivery])
+        except UNREACHABLE as error:
+            logger.warning("job %r is left to others: %r", delivery.id, error)
+            return False
+        if deadline is None:
+            logger.warning("job %r of %r is not run: its lease ended before it was read", delivery.id, delivery.key)
+        return deadline is not None
+
     def ack(self, tag: str) -> None:
         """Never fails: what cannot be sent now is sent again, and until then the job is leased."""
         delivery = self._drop(tag)
@@ -143,12 +154,15 @@ class Leases:
                 by_key[delivery.key].append((tag, delivery))
         for key, held in by_key.items():
             for batch in _batches(held):
-                pairs = _pairs([delivery for _, delivery in batch])
-                replies = self.client.execute_command("DQ.TOUCH", key, "IDS", len(batch), *pairs, "TTR", self.lease_ms)
+                replies = self._touch(key, [delivery for _, delivery in batch])
                 for (tag, delivery), deadline in zip(batch, replies):
                     # A job that was acknowledged meanwhile has no lease either, but is held no more.
                     if deadline is None and self._drop(tag) is not None:
                         logger.warning("lost job %r of %r: its lease ended, or it was deleted", delivery.id, key)
+
+    def _touch(self, key: str, batch: list[Delivery]) -> list[Optional[int]]:
+        pairs = _pairs(batch)
+        return self.client.execute_command("DQ.TOUCH", key, "IDS", len(batch), *pairs, "TTR", self.lease_ms)
 
     def _resend(self) -> None:
         while self._unsent:

@@ -214,10 +214,14 @@ class Channel(kombu_redis.Channel):
         return message
 
     def _message(self, queue: str, job: list[Any], no_ack: bool) -> dict[str, Any]:
-        id, text, token, attempts, _deadline, due = job
+        id, text, token, attempts, deadline, due = job
         tag = f"{bytes_to_str(token or b'')}:{bytes_to_str(id)}:{queue}"
         if token is not None:
-            self.leases.hold(tag, Delivery(self._key(queue), id, token))
+            delivery = Delivery(self._key(queue), id, token)
+            # The process stood still, or its clock is ahead.
+            if deadline <= time() * 1000 and not self.leases.is_leased(delivery):
+                raise Empty()
+            self.leases.hold(tag, delivery)
         try:
             message = jobs.message(text, tag, attempts, due, int(time() * 1000))
         except ValueError as error:
