@@ -363,7 +363,7 @@ test-push: ## dq-push, against real servers and receivers, all of which are kill
 	@mkdir -p '$(TARGET)/push'
 	@server=$$(tools/server.sh) && python=$$(tools/venv.sh '$(TARGET)/push/python' tools/dq-push/tests/requirements.txt) && \
 	export DQ_SERVER=$$server DQ_MODULE='$(MODULE)' DQ_PUSH='$(TARGET)/top/release/dq-push' PYTHONDONTWRITEBYTECODE=1 && \
-	cd tools/dq-push/tests && "$$python" -m unittest -v $(or $(ONLY),test_push test_crash)
+	cd tools/dq-push/tests && "$$python" -m unittest -v $(or $(ONLY),test_push test_hostile test_crash)
 
 lint: ## formatting and clippy; a warning is an error
 	@tools/setup.sh cargo cc libclang lint

@@ -20,12 +20,13 @@ use std::env;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tokio::signal::unix::{signal, SignalKind};
+use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::task::JoinSet;
 
 use call::Caller;
 use config::Config;
 use dq_watch::place::Wish;
+use dq_watch::text::escape;
 use options::Options;
 use places::Host;
 use queue::Queue;
@@ -64,7 +65,9 @@ fn check(config: &Config) -> Result<(), String> {
     for queue in &config.queues {
         println!(
             "{}: {} at a time to {}",
-            queue.name, queue.concurrency, queue.url
+            escape::name(queue.name.as_bytes()),
+            queue.concurrency,
+            queue.url
         );
     }
     Ok(())
@@ -78,11 +81,33 @@ fn run(options: Options, config: Config) -> Result<(), String> {
     done
 }
 
+/// The first signal stops; the second one does not wait for calls.
+async fn obey(mut terminate: Signal, mut interrupt: Signal, stop: Arc<Stop>) {
+    let mut stops = 0;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => stops += 1,
+            _ = interrupt.recv() => stops += 1,
+        }
+        match stops {
+            1 => stop.now(),
+            _ => return stop.hurry(),
+        }
+    }
+}
+
+fn counted(queues: usize) -> String {
+    match queues {
+        1 => "1 queue".to_owned(),
+        many => format!("{many} queues"),
+    }
+}
+
 async fn serve_all(options: Options, config: Config) -> Result<(), String> {
     // Before anything is fetched.
     let told = |error: std::io::Error| error.to_string();
-    let mut terminate = signal(SignalKind::terminate()).map_err(told)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(told)?;
+    let terminate = signal(SignalKind::terminate()).map_err(told)?;
+    let interrupt = signal(SignalKind::interrupt()).map_err(told)?;
     let caller = Arc::new(Caller::new(&config.allowed, config.ca_file.as_deref())?);
     let hosts = Host::all(&config);
     let stop = Arc::new(Stop::new());
@@ -106,16 +131,13 @@ async fn serve_all(options: Options, config: Config) -> Result<(), String> {
         None => String::new(),
     };
     println!(
-        "dq-push: calls the jobs of {} queues of {}{metrics}",
-        queues.len(),
+        "dq-push: calls the jobs of {} of {}{metrics}",
+        counted(queues.len()),
         options.target.name()
     );
     let mut running: JoinSet<()> = queues.into_iter().map(Queue::run).collect();
-    tokio::select! {
-        _ = terminate.recv() => stop.now(),
-        _ = interrupt.recv() => stop.now(),
-        () = stop.wait() => {}
-    }
+    tokio::spawn(obey(terminate, interrupt, Arc::clone(&stop)));
+    stop.wait().await;
     while running.join_next().await.is_some() {}
     match stop.why() {
         Some(why) => Err(why),

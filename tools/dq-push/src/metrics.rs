@@ -4,6 +4,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use dq_watch::text::escape;
+
 use crate::answer::Verdict;
 
 const BOUNDS_MS: [u64; 13] = [
@@ -114,11 +116,11 @@ fn head(text: &mut String, name: &str, kind: &str, help: &str) {
     );
 }
 
+/// Control characters as text: not every reader of the format takes them as they are.
 fn label(queue: &str) -> String {
-    let escaped = queue
+    let escaped = escape::name(queue.as_bytes())
         .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n");
+        .replace('"', "\\\"");
     format!("queue=\"{escaped}\"")
 }
 
@@ -191,6 +193,17 @@ mod tests {
                 text.lines().any(|it| it == line),
                 "{line} is not in\n{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_break_its_line() {
+        for (name, shown) in [
+            ("a\nb\r\0", r"a\\nb\\r\\x00"),
+            ("a\u{2028}\u{85}", r"a\\u{2028}\\u{85}"),
+            ("\"} 1", "\\\"} 1"),
+        ] {
+            assert_eq!(label(name), format!("queue=\"{shown}\""));
         }
     }
 }

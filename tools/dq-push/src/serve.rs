@@ -54,12 +54,10 @@ async fn health(State(queues): State<Queues>) -> impl IntoResponse {
     if queues.iter().any(|queue| queue.is_stopping()) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
     }
-    let names: Vec<&str> = down.map(|queue| queue.config.name.as_str()).collect();
-    match names.as_slice() {
-        [] => (StatusCode::OK, "ok\n".to_owned()),
-        names => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("no server for: {}\n", names.join(", ")),
-        ),
+    let names: Vec<String> = down.map(|queue| queue.shown_name()).collect();
+    if names.is_empty() {
+        return (StatusCode::OK, "ok\n".to_owned());
     }
+    let text = format!("no server for: {}\n", names.join(", "));
+    (StatusCode::SERVICE_UNAVAILABLE, text)
 }

@@ -1,24 +1,44 @@
-//! Once for all queues: nothing new is begun any more.
+//! Once for all queues: nothing new is begun any more; and then, calls are not waited for.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Running,
+    Draining,
+    Hurried,
+}
+
 pub struct Stop {
-    set: watch::Sender<bool>,
+    stage: watch::Sender<Stage>,
     why: Mutex<Option<String>>,
 }
 
 impl Stop {
     pub fn new() -> Stop {
         Stop {
-            set: watch::channel(false).0,
+            stage: watch::channel(Stage::Running).0,
             why: Mutex::new(None),
         }
     }
 
     pub fn now(&self) {
-        self.set.send_replace(true);
+        self.reach(Stage::Draining);
+    }
+
+    /// Calls that still run are aborted.
+    pub fn hurry(&self) {
+        self.reach(Stage::Hurried);
+    }
+
+    fn reach(&self, stage: Stage) {
+        self.stage.send_if_modified(|now| {
+            let is_new = *now < stage;
+            *now = stage.max(*now);
+            is_new
+        });
     }
 
     /// On account of that; the first reason counts.
@@ -37,12 +57,20 @@ impl Stop {
     }
 
     pub fn is_set(&self) -> bool {
-        *self.set.borrow()
+        *self.stage.borrow() >= Stage::Draining
     }
 
     pub async fn wait(&self) {
-        let mut set = self.set.subscribe();
+        self.reached(Stage::Draining).await;
+    }
+
+    pub async fn hurried(&self) {
+        self.reached(Stage::Hurried).await;
+    }
+
+    async fn reached(&self, stage: Stage) {
+        let mut now = self.stage.subscribe();
         // An error would mean that the sender is gone; it is in self.
-        let _ = set.wait_for(|set| *set).await;
+        let _ = now.wait_for(|now| *now >= stage).await;
     }
 }

@@ -33,12 +33,15 @@ class Protocol(asyncio.Protocol):
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             elif isinstance(event, StreamEnded):
                 self.receiver.requests.append(self.streams.pop(event.stream_id))
-                self.h2.send_headers(event.stream_id, [(":status", "204")], end_stream=True)
+                self.answer(event.stream_id)
         self.transport.write(self.h2.data_to_send())
+
+    def answer(self, stream):
+        self.h2.send_headers(stream, [(":status", "204")], end_stream=True)
 
 
 class Http2Receiver:
-    def __init__(self, certificate=None, silent=0):
+    def __init__(self, certificate=None, silent=0, protocol=Protocol):
         self.silent = silent
         self.requests = []
         self.connections = 0
@@ -48,7 +51,7 @@ class Http2Receiver:
             certificate.configure_cert(context)
             context.set_alpn_protocols(["h2"])
         self.loop = asyncio.new_event_loop()
-        listening = self.loop.create_server(lambda: Protocol(self), "127.0.0.1", 0, ssl=context)
+        listening = self.loop.create_server(lambda: protocol(self), "127.0.0.1", 0, ssl=context)
         self.server = self.loop.run_until_complete(listening)
         port = self.server.sockets[0].getsockname()[1]
         self.url = f"{'https' if certificate else 'http'}://localhost:{port}/hook"

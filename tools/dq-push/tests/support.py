@@ -26,11 +26,11 @@ from servers import PATIENCE_S, Server, free_port, wait_until  # noqa: E402, F40
 class Push:
     """The program with these lines as its configuration."""
 
-    def __init__(self, server, config, *options, metrics=True, **environment):
+    def __init__(self, server, config, *options, metrics=True, before=(), **environment):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".toml")
         self.file.write(config)
         self.file.flush()
-        self.words = [os.environ["DQ_PUSH"], "--config", self.file.name]
+        self.words = [*before, os.environ["DQ_PUSH"], "--config", self.file.name]
         if server:
             self.words += ["-p", str(server.port)]
         if metrics:

@@ -271,6 +271,20 @@ class Ends(PushTest):
         fields = job(server, request.id)
         self.assertEqual((fields["state"], fields["attempts"], fields["failed"]), (b"ready", 0, None))
 
+    def test_a_second_signal_does_not_wait(self):
+        server, receiver, patient, _, _ = self.holding(jobs=1)
+        add(server, "b", name="b")
+        hurried = self.push(server, config(receiver.url, "timeout = 120", name="b"))
+        self.assertEqual(receiver.next().id, "b")
+        for push in [patient, hurried]:
+            push.terminate()
+            wait_until("it knows", lambda: push.health() == 503)
+        hurried.terminate()
+        self.assertEqual(hurried.ended(), (0, ""))
+        self.assertIsNone(patient.process.poll(), "one that was told before, and once, waits for its call")
+        fields = job(server, "b", "b")
+        self.assertEqual((fields["state"], fields["attempts"], fields["failed"]), (b"ready", 0, None))
+
     def test_an_idle_fetch_is_withdrawn(self):
         server, receiver = self.server(), self.receiver()
         push = self.push(server, config(receiver.url))
@@ -370,6 +384,31 @@ class Servers(PushTest):
         wait_until("called", lambda: receiver.next().id == "b")
         wait_until("well again", lambda: push.health() == 200)
 
+    def test_a_failover(self):
+        one, two, receiver = self.server(), self.server(), self.receiver()
+        two.client.replicaof("127.0.0.1", one.port)
+        wait_until("a replica", lambda: two.client.info("replication")["master_link_status"] == "up")
+        sentinel = Sentinel()
+        self.addCleanup(sentinel.close)
+        sentinel.monitor(one)
+        push = self.push(one, config(receiver.url), "--sentinel", f"127.0.0.1:{sentinel.port}", "--master", "orders")
+        add(one, "a")
+        self.assertEqual(receiver.next().id, "a")
+        wait_until("the sentinel knows the replica", lambda: sentinel.client.execute_command("SENTINEL", "REPLICAS", "orders"))
+        wait_until("begun", lambda: self.fails_over(sentinel))
+        wait_until("promoted", lambda: two.client.info("replication")["role"] == "master")
+        add(two, "b")
+        self.assertEqual(receiver.next().id, "b")
+        wait_until("acknowledged", lambda: length(two) == 0)
+        wait_until("well again", lambda: push.health() == 200)
+
+    def fails_over(self, sentinel):
+        try:
+            return sentinel.client.execute_command("SENTINEL", "FAILOVER", "orders")
+        except redis.exceptions.ResponseError as error:
+            self.assertIn("NOGOODSLAVE", str(error))
+            return False
+
     def test_the_user_that_the_docs_make(self):
         server, receiver = self.server(), self.receiver(lambda request: 200 if request.headers["dq-attempt"] == "2" else 500)
         page = (pathlib.Path(__file__).parents[3] / "docs/push.md").read_text()
@@ -415,17 +454,27 @@ class Servers(PushTest):
         self.assertEqual({receiver.next().id, receiver.next().id}, {"a", "b"})
 
 
-class Commands(unittest.TestCase):
-    def test_check(self):
-        from support import Push
+class Commands(PushTest):
+    def test_the_configuration_in_the_docs(self):
+        page = (pathlib.Path(__file__).parents[3] / "docs/push.md").read_text()
+        block = page.split("```toml\n")[1].split("```")[0]
+        variables = next(line for line in page.splitlines() if "export ORDERS_SECRET" in line)
+        words = ["sh", "-c", f'{variables.strip()}\nexec "$@"', "sh"]
+        ca = self.enterContext(trustme.CA().cert_pem.tempfile())
+        with_ca = block.replace('# ca-file = "ca.pem"', f'ca-file = "{ca}"')
+        self.assertNotEqual(with_ca, block)
+        for lines in [block, with_ca]:
+            push = self.push(None, lines, "--check", metrics=False, before=words)
+            self.assertEqual(push.said, "orders: 10 at a time to https://api.example.com/hooks/orders\n")
+            self.assertEqual(push.ended(), (0, ""))
 
+    def test_check(self):
         for lines, code, says in [
             (config("https://example.com/x"), 0, ""),
             (config("https://example.com/x", "concurrency = 0"), 1, ":5: concurrency"),
             (config("http://169.254.169.254/latest"), 1, ":4: url: 169.254.169.254 is no public address"),
         ]:
-            push = Push(None, lines, "--check", metrics=False)
-            self.addCleanup(push.close)
+            push = self.push(None, lines, "--check", metrics=False)
             ended, said = push.ended()
             self.assertEqual(ended, code)
             self.assertIn(says, said)

@@ -8,8 +8,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use dq_watch::read::target::Target;
+use dq_watch::text::escape;
 use tokio::sync::{Mutex, Notify, Semaphore};
-use tokio::time::{sleep, timeout_at, Instant};
+use tokio::time::{sleep, timeout, Instant};
 
 use crate::answer::Verdict;
 use crate::call::{Caller, Job};
@@ -74,13 +75,19 @@ impl Queue {
         let beating = tokio::spawn(Arc::clone(&self).keep_beating());
         let fetching = tokio::spawn(Arc::clone(&self).keep_fetching());
         self.stop.wait().await;
-        let end = Instant::now() + DRAIN;
         let calls_ended = async {
             // A fetch that is withdrawn may still bring jobs; all places free: no call goes on.
             let _ = fetching.await;
-            let _ = self.own.acquire_many(self.config.concurrency as u32).await;
+            tokio::select! {
+                _ = self.own.acquire_many(self.config.concurrency as u32) => {}
+                () = self.stop.hurried() => {}
+            }
         };
-        let _ = timeout_at(end, calls_ended).await;
+        tokio::select! {
+            () = calls_ended => {}
+            () = sleep(DRAIN) => {}
+            () = self.hurried_and_late() => {}
+        }
         self.hand.give_back_all();
         self.bell.notify_one();
         let all_told = async {
@@ -88,9 +95,20 @@ impl Queue {
                 self.told.notified().await;
             }
         };
-        let _ = timeout_at(Instant::now() + FAREWELL, all_told).await;
+        let _ = timeout(FAREWELL, all_told).await;
         telling.abort();
         beating.abort();
+    }
+
+    /// A server that is away does not answer to a withdrawn fetch.
+    async fn hurried_and_late(&self) {
+        self.stop.hurried().await;
+        sleep(FAREWELL).await;
+    }
+
+    /// On one line, and without what a terminal would obey.
+    pub fn shown_name(&self) -> String {
+        escape::name(self.config.name.as_bytes())
     }
 
     pub fn is_stopping(&self) -> bool {
@@ -134,7 +152,7 @@ impl Queue {
     fn report(&self, why: String) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         if !reported.contains(&why) {
-            eprintln!("dq-push: queue {}: {why}; trying again", self.config.name);
+            eprintln!("dq-push: queue {}: {why}; trying again", self.shown_name());
             reported.push(why);
         }
     }
@@ -152,7 +170,7 @@ impl Queue {
         match trouble {
             Trouble::Final(why) => {
                 self.stop
-                    .because(format!("queue {}: {why}", self.config.name));
+                    .because(format!("queue {}: {why}", self.shown_name()));
                 false
             }
             Trouble::Passing(why) => {
