@@ -4,6 +4,7 @@ use super::crowd::Crowd;
 use super::host::Host;
 use super::jobs::Scripts;
 use super::plan::Plan;
+use crate::support::Builder;
 
 /// Commands on the way for each client.
 pub const PIPELINE: usize = 64;
@@ -17,7 +18,11 @@ pub struct Bench {
 
 impl Bench {
     pub fn start(plan: Plan) -> Bench {
-        let mut host = Host::start();
+        Bench::start_with(plan, |builder| builder)
+    }
+
+    pub fn start_with(plan: Plan, configure: impl FnOnce(Builder) -> Builder) -> Bench {
+        let mut host = Host::start_with(configure);
         Bench {
             plan,
             crowd: Crowd::of(&host),

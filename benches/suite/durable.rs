@@ -1,6 +1,5 @@
 //! What keeping and copying a queue adds: the AOF, and a replica.
 
-use std::net::TcpListener;
 use std::path::Path;
 
 use super::bench::PIPELINE;
@@ -10,6 +9,7 @@ use super::jobs::dq;
 use super::plan::Plan;
 use super::report::{Goal, Part, Row};
 use super::rounds::{Runs, Samples};
+use crate::support::place::free_port;
 
 /// What a job is: added, popped, acknowledged.
 #[derive(Clone, Copy, Default)]
@@ -108,11 +108,6 @@ impl Kept {
             bytes: ((self.written)(&mut self.host) - before) / jobs as f64,
         }
     }
-}
-
-fn free_port() -> u16 {
-    let probe = TcpListener::bind("127.0.0.1:0").expect("some port is free");
-    probe.local_addr().expect("it has an address").port()
 }
 
 fn bytes_under(folder: &Path) -> f64 {

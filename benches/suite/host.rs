@@ -98,6 +98,10 @@ impl Host {
         field(&self.info("memory"), "used_memory")
     }
 
+    pub fn info_number(&mut self, section: &str, name: &str) -> f64 {
+        field(&self.info(section), name)
+    }
+
     fn info(&mut self, section: &str) -> String {
         let text = self.call(&[b"INFO", section.as_bytes()]);
         String::from_utf8(text).expect("INFO is text")

@@ -71,12 +71,17 @@ pub mod dq {
     }
 
     pub fn add_far_by(out: &mut Vec<u8>, command: &[u8], number: usize) {
+        add_far_on(out, command, b"dq", number);
+    }
+
+    pub fn add_far_to(out: &mut Vec<u8>, key: &[u8], number: usize) {
+        add_far_on(out, b"DQ.ADD", key, number);
+    }
+
+    fn add_far_on(out: &mut Vec<u8>, command: &[u8], key: &[u8], number: usize) {
         let delay = Decimal::of(far_delay_ms(number));
         let (id, payload) = (id(number), payload(number));
-        encode(
-            out,
-            &[command, b"dq", &id, payload, b"DELAY", delay.bytes()],
-        );
+        encode(out, &[command, key, &id, payload, b"DELAY", delay.bytes()]);
     }
 
     pub fn add_ready(out: &mut Vec<u8>, number: usize) {

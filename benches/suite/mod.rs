@@ -22,7 +22,9 @@ mod heartbeat;
 mod idle;
 mod lateness;
 mod million;
+mod pings;
 mod queues;
+mod scale;
 mod sizes;
 mod snapshot;
 mod stall;
@@ -45,7 +47,7 @@ use scratch::Scratch;
 
 type Subject = (&'static str, fn(Plan) -> Part);
 
-const SUBJECTS: [Subject; 14] = [
+const SUBJECTS: [Subject; 16] = [
     ("commands", commands::measure),
     ("million", million::measure),
     ("heartbeat", heartbeat::measure),
@@ -60,6 +62,8 @@ const SUBJECTS: [Subject; 14] = [
     ("durable", durable::measure),
     ("queues", queues::measure),
     ("groups", groups::measure),
+    ("pings", pings::measure),
+    ("scale", scale::measure),
 ];
 
 const OPTIONS: [&str; 4] = ["--quick", "--count", "--record", "--train"];

@@ -20,6 +20,8 @@ pub struct Plan {
     pub grow_to: usize,
     pub growth_runs: usize,
     pub queues: usize,
+    /// PINGs of a round beside a steady load.
+    pub ping_ticks: usize,
     pub sizes: &'static [usize],
 }
 
@@ -37,6 +39,7 @@ pub const FULL: Plan = Plan {
     grow_to: 10_000_000,
     growth_runs: 3,
     queues: 100_000,
+    ping_ticks: 40_000,
     sizes: &[10_000, 100_000, 1_000_000, 10_000_000],
 };
 
@@ -54,5 +57,6 @@ pub const QUICK: Plan = Plan {
     grow_to: 1_000_000,
     growth_runs: 2,
     queues: 20_000,
+    ping_ticks: 10_000,
     sizes: &[10_000, 100_000, 500_000],
 };

@@ -24,7 +24,7 @@ mod builder;
 pub mod client;
 pub mod cluster;
 pub mod locate;
-mod place;
+pub mod place;
 pub mod raw;
 pub mod server;
 pub mod setting;
