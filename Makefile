@@ -127,7 +127,7 @@ uninstall: ## takes it away again
 # --- Tests
 
 test: ## the module's tests; those that need a server run against DQ_SERVER, or the system's
-	@tools/setup.sh cargo cc libclang server
+	@tools/setup.sh cargo cc libclang server cli
 	@[ -z "$$CI" ] || tools/setup.sh uml || echo "A test that sets the clock will be left out." >&2
 	@$(CARGO) build --release
 	@$(BREAKABLE)
@@ -136,7 +136,7 @@ test: ## the module's tests; those that need a server run against DQ_SERVER, or 
 
 # TESTS: fewer of them; ONLY: those with such names.
 test-all: ## the tests that need a server, against each one found; DQ_SETTINGS='io-threads aof': under these
-	@tools/setup.sh cargo cc libclang server
+	@tools/setup.sh cargo cc libclang server cli
 	@[ -z "$$CI" ] || tools/setup.sh uml || echo "A test that sets the clock will be left out." >&2
 	@$(CARGO) build --release
 	@$(BREAKABLE)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
-#   tools/setup.sh [--check] need...     needs: cargo cc libclang server fetch lint python node node20 go java rust
+#   tools/setup.sh [--check] need...     needs: cargo cc libclang server cli fetch lint python node node20 go java rust
 #   beanstalkd prometheus source fuzz valgrind profdata uml browser packers emulator
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
@@ -41,6 +41,11 @@ has_libclang() { # bindgen loads the library, and that needs its own headers
 }
 
 has_server() { tools/server.sh >/dev/null 2>&1; }
+
+has_cli() { # beside the server, or in PATH
+    server=$(tools/server.sh 2>/dev/null) && any "${server%/*}/redis-cli" "${server%/*}/valkey-cli" && return 0
+    command -v redis-cli >/dev/null || command -v valkey-cli >/dev/null
+}
 
 has_fetch() { # to get packages of PyPI
     command -v python3 >/dev/null || return 1
@@ -119,7 +124,7 @@ packages() { # need -> packages
     case $manager:$1 in
         apt-get:cc) echo gcc libc6-dev ;;
         apt-get:libclang) echo libclang-dev ;;
-        apt-get:server) echo redis-tools ;;
+        apt-get:server | apt-get:cli) echo redis-tools ;;
         apt-get:source) echo dpkg-dev make debian-archive-keyring ;;
         apt-get:fuzz) command -v c++ >/dev/null || echo g++ ;;
         dnf:fuzz) command -v c++ >/dev/null || echo gcc-c++ ;;
@@ -151,11 +156,11 @@ packages() { # need -> packages
         *:beanstalkd) [ "$manager" = pacman ] || echo beanstalkd ;; # not among Arch's own
         dnf:cc) echo gcc glibc-devel ;;
         dnf:libclang) echo clang-devel ;;
-        dnf:server) if dnf -q info valkey >/dev/null 2>&1; then echo valkey; else echo redis; fi ;;
+        dnf:server | dnf:cli) if dnf -q info valkey >/dev/null 2>&1; then echo valkey; else echo redis; fi ;;
         pacman:cc) echo gcc ;;
         pacman:libclang) echo clang ;;
-        pacman:server) echo valkey ;;
-        brew:server) echo redis ;;
+        pacman:server | pacman:cli) echo valkey ;;
+        brew:server | brew:cli) echo redis ;;
         dnf:python | brew:python | dnf:fetch | brew:fetch) echo python3 ;;
         pacman:python | pacman:fetch) echo python ;;
     esac
@@ -170,6 +175,7 @@ by_hand() { # need -> what to get where no package manager helps
         cc) echo "a C compiler, with the C library's headers (macOS: xcode-select --install)" ;;
         libclang) echo "libclang, with its headers (macOS: xcode-select --install)" ;;
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
+        cli) echo "redis-cli or valkey-cli" ;;
         fetch) echo "python3 with pip, or with its venv module" ;;
         python) echo "python3 with its venv module, or with redis-py" ;;
         beanstalkd) echo "beanstalkd: see https://beanstalkd.github.io" ;;
