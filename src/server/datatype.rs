@@ -3,8 +3,11 @@
 use super::api::{api, bytes_of, guarded, Ctx, RawString};
 use super::arrival::{Arrival, Origin};
 use super::defrag::defrag;
+use super::key::attention_after_load;
 use super::queue_value::{new_queue, Value};
-use super::{agenda, async_load, clock, queue_value, reclaim, renamed, replicate, unreadable};
+use super::{
+    agenda, async_load, blocked, clock, queue_value, reclaim, renamed, replicate, unreadable,
+};
 use crate::queue::codec::{begin, encode};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
@@ -148,17 +151,23 @@ fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
         (db, Ctx::new(null_mut()).flags())
     };
     async_load::noting(|| {
-        agenda::want(db, name);
         if flags.is_loading() {
-            value.account_as(db, name);
-            // On a master the timer looks at it soon, and would wake it.
-            if !flags.is_master() {
-                value.sleep();
-            }
+            note_loaded(db, name, value);
         } else {
+            agenda::want(db, name);
             renamed::note_arriving(db, name);
         }
     });
+}
+
+/// It is looked at when something is due in it, and not before: where very many were loaded, a look at each of
+/// them would hold up those who wait for this server to take over.
+fn note_loaded(db: c_int, name: &[u8], value: &mut Value) {
+    let now = clock::now();
+    value.armed_for = attention_after_load(value.queue(), blocked::kinds(db, name), now);
+    agenda::set(db, name, value.armed_for);
+    value.account_as(db, name);
+    value.sleep();
 }
 
 /// Of the key that is being read, where the server says it.
@@ -250,10 +259,21 @@ unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, value: *const c
             let name = api!(RedisModule_GetKeyNameFromOptCtx, ctx);
             if !name.is_null() {
                 let db = api!(RedisModule_GetDbIdFromOptCtx, ctx);
-                agenda::remove(db, bytes_of(name.cast_mut()));
+                gone(db, bytes_of(name.cast_mut()));
             }
         }
     });
+}
+
+/// Where renamed queues must be searched for, nobody tells of the one that a file's RESTORE has put in its place.
+fn gone(db: c_int, name: &[u8]) {
+    // SAFETY: the server allows a null context, of which it tells only about itself.
+    let is_loading = || unsafe { Ctx::new(null_mut()) }.flags().is_loading();
+    if renamed::is_searching() && is_loading() {
+        agenda::want(db, name);
+    } else {
+        agenda::remove(db, name);
+    }
 }
 
 /// A queue that is kept for its waiting clients alone is none to a client: COPY fails, rather than replace its

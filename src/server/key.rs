@@ -229,6 +229,14 @@ impl Drop for Changing<'_, '_> {
     }
 }
 
+/// The same for one that a file brought: what is left to free of it is told to nobody before.
+pub fn attention_after_load(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
+    if queue.has_leftovers() {
+        return 0;
+    }
+    attention_at(queue, waiting, now)
+}
+
 /// The instant at which the timer must look at the queue.
 fn attention_at(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     if queue.is_disposable() && !waiting.any() {

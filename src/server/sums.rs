@@ -8,9 +8,9 @@ use crate::queue::state::figures::Figures;
 use std::cell::Cell;
 use std::ffi::c_int;
 
-/// Queues that one INFO sees to: some 20 ms. Where dues have come in more of them since the last INFO, the
+/// Queues that one INFO sees to: some 30 ms. Where dues have come in more of them since the last INFO, the
 /// timer sees to the others, and until then their jobs count as delayed.
-const QUEUES_AT_ONCE: usize = 50_000;
+const QUEUES_AT_ONCE: usize = 20_000;
 
 /// Keys that one INFO goes through for a queue that was just renamed, where they must be searched for: a few
 /// ms. Where there are more, the timer finds it, and until then it is not counted.

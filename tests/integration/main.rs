@@ -38,6 +38,7 @@ mod guest;
 mod io_threads;
 mod leaving;
 mod listeners;
+mod loaded;
 mod look;
 mod many;
 mod max_bytes;
