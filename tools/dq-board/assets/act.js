@@ -17,19 +17,29 @@ export function dialog({ title, sentence, fields = [], yes, danger, what, done }
   const inputs = fields.map((field) => make(field));
   const wrong = h("p", { class: "wrong", role: "alert" });
   const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
+  const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
+  const copy = h("button", { type: "button", hidden: true, onclick: () => navigator.clipboard?.writeText(command.textContent) }, "Copy for redis-cli");
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
-  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), ...inputs.map((it) => it.row), wrong, h("div", { class: "buttons" }, back, go));
+  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), ...inputs.map((it) => it.row), command, wrong, h("div", { class: "buttons" }, copy, back, go));
   const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
   const check = () => { go.disabled = inputs.some((it) => !it.fits()); };
-  form.addEventListener("input", check);
+  const asked = () => Object.assign({ ...what }, ...inputs.map((it) => it.value()));
+  let turn = 0;
+  // The answer to what was typed before may come later.
+  const show = async () => {
+    const own = (turn += 1);
+    const lines = await live.commands(asked()).catch(() => "");
+    if (own !== turn) return;
+    put(command, lines);
+    copy.hidden = !lines;
+  };
+  form.addEventListener("input", () => { check(); show(); });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     go.disabled = true;
     put(wrong, "");
     try {
-      const asked = { ...what };
-      for (const it of inputs) Object.assign(asked, it.value());
-      const answer = await live.act(asked);
+      const answer = await live.act(asked());
       box.close();
       say(answer.charAt(0).toUpperCase() + answer.slice(1) + ".", "good");
       done?.();
@@ -42,6 +52,7 @@ export function dialog({ title, sentence, fields = [], yes, danger, what, done }
   document.body.append(box);
   box.showModal();
   check();
+  show();
   (inputs[0]?.input ?? back).focus();
 }
 

@@ -1,5 +1,5 @@
 // Which view the address asks for, and what stands around it.
-import { h, put } from "./dom.js";
+import { attribute, h, put } from "./dom.js";
 import * as live from "./live.js";
 import { table } from "./table.js";
 import { queue } from "./queue.js";
@@ -66,7 +66,9 @@ function frame() {
   const nodes = live.state.head?.nodes ?? [];
   const first = nodes.find((node) => node.version) ?? nodes[0];
   const server = nodes.length > 1 ? `${nodes.length} nodes, ${first.version ?? ""}` : first ? `${first.name} · ${first.version ?? ""}` : "";
-  put(document.getElementById("server"), server, text ? "bad" : "good");
+  const { held } = live.state;
+  put(document.getElementById("server"), held ? "Refreshing is stopped" : server, held ? "" : text ? "bad" : "good");
+  attribute(document.getElementById("hold"), "aria-pressed", held);
 }
 
 function why() {
@@ -100,7 +102,7 @@ document.getElementById("theme").addEventListener("click", () => {
   } catch { /* it holds until the tab is closed */ }
 });
 
-const KEYS = [["/", "search or filter"], ["↑ ↓", "move in a list"], ["Enter", "open"], ["u", "one level up"], ["?", "this list"]];
+const KEYS = [["/", "search or filter"], ["↑ ↓", "move in a list"], ["Enter", "open"], ["u", "one level up"], ["p", "stop or resume refreshing"], ["?", "this list"]];
 
 function keys() {
   const rows = KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]);
@@ -119,6 +121,9 @@ function move(by) {
   links[Math.min(Math.max(place + by, 0), links.length - 1)]?.focus();
 }
 
+const hold = () => live.hold(!live.state.held);
+document.getElementById("hold").addEventListener("click", hold);
+
 document.addEventListener("keydown", (event) => {
   if (event.metaKey || event.ctrlKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.target.matches("input, textarea, select")) {
@@ -129,6 +134,7 @@ document.addEventListener("keydown", (event) => {
   const todo = {
     "/": () => main.querySelector("input[type=search]")?.focus(),
     "?": keys,
+    p: hold,
     u: () => go(up?.href ?? "./"),
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),

@@ -36,9 +36,10 @@ export function hill(parent, key, about, remember) {
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   for (const input of [workers, ms]) input.addEventListener("input", () => { keep(); draw(); });
+  const legend = h("ul", { class: "legend" });
   const figure = h("section", { class: "card", "aria-label": "What is coming" },
     h("div", { class: "card-head" }, h("h2", {}, "What was, and what is coming"), h("div", { class: "pick", role: "group", "aria-label": "How far" }, ...buttons)),
-    readout, h("div", { class: "drawing" }, drawing), wrong,
+    readout, h("div", { class: "drawing" }, drawing), legend, wrong,
     h("div", { class: "ask" }, h("label", { for: "workers" }, "With"), workers, h("label", { for: "each" }, "workers of"), ms, h("span", {}, "ms a job:"), verdict));
   parent.append(figure);
   const unseen = svg("path", { class: "unseen" });
@@ -51,6 +52,8 @@ export function hill(parent, key, about, remember) {
   const cursor = svg("path", { class: "cursor" });
   const labels = svg("g", { class: "labels" });
   drawing.append(unseen, lines, past, ahead, capacity, end, middle, cursor, labels);
+  const meanings = [[past, "past", "delivered"], [ahead, "ahead", "due"], [unseen, "unseen", "before this board started"], [capacity, "capacity", "what the workers manage"], [end, "end", "all done"]]
+    .map(([path, name, meaning]) => [path, legend.appendChild(h("li", { class: name, hidden: true }, meaning))]);
   let follow = ask();
   const watch = new ResizeObserver(() => draw());
   watch.observe(drawing.parentElement);
@@ -125,6 +128,7 @@ export function hill(parent, key, about, remember) {
     attribute(end, "d", total && result.done > 0 && result.done < span ? `M${x} ${HEAD}V${HEIGHT - FOOT}` : "");
     attribute(cursor, "d", pointed === null ? "" : `M${(pointed + 0.5) * bar} ${HEAD - 8}V${HEIGHT - FOOT}`);
     label(width, most, span, now);
+    for (const [path, meaning] of meanings) attribute(meaning, "hidden", path.getAttribute("d") ? null : "");
     put(readout, pointed === null ? summary(total, result) : told(pointed));
     put(verdict, sentence(total, result));
     attribute(drawing, "aria-label", `${summary(total, result)} Arrow keys read out each part.`);

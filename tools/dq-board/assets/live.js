@@ -1,7 +1,7 @@
 // What the one reader tells: all queues, and then what changes. And the questions that views ask beside it.
 
 export const rows = new Map();
-export const state = { head: null, actions: false, tab: 0, link: "new", behind: 0 };
+export const state = { head: null, actions: false, tab: 0, link: "new", behind: 0, held: false };
 const listeners = new Set();
 
 export function listen(listener) {
@@ -35,7 +35,7 @@ function take(message) {
 let source = null;
 
 function connect() {
-  if (source || document.hidden) return;
+  if (source || document.hidden || state.held) return;
   source = new EventSource("api/live");
   source.onmessage = (event) => {
     state.link = "open";
@@ -63,12 +63,22 @@ export function start() {
   document.addEventListener("visibilitychange", () => {
     clearTimeout(leaving);
     if (!document.hidden) return connect();
-    leaving = setTimeout(() => {
-      source?.close();
-      source = null;
-    }, UNSEEN_MS);
+    leaving = setTimeout(disconnect, UNSEEN_MS);
   });
   connect();
+}
+
+function disconnect() {
+  source?.close();
+  source = null;
+}
+
+// While it is held, what is on the screen stays, and nothing is asked for but what is opened.
+export function hold(held) {
+  state.held = held;
+  if (held) disconnect();
+  else connect();
+  tell();
 }
 
 async function again() {
@@ -112,6 +122,12 @@ export async function act(what) {
   return (await told(answer)).done;
 }
 
+// What an action would send, as lines for redis-cli.
+export async function commands(what) {
+  const answer = await fetch("api/commands", { method: "POST", headers, body: JSON.stringify(what) });
+  return (await told(answer)).commands;
+}
+
 async function told(answer) {
   if (answer.status === 401) location.reload();
   const text = await answer.text();
@@ -134,8 +150,8 @@ export function follow(ask, show, { every = 1000, weight = () => 0 } = {}) {
   let last = "";
   let pause = every;
   let timer;
-  const round = async () => {
-    if (!document.hidden || !last) {
+  const round = async (wanted) => {
+    if (wanted || !last || !(document.hidden || state.held)) {
       try {
         const value = await ask(abort.signal);
         const text = JSON.stringify(value);
@@ -158,7 +174,7 @@ export function follow(ask, show, { every = 1000, weight = () => 0 } = {}) {
     },
     now() {
       clearTimeout(timer);
-      round();
+      round(true);
     },
   };
 }

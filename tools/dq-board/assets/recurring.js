@@ -13,7 +13,8 @@ export function recurring(main, about, env) {
   const empty = h("div", { class: "empty", hidden: true });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const further = h("div", { class: "further" });
-  main.append(wrong, table, empty, further);
+  const zone = h("p", { class: "note" }, `Times are shown in this browser's time zone, ${text.zone}. A rule's own time zone is part of the rule.`);
+  main.append(zone, wrong, table, empty, further);
   const abort = new AbortController();
   seek("");
 

@@ -69,6 +69,9 @@ export function at(instant) {
   return `${day.format(date)}, ${clock.format(date)}`;
 }
 
+// In which all times are shown.
+export const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 export function short(instant, span) {
   const date = new Date(instant);
   if (span <= 86_400_000) return clock.format(date).slice(0, span <= 300_000 ? 8 : 5);

@@ -53,6 +53,7 @@ pub fn routes(board: Arc<Board>) -> Router {
         .route("/api/see", post(see))
         .route("/api/look/{view}", get(look))
         .route("/api/act", post(act))
+        .route("/api/commands", post(commands))
         .route("/api/sign-in", post(sign_in))
         .fallback(get(page))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
@@ -196,18 +197,18 @@ struct Asked {
 }
 
 impl Asked {
-    fn act(&self, key: &QueueKey) -> Result<Act, &'static str> {
+    fn act(&self) -> Result<Act, &'static str> {
         if self.ids.is_empty() {
-            return self.one(key, &self.id);
+            return self.one(&self.id);
         }
         if !["kick", "now", "cancel", "delete"].contains(&self.act.as_str()) {
             return Err("That cannot be done to several jobs.");
         }
-        let acts = self.ids.iter().map(|id| self.one(key, id));
+        let acts = self.ids.iter().map(|id| self.one(id));
         Ok(Act::Many(acts.collect::<Result<_, _>>()?))
     }
 
-    fn one(&self, key: &QueueKey, id: &str) -> Result<Act, &'static str> {
+    fn one(&self, id: &str) -> Result<Act, &'static str> {
         let id = wire::decoded(id);
         let state = JobState::named(&self.state);
         Ok(match self.act.as_str() {
@@ -222,9 +223,6 @@ impl Asked {
             "delete" => Act::Delete { id },
             "pause" => Act::Pause { ms: self.ms },
             "resume" => Act::Resume,
-            "purge" if self.typed != escape::name(&key.name) => {
-                return Err("The name typed is not the queue's.")
-            }
             "purge" if state.is_none() && self.state != "all" => return Err("Which jobs?"),
             "purge" => Act::Purge { state },
             "add" if self.id.is_empty() => return Err("A job needs an id."),
@@ -238,22 +236,36 @@ impl Asked {
     }
 }
 
+fn asked(body: &Bytes) -> Result<(Asked, QueueKey, Act), &'static str> {
+    let asked = serde_json::from_slice::<Asked>(body).map_err(|_| "Not understood.")?;
+    let key = wire::key_of(&asked.queue).ok_or("Not understood.")?;
+    let act = asked.act()?;
+    Ok((asked, key, act))
+}
+
+/// What an action would send; it is not sent.
+async fn commands(body: Bytes) -> Response {
+    match asked(&body) {
+        Err(why) => failed(StatusCode::BAD_REQUEST, why),
+        Ok((_, key, act)) => json_text(json!({ "commands": act.for_cli(&key) }).to_string()),
+    }
+}
+
 async fn act(State(board): Shared, body: Bytes) -> Response {
     if !board.allow_actions {
         let why = "This board only looks: it was started without --allow-actions.";
         return failed(StatusCode::FORBIDDEN, why);
     }
-    let asked = serde_json::from_slice::<Asked>(&body).ok();
-    let Some((asked, key)) = asked.and_then(|asked| {
-        let key = wire::key_of(&asked.queue)?;
-        Some((asked, key))
-    }) else {
-        return failed(StatusCode::BAD_REQUEST, "Not understood.");
-    };
-    let act = match asked.act(&key) {
-        Ok(act) => act,
+    let (asked, key, act) = match asked(&body) {
+        Ok(asked) => asked,
         Err(why) => return failed(StatusCode::BAD_REQUEST, why),
     };
+    if matches!(act, Act::Purge { .. }) && asked.typed != escape::name(&key.name) {
+        return failed(
+            StatusCode::BAD_REQUEST,
+            "The name typed is not the queue's.",
+        );
+    }
     match board.looker.act(key, act).await {
         Ok(Ok(done)) => json_text(json!({ "done": done }).to_string()),
         Ok(Err(refused)) => failed(StatusCode::CONFLICT, &escape::line(refused.as_bytes())),

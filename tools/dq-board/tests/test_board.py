@@ -123,7 +123,8 @@ class Pages(BoardTest):
         # 1,200 jobs at 2 a second, all at half of the hour: ten minutes.
         expect(page.locator(".verdict")).to_contain_text("2.0 a second: this hill lasts until")
         expect(page.locator(".verdict")).to_contain_text("the longest wait is 10 min")
-        self.assertEqual(page.locator(".ahead").get_attribute("d").count("z"), 1)
+        self.assertEqual(page.locator("path.ahead").get_attribute("d").count("z"), 1)
+        expect(page.locator(".legend li:visible")).to_have_text(["due", "before this board started", "what the workers manage", "all done"])
         page.get_by_role("button", name="minute").click()
         expect(page.locator(".readout")).to_contain_text("The next minute: 0 jobs due, 1,201 jobs later")
         self.assertIn("zoom=minute", page.url)
@@ -146,9 +147,9 @@ class Pages(BoardTest):
             server.client.execute_command("DQ.ADD", "q", number, "x")
         server.client.execute_command("DQ.POP", "q", "COUNT", 30, "NOACK")
         expect(page.locator(".readout")).to_contain_text("30 jobs delivered")
-        expect(page.locator(".past")).to_have_attribute("d", re.compile("M.*z"))
+        expect(page.locator("path.past")).to_have_attribute("d", re.compile("M.*z"))
         # Just left of "now", which is in the middle.
-        left = float(re.match(r"M([\d.]+)", page.locator(".past").get_attribute("d"))[1])
+        left = float(re.match(r"M([\d.]+)", page.locator("path.past").get_attribute("d"))[1])
         width = float(page.locator(".hill").get_attribute("viewBox").split()[2])
         self.assertTrue(0.45 < left / width <= 0.5, f"{left} of {width}")
 
@@ -221,6 +222,7 @@ class Pages(BoardTest):
         for instant in runs:
             moment = time.gmtime(instant / 1000)
             expect(line).to_contain_text(f"{moment.tm_mday} {time.strftime('%b %Y, %H:%M:%S', moment)}")
+        expect(page.locator("main")).to_contain_text("time zone, UTC.")
         page.get_by_role("link", name="daily-report").click()
         expect(page.locator(".facts")).to_contain_text("cron 0 9 * * MON-FRI Europe/Berlin")
 
@@ -270,6 +272,27 @@ class Pages(BoardTest):
         server.client.config_resetstat()
         wait_until("three more readings", lambda: calls(server, "dq.stats") >= 3)
         self.assertEqual(page.evaluate("window.changes"), [])
+
+    def test_refreshing_can_be_paused(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        page, other = self.window(), self.window()
+        url = self.board(server).url
+        for window in [page, other]:
+            window.goto(url)
+            expect(cell(window, "q", "ready")).to_have_text("1")
+        page.keyboard.press("p")
+        expect(page.locator("#server")).to_have_text("Refreshing is stopped")
+        server.client.execute_command("DQ.ADD", "q", "second", "x")
+        expect(cell(other, "q", "ready")).to_have_text("2")
+        expect(cell(page, "q", "ready")).to_have_text("1")
+        # What is opened is asked for all the same.
+        page.get_by_role("link", name="q", exact=True).click()
+        page.get_by_role("link", name="Ready").click()
+        expect(page.locator("tbody tr")).to_have_count(2)
+        page.get_by_role("button", name="Stop refreshing").click()
+        expect(page.locator(".tabs [aria-current] .count")).to_have_text("2")
+        self.assertEqual(page.wrong, [])
 
     def test_ten_thousand_queues_make_few_lines(self):
         server = self.server()
@@ -576,6 +599,26 @@ class Actions(BoardTest):
         self.assertEqual(state("mine é"), b"ready")
         self.assertEqual(len(client.execute_command("DQ.POP", "q", "COUNT", 9)), 4)
         self.assertEqual(page.wrong, [])
+
+    def test_an_action_shows_its_command_for_redis_cli(self):
+        server = self.server()
+        server.client.execute_command("DQ.CFGSET", "q")
+        page = self.window()
+        page.goto(self.board(server, "--allow-actions").url + "queue?queue=0:q")
+        page.locator(".actions").get_by_role("button", name="Add a test job").click()
+        shown = page.get_by_label("In redis-cli")
+        page.get_by_label("Id").fill('a "$(b)" é')
+        page.get_by_label("Due after").fill("2")
+        expect(shown).to_have_text(r'DQ.ADD q "a \"\x24(b)\" \xc3\xa9" "{}" DELAY 2000')
+        # A server splits an inline command as redis-cli splits its lines.
+        with socket.create_connection(("127.0.0.1", server.port)) as inline:
+            inline.sendall(shown.text_content().encode() + b"\r\n")
+            self.assertTrue(inline.recv(100).startswith(b"$"), "DQ.ADD answers with the id")
+        self.assertEqual(dict(server.client.execute_command("DQ.GET", "q", 'a "$(b)" é'))[b"state"], b"delayed")
+        page.get_by_role("button", name="Not now").click()
+        page.locator(".actions").get_by_role("button", name="Purge").click()
+        expect(shown).to_have_text("DQ.PURGE q all")
+        self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1, "nothing is sent before the yes")
 
     def test_several_at_once(self):
         server = self.server()

@@ -1,5 +1,6 @@
 //! What an operator does to a queue or a job.
 
+use super::cli;
 use super::detail::State;
 use super::link::Link;
 use super::reply;
@@ -8,6 +9,7 @@ use crate::text::units;
 
 /// Jobs kicked in one step, so that other clients have their turn in between.
 const KICK_STEP: u64 = 1000;
+const CLI_LINES: usize = 2000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
@@ -95,6 +97,20 @@ impl Act {
             }
         };
         Box::new(std::iter::once(one))
+    }
+
+    /// As lines for the prompt of redis-cli; only the first of very many.
+    pub fn for_cli(&self, key: &QueueKey) -> String {
+        let mut lines = Vec::new();
+        if key.db != 0 {
+            lines.push(format!("SELECT {}", key.db));
+        }
+        let mut commands = self.commands(&key.name);
+        lines.extend(commands.by_ref().take(CLI_LINES).map(|it| cli::line(&it)));
+        if commands.next().is_some() {
+            lines.push("# and more of them".to_owned());
+        }
+        lines.join("\n")
     }
 
     /// Does it. The outer `Err` is a lost connection; the inner one the server's refusal.
@@ -189,6 +205,23 @@ mod tests {
             }),
             ["DQ.PURGE q dead"]
         );
+    }
+
+    #[test]
+    fn for_redis_cli() {
+        let several = Act::Many(vec![
+            Act::Kick {
+                id: b"a b".to_vec(),
+            },
+            Act::Resume,
+        ]);
+        assert_eq!(
+            several.for_cli(&QueueKey::new(2, b"q".as_slice())),
+            "SELECT 2\nDQ.KICK q IDS 1 \"a b\"\nDQ.RESUME q"
+        );
+        let endless = Act::KickDead { count: u64::MAX };
+        let lines = endless.for_cli(&QueueKey::new(0, b"q".as_slice()));
+        assert_eq!(lines.lines().count(), CLI_LINES + 1);
     }
 
     #[test]

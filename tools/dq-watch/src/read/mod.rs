@@ -2,6 +2,7 @@
 //! it heard. The screen never waits for a server.
 
 pub mod acts;
+mod cli;
 pub mod cluster;
 pub mod detail;
 pub mod known;
