@@ -5,7 +5,7 @@ DQ_RELEASE is their folder, DQ_BUILT has the servers of tools/release/servers.sh
 
 import collections, glob, hashlib, json, os, re, shutil, subprocess, tempfile, unittest, zlib
 
-import elf, trial
+import elf, programs, trial
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "../.."))
@@ -34,6 +34,11 @@ def servers(arch, libc):
     name = "redis" + ("-musl" if libc == "musl" else "") + ("" if arch == MACHINE else "-arm64")
     built = os.path.join(os.environ["DQ_BUILT"], name, "redis-server")
     return [built] if arch in (MACHINE, "aarch64") and os.path.exists(built) else []
+
+
+def runner(arch):
+    """What executes its programs here; None where nothing does."""
+    return [] if arch == MACHINE else [QEMU] if QEMU and arch == "aarch64" else None
 
 
 class Release(unittest.TestCase):
@@ -121,11 +126,18 @@ class Release(unittest.TestCase):
             with self.subTest(arch=arch, program=name):
                 self.assertEqual(elf.machine(program), arch)
                 self.assertTrue(elf.is_static(program))
-                runner = [] if arch == MACHINE else [QEMU] if QEMU and arch == "aarch64" else None
-                if runner is not None:
-                    said = subprocess.run([*runner, program, "--help"], capture_output=True, text=True, check=True).stdout
+                if runner(arch) is not None:
+                    said = subprocess.run([*runner(arch), program, "--help"], capture_output=True, text=True, check=True).stdout
                     self.assertIn(name, said)
-                    TRIED[f"dq-programs-{VERSION}-{arch}-linux.tar.gz"].append(name)
+
+    def test_programs_do_their_work(self):
+        server = servers(MACHINE, "gnu")[0]
+        for arch in ARCHES:
+            if runner(arch) is not None:
+                with self.subTest(arch=arch):
+                    folder = f"{self.root}/dq-programs-{VERSION}-{arch}-linux"
+                    programs.Programs(self, folder, runner(arch), self.module(MACHINE, "gnu"), server).check()
+                    TRIED[f"dq-programs-{VERSION}-{arch}-linux.tar.gz"] += PROGRAMS
 
     def test_packages_have_these_modules(self):
         for arch, debian in zip(ARCHES, ["amd64", "arm64"]):
