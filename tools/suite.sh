@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 out=${DQ_SUITE_OUT:-$PWD/target/suite}
 venv=$out/venv
-wanted="pytest>=8 pytest-xdist pytest-timeout opentelemetry-sdk mypy ruff build"
+wanted="pytest>=8 pytest-xdist pytest-timeout opentelemetry-sdk mypy==2.4.1 ruff==0.17.6 build"
 
 new=$(cat clients/python/pyproject.toml; echo "$wanted")
 if [ "$new" != "$(cat "$venv/prepared" 2>/dev/null)" ]; then
