@@ -451,6 +451,12 @@ bench-core: ## our goals, against a sorted set and scripts
 	@$(FLOOR)
 	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) $(ONLY)
 
+bench-scale: ## ten million jobs, a million queues, a million groups, PINGs beside a steady load; QUICK=1
+	@tools/setup.sh cargo cc libclang server
+	@$(BUILD)
+	@$(FLOOR)
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server $(BENCH) --large $(if $(QUICK),--quick) $(ONLY)
+
 bench-count: ## instructions and cache misses per command against benches/counts.txt; RECORD=1 writes it, PGO=1: of such a build
 	@tools/setup.sh cargo cc libclang server valgrind
 	@$(BUILD)
@@ -490,4 +496,4 @@ clean: ## all that was built or fetched; ./data and ./data-* stay
 	$(CARGO) clean
 	rm -rf target/servers target/built target/tools target/fuzz target/fuzzing target/valgrind
 
-.PHONY: help run demo shop top board dq-push dq-audit dq-import build release-pgo release install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long bench-celery test-brokers test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-release-gate test-release test-reproducible test-import test-metrics test-top test-board test-push test-audit test-model lint lint-docs deny msrv soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-count bench-opponents bench-libraries bench-tenants bench-page bench-check clean
+.PHONY: help run demo shop top board dq-push dq-audit dq-import build release-pgo release install uninstall test test-all servers test-clients test-suite test-suite-gate test-python test-celery test-celery-long bench-celery test-brokers test-go test-java test-spring test-node test-rules test-blocks packages test-packages test-recipes test-release-gate test-release test-reproducible test-import test-metrics test-top test-board test-push test-audit test-model lint lint-docs deny msrv soak fuzz asan valgrind defrag mutants bench bench-quick bench-core bench-scale bench-count bench-opponents bench-libraries bench-tenants bench-page bench-check clean

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! make bench                     all of it, and the opponents (benches/opponents)
-//! make bench-core                all of it
+//! make bench-core                all of it but what is large
+//! make bench-scale               ten million jobs, a million queues, a million groups
 //! make bench-quick               less of it, in under two minutes
 //! make bench ONLY="wake idle"    some of it
 //! make bench-count               instructions instead of times, held against benches/counts.txt

@@ -1,6 +1,7 @@
 """make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md, and draws its plots.
 
-    page.py FOLDER      takes bench.json, opponents.json (or bench-quick.json ...), libraries.json and tenants.json,
+    page.py FOLDER      takes bench.json, opponents.json (or bench-quick.json ...), libraries.json, tenants.json and
+                        scale.json,
                         where they are there, into docs/benchmarks first
     page.py             only what docs/benchmarks has
     page.py --check     changes nothing; fails if the page does not say what those files say
@@ -18,7 +19,7 @@ import tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, DATA = DOCS / "benchmarks.md", DOCS / "benchmarks"
-NAMES = ["bench.json", "opponents.json", "libraries.json", "tenants.json"]
+NAMES = ["bench.json", "opponents.json", "libraries.json", "tenants.json", "scale.json"]
 
 
 def take(folder):

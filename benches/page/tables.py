@@ -21,11 +21,14 @@ def markdown(table):
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def sections(core, opponents, libraries, tenants):
+def sections(core, opponents, libraries, tenants, large):
     made = {f"opponents-{name}": markdown(rows(name, parts)) for name, parts in opponents["subjects"].items()}
     made["speed"] = markdown(speed_table(libraries["subjects"]))
     made["tenants"] = markdown(rows("tenants", tenants["subjects"]["tenants"]))
-    made["machine"] = machine(core, opponents, libraries)
+    for name, part in large["parts"].items():
+        made[f"large-{name}"] = markdown([LARGE, *(large_row(row) for row in part["rows"])])
+        made[f"large-{name}-how"] = " ".join(part["how"].split())
+    made["machine"] = machine(core, opponents, libraries, large)
     made["goals"] = markdown([GOALS, *(goal(row) for row in all_rows(core) if is_goal(row))])
     made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if not is_goal(row))])
     made["how"] = "\n\n".join(how(name, part) for name, part in core["parts"].items())
@@ -47,6 +50,15 @@ GOALS = ["what", "dq", "compared with", "", "ratio or difference", "at least", "
 TOLD = ["what", "dq", "compared with", "", "ratio", "spread of the rounds"]
 
 
+# What is large is measured once or a few times: goals and rounds in one table.
+LARGE = ["what", "dq", "compared with", "", "ratio or bound", "at least", "reached"]
+
+
+def large_row(row):
+    cells = goal(row) if is_goal(row) else row["cells"]
+    return [*cells[:6], cells[7]]
+
+
 def goal(row):
     cells = list(row["cells"])
     cells[7] = {"MISSED": "**missed**", "at least": "at least", "aim": "the aim", "short of aim": "not the aim"}[cells[7]]
@@ -62,27 +74,28 @@ def how(name, part):
     return textwrap.fill(f"`{name}` (`make bench-core ONLY={name}`). {text}", 119, break_on_hyphens=False)
 
 
-def machine(core, opponents, libraries):
+def machine(core, opponents, libraries, large):
     lines = [
         f"- Machine: {core['machine']}.",
         f"- Server: {opponents['server']}.",
         f"- The opponents' run: {opponents['machine']}.",
         f"- The libraries' run: {libraries['machine']}.",
+        f"- The run of what is large: {large['machine']}.",
     ]
     if libraries.get("warm_up"):
         lines.append(f"- There each worker handled {libraries['warm_up']:,} jobs (a slow one, fewer) before those that count.")
-    lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents, libraries)]
+    lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents, libraries, large)]
     lines += [f"- Could not be had: {name}." for name in opponents["missing"]]
     lines += [f"- Failed: {it['system']}, {it['subject']}." for it in opponents["failures"]]
     return "\n".join(lines)
 
 
-def reservations(core, opponents, libraries):
+def reservations(core, opponents, libraries, large):
     """Why these figures are not the last word."""
     why = []
-    if {core["mode"], opponents["mode"], libraries["mode"]} != {"full"}:
+    if {core["mode"], opponents["mode"], libraries["mode"], large["mode"]} != {"full"}:
         why.append("of a quick run, with few rounds and small sizes")
-    loads = [float(re.search(r"load ([\d.]+)", run["machine"]).group(1)) for run in (core, opponents)]
+    loads = [float(re.search(r"load ([\d.]+)", run["machine"]).group(1)) for run in (core, opponents, large)]
     if max(loads) > IDLE_LOAD:
         why.append("the machine was busy with other work")
     if float(re.search(r"load ([\d.]+)", libraries["machine"]).group(1)) > IDLE_LOAD:

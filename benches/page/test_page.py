@@ -41,19 +41,25 @@ class Page(unittest.TestCase):
         self.assertNotEqual(made(core, changed, *others), made(core, opponents, *others))
 
     def test_another_figure_of_a_library_makes_another_page(self):
-        core, opponents, libraries, tenants = figures()
+        core, opponents, libraries, *others = figures()
         changed = copy.deepcopy(libraries)
         for sample in changed["subjects"]["throughput"]["asynq"]:
             sample["per_s"] *= 100
-        self.assertIn("**missed**", made(core, opponents, changed, tenants))
-        self.assertNotEqual(made(core, opponents, changed, tenants), made(core, opponents, libraries, tenants))
+        self.assertIn("**missed**", made(core, opponents, changed, *others))
+        self.assertNotEqual(made(core, opponents, changed, *others), made(core, opponents, libraries, *others))
 
     def test_another_figure_of_tenants_makes_another_page(self):
-        *others, tenants = figures()
+        *others, tenants, large = figures()
         changed = copy.deepcopy(tenants)
         for sample in changed["subjects"]["tenants"]["BullMQ, a queue per tenant"]:
             sample["connections"] = 7
-        self.assertNotEqual(made(*others, changed), made(*others, tenants))
+        self.assertNotEqual(made(*others, changed, large), made(*others, tenants, large))
+
+    def test_another_figure_of_what_is_large_makes_another_page(self):
+        *others, large = figures()
+        changed = copy.deepcopy(large)
+        changed["parts"]["scale"]["rows"][0]["cells"][1] = "7 bytes"
+        self.assertNotEqual(made(*others, changed), made(*others, large))
 
     def test_a_page_without_a_place_for_a_section_is_refused(self):
         sections = {**tables.sections(*figures()), "more": "text"}

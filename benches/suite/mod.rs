@@ -47,7 +47,7 @@ use scratch::Scratch;
 
 type Subject = (&'static str, fn(Plan) -> Part);
 
-const SUBJECTS: [Subject; 16] = [
+const SUBJECTS: [Subject; 13] = [
     ("commands", commands::measure),
     ("million", million::measure),
     ("heartbeat", heartbeat::measure),
@@ -61,15 +61,21 @@ const SUBJECTS: [Subject; 16] = [
     ("snapshot", snapshot::measure),
     ("durable", durable::measure),
     ("queues", queues::measure),
-    ("groups", groups::measure),
-    ("pings", pings::measure),
-    ("scale", scale::measure),
 ];
 
-const OPTIONS: [&str; 4] = ["--quick", "--count", "--record", "--train"];
+/// What takes longest, in a run of its own.
+const LARGE: [Subject; 3] = [
+    ("pings", pings::measure),
+    ("scale", scale::measure),
+    ("groups", groups::measure),
+];
+
+const OPTIONS: [&str; 5] = ["--quick", "--large", "--count", "--record", "--train"];
 
 struct Wanted {
     is_quick: bool,
+    /// Of the large subjects, rather than of the others.
+    is_large: bool,
     /// Instructions instead of times; what is counted is recorded, or held against the record.
     is_counting: bool,
     is_recording: bool,
@@ -83,7 +89,7 @@ impl Wanted {
     fn from_arguments() -> Result<Wanted, String> {
         let words: Vec<String> = env::args().skip(1).filter(|it| it != "--bench").collect();
         let (options, names): (Vec<_>, Vec<_>) = words.iter().partition(|it| it.starts_with('-'));
-        let known = SUBJECTS.map(|(name, _)| name);
+        let known: Vec<&str> = SUBJECTS.iter().chain(&LARGE).map(|it| it.0).collect();
         let is_unknown = |name: &&&String| !known.contains(&name.as_str());
         let unknown = options.iter().find(|it| !OPTIONS.contains(&it.as_str()));
         if let Some(word) = unknown.or(names.iter().find(is_unknown)) {
@@ -94,14 +100,31 @@ impl Wanted {
             ));
         }
         let has = |option: &str| options.iter().any(|it| *it == option);
-        let is_wanted = |(name, _): &Subject| names.is_empty() || names.iter().any(|it| it == name);
+        let by_default = subjects_of(has("--large"));
+        let is_wanted = |(name, _): &Subject| match names.is_empty() {
+            true => by_default.iter().any(|it| it.0 == *name),
+            false => names.iter().any(|it| it == name),
+        };
         Ok(Wanted {
             is_quick: has("--quick"),
+            is_large: has("--large"),
             is_counting: has("--count"),
             is_recording: has("--record"),
             is_training: has("--train"),
-            subjects: SUBJECTS.into_iter().filter(is_wanted).collect(),
+            subjects: SUBJECTS
+                .into_iter()
+                .chain(LARGE)
+                .filter(is_wanted)
+                .collect(),
         })
+    }
+}
+
+fn subjects_of(is_large: bool) -> &'static [Subject] {
+    if is_large {
+        &LARGE
+    } else {
+        &SUBJECTS
     }
 }
 
@@ -196,10 +219,13 @@ fn about(
 
 /// What was measured in part, or quickly, does not take the place of a full run.
 fn keep(wanted: &Wanted, json: &str) {
-    let name = match (wanted.is_quick, wanted.subjects.len() == SUBJECTS.len()) {
-        (false, true) => "bench.json",
-        (true, true) => "bench-quick.json",
-        (_, false) => "bench-part.json",
+    let kind = if wanted.is_large { "scale" } else { "bench" };
+    let all = subjects_of(wanted.is_large).iter().map(|it| it.0);
+    let is_whole = wanted.subjects.iter().map(|it| it.0).eq(all);
+    let name = match (is_whole, wanted.is_quick) {
+        (true, false) => format!("{kind}.json"),
+        (true, true) => format!("{kind}-quick.json"),
+        (false, _) => format!("{kind}-part.json"),
     };
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
     let folder = env::var_os("DQ_BENCH_OUT").map_or(target, PathBuf::from);
