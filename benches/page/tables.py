@@ -27,7 +27,7 @@ def sections(core, opponents, libraries, tenants, large):
     made["tenants"] = markdown(rows("tenants", tenants["subjects"]["tenants"]))
     for name, part in large["parts"].items():
         made[f"large-{name}"] = markdown([LARGE, *(large_row(row) for row in part["rows"])])
-        made[f"large-{name}-how"] = " ".join(part["how"].split())
+        made[f"large-{name}-how"] = wrapped(" ".join(part["how"].split()))
     made["machine"] = machine(core, opponents, libraries, large)
     made["goals"] = markdown([GOALS, *(goal(row) for row in all_rows(core) if is_goal(row))])
     made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if not is_goal(row))])
@@ -71,7 +71,11 @@ def told(row):
 
 def how(name, part):
     text = " ".join(part["how"].split())
-    return textwrap.fill(f"`{name}` (`make bench-core ONLY={name}`). {text}", 119, break_on_hyphens=False)
+    return wrapped(f"`{name}` (`make bench-core ONLY={name}`). {text}")
+
+
+def wrapped(text):
+    return textwrap.fill(text, 119, break_on_hyphens=False)
 
 
 def machine(core, opponents, libraries, large):
