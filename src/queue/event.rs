@@ -38,6 +38,10 @@ impl Event {
         Event::Missed,
         Event::Expired,
     ];
+
+    fn bit(self) -> u16 {
+        1 << self as u16
+    }
 }
 
 /// Which events were raised: each once, however many jobs raised it.
@@ -47,7 +51,7 @@ pub struct Events(u16);
 impl Events {
     /// However often, it is told once.
     pub fn raise(&mut self, event: Event) {
-        self.0 |= 1 << event as u16;
+        self.0 |= event.bit();
     }
 
     /// None was raised.
@@ -57,14 +61,29 @@ impl Events {
 
     /// Those of a successor are told instead of the same ones of other jobs.
     pub fn iter(self) -> impl Iterator<Item = Event> {
-        let is_raised = move |event: Event| self.0 & 1 << event as u16 != 0;
-        Event::ALL.into_iter().filter(move |&event| {
-            is_raised(event)
-                && match event {
-                    Event::Add => !is_raised(Event::SuccessorAdd),
-                    Event::Ready => !is_raised(Event::SuccessorReady),
-                    _ => true,
-                }
+        let mut left = self.told().0;
+        // With each command: of those that were raised, not of all that there are.
+        std::iter::from_fn(move || {
+            let event = Event::ALL.get(left.trailing_zeros() as usize);
+            left &= left.wrapping_sub(1);
+            event.copied()
         })
+    }
+
+    fn told(self) -> Events {
+        let mut told = self;
+        for (event, instead) in [
+            (Event::Add, Event::SuccessorAdd),
+            (Event::Ready, Event::SuccessorReady),
+        ] {
+            if self.has(instead) {
+                told.0 &= !event.bit();
+            }
+        }
+        told
+    }
+
+    fn has(self, event: Event) -> bool {
+        self.0 & event.bit() != 0
     }
 }

@@ -9,7 +9,7 @@ use super::effect::{Change, Death, Effect, End, Ended, Removal};
 use super::effects::Effects;
 use super::job::{Handle, Place};
 use super::state::purged::MANY;
-use super::state::store::{Course, Id};
+use super::state::store::{Course, Id, Job};
 use super::Queue;
 
 impl Queue {
@@ -108,11 +108,13 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Handle> {
         let mut handle = self.find(id)?;
-        if self.depends_on_deaths(handle, now) {
+        let mut job = self.jobs().job(handle);
+        if self.depends_on_deaths(job, now) {
             self.settle_some(SETTLE_BUDGET_OF_ID, now, out);
             handle = self.find(id)?;
+            job = self.jobs().job(handle);
         }
-        let Course { place, life, .. } = self.jobs().job(handle).course();
+        let Course { place, life, .. } = job.course();
         if place == Place::Reserved {
             if life.at > now.ms() {
                 self.expire_successor(handle, now.ms() + 1, now, out);
@@ -131,8 +133,7 @@ impl Queue {
     /// Whether other jobs' deaths that are past matter to this one: by the order of dying, if its
     /// lease's end would be its death; by its group's turn, if that begins anew with its successor; by DEADLEN,
     /// if it is dead.
-    fn depends_on_deaths(&self, handle: Handle, now: Now) -> bool {
-        let job = self.jobs().job(handle);
+    fn depends_on_deaths(&self, job: Job<'_>, now: Now) -> bool {
         match job.place() {
             Place::Scheduled | Place::Successor => false,
             Place::Reserved => {

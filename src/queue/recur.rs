@@ -10,7 +10,7 @@ use super::Queue;
 
 impl Queue {
     pub(in crate::queue) fn recurs(&self, handle: Handle) -> bool {
-        self.jobs().job(handle).recurring().is_some()
+        self.jobs().recurring_len() > 0 && self.jobs().job(handle).recurring().is_some()
     }
 
     /// Whether a job there has that very pattern, so that this rule takes its place and nothing else.

@@ -20,15 +20,24 @@ impl Job<'_> {
 }
 
 impl Store {
+    /// Of no cost where nobody uses NEXT.
+    #[inline]
     pub fn successor(&self, handle: Handle) -> Option<Handle> {
+        if self.seldom.successors.is_empty() {
+            return None;
+        }
+        self.successor_there(handle)
+    }
+
+    #[inline(never)]
+    fn successor_there(&self, handle: Handle) -> Option<Handle> {
         let word0 = word(self.bytes(handle), 0);
         (word0 & SUCCEEDED != 0).then(|| *there(self.seldom.successors.get(&handle), NO_SUCCESSOR))
     }
 
-    /// Whether it has one: of no cost where nobody uses NEXT.
     #[inline]
     pub fn is_followed(&self, handle: Handle) -> bool {
-        !self.seldom.successors.is_empty() && self.successor(handle).is_some()
+        self.successor(handle).is_some()
     }
 
     /// The job must have none.
