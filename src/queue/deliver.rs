@@ -6,7 +6,7 @@ use super::effect::{Change, Death, End, Ended, Removal};
 use super::effects::Effects;
 use super::error::QueueError;
 use super::job::{Failure, Handle, Place, State, REASON_MAX, TOKEN_MAX};
-use super::state::store::{Course, Id};
+use super::state::store::{Course, Id, Job};
 use super::Queue;
 
 /// What POP asks for.
@@ -199,8 +199,7 @@ impl Queue {
                 *budget -= 1;
                 continue;
             }
-            bytes += self.jobs().job(handle).payload().len();
-            self.deliver(handle, pop, now, mint, out, deliver);
+            bytes += self.deliver(handle, pop, now, mint, out, deliver);
             delivered += 1;
             self.prefetch_following();
         }
@@ -235,6 +234,7 @@ impl Queue {
         }
     }
 
+    /// Returns the length of the payload.
     fn deliver(
         &mut self,
         handle: Handle,
@@ -243,50 +243,53 @@ impl Queue {
         mint: &mut Mint,
         out: &mut Effects,
         deliver: &mut impl FnMut(Delivery<'_>),
-    ) {
-        if pop.noack && self.recurs(handle) {
-            self.show(handle, None, deliver);
-            return self.end_occurrence(handle, Ended::Popped, None, now, out);
-        }
-        let change = if pop.noack {
-            let popped = Change::Removed {
-                cause: Removal::Popped,
-                remember: self.remember_until(now),
-            };
-            self.ended(handle, popped, End::Popped, now, out)
-        } else {
-            let job = self.jobs().job(handle);
+    ) -> usize {
+        let job = self.jobs().job(handle);
+        if !pop.noack {
             let lease_ms = pop.ttr_ms.unwrap_or(job.terms().ttr_ms);
-            Change::Reserved {
-                token: mint.next_token(now, self.token_floor()),
-                deadline: now.after_capped(lease_ms),
-                lease_ms,
-            }
-        };
-        let lease = match change {
-            Change::Reserved {
-                token, deadline, ..
-            } => Some(Lease {
+            let (token, deadline) = (
+                mint.next_token(now, self.token_floor()),
+                now.after_capped(lease_ms),
+            );
+            let lease = Lease {
                 token,
                 deadline_ms: deadline,
-            }),
-            _ => None,
+            };
+            let len = Self::show(job, Some(lease), deliver);
+            let change = Change::Reserved {
+                token,
+                deadline,
+                lease_ms,
+            };
+            self.commit_job(handle, change, now, out);
+            return len;
+        }
+        let len = Self::show(job, None, deliver);
+        if self.recurs(handle) {
+            self.end_occurrence(handle, Ended::Popped, None, now, out);
+            return len;
+        }
+        let popped = Change::Removed {
+            cause: Removal::Popped,
+            remember: self.remember_until(now),
         };
-        self.show(handle, lease, deliver);
+        let change = self.ended(handle, popped, End::Popped, now, out);
         self.commit_job(handle, change, now, out);
+        len
     }
 
-    /// Shows a job to its consumer.
-    fn show(&self, handle: Handle, lease: Option<Lease>, deliver: &mut impl FnMut(Delivery<'_>)) {
-        let job = self.jobs().job(handle);
+    /// Shows a job to its consumer; returns the length of its payload.
+    fn show(job: Job<'_>, lease: Option<Lease>, deliver: &mut impl FnMut(Delivery<'_>)) -> usize {
         let Course { due, life, .. } = job.course();
+        let payload = job.payload();
         deliver(Delivery {
             id: job.id(),
-            payload: job.payload(),
+            payload,
             attempts: life.attempts.saturating_add(1),
             due: job.recurring().map_or(due, |it| it.round.occurrence),
             lease,
         });
+        payload.len()
     }
 
     /// Until when NX refuses an id that is finished now; 0 where it does not.

@@ -107,6 +107,10 @@ impl Value {
         &mut awake.queue
     }
 
+    pub fn is_asleep(&self) -> bool {
+        matches!(self.form, Form::Asleep(_))
+    }
+
     #[inline]
     fn awake(&mut self) -> Option<&mut Awake> {
         match &mut self.form {

@@ -22,6 +22,8 @@ use std::ffi::c_int;
 
 /// As many keys that a client waits on take a step of their own.
 const KEYS_OF_STEP: usize = 16;
+/// What a turn takes more of a queue that slept: some microseconds.
+const STEPS_OF_WAKING: usize = 5;
 /// While clients are paused nothing may be propagated.
 const PAUSED_RETRY_MS: u64 = 10;
 /// The server redirects all who wait for slots that it gave away within a second.
@@ -216,9 +218,14 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
     let Ok(mut open) = OpenKey::open(ctx, raw_name.name()) else {
         return nothing_there();
     };
-    if open.value().is_none() {
+    let Some(value) = open.value() else {
         return nothing_there();
-    }
+    };
+    let waking = if value.is_asleep() {
+        STEPS_OF_WAKING
+    } else {
+        0
+    };
     let mut served = Served {
         occasion: Occasion::of_timer(fired),
         clients: Vec::new(),
@@ -239,7 +246,7 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             };
             let before = serve(value, line, &mut left, effects, &mut served.clients);
             Turn {
-                steps: settled + share - left,
+                steps: waking + settled + share - left,
                 is_unfinished: settled == share || left == 0,
                 before,
             }

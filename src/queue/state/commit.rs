@@ -176,7 +176,8 @@ impl Queue {
         Self::must_fit(job, change);
         let id = job.id();
         out.push(&Effect::Job { id, change });
-        self.carry_out(handle, change, now, out);
+        let delivered = change.is_delivery().then(|| job.due());
+        self.carry_out(handle, change, delivered, now, out);
         out.complete();
     }
 
@@ -253,7 +254,7 @@ impl Queue {
             change,
             failure,
         });
-        self.carry_out(handle, change, now, out);
+        self.carry_out(handle, change, None, now, out);
         self.jobs.set_failure(handle, failure);
         out.complete();
     }
@@ -270,20 +271,27 @@ impl Queue {
         }
     }
 
+    /// Of a delivery the due is named too.
     #[inline]
-    fn carry_out(&mut self, handle: Handle, change: Change, now: Now, out: &mut Effects) {
-        let due = change.is_delivery().then(|| self.jobs.job(handle).due());
+    fn carry_out(
+        &mut self,
+        handle: Handle,
+        change: Change,
+        delivered: Option<u64>,
+        now: Now,
+        out: &mut Effects,
+    ) {
         // A successor that goes with its job.
         let taken_along =
             matches!(change, Change::Removed { .. }) && self.jobs.successor(handle).is_some();
         for totals in [&mut self.totals, &mut out.totals] {
             change.count(totals);
             totals.deleted += u64::from(taken_along);
-            if let Some(due) = due {
+            if let Some(due) = delivered {
                 totals.record_delivery(now, due);
             }
         }
-        if due.is_some() {
+        if delivered.is_some() {
             self.record_delivery(handle, now);
         }
         change.events().iter().for_each(|&event| out.raise(event));

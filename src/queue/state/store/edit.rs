@@ -9,6 +9,7 @@ use super::{Rare, Store, NO_JOB, NO_RARE, NO_RULE, OUT_OF_BOUNDS};
 use crate::queue::job::{Failure, Handle, Life, Terms, INSTANT_MAX};
 use crate::queue::recurring::rule::Round;
 use crate::storage::broken::{must, there};
+use crate::storage::slab::Slab;
 
 impl Store {
     /// The job has a group's number no more, and nobody reads what is behind its payload.
@@ -22,29 +23,24 @@ impl Store {
     pub fn set_course(&mut self, handle: Handle, course: Course) {
         let Course { place, due, life } = course;
         must(due <= INSTANT_MAX, OUT_OF_BOUNDS);
-        let mut word0 = word(self.bytes(handle), 0);
-        let has_extra = |it: &Self| it.rare(word0).is_some_and(|rare| rare.extra.is_some());
-        if word0 & HAS_RARE != 0 && life == Life::default() && !has_extra(self) {
-            self.rares.remove((word0 & DUE_BITS) as u32);
-            word0 = word0 & !(DUE_BITS | HAS_RARE) | due;
-        } else if let Some(rare) = self.rare_mut(word0) {
-            (rare.due, rare.life) = (due, life);
-        } else if life != Life::default() {
-            word0 = self.with_rare(word0, due, life);
-        } else {
-            word0 = word0 & !DUE_BITS | due;
-        }
-        let word0 = word0 & !(3 << PLACE_SHIFT) | (place as u64) << PLACE_SHIFT;
-        self.edit(handle, 0, |_| word0);
-    }
-
-    fn with_rare(&mut self, word0: u64, due: u64, life: Life) -> u64 {
-        let rare = self.rares.insert(Rare {
-            due,
-            life,
-            extra: None,
-        });
-        word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
+        let bytes = there(self.slots.get_mut(handle), NO_JOB);
+        let word0 = word(bytes, 0);
+        let rare = (word0 & HAS_RARE != 0).then_some((word0 & DUE_BITS) as u32);
+        let part = rare.map(|rare| there(self.rares.get_mut(rare), NO_RARE));
+        let changed = match (rare, part) {
+            (Some(rare), Some(part)) if life == Life::default() && part.extra.is_none() => {
+                self.rares.remove(rare);
+                word0 & !(DUE_BITS | HAS_RARE) | due
+            }
+            (_, Some(part)) => {
+                (part.due, part.life) = (due, life);
+                word0
+            }
+            _ if life != Life::default() => with_rare(&mut self.rares, word0, due, life),
+            _ => word0 & !DUE_BITS | due,
+        };
+        let changed = changed & !(3 << PLACE_SHIFT) | (place as u64) << PLACE_SHIFT;
+        bytes[..8].copy_from_slice(&changed.to_le_bytes());
     }
 
     pub fn set_seq(&mut self, handle: Handle, seq: u64) {
@@ -96,7 +92,7 @@ impl Store {
     fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(&mut Parts)) {
         let mut word0 = word(self.bytes(handle), 0);
         if word0 & HAS_RARE == 0 {
-            word0 = self.with_rare(word0, word0 & DUE_BITS, Life::default());
+            word0 = with_rare(&mut self.rares, word0, word0 & DUE_BITS, Life::default());
             self.edit(handle, 0, |_| word0);
         }
         let rare = there(self.rare_mut(word0), NO_RARE);
@@ -114,4 +110,14 @@ impl Store {
         let changed = change(word(bytes, at));
         bytes[at..at + 8].copy_from_slice(&changed.to_le_bytes());
     }
+}
+
+/// The first word of a job that gets a rare part.
+fn with_rare(rares: &mut Slab<Rare>, word0: u64, due: u64, life: Life) -> u64 {
+    let rare = rares.insert(Rare {
+        due,
+        life,
+        extra: None,
+    });
+    word0 & !DUE_BITS | u64::from(rare) | HAS_RARE
 }
