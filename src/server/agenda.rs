@@ -65,6 +65,8 @@ pub struct Place {
 pub struct Deadlines {
     /// Only databases that have entries.
     databases: BTreeMap<c_int, Database>,
+    /// Two of them once were: since then a ticket may name another one than its account's.
+    swapped: bool,
 }
 
 thread_local! {
@@ -116,10 +118,10 @@ impl Database {
     }
 
     /// The account of a name, opened where it has none; false where the name was not here at all.
-    fn account(&mut self, name: &[u8]) -> (Ticket, bool) {
+    fn account(&mut self, db: c_int, name: &[u8]) -> (Ticket, bool) {
         let number = self.ledger.find(name);
         let ticket = number.unwrap_or_else(|| self.set(name, 0));
-        (self.ledger.ticket(ticket), number.is_some())
+        (self.ledger.ticket(db, ticket), number.is_some())
     }
 
     /// Frees about `count` entries of a database that is of no use any more; false at the end.
@@ -176,6 +178,7 @@ impl Deadlines {
     pub const fn new() -> Self {
         Deadlines {
             databases: BTreeMap::new(),
+            swapped: false,
         }
     }
 
@@ -208,6 +211,7 @@ impl Deadlines {
     }
 
     fn swap(&mut self, a: c_int, b: c_int) {
+        self.swapped = true;
         let of_a = self.databases.remove(&a);
         let of_b = self.databases.remove(&b);
         self.databases.extend(of_a.map(|database| (b, database)));
@@ -320,7 +324,7 @@ pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, un
             return true;
         }
         let was_here;
-        (*ticket, was_here) = database.account(name);
+        (*ticket, was_here) = database.account(db, name);
         database.ledger.enter(*ticket, figures, until);
         was_here
     })
@@ -330,7 +334,7 @@ pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, un
 pub fn account_anew(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) {
     DEADLINES.with_borrow_mut(|d| {
         let database = d.databases.entry(db).or_default();
-        (*ticket, _) = database.account(name);
+        (*ticket, _) = database.account(db, name);
         database.ledger.enter(*ticket, figures, until);
     });
 }
@@ -343,8 +347,12 @@ pub fn queues() -> usize {
 /// Where the queue stands that has this ticket, if any has.
 pub fn find(ticket: Ticket) -> Option<(c_int, Name)> {
     DEADLINES.with_borrow(|d| {
-        let mut databases = d.databases.iter();
-        databases.find_map(|(&db, database)| Some((db, Arc::clone(database.ledger.name(ticket)?))))
+        let name_in = |database: &Database| database.ledger.name(ticket).map(Arc::clone);
+        if let Some(name) = d.databases.get(&ticket.db).and_then(name_in) {
+            return Some((ticket.db, name));
+        }
+        let mut databases = d.databases.iter().filter(|_| d.swapped);
+        databases.find_map(|(&db, database)| Some((db, name_in(database)?)))
     })
 }
 

@@ -187,6 +187,8 @@ fn they_sleep_under_other_names() {
     client.says("DQ.LEN late", "1");
     client.says("DQ.LEN renamed", "1");
     wait_for_sleep(&mut client, &["renamed", "late"]);
+    // Awake when the databases change places.
+    client.says("DQ.LEN renamed", "1");
     client.says("SWAPDB 0 1", "+OK");
     client.says("DQ.LEN b", "1");
     wait_for_sleep(&mut client, &["b"]);

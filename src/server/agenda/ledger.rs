@@ -21,6 +21,7 @@ use crate::storage::table::IdTable;
 use ahash::RandomState;
 use lazy_static::lazy_static;
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::hash::BuildHasher;
 
 thread_local! {
@@ -40,6 +41,8 @@ lazy_static! {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticket {
     number: u32,
+    /// Of the account's database, as long as none was swapped.
+    pub(super) db: c_int,
     /// Not 0, and not that of any other account.
     serial: u64,
 }
@@ -175,7 +178,7 @@ impl Ledger {
     }
 
     /// The ticket of a record's account, which is opened where there is none.
-    pub fn ticket(&mut self, number: u32) -> Ticket {
+    pub fn ticket(&mut self, db: c_int, number: u32) -> Ticket {
         let Some(record) = self.records.get_mut(number) else {
             return Ticket::default();
         };
@@ -186,6 +189,7 @@ impl Ledger {
         }
         Ticket {
             number,
+            db,
             serial: record.serial,
         }
     }
