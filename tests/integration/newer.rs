@@ -2,6 +2,7 @@
 //! for tests write such a version.
 
 use std::fs;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::process::ExitStatus;
 
 use crate::probe::show;
@@ -133,5 +134,21 @@ fn who_restores_a_newer_queue_is_refused() {
         let reply = server.raw().call(&[b"RESTORE", b"q", b"0", &payload]);
         assert_eq!(show(&reply), "-ERR Bad data format");
         server.raw().says("PING", "+PONG");
+    }
+}
+
+/// A good end without the sentence, and the end by a signal; and what a master of the same version sends ends nobody.
+#[test]
+fn canary_other_ends_are_not_taken_for_a_refusal() {
+    for signal in ["TERM", "KILL"] {
+        let (master, mut replica) = (newer(), Server::start());
+        replica.replica_of(&master);
+        let mut client = master.raw();
+        client.says("DQ.ADD q known x", "'known'");
+        client.run("DQ.POP q ID known TTR 60000");
+        master.assert_followed_by(&[&replica]);
+        replica.signal(signal);
+        let judged = catch_unwind(AssertUnwindSafe(|| assert_ended(&mut replica, ENDS)));
+        assert!(judged.is_err(), "{signal}");
     }
 }

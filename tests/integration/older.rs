@@ -14,6 +14,9 @@ use crate::support::{poll, Raw, Reply, Server, Socket, PATIENCE};
 /// An RDB file without a key, and without a checksum.
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
 
+/// Builds whose files are kept: encoding and version of the effects.
+const VERSIONS: [&str; 3] = ["2-effects-1", "3-effects-2", "4-effects-3"];
+
 /// The bytes of the AOF's file that ends so; none where there is none.
 fn part(folder: &Path, end: &str) -> Vec<u8> {
     let files = fs::read_dir(folder.join("appendonlydir")).expect("an AOF");
@@ -70,21 +73,32 @@ fn words(command: &Reply) -> Vec<String> {
     }
 }
 
+/// A replica that was sent that file and that stream.
+fn follower(base: &[u8], stream: &[u8]) -> (Server, Raw) {
+    let replica = Server::start();
+    let file = if base.is_empty() { EMPTY } else { base };
+    let link = feed(&replica, file, stream);
+    (replica, link)
+}
+
+/// The digest of a server that loads the same files.
+fn as_loaded(folder: &Path) -> String {
+    let server = Server::builder()
+        .config("replicaof", "127.0.0.1 1")
+        .aof()
+        .with_files_of(folder)
+        .start();
+    server.digest()
+}
+
 #[test]
 fn a_replica_of_an_older_master_follows_it_and_takes_over() {
-    for version in ["2-effects-1", "3-effects-2", "4-effects-3"] {
+    for version in VERSIONS {
         let folder = folder_of(version);
         let (base, stream) = (part(&folder, ".base.rdb"), part(&folder, ".incr.aof"));
         assert!(stream.len() > 100, "{version} has effects");
-        let replica = Server::start();
-        let file = if base.is_empty() { EMPTY } else { &base };
-        let _link = feed(&replica, file, &stream);
-        let as_loaded = Server::builder()
-            .config("replicaof", "127.0.0.1 1")
-            .aof()
-            .with_files_of(&folder)
-            .start();
-        assert_eq!(replica.digest(), as_loaded.digest(), "{version}");
+        let (replica, _link) = follower(&base, &stream);
+        assert_eq!(replica.digest(), as_loaded(&folder), "{version}");
         assert!(!replica.log().contains("ends here"), "{version}");
 
         replica.promote();
@@ -94,5 +108,19 @@ fn a_replica_of_an_older_master_follows_it_and_takes_over() {
         follower.replica_of(&replica);
         client.says("DQ.ADD full one-more x DELAY 600000", "'one-more'");
         replica.assert_followed_by(&[&follower]);
+    }
+}
+
+/// One that lacks the last effect alone is told from one that has it.
+#[test]
+fn canary_an_effect_that_did_not_come_is_noticed() {
+    const BEGINNING: &[u8] = b"*3\r\n$8\r\nDQ.APPLY";
+    for version in VERSIONS {
+        let folder = folder_of(version);
+        let (base, stream) = (part(&folder, ".base.rdb"), part(&folder, ".incr.aof"));
+        let mut commands = stream.windows(BEGINNING.len());
+        let last = commands.rposition(|bytes| bytes == BEGINNING);
+        let (replica, _link) = follower(&base, &stream[..last.expect("effects")]);
+        assert_ne!(replica.digest(), as_loaded(&folder), "{version}");
     }
 }
