@@ -98,6 +98,34 @@ fn a_replica_that_is_promoted_has_no_fault() {
     assert_faultless(&files(&replica));
 }
 
+/// As fast as the server lets them go, and with a start that forgets the windows.
+#[test]
+fn rates_are_kept() {
+    if !is_asked_for() {
+        return;
+    }
+    let mut server = builder().start();
+    let mut client = server.raw();
+    client.says("DQ.CFGSET q RATE 8 20 GROUPRATE 3 25", "+OK");
+    for number in 0..200 {
+        client.ask(&format!("DQ.ADD q * x GROUP g{}", number % 4));
+    }
+    for left in [100, 0] {
+        while client.int("DQ.LEN q READY") > left {
+            client.ask("DQ.BPOP q 1 COUNT 3");
+        }
+        written(&mut server.connect());
+        server.kill();
+        server.restart();
+        client = server.raw();
+    }
+    let program = program().expect("asked for");
+    let judged = judge(&program, &["--rates"], &files(&server));
+    let text = String::from_utf8_lossy(&judged.stdout);
+    assert!(judged.status.success(), "{text}");
+    assert!(text.contains(" 200 deliveries"), "{text}");
+}
+
 /// Other types, compressed strings, expiry and functions stand around the queues.
 #[test]
 fn a_base_of_all_types_is_read() {
@@ -114,6 +142,11 @@ fn a_base_of_all_types_is_read() {
         "SADD names a b",
         "ZADD scores 1 a 2.5 b",
         "HSET hash f v",
+        "XADD stream * f v",
+        "XADD stream * f w",
+        "XGROUP CREATE stream group 0",
+        "XREADGROUP GROUP group consumer COUNT 1 STREAMS stream >",
+        "XADD plain * f v",
         "SELECT 3",
         "DQ.CFGSET q GROUPMAX 1",
         "DQ.ADD q a x GROUP g",
@@ -123,6 +156,16 @@ fn a_base_of_all_types_is_read() {
     ] {
         let reply = client.ask(line);
         assert!(!reply.starts_with('-'), "{line} -> {reply}");
+    }
+    // What came later than the oldest server.
+    for line in [
+        "HPEXPIRE hash 1000000 FIELDS 1 f",
+        "XADD stream IDMP producer 1 * f v",
+        "XADD stream IDMP producer 1 * f v",
+        "XADD stream IDMPAUTO other * f v",
+        "VADD vectors VALUES 2 1 2 element",
+    ] {
+        client.ask(line);
     }
     for number in 0..600 {
         client.ask(&format!("HSET large f{number} some-value-of-it"));
@@ -187,7 +230,7 @@ fn plant(server: &Server, db: u32, queue: &[u8], effects: &[Effect<'_>]) -> Stri
             file.write_all(b"\r\n").expect("written");
         }
     }
-    let output = judge(&program().expect("asked for"), &copy);
+    let output = judge(&program().expect("asked for"), &[], &copy);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     text

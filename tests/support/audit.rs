@@ -16,7 +16,7 @@ pub fn assert_faultless(file: &Path) {
     let Some(program) = program() else {
         return;
     };
-    let output = judge(&program, file);
+    let output = judge(&program, &[], file);
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -48,8 +48,8 @@ pub fn trace(file: &Path, queue: &str, name: &str) {
     std::fs::write(name, output.stdout).expect("a file to write");
 }
 
-pub fn judge(program: &Path, file: &Path) -> Output {
+pub fn judge(program: &Path, options: &[&str], file: &Path) -> Output {
     let _lock = super::one_process_at_a_time();
-    let output = Command::new(program).arg(file).output();
+    let output = Command::new(program).args(options).arg(file).output();
     output.unwrap_or_else(|error| panic!("cannot run {}: {error}", program.display()))
 }

@@ -45,6 +45,8 @@ pub struct Tally {
 pub struct Judge {
     pub at: At,
     pub tally: Tally,
+    /// RATE and GROUPRATE, too.
+    pub judges_rates: bool,
     db: u32,
     queue: Vec<u8>,
     faults: Vec<Fault>,

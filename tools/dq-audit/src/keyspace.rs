@@ -53,7 +53,7 @@ impl Keyspace {
         let name = String::from_utf8_lossy(name).to_ascii_uppercase();
         match (name.as_str(), arguments) {
             ("DQ.APPLY", [key, effects]) => return self.apply(self.selected, key, effects, judge),
-            ("SELECT", [db]) => self.selected = number(db)?,
+            ("SELECT", [db]) => self.select(number(db)?),
             ("DEL" | "UNLINK", keys) => keys.iter().for_each(|key| self.delete(self.selected, key)),
             ("RENAME" | "RENAMENX", [from, to]) => {
                 self.rename((self.selected, from), (self.selected, to))
@@ -81,6 +81,15 @@ impl Keyspace {
             }
         }
         Ok(())
+    }
+
+    /// A server that has started selects before it writes, be it the same database.
+    fn select(&mut self, db: u32) {
+        if self.selected == db {
+            let queues = self.dbs.values_mut().flat_map(HashMap::values_mut);
+            queues.for_each(Ledger::forget_rates);
+        }
+        self.selected = db;
     }
 
     /// Effects of a command, or a chunk of a snapshot.
@@ -150,6 +159,7 @@ impl Keyspace {
     fn put(&mut self, db: u32, key: &[u8], mut queue: Ledger) {
         self.delete(db, key);
         queue.raise_token(self.floor(db, key));
+        queue.forget_rates();
         self.dbs.entry(db).or_default().insert(key.to_vec(), queue);
     }
 

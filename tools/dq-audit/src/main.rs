@@ -32,6 +32,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<u8, String> {
     let parts = parts::of(&options.path)?;
     let mut audit = Audit::default();
+    audit.judge.judges_rates = options.rates;
     let trace = options.trace.as_deref();
     audit.keyspace.trace = trace.map(|queue| Trace::new(options.db, queue, options.steps));
     let read = audit.read(&parts);

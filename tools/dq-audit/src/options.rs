@@ -13,6 +13,7 @@ Usage: dq-audit [options] FILE
 FILE is a manifest (appendonly.aof.manifest), the folder that has one, or a single AOF.
 
   --limit N               faults to print, 100 unless said otherwise; all are counted
+  --rates                 judges RATE and GROUPRATE too: only if no failover made this server the master meanwhile
   --trace QUEUE           prints the history of that queue instead, for docs/model/Trace.tla
   -n DB                   the database of that queue, 0 unless said otherwise
   --steps N               how much of its history, 200 steps unless said otherwise
@@ -25,6 +26,7 @@ Exit status: 0 without a fault, 1 with faults, 2 where the file cannot be read.
 pub struct Options {
     pub path: PathBuf,
     pub limit: usize,
+    pub rates: bool,
     pub trace: Option<Vec<u8>>,
     pub db: u32,
     pub steps: usize,
@@ -43,13 +45,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Wish, Stri
 
 fn parse_all(arguments: impl IntoIterator<Item = OsString>) -> Result<Wish, lexopt::Error> {
     let (mut path, mut trace) = (None, None);
-    let (mut limit, mut db, mut steps) = (100, 0, 200);
+    let (mut limit, mut rates, mut db, mut steps) = (100, false, 0, 200);
     let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-audit".into()).chain(arguments));
     while let Some(argument) = parser.next()? {
         match argument {
             Long("help") => return Ok(Wish::Help),
             Long("version") => return Ok(Wish::Version),
             Long("limit") => limit = parser.value()?.parse()?,
+            Long("rates") => rates = true,
             Long("steps") => steps = parser.value()?.parse()?,
             Long("trace") => trace = Some(parser.value()?.into_encoded_bytes()),
             Short('n') => db = parser.value()?.parse()?,
@@ -61,6 +64,7 @@ fn parse_all(arguments: impl IntoIterator<Item = OsString>) -> Result<Wish, lexo
     Ok(Wish::Run(Options {
         path,
         limit,
+        rates,
         trace,
         db,
         steps,

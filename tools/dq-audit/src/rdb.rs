@@ -81,6 +81,7 @@ impl<R: BufRead> Rdb<R> {
                 }
                 245 => self.strings(1)?,
                 244 => self.lengths(3)?,
+                kind @ 128.. => return unknown(format!("an entry of kind {kind}")),
                 kind => {
                     let key = self.string()?;
                     self.value(kind, &mut |chunk| see(db, &key, chunk))?;
@@ -111,7 +112,7 @@ impl<R: BufRead> Rdb<R> {
                 rdb.lengths(1)?;
                 rdb.strings(1)
             }),
-            15 | 19 | 21 => self.stream(kind),
+            15 | 19 | 21 | 26 => self.stream(kind),
             22 if self.is_valkey => self.counted(|rdb| {
                 rdb.strings(2)?;
                 rdb.skip(8)
@@ -144,10 +145,28 @@ impl<R: BufRead> Rdb<R> {
             })?;
             rdb.counted(|rdb| {
                 rdb.strings(1)?;
-                rdb.skip(if kind == 21 { 16 } else { 8 })?;
+                rdb.skip(if kind < 21 { 8 } else { 16 })?;
                 rdb.counted(|rdb| rdb.skip(ID))
             })
-        })
+        })?;
+        if kind == 26 {
+            self.producers()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What a stream of Redis 8.6 and newer remembers of entries that are added only once.
+    fn producers(&mut self) -> Result<(), Error> {
+        self.lengths(2)?;
+        self.counted(|rdb| {
+            rdb.strings(1)?;
+            rdb.counted(|rdb| {
+                rdb.strings(1)?;
+                rdb.lengths(2)
+            })
+        })?;
+        self.lengths(2)
     }
 
     fn module(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use crate::judge::Judge;
 use crate::rule::Rule;
 
 /// The milliseconds between which the clock stood when a lease began.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Begun {
     pub earliest: u64,
     pub latest: u64,
@@ -119,6 +119,15 @@ impl Ledger {
             judge.fault(Rule::AttemptsEnd, id, text);
         }
         self.check_turn(id, job, false, judge);
+        if judge.judges_rates {
+            let over = self
+                .rates
+                .deliver(job.group.as_ref(), Begun { earliest, latest });
+            if let Some(setting) = over {
+                let text = format!("delivered more often than {setting} allows");
+                judge.fault(Rule::WithinMax, id, text);
+            }
+        }
         (job.token, job.at, job.place) = (token, deadline, Place::Reserved);
         if let Some(recurring) = &mut job.recurring {
             recurring.round.delivered = true;

@@ -6,6 +6,7 @@
 mod change;
 mod groups;
 pub mod job;
+mod rates;
 mod recur;
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +21,7 @@ use crate::rule::Rule;
 pub use change::{begun, Begun};
 use groups::Groups;
 use job::Job;
+use rates::Rates;
 
 #[derive(Clone, Debug)]
 pub struct Ledger {
@@ -28,6 +30,7 @@ pub struct Ledger {
     dead: BTreeMap<(u64, u64), Box<[u8]>>,
     groups: Groups,
     limits: GroupLimits,
+    rates: Rates,
     max_reserved: u64,
     dead_len: u64,
     reserved: u64,
@@ -46,6 +49,7 @@ impl Ledger {
             dead: BTreeMap::new(),
             groups: Groups::default(),
             limits: GroupLimits::default(),
+            rates: Rates::default(),
             max_reserved: 0,
             dead_len: 0,
             reserved: 0,
@@ -59,6 +63,11 @@ impl Ledger {
     /// There are jobs of which nothing is known.
     pub fn is_known_in_part(&mut self) {
         self.is_whole = false;
+    }
+
+    /// The server may have been started anew, or the queue has come from elsewhere.
+    pub fn forget_rates(&mut self) {
+        self.rates.forget();
     }
 
     pub fn token(&self) -> u64 {
@@ -219,8 +228,12 @@ impl Ledger {
         match *effect {
             Effect::Configured(ref settings) => {
                 (self.max_reserved, self.dead_len) = (settings.max_reserved, settings.dead_len);
+                self.rates.set(settings.rate);
             }
-            Effect::GroupLimits(limits) => self.limits = limits,
+            Effect::GroupLimits(limits) => {
+                self.limits = limits;
+                self.rates.set_of_groups(limits.rate);
+            }
             Effect::Recurred {
                 id,
                 ended,

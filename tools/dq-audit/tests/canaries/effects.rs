@@ -3,7 +3,7 @@
 use dq::queue::effect::{Change, Coming, Death, Effect, Ended, Removal};
 use dq::queue::job::Terms;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
-use dq::queue::settings::{GroupLimits, Settings};
+use dq::queue::settings::{GroupLimits, Rate, Settings};
 
 /// When everything begins.
 pub const T: u64 = 1_700_000_000_000;
@@ -114,6 +114,32 @@ pub fn configured(max_reserved: u64, dead_len: u64) -> E {
         dead_len,
         ..Settings::default()
     })
+}
+
+/// Two in ten milliseconds, of the queue or of each group.
+pub fn rated(of_groups: bool) -> E {
+    let rate = Some(Rate {
+        count: 2,
+        window_ms: 10,
+    });
+    match of_groups {
+        true => Effect::GroupLimits(GroupLimits {
+            rate,
+            ..GroupLimits::default()
+        }),
+        false => Effect::Configured(Settings {
+            rate,
+            ..Settings::default()
+        }),
+    }
+}
+
+/// Three jobs of one group, delivered one after the other.
+pub fn served(at: [u64; 3]) -> Vec<E> {
+    let ids = ["one", "two", "three"];
+    let added = ids.map(grouped);
+    let served = [0, 1, 2].map(|n| reserved(ids[n], T + at[n]));
+    [added, served].concat()
 }
 
 pub fn next(occurrence: u64) -> Next {

@@ -285,6 +285,16 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
             ],
         ),
         (
+            "more than RATE",
+            WithinMax,
+            [vec![rated(false)], served([0, 5, 8])].concat(),
+        ),
+        (
+            "more than GROUPRATE",
+            WithinMax,
+            [vec![rated(true)], served([0, 5, 8])].concat(),
+        ),
+        (
             "the same occurrence",
             OccurrencesGrow,
             vec![

@@ -48,6 +48,7 @@ impl Aof {
 
     fn audited(&self) -> Audit {
         let mut audit = Audit::default();
+        audit.judge.judges_rates = true;
         audit.read(&parts::of(&self.0).unwrap()).unwrap();
         audit
     }
@@ -134,6 +135,32 @@ fn keys_that_move_take_their_queue_along() {
     }
 }
 
+/// Neither at the limit, nor where the server may have started in between, nor where nobody asks for it.
+#[test]
+fn rates_are_judged_where_they_hold() {
+    for of_groups in [false, true] {
+        let with = |at| [vec![rated(of_groups)], served(at)].concat();
+        let audit = audited("rated", &file("q", &with([0, 5, 11])));
+        assert_eq!(audit.judge.total(), 0, "{:?}", audit.judge.faults());
+        let over = with([0, 5, 8]);
+        let (before, last) = over.split_at(over.len() - 1);
+        for (select, faults) in [(&b"0"[..], 0), (b"1", 1)] {
+            let bytes = [
+                file("q", before),
+                command(&[b"SELECT", select]),
+                command(&[b"SELECT", b"0"]),
+                file("q", last),
+            ];
+            let audit = audited("selected", &bytes.concat());
+            assert_eq!(audit.judge.total(), faults, "{}", select.escape_ascii());
+        }
+        let aof = Aof::new("unasked", &file("q", &over));
+        let mut audit = Audit::default();
+        audit.read(&parts::of(&aof.0).unwrap()).unwrap();
+        assert_eq!(audit.judge.total(), 0, "{:?}", audit.judge.faults());
+    }
+}
+
 #[test]
 fn a_transaction_without_its_end_is_not_carried_out() {
     let there = [added("a", T, 0), reserved("a", T)];
@@ -172,6 +199,8 @@ fn what_is_no_aof_is_an_error() {
     for (name, bytes) in [
         ("text", &b"hello\n"[..]),
         ("effects", &command(&[b"DQ.APPLY", b"q", b"\x04\xff"])),
+        ("value", b"REDIS0014\x1b\x01s\x00"),
+        ("entry", b"REDIS0013\xf3\x01\0\0\0\0"),
     ] {
         let aof = Aof::new(name, bytes);
         let parts = parts::of(&aof.0).unwrap();
