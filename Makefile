@@ -107,14 +107,13 @@ build: ## the module, target/release/libdq.so
 # Linux only, as the benchmark is whose traffic it is built for.
 release-pgo: ## the module as it is released, target/pgo/release/libdq.so: built for the traffic of a benchmark
 	@tools/setup.sh cargo cc libclang server profdata
-	@server=$$(tools/server.sh) && DQ_SERVER=$$server tools/pgo.sh '$(TARGET)' \
-		env CARGO_TARGET_DIR='$(TARGET)/harness' $(CARGO) bench -q --no-default-features --bench bench -- --train
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server tools/pgo.sh '$(TARGET)'
 	@echo '$(TARGET)/pgo/release/libdq.so'
 
-# TRIPLES: fewer targets, as x86_64-unknown-linux-musl.
+# TRIPLES: fewer targets, as x86_64-unknown-linux-musl. PROFILE: that of another build, which is to be repeated.
 release: ## files to publish, target/release-files: modules, packages, programs, lists, checksums (docs/release.md)
-	@tools/setup.sh cargo cc libclang python packers profdata
-	@tools/release/make.sh '$(TARGET)' $(TRIPLES)
+	@tools/setup.sh cargo cc libclang python packers server profdata
+	@server=$$(tools/server.sh) && DQ_SERVER=$$server PROFILE='$(PROFILE)' tools/release/make.sh '$(TARGET)' $(TRIPLES)
 
 # Through sudo, what `make build` has built: root may have no cargo, and should own nothing in target.
 install: ## the module, without symbols, into PREFIX/lib/redis/modules; PGO=1: as released; DESTDIR=... for packagers
@@ -296,8 +295,8 @@ test-release: ## all that `make release` has made, on glibc, musl and an emulate
 
 # WHAT=programs: with the targets for musl.
 test-reproducible: ## two builds in two folders: the same bytes; TRIPLES=aarch64-unknown-linux-gnu, WHAT=module
-	@tools/setup.sh cargo cc libclang python packers profdata
-	@for triple in $(or $(TRIPLES),x86_64-unknown-linux-gnu); do \
+	@tools/setup.sh cargo cc libclang python packers server profdata
+	@server=$$(tools/server.sh) && export DQ_SERVER=$$server && for triple in $(or $(TRIPLES),x86_64-unknown-linux-gnu); do \
 		tools/release/reproduce.sh '$(TARGET)' $(or $(WHAT),module) $$triple || exit; \
 	done
 

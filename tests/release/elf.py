@@ -29,3 +29,8 @@ def is_static(path):
 
 def sections(path):
     return set(re.findall(r"\] (\.\S+)", readelf(path, "-S")))
+
+
+def functions(path, crate):
+    """The symbols of its functions, without what the compiler has put behind them."""
+    return set(re.findall(rf" FUNC .* (_ZN{len(crate)}{crate}\S*17h[0-9a-f]{{16}}E)", readelf(path, "-s")))

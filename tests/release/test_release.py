@@ -20,6 +20,8 @@ PROGRAMS = ["dq-audit", "dq-board", "dq-import", "dq-push", "dq-top"]
 with open(os.path.join(ROOT, "Cargo.toml")) as manifest:
     VERSION = re.search(r'^version = "(.*)"', manifest.read(), re.M).group(1)
 
+PROFILE = f"dq-{VERSION}-x86_64-linux-gnu.profdata"
+
 TRIED = collections.defaultdict(list)
 
 
@@ -111,6 +113,24 @@ class Release(unittest.TestCase):
         with open(self.module("x86_64", "gnu", "libdq.so.debug", "-debug"), "rb") as file:
             text = file.read()
         self.assertTrue(b"src/server" in text and b"datatype.rs" in text, "places are there")
+
+    def profile(self):
+        tool = subprocess.run([f"{ROOT}/tools/llvm.sh", "profdata"], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run([tool, "show", "--all-functions", path(PROFILE)], capture_output=True, text=True, check=True).stdout
+
+    def test_the_profile_is_of_traffic(self):
+        most = int(re.search(r"Maximum function count: (\d+)", self.profile()).group(1))
+        self.assertGreater(most, 100_000, "calls of one function")
+
+    def test_the_profile_is_of_this_module(self):
+        """It names functions by their symbols, which have a hash of how they were built: of others, it would do nothing."""
+        known = set(re.findall(r"^  (?:\S+;)?(\S+):$", self.profile(), re.M))
+        def share_known(libc):
+            functions = elf.functions(self.module("x86_64", libc, "libdq.so.debug", "-debug"), "dq")
+            return len(functions & known) / len(functions)
+        self.assertGreater(share_known("gnu"), 0.8)
+        self.assertLess(share_known("musl"), 0.2, "of a module without it")
+        TRIED[PROFILE].append("of the module's functions")
 
     def test_modules_serve(self):
         for arch, libc, module in self.modules():

@@ -1,19 +1,20 @@
 #!/bin/sh
 # Builds what is published for one target, and puts it into a folder.
-#   tools/release/build.sh module|programs triple work-folder output-folder
+#   tools/release/build.sh module|counting|programs triple work-folder output-folder [profile]
+# `counting` is the module that writes what the profile is made of.
 #
 # Zig links: against the glibc of RHEL 7 and Debian 8, whatever this system has, and against musl.
 # Two builds in two folders give the same bytes: no path of this machine gets into a file. Zig writes down where it was
 # called, so that is always /mnt, in a mount namespace of its own.
 set -eu
 cd "$(dirname "$0")/../.."
-what=$1 triple=$2 work=$3 output=$4
+what=$1 triple=$2 work=$3 output=$4 profile=${5:-}
 
 if [ "$PWD" != /mnt ] && unshare -rm mount --bind . /mnt 2>/dev/null; then
     inside() { case $1 in "$PWD"/*) echo "/mnt/${1#"$PWD"/}" ;; *) echo "$1" ;; esac; }
     # shellcheck disable=SC2016 # for the shell inside
     exec unshare -rm sh -c 'mount --bind "$0" /mnt && cd /mnt && exec tools/release/build.sh "$@"' \
-        "$PWD" "$what" "$triple" "$(inside "$work")" "$(inside "$output")"
+        "$PWD" "$what" "$triple" "$(inside "$work")" "$(inside "$output")" "$(inside "$profile")"
 fi
 CARGO=${CARGO:-cargo}
 arch=${triple%%-*} libc=${triple##*-}
@@ -49,15 +50,24 @@ for folder in "${CARGO_HOME:-$HOME/.cargo}" "$work" "$zig" "$PWD"; do
 done
 export CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 
-build() { # flag, cargo's arguments...
-    flag=$1 && shift
-    CARGO_ENCODED_RUSTFLAGS=$flag$flags CARGO_TARGET_DIR=$work \
+build() { # folder, flags, cargo's arguments...
+    folder=$1 flag=$2 && shift 2
+    CARGO_ENCODED_RUSTFLAGS=$flag$flags CARGO_TARGET_DIR=$folder \
         "$CARGO" zigbuild -q --locked --release --target "$triple$version" "$@"
 }
 
+# A library that a server loads shares the C library with it: of musl, too.
+shared=-Ctarget-feature=-crt-static
+
+# By this machine's own linker, as Zig's has no profiler. Otherwise as the module: symbols have a hash of how they are
+# built, and the profile is by symbols.
+counting() {
+    build "$work/counting" "$shared$unit-Cprofile-generate$unit-Clinker=cc" --lib
+    cp "$work/counting/$triple/release/libdq.so" "$output/"
+}
+
 module() {
-    # A library that a server loads shares the C library with it: of musl, too.
-    build -Ctarget-feature=-crt-static --lib
+    build "$work" "$shared${profile:+$unit-Cprofile-use=$profile}" --lib
     built=$work/$triple/release/libdq.so
     objcopy=$(tools/llvm.sh objcopy)
     "$objcopy" --only-keep-debug "$built" "$output/libdq.so.debug"
@@ -68,8 +78,8 @@ module() {
 
 programs() {
     export CARGO_PROFILE_RELEASE_STRIP=symbols
-    (cd tools && build -Ctarget-feature=+crt-static -p dq-audit -p dq-board -p dq-push -p dq-top)
-    build -Ctarget-feature=+crt-static --manifest-path tools/dq-import/Cargo.toml
+    (cd tools && build "$work" -Ctarget-feature=+crt-static -p dq-audit -p dq-board -p dq-push -p dq-top)
+    build "$work" -Ctarget-feature=+crt-static --manifest-path tools/dq-import/Cargo.toml
     for name in dq-audit dq-board dq-import dq-push dq-top; do
         install -m 755 "$work/$triple/release/$name" "$output/$name"
     done

@@ -1,12 +1,20 @@
 #!/bin/sh
 # Makes the files of a release in target-folder/release-files.
 #   tools/release/make.sh target-folder [triple...]      default: all
+# PROFILE: of an earlier release, to build the same module again.
 set -eu
 cd "$(dirname "$0")/../.."
 target=$1 && shift
 [ $# -gt 0 ] || set -- x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 . tools/release/common.sh
 files=$target/release-files work=$target/release-build
+profile=$work/x86_64-unknown-linux-gnu.profdata
+mkdir -p "$work"
+if [ -z "${PROFILE:-}" ]; then
+    rm -f "$profile"
+elif ! [ "$PROFILE" -ef "$profile" ]; then
+    cp "$PROFILE" "$profile"
+fi
 rm -rf "$files" "$work/staged"
 mkdir -p "$files" "$work/staged"
 
@@ -21,7 +29,9 @@ for triple; do
     arch=${triple%%-*} libc=${triple##*-}
     staged=$work/staged/$triple
     echo "The module for $arch, $libc ..."
-    tools/release/build.sh module "$triple" "$work" "$staged"
+    profile=$(tools/release/profile.sh "$target" "$triple")
+    tools/release/build.sh module "$triple" "$work" "$staged" "$profile"
+    [ -z "$profile" ] || cp "$profile" "$files/dq-$version-$arch-linux-$libc.profdata"
     cp LICENSE CHANGELOG.md "$staged/"
     archive "dq-$version-$arch-linux-$libc" "$staged" libdq.so LICENSE CHANGELOG.md
     archive "dq-$version-$arch-linux-$libc-debug" "$staged" libdq.so.debug

@@ -9,11 +9,19 @@ copy=$(mktemp -d "${TMPDIR:-/tmp}/dq copy.XXXXXX")
 trap 'rm -rf "$copy"' EXIT
 rm -rf "$one" "$other"
 
+# What was counted is never quite the same: one profile for both.
+profile=
+[ "$what" != module ] || profile=$(tools/release/profile.sh "$target" "$triple")
 echo "Here ..."
-tools/release/build.sh "$what" "$triple" "$target/release-build" "$one"
+tools/release/build.sh "$what" "$triple" "$target/release-build" "$one" "$profile"
 echo "In $copy ..."
 git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$copy"
-"$copy/tools/release/build.sh" "$what" "$triple" "$copy/target/release-build" "$copy/target/files"
+if [ -n "$profile" ]; then
+    mkdir -p "$copy/target/release-build"
+    cp "$profile" "$copy/target/release-build/"
+    profile=$copy/target/release-build/${profile##*/}
+fi
+"$copy/tools/release/build.sh" "$what" "$triple" "$copy/target/release-build" "$copy/target/files" "$profile"
 mv "$copy/target/files" "$other"
 
 failed=
