@@ -100,3 +100,6 @@ pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueErro
         }
     })
 }
+
+#[cfg(test)]
+pub mod tests;

@@ -1,5 +1,7 @@
 use super::*;
+use crate::queue::codec::tests::edges;
 use crate::queue::effect::Effect;
+use crate::queue::job::ID_MAX;
 use crate::queue::recurring::rule::Pattern;
 use crate::queue::{HashSeed, Queue};
 
@@ -171,4 +173,96 @@ fn all_rows_come_or_none() {
         come([b"c", b"a"].map(|id| job(id, terms)).into()),
         (false, 2)
     );
+}
+
+#[test]
+fn numbers_come_back_from_every_bound_to_every_other() {
+    let edges: Vec<u64> = edges().collect();
+    let terms = &terms(0);
+    for &from in &edges {
+        for &to in &edges {
+            let jobs = || {
+                [(from, to), (to, from)].map(|(due, seq)| NewJob {
+                    due,
+                    seq,
+                    ..job(b"a", terms)
+                })
+            };
+            let bytes = written(jobs());
+            let all = read(&bytes).unwrap();
+            assert!(all
+                .jobs()
+                .map(|it| fields(&it))
+                .eq(jobs().iter().map(fields)));
+        }
+    }
+}
+
+#[test]
+fn ids_come_back_in_every_length_that_they_may_have() {
+    let (longest, terms) = ([b'x'; ID_MAX], terms(0));
+    let jobs = || (1..=ID_MAX).map(|len| job(&longest[..len], &terms));
+    let bytes = written(jobs());
+    let all = read(&bytes).unwrap();
+    assert!(all.jobs().map(|it| it.id).eq(jobs().map(|it| it.id)));
+}
+
+/// A row of zeros with that head, and that byte where it has more, before so many zeros.
+fn zeros(head: u8, more: u8, behind: usize) -> Vec<u8> {
+    let part = |bit, bytes: &[u8]| {
+        if head & bit == 0 {
+            vec![]
+        } else {
+            bytes.to_vec()
+        }
+    };
+    [
+        vec![head, 0, 0],
+        part(ID_LEN, &[0]),
+        part(PAYLOAD_LEN, &[0]),
+        part(TERMS, &[0; 4]),
+        part(LIFE, &[0; 6]),
+        part(MORE, &[more]),
+        vec![0; behind],
+    ]
+    .concat()
+}
+
+/// Whether such a row may stand behind one without a rule and without a group.
+fn may_follow(head: u8, more: u8) -> bool {
+    let is_whole = |more: u8| {
+        let has_rule = more & (ROUND | RULE);
+        let known = 1..TURN << 1;
+        known.contains(&more)
+            && (has_rule == 0 || has_rule == ROUND | RULE)
+            && more & SAME_GROUP == 0
+    };
+    head & UNUSED == 0 && (head & MORE == 0 || is_whole(more))
+}
+
+/// Every head with every byte of what is more: read where it can be, and then written and read the same.
+#[test]
+fn every_head_is_read_or_refused() {
+    let terms = &terms(0);
+    let before = written([job(b"a", terms)]);
+    for head in 0..=255 {
+        let mores = if head & MORE == 0 { 0..=0 } else { 0..=255 };
+        for more in mores {
+            let mut is_read = false;
+            for behind in 0..24 {
+                let bytes = [&before[..], &zeros(head, more, behind)].concat();
+                let Ok(all) = read(&bytes) else {
+                    continue;
+                };
+                is_read = true;
+                let again = written(all.jobs());
+                let again = read(&again).unwrap();
+                assert!(again
+                    .jobs()
+                    .map(|it| fields(&it))
+                    .eq(all.jobs().map(|it| fields(&it))));
+            }
+            assert_eq!(is_read, may_follow(head, more), "{head:#x} {more:#x}");
+        }
+    }
 }
