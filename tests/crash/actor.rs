@@ -12,7 +12,7 @@ use crate::rng::Rng;
 use crate::support::{wait_until, Client, PATIENCE};
 
 /// Of a plain one, one with limits, one for at-most-once, one whose ids come again and again, one that is
-/// purged, one with MAXLEN and DEDUPE, two of groups in turn, of which the second has GROUPFIFO.
+/// purged and has MAXRESERVED and GROUPMAX, one with MAXLEN and DEDUPE, two of groups in turn, of which the second has GROUPFIFO.
 pub const QUEUES: [&str; 8] = [
     "plain", "limits", "taken", "shared", "purged", "bounded", "fair", "fifo",
 ];
@@ -21,7 +21,12 @@ pub fn bounds() -> HashMap<String, Bounds> {
     let bounded = Bounds {
         max_len: 6,
         dedupe_ms: 100,
-        turns: Turns::Unknown,
+        ..Bounds::default()
+    };
+    let purged = Bounds {
+        max_reserved: 5,
+        group_max: 2,
+        ..Bounds::default()
     };
     let with = |turns| Bounds {
         turns,
@@ -29,6 +34,7 @@ pub fn bounds() -> HashMap<String, Bounds> {
     };
     let all = [
         ("bounded", bounded),
+        ("purged", purged),
         ("fair", with(Turns::Fair)),
         ("fifo", with(Turns::Fifo)),
     ];
@@ -49,6 +55,10 @@ pub fn set_bounds(client: &mut Client) {
             max_len,
             "DEDUPE",
             dedupe_ms,
+            "MAXRESERVED",
+            bounds.max_reserved,
+            "GROUPMAX",
+            bounds.group_max,
             "GROUPFIFO",
             is_fifo
         );
@@ -225,13 +235,18 @@ impl Actor {
     #[track_caller]
     pub fn drain(&mut self, client: &mut Client, life: usize) {
         self.life = life;
+        let bounds = bounds();
         for queue in QUEUES {
             for line in ["DQ.RESUME", "DQ.CFGSET"] {
                 client.call(cmd(line).arg(queue));
             }
-            let none = "RATE 0 0 MAXRESERVED 0 GROUPRATE 0 0 GROUPMAX 0";
-            let none: Vec<&str> = none.split(' ').collect();
-            client.call(cmd("DQ.CFGSET").arg(queue).arg(&none));
+            let stay = bounds.get(queue).copied().unwrap_or_default();
+            let limits = format!(
+                "RATE 0 0 GROUPRATE 0 0 MAXRESERVED {} GROUPMAX {}",
+                stay.max_reserved, stay.group_max
+            );
+            let limits: Vec<&str> = limits.split(' ').collect();
+            client.call(cmd("DQ.CFGSET").arg(queue).arg(&limits));
             wait_until(format!("{queue} is empty"), PATIENCE, || {
                 self.take_all(client, queue);
                 client.call(cmd("DQ.LEN").arg(queue)) == Value::Int(0)

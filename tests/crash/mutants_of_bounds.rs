@@ -13,17 +13,44 @@ const PURGES: [Mutant; 3] = [
 ];
 
 /// Of all there is: another bound than there was.
-const BOUNDS: [(&str, Bounds, Rule); 4] = [
-    ("a smaller MAXLEN", bounds(2, 100), Rule::Length),
-    ("a larger MAXLEN", bounds(24, 100), Rule::Length),
-    ("a shorter DEDUPE", bounds(6, 0), Rule::Condition),
-    ("a longer DEDUPE", bounds(6, 60_000), Rule::Condition),
+const BOUNDS: [(&str, &str, Bounds, Rule); 6] = [
+    ("a smaller MAXLEN", "bounded", bounds(2, 100), Rule::Length),
+    ("a larger MAXLEN", "bounded", bounds(24, 100), Rule::Length),
+    ("a shorter DEDUPE", "bounded", bounds(6, 0), Rule::Condition),
+    (
+        "a longer DEDUPE",
+        "bounded",
+        bounds(6, 60_000),
+        Rule::Condition,
+    ),
+    (
+        "a smaller MAXRESERVED",
+        "purged",
+        limits(1, 0),
+        Rule::WithinMax,
+    ),
+    (
+        "a smaller GROUPMAX",
+        "purged",
+        limits(0, 1),
+        Rule::WithinMax,
+    ),
 ];
 
 const fn bounds(max_len: u64, dedupe_ms: u64) -> Bounds {
     Bounds {
         max_len,
         dedupe_ms,
+        ..limits(0, 0)
+    }
+}
+
+const fn limits(max_reserved: u64, group_max: u64) -> Bounds {
+    Bounds {
+        max_len: 0,
+        dedupe_ms: 0,
+        max_reserved,
+        group_max,
         turns: Turns::Unknown,
     }
 }
@@ -97,9 +124,9 @@ fn canary_what_is_falsified_of_bounds_is_noticed() {
         if are_enough(&history) {
             purges.retain(|mutant| !is_noticed(&history, mutant));
         }
-        unseen.retain(|(name, bounds, rule)| {
+        unseen.retain(|(name, queue, bounds, rule)| {
             let mut falsified = history.clone();
-            falsified.bounds.insert("bounded".to_owned(), *bounds);
+            falsified.bounds.insert((*queue).to_owned(), *bounds);
             let faults = check(&falsified).faults;
             let noticed = faults.iter().filter(|fault| fault.rule == *rule).count();
             println!("{name}: {noticed} times noticed");

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::story::{Stories, Story};
-use super::{bounds, due, groups, leases, losses, order, purges, tokens, unexpected, History};
+use super::{
+    bounds, due, groups, leases, losses, order, purges, tokens, unexpected, within, History,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
@@ -32,6 +34,8 @@ pub enum Rule {
     /// Delivered under GROUPFIFO beside an older job of its group.
     GroupOrder,
     Tokens,
+    /// Delivered beside as many as MAXRESERVED or GROUPMAX allows.
+    WithinMax,
     /// A purge removed more, or fewer, than it can have.
     Purged,
     /// Refused by MAXLEN though there was room, or taken though there was none.
@@ -75,6 +79,8 @@ pub struct Tally {
     /// How often the turn of two groups was, and under GROUPFIFO the order of two jobs.
     pub turns: u64,
     pub group_orders: u64,
+    /// Others that were out for certain at deliveries under MAXRESERVED or GROUPMAX.
+    pub beside: u64,
     /// Servers killed in the midst of a save or a rewrite.
     pub killed_saving: u64,
     /// Jobs that purges removed.
@@ -96,6 +102,7 @@ impl Tally {
         self.orders += other.orders;
         self.turns += other.turns;
         self.group_orders += other.group_orders;
+        self.beside += other.beside;
         self.killed_saving += other.killed_saving;
         self.purged += other.purged;
         self.full += other.full;
@@ -111,7 +118,7 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} of them while saving; {} commands ({} unanswered, {} to be kept), {} jobs, {} deliveries, \
-             {} orders, {} turns, {} orders in groups, {} purged, {} full, {} remembered; again: {:?}",
+             {} orders, {} turns, {} orders in groups, {} beside others, {} purged, {} full, {} remembered; again: {:?}",
             self.killed_saving,
             self.commands,
             self.unanswered,
@@ -121,6 +128,7 @@ impl fmt::Display for Tally {
             self.orders,
             self.turns,
             self.group_orders,
+            self.beside,
             self.purged,
             self.full,
             self.remembered,
@@ -198,5 +206,6 @@ pub fn check(history: &History) -> Verdict {
     tokens::check(&stories, &mut verdict);
     purges::check(&stories, &mut verdict);
     bounds::check(&stories, &mut verdict);
+    within::check(&stories, &mut verdict);
     verdict
 }

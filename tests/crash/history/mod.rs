@@ -10,6 +10,7 @@ mod bounds;
 mod canaries;
 mod canaries_of_bounds;
 mod canaries_of_groups;
+mod canaries_of_limits;
 mod canaries_of_purges;
 mod check;
 mod due;
@@ -24,6 +25,7 @@ mod purges;
 mod story;
 mod tokens;
 mod unexpected;
+mod within;
 
 pub use check::{check, Rule, Tally};
 pub use story::Stories;
@@ -273,6 +275,8 @@ pub enum Turns {
 pub struct Bounds {
     pub max_len: u64,
     pub dedupe_ms: u64,
+    pub max_reserved: u64,
+    pub group_max: u64,
     pub turns: Turns,
 }
 
