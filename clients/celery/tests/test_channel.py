@@ -235,14 +235,19 @@ def test_a_closed_channel_gives_back_what_it_has(server, connect):
     assert (message.payload, message.delivery_info.get("redelivered")) == (1, None)
 
 
-def test_an_acknowledgement_that_the_server_did_not_get_is_sent_again(durable, connect):
+@pytest.mark.parametrize("waits", [True, False], ids=["waited for", "read later"])
+def test_an_acknowledgement_that_the_server_did_not_get_is_sent_again(durable, connect, waits):
     connection = connect(durable.url(), visibility_timeout=600)
     channel = connection.channel()
-    got, _ = consume(connection, channel, queue_of(channel))
+    channel.leases.waits_for_acks = waits
+    got, _ = consume(connection, channel, queue_of(channel), prefetch=2)
     publish(channel, 17)
-    drain(connection, got, 1)
-    durable.kill()
+    publish(channel, 18)
+    drain(connection, got, 2)
     got[0][1].ack()
+    until(lambda: durable.dq("LEN", "q") == 1, "the first acknowledgement")
+    durable.kill()
+    got[1][1].ack()
     durable.start()
     until(lambda: durable.dq("LEN", "q") == 0, "the acknowledgement")
 

@@ -10,24 +10,18 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from multiprocessing.util import Finalize
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import redis
 from kombu.log import get_logger
-from redis import exceptions
+
+from .acks import UNREACHABLE, AckStream, Delivery
 
 logger = get_logger("dq_celery")
 
 #: Ids in one command.
 BATCH = 500
 RESEND_S = 0.5
-UNREACHABLE = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ReadOnlyError, OSError)
-
-
-class Delivery(NamedTuple):
-    key: str
-    id: bytes
-    token: bytes
 
 
 def running_tags() -> set[str]:
@@ -44,6 +38,9 @@ class Leases:
     def __init__(self, client: redis.Redis, lease_ms: int) -> None:
         self.client = client
         self.lease_ms = lease_ms
+        #: False in a worker with an event loop: nobody there looks at the queue after an acknowledgement.
+        self.waits_for_acks = True
+        self._acks = AckStream(client)
         self._lock = threading.Lock()
         self._held: dict[str, Delivery] = {}
         #: Of closed channels: given back as soon as no task runs for them any more.
@@ -78,10 +75,12 @@ class Leases:
     def ack(self, tag: str) -> None:
         """Never fails: what cannot be sent now is sent again, and until then the job is leased."""
         delivery = self._drop(tag)
-        if delivery is not None and not self._send_ack(delivery):
-            with self._lock:
-                self._unsent.append(delivery)
-            self._wake.set()
+        if delivery is None:
+            return
+        if not self.waits_for_acks:
+            self._send_later(self._acks.send(delivery))
+        elif not self._send_ack(delivery):
+            self._send_later([delivery])
 
     def nack(self, tag: str, *options: Any) -> None:
         delivery = self._drop(tag)
@@ -128,6 +127,7 @@ class Leases:
             self._wake.wait(RESEND_S if self._unsent else self.lease_ms / 3000)
             self._wake.clear()
             try:
+                self._send_later(self._acks.collect())
                 self._resend()
                 self._return_left()
                 self._renew()
@@ -140,7 +140,7 @@ class Leases:
 
     def _done(self) -> bool:
         with self._lock:
-            done = self._closed and not self._held and not self._unsent
+            done = self._closed and not self._held and not self._unsent and not self._acks
             if done:
                 self._thread = None
         if done:
@@ -186,15 +186,21 @@ class Leases:
 
     def _send_ack(self, delivery: Delivery) -> bool:
         try:
-            acked = self.client.execute_command("DQ.ACK", delivery.key, "WITHTOKENS", delivery.id, delivery.token)
+            delivery.is_acked(self.client.execute_command(*delivery.ack()))
         except UNREACHABLE as error:
             logger.warning("job %r is not acknowledged yet: %r", delivery.id, error)
             return False
-        if not acked:
-            logger.warning("job %r of %r was acknowledged too late: it is gone", delivery.id, delivery.key)
         return True
 
+    def _send_later(self, deliveries: list[Delivery]) -> None:
+        if deliveries:
+            with self._lock:
+                self._unsent += deliveries
+            self._wake.set()
+
     def _give_back_all(self) -> None:
+        self._send_later(self._acks.collect())
+        self._resend()
         self.give_back(list(self._held))
 
     def _disconnect(self) -> None:

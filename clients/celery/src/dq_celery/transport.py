@@ -362,6 +362,13 @@ class Transport(kombu_redis.Transport):
         super().__init__(client, *args, **kwargs)
         self.cycle = Poller()
         self._leases: Optional[Leases] = None
+        self._has_loop = False
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        self._has_loop = True
+        if self._leases is not None:
+            self._leases.waits_for_acks = False
+        super().register_with_event_loop(connection, loop)
 
     def leases_of(self, channel: Channel) -> Leases:
         """One for all channels, with connections of its own, which never wait for long."""
@@ -371,6 +378,7 @@ class Transport(kombu_redis.Transport):
             wait_s = min(ANSWER_S, channel._lease_ms / 3000)
             pool.connection_kwargs.update(socket_timeout=wait_s, socket_connect_timeout=wait_s)
             self._leases = Leases(redis.Redis(connection_pool=pool), channel._lease_ms)
+            self._leases.waits_for_acks = not self._has_loop
         return self._leases
 
     def close_connection(self, connection: Any) -> None:
