@@ -341,7 +341,7 @@ test-model: ## docs/model, by the model checker TLC, and whether it follows what
 	@python=$$(tools/venv.sh '$(TARGET)/model/python' docs/model/requirements.txt) && \
 	tools/model.sh "$$python" '$(TARGET)/model/checked' '$(TARGET)/model/traces'
 
-# PICTURES: a folder for those of docs/board.md. ONLY: such tests, as test_board.Actions.
+# PICTURES: a folder for those of docs/board.md. ONLY: such tests, as test_actions.Copying.
 test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/board makes its pictures
 	@tools/setup.sh cargo cc libclang server python browser
 	@$(CARGO) build --release
@@ -351,7 +351,7 @@ test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/b
 	@server=$$(tools/server.sh) && browser=$$(tools/browser.sh) && python=$$(tools/venv.sh '$(TARGET)/board/python' tools/dq-board/tests/requirements.txt) && \
 	export DQ_SERVER=$$server DQ_BROWSER=$$browser DQ_MODULE='$(MODULE)' DQ_BOARD='$(TARGET)/top/release/dq-board' \
 		DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' PYTHONDONTWRITEBYTECODE=1 && \
-	cd tools/dq-board/tests && "$$python" -m unittest -v $(or $(ONLY),test_board)
+	cd tools/dq-board/tests && "$$python" -m unittest -v $(ONLY)
 
 # ONLY: such tests, as test_push.Answers.
 test-push: ## dq-push, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1

@@ -11,6 +11,9 @@ import subprocess
 import sys
 import threading
 import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
 
 from playwright.sync_api import expect, sync_playwright
 
@@ -27,6 +30,34 @@ HOSTILE = [
     b"../../etc?x=1&y=2#z%00 %",
     b"x" * 1024,
 ]
+HOUR = 3_600_000
+
+
+def key(name, db=0):
+    return f"{db}:{urllib.parse.quote(name, safe='')}"
+
+
+def ask(url, method="GET", body=None, **headers):
+    """Status, headers and text, as a program that is no browser gets them."""
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(url, data=body, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read().decode()
+
+
+def calls(server, command):
+    return server.client.info("commandstats").get(f"cmdstat_{command}", {}).get("calls", 0)
+
+
+def row(page, name):
+    return page.locator("[data-line]").filter(has=page.get_by_role("link", name=name, exact=True))
+
+
+def cell(page, name, column):
+    return row(page, name).locator(f".c-{column}")
 
 
 class Board:

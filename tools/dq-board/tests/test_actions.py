@@ -1,0 +1,192 @@
+"""Actions: what they do, and what they say before."""
+
+import json
+import socket
+
+from playwright.sync_api import expect
+from support import HOUR, BoardTest, ask
+
+
+class Actions(BoardTest):
+    def do(self, page, button, yes, said, scope=None):
+        page.locator(".actions").get_by_role("button", name=button, exact=True).click()
+        if scope:
+            scope(page.get_by_role("dialog"))
+        page.get_by_role("dialog").get_by_role("button", name=yes, exact=True).click()
+        expect(page.locator("#said")).to_have_text(said)
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+    def test_each_does_what_it_says(self):
+        server = self.server()
+        client = server.client
+        board = self.board(server, "--allow-actions")
+        client.execute_command("DQ.ADD", "q", "waits", "x", "DELAY", HOUR)
+        for id in ["dead-1", "dead-2", "dead-3"]:
+            client.execute_command("DQ.ADD", "q", id, "x")
+            client.execute_command("DQ.POP", "q", "ID", id)
+            client.execute_command("DQ.NACK", "q", id, "FATAL")
+        page = self.window()
+
+        def state(id):
+            job = client.execute_command("DQ.GET", "q", id)
+            return job and dict(job)[b"state"]
+
+        page.goto(board.url + "job?queue=0:q&id=dead-1")
+        self.do(page, "Retry now", "Retry it", "Kicked 1 job.")
+        self.assertEqual(state("dead-1"), b"ready")
+        page.goto(board.url + "job?queue=0:q&id=waits")
+        self.do(page, "Reschedule", "Reschedule", "Due in 2h.", lambda it: (it.get_by_label("Due after").fill("2"), it.get_by_label("Unit").select_option("hours")))
+        self.do(page, "Run now", "Run it now", "Due now.")
+        self.assertEqual(state("waits"), b"ready")
+        self.do(page, "Cancel", "Cancel it", "Cancelled.")
+        self.assertIsNone(state("waits"))
+        page.goto(board.url + "queue?queue=0:q")
+        self.do(page, "Retry dead jobs", "Retry them", "Kicked 2 jobs.")
+        self.assertEqual(state("dead-3"), b"ready")
+        self.do(page, "Pause", "Pause", "Paused until resumed.")
+        self.assertIsNone(client.execute_command("DQ.POP", "q"))
+        self.do(page, "Resume", "Resume", "Resumed.")
+        self.do(page, "Add a test job", "Add it", "Added.", lambda it: it.get_by_label("Id").fill("mine é"))
+        self.assertEqual(state("mine é"), b"ready")
+        self.assertEqual(len(client.execute_command("DQ.POP", "q", "COUNT", 9)), 4)
+        self.assertEqual(page.wrong, [])
+
+    def test_an_action_shows_its_command_for_redis_cli(self):
+        server = self.server()
+        server.client.execute_command("DQ.CFGSET", "q")
+        page = self.window()
+        page.goto(self.board(server, "--allow-actions").url + "queue?queue=0:q")
+        page.locator(".actions").get_by_role("button", name="Add a test job").click()
+        shown = page.get_by_label("In redis-cli")
+        page.get_by_label("Id").fill('a "$(b)" é')
+        page.get_by_label("Due after").fill("2")
+        expect(shown).to_have_text(r'DQ.ADD q "a \"\x24(b)\" \xc3\xa9" "{}" DELAY 2000')
+        # A server splits an inline command as redis-cli splits its lines.
+        with socket.create_connection(("127.0.0.1", server.port)) as inline:
+            inline.sendall(shown.text_content().encode() + b"\r\n")
+            self.assertTrue(inline.recv(100).startswith(b"$"), "DQ.ADD answers with the id")
+        self.assertEqual(dict(server.client.execute_command("DQ.GET", "q", 'a "$(b)" é'))[b"state"], b"delayed")
+        page.get_by_role("button", name="Not now").click()
+        page.locator(".actions").get_by_role("button", name="Purge").click()
+        expect(shown).to_have_text("DQ.PURGE q all")
+        self.assertEqual(server.client.execute_command("DQ.LEN", "q"), 1, "nothing is sent before the yes")
+
+    def test_several_at_once(self):
+        server = self.server()
+        client = server.client
+        for number in range(70):
+            client.execute_command("DQ.ADD", "q", f"job-{number}", "x")
+            client.execute_command("DQ.POP", "q", "ID", f"job-{number}")
+            why = f"HTTP 503: order {number + 7000} waits" if number % 7 else "<b>no room</b>"
+            client.execute_command("DQ.NACK", "q", f"job-{number}", "FATAL", "REASON", why)
+        page = self.window()
+        board = self.board(server, "--allow-actions")
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        reasons = page.get_by_role("navigation", name="Reasons")
+        expect(reasons.get_by_role("link")).to_have_text(["HTTP 503: order # waits60", "<b>no room</b>10"])
+        reasons.get_by_role("link").first.click()
+        expect(page.locator("tbody tr")).to_have_count(50)
+        self.assertEqual(page.get_by_text("no room").count(), 1, "in the list of reasons only")
+        page.get_by_label("Select all on this page").check()
+        expect(page.get_by_role("status").filter(has_text="50 jobs selected")).to_be_visible()
+        page.get_by_role("button", name="Select all 60 that match").click()
+        page.locator(".chosen").get_by_role("button", name="Retry", exact=True).click()
+        expect(page.get_by_role("dialog")).to_contain_text("The 60 jobs selected become ready now")
+        page.get_by_role("button", name="Retry them").click()
+        expect(page.locator("#said")).to_have_text("Done with 60 of 60 jobs.")
+        self.assertEqual([client.execute_command("DQ.LEN", "q", state) for state in ["READY", "DEAD"]], [60, 10])
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        expect(page.locator("tbody tr")).to_have_count(10)
+        for id in ["job-0", "job-7"]:
+            page.get_by_label(f"Select {id}", exact=True).check()
+        # One of them is gone before the others are deleted.
+        page.locator(".chosen").get_by_role("button", name="Delete").click()
+        client.execute_command("DQ.DEL", "q", "job-7")
+        page.get_by_role("button", name="Delete them").click()
+        expect(page.locator("#said")).to_have_text("Done with 1 of 2 jobs.")
+        expect(page.locator("tbody tr")).to_have_count(8)
+        expect(page.locator(".chosen")).to_be_hidden()
+        self.assertEqual(client.execute_command("DQ.LEN", "q", "DEAD"), 8)
+        body = json.dumps({"queue": "0:q", "act": "purge", "state": "all", "ids": ["a"], "typed": "q"}).encode()
+        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 400)
+        self.assertEqual(page.wrong, [])
+
+    def test_who_only_looks_has_nothing_to_choose(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        page = self.window()
+        page.goto(self.board(server).url + "jobs?queue=0:q&state=ready")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        expect(page.locator("tbody .pick")).to_be_hidden()
+
+    def test_a_purge_wants_the_name_typed(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "precious", "job", "x")
+        page = self.window()
+        board = self.board(server, "--allow-actions")
+        page.goto(board.url + "queue?queue=0:precious")
+        page.locator(".actions").get_by_role("button", name="Purge").click()
+        box = page.get_by_role("dialog")
+        expect(box).to_contain_text("1 job of precious will be removed for good.")
+        expect(box.get_by_role("button", name="Purge")).to_be_disabled()
+        box.get_by_role("textbox").fill("preciou")
+        expect(box.get_by_role("button", name="Purge")).to_be_disabled()
+        page.keyboard.press("Escape")
+        expect(box).to_have_count(0)
+        self.assertEqual(server.client.execute_command("DQ.LEN", "precious"), 1)
+        # Nor does the server of the board believe one that skipped it.
+        body = json.dumps({"queue": "0:precious", "act": "purge", "state": "all"}).encode()
+        self.assertEqual(ask(board.url + "api/act", "POST", body, x_dq_board="1")[0], 400)
+        self.do(page, "Purge", "Purge", "Purged 1 job.", lambda it: it.get_by_role("textbox").fill("precious"))
+        self.assertEqual(server.client.execute_command("DQ.LEN", "precious"), 0)
+
+
+class Copying(BoardTest):
+    """Browsers have no navigator.clipboard on plain HTTP away from localhost."""
+
+    NO_CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
+    REFUSED = "document.execCommand = () => false"
+    PAYLOAD = 'two  words\nand "one" line'
+
+    def job(self, *scripts):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", self.PAYLOAD, "DELAY", HOUR)
+        page = self.window(permissions=["clipboard-read", "clipboard-write"])
+        for script in scripts:
+            page.add_init_script(script)
+        page.goto(self.board(server, "--allow-actions").url + "job?queue=0:q&id=job")
+        expect(page.get_by_label("Payload")).to_have_text(self.PAYLOAD)
+        return page
+
+    def pasted(self, page):
+        """What another page gets, which has a clipboard."""
+        other = page.context.new_page()
+        other.goto(page.url.split("job?")[0])
+        other.bring_to_front()
+        return other.evaluate("navigator.clipboard.readText()")
+
+    def test_with_a_clipboard(self):
+        page = self.job()
+        page.get_by_role("button", name="Copy").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        self.assertEqual(self.pasted(page), page.get_by_label("Payload").text_content())
+        self.assertEqual(page.wrong, [])
+
+    def test_without_one(self):
+        page = self.job(self.NO_CLIPBOARD)
+        page.get_by_role("button", name="Copy").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        self.assertEqual(self.pasted(page), page.get_by_label("Payload").text_content())
+        page.bring_to_front()
+        page.get_by_role("button", name="Cancel", exact=True).click()
+        page.get_by_role("button", name="Copy for redis-cli").click()
+        expect(page.get_by_role("dialog").get_by_role("button", name="Copied")).to_be_visible()
+        self.assertEqual(self.pasted(page), page.get_by_label("In redis-cli").text_content())
+        self.assertEqual(page.wrong, [])
+
+    def test_what_cannot_be_copied_is_selected(self):
+        page = self.job(self.NO_CLIPBOARD, self.REFUSED)
+        page.get_by_role("button", name="Copy").click()
+        expect(page.get_by_role("button", name="Selected: copy it with the keyboard")).to_be_visible()
+        self.assertEqual(page.evaluate("getSelection().toString()"), page.get_by_label("Payload").text_content())
+        self.assertEqual(page.wrong, [])

@@ -1,0 +1,92 @@
+"""The living example, accessibility, and the pictures of the documents."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import demo
+import redis
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+from support import PATIENCE_S, BoardTest, cell, row
+
+PICTURES = os.environ.get("DQ_BOARD_PICTURES")
+
+
+class Living(BoardTest):
+    def test_the_shop_has_something_in_every_page(self):
+        root = pathlib.Path(__file__).parents[3]
+        server = self.server()
+        env = {**os.environ, "PYTHONPATH": str(root / "clients/python/src")}
+        command = [sys.executable, str(root / "examples/living.py"), "--url", f"redis://127.0.0.1:{server.port}"]
+        shop = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(shop.stdout.close)
+        self.addCleanup(shop.kill)
+        self.assertIn("The shop is open.", shop.stdout.readline())
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url)
+        for name in ["orders", "webhooks", "exports", "mails", "schedules"]:
+            expect(row(page, name)).to_be_visible()
+        expect(cell(page, "webhooks", "out")).not_to_have_text("0")
+        expect(cell(page, "mails", "delayed")).to_have_text(re.compile(r"3,000|2,\d\d\d"))
+        page.goto(board.url + "groups?queue=0:exports")
+        expect(page.get_by_role("cell", name="acme", exact=True)).to_be_visible()
+        page.goto(board.url + "recurring?queue=0:schedules")
+        expect(page.locator("tbody tr")).to_have_count(3)
+        shop.terminate()
+        self.assertIn("The shop is closed.", shop.communicate(timeout=PATIENCE_S)[0])
+        self.assertEqual(shop.returncode, 0)
+
+
+class Looks(BoardTest):
+    PAGES = {
+        "queues": ("", "[data-line]"),
+        "queue": ("queue?queue=0:order-timeouts&workers=3&ms=900", ".hill .ahead[d^=M]"),
+        "dead": ("jobs?queue=0:mails&state=dead", "tbody tr"),
+        "reason": ("jobs?queue=0:mails&state=dead&reason=mailbox%20full", "tbody tr"),
+        "delayed": ("jobs?queue=0:order-timeouts&state=delayed", "tbody tr"),
+        "job": ("job?queue=0:mails&id=bounced-1", ".facts div"),
+        "recurring": ("recurring?queue=0:schedules", "tbody tr"),
+        "groups": ("groups?queue=0:exports", "tbody tr"),
+    }
+
+    def test_accessible_in_light_and_dark_and_on_a_phone(self):
+        """axe finds nothing. With DQ_BOARD_PICTURES the pictures of docs/board.md are made on the way."""
+        server = self.server()
+        demo.fill(server.client)
+        worker = demo.Worker(redis.Redis(port=server.port))
+        worker.start()
+        self.addCleanup(worker.stop)
+        board = self.board(server, "--allow-actions")
+        axe = Axe()
+        for theme, width in [("light", 1280), ("dark", 1280), ("light", 390)]:
+            page = self.window(viewport={"width": width, "height": 860}, color_scheme=theme)
+            for name, (address, there) in self.PAGES.items():
+                page.goto(board.url + address)
+                expect(page.locator(there).first).to_be_visible()
+                self.check(axe, page, f"{name}, {theme}, {width}")
+                self.assertEqual(page.evaluate("document.documentElement.scrollWidth > innerWidth"), False, f"{name} at {width}")
+                if PICTURES and name not in ("delayed", "reason") and (name == "queue" or (width, theme) == (1280, "light")):
+                    self.picture(page, f"{name}{'' if theme == 'light' else '-dark'}{'' if width > 400 else '-phone'}")
+            page.goto(board.url + "queue?queue=0:mails")
+            page.locator(".actions").get_by_role("button", name="Purge").click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+            self.check(axe, page, f"purge, {theme}, {width}")
+            self.assertEqual(page.wrong, [])
+        locked = self.board(server, DQ_BOARD_PASSWORD="x")
+        page = self.window()
+        page.goto(locked.url)
+        expect(page.get_by_label("Password")).to_be_visible()
+        self.check(axe, page, "sign in")
+
+    def check(self, axe, page, what):
+        found = axe.run(page, options={"resultTypes": ["violations"]})
+        self.assertEqual(found.violations_count, 0, f"{what}: {found.generate_report()}")
+
+    def picture(self, page, name):
+        if name == "queues":
+            expect(row(page, "webhooks").locator(".trend path")).to_have_attribute("d", re.compile("(M[^M]+){12}"))
+        page.screenshot(path=os.path.join(PICTURES, f"{name}.png"))

@@ -1,0 +1,270 @@
+"""The pages, and what they show."""
+
+import re
+import time
+
+import demo
+import redis
+from playwright.sync_api import expect
+from support import HOUR, BoardTest, calls, cell, row, wait_until
+
+
+class Pages(BoardTest):
+    def test_the_table_shows_every_queue_and_what_it_does(self):
+        server = self.server()
+        demo.fill(server.client)
+        page = self.window()
+        page.goto(self.board(server).url)
+        expect(cell(page, "mails", "ready")).to_have_text("42")
+        expect(cell(page, "mails", "dead")).to_have_text("4")
+        expect(cell(page, "order-timeouts", "delayed")).to_have_text("6,000")
+        expect(row(page, "newsletter")).to_contain_text("paused")
+        expect(page.locator(".server")).to_contain_text("127.0.0.1")
+        # Deliveries show as a rate, a lateness and a bar.
+        worker = demo.Worker(redis.Redis(port=server.port))
+        worker.start()
+        self.addCleanup(worker.stop)
+        expect(cell(page, "webhooks", "out")).not_to_have_text("0")
+        expect(cell(page, "webhooks", "p99")).to_have_text(re.compile(r"[µm]?s$"))
+        expect(row(page, "webhooks").locator(".trend path")).to_have_attribute("d", re.compile("M.*z"))
+        self.assertEqual(page.wrong, [])
+
+    def test_a_filter_and_an_order_are_in_the_address(self):
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url)
+        page.keyboard.press("/")
+        expect(page.get_by_role("searchbox")).to_be_focused()
+        page.keyboard.type("m")
+        page.get_by_role("button", name="Delayed").click()
+        expect(page.locator("[data-line] a").first).to_have_text("order-timeouts")
+        other = self.window()
+        other.goto(page.url)
+        expect(other.locator("[data-line] a")).to_have_text(["order-timeouts", "reminders", "mails"])
+        other.locator("[data-line] a").first.focus()
+        other.keyboard.press("ArrowDown")
+        other.keyboard.press("Enter")
+        expect(other.get_by_role("heading", level=1)).to_have_text("reminders")
+        other.keyboard.press("u")
+        expect(other.locator("[data-line]").first).to_be_visible()
+
+    def test_without_data(self):
+        server = self.server()
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url)
+        expect(page.locator(".empty")).to_contain_text("There are no queues yet")
+        for address, said in [
+            ("queue?queue=0:none", "The next hour: 0 jobs due"),
+            ("jobs?queue=0:none&state=delayed", "No job waits for its time."),
+            ("jobs?queue=0:none&state=dead", "No job has failed for good."),
+            ("recurring?queue=0:none", "No job of this queue comes again."),
+            ("job?queue=0:none&id=x", "There is no such job any more"),
+            ("nonsense", "There is no such page"),
+            ("__proto__?queue=0:none", "There is no such page"),
+        ]:
+            page.goto(board.url + address)
+            expect(page.locator("#main")).to_contain_text(said)
+        self.assertEqual(page.wrong, [])
+
+    def test_the_hill_is_the_forecast(self):
+        server = self.server()
+        now = int(time.time() * 1000)
+        for number in range(1200):
+            server.client.execute_command("DQ.ADD", "q", f"j{number}", "x", "AT", now + HOUR // 2)
+        server.client.execute_command("DQ.ADD", "q", "late", "x", "DELAY", 400 * 24 * HOUR)
+        page = self.window()
+        page.goto(self.board(server).url + "queue?queue=0:q&workers=2&ms=1000")
+        expect(page.locator(".readout")).to_contain_text("The next hour: 1,200 jobs due, 1 job later than that")
+        # 1,200 jobs at 2 a second, all at half of the hour: ten minutes.
+        expect(page.locator(".verdict")).to_contain_text("2.0 a second: this hill lasts until")
+        expect(page.locator(".verdict")).to_contain_text("the longest wait is 10 min")
+        self.assertEqual(page.locator("path.ahead").get_attribute("d").count("z"), 1)
+        expect(page.locator(".legend li:visible")).to_have_text(["due", "before this board started", "what the workers manage", "all done"])
+        page.get_by_role("button", name="minute").click()
+        expect(page.locator(".readout")).to_contain_text("The next minute: 0 jobs due, 1,201 jobs later")
+        self.assertIn("zoom=minute", page.url)
+        page.get_by_role("button", name="year").click()
+        expect(page.locator(".readout")).to_contain_text("The next year: 1,200 jobs due, 1 job later")
+        page.get_by_label("With", exact=True).fill("1")
+        expect(page.locator(".verdict")).to_contain_text("1.0 a second")
+        self.assertEqual(page.wrong, [])
+
+    def test_past_deliveries_stand_beside_it(self):
+        server = self.server()
+        server.client.execute_command("DQ.CFGSET", "q")
+        page = self.window()
+        page.goto(self.board(server).url)
+        # Its figures have been read once.
+        expect(cell(page, "q", "ready")).to_have_text("0")
+        page.get_by_role("link", name="q", exact=True).click()
+        expect(page.locator(".readout")).to_contain_text("when this board started: 0 jobs delivered")
+        for number in range(30):
+            server.client.execute_command("DQ.ADD", "q", number, "x")
+        server.client.execute_command("DQ.POP", "q", "COUNT", 30, "NOACK")
+        expect(page.locator(".readout")).to_contain_text("30 jobs delivered")
+        expect(page.locator("path.past")).to_have_attribute("d", re.compile("M.*z"))
+        # Just left of "now", which is in the middle.
+        left = float(re.match(r"M([\d.]+)", page.locator("path.past").get_attribute("d"))[1])
+        width = float(page.locator(".hill").get_attribute("viewBox").split()[2])
+        self.assertTrue(0.45 < left / width <= 0.5, f"{left} of {width}")
+
+    def test_jobs_by_state_page_by_page(self):
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url + "jobs?queue=0:mails&state=dead")
+        expect(page.locator("tbody tr")).to_have_count(4)
+        expect(page.locator("tbody tr").nth(1)).to_contain_text("550 no such user")
+        page.get_by_role("link", name="Reserved").click()
+        expect(page.locator("tbody tr")).to_have_count(6)
+        expect(page.locator("tbody tr").first).to_contain_text("in 1 h")
+        page.goto(board.url + "jobs?queue=0:order-timeouts&state=delayed")
+        expect(page.locator("tbody tr")).to_have_count(50)
+        first = page.locator("tbody tr a").first.text_content()
+        page.get_by_role("link", name="Next page").click()
+        expect(page.locator("tbody tr")).to_have_count(50)
+        expect(page.locator("tbody")).not_to_contain_text(first)
+        self.assertIn("from=", page.url)
+        page.get_by_role("link", name="First page").click()
+        expect(page.locator("tbody tr a").first).to_have_text(first)
+
+    def test_jobs_are_found_by_their_ids(self):
+        server = self.server()
+        demo.fill(server.client)
+        page = self.window()
+        page.goto(self.board(server).url + "jobs?queue=0:order-timeouts&state=delayed")
+        page.get_by_role("searchbox").fill("order:70123")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.get_by_role("link", name="order:70123").click()
+        expect(page.get_by_label("Payload")).to_contain_text('"order": 70123,')
+        page.go_back()
+        page.get_by_role("searchbox").fill("7012")
+        page.get_by_role("button", name="Search", exact=True).click()
+        expect(page.locator("tbody tr")).to_have_count(10)
+        page.get_by_role("searchbox").fill("*[")
+        page.keyboard.press("Enter")
+        expect(page.locator(".empty")).to_have_text("No job has this in its id.")
+
+    def test_a_job_with_all_it_has(self):
+        server = self.server()
+        client = server.client
+        payload = '{"big": 12345678901234567890, "list": [], "text": "a\\u0000"}'
+        client.execute_command("DQ.ADD", "q", "job", payload, "TTR", 90_000, "ATTEMPTS", 7, "BACKOFF", 2, 1000, 60_000, "PRIORITY", -3)
+        client.execute_command("DQ.POP", "q")
+        client.execute_command("DQ.NACK", "q", "job", "DELAY", HOUR, "REASON", "no\nroom")
+        page = self.window()
+        page.goto(self.board(server).url + "job?queue=0:q&id=job")
+        for said in ["delayed", "no\\nroom", "1 of 7", "-3", "1 min 30 s", "1.0 s, 1 min"]:
+            expect(page.locator(".facts")).to_contain_text(said)
+        # No digit is lost, and nothing of it is rounded.
+        expect(page.get_by_label("Payload")).to_contain_text('"big": 12345678901234567890,')
+        expect(page.get_by_label("Payload")).to_contain_text('"list": [],')
+        client.execute_command("DQ.DEL", "q", "job")
+        expect(page.locator(".empty")).to_contain_text("There is no such job any more")
+
+    def test_recurring_jobs_with_their_next_runs(self):
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url + "recurring?queue=0:schedules")
+        expect(page.locator("tbody tr")).to_have_count(4)
+        line = page.locator("tbody tr").filter(has_text="daily-report")
+        expect(line).to_contain_text("cron 0 9 * * MON-FRI Europe/Berlin")
+        runs = server.client.execute_command("DQ.NEXT", "schedules", "daily-report", "COUNT", 3)
+        for instant in runs:
+            moment = time.gmtime(instant / 1000)
+            expect(line).to_contain_text(f"{moment.tm_mday} {time.strftime('%b %Y, %H:%M:%S', moment)}")
+        expect(page.locator("main")).to_contain_text("time zone, UTC.")
+        page.get_by_role("link", name="daily-report").click()
+        expect(page.locator(".facts")).to_contain_text("cron 0 9 * * MON-FRI Europe/Berlin")
+
+    def test_groups_with_most_jobs_first(self):
+        server = self.server()
+        client = server.client
+        pipe = client.pipeline(transaction=False)
+        for number in range(120):
+            pipe.execute_command("DQ.ADD", "q", f"small-{number}", "x", "GROUP", f"small*[-{number:03}")
+        for number in range(3):
+            pipe.execute_command("DQ.ADD", "q", f"large-{number}", "x", "GROUP", "<b>large")
+        pipe.execute()
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "groups?queue=0:q")
+        expect(page.locator("tbody tr")).to_have_count(50)
+        expect(page.locator("tbody tr").first).to_have_text("<b>large30")
+        expect(page.locator(".further")).to_contain_text("The 50 with most jobs waiting, of 121 looked at.")
+        expect(page.locator(".tabs").get_by_role("link", name="Groups 121")).to_be_visible()
+        client.execute_command("DQ.CFGSET", "q", "GROUPMAX", 1)
+        client.execute_command("DQ.POP", "q", "ID", "large-0")
+        page.goto(board.url + "groups?queue=0:q")
+        expect(page.get_by_text("Each group: 1 reserved at most.")).to_be_visible()
+        expect(page.locator("tbody tr").first).to_contain_text("(at its limit)")
+        page.get_by_role("searchbox").fill("*[-01")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody tr")).to_have_count(10)
+        client.execute_command("DQ.PURGE", "q", "ALL")
+        page.goto(board.url + "groups?queue=0:q")
+        expect(page.locator(".empty")).to_contain_text("No job of this queue has a group.")
+        self.assertEqual(page.wrong, [])
+
+    def test_numbers_stand_still_when_nothing_changes(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        server.client.execute_command("DQ.POP", "q", "TTR", 4 * HOUR)
+        page = self.window()
+        page.goto(self.board(server).url)
+        expect(cell(page, "q", "reserved")).to_have_text("1")
+        # Until the search of the beginning is over.
+        expect(page.locator("#sum")).to_have_text("1 queue")
+        page.evaluate("""() => {
+            window.changes = [];
+            const note = (all) => window.changes.push(...all.map((it) => it.target.outerHTML ?? it.target.textContent));
+            new MutationObserver(note).observe(document.getElementById("main"), { subtree: true, childList: true, characterData: true, attributes: true });
+        }""")
+        server.client.config_resetstat()
+        wait_until("three more readings", lambda: calls(server, "dq.stats") >= 3)
+        self.assertEqual(page.evaluate("window.changes"), [])
+
+    def test_refreshing_can_be_paused(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        page, other = self.window(), self.window()
+        url = self.board(server).url
+        for window in [page, other]:
+            window.goto(url)
+            expect(cell(window, "q", "ready")).to_have_text("1")
+        page.keyboard.press("p")
+        expect(page.locator("#server")).to_have_text("Refreshing is stopped")
+        server.client.execute_command("DQ.ADD", "q", "second", "x")
+        expect(cell(other, "q", "ready")).to_have_text("2")
+        expect(cell(page, "q", "ready")).to_have_text("1")
+        # What is opened is asked for all the same.
+        page.get_by_role("link", name="q", exact=True).click()
+        page.get_by_role("link", name="Ready").click()
+        expect(page.locator("tbody tr")).to_have_count(2)
+        page.get_by_role("button", name="Stop refreshing").click()
+        expect(page.locator(".tabs [aria-current] .count")).to_have_text("2")
+        self.assertEqual(page.wrong, [])
+
+    def test_ten_thousand_queues_make_few_lines(self):
+        server = self.server()
+        pipe = server.client.pipeline(transaction=False)
+        for number in range(10_000):
+            pipe.execute_command("DQ.ADD", f"queue-{number:05}", "job", "x", "DELAY", HOUR)
+        pipe.execute()
+        page = self.window()
+        page.goto(self.board(server).url)
+        expect(page.locator("#sum")).to_have_text("10,000 queues")
+        self.assertLess(page.locator("[data-line]").count(), 60)
+        page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+        expect(page.get_by_role("link", name="queue-09999")).to_be_visible()
+        expect(cell(page, "queue-09999", "delayed")).to_have_text("1")
+        self.assertLess(page.locator("[data-line]").count(), 60)
+        page.get_by_role("searchbox").fill("queue-05")
+        expect(page.locator("#sum")).to_have_text("1,000 of 10,000 queues")

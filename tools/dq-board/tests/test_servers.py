@@ -1,0 +1,119 @@
+"""Clusters, Sentinels, TLS, and how the board reads from servers."""
+
+import os
+import pathlib
+import subprocess
+
+import demo
+import redis
+import trustme
+from playwright.sync_api import expect
+from support import BoardTest, Encrypted, Server, cell, free_port, wait_until
+
+
+class SentinelServer(Server):
+    def __init__(self, conf):
+        self.conf = conf
+        super().__init__(module=False)
+
+    def start(self):
+        words = [os.environ["DQ_SERVER"], str(self.conf), "--sentinel", "--port", str(self.port)]
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self.process = subprocess.Popen(words, stdout=log, stderr=log)
+        self.client = redis.Redis(port=self.port)
+        wait_until("the sentinel answers", self.answers)
+
+
+class Servers(BoardTest):
+    def test_all_masters_of_a_cluster_as_one(self):
+        nodes = [self.server("--cluster-enabled", "yes", "--cluster-port", str(free_port())) for _ in range(2)]
+        for node, slots in zip(nodes, [(0, 8191), (8192, 16383)]):
+            node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", *slots)
+        nodes[0].client.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, nodes[1].options[-1])
+        for node in nodes:
+            wait_until("the cluster is whole", lambda it=node: "ok" in str(it.client.cluster("info")["cluster_state"]))
+        nodes[0].client.execute_command("DQ.ADD", "bar", "job", "x")
+        nodes[1].client.execute_command("DQ.ADD", "foo", "job", "x")
+        page = self.window()
+        board = self.board(nodes[0], "--allow-actions")
+        page.goto(board.url)
+        for name in ["foo", "bar"]:
+            expect(cell(page, name, "ready")).to_have_text("1")
+        expect(page.locator(".tile dd").first).to_have_text("2")
+        for name in ["foo", "bar"]:
+            page.goto(board.url + f"job?queue=0:{name}&id=job")
+            page.get_by_role("button", name="Cancel").click()
+            page.get_by_role("button", name="Cancel it").click()
+            expect(page.locator("#said")).to_have_text("Cancelled.")
+
+    def test_the_master_that_sentinels_name(self):
+        master = self.server()
+        replica = self.server("--replicaof", "127.0.0.1", str(master.port))
+        wait_until("the replica is in sync", lambda: replica.client.info("replication")["master_link_status"] == "up")
+        conf = pathlib.Path(master.folder, "sentinel.conf")
+        conf.write_text(f"sentinel monitor shop 127.0.0.1 {master.port} 1\n")
+        sentinel = SentinelServer(conf)
+        self.addCleanup(sentinel.close)
+        master.client.execute_command("DQ.ADD", "before", "job", "x")
+        page = self.window()
+        board = self.board(master, "--sentinel", f"127.0.0.1:{sentinel.port}", "--master", "shop")
+        page.goto(board.url)
+        expect(cell(page, "before", "ready")).to_have_text("1")
+
+        def failed_over():
+            try:
+                sentinel.client.execute_command("SENTINEL", "FAILOVER", "shop")
+            except redis.exceptions.ResponseError:
+                pass
+            return replica.client.info("replication")["role"] == "master"
+
+        wait_until("the replica is master", failed_over)
+        replica.client.execute_command("DQ.ADD", "after", "job", "x")
+        expect(cell(page, "after", "ready")).to_have_text("1")
+
+    def test_tls_by_a_certificate_that_it_is_told_to_trust(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        authority, other = trustme.CA(), trustme.CA()
+        proxy = Encrypted(authority.issue_cert("localhost"), server.port)
+        self.addCleanup(proxy.close)
+        with authority.cert_pem.tempfile() as right, other.cert_pem.tempfile() as wrong:
+            for options in [["--tls", "-h", "localhost", "-p", str(proxy.port)], ["-u", f"rediss://localhost:{proxy.port}"]]:
+                page = self.window()
+                page.goto(self.board(None, *options, "--cacert", right).url)
+                expect(cell(page, "q", "ready")).to_have_text("1")
+            page = self.window()
+            page.goto(self.board(None, *options, "--cacert", wrong).url)
+            expect(page.get_by_role("alert").first).to_contain_text("cannot be reached: ")
+            expect(page.get_by_role("alert").first).to_contain_text("certificate")
+
+    def test_tabs_that_nobody_sees_leave_their_connection_to_others(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        url = self.board(server).url
+        window = self.window().context
+        first = None
+        for _ in range(8):
+            page = window.new_page()
+            page.goto(url)
+            expect(cell(page, "q", "ready")).to_have_text("1")
+            page.evaluate("""() => {
+                window.away = true;
+                Object.defineProperty(document, "hidden", { get: () => window.away });
+                document.dispatchEvent(new Event("visibilitychange"));
+            }""")
+            first = first or page
+        server.client.execute_command("DQ.ADD", "q", "other", "x")
+        first.evaluate("() => { window.away = false; document.dispatchEvent(new Event('visibilitychange')); }")
+        expect(cell(first, "q", "ready")).to_have_text("2")
+
+    def test_many_tabs_are_one_reader(self):
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server)
+        pages = [self.window() for _ in range(6)]
+        for page in pages:
+            page.goto(board.url + "queue?queue=0:mails")
+            expect(page.locator(".readout")).to_contain_text("due already")
+        # The reader, and at most four questions at a time. (One that is closed may be listed a moment longer.)
+        wait_until("six connections with ours", lambda: len(server.client.client_list()) <= 6)

@@ -1,0 +1,129 @@
+"""The board where data, servers or permissions are not as one would wish."""
+
+import json
+import urllib.parse
+
+from playwright.sync_api import expect
+from support import HOSTILE, HOUR, BoardTest, calls, cell, row, wait_until
+
+
+class Trouble(BoardTest):
+    def test_hostile_names_ids_and_payloads(self):
+        server = self.server()
+        for name in HOSTILE:
+            for id in HOSTILE:
+                server.client.execute_command("DQ.ADD", name, id, id + b"\n" + name, "DELAY", HOUR)
+        server.client.execute_command("DQ.ADD", "json", "j", json.dumps({HOSTILE[0].decode(): HOSTILE[1].decode()}))
+        board = self.board(server, "--allow-actions")
+        page = self.window()
+        page.goto(board.url)
+        expect(page.locator("[data-line]")).to_have_count(len(HOSTILE) + 1)
+        links = page.locator("[data-line] a").evaluate_all("all => all.map((it) => it.getAttribute('href'))")
+        for address in links:
+            page.goto(board.url + address)
+            expect(page.locator(".readout")).to_contain_text("jobs due")
+            page.goto(board.url + address.replace("queue?", "jobs?", 1))
+            jobs = page.locator("tbody tr a")
+            state = "json" if address.endswith("json") else "hostile"
+            if state == "hostile":
+                expect(jobs).to_have_count(len(HOSTILE))
+            for job in jobs.evaluate_all("all => all.map((it) => it.getAttribute('href'))"):
+                page.goto(board.url + job)
+                expect(page.get_by_label("Payload")).to_be_visible()
+        page.goto(board.url + "job?queue=0:json&id=j")
+        expect(page.get_by_label("Payload")).to_contain_text("onerror")
+        # An action reaches exactly the job that is meant.
+        for id in HOSTILE:
+            address = f"job?queue=0:{urllib.parse.quote(HOSTILE[2], safe='')}&id={urllib.parse.quote(id, safe='')}"
+            page.goto(board.url + address)
+            page.get_by_role("button", name="Cancel").click()
+            page.get_by_role("button", name="Cancel it").click()
+            expect(page.locator("#said")).to_have_text("Cancelled.")
+            self.assertIsNone(server.client.execute_command("DQ.GET", HOSTILE[2], id))
+        self.assertEqual(page.locator("img[src='x']").count(), 0)
+        self.assertNotIn("pwned", page.title())
+        self.assertEqual(page.wrong, [])
+
+    def test_a_payload_of_100_megabytes(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "large", b"x" * 100_000_000)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url + "jobs?queue=0:q&state=ready")
+        expect(page.locator("tbody tr")).to_contain_text("100 MB")
+        page.goto(board.url + "job?queue=0:q&id=large")
+        expect(page.locator(".card .note")).to_contain_text("100,000,000 bytes, the first 65,536 of them")
+        # It is not read again each second: six readings of the queue later still once.
+        server.client.config_resetstat()
+        wait_until("six readings", lambda: calls(server, "dq.stats") >= 6)
+        self.assertLessEqual(calls(server, "dq.get"), 1)
+
+    def test_json_that_would_fill_the_memory_with_spaces(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "deep", "[" * 30_000 + "]" * 30_000)
+        server.client.execute_command("DQ.ADD", "q", "wide", "[" + "[]," * 20_000 + "{}]")
+        board = self.board(server)
+        page = self.window()
+        for id, length in [("deep", "JSON, 60,000 bytes"), ("wide", "JSON, 60,004 bytes")]:
+            page.goto(board.url + f"job?queue=0:q&id={id}")
+            expect(page.locator(".card .note")).to_contain_text(length)
+        expect(page.get_by_label("Payload")).to_contain_text("[],")
+        self.assertEqual(page.wrong, [])
+
+    def test_the_server_goes_and_comes_back(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        page = self.window()
+        page.goto(self.board(server).url)
+        expect(cell(page, "q", "ready")).to_have_text("1")
+        server.stop()
+        expect(page.get_by_role("alert").first).to_contain_text("cannot be reached")
+        expect(row(page, "q")).to_be_visible()
+        server.start()
+        server.client.execute_command("DQ.ADD", "back", "job", "x")
+        expect(cell(page, "back", "ready")).to_have_text("1")
+        expect(page.locator("#trouble")).to_be_hidden()
+        page.goto(page.url + "queue?queue=0:back")
+        expect(page.locator(".readout")).to_contain_text("1 job due already")
+        self.assertEqual(page.wrong, [])
+
+    def test_the_board_goes_and_comes_back(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url)
+        expect(cell(page, "q", "ready")).to_have_text("1")
+        board.close()
+        expect(page.get_by_role("alert").first).to_contain_text("No connection to the board")
+        address = board.url.split("/")[2]
+        self.board(server, "--listen", address)
+        expect(page.locator("#trouble")).to_be_hidden()
+
+    def test_a_server_without_the_module(self):
+        server = self.server(module=False)
+        page = self.window()
+        page.goto(self.board(server).url)
+        expect(page.get_by_role("alert").first).to_contain_text("does not have the module dq")
+        expect(page.locator(".empty")).to_have_text("There is nothing to show.")
+
+    def test_what_the_acl_refuses_is_said(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        server.client.execute_command(
+            "ACL", "SETUSER", "viewer", "on", ">secret", "%R~*", "+info", "+scan", "+select", "+dq.stats", "+dq.cfgget",
+            "+dq.peek", "+dq.get", "+dq.next", "+dq.scan", "+dq.groups", "+dq.forecast",
+        )
+        board = self.board(server, "--allow-actions", "--user", "viewer", REDISCLI_AUTH="secret")
+        page = self.window()
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.locator(".readout")).to_contain_text("1 job due already")
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("NOPERM")
+        self.assertEqual(server.client.execute_command("DQ.LEN", "q", "READY"), 1)
+        server.client.execute_command("ACL", "SETUSER", "viewer", "-dq.forecast", "-dq.peek")
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.get_by_role("alert").filter(has_text="NOPERM").first).to_be_visible()
+        page.goto(board.url + "jobs?queue=0:q&state=ready")
+        expect(page.get_by_role("alert").filter(has_text="NOPERM").first).to_be_visible()
