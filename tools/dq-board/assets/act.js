@@ -1,4 +1,5 @@
 // Actions: each says what will happen, and waits for a yes.
+import { copyButton } from "./copy.js";
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import { jobs as counted, millis } from "./text.js";
@@ -18,7 +19,7 @@ export function dialog({ title, sentence, fields = [], yes, danger, what, done }
   const wrong = h("p", { class: "wrong", role: "alert" });
   const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
   const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
-  const copy = h("button", { type: "button", hidden: true, onclick: () => navigator.clipboard?.writeText(command.textContent) }, "Copy for redis-cli");
+  const copy = copyButton("Copy for redis-cli", command, { hidden: true });
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
   const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), ...inputs.map((it) => it.row), command, wrong, h("div", { class: "buttons" }, copy, back, go));
   const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);

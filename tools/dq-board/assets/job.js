@@ -1,4 +1,5 @@
 // One job with all it has.
+import { copyButton } from "./copy.js";
 import { h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
@@ -73,7 +74,7 @@ export function job(main, about, env) {
   const fields = h("dl", { class: "facts wide" });
   const kind = h("span", { class: "note" });
   const payload = h("pre", { tabindex: "0", "aria-label": "Payload" });
-  const copy = h("button", { type: "button", onclick: () => navigator.clipboard?.writeText(payload.textContent) }, "Copy");
+  const copy = copyButton("Copy", payload);
   const body = h("div", { hidden: true },
     h("section", { class: "card" }, fields),
     h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Payload"), kind, copy), payload));

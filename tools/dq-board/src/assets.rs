@@ -23,6 +23,7 @@ assets! {
     "sign-in.js": "text/javascript; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
     "act.js": "text/javascript; charset=utf-8",
+    "copy.js": "text/javascript; charset=utf-8",
     "dom.js": "text/javascript; charset=utf-8",
     "hill.js": "text/javascript; charset=utf-8",
     "job.js": "text/javascript; charset=utf-8",
