@@ -287,7 +287,7 @@ test-release-gate: ## the .deb and .rpm of this machine's build: what they put w
 		"$$python" -B -m unittest discover -s tests/release -p test_packages.py
 
 test-release: ## all that `make release` has made, on glibc, musl and an emulated ARM; prints what was tried where
-	@tools/setup.sh cargo source python packers emulator
+	@tools/setup.sh cargo source python packers profdata emulator
 	@tools/release/servers.sh
 	@servers=$$(tools/server.sh all) && python=$$(tools/python.sh) && \
 	DQ_RELEASE='$(TARGET)/release-files' DQ_BUILT='$(BUILT)' DQ_SERVERS=$$servers DQ_SERVER=$$(tools/server.sh) \
