@@ -1,8 +1,10 @@
 """The board where data, servers or permissions are not as one would wish."""
 
 import json
+import threading
 import urllib.parse
 
+import redis
 from playwright.sync_api import expect
 from support import HOSTILE, HOUR, BoardTest, calls, cell, row, wait_until
 
@@ -99,6 +101,25 @@ class Trouble(BoardTest):
         address = board.url.split("/")[2]
         self.board(server, "--listen", address)
         expect(page.locator("#trouble")).to_be_hidden()
+
+    def test_a_server_that_is_loading(self):
+        server = self.server("--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024")
+        client = server.client
+        client.execute_command("DQ.ADD", "q", "job", "x")
+        client.mset({f"key:{number}": "x" for number in range(10_000)})
+        page = self.window()
+        page.goto(self.board(server).url)
+        expect(cell(page, "q", "ready")).to_have_text("1")
+        client.config_set("key-load-delay", 100_000)
+        reload = threading.Thread(target=redis.Redis(port=server.port).execute_command, args=("DEBUG", "RELOAD"))
+        reload.start()
+        self.addCleanup(reload.join)
+        self.addCleanup(client.config_set, "key-load-delay", 0)
+        expect(page.locator("#trouble")).to_contain_text("The server is loading its data")
+        client.config_set("key-load-delay", 0)
+        expect(page.locator("#trouble")).to_be_hidden()
+        expect(cell(page, "q", "ready")).to_have_text("1")
+        self.assertEqual(page.wrong, [])
 
     def test_a_server_without_the_module(self):
         server = self.server(module=False)

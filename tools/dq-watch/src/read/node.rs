@@ -65,6 +65,7 @@ pub struct Node {
 /// keys are many and SCAN is slow.
 const SEARCH_AT_ONCE: Duration = Duration::from_millis(10);
 
+const LOADING: &str = "The server is loading its data. Totals count what is loaded so far; queues show their last figures.";
 const OF_INFO: usize = 0;
 const OF_SEARCH: usize = 1;
 const OF_CLUSTER: usize = 2;
@@ -381,7 +382,7 @@ impl Node {
             info.dbs.iter().for_each(|&(db, _)| self.search.add(db));
         }
         let trouble = match (&info.dq, info.loading) {
-            (_, true) => "the server is loading its data".to_owned(),
+            (_, true) => LOADING.to_owned(),
             (None, _) => format!(
                 "{} at {} does not have the module dq (see MODULE LIST; loadmodule /path/to/libdq.so)",
                 info.version, self.name
