@@ -21,6 +21,7 @@ mod many;
 mod mutants;
 mod mutants_of_bounds;
 mod mutants_of_groups;
+mod recurring;
 mod report;
 mod rude;
 mod soak;
