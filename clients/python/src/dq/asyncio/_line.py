@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Optional
 
 import hiredis
@@ -11,6 +10,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._core import NOT_YET, READ_BYTES, Command, pack, reader
+from ._within import within
 from .queue import Client
 
 
@@ -26,7 +26,7 @@ class Line:
         self.client_id: Optional[int] = None
 
     async def send(self, packed: bytes) -> None:
-        connection = self._connection or await asyncio.wait_for(self._connect(), self._connect_s)
+        connection = self._connection or await within(self._connect(), self._connect_s)
         connection._writer.write(packed)
         await connection._writer.drain()
 

@@ -17,6 +17,7 @@ from .. import _core
 from .._base import BaseConsumer, BaseLink, Members
 from .._core import Delivery, Fetches, Outcome
 from ._line import Line
+from ._within import within
 from .queue import Queue
 
 
@@ -38,9 +39,9 @@ class Link(BaseLink):
         try:
             packed = _core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s)
             try:
-                found, trouble = await asyncio.wait_for(self._exchange(told, packed), wait_s + _core.SLACK_S)
+                found, trouble = await within(self._exchange(told, packed), wait_s + _core.SLACK_S)
             except asyncio.TimeoutError:  # when the process stood still, the answer may be there
-                found, trouble = await asyncio.wait_for(self._answers(told), _core.LATE_S)
+                found, trouble = await within(self._answers(told), _core.LATE_S)
             if trouble is not None and not found:
                 raise trouble
             self._troubles = 0
@@ -93,7 +94,7 @@ class Link(BaseLink):
         while True:
             try:
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._bell.wait(), max(0.0, next_beat - clock()))
+                    await within(self._bell.wait(), max(0.0, next_beat - clock()))
                 self._bell.clear()
                 self._armed = False
                 # First, so that nothing that the server refuses keeps leases from being renewed.
@@ -117,7 +118,7 @@ class Link(BaseLink):
         if not told:
             return
         try:
-            trouble = await asyncio.wait_for(self._tell(told), self._worker.answer_s)
+            trouble = await within(self._tell(told), self._worker.answer_s)
         finally:
             self._outcomes.extendleft(reversed(told))
         if trouble is not None:
@@ -130,7 +131,7 @@ class Link(BaseLink):
 
     async def _ask(self, commands: list[_core.Command]) -> list[Any]:
         async with self._one_at_a_time:
-            return await asyncio.wait_for(self._control.ask(commands), self._worker.answer_s)
+            return await within(self._control.ask(commands), self._worker.answer_s)
 
     async def _beat(self) -> None:
         beats = self._beats()

@@ -13,6 +13,7 @@ from .._core import Delivery
 from ..job import Job
 from ..times import Duration, seconds
 from ._link import Link
+from ._within import within
 from .queue import Queue
 
 
@@ -61,7 +62,7 @@ class Consumer(JobConsumer[Queue]):
             return
         self._stopping.set()
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._end(self._courier), seconds(patience, "patience"))
+            await within(self._end(self._courier), seconds(patience, "patience"))
         await self._link.close()
 
     async def _end(self, courier: asyncio.Task[None]) -> None:
@@ -74,4 +75,4 @@ class Consumer(JobConsumer[Queue]):
 
     async def _rest(self, duration_s: float) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), min(duration_s, self.wait_s))
+            await within(self._stopping.wait(), min(duration_s, self.wait_s))

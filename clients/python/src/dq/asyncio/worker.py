@@ -20,6 +20,7 @@ from .._base import BaseWorker, Function
 from .._core import Delivery
 from ..errors import Cancelled, ConfigurationError
 from ._link import Link
+from ._within import within
 from .queue import Queue
 
 
@@ -102,7 +103,7 @@ class Worker(BaseWorker[Queue]):
             task.cancel()
         await asyncio.wait([*self._fetchers, *self._couriers], timeout=_core.TELLING_S / 4)
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*(link.finish() for link in self._links)), _core.TELLING_S)
+            await within(asyncio.gather(*(link.finish() for link in self._links)), _core.TELLING_S)
         for link in self._links:
             await link.close()
         self.log.info("stopped")
@@ -229,7 +230,7 @@ class Worker(BaseWorker[Queue]):
     async def _rest(self, duration_s: float) -> None:
         """Until then, or until the worker stops."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._stopping_or_draining()), duration_s)
+            await within(asyncio.shield(self._stopping_or_draining()), duration_s)
 
     def _stopping_or_draining(self) -> Coroutine[Any, Any, Any]:
         return asyncio.sleep(0) if self.draining else self._stopping.wait()
