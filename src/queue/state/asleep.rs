@@ -22,7 +22,7 @@ use crate::storage::relocate::{move_boxed, Mover};
 
 /// Jobs of a queue that may sleep: to wake it takes no longer than a few commands.
 const JOBS_MAX: usize = 64;
-/// What it may take while it is awake: ids, payloads, ladders, reasons and all.
+/// What its jobs may take while it is awake: ids, payloads, ladders, reasons and all.
 const BYTES_MAX: usize = 24 * 1024;
 
 /// See the picture above; by default no queue.
@@ -35,7 +35,7 @@ impl Queue {
         if !self.may_sleep() {
             return None;
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.snapshot_len());
         append(&self.totals.named().map(|(_, count)| count), &mut bytes);
         let lateness = (self.totals.lateness.count > 0).then_some(*self.totals.lateness);
         append(&lateness, &mut bytes);
@@ -54,7 +54,7 @@ impl Queue {
             && self.seldom.garbage.is_empty()
             && !self.has_leftovers()
             && self.order_floor() <= SEQ_MAX / 2
-            && self.memory_bytes() <= BYTES_MAX
+            && self.jobs.memory_bytes() <= BYTES_MAX
             // What is written can be read.
             && own_version() == EFFECTS_VERSION
     }

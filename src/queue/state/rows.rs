@@ -80,6 +80,13 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
+    pub fn with_capacity(bytes: usize) -> Self {
+        Rows {
+            bytes: Vec::with_capacity(bytes),
+            ..Rows::default()
+        }
+    }
+
     pub fn push(&mut self, job: &NewJob<'a>) {
         let Rows { bytes, before, .. } = self;
         let shared =

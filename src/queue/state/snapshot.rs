@@ -26,6 +26,9 @@ const CHUNK_BYTES: usize = 4 * 1024;
 /// So many bytes of chunks lie side by side before their memory is used again: the table of the server's
 /// compression is not cleared between chunks, and what it holds of older ones at the same place misleads it.
 const LAP_BYTES: usize = 2 * 1024 * 1024;
+/// About what stands before the rows of a snapshot, and in a row beside id and payload.
+const HEAD_BYTES: usize = 64;
+const ROW_BYTES: usize = 24;
 /// Jobs whose memory is asked for at the same time.
 const BATCH: usize = 64;
 
@@ -111,10 +114,11 @@ impl Queue {
 
     /// Hands the queue to `write`, chunk by chunk; at least one.
     pub fn snapshot<'a>(&'a self, write: &'a mut dyn FnMut(&[u8])) {
+        let most = self.snapshot_len().min(CHUNK_BYTES);
         let mut chunks = Chunks {
-            bytes: Vec::new(),
+            bytes: Vec::with_capacity(most),
             start: 0,
-            rows: Rows::default(),
+            rows: Rows::with_capacity(most),
             write,
         };
         chunks.push(&Effect::Floors {
@@ -123,7 +127,8 @@ impl Queue {
             token: self.token,
         });
         self.snapshot_settings(&mut chunks);
-        let (mut batch, mut told) = (Vec::with_capacity(BATCH), Told::default());
+        let batch = Vec::with_capacity(BATCH.min(self.jobs.len()));
+        let (mut batch, mut told) = (batch, Told::default());
         self.handles().for_each(|handle| {
             batch.push(handle);
             if batch.len() == BATCH {
@@ -137,6 +142,11 @@ impl Queue {
             chunks.push(&Effect::Remembered { id, until });
         }
         chunks.flush();
+    }
+
+    /// About how long a snapshot is, without what few queues and jobs have.
+    pub(super) fn snapshot_len(&self) -> usize {
+        HEAD_BYTES + self.jobs.len() * ROW_BYTES + self.jobs.content_bytes() as usize
     }
 
     /// Asks for the memory of all before it writes the first: they lie anywhere, and so are on their way at
