@@ -182,6 +182,19 @@ impl Deadlines {
         }
     }
 
+    /// Whether no name is of another database.
+    pub fn is_of_first_database(&self) -> bool {
+        self.databases.keys().all(|&db| db == 0)
+    }
+
+    pub fn names_of(&self, db: c_int) -> Vec<Name> {
+        let ledger = self.databases.get(&db).map(|database| &database.ledger);
+        let records = ledger
+            .into_iter()
+            .flat_map(|it| (0..it.end()).filter_map(|number| it.get(number)));
+        records.map(|record| Arc::clone(&record.name)).collect()
+    }
+
     fn set(&mut self, db: c_int, name: &[u8], instant: u64) {
         self.databases.entry(db).or_default().set(name, instant);
     }

@@ -205,6 +205,13 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_SelectDb, self.raw, db) == OK }
     }
 
+    /// Those that have keys.
+    pub fn databases_in_use(self) -> impl Iterator<Item = c_int> + use<'a> {
+        let databases = (0..).take_while(move |&db| self.select_db(db));
+        // SAFETY: live context.
+        databases.filter(move |_| unsafe { api!(RedisModule_DbSize, self.raw) } > 0)
+    }
+
     /// Whether nothing may be sent to replicas just now (CLIENT PAUSE, FAILOVER).
     pub fn is_paused(self) -> bool {
         // SAFETY: takes no arguments.

@@ -1,12 +1,21 @@
 //! A replica that loads its master's data beside its own (`repl-diskless-load swapdb`) and serves the old
 //! ones meanwhile: both have their names and figures, and those of the new data count when the data do.
+//!
+//! Redis before 7.4 and Valkey before 8.0 say of every key that they load so that it is database 0's. Where that may
+//! be wrong, the timer looks for each name in all databases afterwards.
 
-use super::agenda::{self, Deadlines};
+use super::agenda::{self, Deadlines, Name};
+use super::api::{Ctx, KeyName, OwnString};
+use super::blocked;
+use super::key::OpenKey;
 use std::cell::RefCell;
+use std::ffi::c_int;
 
 thread_local! {
     /// Of the new data, while they are loaded.
     static INCOMING: RefCell<Option<Deadlines>> = const { RefCell::new(None) };
+    /// To be looked for in all databases.
+    static MISPLACED: RefCell<Vec<Name>> = const { RefCell::new(Vec::new()) };
 }
 
 pub fn begin() {
@@ -29,13 +38,66 @@ pub fn noting(note: impl FnOnce()) {
 }
 
 /// The new data have taken the old ones' place.
-pub fn complete() {
-    if let Some(incoming) = INCOMING.take() {
-        agenda::discard(agenda::replace(incoming));
-    }
+pub fn complete(ctx: Ctx<'_>) {
+    let Some(incoming) = INCOMING.take() else {
+        return;
+    };
+    let is_doubtful = incoming.is_of_first_database() && ctx.databases_in_use().any(|db| db != 0);
+    let misplaced = if is_doubtful {
+        incoming.names_of(0)
+    } else {
+        Vec::new()
+    };
+    MISPLACED.set(misplaced);
+    agenda::discard(agenda::replace(incoming));
 }
 
 /// The old data stay.
 pub fn abort() {
     INCOMING.take().into_iter().for_each(agenda::discard);
+}
+
+pub fn has_misplaced() -> bool {
+    MISPLACED.with_borrow(|names| !names.is_empty())
+}
+
+/// Puts names where their queues are, with so many steps.
+pub fn put_in_place(ctx: Ctx<'_>, mut steps: usize) {
+    if !has_misplaced() {
+        return;
+    }
+    let databases: Vec<c_int> = ctx.databases_in_use().collect();
+    while steps > 0 {
+        let Some(name) = MISPLACED.with_borrow_mut(Vec::pop) else {
+            MISPLACED.take();
+            break;
+        };
+        let raw_name = OwnString::new(&name);
+        let holds_it = |&db: &c_int| note_if_queue(ctx, db, raw_name.name());
+        let found: Vec<c_int> = databases.iter().copied().filter(holds_it).collect();
+        if !found.contains(&0) {
+            agenda::remove(0, &name);
+        }
+        steps = steps.saturating_sub(databases.len().max(1));
+    }
+}
+
+/// It stands where it was noted down to stand, for which it need not be awake.
+fn note_if_queue(ctx: Ctx<'_>, db: c_int, name: KeyName<'_>) -> bool {
+    if !ctx.select_db(db) {
+        return false;
+    }
+    let Ok(mut open) = OpenKey::peek(ctx, name) else {
+        return false;
+    };
+    let (name, waits) = (open.name(), blocked::any(db, open.name()));
+    let Some(value) = open.value() else {
+        return false;
+    };
+    let instant = if waits { 0 } else { value.armed_for };
+    if !agenda::needs_attention(db, name, instant) {
+        agenda::set(db, name, instant.min(agenda::IDLE));
+    }
+    value.account_as(db, name);
+    true
 }

@@ -111,15 +111,22 @@ unsafe extern "C" fn on_loading(
 
 /// Comes before and after the loading events of data that are loaded beside the old ones.
 unsafe extern "C" fn on_async_load(
-    _ctx: *mut raw::RedisModuleCtx,
+    ctx: *mut raw::RedisModuleCtx,
     _event: raw::RedisModuleEvent,
     sub: u64,
     _data: *mut c_void,
 ) {
-    guarded("the asynchronous loading event", (), || match sub {
-        raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_STARTED => async_load::begin(),
-        raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED => async_load::complete(),
-        _ => async_load::abort(),
+    guarded("the asynchronous loading event", (), || {
+        match sub {
+            raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_STARTED => async_load::begin(),
+            raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED => {
+                // SAFETY: the server passes a live context.
+                async_load::complete(unsafe { Ctx::new(ctx) });
+            }
+            _ => async_load::abort(),
+        }
+        // Valkey says that a load was given up after it has said that loading has ended.
+        worker::rearm();
     });
 }
 

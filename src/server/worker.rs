@@ -11,8 +11,8 @@ use super::queue_value::Value;
 use super::serve::{self, Served};
 use super::timer::{Fired, Next};
 use super::{
-    agenda, blocked, clock, config, purged, reclaim, renamed, replicate, sleep, sums, test_clock,
-    timer, trimmed, unowned_slots,
+    agenda, async_load, blocked, clock, config, purged, reclaim, renamed, replicate, sleep, sums,
+    test_clock, timer, trimmed, unowned_slots,
 };
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
@@ -46,6 +46,7 @@ pub fn run(fired: Fired<'_>) -> Next {
     }
     let steps = config::timer_steps();
     renamed::search(ctx, steps / 4);
+    async_load::put_in_place(ctx, steps / 4);
     let is_paused = flags.is_master() && ctx.is_paused();
     let serves = flags.is_master() && !is_paused;
     let mut left = steps;
@@ -128,7 +129,8 @@ fn next() -> Next {
         return Next::InMs(0);
     }
     let frees = !reclaim::is_empty() || agenda::has_discarded();
-    if frees || !trimmed::is_empty() || renamed::has_work() {
+    let searches = renamed::has_work() || async_load::has_misplaced();
+    if frees || searches || !trimmed::is_empty() {
         return Next::InMs(1);
     }
     let of_master = agenda::is_master().then(|| (next_to_wake_for(), unowned_slots::next_ask()));

@@ -5,6 +5,8 @@ use crate::scene::{Lines, Scene};
 use crate::support::{wait_until, Builder, Server, PATIENCE};
 
 const QUEUES: u64 = 400;
+/// Those of the data that the replica then loads.
+const NEW_QUEUES: u64 = QUEUES / 2 + 3;
 
 fn builder() -> Builder {
     Server::builder()
@@ -26,7 +28,11 @@ struct Load {
 
 impl Load {
     fn begun() -> Load {
-        let (master, replica) = (builder().start(), builder().start());
+        Load::begun_on(builder())
+    }
+
+    fn begun_on(builder: Builder) -> Load {
+        let (master, replica) = (builder.clone().start(), builder.start());
         replica.replica_of(&master);
         let mut client = master.raw();
         for number in 0..QUEUES {
@@ -49,6 +55,9 @@ impl Load {
             client.run(&format!("DQ.ADD new{number} a {payload} DELAY 600000"));
         }
         client.run("DQ.ADD both new x DELAY 600000");
+        client.run("SELECT 1");
+        client.run("DQ.ADD both other x DELAY 600000");
+        client.run("DQ.ADD brief a x DELAY 700000 TTL 600000");
         replica.signal("CONT");
         let load = Load {
             master,
@@ -91,16 +100,38 @@ fn old_data_are_served_until_new_ones_are_whole() {
     replica.assert_same_data_as(master);
     let log = replica.log();
     assert!(log.contains("Swapping active DB with loaded DB"), "{log}");
-    assert_eq!(replica.number("dq", "dq_queues"), QUEUES / 2 + 1);
-    assert_eq!(replica.number("dq", "dq_jobs_delayed"), QUEUES / 2 + 1);
+    wait_until("all names are in their places", PATIENCE, || {
+        replica.number("dq", "dq_queues") == NEW_QUEUES
+    });
+    assert_eq!(replica.number("dq", "dq_jobs_delayed"), NEW_QUEUES);
     // The stream goes on.
     let mut client = master.raw();
     client.run("DQ.ADD new3 late x");
     client.run("DEL new4 old4");
     client.run("DQ.ADD soon a x DELAY 600000");
     replica.assert_same_data_as(master);
-    assert_eq!(replica.number("dq", "dq_queues"), QUEUES / 2 + 1);
+    assert_eq!(replica.number("dq", "dq_queues"), NEW_QUEUES);
     assert_serves_in_its_place(replica, "soon", "a");
+}
+
+/// Older servers say of every key that is loaded beside the old data that it is database 0's.
+#[test]
+fn new_data_of_all_databases_have_their_timer() {
+    let load = Load::begun_on(builder().module_arguments("test-clock yes"));
+    let (master, replica) = (&load.master, &load.replica);
+    replica.raw().says("CONFIG SET key-load-delay 0", "+OK");
+    replica.wait_for_link();
+    replica.assert_same_data_as(master);
+    wait_until("all names are in their places", PATIENCE, || {
+        replica.number("dq", "dq_queues") == NEW_QUEUES
+    });
+    replica.promote();
+    let mut client = replica.raw();
+    client.says("SELECT 1", "+OK");
+    client.int("DQ.CLOCK ADVANCE 600000");
+    client.says("EXISTS both brief", "1");
+    assert_eq!(replica.number("dq", "dq_expired_total"), 1);
+    assert_eq!(replica.number("dq", "dq_jobs_ready"), NEW_QUEUES - 1);
 }
 
 #[test]
