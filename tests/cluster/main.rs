@@ -23,6 +23,7 @@ mod foreign;
 mod measure;
 mod newer;
 mod resharding;
+mod returned;
 mod routing;
 mod sentinel;
 mod sharded;

@@ -144,26 +144,26 @@ impl Cluster {
     /// below that of the node before it, and give the slot up again, with all its keys.
     #[track_caller]
     pub fn finish_move(&self, slot: u16, from: usize, to: usize) {
-        let target = self.id(to);
         let others = (0..self.nodes.len()).filter(|node| ![to, from].contains(node));
         let others =
             others.filter(|&node| self.nodes[node].info("replication", "role") == "master");
-        for node in [to, from].into_iter().chain(others) {
-            cmd!(
-                self.nodes[node].connect(),
-                "CLUSTER",
-                "SETSLOT",
-                slot,
-                "NODE",
-                &target
-            );
-        }
+        self.tell_owner(slot, to, [to, from].into_iter().chain(others));
         wait_until("all nodes know the latest epoch", PATIENCE, || {
             let epoch =
                 |node: &Server| cluster_info(&mut node.connect()).remove("cluster_current_epoch");
             let epochs: Vec<_> = self.nodes.iter().map(epoch).collect();
             epochs.iter().all(|epoch| *epoch == epochs[0])
         });
+    }
+
+    /// Tells these nodes, in that order, whose the slot is.
+    #[track_caller]
+    pub fn tell_owner(&self, slot: u16, owner: usize, nodes: impl IntoIterator<Item = usize>) {
+        let id = self.id(owner);
+        for node in nodes {
+            let mut client = self.nodes[node].connect();
+            cmd!(client, "CLUSTER", "SETSLOT", slot, "NODE", &id);
+        }
     }
 
     /// Moves a slot with all its keys, as `redis-cli --cluster reshard` does.
