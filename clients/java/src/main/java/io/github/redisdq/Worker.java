@@ -53,16 +53,13 @@ public final class Worker implements AutoCloseable {
     private volatile ConfigurationException failure;
 
     private final ReentrantLock lock = new ReentrantLock();
-    private final Condition room = lock.newCondition();
-    private final Condition ready = lock.newCondition();
-    private final Deque<Link> turns = new ArrayDeque<>();
+    private final Condition news = lock.newCondition();
+    private final Deque<Link> unattended = new ArrayDeque<>(); // nobody fetches by them; the next one first
     private Deque<Job> backlog = new ArrayDeque<>();
     private boolean hasStarted;
-    private boolean isHungry; // the only supplier waits for room: a fetch follows
     private int running;
     private int inHand;
     private int claimed;
-    private int suppliers;
     private int idle;
     private boolean isWaking;
 
@@ -142,18 +139,15 @@ public final class Worker implements AutoCloseable {
                 throw new IllegalStateException("a worker runs once: make another one");
             }
             hasStarted = true;
-            suppliers = links.size();
+            unattended.addAll(links);
         } finally {
             lock.unlock();
         }
-        for (int n = 0; n < concurrency; n++) {
-            begin(this::work, "dq-handler-" + n);
+        links.forEach(Link::start);
+        for (int n = 0; n < concurrency + links.size(); n++) { // so that each link has one, whatever handlers do
+            begin(this::work, "dq-worker-" + n);
         }
-        for (Link link : links) {
-            link.start();
-            begin(() -> supply(link), "dq-fetch");
-        }
-        begin(this::watch, "dq-worker");
+        begin(this::watch, "dq-watch");
     }
 
     private static void begin(Runnable task, String name) {
@@ -225,8 +219,7 @@ public final class Worker implements AutoCloseable {
             left = new ArrayList<>(backlog);
             backlog.clear();
             inHand -= left.size();
-            room.signalAll();
-            ready.signalAll();
+            news.signalAll();
         } finally {
             lock.unlock();
         }
@@ -252,7 +245,7 @@ public final class Worker implements AutoCloseable {
         while (true) {
             lock.lock();
             try {
-                if (running == 0 && suppliers == 0) {
+                if (running == 0 && unattended.size() == links.size()) {
                     return true;
                 }
             } finally {
@@ -269,122 +262,43 @@ public final class Worker implements AutoCloseable {
         return draining.getCount() == 0;
     }
 
-    // --- Supply
+    // --- The threads: each handles or fetches, whatever is to be done next
 
-    private void supply(Link link) {
-        Duration longest = capacity < links.size() ? Times.min(wait, TURN) : wait;
-        while (true) {
-            int claim = claim(link);
-            if (claim == 0) {
-                break;
-            }
-            List<Job> found = List.of();
-            try {
-                found = link.fetch(claim, longest);
-            } catch (RuntimeException error) {
-                // it was waited out
-            } finally {
-                accept(found, claim);
-            }
-        }
-        link.ring();
-        lock.lock();
-        suppliers--;
-        lock.unlock();
-        orders.add(NEWS);
-    }
-
-    /** Waits for room; links take turns. 0 when the worker stops. */
-    private int claim(Link link) {
-        lock.lock();
-        try {
-            turns.addLast(link);
-            while (!isDraining() && (turns.peekFirst() != link || free() < 1)) {
-                isHungry = links.size() == 1;
-                room.awaitUninterruptibly();
-            }
-            isHungry = false;
-            turns.remove(link);
-            room.signalAll();
-            if (isDraining()) {
-                return 0;
-            }
-            int claim = Math.max(1, free() / links.size());
-            claimed += claim;
-            return claim;
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    private int free() {
-        return capacity - inHand - claimed;
-    }
-
-    /** Into the backlog, or back to the server. */
-    private void accept(List<Job> found, int claim) {
-        List<Job> back = new ArrayList<>();
-        List<Job> strange = new ArrayList<>();
-        lock.lock();
-        try {
-            claimed -= claim;
-            for (Job job : found) {
-                job.handler = handlers.choose(job);
-                if (isDraining()) {
-                    back.add(job);
-                } else if (job.handler == null) {
-                    strange.add(job);
-                } else {
-                    backlog.addLast(job);
-                    inHand++;
-                }
-            }
-            wakeAnother();
-            room.signalAll();
-        } finally {
-            lock.unlock();
-        }
-        back.forEach(job -> job.link.giveBack(job));
-        for (Job job : strange) {
-            LOG.warn("no handler for kind {}: gave back {}", job.kind(), job);
-            job.link.settle(job, Outcome::unknown);
-            job.link.ring();
-        }
-    }
-
-    /** One at a time: who is woken wakes the next, where there is more to do. */
-    private void wakeAnother() {
-        if (idle > 0 && !isWaking && !backlog.isEmpty()) {
-            isWaking = true;
-            ready.signal();
-        }
-    }
-
-    // --- Handler threads
+    /** What a thread does next: it handles that batch, or fetches so many jobs by that link. */
+    private record Turn(List<Job> batch, Link link, int claim) {}
 
     private void work() {
-        List<Job> batch = next(List.of(), null);
-        while (batch != null) {
-            batch = next(batch, handle(batch));
+        List<Job> batch = List.of();
+        for (Turn turn = next(batch); turn != null; turn = next(batch)) {
+            if (turn.link != null) {
+                batch = List.of();
+                fetch(turn);
+                continue;
+            }
+            batch = turn.batch;
+            Throwable error = handle(batch);
+            batch.forEach(job -> handled(job, error));
         }
     }
 
-    /** Settles what has ended, and gives what is to be done next, when there is something; null to end. */
-    private List<Job> next(List<Job> batch, Throwable error) {
-        batch.forEach(job -> handled(job, error));
+    /**
+     * Waits until there is something to do; null to end. Who has fetched jobs handles one of them, and wakes another thread
+     * to fetch: no job waits for a thread to wake.
+     */
+    private Turn next(List<Job> ended) {
         lock.lock();
         try {
-            if (!batch.isEmpty()) {
-                inHand -= batch.size();
+            if (!ended.isEmpty()) {
+                inHand -= ended.size();
                 running--;
-                if (!isHungry || isDraining()) {
-                    batch.forEach(job -> job.link.ring());
+                boolean fetchFollows = links.size() == 1 && !unattended.isEmpty() && !isDraining();
+                if (!fetchFollows) {
+                    ended.forEach(job -> job.link.ring());
                 }
-                room.signalAll();
             }
-            while (backlog.isEmpty() && !isDraining()) {
+            while (!mayHandle() && !mayFetch() && !isDraining()) {
                 idle++;
-                ready.awaitUninterruptibly();
+                news.awaitUninterruptibly();
                 idle--;
                 isWaking = false;
             }
@@ -392,13 +306,79 @@ public final class Worker implements AutoCloseable {
                 orders.add(NEWS);
                 return null;
             }
-            List<Job> following = take();
-            running++;
+            Turn turn = mayHandle() ? new Turn(take(), null, 0) : claim();
+            running += turn.link == null ? 1 : 0;
             wakeAnother();
-            return following;
+            return turn;
         } finally {
             lock.unlock();
         }
+    }
+
+    private boolean mayHandle() {
+        return !backlog.isEmpty() && running < concurrency;
+    }
+
+    private boolean mayFetch() {
+        return !unattended.isEmpty() && free() > 0;
+    }
+
+    private int free() {
+        return capacity - inHand - claimed;
+    }
+
+    /** Links take turns. */
+    private Turn claim() {
+        int claim = Math.max(1, free() / links.size());
+        claimed += claim;
+        return new Turn(List.of(), unattended.removeFirst(), claim);
+    }
+
+    /** One at a time: who is woken wakes the next, where there is more to do. */
+    private void wakeAnother() {
+        if (idle > 0 && !isWaking && (mayHandle() || mayFetch())) {
+            isWaking = true;
+            news.signal();
+        }
+    }
+
+    private void fetch(Turn turn) {
+        Thread.interrupted(); // a hook's, of no concern to the connection
+        List<Job> found = List.of();
+        try {
+            found = turn.link.fetch(turn.claim, capacity < links.size() ? Times.min(wait, TURN) : wait);
+        } catch (RuntimeException error) {
+            // it was waited out
+        } finally {
+            accept(found, turn);
+        }
+    }
+
+    /** Into the backlog, or back to the server; then the link is free for the next fetch. */
+    private void accept(List<Job> found, Turn turn) {
+        found.forEach(job -> job.handler = handlers.choose(job));
+        found.stream().filter(job -> job.handler == null).forEach(this::refuse);
+        lock.lock();
+        try {
+            claimed -= turn.claim;
+            for (Job job : found) {
+                if (isDraining()) {
+                    job.link.giveBack(job);
+                } else if (job.handler != null) {
+                    backlog.addLast(job);
+                    inHand++;
+                }
+            }
+            unattended.addLast(turn.link);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void refuse(Job job) {
+        LOG.warn("no handler for kind {}: gave back {}", job.kind(), job);
+        job.link.settle(job, Outcome::unknown);
+        job.link.ring();
     }
 
     /** One job of the backlog, or as many as its handler takes at a time. */
