@@ -87,7 +87,10 @@ def machine(core, opponents, libraries, large):
         f"- The run of what is large: {large['machine']}.",
     ]
     if libraries.get("warm_up"):
-        lines.append(f"- There each worker handled {libraries['warm_up']:,} jobs (a slow one, fewer) before those that count.")
+        alone = libraries.get("paced_before", 0)
+        more = f", and for lateness {alone:,} more at the pace of those that count" if alone else ""
+        before = f"{libraries['warm_up']:,} jobs (a slow one, fewer) before those that count{more}"
+        lines.append(f"- In the libraries' run each worker handled {before}.")
     lines += [f"- **Provisional**: {why}." for why in reservations(core, opponents, libraries, large)]
     lines += [f"- Could not be had: {name}." for name in opponents["missing"]]
     lines += [f"- Failed: {it['system']}, {it['subject']}." for it in opponents["failures"]]

@@ -78,7 +78,7 @@ def main():
     about["mode"] = "quick" if options.quick else "full"
     there = [system for system in SYSTEMS if system.is_there(programs)]
     plan = Plan(options.quick, options.libraries)
-    about["warm_up"] = plan.warm_up
+    about["warm_up"], about["paced_before"] = plan.warm_up, plan.paced_before
     results = report.Results(about, programs, there, [it for it in SYSTEMS if it not in there])
     machine.pin_to_client_core()
     names = wanted([system.name for system in SYSTEMS], options.only)
