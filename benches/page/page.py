@@ -6,6 +6,8 @@
     page.py             only what docs/benchmarks has
     page.py --check     changes nothing; fails if the page does not say what those files say
 
+Besides, what `make bench-count` has recorded in benches/counts.txt and counts-pgo.txt.
+
 What is generated stands between `<!-- begin NAME -->` and `<!-- end NAME -->`.
 """
 
@@ -14,6 +16,7 @@ import re
 import sys
 from pathlib import Path
 
+import counts
 import scale
 import tables
 
@@ -52,6 +55,10 @@ def filled(text, sections):
     return text
 
 
+def all_sections(core, *others):
+    return {**tables.sections(core, *others), **scale.sections(core), **counts.sections()}
+
+
 def main():
     words = sys.argv[1:]
     is_check = words == ["--check"]
@@ -59,7 +66,7 @@ def main():
         take(Path(words[0]))
     core, *others = figures = [json.loads((DATA / name).read_text()) for name in NAMES]
     before = PAGE.read_text()
-    after = filled(before, {**tables.sections(*figures), **scale.sections(core)})
+    after = filled(before, all_sections(*figures))
     if is_check:
         return 0 if after == before else f"{PAGE} does not say what {DATA} says: run make bench-page"
     PAGE.write_text(after)

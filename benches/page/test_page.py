@@ -6,6 +6,7 @@ import sys
 import unittest
 from pathlib import Path
 
+import counts
 import page
 import scale
 import tables
@@ -20,7 +21,7 @@ def figures():
 
 
 def made(core, *others):
-    return page.filled(page.PAGE.read_text(), {**tables.sections(core, *others), **scale.sections(core)})
+    return page.filled(page.PAGE.read_text(), page.all_sections(core, *others))
 
 
 class Page(unittest.TestCase):
@@ -61,8 +62,14 @@ class Page(unittest.TestCase):
         changed["parts"]["scale"]["rows"][0]["cells"][1] = "7 bytes"
         self.assertNotEqual(made(*others, changed), made(*others, large))
 
+    def test_another_count_makes_another_page(self):
+        (name, (plain, *others)), *_ = counts.recorded(counts.BUILDS[0]).items()
+        self.assertGreater(plain, 1000)
+        row = counts.row(name, (plain, *others), (1, 2, 3))
+        self.assertNotEqual(row, counts.row(name, (plain + 1, *others), (1, 2, 3)))
+
     def test_a_page_without_a_place_for_a_section_is_refused(self):
-        sections = {**tables.sections(*figures()), "more": "text"}
+        sections = {**page.all_sections(*figures()), "more": "text"}
         with self.assertRaises(SystemExit):
             page.filled(page.PAGE.read_text(), sections)
 
