@@ -130,10 +130,14 @@ impl<'a> Options<'a> {
             return Ok(None);
         };
         self.next += 1;
-        // Nearly all write them in capitals.
+        // Many are as long as others: most of those differ in their first letter.
+        let first = word.first().map(u8::to_ascii_uppercase);
         let is_it = |known: &&str| {
             let known = known.as_bytes();
-            word.len() == known.len() && (word == known || word.eq_ignore_ascii_case(known))
+            known.len() == word.len()
+                && known.first().copied() == first
+                // Nearly all write them in capitals.
+                && (word == known || word.eq_ignore_ascii_case(known))
         };
         let index = self.known.iter().position(is_it).ok_or_else(syntax_error)?;
         if self.seen & 1 << index != 0 {
