@@ -11,11 +11,18 @@ use super::key::OpenKey;
 use std::cell::RefCell;
 use std::ffi::c_int;
 
+/// Names to be looked for in all databases.
+#[derive(Default)]
+struct Misplaced {
+    names: Vec<Name>,
+    /// They were noted down in this one: 0, until it is swapped.
+    noted_in: c_int,
+}
+
 thread_local! {
     /// Of the new data, while they are loaded.
     static INCOMING: RefCell<Option<Deadlines>> = const { RefCell::new(None) };
-    /// To be looked for in all databases.
-    static MISPLACED: RefCell<Vec<Name>> = const { RefCell::new(Vec::new()) };
+    static MISPLACED: RefCell<Misplaced> = RefCell::default();
 }
 
 pub fn begin() {
@@ -43,12 +50,12 @@ pub fn complete(ctx: Ctx<'_>) {
         return;
     };
     let is_doubtful = incoming.is_of_first_database() && ctx.databases_in_use().any(|db| db != 0);
-    let misplaced = if is_doubtful {
+    let names = if is_doubtful {
         incoming.names_of(0)
     } else {
         Vec::new()
     };
-    MISPLACED.set(misplaced);
+    MISPLACED.set(Misplaced { names, noted_in: 0 });
     agenda::discard(agenda::replace(incoming));
 }
 
@@ -58,7 +65,18 @@ pub fn abort() {
 }
 
 pub fn has_misplaced() -> bool {
-    MISPLACED.with_borrow(|names| !names.is_empty())
+    MISPLACED.with_borrow(|misplaced| !misplaced.names.is_empty())
+}
+
+/// The databases have changed places, and with them what was noted down there.
+pub fn swap(first: c_int, second: c_int) {
+    MISPLACED.with_borrow_mut(|misplaced| {
+        misplaced.noted_in = match misplaced.noted_in {
+            db if db == first => second,
+            db if db == second => first,
+            db => db,
+        };
+    });
 }
 
 /// Puts names where their queues are, with so many steps.
@@ -68,15 +86,16 @@ pub fn put_in_place(ctx: Ctx<'_>, mut steps: usize) {
     }
     let databases: Vec<c_int> = ctx.databases_in_use().collect();
     while steps > 0 {
-        let Some(name) = MISPLACED.with_borrow_mut(Vec::pop) else {
+        let next = |misplaced: &mut Misplaced| Some((misplaced.names.pop()?, misplaced.noted_in));
+        let Some((name, noted_in)) = MISPLACED.with_borrow_mut(next) else {
             MISPLACED.take();
             break;
         };
         let raw_name = OwnString::new(&name);
         let holds_it = |&db: &c_int| note_if_queue(ctx, db, raw_name.name());
         let found: Vec<c_int> = databases.iter().copied().filter(holds_it).collect();
-        if !found.contains(&0) {
-            agenda::remove(0, &name);
+        if !found.contains(&noted_in) {
+            agenda::remove(noted_in, &name);
         }
         steps = steps.saturating_sub(databases.len().max(1));
     }

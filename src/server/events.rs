@@ -157,6 +157,7 @@ unsafe extern "C" fn on_swap(
         agenda::swap(first, second);
         reclaim::swap(first, second);
         renamed::swap(first, second);
+        async_load::swap(first, second);
         // Clients wait on in their database, whose keys are others now; and a key that was kept for
         // them alone, under the same name in the other one, is so no more.
         let names = [blocked::keys_of(first), blocked::keys_of(second)].concat();
