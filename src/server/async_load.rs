@@ -11,8 +11,8 @@ use super::key::OpenKey;
 use std::cell::RefCell;
 use std::ffi::c_int;
 
-/// Names to be looked for in all databases. A list of them all, which takes a tenth of a second for a million: on the
-/// agenda a name is dropped as soon as somebody looks for its queue and finds none.
+/// Names to be looked for in all databases. A list of them all, which takes some 50 ms for a million: on the agenda
+/// a name is dropped as soon as somebody looks for its queue and finds none.
 #[derive(Default)]
 struct Misplaced {
     names: Vec<Name>,
