@@ -8,8 +8,8 @@ failed=
 
 # Of what is written by hand: no locks, no files of other formats, and no mistakes made on purpose.
 git ls-files -z --cached --others --exclude-standard -- \
-    '*.md' '*.rs' '*.py' '*.sh' '*.js' '*.mjs' '*.ts' '*.go' '*.java' '*.toml' '*.yaml' '*.yml' '*.html' Makefile .ci \
-    ':!clients/node/test/mistakes.test.mjs' |
+    '*.md' '*.rs' '*.py' '*.sh' '*.js' '*.mjs' '*.ts' '*.go' '*.java' '*.toml' '*.yaml' '*.yml' '*.html' '*.mk' Makefile .ci \
+    ':!clients/node/test/mistakes.test.mjs' ':!clients/python/tests/test_mistakes.py' ':!clients/python/tests/typed/program.py' |
     xargs -0 "$python" -m codespell_lib --ignore-words tools/lint/words.txt || failed=yes
 git ls-files -z --cached --others --exclude-standard -- '*.md' |
     xargs -0 "$python" -m pymarkdown --config tools/lint/markdown.json scan || failed=yes

@@ -13,12 +13,16 @@ def steps(text):
     named = re.findall(r"^\s*-? *(?:run: )?make ([a-z-]+)", text, re.M)
     for matrix in re.findall(r"target: \[(.*)\]", text):
         named += matrix.split(", ")
+    for beside in re.findall(r"^\s*for target in (.*?); do", text, re.M):
+        named += beside.split()
+    named += re.findall(r"^.*part [a-z-]+ make ([a-z-]+)", text, re.M)
     return set(named)
 
 
 class Workflows(unittest.TestCase):
     def setUp(self):
-        self.targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+        makefiles = "".join((ROOT / name).read_text() for name in ("Makefile", "tests/tests.mk", "benches/bench.mk"))
+        self.targets = set(" ".join(re.findall(r"^([a-z -]+):", makefiles, re.M)).split())
 
     def test_each_step_is_a_target(self):
         self.assertEqual([path.stem for path in WORKFLOWS], ["checks", "nightly", "release"])
@@ -28,7 +32,7 @@ class Workflows(unittest.TestCase):
             self.assertEqual(named - self.targets, set(), path)
 
     def test_they_run_what_the_gate_runs(self):
-        gate = steps((ROOT / ".ci/run").read_text())
+        gate = {step for step in steps((ROOT / ".ci/run").read_text()) if not step.startswith(("ready", "build"))}
         self.assertGreater(len(gate), 20)
         self.assertEqual(gate - set().union(*(steps(path.read_text()) for path in WORKFLOWS)), set())
 

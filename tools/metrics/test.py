@@ -9,72 +9,34 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import redis
+
 HERE = Path(__file__).resolve().parent
-PATIENCE_S = 120
+sys.path.insert(0, str(HERE.parent / "testing"))
+
+import servers  # noqa: E402
+from servers import PATIENCE_S, free_port, wait_until  # noqa: E402
+
 SCRAPE = "1s"
 
 
-class Server:
-    """As much of a client as this takes."""
+def soon(what, attempt):
+    """What it gives, once it gives something; a Prometheus that is not there yet gives nothing."""
 
-    def __init__(self, port):
-        self.stream = socket.create_connection(("127.0.0.1", port), PATIENCE_S).makefile("rwb")
-
-    def __call__(self, *words):
-        words = [str(word).encode() for word in words]
-        self.stream.write(b"*%d\r\n" % len(words))
-        for word in words:
-            self.stream.write(b"$%d\r\n%s\r\n" % (len(word), word))
-        self.stream.flush()
-        return self.reply()
-
-    def reply(self):
-        line = self.stream.readline()
-        kind, rest = line[:1], line[1:].rstrip()
-        if kind == b"-":
-            raise RuntimeError(rest.decode())
-        if kind == b"+":
-            return rest.decode()
-        if kind == b":":
-            return int(rest)
-        length = int(rest)
-        if length < 0:
-            return None
-        if kind == b"*":
-            return [self.reply() for _ in range(length)]
-        return self.stream.read(length + 2)[:-2].decode()
-
-    def stats(self, queue):
-        flat = self("DQ.STATS", queue)
-        return dict(zip(flat[::2], flat[1::2]))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until(what, attempt):
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    def tried():
         try:
-            found = attempt()
-        except (OSError, RuntimeError):
-            found = None
-        if found:
-            return found
-        time.sleep(0.2)
-    sys.exit(f"waited {PATIENCE_S} s in vain: {what}")
+            return attempt()
+        except OSError:
+            return None
+
+    return wait_until(what, tried)
 
 
 def check(holds, what):
@@ -115,11 +77,10 @@ class Chain:
 
     def __init__(self, folder, exporter, script):
         self.folder, self.processes = folder, []
-        port, exporter_port, self.port = free_port(), free_port(), free_port()
-        self.start([os.environ["DQ_SERVER"], "--port", port, "--bind", "127.0.0.1", "--save", "",
-                    "--loadmodule", os.environ["DQ_MODULE"]])
-        self.server = wait_until("the server answers", lambda: self.connected(port))
-        self.start([exporter, "-redis.addr", f"redis://127.0.0.1:{port}",
+        exporter_port, self.port = free_port(), free_port()
+        self.process = servers.Server()
+        self.server = redis.Redis(port=self.process.port, decode_responses=True, protocol=2).execute_command
+        self.start([exporter, "-redis.addr", f"redis://127.0.0.1:{self.process.port}",
                     "-web.listen-address", f"127.0.0.1:{exporter_port}",
                     *(["-script", HERE / "dq.lua"] if script else [])])
         text = (HERE / "prometheus.yml").read_text()
@@ -129,10 +90,9 @@ class Chain:
         self.start(["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
                     f"--web.listen-address=127.0.0.1:{self.port}"])
 
-    @staticmethod
-    def connected(port):
-        server = Server(port)
-        return server if server("PING") == "PONG" else None
+    def stats(self, queue):
+        flat = self.server("DQ.STATS", queue)
+        return dict(zip(flat[::2], flat[1::2]))
 
     def start(self, words):
         with open(self.folder / f"log{len(self.processes)}", "w") as log:
@@ -156,6 +116,7 @@ class Chain:
         for process in self.processes:
             process.kill()
             process.wait()
+        self.process.close()
 
 
 def fill(server):
@@ -181,12 +142,12 @@ def figures_are_right(chain):
     """What Prometheus has is what the server says."""
     server = chain.server
     # What fill() did last; all figures of a scrape come from one script, so the others are there as well.
-    wait_until("all figures have come", lambda: chain.value('dq_queue_dead{queue="a:b le=1:{x}"}') == 1)
-    stats = server.stats("mails")
+    soon("all figures have come", lambda: chain.value('dq_queue_dead{queue="a:b le=1:{x}"}') == 1)
+    stats = chain.stats("mails")
     for field in ("delayed", "ready", "reserved", "dead", "waiting-clients", "paused", "bytes", "recurring"):
         name = "dq_queue_" + field.replace("-", "_")
         check(chain.value(name + '{queue="mails"}') == stats[field], field)
-    info = dict(line.split(":") for line in server("INFO", "dq").splitlines() if ":" in line)
+    info = server("INFO", "dq")
     check(len(info) > 15, "INFO dq has its fields")
     for name, value in info.items():
         have = chain.value(name)
@@ -209,10 +170,10 @@ def names_are_needed_only_where_there_are_many(chain):
     server, named, ready = chain.server, 'dq_queue_ready{queue="mails"}', lambda queue: f'dq_queue_ready{{queue="{queue}"}}'
     for n in range(60):
         server("DQ.CFGSET", f"many:{n}")
-    wait_until("it is said that they are too many", lambda: chain.value("dq_queues_unnamed") == 1)
+    soon("it is said that they are too many", lambda: chain.value("dq_queues_unnamed") == 1)
     check(chain.value(named) is None, "only the sums are left")
     server("SADD", "dq-metrics", "mails", "a:b le=1:{x}", "none")
-    wait_until("those that are named have figures", lambda: chain.value(named) is not None)
+    soon("those that are named have figures", lambda: chain.value(named) is not None)
     check(chain.value("dq_queues_unnamed") == 0, "they are named")
     check(chain.value(ready("many:7")) is None and chain.value(ready("none")) is None, "only those, and only if there")
     print("queues are found while they are few, and named where they are many")
@@ -226,7 +187,7 @@ def dashboard_has_data(chain):
     for expression in expressions:
         for variable, value in (("$instance", ".*"), ("$queue", ".*"), ("$__rate_interval", "1m")):
             expression = expression.replace(variable, value)
-        wait_until(f"data for {expression}", lambda: meaningful(chain, expression))
+        soon(f"data for {expression}", lambda: meaningful(chain, expression))
     print(f"{len(expressions)} expressions of the dashboard have data")
 
 
@@ -250,14 +211,14 @@ def alerts_live(chain):
     server = chain.server
     server("DQ.ADD", "mails", "bad", "x", "PRIORITY", -1)
     server("DQ.NACK", "mails", "bad", "TOKEN", server("DQ.POP", "mails")[2], "FATAL")
-    wait_until("the alert fires", lambda: chain.query('ALERTS{alertname="DqJobsDie", alertstate="firing"}'))
+    soon("the alert fires", lambda: chain.query('ALERTS{alertname="DqJobsDie", alertstate="firing"}'))
     check(not chain.query('ALERTS{alertname="DqMetricsMissing"}'), "no figure is missing")
 
 
 def without_script(exporter):
     """The exporter alone has nothing of dq, and that is noticed."""
     with tempfile.TemporaryDirectory() as folder, Chain(Path(folder), exporter, script=False) as chain:
-        wait_until("the alert is pending", lambda: chain.query('ALERTS{alertname="DqMetricsMissing"}'))
+        soon("the alert is pending", lambda: chain.query('ALERTS{alertname="DqMetricsMissing"}'))
         check(not chain.query('{__name__=~"dq_.*"}'), "the exporter alone has figures of dq after all")
     print("without dq.lua the exporter has none of it, and DqMetricsMissing says so")
 

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../../clients/celery"
 
 build() { # the wheel is made of the sdist
     rm -f "$1"/dq_celery-*
-    "$(../../tools/suite.sh python)" -m build -q -o "$1" .
+    "$(../../tools/testing/suite.sh python)" -m build -q -o "$1" .
 }
 
 check() {

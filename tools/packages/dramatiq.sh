@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../../clients/dramatiq"
 
 build() { # the wheel is made of the sdist
     rm -f "$1"/dq_dramatiq-*
-    "$(../../tools/suite.sh python)" -m build -q -o "$1" .
+    "$(../../tools/testing/suite.sh python)" -m build -q -o "$1" .
     ../../tools/packages/python.sh build "$1"
 }
 

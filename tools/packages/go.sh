@@ -2,7 +2,7 @@
 # The Go library as a module proxy serves it: what a tag clients/go/v0.1.0 would give.
 #   go.sh build FOLDER          puts it there, as FOLDER/go/<module>/@v/...
 #   go.sh check FOLDER WORK     gets the module from there into a clean cache in WORK, and runs the README's first block
-#                               against the server at DQ_URL
+#                               against the server at DQ_URL, with a producer
 set -eu
 cd "$(dirname "$0")/../../clients/go"
 module=$(sed -n 's/^module //p' go.mod)
@@ -26,12 +26,14 @@ with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
         for name in sorted(files):
             path = os.path.normpath(os.path.join(folder, name))
             out.write(path, f"{prefix}/{path}")
-    out.write("../../LICENSE", f"{prefix}/LICENSE")
 ZIP
 }
 
-program() {
-    cat <<BEFORE
+# The README's first block, and who adds the job and waits for its end.
+programs() {
+    sed -n '/^```go$/,/^```$/p' README.md | sed '1d; /^```$/,$d' |
+        sed 's/"redis:\/\/localhost"/os.Getenv("DQ_URL")/; s/^\t"log"$/&\n\t"os"/' >"$1/main.go"
+    cat >"$1/producer/main.go" <<PRODUCER
 package main
 
 import (
@@ -43,33 +45,26 @@ import (
 	dq "$module"
 )
 
-type Order struct{ Number int }
-
-var stop context.CancelFunc
-
-func closeOrder(_ context.Context, _ *dq.Job, order Order) error {
-	if order.Number != 17 {
-		log.Fatal(order)
-	}
-	stop()
-	return nil
-}
-
 func main() {
-	var ctx context.Context
-	ctx, stop = context.WithTimeout(context.Background(), time.Minute)
-	if err := run(ctx); err != nil || ctx.Err() != context.Canceled {
-		log.Fatal(err, ctx.Err())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	queue, err := dq.Open(os.Getenv("DQ_URL"), "orders")
+	if err == nil {
+		_, err = queue.Add(ctx, map[string]int{"Number": 17}, nil)
+	}
+	for left := 1; err == nil && left > 0; time.Sleep(time.Millisecond) {
+		left, err = queue.Len(ctx, dq.All)
+	}
+	if err != nil {
+		log.Fatal(err)
 	}
 }
-
-BEFORE
-    sed -n '/^```go$/,/^```$/p' README.md | sed '1d; /^```$/,$d' |
-        sed 's/"redis:\/\/localhost"/os.Getenv("DQ_URL")/; s/30 \* time.Minute/0/'
+PRODUCER
 }
 
 check() {
-    program >"$2/main.go"
+    mkdir "$2/producer"
+    programs "$2"
     proxy=file://$(cd "$1" && pwd)/go
     cd "$2"
     # What was fetched before need not be fetched again; the checksum database does not know what is not published.
@@ -77,7 +72,13 @@ check() {
     export GOFLAGS=-modcacherw GONOSUMDB="$module" GOPROXY="$proxy,$fetched,$(go env GOPROXY)" GOMODCACHE="$2/cache"
     go mod init ten-lines
     go get "$module@$version"
-    go run .
+    go build -o worker .
+    ./worker >said &
+    worker=$!
+    go run ./producer || { kill "$worker"; exit 1; }
+    kill "$worker"
+    wait "$worker"
+    grep -x 'closed order 17' said
 }
 
 "$@"

@@ -20,7 +20,21 @@ build() {
         for kind in .jar -sources.jar -javadoc.jar .pom; do
             ls "$repository/io/github/redis-dq/$name/$version/$name-$version$kind" >/dev/null
         done
+        describes "$repository/io/github/redis-dq/$name/$version/$name-$version"
     done
+}
+
+# The licence, the name of the module and the version are in the jar, and the POM says whose it is.
+describes() { # the jar's path without its ending
+    inside=$(mktemp -d)
+    (cd "$inside" && jar xf "$1.jar" META-INF)
+    cmp "$inside/META-INF/LICENSE" ../../LICENSE
+    grep -q "^Automatic-Module-Name: io.github.redisdq" "$inside/META-INF/MANIFEST.MF"
+    grep -q "^Implementation-Version: $version" "$inside/META-INF/MANIFEST.MF"
+    for word in url licenses developers scm; do
+        grep -q "<$word>" "$1.pom"
+    done
+    rm -r "$inside"
 }
 
 dependency() { # group, artifact: in the version that the library was built with
@@ -28,17 +42,9 @@ dependency() { # group, artifact: in the version that the library was built with
     printf '    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n' "$1" "$2" "$pinned"
 }
 
+# The POM of the README, with what the check needs besides.
 project() { # repository
-    cat <<POM
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>ten</groupId>
-  <artifactId>lines</artifactId>
-  <version>1</version>
-  <properties>
-    <maven.compiler.release>17</maven.compiler.release>
-    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
-  </properties>
+    cat >"$2.more" <<POM
   <repositories>
     <repository><id>packages</id><url>file://$1</url></repository>
     <repository><id>fetched</id><url>file://$HOME/.m2/repository</url></repository>
@@ -46,24 +52,12 @@ project() { # repository
   <pluginRepositories>
     <pluginRepository><id>fetched</id><url>file://$HOME/.m2/repository</url></pluginRepository>
   </pluginRepositories>
-  <dependencies>
-    <dependency>
-      <groupId>io.github.redis-dq</groupId>
-      <artifactId>dq-redis</artifactId>
-      <version>$version</version>
-    </dependency>
-    <!-- Of who uses its connectors. -->
-$(dependency io.lettuce lettuce-core)
-$(dependency org.redisson redisson)
-  </dependencies>
-  <build>
-    <plugins>
-      <plugin><artifactId>maven-compiler-plugin</artifactId><version>3.13.0</version></plugin>
-      <plugin><artifactId>maven-dependency-plugin</artifactId><version>3.8.1</version></plugin>
-    </plugins>
-  </build>
-</project>
 POM
+    { dependency io.lettuce lettuce-core && dependency org.redisson redisson; } >"$2.connectors"
+    sed -n '/^```xml$/,/^```$/p' README.md | sed '/^```/d' |
+        sed -e "/<version>1<\/version>/r $2.more" -e "/^  <dependencies>/r $2.connectors" \
+            -e 's|^    <plugins>|&<plugin><artifactId>maven-dependency-plugin</artifactId><version>3.8.1</version></plugin>|' >"$2"
+    rm "$2.more" "$2.connectors"
 }
 
 program() {
@@ -130,7 +124,7 @@ PROGRAM
 # Into a local repository of its own. What was fetched before need not be fetched again (the second of the repositories).
 check() {
     mkdir -p "$2/src/main/java"
-    project "$(cd "$1" && pwd)/maven" >"$2/pom.xml"
+    project "$(cd "$1" && pwd)/maven" "$2/pom.xml"
     program >"$2/src/main/java/TenLines.java"
     connectors >"$2/src/main/java/Connectors.java"
     cd "$2"

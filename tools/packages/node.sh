@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../../clients/node"
 
 build() {
     rm -f "$1"/dq-redis-*.tgz
-    folder=$(../../tools/node.sh)
+    folder=$(../../tools/testing/node.sh)
     (cd "$folder" && npm pack --silent --pack-destination "$1") >/dev/null
 }
 

@@ -8,12 +8,14 @@ cd "$(dirname "$0")/../../clients/python"
 
 build() { # the wheel is made of the sdist
     rm -f "$1"/dq_redis-*
-    "$(../../tools/suite.sh python)" -m build -q -o "$1" .
+    "$(../../tools/testing/suite.sh python)" -m build -q -o "$1" .
 }
 
 check() {
     python3 -m venv "$2/venv"
     "$2/venv/bin/python" -m pip -q --disable-pip-version-check install "$1"/dq_redis-*.whl
+    cmp ../../LICENSE "$2"/venv/lib/python*/site-packages/dq_redis-*.dist-info/licenses/LICENSE
+    tar -xzOf "$1"/dq_redis-*.tar.gz --wildcards 'dq_redis-*/LICENSE' | cmp - ../../LICENSE
     {
         cat <<'BEFORE'
 import os, signal

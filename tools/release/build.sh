@@ -20,7 +20,7 @@ CARGO=${CARGO:-cargo}
 arch=${triple%%-*} libc=${triple##*-}
 [ "$libc" = musl ] && version= || version=.2.17
 
-python=$(tools/venv.sh "$work/python" tools/release/requirements.txt)
+python=$(tools/install/venv.sh "$work/python" tools/release/requirements.txt)
 zig=$("$python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))')
 PATH=${python%/*}:$PATH
 export ZIG_GLOBAL_CACHE_DIR="$work/zig" ZIG_LOCAL_CACHE_DIR="$work/zig"
@@ -69,7 +69,7 @@ counting() {
 module() {
     build "$work" "$shared${profile:+$unit-Cprofile-use=$profile}" --lib
     built=$work/$triple/release/libdq.so
-    objcopy=$(tools/llvm.sh objcopy)
+    objcopy=$(tools/release/llvm.sh objcopy)
     "$objcopy" --only-keep-debug "$built" "$output/libdq.so.debug"
     "$objcopy" --strip-all --add-gnu-debuglink="$output/libdq.so.debug" "$built" "$output/libdq.so"
     chmod 755 "$output/libdq.so"
@@ -79,7 +79,7 @@ module() {
 programs() {
     export CARGO_PROFILE_RELEASE_STRIP=symbols
     (cd tools && build "$work" -Ctarget-feature=+crt-static -p dq-audit -p dq-board -p dq-push -p dq-top)
-    build "$work" -Ctarget-feature=+crt-static --manifest-path tools/dq-import/Cargo.toml
+    (cd tools && build "$work" -Ctarget-feature=+crt-static -p dq-import)
     for name in dq-audit dq-board dq-import dq-push dq-top; do
         install -m 755 "$work/$triple/release/$name" "$output/$name"
     done

@@ -13,7 +13,7 @@ if [ ! -e "$profile" ]; then
     {
         echo "A module that counts, for the profile ..."
         tools/release/build.sh counting "$triple" "$work" "$work/counting/files"
-        tools/train.sh "$work/counting/files/libdq.so" "$profile" "$target"
+        tools/release/train.sh "$work/counting/files/libdq.so" "$profile" "$target"
     } >&2
 fi
 echo "$profile"

@@ -29,7 +29,6 @@ options='--format json --spec-version 1.5 --all --target all'
 # shellcheck disable=SC2086 # a list of words
 {
     "$CARGO" cyclonedx -q $options --manifest-path Cargo.toml
-    "$CARGO" cyclonedx -q $options --manifest-path tools/dq-import/Cargo.toml
     "$CARGO" cyclonedx -q $options --manifest-path tools/Cargo.toml
 }
 listed . redis-dq dq

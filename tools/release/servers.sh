@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 built=$PWD/target/built
-. tools/debian.sh
-. tools/emulated.sh
+. tools/servers/debian.sh
+. tools/servers/emulated.sh
 
 arm64=$built/redis-arm64
 "$arm64/redis-server" --version >/dev/null 2>&1 || {
@@ -15,4 +15,4 @@ arm64=$built/redis-arm64
     "$arm64/redis-server" --version >/dev/null
 }
 echo "redis-arm64: $arm64/redis-server"
-tools/built-servers.sh musl musl-arm64
+tools/servers/built-servers.sh musl musl-arm64

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Reads valgrind's logs: fails, showing them, where there are reports in whose stacks the module stands, and
 # where a log is none or has no end.
-#   tools/valgrind-check.sh log...
-#   tools/valgrind-check.sh canary     it must reject what is wrong, and nothing else
+#   tools/testing/valgrind-check.sh log...
+#   tools/testing/valgrind-check.sh canary     it must reject what is wrong, and nothing else
 set -eu
 
 check() { # logs...

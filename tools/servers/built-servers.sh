@@ -1,16 +1,16 @@
 #!/bin/sh
 # Builds Redis 7.0 from Debian's source package, in ways in which nobody packages it, under target/built:
-#   tools/built-servers.sh [asan] [defrag] [musl] [musl-arm64]
+#   tools/servers/built-servers.sh [asan] [defrag] [musl] [musl-arm64]
 #     asan      with AddressSanitizer, whose malloc is then the module's, too
 #     defrag    with the jemalloc that comes with Redis: what `activedefrag yes` needs
 #     musl      with the C library of Alpine
 #     musl-arm64    the same for ARM, by Zig; QEMU runs it
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 built=$PWD/target/built
 apt=$built/apt
-. tools/debian.sh
-. tools/emulated.sh
+. tools/servers/debian.sh
+. tools/servers/emulated.sh
 
 fetch() { # the source into $built/source, Debian's patches applied
     [ ! -d "$built/source" ] || return 0
@@ -41,7 +41,7 @@ get() {
         defrag) build MALLOC=jemalloc REDIS_CFLAGS=-DUSE_SYSTEM_JEMALLOC=2 ;;
         musl) build CC=musl-gcc MALLOC=libc OPTIMIZATION=-O1 ;;
         musl-arm64)
-            python=$(tools/venv.sh "$PWD/target/release-build/python" tools/release/requirements.txt) || return 1
+            python=$(tools/install/venv.sh "$PWD/target/release-build/python" tools/release/requirements.txt) || return 1
             zig="$python -m ziglang"
             build CC="$zig cc -target aarch64-linux-musl -dynamic" AR="$zig ar" MALLOC=libc OPTIMIZATION=-O1 || return 1
             mkdir "$folder/root"

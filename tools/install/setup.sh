@@ -1,10 +1,10 @@
 #!/bin/sh
 # Gets what is missing on this machine through its package manager; does nothing when nothing is.
-#   tools/setup.sh [--check] need...     needs: cargo cc libclang server cli fetch lint python node node20 go java rust
+#   tools/install/setup.sh [--check] need...     needs: cargo cc libclang server cli fetch lint python node node20 go java rust
 #   beanstalkd prometheus source fuzz valgrind profdata uml browser packers emulator
 # With --check it only tells, by its exit code, whether anything is.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 CARGO=${CARGO:-cargo}
 
 # --- what is there
@@ -40,10 +40,10 @@ has_libclang() { # bindgen loads the library, and that needs its own headers
         /usr/local/lib*/clang/*/include/stddef.h /usr/local/llvm*/lib*/clang/*/include/stddef.h
 }
 
-has_server() { tools/server.sh >/dev/null 2>&1; }
+has_server() { tools/servers/server.sh >/dev/null 2>&1; }
 
 has_cli() { # beside the server, or in PATH
-    server=$(tools/server.sh 2>/dev/null) && any "${server%/*}/redis-cli" "${server%/*}/valkey-cli" && return 0
+    server=$(tools/servers/server.sh 2>/dev/null) && any "${server%/*}/redis-cli" "${server%/*}/valkey-cli" && return 0
     command -v redis-cli >/dev/null || command -v valkey-cli >/dev/null
 }
 
@@ -96,7 +96,7 @@ has_fuzz() { # a nightly compiler, cargo-fuzz (here or in target/tools), and C++
 
 has_valgrind() { command -v valgrind >/dev/null; }
 
-has_profdata() { tools/llvm.sh profdata >/dev/null 2>&1; } # what reads the compiler's profiles
+has_profdata() { tools/release/llvm.sh profdata >/dev/null 2>&1; } # what reads the compiler's profiles
 
 has_packers() { # of .deb and .rpm
     for program in dpkg-deb rpmbuild cpio readelf; do command -v $program >/dev/null || return 1; done
@@ -104,7 +104,7 @@ has_packers() { # of .deb and .rpm
 
 has_emulator() { command -v qemu-aarch64-static >/dev/null && command -v musl-gcc >/dev/null; } # and a second C library
 
-has_browser() { tools/browser.sh >/dev/null 2>&1; }
+has_browser() { tools/testing/browser.sh >/dev/null 2>&1; }
 
 has_uml() { command -v linux.uml >/dev/null; } # a kernel that is a process, whose clock can be set
 
@@ -166,14 +166,17 @@ packages() { # need -> packages
     esac
 }
 
+xcode=
+[ "$(uname)" != Darwin ] || xcode=" (xcode-select --install)"
+
 by_hand() { # need -> what to get where no package manager helps
     case $1 in
         node) echo "node 18 or newer, and npm" ;;
         node20) echo "node 20 or newer, and npm" ;;
         go) echo "go 1.19 or newer" ;;
         java) echo "a JDK, 17 or newer, and mvn (Maven)" ;;
-        cc) echo "a C compiler, with the C library's headers (macOS: xcode-select --install)" ;;
-        libclang) echo "libclang, with its headers (macOS: xcode-select --install)" ;;
+        cc) echo "a C compiler, with the C library's headers$xcode" ;;
+        libclang) echo "libclang, with its headers$xcode" ;;
         server) echo "redis-server 7.0 or newer, or valkey-server 7.2 or newer" ;;
         cli) echo "redis-cli or valkey-cli" ;;
         fetch) echo "python3 with pip, or with its venv module" ;;
@@ -194,29 +197,37 @@ by_hand() { # need -> what to get where no package manager helps
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then
-        "$@"
-    elif [ -t 0 ]; then
-        sudo "$@"
+        shown "$@"
+    elif [ -n "$terminal" ]; then
+        shown sudo "$@"
     else # nobody is there to type a password
-        sudo -n "$@"
+        shown sudo -n "$@"
     fi
+}
+
+# Shows a command and its main steps. All of its output is in the log: too much to find the one thing that matters.
+shown() {
+    echo "  $*"
+    { "$@" 2>&1 && : >"$log.ok"; } | tee -a "$log" | sed -n 's/^\(Need to get\|Setting up\|Installing\)/    &/p'
+    [ -e "$log.ok" ] && rm "$log.ok"
 }
 
 install() { # packages...
     if [ "$manager" != brew ] && [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-        echo "Neither root nor sudo. As root: $manager install $*" >&2
+        echo "Neither root nor sudo. As root: $manager install $*" >>"$log"
         return 1
     fi
     case $manager in
         apt-get)
             # A package source that fails is no matter as long as the others have what is needed.
             as_root apt-get -qq -o DPkg::Lock::Timeout=300 update || true
-            as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
                 -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 install "$@"
             ;;
         dnf) as_root dnf -q -y install "$@" ;;
         pacman) as_root pacman -S --noconfirm --needed "$@" ;;
-        brew) brew install "$@" ;;
+        brew) shown brew install "$@" ;;
+        none) echo "No package manager that is known here (apt-get, dnf, pacman, brew)." >>"$log"; return 1 ;;
     esac
 }
 
@@ -240,6 +251,9 @@ fail() { # need...
     exit 1
 }
 
+terminal=
+[ ! -t 0 ] || terminal=yes
+
 check=
 [ "${1:-}" != --check ] || { check=yes && shift; }
 lacking=$(missing "$@" | tr '\n' ' ')
@@ -248,9 +262,8 @@ lacking=${lacking% }
 [ -n "$lacking" ] || exit 0
 case " $lacking " in *' cargo '* | *' rust '*) stop_without_cargo ;; esac
 # One that was named is not replaced by another one.
-case " $lacking " in *' server '*) [ -z "${DQ_SERVER:-}" ] || { tools/server.sh; exit 1; } ;; esac
+case " $lacking " in *' server '*) [ -z "${DQ_SERVER:-}" ] || { tools/servers/server.sh; exit 1; } ;; esac
 
-# What others say on the way is too much to find the one thing in it that matters.
 log=target/setup.log
 mkdir -p target
 : >"$log"
@@ -259,7 +272,7 @@ wanted=$(for need in $lacking; do packages "$need"; done | tr '\n' ' ')
 if [ -n "${wanted% }" ]; then
     echo "Missing: $lacking. Installing with $manager: ${wanted% }"
     # shellcheck disable=SC2086 # a list of words
-    install $wanted </dev/null >>"$log" 2>&1 || {
+    install $wanted </dev/null || {
         echo "$manager could not install all of it. All that was said is in $log; at last:" >&2
         echo "  $(tail -n 1 "$log")" >&2
     }
@@ -279,8 +292,11 @@ for need in $lacking; do
     # What the system offers may be too old (Redis 6 on Ubuntu 22.04), or nothing at all.
     if [ "$need" = server ] && ! has_server; then
         echo "Getting a server into target/servers ..."
-        if has_fetch || tools/setup.sh fetch >/dev/null 2>&1; then
-            tools/servers.sh valkey-9.1 >>"$log" 2>&1 || true
+        if ! has_fetch && ! tools/install/setup.sh fetch; then
+            echo "So no server could be fetched." >&2
+        elif ! tools/servers/servers.sh valkey-9.1 >target/servers.log 2>&1; then
+            echo "That failed. All that was said is in target/servers.log; at last:" >&2
+            tail -n 3 target/servers.log | sed 's/^/  /' >&2
         fi
     fi
 done

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Fuzzes all targets, each for so many seconds, from the committed corpus and what earlier runs have found.
-#   tools/fuzz.sh seconds [target...]        what is found lies in fuzz/artifacts
-#   tools/fuzz.sh keep [target...]           the committed corpus anew, as small as its coverage allows
+#   tools/testing/fuzz.sh seconds [target...]        what is found lies in fuzz/artifacts
+#   tools/testing/fuzz.sh keep [target...]           the committed corpus anew, as small as its coverage allows
 # Before that each target must find, within a minute, what it is told to get wrong.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 seconds=$1
 shift
 [ $# -gt 0 ] || set -- dump effects operations

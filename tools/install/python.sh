@@ -1,8 +1,8 @@
 #!/bin/sh
 # Prints the path of a Python that has redis-py, or the module named: the system's, or one under target/venv.
-#   tools/python.sh [redis | pip]
+#   tools/install/python.sh [redis | pip]
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 venv=$PWD/target/venv
 module=${1:-redis}
 
@@ -10,6 +10,9 @@ for python in python3 "$venv/bin/python"; do
     "$python" -c "import $module" 2>/dev/null && command -v "$python" && exit 0
 done
 echo "Getting $module into target/venv ..." >&2
+mkdir -p target
+exec 9>>target/venv.lock
+! command -v flock >/dev/null || flock 9
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2
 [ "$module" = pip ] || "$venv/bin/python" -m pip -q --disable-pip-version-check install "$module" >&2
 echo "$venv/bin/python"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs a test's servers under valgrind's memcheck, and fails if it finds anything in which the module has part.
-#   tools/valgrind.sh server module command...     command: the test; it is given DQ_SERVER and DQ_MODULE
+#   tools/testing/valgrind.sh server module command...     command: the test; it is given DQ_SERVER and DQ_MODULE
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 server=$1 module=$2
 shift 2
 folder=$PWD/target/valgrind
@@ -15,10 +15,10 @@ rm -rf "$folder" && mkdir -p "$folder"
     # jemalloc's functions are replaced like those of the C library.
     printf "exec valgrind --leak-check=full --show-leak-kinds=definite --num-callers=40 --error-limit=no \\\\\n"
     printf "    --soname-synonyms='somalloc=*jemalloc*' --suppressions='%s' --log-file='%s/%%p.log' \\\\\n" \
-        "$PWD/tools/valgrind.supp" "$folder"
+        "$PWD/tools/testing/valgrind.supp" "$folder"
     echo "    '$server' \"\$@\""
 } >"$folder/${server##*/}"
 chmod +x "$folder/${server##*/}"
 
 DQ_SERVER=$folder/${server##*/} DQ_MODULE=$module "$@"
-tools/valgrind-check.sh "$folder"/*.log
+tools/testing/valgrind-check.sh "$folder"/*.log

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the path of a tool of LLVM (profdata, objcopy) that reads what the compiler writes: of its own LLVM.
-#   tools/llvm.sh name
+#   tools/release/llvm.sh name
 set -eu
 tool=llvm-$1
 rustc=${RUSTC:-rustc}

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Prints the path of a server that can load the module: Redis 7.0, Valkey 7.2 or newer.
-#   tools/server.sh        the first that is found; fails, saying why, if there is none
-#   tools/server.sh all    that one, and each of target/servers
+#   tools/servers/server.sh        the first that is found; fails, saying why, if there is none
+#   tools/servers/server.sh all    that one, and each of target/servers
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 fit() {
     version=$("$1" --version 2>/dev/null) || return 1

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Gets what dq is compared with, in the versions pinned in benches/opponents, into target/opponents, and builds the programs.
-#   tools/opponents.sh folder
+#   tools/testing/opponents.sh folder
 # What cannot be had is said, and is left out of the comparison.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 sources=$PWD/benches/opponents out=$1
 mkdir -p "$out"
 
@@ -31,7 +31,7 @@ get_python() { # -> the harness needs it, too
 }
 
 get_node() {
-    tools/setup.sh node && changed node || return
+    tools/install/setup.sh node && changed node || return
     echo "Getting BullMQ ..."
     rm -rf "$out/node" && cp -R "$sources/node" "$out/node" || return
     (cd "$out/node" && npm install --no-save --omit=optional --ignore-scripts --no-audit --no-fund --silent) || return
@@ -40,20 +40,20 @@ get_node() {
 
 # Beside what it is compared with: our own library as it is now.
 add_node_library() {
-    is_there node/node_modules/bullmq && tools/setup.sh node20 || return
-    library=$(tools/node.sh) || return
+    is_there node/node_modules/bullmq && tools/install/setup.sh node20 || return
+    library=$(tools/testing/node.sh) || return
     rm -rf "$out/node/node_modules/dq-redis" && mkdir "$out/node/node_modules/dq-redis" &&
         cp -R "$library/package.json" "$library/dist" "$out/node/node_modules/dq-redis"
 }
 
 get_go() {
-    tools/setup.sh go && changed go || return
+    tools/install/setup.sh go && changed go || return
     echo "Getting asynq ..."
     mkdir -p "$out/go" && (cd "$sources/go" && go build -o "$out/go/program" .) && built go
 }
 
 get_java() {
-    tools/setup.sh java && changed java || return
+    tools/install/setup.sh java && changed java || return
     echo "Getting Redisson and Jedis ..."
     rm -rf "$out/java" && (cd "$sources/java" &&
         mvn -q -B -Dout="$out/java" compile dependency:copy-dependencies) && built java
@@ -73,7 +73,7 @@ is_there() { # path
 }
 
 skipped=
-tools/setup.sh fetch
+tools/install/setup.sh fetch
 get_python
 get_node || true
 is_there node/node_modules/bullmq || without BullMQ

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The simulation, for a third of the time, forged payloads and the simulation on servers for a sixth each, and then
 # the crash tests, with new seeds until the time is over or one of them fails.
-#   tools/soak.sh seconds command-that-runs-cargo-test...
+#   tools/testing/soak.sh seconds command-that-runs-cargo-test...
 set -eu
 seconds=$1
 shift

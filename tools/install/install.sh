@@ -1,6 +1,6 @@
 #!/bin/sh
 # Puts the module where servers can load it, or takes it away.
-#   tools/install.sh [-u] module folder [DESTDIR]
+#   tools/install/install.sh [-u] module folder [DESTDIR]
 #
 # Without its symbols it is a tenth as large; what the server logs of a crash does not get poorer by that, as
 # its addresses are those of the file that was built, which still has them.

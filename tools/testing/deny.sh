@@ -1,8 +1,8 @@
 #!/bin/sh
 # Licences, versions and sources of all crates in use; then advisories, if their database can be reached.
-#   tools/deny.sh target-folder
+#   tools/testing/deny.sh target-folder
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 target=$1
 CARGO=${CARGO:-cargo}
 version=0.20.2

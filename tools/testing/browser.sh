@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the path of a Chromium: DQ_BROWSER, or one that is installed.
-#   tools/browser.sh
+#   tools/testing/browser.sh
 set -eu
 for name in ${DQ_BROWSER:-chromium chromium-browser google-chrome-stable google-chrome}; do
     command -v "$name" && exit 0

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Runs the benchmark's training traffic (benches/suite/train.rs) on a module that counts what it does, and writes the
 # profile for the build that follows.
-#   tools/train.sh module profile target-folder
+#   tools/release/train.sh module profile target-folder
 set -eu
 module=$1 profile=$2 target=$3
 CARGO=${CARGO:-cargo}
-profdata=$(tools/llvm.sh profdata)
+profdata=$(tools/release/llvm.sh profdata)
 raw=$(mktemp -d)
 trap 'rm -rf "$raw"' EXIT
 echo "Traffic ..."

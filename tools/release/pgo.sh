@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the module twice: first so that it counts what it does under training traffic; then for what it has counted.
 # The second is target/pgo/release/libdq.so.
-#   tools/pgo.sh target-folder
+#   tools/release/pgo.sh target-folder
 set -eu
 target=$1
 folder=$target/pgo
@@ -15,6 +15,6 @@ build() { # how
 rm -f "$profile"
 echo "A build that counts ..."
 build "-Cprofile-generate"
-tools/train.sh "$(echo "$folder"/release/libdq.*o)" "$profile" "$target"
+tools/release/train.sh "$(echo "$folder"/release/libdq.*o)" "$profile" "$target"
 echo "A build for what was counted ..."
 build "-Cprofile-use=$profile"

@@ -1,12 +1,19 @@
 #!/bin/sh
 # Starts a server with the module, in the foreground; its data is kept in ./data, on another port than 6379 in
 # ./data-PORT: two servers that share a folder deliver jobs twice and write over each other's files.
-#   tools/run.sh port module
+#   tools/install/run.sh port module
 set -eu
-cd "$(dirname "$0")/.."
 port=$1 module=$2
-tools/port.sh "$port"
-server=$(tools/server.sh)
+case $module in /*) ;; *) module=$PWD/$module ;; esac
+cd "$(dirname "$0")/../.."
+tools/install/port.sh "$port"
+server=$(tools/servers/server.sh)
+[ -f "$module" ] || { echo "MODULE=$2: there is no such file" >&2; exit 1; }
+# As a download is not.
+if [ ! -x "$module" ]; then
+    chmod +x "$module"
+    echo "Made $2 executable: servers load no other module."
+fi
 folder=data
 [ "$port" = 6379 ] || folder=data-$port
 mkdir -p "$folder"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the path of a Python in that folder that has what the file lists, and gets it first where it is not there.
-#   tools/venv.sh folder requirements.txt
+#   tools/install/venv.sh folder requirements.txt
 set -eu
 folder=$1
 wanted=$2

@@ -1,0 +1,81 @@
+#!/bin/sh
+# Checks and tests a library of clients/, against DQ_SERVER with DQ_MODULE. What it needs is built in DQ_SUITE_OUT.
+#   tools/testing/library.sh python | node | go | java | celery | dramatiq | taskiq [options of the test runner]
+#   tools/testing/library.sh spring version-of-Boot...
+#   tools/testing/library.sh suite | blocks | packages [options of pytest]
+set -eu
+cd "$(dirname "$0")/../.."
+
+ruff() { "$python" -m ruff check "$@" && "$python" -m ruff format --check "$@"; }
+
+maven() { mvn -q -B -Dstyle.color=never -f clients/java/all.xml "$@"; }
+
+test_python() {
+    python=$(tools/testing/suite.sh python)
+    cd clients/python
+    "$python" tools/stubs.py --check
+    ruff . ../suite
+    "$python" -m mypy
+    "$python" -m pytest tests example "$@"
+}
+
+test_node() {
+    cd "$(tools/testing/node.sh)"
+    npm run --silent check
+    npm --silent test
+}
+
+test_go() {
+    cd clients/go
+    unformatted=$(gofmt -l .)
+    [ -z "$unformatted" ] || { echo "gofmt: $unformatted" >&2; exit 1; }
+    for module in . dqotel example; do
+        (cd $module && go vet ./... && go test -race "$@" ./...)
+    done
+}
+
+test_java() {
+    maven -Ddq.target="$DQ_SUITE_OUT/java" -pl :dq-redis,:dq-example test
+}
+
+# The starter is built once, with Boot 3.5, and tested with each, in a folder of its own.
+test_spring() {
+    for boot; do
+        maven -Ddq.target="$DQ_SUITE_OUT/spring-$boot" -Dspring-boot.version="$boot" \
+            -pl :dq-spring-boot-starter-tests,:dq-spring-example -am -Dtest='io.github.redisdq.spring.*Test,shop.*Test' \
+            -Dsurefire.failIfNoSpecifiedTests=false test
+    done
+}
+
+# The broker of a framework.
+test_broker() { # name options...
+    python=$(tools/install/venv.sh "${DQ_SUITE_OUT%/*}/brokers/$1" "clients/$1/tests/requirements.txt")
+    cd "clients/$1" && shift
+    ruff .
+    "$python" -m pytest --timeout 300 "$@"
+}
+
+test_suite() {
+    python=$(tools/testing/suite.sh)
+    cd clients/suite
+    "$python" -m pytest -n "${JOBS:-6}" --timeout 180 "$@"
+}
+
+# Programs of the README and of the languages' pages; what Node cannot run here is left out.
+test_blocks() {
+    python=$(tools/testing/suite.sh python java)
+    DQ_NODE=$(! tools/install/setup.sh --check node20 || tools/testing/node.sh)
+    export DQ_NODE
+    "$python" -m pytest -q -p no:cacheprovider --rootdir tests/blocks tests/blocks "$@"
+}
+
+test_packages() {
+    python=$(tools/testing/suite.sh python)
+    "$python" -m pytest -q -p no:cacheprovider --rootdir tests/packages tests/packages "$@"
+}
+
+name=$1 && shift
+case $name in
+    celery | dramatiq | taskiq) test_broker "$name" "$@" ;;
+    *) "test_$name" "$@" ;;
+esac

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Runs tests, and says below all that they print what failed among them. One that skipped says so and why, not "ok".
+#   tools/testing/test.sh cargo test --no-fail-fast ...
+set -eu
+[ -z "${DQ_SERVER:-}" ] || echo "Tests against $("$DQ_SERVER" --version)"
+output=$(mktemp)
+trap 'rm -f "$output" "$output.status"' EXIT
+{ "$@" 2>&1 || echo $? >"$output.status"; } | awk '
+    / Running | Doc-tests / { of = $0; sub(/^ *(Running )?(unittests )?/, "", of); sub(/ \(.*/, "", of) }
+    /^SKIPPED / {
+        name = $2; sub(/:$/, "", name)
+        reason = $0; sub(/^SKIPPED [^ ]*: /, "", reason)
+        if (name in why) reason = why[name] "; " reason
+        why[name] = reason
+        next
+    }
+    /^test .* \.\.\. ok$/ && $2 in why {
+        print "test " $2 " ... SKIPPED: " why[$2]
+        delete why[$2]; skipped++; fflush()
+        next
+    }
+    /^test .* \.\.\. FAILED$/ { failed = failed "\n  " of ": " $2 }
+    /^test result:/ { passed += $4; failures += $6; left_out += $8 }
+    { print; fflush() }
+    END {
+        for (name in why) { print "SKIPPED " name ": " why[name] }
+        printf "\n%d tests passed, %d failed, %d skipped, %d left out%s\n", passed - skipped, failures, skipped, left_out, failed
+    }
+'
+if [ -e "$output.status" ]; then exit "$(cat "$output.status")"; fi
