@@ -1,14 +1,18 @@
-//! DQ.ADD decided.
+//! The rules of DQ.ADD.
 
+use super::after::{After, For, Moment};
+use super::blocked::AddedAfter;
 use super::budget::SETTLE_BUDGET;
 use super::clock::{Mint, Now};
 use super::effect::{Coming, Effect};
 use super::effects::Effects;
 use super::error::QueueError;
 use super::job::{Handle, Place, Terms, GROUP_MAX, ID_MAX, INSTANT_MAX};
+use super::note::Note;
 use super::recurring::rule::{Compiled, Next, Pattern, Rule, ZoneOf};
 use super::recurring::zone::{Zone, UTC};
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
+use super::state::flows::{Arriving, Plan};
 use super::state::schedule::Standing;
 use super::state::store::{Id, NewJob};
 use super::Queue;
@@ -77,7 +81,7 @@ impl Recur<'_> {
             Pattern::Cron { .. } => QueueError::NeverComes,
         });
         if self.is_timed {
-            // An expression that never comes is none with a first instant of its own, either.
+            // An expression that matches no instant is refused even if DELAY or AT gives a first one.
             if matches!(self.rule.pattern, Pattern::Cron { .. }) {
                 first?;
             }
@@ -94,7 +98,7 @@ impl Recur<'_> {
 }
 
 /// The arguments of DQ.ADD. What is `None` comes from the queue's settings.
-#[allow(missing_docs, reason = "called as the commands call them")]
+#[allow(missing_docs, reason = "named as in the commands")]
 #[derive(Clone, Debug)]
 pub struct Add<'a> {
     /// `None`: made from the clock.
@@ -113,6 +117,10 @@ pub struct Add<'a> {
     pub recur: Option<Recur<'a>>,
     /// Whose it is.
     pub group: Option<&'a [u8]>,
+    /// How long it stays once it is done.
+    pub keep_ms: Option<u64>,
+    /// What it waits for.
+    pub after: Option<For<'a>>,
 }
 
 impl<'a> Add<'a> {
@@ -131,10 +139,12 @@ impl<'a> Add<'a> {
             ttl_ms: None,
             recur: None,
             group: None,
+            keep_ms: None,
+            after: None,
         }
     }
 
-    fn check_names(&self) -> Result<(), QueueError> {
+    pub(super) fn check_names(&self) -> Result<(), QueueError> {
         if self.id.is_some_and(|id| !(1..=ID_MAX).contains(&id.len())) {
             return Err(QueueError::IdLength);
         }
@@ -167,19 +177,33 @@ impl Queue {
         let way = self.prefetch_added(id, Standing { priority, due }, is_grouped);
         self.make_room(add, now, out);
         self.settle_for_turns(now, out);
+        if add.after.is_some() {
+            self.settle_some(SETTLE_BUDGET, now, out);
+        }
         let old = id.and_then(|id| self.find_settled(id, now, out));
         way.iter()
             .for_each(|way| self.schedule().fetch(way, is_grouped));
         let place = old.map(|handle| self.jobs().job(handle).place());
         let renewed = old.filter(|&old| self.is_renewed_by(old, add));
+        let recurs = old.is_some_and(|old| self.recurs(old));
+        let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
+        // One that is done hinders nothing, and XX finds it.
+        let finds_done = old.is_none() && id.is_some_and(|id| self.finds_done(id, now, out));
+        if !follows && self.refuses(add.condition, add.id, (place, finds_done), now) {
+            return Ok(None);
+        }
         if first.is_some_and(|first| renewed.is_none() && !add.allows(&first)) {
             return Err(QueueError::UntilIsPast);
         }
-        let recurs = old.is_some_and(|old| self.recurs(old));
-        let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
-        if !follows && self.is_refused(add, place, now) {
-            return Ok(None);
-        }
+        let plan = match &add.after {
+            Some(until) => {
+                Some(self.plan_added(add.id.unwrap_or_default(), old, add.group, until)?)
+            }
+            None if add.recur.is_some() && old.is_some_and(|old| self.is_awaited(old)) => {
+                return Err(QueueError::AfterRule);
+            }
+            None => None,
+        };
         let grows = place.is_none_or(|place| place == Place::Dead);
         let limit = self.settings().max_len;
         if grows && limit != 0 && self.live_len() as u64 >= limit {
@@ -195,7 +219,7 @@ impl Queue {
         };
         if self.settings().max_bytes != 0 {
             let len = (name.len() + add.payload.len()) as u64;
-            self.check_bytes(len, add.group, old, follows)?;
+            self.check_bytes(len, add.group, old, (follows, renewed.is_some()))?;
         }
         if add.id.is_none() {
             *mint = drawn;
@@ -203,7 +227,15 @@ impl Queue {
             out.push(&Effect::Minted { ms, seq, token: 0 });
         }
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
+        if self.has_flows() {
+            self.note_moment(Moment::from(now));
+        }
+        let waits = plan.zip(add.after.as_ref());
         match old.filter(|_| follows) {
+            None if waits.is_some() => {
+                let (id, instants) = (id.bytes, (due, expires));
+                self.add_blocked(id, add, instants, old, waits, now, out);
+            }
             Some(before) => self.add_behind(before, id, add, (due, expires), out),
             None if first.is_some() => {
                 // Of an id that was made just now.
@@ -211,6 +243,9 @@ impl Queue {
                 self.add_recurring(&name, add, first.filter(|_| renewed.is_none()), out);
             }
             None => self.add_new(id, add, (due, expires), old, way.as_ref(), out),
+        }
+        for note in add.notes() {
+            self.note_added(&name, follows, note, out);
         }
         Ok(Some(name))
     }
@@ -232,25 +267,32 @@ impl Queue {
     }
 
     /// By its condition, for where the job of that id is; one that follows it is not asked about.
-    fn is_refused(&self, add: &Add<'_>, place: Option<Place>, now: Now) -> bool {
-        match add.condition {
+    #[inline]
+    pub(super) fn refuses(
+        &self,
+        condition: Condition,
+        id: Option<&[u8]>,
+        (place, finds_done): (Option<Place>, bool),
+        now: Now,
+    ) -> bool {
+        match condition {
             Condition::New | Condition::Next => {
                 place.is_some_and(|place| place != Place::Dead)
-                    || add.id.is_some_and(|id| self.remembers(id, now))
+                    || id.is_some_and(|id| self.remembers(id, now))
             }
-            Condition::Existing => place.is_none(),
+            Condition::Existing => place.is_none() && !finds_done,
             Condition::Replace => false,
         }
     }
 
-    /// Whether a job that is there goes on with the very rule that it has.
+    /// Whether an existing job keeps the rule that it has.
     fn is_renewed_by(&self, old: Handle, add: &Add<'_>) -> bool {
         let replaces = matches!(add.condition, Condition::Existing | Condition::Replace);
         let recur = add.recur.as_ref().filter(|recur| !recur.is_timed);
         replaces && recur.is_some_and(|recur| self.has_pattern(old, &recur.rule.pattern))
     }
 
-    /// From its first occurrence on, or where that is none with the one that is there.
+    /// The rule's first occurrence; if that is the existing one, it stays.
     fn add_recurring(&mut self, id: &[u8], add: &Add<'_>, first: Option<Next>, out: &mut Effects) {
         let Some(recur) = &add.recur else {
             return;
@@ -300,11 +342,15 @@ impl Queue {
         len: u64,
         group: Option<&[u8]>,
         old: Option<Handle>,
-        follows: bool,
+        (follows, renewed): (bool, bool),
     ) -> Result<(), QueueError> {
         let successor = old.and_then(|old| self.jobs().successor(old));
         let replaced = if follows { successor } else { old };
-        let freed = replaced.map_or(0, |handle| self.jobs().content_of(handle));
+        let mut freed = replaced.map_or(0, |handle| self.jobs().content_of(handle));
+        if let Some(old) = old.filter(|_| renewed) {
+            // Its steps stay.
+            freed -= self.jobs().notes(old).counted();
+        }
         let going: Vec<Handle> = match follows {
             true => successor.into_iter().collect(),
             false => old.into_iter().chain(successor).collect(),
@@ -319,13 +365,26 @@ impl Queue {
     }
 
     /// An id that the queue neither holds nor remembers.
-    fn fresh_id(&self, now: Now, mint: &mut Mint) -> Vec<u8> {
+    pub(super) fn fresh_id(&self, now: Now, mint: &mut Mint) -> Vec<u8> {
         loop {
             let id = mint.next_id(now);
-            if self.find(self.jobs().hashed(&id)).is_none() && self.remembered_until(&id).is_none()
-            {
+            let hashed = self.jobs().hashed(&id);
+            let is_held = self.find(hashed).is_some() || self.find_done(hashed).is_some();
+            if !is_held && self.remembered_until(&id).is_none() {
                 return id;
             }
+        }
+    }
+
+    /// Notes something of the job that has just come, or of the successor.
+    #[cold]
+    fn note_added(&mut self, id: &[u8], follows: bool, note: Note<'_>, out: &mut Effects) {
+        let mut handle = self.find(self.jobs().hashed(id));
+        if follows {
+            handle = handle.and_then(|handle| self.jobs().successor(handle));
+        }
+        if let Some(handle) = handle {
+            self.commit_noted(handle, note, out);
         }
     }
 
@@ -345,6 +404,47 @@ impl Queue {
             ..NewJob::scheduled(id.bytes, add.payload, instants, &terms)
         };
         self.commit_followed(before, job, out);
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "as they come")]
+    fn add_blocked(
+        &mut self,
+        id: &[u8],
+        add: &Add<'_>,
+        (due, expires): (u64, u64),
+        old: Option<Handle>,
+        waits: Option<(Plan, &For<'_>)>,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        let Some((plan, until)) = waits else {
+            return;
+        };
+        let settings = self.shared_settings();
+        let terms = add.terms(&settings, &settings.backoff_ms);
+        let (due, is_timed) = match add.when {
+            When::Delay(ms) => (ms, false),
+            When::At(_) => (due, true),
+        };
+        let added = AddedAfter {
+            coming: Arriving {
+                group: add.group,
+                id,
+                payload: add.payload,
+                due,
+                expires,
+                terms: &terms,
+            },
+            old,
+            plan,
+            after: After {
+                until: until.clone(),
+                at: Moment::from(now),
+                is_timed,
+                dies: false,
+            },
+        };
+        self.add_after(added, now, out);
     }
 
     fn add_new(
@@ -371,7 +471,7 @@ impl Queue {
 
 impl Add<'_> {
     /// Its own terms, and the queue's where it has none; with the queue's ladder.
-    fn terms<'s>(&'s self, settings: &Settings, ladder: &'s [u64]) -> Terms<'s> {
+    pub(super) fn terms<'s>(&'s self, settings: &Settings, ladder: &'s [u64]) -> Terms<'s> {
         let defaults = settings.terms(self.server_ttr_ms);
         Terms {
             priority: self.priority,
@@ -379,6 +479,12 @@ impl Add<'_> {
             max_attempts: self.max_attempts.unwrap_or(defaults.max_attempts),
             backoff_ms: Cow::Borrowed(self.backoff_ms.unwrap_or(ladder)),
         }
+    }
+
+    /// What is noted of the job when it comes.
+    #[inline]
+    pub(super) fn notes(&self) -> impl Iterator<Item = Note<'static>> {
+        self.keep_ms.map(|ms| Note::Keep { ms }).into_iter()
     }
 
     /// The first occurrence of a job with a rule.
@@ -394,7 +500,7 @@ impl Add<'_> {
     }
 
     /// Due and expiry (0: never).
-    fn instants(&self, now: Now) -> Result<(u64, u64), QueueError> {
+    pub(super) fn instants(&self, now: Now) -> Result<(u64, u64), QueueError> {
         let due = self.when.instant(now)?;
         let expires = match self.ttl_ms {
             Some(ms) => now.after(ms).ok_or(QueueError::OutOfRange)?,

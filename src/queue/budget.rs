@@ -1,4 +1,4 @@
-//! How much one command does for what is past, at most.
+//! How many overdue expirations one command processes at most.
 
 /// What one command settles before it looks: enough for whatever falls due in a millisecond, little
 /// enough not to be felt. More is left to the timer.
@@ -14,3 +14,6 @@ pub const OUT_OF_TURN: usize = 10_000;
 /// Once so many bytes of payloads are delivered, no more jobs are, whatever COUNT says: copying them into the
 /// reply takes a few milliseconds.
 pub const DELIVERED_BYTES: usize = 16 * 1024 * 1024;
+/// What ends mean to jobs that are after them, as far as the command carries it out that brought them about: more is
+/// left to the timer.
+pub const FOLLOWED: usize = 768;

@@ -2,12 +2,16 @@
 
 use super::effect::Effect;
 use super::error::QueueError;
+use super::job::State;
 use serde::{Deserialize, Serialize};
 
-/// The first byte of every encoded sequence of effects. Variants and fields are only ever appended;
-/// what cannot be expressed so gets the next version, and the older ones stay readable.
-/// Versions 2, 3 and 4 know more variants than the one before, and are read like it.
-pub const EFFECTS_VERSION: u8 = 4;
+/// The first byte of every encoded sequence of effects. Variants alone are ever appended: a field more in one, or in a
+/// struct inside, and older effects would be misread (`golden.rs` holds the bytes of each). What cannot be expressed so
+/// gets the next version, and the older ones stay readable.
+/// Each version knows more variants than the one before, and is read like it.
+pub const EFFECTS_VERSION: u8 = 5;
+/// What a sequence begins with that has nothing newer inside: modules of that version read it.
+pub const BASE_VERSION: u8 = 4;
 const OLDEST_VERSION: u8 = 1;
 
 /// Appends to a Vec without the detour over an iterator of bytes.
@@ -38,7 +42,7 @@ pub fn own_version() -> u8 {
     if crate::storage::broken::is_planted("newer") {
         return EFFECTS_VERSION + 1;
     }
-    EFFECTS_VERSION
+    BASE_VERSION
 }
 
 /// Begins a sequence of effects.
@@ -47,9 +51,38 @@ pub fn begin(bytes: &mut Vec<u8>) {
     bytes.push(own_version());
 }
 
-/// Appends one effect to a sequence that has begun.
+/// Appends one effect to a sequence whose version has been written already.
 pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
     append(effect, bytes);
+}
+
+/// Appends one effect to the sequence that begins at `start`, and begins it where it has not. A version that knows
+/// it is told.
+#[inline]
+pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
+    if bytes.len() == start {
+        begin(bytes);
+    }
+    append(effect, bytes);
+    if is_newer(effect) {
+        bytes[start] = bytes[start].max(EFFECTS_VERSION);
+    }
+}
+
+/// Whether modules that read [`BASE_VERSION`] do not know it.
+#[inline]
+fn is_newer(effect: &Effect<'_>) -> bool {
+    matches!(
+        effect,
+        Effect::Noted { .. }
+            | Effect::PurgedOverdue { .. }
+            | Effect::Done(_)
+            | Effect::AddedTogether { .. }
+            | Effect::Purged {
+                state: Some(State::Blocked),
+                ..
+            }
+    ) || effect.is_of_flows()
 }
 
 pub(super) fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>) {
@@ -101,5 +134,7 @@ pub fn decode(bytes: &[u8]) -> impl Iterator<Item = Result<Effect<'_>, QueueErro
     })
 }
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 pub mod tests;

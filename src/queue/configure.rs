@@ -1,8 +1,8 @@
-//! CFGSET, PAUSE and RESUME decided.
+//! The rules of DQ.CFGSET, DQ.PAUSE and DQ.RESUME.
 
 use super::budget::SETTLE_BUDGET;
 use super::clock::Now;
-use super::effect::{Effect, FOREVER};
+use super::effect::{Effect, OfDone, FOREVER};
 use super::effects::Effects;
 use super::error::QueueError;
 use super::settings::{Settings, SettingsChange};
@@ -25,11 +25,13 @@ impl Queue {
         let forgets = settings.dedupe_ms == 0 && self.dedupe().len() > 0;
         let max_bytes = settings.max_bytes;
         let bounds = max_bytes != self.settings().max_bytes;
+        let done = settings.done_limits;
         let limits = settings.group_limits;
         let limits = (limits != self.settings().group_limits).then_some(limits);
         let others = Settings {
             max_bytes: self.settings().max_bytes,
             group_limits: self.settings().group_limits,
+            done_limits: self.settings().done_limits,
             ..settings
         };
         if others != *self.settings() || forgets {
@@ -38,6 +40,10 @@ impl Queue {
         }
         if let Some(limits) = limits {
             self.commit(&Effect::GroupLimits(limits), out);
+        }
+        if done != self.settings().done_limits {
+            self.commit(&Effect::Done(OfDone::Limits(done)), out);
+            self.trim_done_now(out);
         }
         if bounds {
             self.commit(&Effect::Bounded { max_bytes }, out);

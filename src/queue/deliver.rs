@@ -1,11 +1,16 @@
-//! Deliveries decided: POP, ACK, NACK, TOUCH.
+//! The rules of deliveries: POP, ACK, NACK, TOUCH.
 
+use super::after::Ended;
 use super::budget::{DELIVERED_BYTES, OUT_OF_TURN, SETTLE_BUDGET};
 use super::clock::{Mint, Now};
-use super::effect::{Change, Death, End, Ended, Removal};
+use super::effect::Change;
 use super::effects::Effects;
+use super::end::Cause;
 use super::error::QueueError;
-use super::job::{Failure, Handle, Place, State, REASON_MAX, TOKEN_MAX};
+use super::job::{
+    Failure, Handle, Place, State, TermsShown, INSTANT_MAX, PROGRESS_MAX, REASON_MAX, TOKEN_MAX,
+};
+use super::note::{check_step_name, Note, Notes};
 use super::state::store::{Course, Id, Job};
 use super::Queue;
 
@@ -16,10 +21,44 @@ pub struct Pop<'a> {
     pub count: u64,
     /// That very job.
     pub id: Option<&'a [u8]>,
-    /// Length of the lease, instead of the job's.
-    pub ttr_ms: Option<u64>,
+    /// How long its leases are.
+    pub lease: LeaseLength,
     /// Removes the job at delivery.
     pub noack: bool,
+    /// Each delivery tells the job's terms.
+    pub with_terms: bool,
+    /// And how those ended that it was after.
+    pub with_results: bool,
+    /// And its steps.
+    pub with_steps: bool,
+}
+
+/// How long the lease of a delivery is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LeaseLength {
+    /// The job's TTR.
+    #[default]
+    OfJob,
+    /// As asked for, whatever the job says.
+    Asked(u64),
+    /// `lease_ms` for jobs whose TTR is the server's default, `ttr_ms`; the others keep their own.
+    InPlaceOf {
+        /// The server's default.
+        ttr_ms: u64,
+        /// What it is replaced by.
+        lease_ms: u64,
+    },
+}
+
+impl LeaseLength {
+    fn of(self, job_ttr_ms: u64) -> u64 {
+        match self {
+            LeaseLength::OfJob => job_ttr_ms,
+            LeaseLength::Asked(ms) => ms,
+            LeaseLength::InPlaceOf { ttr_ms, lease_ms } if ttr_ms == job_ttr_ms => lease_ms,
+            LeaseLength::InPlaceOf { .. } => job_ttr_ms,
+        }
+    }
 }
 
 /// A worker's right to a job: the token that names this delivery, and when it ends.
@@ -43,6 +82,12 @@ pub struct Delivery<'a> {
     pub lease: Option<Lease>,
     /// For which instant it was due; of a recurring job that of its occurrence.
     pub due: u64,
+    /// Where they are asked for.
+    pub terms: Option<TermsShown>,
+    /// How those ended that it was after.
+    pub results: Option<&'a [Ended<'a>]>,
+    /// The job's notes, where its steps are asked for.
+    pub steps: Option<Notes<'a>>,
 }
 
 /// Of [`TOKEN_MAX`].
@@ -78,13 +123,26 @@ impl Claim {
         }
     }
 
-    fn fits(self, token: u64) -> bool {
+    fn is_token(self) -> bool {
+        matches!(self, Claim::Token(_))
+    }
+
+    pub(super) fn fits(self, token: u64) -> bool {
         match self {
             Claim::Current => token != 0,
             Claim::Token(claimed) => token != 0 && claimed == token,
             Claim::Nothing => false,
         }
     }
+}
+
+/// What TOUCH says of one job.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Touch<'a> {
+    /// How long the lease is, if not as long as the last one.
+    pub ttr_ms: Option<u64>,
+    /// Only its first bytes are kept.
+    pub progress: Option<&'a [u8]>,
 }
 
 pub(super) struct Touched {
@@ -105,7 +163,7 @@ pub enum NackKind {
 }
 
 /// What NACK says of one job.
-#[allow(missing_docs, reason = "called as the commands call them")]
+#[allow(missing_docs, reason = "named as in the commands")]
 #[derive(Clone, Copy, Debug)]
 pub struct Nack<'a> {
     pub id: &'a [u8],
@@ -115,17 +173,45 @@ pub struct Nack<'a> {
     pub kind: NackKind,
     /// Only its first bytes are kept.
     pub reason: Option<&'a [u8]>,
+    /// The step until which it waits, `delay_ms` at most. For [`NackKind::Silent`].
+    pub awaits: Option<&'a [u8]>,
 }
 
 impl Nack<'_> {
+    /// Whether it is possible at all, for any job.
+    pub fn check(&self, now: Now) -> Result<(), QueueError> {
+        self.asked(now).map(drop)
+    }
+
     /// The instant that its DELAY names.
     pub(super) fn asked(&self, now: Now) -> Result<Option<u64>, QueueError> {
+        self.awaits.map_or(Ok(()), check_step_name)?;
         let after = |ms| now.after(ms).ok_or(QueueError::OutOfRange);
         self.delay_ms.map(after).transpose()
     }
 
+    /// When the next attempt is due, and the deliveries that count before it; none where the job dies.
+    pub(super) fn next_attempt(
+        &self,
+        job: Job<'_>,
+        asked: Option<u64>,
+        now: Now,
+    ) -> Option<(u64, u32)> {
+        let (terms, Course { due, life, .. }) = (job.terms(), job.course());
+        let attempts = life.attempts;
+        match self.kind {
+            NackKind::Fatal => None,
+            NackKind::Fail if terms.exhausted_by(attempts) => None,
+            NackKind::Fail => {
+                let backoff = || now.after_capped(terms.backoff_after(attempts));
+                Some((asked.unwrap_or_else(backoff), attempts))
+            }
+            NackKind::Silent => Some((asked.unwrap_or(due), attempts.saturating_sub(1))),
+        }
+    }
+
     /// What is noted of it; nothing where the delivery did not fail, and nobody says why it ended.
-    fn failure(&self, now: Now) -> Option<Failure<'_>> {
+    pub(super) fn failure(&self, now: Now) -> Option<Failure<'_>> {
         if self.kind == NackKind::Silent && self.reason.is_none() {
             return None;
         }
@@ -234,7 +320,7 @@ impl Queue {
         }
     }
 
-    /// Returns the length of the payload.
+    /// Returns the length of the payload, and of the steps that were asked for.
     fn deliver(
         &mut self,
         handle: Handle,
@@ -246,7 +332,7 @@ impl Queue {
     ) -> usize {
         let job = self.jobs().job(handle);
         if !pop.noack {
-            let lease_ms = pop.ttr_ms.unwrap_or(job.terms().ttr_ms);
+            let lease_ms = pop.lease.of(job.terms().ttr_ms);
             let (token, deadline) = (
                 mint.next_token(now, self.token_floor()),
                 now.after_capped(lease_ms),
@@ -255,7 +341,7 @@ impl Queue {
                 token,
                 deadline_ms: deadline,
             };
-            let len = Self::show(job, Some(lease), deliver);
+            let len = self.show((handle, job), Some(lease), pop, deliver);
             let change = Change::Reserved {
                 token,
                 deadline,
@@ -264,44 +350,48 @@ impl Queue {
             self.commit_job(handle, change, now, out);
             return len;
         }
-        let len = Self::show(job, None, deliver);
-        if self.recurs(handle) {
-            self.end_occurrence(handle, Ended::Popped, None, now, out);
-            return len;
-        }
-        let popped = Change::Removed {
-            cause: Removal::Popped,
-            remember: self.remember_until(now),
-        };
-        let change = self.ended(handle, popped, End::Popped, now, out);
-        self.commit_job(handle, change, now, out);
+        let len = self.show((handle, job), None, pop, deliver);
+        self.end(handle, Cause::Popped, now.ms(), now, out);
         len
     }
 
-    /// Shows a job to its consumer; returns the length of its payload.
-    fn show(job: Job<'_>, lease: Option<Lease>, deliver: &mut impl FnMut(Delivery<'_>)) -> usize {
+    /// Shows a job to its consumer; returns the length of its payload, and of the steps that were asked for.
+    fn show(
+        &self,
+        (handle, job): (Handle, Job<'_>),
+        lease: Option<Lease>,
+        pop: &Pop<'_>,
+        deliver: &mut impl FnMut(Delivery<'_>),
+    ) -> usize {
         let Course { due, life, .. } = job.course();
         let payload = job.payload();
+        let results = pop
+            .with_results
+            .then(|| self.results_of(handle).collect::<Vec<_>>());
+        let steps = pop.with_steps.then(|| self.jobs().notes(handle));
+        let attempts = life.attempts.saturating_add(1);
         deliver(Delivery {
             id: job.id(),
             payload,
-            attempts: life.attempts.saturating_add(1),
+            attempts,
             due: job.recurring().map_or(due, |it| it.round.occurrence),
             lease,
+            terms: pop.with_terms.then(|| job.terms().shown(attempts)),
+            results: results.as_deref(),
+            steps,
         });
-        payload.len()
+        payload.len() + steps.map_or(0, |steps| steps.bytes().len())
     }
 
-    /// Until when NX refuses an id that is finished now; 0 where it does not.
-    fn remember_until(&self, now: Now) -> u64 {
-        match self.settings().dedupe_ms {
-            0 => 0,
-            window_ms => now.after_capped(window_ms),
-        }
-    }
-
-    /// Removes a finished job; whether the claim reached one.
-    pub fn ack(&mut self, id: &[u8], claim: Claim, now: Now, out: &mut Effects) -> bool {
+    /// Ends a finished job, with its result where it has one; whether the claim reached one.
+    pub fn ack(
+        &mut self,
+        id: &[u8],
+        claim: Claim,
+        result: Option<&[u8]>,
+        now: Now,
+        out: &mut Effects,
+    ) -> bool {
         self.settle_for_turns(now, out);
         let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
             return false;
@@ -309,16 +399,11 @@ impl Queue {
         if !claim.fits(self.jobs().job(handle).life().token) {
             return false;
         }
-        if self.recurs(handle) {
-            self.end_occurrence(handle, Ended::Acked, None, now, out);
-            return true;
+        self.end(handle, Cause::Acked(result), now.ms(), now, out);
+        if result.is_some() {
+            self.note_value(result);
         }
-        let acked = Change::Removed {
-            cause: Removal::Acked,
-            remember: self.remember_until(now),
-        };
-        let change = self.ended(handle, acked, End::Acked, now, out);
-        self.commit_job(handle, change, now, out);
+        self.note_claimed(claim.is_token());
         true
     }
 
@@ -351,60 +436,45 @@ impl Queue {
         if self.expire_overdue(handle, now, out) {
             return None;
         }
-        let change = match self.nacked(handle, nack, asked, now) {
-            Change::Died {
-                cause: Death::Nacked { priority },
-                ..
-            } if self.recurs(handle) => {
-                self.bury_occurrence(
-                    handle,
-                    Some(priority),
-                    now.ms(),
-                    nack.failure(now),
-                    (now, out),
-                );
-                return Some(State::Dead);
-            }
-            died @ Change::Died { .. } => self.ended(handle, died, End::Nacked, now, out),
-            lives => lives,
+        let awaits = self.awaited(handle, nack);
+        let asked = match awaits {
+            Some(_) => Some(asked.unwrap_or(INSTANT_MAX)),
+            None => asked.filter(|_| nack.awaits.is_none()),
         };
-        if matches!(change, Change::Succeeded { .. }) {
-            self.commit_job(handle, change, now, out);
+        let job = self.jobs().job(handle);
+        let (terms, failure) = (job.terms(), nack.failure(now));
+        let priority = nack.priority.unwrap_or(terms.priority);
+        let Some((due, attempts)) = nack.next_attempt(job, asked, now) else {
+            let cause = Cause::Nacked { priority, failure };
+            self.end(handle, cause, now.ms(), now, out);
+            self.note_value(failure.and_then(|failure| failure.reason));
+            self.note_claimed(nack.claim.is_token());
+            self.trim_dead_after(now.ms(), 1, now, out);
             return Some(State::Dead);
-        }
-        match nack.failure(now) {
+        };
+        let change = Change::Nacked {
+            due,
+            priority,
+            attempts,
+        };
+        match failure {
             Some(failure) => self.commit_failed(handle, change, failure, now, out),
             None => self.commit_job(handle, change, now, out),
         }
+        self.note_claimed(nack.claim.is_token());
         let state = self.state_of(handle, now);
+        if let Some(name) = awaits.filter(|_| state == State::Delayed) {
+            self.commit_noted(handle, Note::Awaits { name }, out);
+        }
         self.trim_dead_after(now.ms(), 1, now, out);
         Some(state)
     }
 
-    fn nacked(&self, handle: Handle, nack: &Nack<'_>, asked: Option<u64>, now: Now) -> Change {
-        let job = self.jobs().job(handle);
-        let terms = job.terms();
-        let Course { due, life, .. } = job.course();
-        let attempts = life.attempts;
-        let priority = nack.priority.unwrap_or(terms.priority);
-        let died = Change::Died {
-            at: now.ms(),
-            cause: Death::Nacked { priority },
-        };
-        match nack.kind {
-            NackKind::Fatal => died,
-            NackKind::Fail if terms.exhausted_by(attempts) => died,
-            NackKind::Fail => Change::Nacked {
-                due: asked.unwrap_or_else(|| now.after_capped(terms.backoff_after(attempts))),
-                priority,
-                attempts,
-            },
-            NackKind::Silent => Change::Nacked {
-                due: asked.unwrap_or(due),
-                priority,
-                attempts: attempts.saturating_sub(1),
-            },
-        }
+    /// The step that the job is to wait for, if that is not set already.
+    fn awaited<'n>(&self, handle: Handle, nack: &Nack<'n>) -> Option<&'n [u8]> {
+        let name = nack.awaits?;
+        let is_set = self.jobs().notes(handle).step(name).is_some();
+        (!is_set).then_some(name)
     }
 
     /// A fresh lease from now; its end, or `None` where the claim reaches no reserved job.
@@ -412,15 +482,19 @@ impl Queue {
         &mut self,
         id: &[u8],
         claim: Claim,
-        ttr_ms: Option<u64>,
+        touch: Touch<'_>,
         now: Now,
         out: &mut Effects,
     ) -> Option<u64> {
         let id = self.jobs().hashed(id);
-        let (handle, lease) = self.touched(id, claim, ttr_ms, now, out)?;
+        let (handle, lease) = self.touched(id, claim, touch.ttr_ms, now, out)?;
         if let Some(lease_ms) = lease.changed_to {
             let Touched { deadline, .. } = lease;
             self.commit_job(handle, Change::Touched { deadline, lease_ms }, now, out);
+        }
+        if let Some(text) = touch.progress {
+            let text = &text[..text.len().min(PROGRESS_MAX)];
+            self.commit_noted(handle, Note::Progress { text }, out);
         }
         Some(lease.deadline)
     }

@@ -5,15 +5,21 @@
 //! master, on a replica and in a replayed AOF.
 
 mod change;
+mod done;
 mod ended;
 
+use super::after::{After, Link, Moment, OnDead, Outcome};
 use super::event::Event;
 use super::job::{Failure, Life, Place, State, Terms};
+use super::note::Note;
 use super::recurring::rule::{Next, Round, Rule};
 use super::settings::{GroupLimits, Settings};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt::{self, Write};
 
 pub use change::{Change, Death, End, Removal};
+pub use done::{DoneEnd, DoneJob, OfDone};
 pub use ended::Ended;
 
 /// PAUSE without an end.
@@ -22,7 +28,7 @@ pub const FOREVER: u64 = u64::MAX;
 /// One fact about a queue. Instants are unix-ms, lengths of time ms; `terms` is what was settled at the adding.
 #[allow(
     missing_docs,
-    reason = "fields are called as in the commands that set them"
+    reason = "fields are named as in the commands that set them"
 )]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect<'a> {
@@ -177,6 +183,119 @@ pub enum Effect<'a> {
         name: Option<&'a [u8]>,
         turn: u64,
     },
+    /// Something is noted of a job, or of its successor, in place of what was.
+    Noted {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        successor: bool,
+        #[serde(borrow)]
+        note: Note<'a>,
+    },
+    /// Reserved jobs are gone whose leases ended by `cut`, without having come back first, or having died of it:
+    /// nothing else had become of them, be it that their TTL ended since.
+    PurgedOverdue { dead: bool, cut: u64 },
+    /// What concerns done jobs.
+    Done(#[serde(borrow)] OfDone<'a>),
+    /// Jobs came with the same options, each in place of one of the same id if there was one; it may be one that
+    /// came just before.
+    AddedTogether {
+        #[serde(with = "serde_bytes", borrow)]
+        group: Option<&'a [u8]>,
+        due: u64,
+        /// 0 is never.
+        expires: u64,
+        #[serde(borrow)]
+        terms: Terms<'a>,
+        /// Of each.
+        #[serde(borrow)]
+        notes: Vec<Note<'a>>,
+        #[serde(borrow)]
+        jobs: Vec<Arrival<'a>>,
+    },
+    /// A job came that is after others, in place of one of the same id if there was one.
+    AddedAfter {
+        #[serde(with = "serde_bytes", borrow)]
+        group: Option<&'a [u8]>,
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        payload: &'a [u8],
+        /// An instant, or a delay.
+        due: u64,
+        /// 0 is never.
+        expires: u64,
+        #[serde(borrow)]
+        terms: Terms<'a>,
+        #[serde(borrow)]
+        after: After<'a>,
+    },
+    /// A job that was given back is after others.
+    Waits {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        #[serde(borrow)]
+        after: After<'a>,
+    },
+    /// A job that others are after is about to end so.
+    Over {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        outcome: Outcome,
+        at: Moment,
+        #[serde(with = "serde_bytes", borrow)]
+        value: Option<&'a [u8]>,
+    },
+    /// A group that others are after holds no job.
+    Emptied {
+        #[serde(with = "serde_bytes")]
+        group: &'a [u8],
+        at: Moment,
+    },
+    /// Ends were carried out for so many of those that are after them; whether one is ready by it, or dead, or
+    /// gave its place to a successor.
+    Stepped {
+        count: u64,
+        ready: bool,
+        dead: bool,
+        added: bool,
+    },
+    /// A job that was blocked is after nothing any more, by KICK.
+    Unblocked {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        due: u64,
+    },
+    /// In a snapshot: how a job or a group has ended that others were after.
+    End {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        outcome: Option<Outcome>,
+        at: Moment,
+        #[serde(with = "serde_bytes", borrow)]
+        value: Option<&'a [u8]>,
+    },
+    /// In a snapshot: what a job is after.
+    Links {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        on_dead: OnDead,
+        is_timed: bool,
+        of_group: bool,
+        latest: Moment,
+        #[serde(borrow)]
+        links: Vec<Link<'a>>,
+    },
+}
+
+/// What one of several jobs has of its own that came together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival<'a> {
+    /// Its id.
+    #[serde(with = "serde_bytes", borrow)]
+    pub id: Cow<'a, [u8]>,
+    /// Any bytes.
+    #[serde(with = "serde_bytes")]
+    pub payload: &'a [u8],
 }
 
 /// How a job comes.
@@ -213,8 +332,18 @@ pub enum Coming<'a> {
 }
 
 impl Effect<'_> {
+    /// The variant's name, for the log: what it carries can be large, and private.
+    pub fn name(&self) -> String {
+        let mut name = Name(String::new());
+        let _ = write!(name, "{self:?}");
+        name.0
+    }
+
     /// Whether jobs must be found by their ids to carry it out. Not so what snapshots are made of.
     pub(super) fn looks_for_jobs(&self) -> bool {
+        if let Effect::Done(of_done) = self {
+            return of_done.looks_for_jobs();
+        }
         !matches!(
             self,
             Effect::Rows { .. }
@@ -230,7 +359,32 @@ impl Effect<'_> {
 
     /// Whether a snapshot may hold it, of this version or an older one.
     pub fn stands_in_snapshots(&self) -> bool {
-        !self.looks_for_jobs() || matches!(self, Effect::Stored { .. } | Effect::Bounded { .. })
+        !self.looks_for_jobs()
+            || self.is_kept_flow()
+            || matches!(
+                self,
+                Effect::Stored { .. } | Effect::Bounded { .. } | Effect::Noted { .. }
+            )
+    }
+
+    /// Whether it says what jobs are after, as a snapshot does.
+    pub(super) fn is_kept_flow(&self) -> bool {
+        matches!(self, Effect::End { .. } | Effect::Links { .. })
+    }
+
+    /// Whether it is about jobs that are after others.
+    pub(super) fn is_of_flows(&self) -> bool {
+        matches!(
+            self,
+            Effect::AddedAfter { .. }
+                | Effect::Waits { .. }
+                | Effect::Over { .. }
+                | Effect::Emptied { .. }
+                | Effect::Stepped { .. }
+                | Effect::Unblocked { .. }
+                | Effect::End { .. }
+                | Effect::Links { .. }
+        )
     }
 
     /// Whether those who watch the key see a change in it: not in an id's being forgotten.
@@ -241,16 +395,56 @@ impl Effect<'_> {
     /// What it raises wherever it is carried out.
     pub fn events(&self) -> &'static [Event] {
         match self {
-            Effect::Added { .. } | Effect::Recurs { .. } | Effect::Renewed { .. } => &[Event::Add],
+            Effect::Added { .. }
+            | Effect::AddedTogether { .. }
+            | Effect::Recurs { .. }
+            | Effect::Renewed { .. } => &[Event::Add],
             Effect::Grouped { coming, .. } if !matches!(coming, Coming::Followed { .. }) => {
                 &[Event::Add]
             }
+            Effect::AddedAfter { after, .. } if after.dies => &[Event::Add, Event::Dead],
+            Effect::AddedAfter { .. } => &[Event::Add],
+            Effect::Waits { after, .. } if after.dies => &[Event::Dead],
+            Effect::Stepped {
+                ready, dead, added, ..
+            } => stepped(*ready, *dead, *added),
+            Effect::Unblocked { .. } => &[Event::Ready],
             Effect::Recurred { ended, .. } => ended.events(),
             Effect::Job { change, .. } | Effect::Failed { change, .. } => change.events(),
             Effect::Purged { .. } | Effect::PurgedLeases { .. } | Effect::Trimmed { .. } => {
                 &[Event::Del]
             }
+            Effect::PurgedOverdue { dead: false, .. } => &[Event::Timeout, Event::Del],
+            Effect::PurgedOverdue { dead: true, .. } => &[Event::Timeout, Event::Dead, Event::Del],
+            Effect::Done(of_done) => of_done.events(),
             _ => &[],
         }
+    }
+}
+
+/// Takes what is written up to the first character that no name has.
+struct Name(String);
+
+impl fmt::Write for Name {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let name = text.trim_end_matches(|each: char| !each.is_ascii_alphanumeric());
+        self.0.push_str(name);
+        if name.len() < text.len() {
+            Err(fmt::Error)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn stepped(ready: bool, dead: bool, added: bool) -> &'static [Event] {
+    const ALL: &[Event] = &[Event::Ready, Event::Dead, Event::SuccessorAdd];
+    match (ready, dead, added) {
+        (false, false, _) => &[],
+        (true, false, _) => &ALL[..1],
+        (false, true, false) => &ALL[1..2],
+        (false, true, true) => &ALL[1..],
+        (true, true, false) => &ALL[..2],
+        (true, true, true) => ALL,
     }
 }

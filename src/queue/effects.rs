@@ -1,7 +1,7 @@
 //! What the rules emit while they decide.
 
 use super::budget::OUT_OF_TURN;
-use super::codec::{begin, encode};
+use super::codec::push;
 use super::effect::Effect;
 use super::event::{Event, Events};
 use super::recurring::rule::ZoneOf;
@@ -19,8 +19,10 @@ pub struct Effects {
     events: Events,
     /// What was carried out to its end.
     completed: Completed,
-    /// Steps taken for what is past: see [`Effects::allow`].
+    /// Steps taken for overdue expirations: see [`Effects::allow`].
     settled: usize,
+    /// Ends that this command has brought about are carried out when it is done.
+    holds_back: bool,
     /// Where rules find their zones; none is known without.
     zone_of: Option<ZoneOf>,
     /// One that was not known.
@@ -41,7 +43,7 @@ struct Completed {
 const BUFFER_KEPT: usize = 64 * 1024;
 
 impl Effects {
-    /// In line, so that what nobody hears of is not even put together.
+    /// Inlined, so that an effect that nobody needs is not even built.
     #[inline]
     pub fn push(&mut self, effect: &Effect<'_>) {
         self.touching = true;
@@ -57,11 +59,15 @@ impl Effects {
         }
     }
 
-    fn append(&mut self, effect: &Effect<'_>) {
-        if self.bytes.is_empty() {
-            begin(&mut self.bytes);
+    /// An effect of about so many bytes comes: growing to it in steps would copy them several times.
+    pub(super) fn expect_bytes(&mut self, len: usize) {
+        if !self.unheard {
+            self.bytes.reserve(len);
         }
-        encode(effect, &mut self.bytes);
+    }
+
+    fn append(&mut self, effect: &Effect<'_>) {
+        push(effect, &mut self.bytes, 0);
     }
 
     /// All that was pushed has been carried out.
@@ -89,6 +95,19 @@ impl Effects {
 
     pub(super) fn took(&mut self, steps: usize) {
         self.settled += steps;
+    }
+
+    /// What this command has ended is gone together: what that means to others comes when it is done.
+    pub(super) fn hold_back(&mut self) {
+        self.holds_back = true;
+    }
+
+    pub(super) fn holds_back(&self) -> bool {
+        self.holds_back
+    }
+
+    pub(super) fn held_back(&mut self, holds_back: bool) {
+        self.holds_back = holds_back;
     }
 
     /// An event that the command raises.
@@ -162,6 +181,7 @@ impl Effects {
         self.touching = false;
         self.events = Events::default();
         self.settled = 0;
+        self.holds_back = false;
         self.completed = Completed::default();
     }
 }

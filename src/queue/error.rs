@@ -1,4 +1,4 @@
-//! What a command is refused with. The text is the reply.
+//! The errors of commands. The text is the reply.
 
 use std::fmt;
 
@@ -9,22 +9,36 @@ pub enum QueueError {
     OutOfRange,
     /// The queue holds MAXLEN jobs.
     Full,
-    /// And as many bytes as MAXBYTES allows.
+    /// The queue holds as many bytes as MAXBYTES allows.
     FullOfBytes,
     /// An id is empty or too long.
     IdLength,
     /// A group's name is empty or too long.
     GroupLength,
+    /// A step's name is empty or too long.
+    StepNameLength,
+    /// A job has no room for another step.
+    TooManySteps,
     /// BACKOFF has too many delays.
     LadderLength,
     /// More jobs than a queue can number.
     TooManyJobs,
-    /// A rule without an instant up to the last.
+    /// A rule that matches no instant.
     NeverComes,
     /// UNTIL lies before a rule's first instant.
     UntilIsPast,
     /// TZ is in no database.
     UnknownZone,
+    /// AFTER names what the queue does not hold.
+    AfterUnknown,
+    /// AFTER names an id twice.
+    AfterTwice,
+    /// AFTER and a rule do not go together.
+    AfterRule,
+    /// What AFTER names waits for the job itself.
+    AfterItself,
+    /// Whether it does takes too long to find out.
+    AfterTooMuch,
     /// Written by a newer version of the module.
     Newer,
     /// Bytes that no encoder of ours wrote, or effects that do not fit the queue.
@@ -40,13 +54,20 @@ impl QueueError {
             QueueError::FullOfBytes => "MAXBYTES queue is full",
             QueueError::IdLength => "ERR id must be 1 to 1024 bytes long",
             QueueError::GroupLength => "ERR GROUP must be 1 to 256 bytes long",
+            QueueError::StepNameLength => "ERR step's name must be 1 to 256 bytes long",
+            QueueError::TooManySteps => "ERR a job has at most 1000 steps",
             QueueError::LadderLength => "ERR BACKOFF takes at most 1024 delays",
-            QueueError::TooManyJobs => "ERR queue holds as many jobs as it can number",
-            QueueError::NeverComes => "ERR CRON expression never comes",
-            QueueError::UntilIsPast => "ERR UNTIL leaves no occurrence",
+            QueueError::TooManyJobs => "ERR the queue has reached the largest number of jobs",
+            QueueError::NeverComes => "ERR CRON expression matches no time before 2109",
+            QueueError::UntilIsPast => "ERR UNTIL is before the first occurrence",
             QueueError::UnknownZone => "ERR TZ is not the name of a known time zone",
-            QueueError::Newer => "ERR queue data of a newer version of the module",
-            QueueError::Malformed(_) => "ERR malformed or unfitting queue data",
+            QueueError::AfterUnknown => "ERR AFTER names a job that the queue does not hold",
+            QueueError::AfterTwice => "ERR AFTER names an id twice",
+            QueueError::AfterRule => "ERR AFTER cannot be combined with a recurring job",
+            QueueError::AfterItself => "ERR AFTER would wait for itself",
+            QueueError::AfterTooMuch => "ERR AFTER has too much before it",
+            QueueError::Newer => "ERR queue data was written by a newer version of the module",
+            QueueError::Malformed(_) => "ERR queue data is malformed or does not fit the queue",
         }
     }
 }

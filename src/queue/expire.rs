@@ -1,16 +1,19 @@
-//! What time alone does to a queue: the end of leases, of TTLs and of DEDUPE memories.
+//! What time alone does to a queue: leases, TTLs and dedupe windows expire.
 //!
 //! Idempotent, in steps as small as wanted, to be called at any time on a master; a replica waits for
-//! the effects. The coming of a due is none of it.
+//! the effects. A job that becomes due is not part of this: nothing changes then.
 
 use super::budget::{OUT_OF_TURN, SETTLE_BUDGET, SETTLE_BUDGET_OF_ID, STEPS_OF_OCCURRENCE};
 use super::clock::Now;
-use super::effect::{Change, Death, Effect, End, Ended, Removal};
+use super::effect::{Change, Effect};
 use super::effects::Effects;
+use super::end::Cause;
 use super::job::{Handle, Place};
+use super::state::position::{Ending, Fate};
 use super::state::purged::MANY;
 use super::state::store::{Course, Id, Job};
 use super::Queue;
+use crate::storage::skiplist::Skiplist;
 
 impl Queue {
     /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
@@ -19,9 +22,35 @@ impl Queue {
     pub fn settle(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let mut left = budget;
         while left > 0 && self.next_event().is_some_and(|at| at <= now.ms()) {
+            if self.has_flow_work() {
+                match self.settle_with_flows(now, left, out) {
+                    0 => break,
+                    took => left -= took.min(left),
+                }
+                continue;
+            }
+            let holds_back = out.holds_back();
             left -= self.settle_next(now, left, out).min(left);
+            out.held_back(holds_back);
         }
         left
+    }
+
+    /// The same where ends are to be carried out: what is past, and they, in the order of time. Those of a command
+    /// come when it is done. Returns what it took; 0 where there is nothing to do now.
+    #[cold]
+    fn settle_with_flows(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+        let holds_back = out.holds_back();
+        let past = self.next_in_time().filter(|&at| at <= now.ms());
+        let flow = self.flow_work_since().filter(|_| !holds_back);
+        let took = match (past, flow) {
+            (None, None) => 0,
+            (Some(past), Some(flow)) if flow < past => self.settle_flows(budget, now, out),
+            (None, Some(_)) => self.settle_flows(budget, now, out),
+            (Some(_), _) => self.settle_next(now, budget, out),
+        };
+        out.held_back(holds_back);
+        took
     }
 
     /// The same for a command that may name many jobs.
@@ -33,14 +62,17 @@ impl Queue {
 
     /// The earliest thing that is past; returns what it took of a budget.
     fn settle_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+        if self.done_wakes() <= now.ms() {
+            return self.settle_done(now, budget, out);
+        }
         if self.surplus_dead() > 0 {
             let last_death = self.dead().last().map_or(0, |(at, _)| at);
             if !self.has_overdue_before(last_death.min(now.ms())) {
                 return self.trim_dead(now, budget, out);
             }
         }
-        let lease = self.reserved().first();
-        let expiry = self.expiring().first();
+        let lease = self.first_lease();
+        let expiry = self.first_ttl();
         let forgetting = self.dedupe().next().unwrap_or(u64::MAX);
         let instant_of = |first: Option<(u64, Handle)>| first.map_or(u64::MAX, |(at, _)| at);
         if forgetting < instant_of(lease).min(instant_of(expiry)) {
@@ -97,7 +129,10 @@ impl Queue {
 
     /// As [`Queue::settle`] for one job, whatever else is past.
     pub fn settle_job(&mut self, id: &[u8], now: Now, out: &mut Effects) {
-        self.find_settled(self.jobs().hashed(id), now, out);
+        let id = self.jobs().hashed(id);
+        if self.find_settled(id, now, out).is_none() {
+            self.find_done_settled(id, now, out);
+        }
     }
 
     /// The same: what a command on an id sees. Returns the job, if it is still there.
@@ -136,6 +171,8 @@ impl Queue {
     fn depends_on_deaths(&self, job: Job<'_>, now: Now) -> bool {
         match job.place() {
             Place::Scheduled | Place::Successor => false,
+            // It may be over for it, or dead.
+            Place::Blocked => self.next_event().is_some_and(|at| at <= now.ms()),
             Place::Reserved => {
                 let life = job.life();
                 let dies = || job.terms().exhausted_by(life.attempts);
@@ -148,10 +185,15 @@ impl Queue {
     /// As [`Queue::settle`] for a command that is about to do something with so many jobs of that place:
     /// leases that are over are ended until so many jobs have come to stand there, though more may be past
     /// before them. Of others it ends so many as are not felt.
+    #[inline]
     pub(super) fn settle_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
-        if self.settle(now, SETTLE_BUDGET, out) > 0 {
-            return;
+        if self.settle(now, SETTLE_BUDGET, out) == 0 {
+            self.settle_leases_for(count, place, now, out);
         }
+    }
+
+    #[cold]
+    fn settle_leases_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
         let (mut wanted, mut others) = (count, OUT_OF_TURN);
         while wanted > 0 || others > 0 {
             match self.end_overdue_lease(now, out) {
@@ -183,7 +225,7 @@ impl Queue {
 
     /// The place that its job came to, if it is still there; `None` where no lease is over.
     fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> Option<Option<Place>> {
-        let first = self.reserved().first();
+        let first = self.first_lease();
         let (_, handle) = first.filter(|&(at, _)| at <= now.ms())?;
         Some(self.end_lease(handle, now, out))
     }
@@ -191,38 +233,19 @@ impl Queue {
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) -> Option<Place> {
         let job = self.jobs().job(handle);
         let life = job.life();
-        self.expire_successor(handle, life.at, now, out);
-        let job = self.jobs().job(handle);
         // By its own end, however late it is noticed.
         let is_expired = life.expires != 0 && life.expires <= life.at;
-        if self.recurs(handle) && (is_expired || job.terms().exhausted_by(life.attempts)) {
-            if is_expired {
-                self.end_occurrence(handle, Ended::TimedOutExpired, None, now, out);
-                return Some(Place::Scheduled);
-            }
-            return self.bury_occurrence(handle, None, life.at, None, (now, out));
-        }
-        let change = if is_expired {
-            Change::Removed {
-                cause: Removal::TimedOutExpired,
-                remember: 0,
-            }
+        let place = if is_expired {
+            self.end(handle, Cause::TimedOutExpired, life.at, now, out)
         } else if job.terms().exhausted_by(life.attempts) {
-            let died = Change::Died {
-                at: life.at,
-                cause: Death::TimedOut,
-            };
-            self.succeeded_at(handle, died, End::TimedOut, life.at)
+            self.end(handle, Cause::TimedOut, life.at, now, out)
         } else {
-            Change::TimedOut
+            self.expire_successor(handle, life.at, now, out);
+            self.commit_job(handle, Change::TimedOut, now, out);
+            Some(Place::Scheduled)
         };
-        self.commit_job(handle, change, now, out);
         self.trim_dead_after(life.at, 1, now, out);
-        match change {
-            Change::Removed { .. } => None,
-            Change::Died { .. } => Some(Place::Dead),
-            _ => Some(Place::Scheduled),
-        }
+        place
     }
 
     /// Removes at most so many of the longest dead beyond DEADLEN, because of what happened at that instant.
@@ -236,46 +259,73 @@ impl Queue {
 
     /// Whether a TTL that ended before that instant has not been carried out.
     fn has_overdue_before(&self, instant: u64) -> bool {
-        self.expiring().first().is_some_and(|(at, _)| at < instant)
+        self.expiring().first_at() < instant
     }
 
     /// By its TTL, or its occurrence by that or by GRACE.
     fn expire(&mut self, handle: Handle, now: Now, out: &mut Effects) {
         let expires = self.jobs().job(handle).life().expires;
-        if self.recurs(handle) {
-            let is_missed = expires == 0 || self.skipped_at(handle).is_some_and(|at| at <= expires);
-            let ended = if is_missed {
-                Ended::Missed
-            } else {
-                Ended::Expired
-            };
-            return self.end_occurrence(handle, ended, None, now, out);
-        }
-        self.expire_successor(handle, expires, now, out);
-        let change = Change::Removed {
-            cause: Removal::Expired,
-            remember: 0,
+        let skipped = self.skipped_at(handle);
+        match skipped.filter(|&at| expires == 0 || at <= expires) {
+            Some(at) => self.end(handle, Cause::Missed, at, now, out),
+            None => self.end(handle, Cause::Expired, expires, now, out),
         };
-        self.commit_job(handle, change, now, out);
     }
 
     fn expire_first_overdue(&mut self, now: Now, out: &mut Effects) -> bool {
-        let first = self.expiring().first();
+        let first = self.first_ttl();
         let Some((_, handle)) = first.filter(|&(at, _)| at <= now.ms()) else {
             return false;
         };
-        if self.jobs().job(handle).place() == Place::Successor {
+        let place = self.jobs().job(handle).place();
+        if place == Place::Successor {
             self.expire_as_successor(handle, now, out);
         } else if self.is_purged(handle) {
             self.free_purged_job(handle);
+        } else if place == Place::Reserved {
+            self.end_lease(handle, now, out);
         } else {
             self.expire(handle, now, out);
         }
         true
     }
 
+    /// Carries out what is past of jobs of which it is not known before what becomes of them, as far as is not felt:
+    /// most of all of those that have a rule, and of those that have a successor. All others are counted as they are.
+    pub fn settle_odd(&mut self, now: Now, out: &mut Effects) {
+        if self.next_event().is_none_or(|at| at > now.ms()) {
+            return;
+        }
+        let budget = out.allow(OUT_OF_TURN);
+        let mut left = budget;
+        while left > 0 {
+            let of = |list: &Skiplist<u64>| list.first().filter(|&(at, _)| at <= now.ms());
+            let lease = of(self.reserved().list(Fate::Odd as usize));
+            let followed = self.followed().leased_by(now.ms()).next();
+            let occurrence = of(self.expiring().list(Ending::Occurrence as usize));
+            let successor = of(self.expiring().list(Ending::Successor as usize));
+            if let Some(handle) = lease.map(|(_, handle)| handle).or(followed) {
+                left = left.saturating_sub(self.steps_of(handle));
+                self.end_lease(handle, now, out);
+            } else if let Some((_, handle)) = occurrence {
+                left = left.saturating_sub(self.steps_of(handle));
+                match self.is_purged(handle) {
+                    true => self.free_purged_job(handle),
+                    false => self.expire(handle, now, out),
+                }
+            } else if let Some((_, handle)) = successor {
+                left -= 1;
+                self.expire_as_successor(handle, now, out);
+            } else {
+                break;
+            }
+        }
+        out.took(budget - left);
+    }
+
     /// Removes a job whose TTL is past, which nobody has carried out yet; whether it was. Of a recurring job
     /// that, or GRACE, ends an occurrence, and the next one begins.
+    #[inline]
     pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
         let end = self.end_of(handle);
         let overdue = end != 0 && end <= now.ms();
@@ -291,6 +341,7 @@ impl Queue {
         let surplus = self.surplus_dead();
         if surplus > MANY {
             let count = surplus as u64;
+            self.commit_over_of(&Effect::Trimmed { count }, now, out);
             self.commit_purge(&Effect::Trimmed { count }, surplus, out);
             return budget.min(MANY);
         }
@@ -298,11 +349,7 @@ impl Queue {
             let Some((_, handle)) = self.dead().first() else {
                 break;
             };
-            let change = Change::Removed {
-                cause: Removal::Deleted,
-                remember: 0,
-            };
-            self.commit_job(handle, change, now, out);
+            self.end(handle, Cause::Deleted, now.ms(), now, out);
         }
         surplus.min(budget)
     }

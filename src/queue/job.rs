@@ -19,7 +19,10 @@
 //! Delayed and ready are one *place*, [`Place::Scheduled`]: which of the two a job is in follows
 //! from `due <= now` and is never stored.
 
+use super::after::Waits;
 pub use super::instant::INSTANT_MAX;
+use super::note::Notes;
+pub use super::note::STEP_NAME_MAX;
 use super::recurring::rule::{Round, Rule};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -40,10 +43,14 @@ pub const TOKEN_MS_SHIFT: u32 = 20;
 /// on from it.
 pub const TOKEN_MAX: u64 = 1 << 63;
 /// The largest number in the orders of adding and of dying; a queue that comes to it numbers its jobs anew.
-pub const SEQ_MAX: u64 = 1 << 47;
+pub const SEQ_MAX: u64 = (1 << 47) - 1;
 
 /// Bytes of a REASON that are kept.
 pub const REASON_MAX: usize = 1024;
+/// Bytes of a PROGRESS that are kept.
+pub const PROGRESS_MAX: usize = 1024;
+/// Steps of a job, at most.
+pub const STEPS_MAX: usize = 1000;
 /// The reason where nobody gave one.
 pub const LEASE_ENDED: &[u8] = b"lease ended";
 
@@ -51,18 +58,27 @@ pub const LEASE_ENDED: &[u8] = b"lease ended";
 pub type Handle = u32;
 
 /// The state a client sees, at one instant.
-#[allow(missing_docs, reason = "told above")]
+#[allow(missing_docs, reason = "the type's comment describes them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum State {
     Delayed,
     Ready,
     Reserved,
     Dead,
+    Done,
+    Blocked,
 }
 
 impl State {
     /// In the order in which they are listed.
-    pub const ALL: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
+    pub const ALL: [State; 6] = [
+        State::Delayed,
+        State::Ready,
+        State::Reserved,
+        State::Dead,
+        State::Done,
+        State::Blocked,
+    ];
 
     /// As on the wire.
     pub fn name(self) -> &'static str {
@@ -71,6 +87,8 @@ impl State {
             State::Ready => "ready",
             State::Reserved => "reserved",
             State::Dead => "dead",
+            State::Done => "done",
+            State::Blocked => "blocked",
         }
     }
 }
@@ -86,6 +104,8 @@ pub enum Place {
     Dead,
     /// On no list: kept until the job of its id is gone, to take its place.
     Successor,
+    /// In the order of adding: it is after other jobs. Its due is the instant or the delay that its ADD named.
+    Blocked,
 }
 
 /// A job's last failure: when, and why, where that was said.
@@ -122,11 +142,31 @@ pub struct Terms<'a> {
     pub backoff_ms: Cow<'a, [u64]>,
 }
 
+/// What a worker needs to know of a job's terms.
+#[allow(missing_docs, reason = "as in [`Terms`]")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TermsShown {
+    pub ttr_ms: u64,
+    pub max_attempts: u32,
+    /// The ladder's delay if this delivery fails; `None` where there is no ladder.
+    pub wait_ms: Option<u64>,
+}
+
 impl Terms<'_> {
     /// The ladder's delay after the `attempts`-th delivery failed; the last step repeats.
     pub fn backoff_after(&self, attempts: u32) -> u64 {
         let step = (attempts.max(1) as usize - 1).min(self.backoff_ms.len().saturating_sub(1));
         self.backoff_ms.get(step).copied().unwrap_or(0)
+    }
+
+    /// What the worker of the `attempts`-th delivery is told.
+    pub fn shown(&self, attempts: u32) -> TermsShown {
+        let wait_ms = (!self.backoff_ms.is_empty()).then(|| self.backoff_after(attempts));
+        TermsShown {
+            ttr_ms: self.ttr_ms,
+            max_attempts: self.max_attempts,
+            wait_ms,
+        }
     }
 
     /// Whether no delivery is left after so many.
@@ -197,14 +237,33 @@ pub struct JobView<'a> {
     pub group: Option<&'a [u8]>,
     /// The payload of its successor.
     pub next: Option<&'a [u8]>,
+    /// What only some jobs have.
+    pub notes: Notes<'a>,
+    /// The due is an instant: not of each blocked job.
+    pub has_due: bool,
+    /// What it is after, or was. Only where one job is asked for.
+    pub waits: Option<Waits<'a>>,
+    /// When its latest delivery was, of a reserved or a done one.
+    pub started: Option<u64>,
+    /// Of a done one.
+    pub done: Option<Finish<'a>>,
+}
+
+/// How a job ended that is done.
+#[allow(missing_docs, reason = "called as in DQ.GET's reply")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finish<'a> {
+    pub result: Option<&'a [u8]>,
+    pub finished: u64,
 }
 
 impl JobView<'_> {
     /// The instant by which the job's state is ordered: due, deadline or time of death.
     pub fn at(&self) -> u64 {
         match self.state {
-            State::Delayed | State::Ready => self.due,
+            State::Delayed | State::Ready | State::Blocked => self.due,
             State::Reserved | State::Dead => self.life.at,
+            State::Done => self.done.map_or(0, |finish| finish.finished),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Many deliveries named by one command: the same as one after the other, but that the memory of several is
-//! asked for at the same time, and that their leases change places together.
+//! Many deliveries named by one command: the same as one after the other, except that the memory of several is
+//! prefetched at once, and their leases change places together.
 
 use super::clock::Now;
 use super::deliver::{Claim, Nack};
@@ -123,7 +123,7 @@ mod tests {
     use crate::queue::add::Add;
     use crate::queue::clock::Mint;
     use crate::queue::codec::decode;
-    use crate::queue::deliver::{NackKind, Pop};
+    use crate::queue::deliver::{LeaseLength, NackKind, Pop, Touch};
     use crate::queue::HashSeed;
 
     struct Twin {
@@ -146,7 +146,7 @@ mod tests {
             let pop = Pop {
                 count: 1,
                 id: Some(id),
-                ttr_ms: Some(30 + n as u64 % 7 * 10),
+                lease: LeaseLength::Asked(30 + n as u64 % 7 * 10),
                 ..Pop::default()
             };
             let claim = |token| Claim::Token(token + u64::from(n % 9 == 0));
@@ -198,7 +198,11 @@ mod tests {
             let ([mut one, mut many], named) = twins();
             let now = Now::from_ms(150);
             let asked = || named.iter().map(|(id, claim)| (&id[..], *claim));
-            let each = |(id, claim)| one.queue.touch(id, claim, ttr_ms, now, &mut one.out);
+            let touch = Touch {
+                ttr_ms,
+                ..Touch::default()
+            };
+            let each = |(id, claim)| one.queue.touch(id, claim, touch, now, &mut one.out);
             let singly: Vec<_> = asked().map(each).collect();
             let mut told = Vec::new();
             let hear = |deadline| told.push(deadline);
@@ -222,6 +226,7 @@ mod tests {
                 priority: None,
                 kind,
                 reason: None,
+                awaits: None,
             };
             let asked = || named.iter().map(|(id, claim)| (&id[..], *claim));
             let mut each = |(id, claim)| one.queue.nack(&nack(id, claim), now, &mut one.out);

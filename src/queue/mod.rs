@@ -12,13 +12,18 @@
 #![cfg_attr(not(test), deny(missing_docs))]
 
 pub mod add;
+pub mod add_many;
+pub mod after;
+mod blocked;
 pub mod budget;
 pub mod clock;
 pub mod codec;
 pub mod configure;
 pub mod deliver;
+mod done;
 pub mod effect;
 pub mod effects;
+mod end;
 pub mod error;
 pub mod event;
 pub mod expire;
@@ -26,6 +31,9 @@ pub mod glob;
 pub mod instant;
 pub mod job;
 pub mod many;
+pub mod note;
+pub mod outcome;
+pub mod overdue;
 mod prefetch;
 pub mod purge;
 pub mod recur;
@@ -34,6 +42,7 @@ pub mod reschedule;
 pub mod settings;
 pub mod state;
 pub mod stats;
+pub mod steps;
 mod successor;
 pub mod view;
 

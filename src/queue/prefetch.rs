@@ -1,11 +1,11 @@
-//! Having the memory of jobs on its way before it is needed.
+//! Prefetching the memory of jobs.
 //!
 //! Of each job a command reads some places that are nowhere near each other, each found by way of
 //! another: the shard of the index and its slots; the nodes of the schedule; the slot of the handle
 //! and the job. In a large queue each is a wait for memory, as long as hundreds of instructions. Two
-//! such ways are gone at once here, in turns: what is asked for on the one arrives during a step on
-//! the other.
+//! such chains are followed at once here, in turns: what one has prefetched arrives during a step of the other.
 
+use super::add_many::NewOne;
 use super::job::Handle;
 use super::state::schedule::Standing;
 use super::state::store::Id;
@@ -21,6 +21,17 @@ impl Queue {
         if self.jobs().len() >= MANY {
             self.jobs().prefetch_shard(self.jobs().hashed(id));
         }
+    }
+
+    /// For jobs about to be added together.
+    pub(super) fn prefetch_ids(&self, new: &[NewOne<'_>]) {
+        let jobs = self.jobs();
+        if jobs.len() < MANY {
+            return;
+        }
+        let ids = || new.iter().filter_map(|job| job.id);
+        ids().for_each(|id| jobs.prefetch_shard(jobs.hashed(id)));
+        ids().for_each(|id| jobs.prefetch_index(jobs.hashed(id)));
     }
 
     /// As soon as its due is known: the way to its place in the schedule, and the index's part.

@@ -1,62 +1,123 @@
-//! DEL and PURGE decided.
+//! The rules of DQ.DEL and DQ.PURGE.
 
+use super::budget::SETTLE_BUDGET;
 use super::clock::Now;
-use super::effect::{Change, Effect, Removal};
+use super::effect::Effect;
 use super::effects::Effects;
+use super::end::Cause;
 use super::job::{Place, State};
+use super::overdue::Overdue;
+use super::stats::Totals;
 use super::Queue;
 
 impl Queue {
     /// Removes a job in any state, reserved ones only where they are not spared, and its memory;
     /// whether a job went.
     pub fn delete(&mut self, id: &[u8], spare_reserved: bool, now: Now, out: &mut Effects) -> bool {
-        let handle = self.find_settled(self.jobs().hashed(id), now, out);
+        let hashed = self.jobs().hashed(id);
+        let handle = self.find_settled(hashed, now, out);
         if let Some(handle) = handle {
             if spare_reserved && self.jobs().job(handle).place() == Place::Reserved {
                 return false;
             }
-            let change = Change::Removed {
-                cause: Removal::Deleted,
-                remember: 0,
-            };
-            self.commit_job(handle, change, now, out);
+            self.end(handle, Cause::Deleted, now.ms(), now, out);
         }
+        let was_done = handle.is_none() && self.delete_done(hashed, now, out);
         if self.remembered_until(id).is_some() {
             self.commit(&Effect::ForgotId { id }, out);
         }
-        handle.is_some()
+        handle.is_some() || was_done
     }
 
-    /// Removes all jobs of a state, or all; returns how many. Memories stay.
+    /// Removes all jobs of a state, or all; returns how many. Memories stay. Those whose lease or TTL is over go as
+    /// what they are, though that has not been carried out.
     pub fn purge(&mut self, state: Option<State>, now: Now, out: &mut Effects) -> u64 {
-        // Ready jobs whose lease is over, as far as they are ended in time; none goes as reserved.
-        self.settle_for(0, Place::Scheduled, now, out);
-        let cut = now.ms();
+        // What is over means something to those that are after it.
+        let budget = if self.has_flows() {
+            usize::MAX
+        } else {
+            SETTLE_BUDGET
+        };
+        self.settle(now, budget, out);
+        self.settle_odd(now, out);
+        self.purge_as_it_stands(state, now, out)
+    }
+
+    pub(super) fn purge_as_it_stands(
+        &mut self,
+        state: Option<State>,
+        now: Now,
+        out: &mut Effects,
+    ) -> u64 {
+        let done = match state {
+            None | Some(State::Done) => self.purge_done(now, out),
+            Some(_) => 0,
+        };
+        if state == Some(State::Done) {
+            return done as u64;
+        }
         let count = match state {
-            None => self.live_len() + self.dead().len(),
-            Some(State::Reserved) => self.leases_after(cut),
+            None => self.len(None, now) + self.len(Some(State::Dead), now),
             Some(_) => self.len(state, now),
         };
         if count > 0 {
+            self.commit_purges(state, now, self.overdue(now.into()), out);
+        }
+        (count + done) as u64
+    }
+
+    fn commit_purges(&mut self, state: Option<State>, now: Now, over: Overdue, out: &mut Effects) {
+        let cut = now.ms();
+        let successors = self.successors_of(state, cut);
+        let taken = match state {
+            Some(State::Reserved) => self.leases_after(cut),
+            _ => self.standing_in(state, cut),
+        };
+        let (overdue, expired) = match state {
+            None => (over.leases(), over.expired()),
+            Some(State::Delayed) => (0, over.expired_delayed.saturating_sub(over.late)),
+            Some(State::Ready) => (over.came_back, over.expired_ready + over.late),
+            Some(State::Reserved | State::Blocked | State::Done) => (0, 0),
+            Some(State::Dead) => (over.died, over.expired_dead),
+        };
+        if taken > 0 {
             let effect = match state {
                 Some(State::Reserved) => Effect::PurgedLeases { cut },
                 _ => Effect::Purged { state, cut },
             };
-            let successors = self.successors_of(state, now);
-            self.commit_purge(&effect, count + successors, out);
+            self.commit_over_of(&effect, now, out);
+            self.commit_purge(&effect, taken + successors, out);
         }
-        count as u64
+        let dead = state == Some(State::Dead);
+        if overdue > 0 && state.is_some() {
+            self.commit_purge(&Effect::PurgedOverdue { dead, cut }, overdue, out);
+        }
+        let died = match state {
+            None => over.died,
+            _ if dead => overdue,
+            _ => 0,
+        };
+        self.recount_purged(
+            &Totals {
+                timed_out: overdue as u64,
+                died: died as u64,
+                expired: expired as u64,
+                ..Totals::default()
+            },
+            out,
+        );
     }
 
     /// Of jobs in that state whose lease is not over, or in any.
-    fn successors_of(&self, state: Option<State>, now: Now) -> usize {
-        let (followed, cut) = (self.followed(), now.ms());
+    fn successors_of(&self, state: Option<State>, cut: u64) -> usize {
+        let followed = self.followed();
         match state {
-            None => followed.len(),
+            None => self.jobs().successors_len(),
             Some(State::Delayed) => followed.due_after(cut),
             Some(State::Ready) => followed.due_by(cut),
             Some(State::Reserved) => followed.leased_beyond(cut),
-            Some(State::Dead) => 0,
+            Some(State::Dead | State::Done) => 0,
+            Some(State::Blocked) => self.jobs().blocked_successors(),
         }
     }
 }

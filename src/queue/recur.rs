@@ -1,10 +1,9 @@
-//! Recurring jobs decided: how an occurrence ends, and what follows.
+//! The rules of recurring jobs: which occurrence follows.
 
 use super::clock::Now;
-use super::effect::Ended;
 use super::effects::Effects;
-use super::job::{Failure, Handle, Place, INSTANT_MAX};
-use super::recurring::rule::{Pattern, Round, ZoneOf};
+use super::job::{Handle, Place};
+use super::recurring::rule::{Next, Pattern, Round, ZoneOf};
 use super::state::store::Course;
 use super::Queue;
 
@@ -19,50 +18,19 @@ impl Queue {
         recurring.is_some_and(|it| it.rule.rule.pattern == *pattern)
     }
 
-    /// When GRACE ends the occurrence that nobody has had.
-    pub(in crate::queue) fn skipped_at(&self, handle: Handle) -> Option<u64> {
-        let job = self.jobs().job(handle);
-        let grace_ms = job.grace_ms();
-        (grace_ms != 0).then(|| (job.due() + grace_ms).min(INSTANT_MAX))
-    }
-
-    /// The occurrence of a job with a rule ends now.
-    pub(in crate::queue) fn end_occurrence(
-        &mut self,
+    /// What follows an occurrence that ends now.
+    pub(in crate::queue) fn next_occurrence(
+        &self,
         handle: Handle,
-        ended: Ended,
-        failure: Option<Failure<'_>>,
         now: Now,
         out: &mut Effects,
-    ) {
+    ) -> Option<Next> {
         let job = self.jobs().job(handle);
-        let next = job.recurring().and_then(|recurring| {
-            let round = recurring.round;
-            let (zone, unknown) = recurring.rule.zone(out.zone_of(), round);
-            out.miss_zone(unknown);
-            recurring.rule.next(job.id(), round, now.ms(), &*zone)
-        });
-        self.commit_recurred(handle, (ended, next), failure, now, out);
-    }
-
-    /// The same where it dies: by NACK, which gives it a priority, or by its lease's end. Where it is, as a dead
-    /// job, if it is kept.
-    pub(in crate::queue) fn bury_occurrence(
-        &mut self,
-        handle: Handle,
-        nacked: Option<i32>,
-        at: u64,
-        failure: Option<Failure<'_>>,
-        (now, out): (Now, &mut Effects),
-    ) -> Option<Place> {
-        let kept = self.has_room_for_dead(handle);
-        let ended = match nacked {
-            Some(priority) => Ended::Nacked { at, priority, kept },
-            None => Ended::TimedOut { at, kept },
-        };
-        self.end_occurrence(handle, ended, failure, now, out);
-        self.trim_dead_after(at, 1, now, out);
-        kept.then_some(Place::Dead)
+        let recurring = job.recurring()?;
+        let round = recurring.round;
+        let (zone, unknown) = recurring.rule.zone(out.zone_of(), round);
+        out.miss_zone(unknown);
+        recurring.rule.next(job.id(), round, now.ms(), &*zone)
     }
 
     /// The next instants at which a job will be due, so many at most: `None` where there is no job, and none
@@ -74,7 +42,10 @@ impl Queue {
         now: Now,
         zone_of: ZoneOf,
     ) -> Option<Vec<u64>> {
-        let handle = self.find(self.jobs().hashed(id))?;
+        let hashed = self.jobs().hashed(id);
+        let Some(handle) = self.find(hashed) else {
+            return self.find_done(hashed).map(|_| Vec::new());
+        };
         let job = self.jobs().job(handle);
         let mut instants = Vec::new();
         let Some(recurring) = job.recurring() else {

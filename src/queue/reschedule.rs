@@ -1,4 +1,4 @@
-//! RESCHEDULE and KICK decided.
+//! The rules of DQ.RESCHEDULE and DQ.KICK.
 
 use super::budget::OUT_OF_TURN;
 use super::clock::Now;
@@ -41,14 +41,20 @@ impl Queue {
         true
     }
 
-    /// Makes a dead job ready; whether there was one.
+    /// Makes a dead or done job ready; whether there was one.
     pub fn kick(&mut self, id: &[u8], now: Now, out: &mut Effects) -> bool {
         self.settle_for_turns(now, out);
-        let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
-            return false;
+        let id = self.jobs().hashed(id);
+        let Some(handle) = self.find_settled(id, now, out) else {
+            return self.kick_done(id, now, out);
         };
-        if self.jobs().job(handle).place() != Place::Dead {
-            return false;
+        match self.jobs().job(handle).place() {
+            Place::Dead => {}
+            Place::Blocked => {
+                self.commit_unblocked(handle, now, out);
+                return true;
+            }
+            Place::Scheduled | Place::Reserved | Place::Successor => return false,
         }
         self.commit_job(handle, Change::Kicked { due: now.ms() }, now, out);
         true

@@ -31,6 +31,35 @@ pub struct Settings {
     /// These have one, too, which version 3 did not know.
     #[serde(skip)]
     pub group_limits: GroupLimits,
+    /// And these, which version 4 did not know.
+    #[serde(skip)]
+    pub done_limits: DoneLimits,
+}
+
+/// Which done jobs are kept: none where all are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoneLimits {
+    /// The youngest.
+    pub len: u64,
+    /// How long after their end.
+    pub ttl_ms: u64,
+    /// Of their ids, payloads, results and progress.
+    pub bytes: u64,
+}
+
+impl DoneLimits {
+    /// Bounds that hold wherever they came from.
+    pub fn check(&self) -> Result<(), QueueError> {
+        if self.ttl_ms > INSTANT_MAX {
+            return Err(QueueError::OutOfRange);
+        }
+        Ok(())
+    }
+
+    /// Whether one is on.
+    pub fn any(&self) -> bool {
+        *self != DoneLimits::default()
+    }
 }
 
 /// What holds each group of jobs for itself.
@@ -55,7 +84,7 @@ impl GroupLimits {
 }
 
 /// At most `count` deliveries in any `window_ms` milliseconds.
-#[allow(missing_docs, reason = "told above")]
+#[allow(missing_docs, reason = "the type's comment describes them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     pub count: u32,
@@ -94,6 +123,9 @@ pub struct SettingsChange {
     /// `Some(None)` turns it off.
     pub group_rate: Option<Option<Rate>>,
     pub group_fifo: Option<bool>,
+    pub done_len: Option<u64>,
+    pub done_ttl_ms: Option<u64>,
+    pub done_bytes: Option<u64>,
 }
 
 impl SettingsChange {
@@ -114,6 +146,11 @@ impl SettingsChange {
                 max_reserved: new.group_max.unwrap_or(old.group_limits.max_reserved),
                 rate: new.group_rate.unwrap_or(old.group_limits.rate),
                 is_fifo: new.group_fifo.unwrap_or(old.group_limits.is_fifo),
+            },
+            done_limits: DoneLimits {
+                len: new.done_len.unwrap_or(old.done_limits.len),
+                ttl_ms: new.done_ttl_ms.unwrap_or(old.done_limits.ttl_ms),
+                bytes: new.done_bytes.unwrap_or(old.done_limits.bytes),
             },
         }
     }
@@ -142,6 +179,7 @@ impl Settings {
     pub fn check(&self) -> Result<(), QueueError> {
         check_terms(&self.terms(TTR_DEFAULT_MS))?;
         self.group_limits.check()?;
+        self.done_limits.check()?;
         let rate_fits = self.rate.is_none_or(|rate| rate.fits(RATE_MAX));
         if !rate_fits || self.dedupe_ms > INSTANT_MAX {
             return Err(QueueError::OutOfRange);
@@ -157,6 +195,8 @@ impl Settings {
             self.dead_len,
             self.max_reserved,
             self.group_limits.max_reserved,
+            self.done_limits.len,
+            self.done_limits.bytes,
         ]
         .iter()
         .all(|&limit| i64::try_from(limit).is_ok())

@@ -1,7 +1,7 @@
-//! Successors, which NEXT adds: a job that waits until the one of its id is over, and takes its place.
+//! Successors, which NEXT adds: a job that waits until the job with its id ends, and takes its place.
 //!
-//! It is on no list, but for that of TTLs. How the job before it goes decides: finished or dead, the successor
-//! stands in its place; gone in any other way, it takes the successor along.
+//! It is on no list except that of TTLs. If the job before it is finished or dead, the successor takes its place
+//! ([`Queue::end`]); if that job is removed in any other way, the successor is removed with it.
 
 use super::clock::Now;
 use super::effect::{Change, End};
@@ -11,20 +11,8 @@ use super::Queue;
 use crate::storage::broken::there;
 
 impl Queue {
-    /// How a job goes that ends so now: as said, unless it has a successor.
-    pub(super) fn ended(
-        &mut self,
-        handle: Handle,
-        otherwise: Change,
-        end: End,
-        now: Now,
-        out: &mut Effects,
-    ) -> Change {
-        self.expire_successor(handle, now.ms() + 1, now, out);
-        self.succeeded_at(handle, otherwise, end, now.ms())
-    }
-
-    /// The same at an instant up to which successors' TTLs have been carried out.
+    /// How a job goes that ends so at an instant up to which successors' TTLs have been carried out: as said, unless
+    /// it has a successor.
     pub(super) fn succeeded_at(
         &self,
         handle: Handle,

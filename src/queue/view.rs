@@ -1,7 +1,10 @@
-//! Looking at a queue, changing nothing.
+//! Read-only access to a queue.
 
 use super::clock::Now;
-use super::job::{Handle, JobView, Place, State};
+use super::job::{Finish, Handle, JobView, Life, Place, State};
+use super::overdue::At;
+use super::state::done::apply::started_at;
+use super::state::schedule::merge;
 use super::state::store::Course;
 use super::Queue;
 
@@ -13,6 +16,8 @@ pub struct Summary {
     pub ready: usize,
     pub reserved: usize,
     pub dead: usize,
+    pub done: usize,
+    pub blocked: usize,
     /// The earliest due that has not come.
     pub next_due: Option<u64>,
     /// Age of the ready job with the earliest due.
@@ -20,17 +25,19 @@ pub struct Summary {
 }
 
 /// Which jobs DQ.PEEK shows: instants inclusive, by the state's own order.
-#[allow(missing_docs, reason = "called as the commands call them")]
+#[allow(missing_docs, reason = "named as in the commands")]
 #[derive(Clone, Copy, Debug)]
 pub struct Peek {
     pub state: State,
     pub from: u64,
     pub to: u64,
     pub count: u64,
+    /// FROM or TO was given: then none without an instant is shown.
+    pub is_bounded: bool,
 }
 
 /// A stretch of time in equal parts: TO lies after FROM, and is not in it.
-#[allow(missing_docs, reason = "called as the commands call them")]
+#[allow(missing_docs, reason = "named as in the commands")]
 #[derive(Clone, Copy, Debug)]
 pub struct Forecast {
     pub from: u64,
@@ -54,6 +61,7 @@ impl Queue {
             Place::Scheduled => State::Delayed,
             Place::Reserved => State::Reserved,
             Place::Dead => State::Dead,
+            Place::Blocked => State::Blocked,
             // Nobody sees one but by its job.
             Place::Successor => State::Delayed,
         }
@@ -61,17 +69,59 @@ impl Queue {
 
     /// The job of that id, if there is one.
     pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
-        self.find(self.jobs().hashed(id))
-            .map(|handle| self.view(handle, now))
+        let id = self.jobs().hashed(id);
+        match self.find(id) {
+            Some(handle) => Some(JobView {
+                waits: self.waits_of(handle),
+                ..self.view(handle, now)
+            }),
+            None => self.find_done(id).map(|handle| self.view_done(handle)),
+        }
+    }
+
+    /// Of ids, payloads and results of done jobs: what DONEBYTES limits.
+    pub fn done_bytes(&self) -> u64 {
+        self.done().bytes()
+    }
+
+    fn view_done(&self, handle: u32) -> JobView<'_> {
+        let job = self.done().get(handle);
+        JobView {
+            id: job.id,
+            payload: job.payload,
+            state: State::Done,
+            due: job.due,
+            terms: &job.alike.terms,
+            life: Life {
+                attempts: job.attempts,
+                ..Life::default()
+            },
+            failure: None,
+            recurring: None,
+            group: job.alike.group.as_deref(),
+            next: None,
+            notes: job.notes,
+            has_due: true,
+            waits: None,
+            started: Some(job.started),
+            done: Some(Finish {
+                result: job.result,
+                finished: job.finished,
+            }),
+        }
     }
 
     pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {
+        self.view_in(handle, self.state_of(handle, now))
+    }
+
+    fn view_in(&self, handle: Handle, state: State) -> JobView<'_> {
         let job = self.jobs().job(handle);
         let Course { due, life, .. } = job.course();
         JobView {
             id: job.id(),
             payload: job.payload(),
-            state: self.state_of(handle, now),
+            state,
             due,
             terms: job.terms(),
             life,
@@ -82,17 +132,11 @@ impl Queue {
                 .jobs()
                 .successor(handle)
                 .map(|next| self.jobs().job(next).payload()),
-        }
-    }
-
-    /// Jobs in a state, or delayed + ready + reserved.
-    pub fn len(&self, state: Option<State>, now: Now) -> usize {
-        match state {
-            None => self.live_len(),
-            Some(State::Delayed) => self.schedule().len() - self.schedule().ready_len(now.ms()),
-            Some(State::Ready) => self.schedule().ready_len(now.ms()),
-            Some(State::Reserved) => self.reserved().len(),
-            Some(State::Dead) => self.dead().len(),
+            notes: self.jobs().notes(handle),
+            started: (job.place() == Place::Reserved).then(|| started_at(life.token)),
+            done: None,
+            has_due: self.has_due(handle),
+            waits: None,
         }
     }
 
@@ -108,67 +152,139 @@ impl Queue {
     }
 
     /// Counts by state, and the ends of the schedule.
-    pub fn summary(&self, now: Now) -> Summary {
-        let ready = self.schedule().ready_len(now.ms());
-        let least_due = self.schedule().least_due();
+    pub fn summary(&self, at: impl Into<At>) -> Summary {
+        let at = at.into();
+        let [delayed, ready, reserved, dead] = self.lens(at);
+        let now_ms = at.now.ms();
+        // A ready one may be among those whose leases are over and that nobody has looked at.
+        let oldest = self.schedule().least_due().filter(|&due| due <= now_ms);
+        let oldest = oldest
+            .or_else(|| self.overdue_due(at))
+            .filter(|_| ready > 0);
         Summary {
-            delayed: self.schedule().len() - ready,
+            delayed,
             ready,
-            reserved: self.reserved().len(),
-            dead: self.dead().len(),
-            next_due: self.schedule().next_due(now.ms()),
-            oldest_ready_ms: least_due.and_then(|due| now.ms().checked_sub(due)),
+            reserved,
+            dead,
+            blocked: self.blocked_len(),
+            done: self.done_len(at),
+            next_due: self.next_due_at(at),
+            oldest_ready_ms: oldest.map(|due| now_ms - due),
         }
     }
 
     /// Shows jobs of one state in its own order.
-    pub fn peek(&self, peek: &Peek, now: Now, mut show: impl FnMut(JobView<'_>)) {
+    pub fn peek(&self, peek: &Peek, at: impl Into<At>, mut each: impl FnMut(JobView<'_>)) {
+        let at = at.into();
         let Peek { from, to, .. } = *peek;
         let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
-        let show = |handle| show(self.view(handle, now));
+        if peek.state == State::Done {
+            return self.peek_done(peek, at, each);
+        }
         let until = |&(at, _): &(u64, Handle)| at <= to;
         let handle = |(_, handle)| handle;
+        let seq = |handle| self.jobs().job(handle).seq();
+        let mut show = |handles: &mut dyn Iterator<Item = Handle>| {
+            let are_so = handles.filter(|&it| self.seen_state(it, at) == Some(peek.state));
+            let shown = are_so.take(count);
+            shown.for_each(|it| each(self.view_in(it, peek.state)));
+        };
+        let now_ms = at.now.ms();
         match peek.state {
             State::Delayed => {
-                let from = from.max(now.ms() + 1);
-                let delayed = self.schedule().by_due(from, |h| self.jobs().job(h).seq());
-                delayed
-                    .take_while(until)
-                    .map(handle)
-                    .take(count)
-                    .for_each(show);
+                let delayed = self.schedule().by_due(from.max(now_ms + 1), seq);
+                show(&mut delayed.take_while(until).map(handle));
             }
             State::Ready => {
-                let ready = self
-                    .schedule()
-                    .by_rank(from..=now.ms().min(to), |h| self.jobs().job(h).seq());
-                ready.take(count).for_each(show);
+                let dues = from..=now_ms.min(to);
+                let ready = self.schedule().by_rank(dues.clone(), seq);
+                let back = self.overdue_by_rank(dues, count, at);
+                let rank = |&handle: &Handle| self.rank(handle);
+                show(&mut merge(ready, back.into_iter(), |a, b| {
+                    rank(a) <= rank(b)
+                }));
             }
             State::Reserved => {
-                let reserved = self.reserved().iter_from(from);
-                reserved
-                    .take_while(until)
-                    .map(handle)
-                    .take(count)
-                    .for_each(show);
+                let leases = self.leases_from(from.max(at.ended_ms + 1));
+                show(&mut leases.take_while(until).map(handle));
+            }
+            State::Blocked => {
+                let is_within = |&handle: &Handle| {
+                    let due = self.has_due(handle).then(|| self.jobs().job(handle).due());
+                    match due {
+                        Some(due) => (from..=to).contains(&due),
+                        None => !peek.is_bounded,
+                    }
+                };
+                show(&mut self.blocked().filter(is_within));
             }
             State::Dead => {
                 let dead = self.dead().iter_from(from);
-                dead.take_while(until)
-                    .map(handle)
-                    .take(count)
-                    .for_each(show);
+                let died = self.overdue_dead(from, at);
+                let dead = merge(dead, died, |a, b| a.0 <= b.0);
+                show(&mut dead.take_while(until).map(handle));
             }
+            State::Done => {}
+        }
+    }
+
+    fn peek_done(&self, peek: &Peek, at: At, show: impl FnMut(JobView<'_>)) {
+        let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
+        let done = self.done().iter_from(peek.from);
+        let done = done.filter(|&it| !self.is_done_over(it, at));
+        let done = done.map(|it| self.view_done(it));
+        let within = done.take_while(|job| job.at() <= peek.to);
+        within.take(count).for_each(show);
+    }
+
+    /// By its time, though nobody has said so.
+    fn is_done_over(&self, handle: u32, at: At) -> bool {
+        let until = self.done().get(handle).until();
+        until != 0 && until <= at.ended_ms
+    }
+
+    /// Done jobs whose time is not over, and that DONELEN keeps.
+    pub(super) fn done_len(&self, at: At) -> usize {
+        let len = self.done().len() - self.done().over_by(at.ended_ms);
+        match self.settings().done_limits.len {
+            most if most != 0 && at.ended_ms != 0 => len.min(most as usize),
+            _ => len,
         }
     }
 
     /// One step of a scan over all jobs: every job that is there throughout is shown at least once
     /// before the cursor is 0 again.
-    pub fn scan(&self, cursor: u64, now: Now, mut show: impl FnMut(JobView<'_>)) -> u64 {
+    pub fn scan(&self, cursor: u64, at: impl Into<At>, mut show: impl FnMut(JobView<'_>)) -> u64 {
+        let at = at.into();
+        if self.has_done() {
+            return self.scan_all(cursor, at, show);
+        }
         self.jobs().scan(cursor, |handle| {
             if !self.is_purged(handle) {
-                show(self.view(handle, now));
+                let state = self.seen_state(handle, at);
+                state
+                    .into_iter()
+                    .for_each(|state| show(self.view_in(handle, state)));
             }
         })
+    }
+
+    /// The same where there are done jobs. Both indexes have one order, by the ids' hashes: a step ends in it where
+    /// the shorter one of both ends, so that a job is seen whichever of the two it is in by then.
+    fn scan_all(&self, cursor: u64, at: At, mut show: impl FnMut(JobView<'_>)) -> u64 {
+        let (mut handles, mut done) = (Vec::new(), Vec::new());
+        let ends = [
+            self.jobs().scan(cursor, |handle| handles.push(handle)),
+            self.done().scan(cursor, |handle| done.push(handle)),
+        ];
+        // 0 is the end of all.
+        let end = ends.into_iter().filter(|&end| end != 0).min().unwrap_or(0);
+        let jobs = handles.into_iter().filter(|&it| !self.is_purged(it));
+        let jobs = jobs.filter_map(|it| Some(self.view_in(it, self.seen_state(it, at)?)));
+        let done = done.into_iter().filter(|&it| !self.is_done_over(it, at));
+        let all = jobs.chain(done.map(|it| self.view_done(it)));
+        let is_within = |job: &JobView<'_>| end == 0 || self.jobs().hashed(job.id).cursor() < end;
+        all.filter(is_within).for_each(&mut show);
+        end
     }
 }

@@ -68,6 +68,8 @@ pub struct Arena {
     overhang: isize,
     /// A class has become scattered, or all of them together.
     is_scattered: bool,
+    /// See [`size_for`].
+    is_fine: bool,
 }
 
 impl Class {
@@ -97,7 +99,15 @@ impl Arena {
             bytes: 0,
             overhang: 0,
             is_scattered: false,
+            is_fine: false,
         }
+    }
+
+    /// For short strings of many lengths.
+    pub const fn fine() -> Self {
+        let mut arena = Arena::new();
+        arena.is_fine = true;
+        arena
     }
 
     pub fn len(&self) -> usize {
@@ -106,7 +116,7 @@ impl Arena {
 
     /// Whether so many more strings can be numbered, however long they are.
     pub fn has_room_for(&self, count: usize) -> bool {
-        let pages = self.pages.len() + count / SLOTS_MIN + SHORT_MAX / 16;
+        let pages = self.pages.len() + count / SLOTS_MIN + SHORT_MAX / 8;
         pages < PAGES_MAX && self.long.len() + count < LONG as usize
     }
 
@@ -119,7 +129,7 @@ impl Arena {
             self.bytes += allocated(len);
             return LONG | self.long.make().insert(bytes);
         }
-        let size = size_for(len);
+        let size = size_for(len, self.is_fine);
         let (page, slot) = self.take_slot(size, NONE);
         let place = self.pages.get_mut(page).and_then(|it| it.place_mut(slot));
         if let Some(place) = place {

@@ -1,6 +1,8 @@
-//! What must hold, and does not: a bug, or memory that somebody else wrote to. Going on with a default would
-//! make it worse and keep silent about it, so it stops whatever came upon it: a panic, which is caught at the
-//! border to the server, logged and answered with an error.
+//! Broken invariants: bugs, or memory that somebody else wrote to. Continuing with a default would hide the damage and
+//! spread it. So the code that finds one panics; the border to the server catches the panic, logs it and answers with an
+//! error.
+
+use std::fmt::Display;
 
 #[cold]
 #[inline(never)]
@@ -8,12 +10,27 @@ fn broken(what: &str) -> ! {
     panic!("broken invariant: {what}")
 }
 
-/// Also where nobody tests: as cheap as the default that it stands for.
+/// Checked in every build: it costs no more than a default in its place would.
 #[inline(always)]
 pub fn must(holds: bool, what: &'static str) {
     if !holds {
         broken(what);
     }
+}
+
+/// Of a result that must be `Ok`. `what` is put into words only if it is not; the error's text follows it.
+#[inline(always)]
+pub fn must_fit<T, E: Display>(done: Result<T, E>, what: impl FnOnce() -> String) -> T {
+    match done {
+        Ok(value) => value,
+        Err(why) => misfit(what, &why),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn misfit(what: impl FnOnce() -> String, why: &dyn Display) -> ! {
+    broken(&format!("{}: {why}", what()))
 }
 
 /// What must be there.
@@ -25,7 +42,7 @@ pub fn there<T>(value: Option<T>, what: &'static str) -> T {
     }
 }
 
-/// A place that a build for tests can break once: see [`plant`].
+/// A place where a build for tests can break an invariant once: see [`plant`].
 #[cfg(all(feature = "module", not(feature = "breakable")))]
 #[inline(always)]
 pub fn breaking_point(_: &str) {}
@@ -41,7 +58,7 @@ mod planted {
         static PLANTED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// What comes to that place next is stopped there.
+    /// Whatever reaches that place next panics there.
     pub fn plant(place: &[u8]) {
         PLANTED.set(place.to_vec());
     }
@@ -55,5 +72,17 @@ mod planted {
             PLANTED.take();
             super::broken(place);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::must_fit;
+
+    #[test]
+    #[should_panic(expected = "broken invariant: Added was decided: no room")]
+    fn an_unfit_result_panics_with_both_texts() {
+        assert_eq!(must_fit(Ok::<_, String>(5), || unreachable!()), 5);
+        must_fit(Err::<(), _>("no room"), || "Added was decided".into());
     }
 }

@@ -20,11 +20,26 @@ impl<T> Lazy<T> {
         Lazy(None)
     }
 
+    /// Whether it was ever made.
+    #[inline]
+    pub fn is_made(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// To be changed, if it was ever made.
     #[inline]
     pub fn made(&mut self) -> Option<&mut T> {
         match &mut self.0 {
             Some(part) => Some(&mut part[0]),
+            None => None,
+        }
+    }
+
+    /// To be read, if it was ever made: cheaper than its [`Unused`], for what is seldom made.
+    #[inline]
+    pub fn if_made(&self) -> Option<&T> {
+        match &self.0 {
+            Some(part) => Some(&part[0]),
             None => None,
         }
     }

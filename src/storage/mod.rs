@@ -1,5 +1,4 @@
-//! Data structures, generic and without a word of queues: one structure a file, its layout in memory drawn
-//! at its top.
+//! Generic data structures that know nothing of queues: one per file, its memory layout drawn at the top.
 
 #![cfg_attr(not(test), deny(missing_docs))]
 #![deny(unsafe_code)]
@@ -8,8 +7,9 @@ pub(crate) mod allocated;
 pub(crate) mod arena;
 pub(crate) mod broken;
 pub(crate) mod lazy;
-// A hint to the processor has no safe form.
 pub mod least;
+pub(crate) mod ordered;
+// A prefetch hint to the processor has no safe form.
 #[allow(unsafe_code)]
 pub(crate) mod prefetch;
 pub mod relocate;

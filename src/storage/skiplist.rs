@@ -1,10 +1,9 @@
-//! The ordered schedule: a skiplist of fat nodes.
+//! An unrolled, deterministic skiplist with ranks: levels of runs of up to 64 items, which split and merge.
 //!
-//! A list holds (key, handle) entries in the order of (key, tie), where the tie is a sequence number that
-//! the caller keeps and is asked for only where keys are equal (and the handle, where those are equal too). Every level is a linked list of nodes of up
-//! to 64 sorted items, keys and values in arrays of their own so that a search reads nothing but keys. The
-//! items of the bottom level are the entries; those of a level above are links, one to each node of the
-//! level below:
+//! A list holds (key, handle) entries in the order of (key, tie). The tie is a sequence number that the caller keeps; it
+//! is read only if keys are equal, and the handle decides if ties are equal too. Every level is a linked list of nodes
+//! of up to 64 sorted items, keys and values in separate arrays, so that a search reads only keys. The items of the
+//! bottom level are the entries; those of a level above are links, one to each node of the level below:
 //!
 //! ```text
 //! uppers[1]    [ -    q ]
@@ -29,11 +28,11 @@
 //!
 //! A *span* is the number of entries below a link, a *floor* the least due among them.
 //!
-//! A classic skiplist throws a die for the height of each node. This one counts instead: a full node splits
-//! and its new neighbour gets a link above; two small ones merge and a link goes (a deterministic skiplist,
-//! after Munro, Papadakis and Sedgewick). So links lie side by side as the entries do, and a search over a
-//! million entries reads four nodes, where dice with p = 1/4 have it follow some thirty links from cache miss
-//! to cache miss. Nor is there an unlucky list: the bounds hold always, not on average.
+//! A classic skiplist draws the height of each node at random. This one counts instead: a full node splits and its new
+//! neighbour gets a link above; two small ones merge and a link is removed (a deterministic skiplist, after Munro,
+//! Papadakis and Sedgewick). So links lie side by side as entries do. A search over a million entries reads four nodes;
+//! with random heights (p = 1/4) it follows some thirty links, each a cache miss. There is no unlucky list: the bounds
+//! always hold, not only on average. docs/architecture.md compares it with a B+-tree.
 //!
 //! A range of keys is taken out at once, however many entries there are, by joining its nodes to a chain of
 //! *detached* ones in the same arena: see [`detach`].
@@ -64,7 +63,7 @@ use std::mem;
 const NODE: usize = 64;
 /// Neighbours that hold no more than this together become one node, which then has room to grow.
 const MERGED: usize = NODE * 3 / 4;
-/// Inserts, each just behind the one before, that are taken for a sequence that will go on.
+/// So many inserts, each right after the one before, count as a sequence that will continue.
 const RUN: u8 = 8;
 /// Nodes in a full segment: some 32 KiB, the most that growing ever copies at once.
 const SEGMENT: usize = 512;
@@ -86,6 +85,15 @@ impl Key for u64 {
     type Floor = ();
     fn floor(self) {}
     fn rises_to(self, _: u64) -> bool {
+        true
+    }
+}
+
+/// A number that many entries share, which are then in the order of their ties.
+impl Key for u32 {
+    type Floor = ();
+    fn floor(self) {}
+    fn rises_to(self, _: u32) -> bool {
         true
     }
 }
@@ -142,18 +150,18 @@ struct Step {
 type Path = [Step; MAX_UPPERS];
 const NOWHERE: Path = [Step { node: NIL, at: 0 }; MAX_UPPERS];
 
-/// Orders entries of equal keys: the caller's sequence number, and the handle, lest numbers that are equal
+/// Orders entries of equal keys: the caller's sequence number, then the handle, in case numbers that are equal
 /// after all (in a forged dump) make two entries one.
 type Tie = (u64, u32);
 
-/// Entries (key, handle) in order. A handle stands here once at most.
+/// Entries (key, handle) in order. A handle stands under a key once at most.
 #[derive(Clone)]
 pub struct Skiplist<K: Key> {
     bottom: Level<K, u32>,
     uppers: Vec<Level<K, Link<K::Floor>>>,
     /// How many of the upper levels lead to entries of the list; others only have detached nodes.
     height: u16,
-    /// Counts what happens to the list, round and round: tells whether anything has happened in between, as
+    /// Counts changes of the list, modulo its width: shows whether anything has changed in between, as
     /// long as that is not tens of thousands of things.
     changes: u16,
     len: u32,
@@ -275,6 +283,12 @@ impl<K: Key> Skiplist<K> {
         node.remove(at);
         self.settle(&path, leaf, 1, key.floor());
         true
+    }
+
+    pub fn contains(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
+        let (_, leaf) = self.path_to(|n| n.link_to(key, handle, &tie));
+        let node = self.bottom.get(leaf);
+        node.is_some_and(|node| node.find(key, handle).is_some())
     }
 
     #[inline]

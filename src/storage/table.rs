@@ -417,7 +417,7 @@ fn ensure(holds: bool, or: impl FnOnce() -> String) -> Result<(), String> {
 /// Ascending in `x`, the upper half of the hash; as fractions `(2 x + x^2) / 3`. Its slope doubles,
 /// from 2/3 to 4/3: just so leaf `n`, the fullest, is twice as full as `2 n - 1`, the emptiest.
 /// (The sums stay below 2^64: 2^63 + 2^62.)
-fn rank_of(hash: u64) -> u32 {
+pub fn rank_of(hash: u64) -> u32 {
     let x = hash >> 32;
     ((((x << 31) + ((x * x) >> 2)) / 3) >> 30) as u32
 }

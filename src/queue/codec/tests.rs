@@ -1,6 +1,7 @@
 //! The bounds of numbers, lengths and variants: every value on either side of each, not some at random.
 
 use super::*;
+use crate::queue::after::{Moment, OnDead};
 use crate::queue::effect::Change;
 use crate::queue::job::{Terms, ID_MAX, LADDER_MAX};
 use std::fmt::Debug;
@@ -198,8 +199,14 @@ fn versions_and_variants_that_nobody_writes_are_refused() {
         };
         assert_eq!(first(&[version]), refused, "{version}");
     }
-    let (name, turn) = (None, 0);
-    let last = encoded(&Effect::Group { name, turn })[0];
+    let last = encoded(&Effect::Links {
+        id: b"",
+        on_dead: OnDead::Wait,
+        is_timed: false,
+        of_group: false,
+        latest: Moment::default(),
+        links: Vec::new(),
+    })[0];
     for variant in 0..=u64::from(u16::MAX) {
         let zeros = [&[EFFECTS_VERSION][..], &encoded(&variant), &[0; 32]].concat();
         let is_known = first(&zeros).is_some_and(|it| it.is_ok());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What can happen to a job.
 #[allow(
     missing_docs,
-    reason = "fields are called as in the commands that set them"
+    reason = "fields are named as in the commands that set them"
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {

@@ -1,4 +1,4 @@
-//! The Gregorian calendar, and the days of a month as bits of a word: bit 1 is the first, bit 31 the last.
+//! The Gregorian calendar. The days of a month are bits of a word: bit 1 is the 1st, bit 31 the 31st.
 
 /// Days since 1970-01-01, as (year, month from 1, day from 1).
 /// After Howard Hinnant, "chrono-compatible low-level date algorithms": years begin in March here, so that a

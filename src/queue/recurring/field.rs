@@ -1,4 +1,4 @@
-//! One field of a cron expression, but for what only days have: `*`, numbers, names, ranges, steps.
+//! One field of a cron expression, without what only day fields have: `*`, numbers, names, ranges, steps.
 
 use super::cron_error::CronError;
 
@@ -75,7 +75,7 @@ impl Field {
 
     fn range(&self, item: &[u8], from: &[u8], to: &[u8]) -> Result<(u32, u32), CronError> {
         let (first, last) = (self.value(item, from)?, self.value(item, to)?);
-        // A week that is told from a day by its name ends with its Sunday.
+        // A range of days that ends with SUN ends with Sunday as 7.
         let is_week = self.most == 7 && last == 0 && first > 0 && !to.starts_with(b"0");
         let last = if is_week { 7 } else { last };
         if first > last {

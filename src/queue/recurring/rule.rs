@@ -36,7 +36,7 @@ pub enum Pattern<'a> {
     },
 }
 
-/// What DQ.ADD says of it. 0 is none, of each.
+/// The options of DQ.ADD for a rule. 0: not given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule<'a> {
     /// When they come.
@@ -138,7 +138,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// The text of a cron expression tells itself what is wrong with it: see [`Cron::parse`].
+    /// Errors in a cron expression are those of [`Cron::parse`].
     pub fn of(rule: &Rule<'_>) -> Result<Self, QueueError> {
         const WRONG: QueueError = QueueError::Malformed("a rule that no job can have");
         let numbers = [rule.until, rule.grace_ms, rule.jitter_ms, rule.ttl_ms];

@@ -4,7 +4,7 @@
 pub const OFFSET_MAX_S: i64 = 26 * 3600;
 
 /// From the instant `from` on, up to `to`, which belongs to the next span: unix seconds.
-#[allow(missing_docs, reason = "told above, for both ends together")]
+#[allow(missing_docs, reason = "the type's comment describes both ends")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub from: i64,

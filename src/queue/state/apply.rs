@@ -4,6 +4,7 @@
 //! fit. What a master has decided goes through [`Queue::commit_job`] to the same [`Queue::change`].
 
 use super::groups::check_name;
+use super::position::Fate;
 use super::rate::RateWindow;
 use super::store::{Job, NewJob};
 use super::Queue;
@@ -49,7 +50,14 @@ impl Queue {
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         if self.jobs.is_unindexed() && effect.looks_for_jobs() {
+            if effect.is_kept_flow() || matches!(effect, Effect::Noted { .. }) {
+                // In a snapshot: all rows have come.
+                self.check_told_turns(true)?;
+            }
             self.index()?;
+        }
+        if self.flows.is_some() && !effect.is_kept_flow() {
+            self.end_restoring_flows();
         }
         match *effect {
             Effect::Added {
@@ -82,8 +90,19 @@ impl Queue {
             Effect::Grouped { .. } => self.apply_grouped(effect),
             Effect::Rules { .. } => Err(malformed("a rule without a job")),
             Effect::Group { .. } => Err(malformed("a group without a job")),
+            Effect::Stored { .. } | Effect::Rows { .. } if self.jobs.has_notes() => {
+                Err(malformed("jobs as they stand, behind notes"))
+            }
+            ref effect if effect.is_of_flows() => self.apply_to_flows(effect),
             Effect::Stored { .. } => self.apply_stored(effect),
             Effect::Rows { rows } => self.apply_rows(rows),
+            Effect::Noted {
+                id,
+                successor,
+                note,
+            } => self.apply_noted(id, successor, note),
+            Effect::Done(ref of_done) => self.apply_done(of_done),
+            Effect::AddedTogether { .. } => self.apply_added_together(effect),
             Effect::Job { .. } | Effect::Failed { .. } | Effect::Recurred { .. } => {
                 self.apply_to_job(effect)
             }
@@ -138,8 +157,7 @@ impl Queue {
                 if !matches!(change, Change::Nacked { .. } | Change::Died { .. }) {
                     return Err(malformed("a failure by what is none"));
                 }
-                self.change(handle, change);
-                self.jobs.set_failure(handle, failure);
+                self.fail(handle, change, failure);
             }
             Effect::Recurred {
                 id,
@@ -196,6 +214,11 @@ impl Queue {
                 check_instant(cut)?;
                 self.apply_purge_of_leases(cut);
             }
+            Effect::PurgedOverdue { dead, cut } => {
+                check_instant(cut)?;
+                let fate = if dead { Fate::Dies } else { Fate::Back };
+                self.apply_purge_of_overdue(fate, cut);
+            }
             Effect::Trimmed { count } => {
                 let dead = self.dead.len();
                 let count = usize::try_from(count).ok().filter(|&count| count <= dead);
@@ -221,8 +244,19 @@ impl Queue {
             | Effect::Rules { .. }
             | Effect::Stored { .. }
             | Effect::Rows { .. }
+            | Effect::Done(_)
             | Effect::Job { .. }
-            | Effect::Failed { .. } => return Err(malformed("an effect on a job")),
+            | Effect::Noted { .. }
+            | Effect::AddedTogether { .. }
+            | Effect::Failed { .. }
+            | Effect::AddedAfter { .. }
+            | Effect::Waits { .. }
+            | Effect::Over { .. }
+            | Effect::Emptied { .. }
+            | Effect::Stepped { .. }
+            | Effect::Unblocked { .. }
+            | Effect::End { .. }
+            | Effect::Links { .. } => return Err(malformed("an effect on a job")),
         }
         Ok(())
     }
@@ -236,6 +270,7 @@ impl Queue {
                 Settings {
                     max_bytes: old.max_bytes,
                     group_limits: old.group_limits,
+                    done_limits: old.done_limits,
                     ..settings.clone()
                 }
             }
@@ -288,6 +323,7 @@ impl Queue {
     #[inline]
     pub(super) fn check_change(job: Job<'_>, change: Change) -> Result<(), QueueError> {
         let place = job.place();
+        let is_live = !matches!(place, Place::Dead | Place::Blocked);
         let fits = match change {
             Change::Reserved {
                 token,
@@ -302,10 +338,10 @@ impl Queue {
                 place == Place::Reserved && deadline.max(lease_ms) <= INSTANT_MAX
             }
             Change::TimedOut => place == Place::Reserved,
-            Change::Nacked { due, .. } => place != Place::Dead && due <= INSTANT_MAX,
+            Change::Nacked { due, .. } => is_live && due <= INSTANT_MAX,
             Change::Died { at, .. } => {
                 let ends_otherwise = job.is_followed() || job.recurring().is_some();
-                place != Place::Dead && at <= INSTANT_MAX && !ends_otherwise
+                is_live && at <= INSTANT_MAX && !ends_otherwise
             }
             Change::Rescheduled { due } => place == Place::Scheduled && due <= INSTANT_MAX,
             Change::Kicked { due } => place == Place::Dead && due <= INSTANT_MAX,
@@ -340,7 +376,7 @@ impl Queue {
         Ok(())
     }
 
-    fn configure(&mut self, settings: Settings) {
+    pub(super) fn configure(&mut self, settings: Settings) {
         self.kept = true;
         if settings.dedupe_ms == 0 && self.dedupe.len() > 0 {
             self.set_dedupe_aside();

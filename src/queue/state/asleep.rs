@@ -13,7 +13,7 @@ use super::rows;
 use super::Queue;
 use crate::queue::clock::Now;
 use crate::queue::codec::{append, decode, own_version, take, EFFECTS_VERSION};
-use crate::queue::effect::Effect;
+use crate::queue::effect::{Effect, OfDone};
 use crate::queue::job::{Place, SEQ_MAX};
 use crate::queue::stats::{Lateness, Totals};
 use crate::queue::HashSeed;
@@ -45,18 +45,19 @@ impl Queue {
 
     /// Rules would be read anew, windows of rates are in no snapshot, and groups are many things each.
     fn may_sleep(&self) -> bool {
-        self.jobs.len() <= JOBS_MAX
+        self.jobs.len() + self.done.len() <= JOBS_MAX
             && self.jobs.recurring_len() == 0
             && self.dedupe.len() == 0
             && self.groups.is_none()
+            && self.flows.is_none()
             && self.group_rates.is_none()
             && self.seldom.rate.is_none()
             && self.seldom.garbage.is_empty()
             && !self.has_leftovers()
             && self.order_floor() <= SEQ_MAX / 2
-            && self.jobs.memory_bytes() <= BYTES_MAX
+            && self.jobs.memory_bytes() + self.done.bytes() as usize <= BYTES_MAX
             // What is written can be read.
-            && own_version() == EFFECTS_VERSION
+            && own_version() <= EFFECTS_VERSION
     }
 }
 
@@ -81,8 +82,14 @@ impl Asleep {
         totals(rest);
         while let Some(chunk) = next_chunk(rest) {
             for effect in decode(chunk).flatten() {
-                if let Effect::Rows { rows } = effect {
-                    count(rows, now, &mut figures, &mut until);
+                match effect {
+                    Effect::Rows { rows } => count(rows, now, &mut figures, &mut until),
+                    Effect::Noted { note, .. } => figures.bytes += note.counted(),
+                    Effect::Done(OfDone::Stored(job)) => {
+                        figures.done += 1;
+                        figures.done_bytes += job.bytes();
+                    }
+                    _ => {}
                 }
             }
         }
@@ -129,7 +136,7 @@ fn count(rows: &[u8], now: Now, figures: &mut Figures, until: &mut u64) {
             }
             Place::Reserved => figures.reserved += 1,
             Place::Dead => figures.dead += 1,
-            Place::Successor => {}
+            Place::Successor | Place::Blocked => {}
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What must hold of a queue: that its parts agree with each other.
 
+use super::position::Fate;
 use super::store::Course;
+use super::wake::NEVER;
 use super::Queue;
 use crate::queue::job::{Handle, Place};
 
@@ -19,6 +21,8 @@ impl Queue {
         self.expiring.check_invariants(seq)?;
         self.check_purged()?;
         self.check_followed()?;
+        self.check_done()?;
+        self.check_flows()?;
         let there = self.jobs.len() - self.jobs.successors_len();
         if self.live_len() + self.dead.len() + self.count_purged() != there {
             return Err(format!(
@@ -27,39 +31,79 @@ impl Queue {
                 self.dead.len(),
             ));
         }
-        for (list, place) in [(&self.reserved, Place::Reserved), (&self.dead, Place::Dead)] {
-            for (instant, handle) in list.iter() {
-                let job = self.jobs.job(handle);
-                if job.place() != place || job.life().at != instant {
-                    return Err(format!("job {handle} is not {place:?} at {instant}"));
+        for fate in Fate::ALL {
+            for (instant, handle) in self.reserved.list(fate as usize).iter() {
+                let at = self.position(handle);
+                let Course { place, life, .. } = at.course;
+                if (place, life.at, at.fate()) != (Place::Reserved, instant, fate) {
+                    return Err(format!(
+                        "the lease of {handle} is not {fate:?} at {instant}"
+                    ));
                 }
+            }
+        }
+        for (instant, handle) in self.dead.iter() {
+            let job = self.jobs.job(handle);
+            if job.place() != Place::Dead || job.life().at != instant {
+                return Err(format!("job {handle} is not dead at {instant}"));
             }
         }
         self.check_expiring()
     }
 
+    fn check_done(&self) -> Result<(), String> {
+        self.done.check_invariants(self.jobs.hasher())?;
+        let apart = self.check_done_apart();
+        apart.map_err(|_| "an id that a done job and another one have")?;
+        let next = match self.surplus_done() {
+            true => 0,
+            false => self.done.first_until().map_or(NEVER, |(at, _)| at),
+        };
+        if (next, self.settings.done_limits.any()) != (self.done.wakes, self.keeps_done) {
+            return Err(format!(
+                "done jobs are to go at {next}, not at {}",
+                self.done.wakes
+            ));
+        }
+        Ok(())
+    }
+
     fn check_expiring(&self) -> Result<(), String> {
         let mut expected = 0;
-        let reserved = self.reserved.iter().map(|(_, handle)| handle);
+        let reserved = self.leases_from(0).map(|(_, handle)| handle);
         let scheduled = self
             .schedule
             .by_due(0, |handle| self.jobs.job(handle).seq());
         let others = scheduled
             .map(|(_, handle)| handle)
-            .chain(self.dead.iter().map(|(_, h)| h));
-        for handle in others {
-            let Course { place, life, .. } = self.jobs.job(handle).course();
-            expected += usize::from(self.end_of(handle) != 0);
+            .chain(self.dead.iter().map(|(_, h)| h))
+            .chain(
+                self.flows
+                    .iter()
+                    .flat_map(|flows| flows.blocked().iter().map(|(_, h)| h)),
+            );
+        for handle in others.chain(self.leases_from(0).map(|(_, h)| h)) {
+            let at = self.position(handle);
+            let Course { place, life, .. } = at.course;
+            expected += usize::from(at.ends_at().is_some());
             if place == Place::Scheduled && life.at != 0 {
                 return Err(format!("scheduled job {handle} has a deadline"));
             }
         }
-        for (expires, handle) in self.expiring.iter() {
-            let job = self.jobs.job(handle);
-            expected += usize::from(job.place() == Place::Successor);
-            if self.end_of(handle) != expires {
-                return Err(format!("job {handle} does not expire at {expires}"));
+        let mut late = 0;
+        for kind in 0..5 {
+            for (expires, handle) in self.expiring.list(kind).iter() {
+                let at = self.position(handle);
+                expected += usize::from(at.course.place == Place::Successor);
+                let ends = at.ends_at();
+                if ends.is_none_or(|it| (it.ending as usize, it.at) != (kind, expires)) {
+                    return Err(format!("job {handle} does not expire so at {expires}"));
+                }
+                late += usize::from(ends.is_some_and(|it| it.late_due.is_some()));
             }
+        }
+        if late != self.seldom.late.len() {
+            return Err("jobs that are due after their TTL and their list differ".into());
         }
         for handle in reserved {
             if self.jobs.job(handle).life().token == 0 {
@@ -67,7 +111,9 @@ impl Queue {
             }
         }
         let living = |&(_, handle): &(u64, Handle)| !self.is_purged(handle);
-        if self.expiring.iter().filter(living).count() != expected {
+        let seq = |handle| self.jobs.job(handle).seq();
+        let listed = self.expiring.iter_from(0, seq);
+        if listed.filter(living).count() != expected {
             return Err("jobs with a TTL and their list differ".into());
         }
         Ok(())

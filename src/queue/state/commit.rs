@@ -1,5 +1,6 @@
 //! Recording what the rules have decided, and carrying it out: the one way by which they change a queue.
 
+use super::position::Fate;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
@@ -8,13 +9,15 @@ use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
-use crate::storage::broken::{must, there};
+use crate::queue::stats::Totals;
+use crate::storage::broken::{must, must_fit, there};
 use crate::storage::skiplist::InsertHint;
 
 /// A lease about to change its place in the order of deadlines.
 pub(in crate::queue) struct Moving {
     from: u64,
     to: u64,
+    fate: Fate,
     seq: u64,
     handle: Handle,
 }
@@ -33,8 +36,9 @@ impl Queue {
     }
 
     fn apply_decided(&mut self, effect: &Effect<'_>, out: &mut Effects) {
-        let applied = self.apply(effect);
-        must(applied.is_ok(), "decided, yet unfitting");
+        must_fit(self.apply(effect), || {
+            format!("{} was decided, but cannot be applied", effect.name())
+        });
         out.complete();
     }
 
@@ -125,8 +129,10 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        let fits = self.check_recurred(handle, ended, next);
-        must(fits.is_ok(), "an end that the occurrence does not allow");
+        must_fit(self.check_recurred(handle, ended, next), || {
+            let id = self.jobs.job(handle).id().escape_ascii();
+            format!("{ended:?} was decided of an occurrence of '{id}', but cannot be applied")
+        });
         let job = self.jobs.job(handle);
         out.push(&Effect::Recurred {
             id: job.id(),
@@ -160,7 +166,24 @@ impl Queue {
         for totals in [&mut self.totals, &mut out.totals] {
             totals.deleted += count as u64;
         }
-        out.raise(Event::Del);
+        effect.events().iter().for_each(|&event| out.raise(event));
+    }
+
+    /// Counts what had happened to jobs that were purged with it: those whose TTL was over were not deleted by it.
+    pub(in crate::queue) fn recount_purged(&mut self, happened: &Totals, out: &mut Effects) {
+        for totals in [&mut self.totals, &mut out.totals] {
+            totals.deleted -= happened.expired;
+            totals.add(happened);
+        }
+    }
+
+    /// Records that a job, or its occurrence, was acked and stays as done.
+    pub(in crate::queue) fn commit_kept(&mut self, effect: &Effect<'_>, out: &mut Effects) {
+        self.commit(effect, out);
+        for totals in [&mut self.totals, &mut out.totals] {
+            totals.acked += 1;
+        }
+        out.raise(Event::Ack);
     }
 
     /// Records what was decided about a job, and carries it out.
@@ -183,8 +206,10 @@ impl Queue {
 
     #[inline]
     fn must_fit(job: Job<'_>, change: Change) {
-        let fits = Self::check_change(job, change);
-        must(fits.is_ok(), "a change that the job's state does not allow");
+        must_fit(Self::check_change(job, change), || {
+            let (id, place) = (job.id().escape_ascii(), job.place());
+            format!("{change:?} was decided of '{id}', which is {place:?}, but cannot be applied")
+        });
     }
 
     /// Records a fresh lease, and gives it to the job; it stands where it stood in the order of deadlines until
@@ -197,27 +222,29 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Moving> {
         let change = Change::Touched { deadline, lease_ms };
-        if self.has_purged() || deadline <= now.ms() {
+        let job = self.jobs.job(handle);
+        let before = self.position(handle);
+        let after = before.changed(change, 0);
+        let is_alike = before.fate() == after.fate() && before.ends_at() == after.ends_at();
+        if self.has_purged() || deadline <= now.ms() || !is_alike {
             self.commit_job(handle, change, now, out);
             return None;
         }
-        let job = self.jobs.job(handle);
         Self::must_fit(job, change);
         let id = job.id();
         out.push(&Effect::Job { id, change });
-        let (mut course, seq) = (job.course(), job.seq());
-        let (before, from) = (course, course.life.at);
-        (course.life.at, course.life.lease_ms) = (deadline, lease_ms);
-        self.jobs.set_course(handle, course);
+        let (seq, from, fate) = (job.seq(), before.course.life.at, before.fate());
+        self.jobs.set_course(handle, after.course);
         if self.jobs.is_followed(handle) {
             let followed = &mut self.seldom.make().followed;
-            followed.remove(handle, before);
-            followed.insert(handle, course);
+            followed.remove(handle, before.course);
+            followed.insert(handle, after.course);
         }
         out.complete();
         Some(Moving {
             from,
             to: deadline,
+            fate,
             seq,
             handle,
         })
@@ -226,14 +253,16 @@ impl Queue {
     pub(in crate::queue) fn move_leases(&mut self, moving: &mut Vec<Moving>) {
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
-        moving.sort_unstable_by_key(|it| (it.from, it.seq, it.handle));
-        let from: Vec<_> = moving.iter().map(|it| (it.from, it.handle)).collect();
-        let reserved = self.reserved.make();
-        let there = reserved.remove_sorted(&from, seq);
-        must(there, "leases that are not where they were");
-        moving.sort_unstable_by_key(|it| (it.to, it.seq, it.handle));
-        let to: Vec<_> = moving.iter().map(|it| (it.to, it.handle)).collect();
-        reserved.insert_sorted(&to, seq);
+        moving.sort_unstable_by_key(|it| (it.fate as usize, it.from, it.seq, it.handle));
+        for of_fate in moving.chunk_by_mut(|a, b| a.fate == b.fate) {
+            let fate = of_fate[0].fate as usize;
+            let from: Vec<_> = of_fate.iter().map(|it| (it.from, it.handle)).collect();
+            let there = self.reserved.remove_sorted(fate, &from, seq);
+            must(there, "leases that are not where they were");
+            of_fate.sort_unstable_by_key(|it| (it.to, it.seq, it.handle));
+            let to: Vec<_> = of_fate.iter().map(|it| (it.to, it.handle)).collect();
+            self.reserved.insert_sorted(fate, &to, seq);
+        }
         moving.clear();
     }
 
@@ -256,6 +285,7 @@ impl Queue {
         });
         self.carry_out(handle, change, None, now, out);
         self.jobs.set_failure(handle, failure);
+        self.note_value(failure.reason);
         out.complete();
     }
 

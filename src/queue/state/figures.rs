@@ -13,6 +13,7 @@ pub struct Figures {
     pub ready: u64,
     pub reserved: u64,
     pub dead: u64,
+    pub blocked: u64,
     /// Purged jobs that are not freed yet.
     pub unfreed: u64,
     /// Of ids and payloads.
@@ -21,17 +22,21 @@ pub struct Figures {
     pub recurring: u64,
     /// Groups that hold jobs.
     pub groups: u64,
+    /// Done jobs, and what DONEBYTES counts of them: entered apart, by [`Queue::done_figures`], as few queues have any.
+    pub done: u64,
+    pub done_bytes: u64,
     /// The earliest due of all: not added up, but the least counts.
     pub first_due: Option<u64>,
 }
 
 impl Figures {
-    fn each(&mut self) -> [&mut u64; 8] {
+    fn each(&mut self) -> [&mut u64; 9] {
         [
             &mut self.delayed,
             &mut self.ready,
             &mut self.reserved,
             &mut self.dead,
+            &mut self.blocked,
             &mut self.unfreed,
             &mut self.bytes,
             &mut self.recurring,
@@ -55,7 +60,12 @@ impl Queue {
         self.schedule.count_ready(now.ms());
     }
 
-    /// The figures at that instant, and one until which they hold if nothing else happens: the next due,
+    /// Done jobs, and what DONEBYTES counts of them.
+    pub fn done_figures(&self) -> (u64, u64) {
+        (self.done.len() as u64, self.done.bytes())
+    }
+
+    /// The figures at that instant, but for done jobs, and one until which they hold if nothing else happens: the next due,
     /// or an earlier one.
     #[inline]
     pub fn figures(&mut self, now: Now) -> (Figures, u64) {
@@ -65,6 +75,7 @@ impl Queue {
             ready: ready as u64,
             reserved: self.reserved.len() as u64,
             dead: self.dead.len() as u64,
+            blocked: self.blocked_len() as u64,
             unfreed: (self.jobs.len()
                 - self.jobs.successors_len()
                 - self.live_len()
@@ -72,6 +83,8 @@ impl Queue {
             bytes: self.bytes(),
             recurring: self.recurring_len() as u64,
             groups: self.groups_len() as u64,
+            done: 0,
+            done_bytes: 0,
             first_due: self.schedule.least_due(),
         };
         (figures, until)

@@ -35,7 +35,7 @@ impl Followed {
         match course.place {
             Place::Scheduled => Some((&mut self.scheduled, course.due)),
             Place::Reserved => Some((&mut self.reserved, course.life.at)),
-            Place::Dead | Place::Successor => None,
+            Place::Dead | Place::Successor | Place::Blocked => None,
         }
     }
 
@@ -70,11 +70,18 @@ impl Followed {
         self.reserved.len() - self.reserved.count_below(cut, true)
     }
 
+    /// Reserved jobs whose leases end by then.
+    pub(in crate::queue) fn leased_by(&self, cut: u64) -> impl Iterator<Item = Handle> + '_ {
+        let leases = self.reserved.iter().take_while(move |&(at, _)| at <= cut);
+        leases.map(|(_, handle)| handle)
+    }
+
     fn list_for(&mut self, purged: &Purged) -> Option<(&mut Skiplist<u64>, RangeInclusive<u64>)> {
         match purged {
             Purged::Dues(dues) => Some((&mut self.scheduled, dues.clone())),
             Purged::Leases(ends) => Some((&mut self.reserved, ends.clone())),
-            Purged::DeadBefore(_) => None,
+            // Those were removed one by one.
+            Purged::DeadBefore(_) | Purged::Blocked | Purged::Overdue { .. } => None,
         }
     }
 
@@ -123,6 +130,7 @@ impl Queue {
             if !self.is_purged(handle) {
                 match place {
                     Place::Reserved => expected[1].push((life.at, handle)),
+                    Place::Blocked => {}
                     _ => expected[0].push((due, handle)),
                 }
             }

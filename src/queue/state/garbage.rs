@@ -2,11 +2,14 @@
 //! million jobs at once would hold up the server for a tenth of a second.
 
 use super::dedupe::DedupeWindow;
+use super::done::Done;
+use super::flows::Flows;
 use super::followed::Followed;
 use super::groups::Groups;
 use super::purged::{PurgedJobs, MANY};
 use super::rate::group::GroupRates;
 use super::schedule::Schedule;
+use super::split::Split;
 use super::store::Store;
 use super::{Queue, Seldom};
 use crate::storage::lazy::Lazy;
@@ -18,11 +21,16 @@ use std::sync::Arc;
 pub struct Garbage {
     jobs: Store,
     schedule: Schedule,
-    lists: [Lazy<Skiplist<u64>>; 3],
+    reserved: Split<3>,
+    dead: Lazy<Skiplist<u64>>,
+    expiring: Split<4>,
+    late: Skiplist<u64>,
     followed: Followed,
     dedupe: Lazy<DedupeWindow>,
+    done: Lazy<Done>,
     groups: Option<Box<Groups>>,
     group_rates: Option<Box<GroupRates>>,
+    flows: Option<Box<Flows>>,
     purged_jobs: Vec<PurgedJobs>,
     /// Of queues that this one had purged itself.
     older: Vec<Garbage>,
@@ -33,11 +41,16 @@ impl Garbage {
         Garbage {
             jobs: Store::new(hasher),
             schedule: Schedule::default(),
-            lists: Default::default(),
+            reserved: Split::new(),
+            dead: Lazy::new(),
+            expiring: Split::new(),
+            late: Skiplist::new(),
             followed: Followed::default(),
             dedupe: Lazy::new(),
+            done: Lazy::new(),
             groups: None,
             group_rates: None,
+            flows: None,
             purged_jobs: Vec::new(),
             older: Vec::new(),
         }
@@ -47,7 +60,8 @@ impl Garbage {
     pub fn left(&self) -> usize {
         let older: usize = self.older.iter().map(Garbage::left).sum();
         let windows = self.group_rates.as_ref().map_or(0, |rates| rates.len());
-        self.jobs.len() + self.dedupe.len() + windows + older
+        let flows = self.flows.as_ref().map_or(0, |flows| flows.left());
+        self.jobs.len() + self.dedupe.len() + self.done.len() + windows + flows + older
     }
 
     /// Frees about `count` things; false once nothing is left.
@@ -60,11 +74,16 @@ impl Garbage {
         }
         self.jobs.free_some(count)
             || self.schedule.free_some(count)
-            || self.lists.iter_mut().any(|list| free_some(list, count))
+            || self.reserved.free_some(count)
+            || free_some(&mut self.dead, count)
+            || self.expiring.free_some(count)
+            || self.late.free_some(count)
             || self.followed.free_some(count)
             || self.dedupe.made().is_some_and(|it| it.free_some(count))
+            || self.done.made().is_some_and(|it| it.free_some(count))
             || self.groups.as_mut().is_some_and(|it| it.free_some(count))
             || (self.group_rates.as_mut()).is_some_and(|it| it.free_some(count))
+            || self.flows.as_mut().is_some_and(|it| it.free_some(count))
             || self
                 .purged_jobs
                 .iter_mut()
@@ -79,11 +98,16 @@ impl From<Queue> for Garbage {
         Garbage {
             jobs: queue.jobs,
             schedule: queue.schedule,
-            lists: [queue.reserved, queue.dead, queue.expiring],
+            reserved: queue.reserved,
+            dead: queue.dead,
+            expiring: queue.expiring,
+            late: seldom.late,
             followed: seldom.followed,
             dedupe: queue.dedupe,
+            done: queue.done,
             groups: queue.groups,
             group_rates: queue.group_rates,
+            flows: queue.flows,
             purged_jobs: seldom.purged_jobs,
             older: seldom.garbage,
         }
@@ -111,26 +135,45 @@ impl Queue {
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
         let hasher = self.jobs.hasher().clone();
-        let (followed, purged_jobs) = match self.seldom.made() {
+        let (followed, purged_jobs, late) = match self.seldom.made() {
             Some(seldom) => {
                 seldom.purged_bytes = 0;
                 let Seldom {
                     followed,
                     purged_jobs,
+                    late,
                     ..
                 } = seldom;
-                (std::mem::take(followed), std::mem::take(purged_jobs))
+                (
+                    std::mem::take(followed),
+                    std::mem::take(purged_jobs),
+                    std::mem::take(late),
+                )
             }
             None => Default::default(),
         };
         let garbage = Garbage {
             jobs: std::mem::replace(&mut self.jobs, Store::new(hasher.clone())),
             schedule: std::mem::take(&mut self.schedule),
-            lists: [&mut self.reserved, &mut self.dead, &mut self.expiring].map(std::mem::take),
+            reserved: std::mem::take(&mut self.reserved),
+            dead: std::mem::take(&mut self.dead),
+            expiring: std::mem::take(&mut self.expiring),
+            late,
             followed,
             groups: self.groups.take(),
+            flows: self.flows.take(),
             purged_jobs,
             ..Garbage::none(hasher)
+        };
+        self.set_aside(garbage);
+    }
+
+    /// All blocked jobs are about to be purged: nobody waits any more.
+    pub(super) fn set_waits_aside(&mut self) {
+        let flows = self.end_all_waits();
+        let garbage = Garbage {
+            flows,
+            ..Garbage::none(self.jobs.hasher().clone())
         };
         self.set_aside(garbage);
     }
@@ -161,6 +204,19 @@ impl Queue {
     }
 }
 
+impl Queue {
+    /// Forgets all done jobs.
+    pub(super) fn set_done_aside(&mut self) {
+        let garbage = Garbage {
+            done: std::mem::take(&mut self.done),
+            ..Garbage::none(self.jobs.hasher().clone())
+        };
+        self.set_aside(garbage);
+        // What follows looks at how many there are, once there were any.
+        self.done.make();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +231,7 @@ mod tests {
     #[test]
     fn all_is_freed_and_little_at_a_time() {
         let mut parts = Garbage::from(queue());
-        let [reserved, _, expiring] = &parts.lists;
+        let (reserved, expiring) = (&parts.reserved, &parts.expiring);
         let lens = [
             2 * parts.jobs.len(), // and their index
             parts.schedule.len(),
@@ -183,12 +239,12 @@ mod tests {
             expiring.len(),
             parts.dedupe.len(),
         ];
-        let [reserved, _, expiring] = &mut parts.lists;
+        let (reserved, expiring) = (&mut parts.reserved, &mut parts.expiring);
         let counts = [
             steps(|count| parts.jobs.free_some(count)),
             steps(|count| parts.schedule.free_some(count)),
-            steps(|count| free_some(reserved, count)),
-            steps(|count| free_some(expiring, count)),
+            steps(|count| reserved.free_some(count)),
+            steps(|count| expiring.free_some(count)),
             steps(|count| parts.dedupe.make().free_some(count)),
         ];
         for (len, count) in lens.into_iter().zip(counts) {

@@ -12,11 +12,12 @@ impl Queue {
         }
         for left in (1..=budget).rev() {
             let Some(old) = self.jobs.misplaced() else {
-                return left;
+                return self.jobs.gather_notes(left);
             };
             let at = self.position(old);
             self.unlink(old, at);
             let new = self.jobs.move_misplaced(old);
+            self.rename_in_flows(old, new);
             self.link(new, at, None);
         }
         0
@@ -69,9 +70,7 @@ mod tests {
             if number % 3 == 0 {
                 let pop = Pop {
                     count: 1,
-                    id: None,
-                    ttr_ms: None,
-                    noack: false,
+                    ..Pop::default()
                 };
                 let mut popped = Vec::new();
                 queue.pop(&pop, now, mint, out, |job| popped = job.id.to_vec());
@@ -89,6 +88,7 @@ mod tests {
                         priority: None,
                         kind: NackKind::Fatal,
                         reason: Some(b"why"),
+                        awaits: None,
                     };
                     queue.nack(&nack, now, out).unwrap();
                 }

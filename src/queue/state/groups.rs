@@ -41,6 +41,7 @@ use crate::storage::slab::Slab;
 use crate::storage::table::IdTable;
 use line::Line;
 use pass::Pass;
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use turns::Turns;
 
@@ -76,7 +77,7 @@ struct Group {
 const _: () = assert!(size_of::<Group>() == 64);
 
 impl Group {
-    /// Delayed, ready and reserved jobs.
+    /// Delayed, ready and reserved jobs, not blocked ones.
     fn live(&self) -> usize {
         self.line.len() + self.reserved as usize
     }
@@ -131,6 +132,8 @@ pub struct Groups {
     held: usize,
     /// Reserved jobs that have a group.
     reserved: usize,
+    /// Blocked jobs, of groups that hold some.
+    blocked: BTreeMap<GroupNumber, u32>,
     max_reserved: u64,
     is_fifo: bool,
     /// Of groups that are not used any more: those before it have no long lines.
@@ -152,6 +155,7 @@ impl Groups {
             is_own_told: false,
             held: 0,
             reserved: 0,
+            blocked: BTreeMap::new(),
             max_reserved: settings.group_limits.max_reserved,
             is_fifo: settings.group_limits.is_fifo,
             freed_lines: 0,
@@ -346,11 +350,27 @@ impl Queue {
         freed.dedup();
         let is_freed = |&number: &GroupNumber| {
             let users = numbers().filter(|&it| it == number).count();
-            groups.get(number).users as usize == users && new != Some(Some(number))
+            let waiting = usize::from(self.is_group_awaited(number));
+            groups.get(number).users as usize == users + waiting && new != Some(Some(number))
         };
         let freed = freed.into_iter().filter(is_freed);
         let freed = freed.map(|number| groups.name(number).len() as i64);
         grown - freed.sum::<i64>()
+    }
+
+    pub(in crate::queue) fn group_named(&self, name: &[u8]) -> Option<GroupNumber> {
+        let groups = self.groups.as_ref()?;
+        groups.find(name, self.jobs.hasher().hash_one(name))
+    }
+
+    /// How many jobs have that group, and the length of its name.
+    pub(in crate::queue) fn group_jobs(&self, number: GroupNumber) -> (u32, usize) {
+        let groups = self.groups.as_ref();
+        let waiting = u32::from(self.is_group_awaited(number));
+        groups.map_or((0, 0), |groups| {
+            let users = groups.get(number).users;
+            (users - waiting, groups.name(number).len())
+        })
     }
 
     /// The jobs have new numbers in the order of adding: no group may be of an older round.
@@ -367,7 +387,36 @@ impl Queue {
 impl Groups {
     /// Whether any job that has a group is delayed, ready or reserved.
     fn holds_any(&self, schedule: &Schedule) -> bool {
-        schedule.grouped_len() + self.reserved > 0
+        schedule.grouped_len() + self.reserved > 0 || !self.blocked.is_empty()
+    }
+
+    /// The group of that name, and how many jobs it holds.
+    pub(super) fn held_by(
+        &self,
+        name: &[u8],
+        hasher: &impl BuildHasher,
+    ) -> Option<(GroupNumber, usize)> {
+        let number = self.find(name, hasher.hash_one(name))?;
+        let (waiting, reserved) = self.counts(number);
+        Some((number, waiting + reserved))
+    }
+
+    /// Whether it holds no job.
+    pub(super) fn is_empty(&self, number: GroupNumber) -> bool {
+        self.counts(number) == (0, 0)
+    }
+
+    pub(super) fn blocked_in(&self, number: GroupNumber) -> usize {
+        self.blocked.get(&number).map_or(0, |&count| count as usize)
+    }
+
+    /// Blocked jobs of all groups.
+    pub(super) fn blocked_len(&self) -> usize {
+        self.blocked.values().map(|&count| count as usize).sum()
+    }
+
+    pub(super) fn add_user(&mut self, number: GroupNumber) {
+        self.get_mut(number).users += 1;
     }
 
     fn view(&self, number: GroupNumber) -> GroupView<'_> {

@@ -15,6 +15,12 @@ impl Queue {
         (next != NEVER).then_some(next)
     }
 
+    /// The same without ends that are to be carried out.
+    pub(in crate::queue) fn next_in_time(&self) -> Option<u64> {
+        let next = self.wakes_first_in_time();
+        (next != NEVER).then_some(next)
+    }
+
     /// The earliest instant at which a delivery may succeed if nothing else happens: what a timer
     /// must be called for while clients wait. In the past where one would succeed now.
     pub fn next_delivery(&self, now: Now, noack: bool) -> Option<u64> {
@@ -42,10 +48,11 @@ impl Queue {
         next.is_none_or(|instant| instant > now.ms())
     }
 
-    /// The next due that has not come yet: what a timer must be called for where somebody listens
+    /// The next due that has not come yet, but the last instant, which is none: what a timer must be called for where somebody listens
     /// for dq.ready.
     pub fn next_due(&self, now: Now) -> Option<u64> {
-        self.schedule.next_due(now.ms())
+        let due = self.schedule.next_due(now.ms());
+        due.filter(|&due| due < INSTANT_MAX)
     }
 
     /// The earliest instant after now at which time itself does something: a due, the end of a lease, of
@@ -61,7 +68,8 @@ impl Queue {
         let of_group = self.group_rates.as_ref();
         let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
         let instants = [self.next_event(), self.next_due(now), pause, rate, of_group];
-        let to_come = now.ms() + 1..=INSTANT_MAX;
+        // At the last one nothing happens.
+        let to_come = now.ms() + 1..INSTANT_MAX;
         let instants = instants.into_iter().flatten();
         instants.filter(|at| to_come.contains(at)).min()
     }

@@ -6,15 +6,19 @@ pub mod asleep;
 mod check;
 pub(in crate::queue) mod commit;
 mod dedupe;
+pub mod departures;
+pub(in crate::queue) mod done;
 pub mod figures;
+pub mod flows;
 mod followed;
 pub mod garbage;
 mod gather;
 pub mod groups;
 mod instants;
 mod moves;
+pub(in crate::queue) mod notes;
 mod numbers;
-mod position;
+pub(in crate::queue) mod position;
 mod purge;
 pub(in crate::queue) mod purged;
 mod rate;
@@ -24,9 +28,11 @@ mod restore;
 mod rows;
 pub(in crate::queue) mod schedule;
 mod snapshot;
+pub(in crate::queue) mod split;
 pub(in crate::queue) mod store;
 mod successor;
 mod terms;
+pub(in crate::queue) mod together;
 pub mod wake;
 
 use crate::queue::clock::Now;
@@ -37,6 +43,9 @@ use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
 use dedupe::DedupeWindow;
+use departures::Departures;
+use done::Done;
+use flows::Flows;
 use followed::Followed;
 use garbage::Garbage;
 use groups::Groups;
@@ -44,6 +53,7 @@ use purged::PurgedJobs;
 use rate::group::GroupRates;
 use rate::RateWindow;
 use schedule::{Schedule, Standing};
+use split::Split;
 use std::sync::Arc;
 use store::Store;
 
@@ -67,23 +77,28 @@ pub struct Queue {
     jobs: Store,
     /// Delayed and ready jobs.
     schedule: Schedule,
-    /// By (deadline, order of adding).
-    reserved: Lazy<Skiplist<u64>>,
+    /// By (deadline, order of adding), a list for each [`position::Fate`].
+    reserved: Split<3>,
     /// By (instant of death, order of dying).
     dead: Lazy<Skiplist<u64>>,
-    /// Jobs that go by themselves, or whose occurrence does, by the instant of that: by a TTL or GRACE. Not
-    /// those that are reserved, which end their lease first.
-    expiring: Lazy<Skiplist<u64>>,
+    /// Jobs that go by themselves, or whose occurrence does, by the instant of that, by a TTL or GRACE: a list for
+    /// each [`position::Ending`]. A reserved one ends its lease first: none that goes with that.
+    expiring: Split<4>,
     dedupe: Lazy<DedupeWindow>,
     seldom: Lazy<Seldom>,
+    done: Lazy<Done>,
     settings: Arc<Settings>,
     /// Where a job has a group.
     groups: Option<Box<Groups>>,
     group_rates: Option<Box<GroupRates>>,
+    /// Where a job is after others, or was.
+    flows: Option<Box<Flows>>,
     /// 0, an instant, or FOREVER.
     paused_until: u64,
     /// Stays without jobs.
     kept: bool,
+    /// Its settings keep done jobs.
+    keeps_done: bool,
     /// The last number in the order of adding; of dying; the last token.
     seq: u64,
     deaths: u64,
@@ -102,6 +117,10 @@ struct Seldom {
     purged_bytes: u64,
     /// Set aside, to be freed by the owner of the queue.
     garbage: Vec<Garbage>,
+    /// Jobs whose TTL is over before they are due, by their dues.
+    late: Skiplist<u64>,
+    /// Where somebody listens, while the queue is changed.
+    departures: Option<Box<Departures>>,
 }
 
 impl Unused for Seldom {
@@ -111,6 +130,8 @@ impl Unused for Seldom {
         purged_jobs: Vec::new(),
         purged_bytes: 0,
         garbage: Vec::new(),
+        late: Skiplist::new(),
+        departures: None,
     };
 }
 
@@ -120,16 +141,19 @@ impl Queue {
         Queue {
             jobs: Store::new(seed.0.clone()),
             schedule: Schedule::default(),
-            reserved: Lazy::new(),
+            reserved: Split::new(),
             dead: Lazy::new(),
-            expiring: Lazy::new(),
+            expiring: Split::new(),
             dedupe: Lazy::new(),
             seldom: Lazy::new(),
+            done: Lazy::new(),
             settings: Settings::unconfigured(),
             groups: None,
             group_rates: None,
+            flows: None,
             paused_until: 0,
             kept: false,
+            keeps_done: false,
             seq: 0,
             deaths: 0,
             token: 0,
@@ -147,16 +171,19 @@ impl Queue {
         let mut copy = Queue {
             jobs: Store::new(self.jobs.hasher().clone()),
             schedule: Schedule::default(),
-            reserved: Lazy::new(),
+            reserved: Split::new(),
             dead: Lazy::new(),
-            expiring: Lazy::new(),
+            expiring: Split::new(),
             dedupe: self.dedupe.clone(),
             seldom: Lazy::new(),
+            done: self.done.clone(),
             settings: Arc::clone(&self.settings),
             groups: None,
             group_rates: None,
+            flows: None,
             paused_until: self.paused_until,
             kept: self.kept,
+            keeps_done: self.keeps_done,
             seq: self.seq,
             deaths: self.deaths,
             token: self.token,
@@ -169,20 +196,28 @@ impl Queue {
             for handle in self.handles() {
                 let job = self.as_new(handle);
                 let copied = copy.insert(&job, copy.jobs.hashed(job.id), None);
+                copy.jobs.put_notes(copied, self.jobs.notes(handle));
                 if let Some(successor) = self.jobs.successor(handle) {
                     let job = self.as_new(successor);
+                    let notes = self.jobs.notes(successor);
                     let successor = copy.insert(&job, copy.jobs.hashed(job.id), None);
+                    copy.jobs.put_notes(successor, notes);
                     copy.set_successor(copied, successor);
                 }
             }
             copy.adopt_turns(self);
+            copy.adopt_flows(self);
         } else {
             copy.jobs = self.jobs.clone();
             copy.groups = self.groups.clone();
+            copy.flows = self.flows.clone();
             copy.schedule = self.schedule.clone();
             copy.reserved = self.reserved.clone();
             copy.dead = self.dead.clone();
             copy.expiring = self.expiring.clone();
+            if !self.seldom.late.is_empty() {
+                copy.seldom.make().late = self.seldom.late.clone();
+            }
             if self.followed().len() > 0 {
                 copy.seldom.make().followed = self.followed().clone();
             }
@@ -200,8 +235,9 @@ impl Queue {
             .schedule
             .by_due(0, |handle| self.jobs.job(handle).seq());
         let lists = scheduled
-            .chain(self.reserved.iter())
-            .chain(self.dead.iter());
+            .chain(self.leases_from(0))
+            .chain(self.dead.iter())
+            .chain(self.flows.iter().flat_map(|flows| flows.blocked().iter()));
         lists.map(|(_, handle)| handle)
     }
 
@@ -213,16 +249,38 @@ impl Queue {
         &self.schedule
     }
 
-    pub(in crate::queue) fn reserved(&self) -> &Skiplist<u64> {
+    pub(in crate::queue) fn reserved(&self) -> &Split<3> {
         &self.reserved
+    }
+
+    /// By (deadline, order of adding), from that instant on.
+    pub(in crate::queue) fn leases_from(
+        &self,
+        from: u64,
+    ) -> impl Iterator<Item = (u64, Handle)> + '_ {
+        let seq = |handle| self.jobs.job(handle).seq();
+        self.reserved.iter_from(from, seq)
+    }
+
+    pub(in crate::queue) fn first_lease(&self) -> Option<(u64, Handle)> {
+        self.reserved.first(|handle| self.jobs.job(handle).seq())
+    }
+
+    pub(in crate::queue) fn first_ttl(&self) -> Option<(u64, Handle)> {
+        self.expiring.first(|handle| self.jobs.job(handle).seq())
     }
 
     pub(in crate::queue) fn dead(&self) -> &Skiplist<u64> {
         &self.dead
     }
 
-    pub(in crate::queue) fn expiring(&self) -> &Skiplist<u64> {
+    pub(in crate::queue) fn expiring(&self) -> &Split<4> {
         &self.expiring
+    }
+
+    /// Jobs whose TTL is over before they are due, by their dues.
+    pub(in crate::queue) fn late(&self) -> &Skiplist<u64> {
+        &self.seldom.late
     }
 
     pub(in crate::queue) fn followed(&self) -> &Followed {
@@ -279,19 +337,20 @@ impl Queue {
 
     /// No key is kept for it.
     pub fn is_disposable(&self) -> bool {
-        !self.kept && self.live_len() + self.dead.len() == 0
+        !self.kept && self.live_len() + self.dead.len() == 0 && self.done.len() == 0
     }
 
-    /// Delayed, ready and reserved jobs: what MAXLEN limits.
+    /// Blocked, delayed, ready and reserved jobs: what MAXLEN limits.
     pub fn live_len(&self) -> usize {
-        self.schedule.len() + self.reserved.len()
+        self.schedule.len() + self.reserved.len() + self.blocked_len()
     }
 
-    /// Bytes of all ids and payloads, those of dead jobs and successors too: what MAXBYTES limits. Where
+    /// Bytes of all ids, payloads and steps, those of dead jobs and successors too: what MAXBYTES limits. Where
     /// very many jobs were purged at once, some are counted until they are freed.
     pub fn bytes(&self) -> u64 {
         let content = self.jobs.content_bytes();
-        content.saturating_sub(self.seldom.purged_bytes) + self.group_bytes()
+        let values = self.flows.as_ref().map_or(0, |flows| flows.value_bytes());
+        content.saturating_sub(self.seldom.purged_bytes) + self.group_bytes() + values
     }
 
     pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {
@@ -326,12 +385,11 @@ impl Queue {
 
     /// How much there is to free.
     pub fn free_effort(&self) -> usize {
-        self.jobs.len() + self.dedupe.len()
+        self.jobs.len() + self.dedupe.len() + self.done.len()
     }
 
     /// Heap bytes and those of the structure itself.
     pub fn memory_bytes(&self) -> usize {
-        let lists = [&self.reserved, &self.dead, &self.expiring];
         let rate = self
             .seldom
             .rate
@@ -341,9 +399,14 @@ impl Queue {
             + self.totals.lateness.memory_bytes()
             + self.jobs.memory_bytes()
             + self.schedule.memory_bytes()
-            + lists.map(list_bytes).iter().sum::<usize>()
+            + self.reserved.memory_bytes()
+            + list_bytes(&self.dead)
+            + self.expiring.memory_bytes()
+            + self.seldom.late.memory_bytes()
             + self.dedupe.memory_bytes()
             + DedupeWindow::memory_bytes(&self.dedupe)
+            + self.done.memory_bytes()
+            + Done::memory_bytes(&self.done)
             + self.seldom.memory_bytes()
             + self.seldom.followed.memory_bytes()
             + self
@@ -356,6 +419,7 @@ impl Queue {
             + rate
             + self.groups.as_ref().map_or(0, |it| it.memory_bytes())
             + self.group_rates.as_ref().map_or(0, |it| it.memory_bytes())
+            + self.flows.as_ref().map_or(0, |it| it.memory_bytes())
     }
 
     /// For tests: breaks what must hold.
@@ -396,7 +460,7 @@ mod tests {
             queue
         };
         println!("the queue itself: {} bytes", size_of::<Queue>());
-        for (jobs, most) in [(1, 930), (2, 1050), (5, 1600), (20, 4000), (64, 9700)] {
+        for (jobs, most) in [(1, 960), (2, 1080), (5, 1630), (20, 4030), (64, 9710)] {
             let bytes = queue(jobs).memory_bytes();
             println!("{jobs} jobs: {bytes} bytes");
             assert!(bytes <= most, "{bytes} bytes for {jobs} jobs");

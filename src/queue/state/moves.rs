@@ -1,7 +1,7 @@
 //! A job's coming, moving and going: on each list of the queue that its position names, and nowhere else.
 
 use super::groups::GroupNumber;
-use super::position::Position;
+use super::position::{EndsAt, Position};
 use super::purged::FREED_WITH_EACH;
 use super::store::{Course, Id, NewJob};
 use super::Queue;
@@ -13,22 +13,36 @@ use crate::storage::skiplist::InsertHint;
 impl Queue {
     /// Puts a job, the last in the order of adding, in the place of an old one of its id. The way to its
     /// place may be known.
+    #[inline]
     pub(super) fn put(
         &mut self,
         old: Option<Handle>,
         mut job: NewJob<'_>,
         id: Id<'_>,
         way: Option<&InsertHint<u64>>,
-    ) {
+    ) -> Handle {
+        let awaited = old.and_then(|old| self.lift_awaited(old));
         if let Some(old) = old {
-            self.remove(old);
+            self.make_way(old);
         }
         if self.seq >= SEQ_MAX {
             self.number_anew();
         }
         self.seq += 1;
         job.seq = self.seq;
-        self.insert(&job, id, way);
+        let handle = self.insert(&job, id, way);
+        if awaited.is_some() {
+            self.give_awaited(awaited, handle);
+        }
+        handle
+    }
+
+    #[inline(never)]
+    fn make_way(&mut self, old: Handle) {
+        if self.is_listened_to() {
+            self.note_loss(old);
+        }
+        self.remove(old);
     }
 
     #[inline]
@@ -47,8 +61,13 @@ impl Queue {
             },
             priority: job.terms.priority,
             grace_ms: job.grace_ms(),
+            recurs: job.recurring.is_some(),
+            max_attempts: job.terms.max_attempts,
         };
         self.free_namesake(id);
+        if self.has_done() {
+            self.drop_done(id);
+        }
         let group = job.group.map(|name| self.acquire_group(name));
         let handle = self.jobs.insert(job, id, group);
         self.begin_turn(group, job.place, job.turn);
@@ -56,17 +75,23 @@ impl Queue {
         handle
     }
 
-    pub(super) fn position(&self, handle: Handle) -> Position {
+    pub(in crate::queue) fn position(&self, handle: Handle) -> Position {
         let job = self.jobs.job(handle);
+        let (terms, recurring) = (job.terms(), job.recurring());
         Position {
             course: job.course(),
-            priority: job.terms().priority,
-            grace_ms: job.grace_ms(),
+            priority: terms.priority,
+            grace_ms: recurring.map_or(0, |recurring| recurring.grace_ms()),
+            recurs: recurring.is_some(),
+            max_attempts: terms.max_attempts,
         }
     }
 
     #[inline]
     pub(super) fn change(&mut self, handle: Handle, change: Change) {
+        if self.is_listened_to() {
+            self.note_change(handle, change);
+        }
         if let Change::Removed { remember, cause } = change {
             if cause == Removal::Popped {
                 self.note_served(handle);
@@ -87,13 +112,19 @@ impl Queue {
             _ => {}
         }
         let before = self.position(handle);
-        self.unlink(handle, before);
         let after = before.changed(change, self.deaths);
+        self.unlink_place(handle, before);
+        if before.may_end() {
+            self.move_end(handle, before, after);
+        }
         self.token = self.token.max(after.course.life.token);
         if after.priority != before.priority {
             self.jobs.set_priority(handle, after.priority);
         }
         self.jobs.set_course(handle, after.course);
+        if self.jobs.has_notes() {
+            self.jobs.change_notes(handle, change);
+        }
         if let Change::Reserved { .. } = change {
             self.note_delivered(handle);
         }
@@ -101,7 +132,7 @@ impl Queue {
             let group = self.jobs.job(handle).group();
             self.begin_turn(group, Place::Scheduled, None);
         }
-        self.link(handle, after, None);
+        self.link_place(handle, after, None);
         match change {
             Change::TimedOut => {
                 let failure = Failure::of_lease(before.course.life.at);
@@ -115,6 +146,13 @@ impl Queue {
         }
     }
 
+    /// As [`Queue::change`], by a failure: the job lives on, or is dead.
+    pub(super) fn fail(&mut self, handle: Handle, change: Change, failure: Failure<'_>) {
+        self.change(handle, change);
+        self.jobs.set_failure(handle, failure);
+        self.note_value(failure.reason);
+    }
+
     /// With its successor.
     pub(super) fn remove(&mut self, handle: Handle) {
         self.remove_successor(handle);
@@ -126,6 +164,59 @@ impl Queue {
     /// Puts a job into the lists that its position names.
     #[inline]
     pub(super) fn link(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
+        if at.may_end() {
+            self.link_end(handle, at.ends_at());
+        }
+        self.link_place(handle, at, way);
+    }
+
+    #[inline(never)]
+    fn move_end(&mut self, handle: Handle, before: Position, after: Position) {
+        let (ended, ends) = (before.ends_at(), after.ends_at());
+        if ended != ends {
+            self.unlink_end(handle, ended);
+            self.link_end(handle, ends);
+        }
+    }
+
+    #[inline(never)]
+    fn link_end(&mut self, handle: Handle, at: Option<EndsAt>) {
+        let Some(EndsAt {
+            ending,
+            at,
+            late_due,
+        }) = at
+        else {
+            return;
+        };
+        let jobs = &self.jobs;
+        let seq = |handle| jobs.job(handle).seq();
+        self.expiring.insert(ending as usize, at, handle, seq);
+        if let Some(due) = late_due {
+            self.seldom.make().late.insert(due, handle, seq);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn unlink_end(&mut self, handle: Handle, at: Option<EndsAt>) {
+        let Some(EndsAt {
+            ending,
+            at,
+            late_due,
+        }) = at
+        else {
+            return;
+        };
+        let jobs = &self.jobs;
+        let seq = |handle| jobs.job(handle).seq();
+        let there = self.expiring.remove(ending as usize, at, handle, seq)
+            && late_due.is_none_or(|due| self.seldom.make().late.remove(due, handle, seq));
+        must(there, "a TTL that is on no list");
+    }
+
+    /// But for those of TTLs.
+    #[inline]
+    fn link_place(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
         if let Some(seldom) = self.seldom.made() {
             let all = seldom.purged_jobs.iter_mut();
             all.for_each(|purged_jobs| purged_jobs.linked(handle));
@@ -140,15 +231,19 @@ impl Queue {
                 self.schedule
                     .insert(at.standing(), handle, is_grouped, way, seq);
             }
-            Place::Reserved => self.reserved.make().insert(life.at, handle, seq),
+            Place::Reserved => {
+                let fate = at.fate() as usize;
+                self.reserved.insert(fate, life.at, handle, seq);
+            }
             Place::Dead => self
                 .dead
                 .make()
                 .insert(life.at, handle, |h| jobs.job(h).life().death),
             Place::Successor => {}
-        }
-        if at.end() != 0 && place != Place::Reserved {
-            self.expiring.make().insert(at.end(), handle, seq);
+            Place::Blocked => {
+                let flows = self.flows.get_or_insert_default();
+                flows.link(handle, group, jobs);
+            }
         }
         if self.jobs.is_followed(handle) {
             self.seldom.make().followed.insert(handle, at.course);
@@ -164,6 +259,15 @@ impl Queue {
     /// Takes a job out of the lists that its position names.
     #[inline]
     pub(super) fn unlink(&mut self, handle: Handle, at: Position) {
+        if at.may_end() {
+            self.unlink_end(handle, at.ends_at());
+        }
+        self.unlink_place(handle, at);
+    }
+
+    /// But for those of TTLs.
+    #[inline]
+    fn unlink_place(&mut self, handle: Handle, at: Position) {
         let group = self.group_number(handle);
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
@@ -173,18 +277,21 @@ impl Queue {
                 let is_grouped = group.is_some();
                 self.schedule.remove(at.standing(), handle, is_grouped, seq)
             }
-            Place::Reserved => self.reserved.make().remove(life.at, handle, seq),
+            Place::Reserved => {
+                let fate = at.fate() as usize;
+                self.reserved.remove(fate, life.at, handle, seq)
+            }
             Place::Dead => self
                 .dead
                 .make()
                 .remove(life.at, handle, |h| jobs.job(h).life().death),
             Place::Successor => true,
+            Place::Blocked => {
+                let flows = self.flows.as_mut();
+                flows.is_some_and(|flows| flows.unlink(handle, group, jobs))
+            }
         };
         must(there, "a job that is not where its fields say");
-        if at.end() != 0 && place != Place::Reserved {
-            let there = self.expiring.make().remove(at.end(), handle, seq);
-            must(there, "a TTL that is on no list");
-        }
         if self.jobs.is_followed(handle) {
             self.seldom.make().followed.remove(handle, at.course);
         }

@@ -30,12 +30,16 @@ impl Queue {
     #[cold]
     pub(super) fn number_anew(&mut self) {
         self.look_at_groups(usize::MAX);
+        if self.flows.is_some() {
+            self.free_purged(usize::MAX);
+        }
         let handles: Vec<Handle> = self.jobs.handles().collect();
         let mut seqs: Vec<u64> = handles.iter().map(|&h| self.jobs.job(h).seq()).collect();
         let mut deaths: Vec<u64> = handles
             .iter()
             .map(|&h| self.jobs.job(h).life().death)
             .collect();
+        seqs.extend(self.done.iter().map(|it| self.done.get(it).seq));
         for numbers in [&mut seqs, &mut deaths] {
             numbers.sort_unstable();
             numbers.dedup();
@@ -53,7 +57,11 @@ impl Queue {
             }
             self.jobs.set_seq(handle, seq);
         }
+        if let Some(done) = self.done.made() {
+            done.number_anew(|seq| rank(&seqs, seq), self.jobs.hasher());
+        }
         self.number_groups_anew();
+        self.number_flows_anew();
         (self.seq, self.deaths) = (seqs.len() as u64, deaths.len() as u64);
     }
 }

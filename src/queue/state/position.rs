@@ -7,15 +7,58 @@ use crate::queue::job::{Life, Place, INSTANT_MAX};
 
 /// Where a job is, and on which lists by which keys.
 #[derive(Clone, Copy)]
-pub(super) struct Position {
-    pub(super) course: Course,
-    pub(super) priority: i32,
+pub(in crate::queue) struct Position {
+    pub(in crate::queue) course: Course,
+    pub(in crate::queue) priority: i32,
     /// After its due the occurrence of a recurring job is skipped; 0 is never.
-    pub(super) grace_ms: u64,
+    pub(in crate::queue) grace_ms: u64,
+    /// It has a rule.
+    pub(in crate::queue) recurs: bool,
+    /// Deliveries allowed; 0 is without limit.
+    pub(in crate::queue) max_attempts: u32,
+}
+
+/// What comes of a reserved job when its lease ends: which of their lists it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::queue) enum Fate {
+    /// Ready again.
+    Back,
+    Dies,
+    /// Its TTL is over by then.
+    Goes,
+    /// That is known once it is carried out: by its rule, or as the clock has stepped back and its due has yet to come.
+    Odd,
+}
+
+impl Fate {
+    pub(in crate::queue) const ALL: [Fate; 4] = [Fate::Back, Fate::Dies, Fate::Goes, Fate::Odd];
+}
+
+/// What ends with a TTL: which list of these a job is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::queue) enum Ending {
+    /// A job that is ready by then, be it that its lease has ended before.
+    Ready,
+    /// One that is not due by then.
+    Delayed,
+    /// One that is dead by then.
+    Dead,
+    Successor,
+    /// An occurrence, by its TTL or by GRACE.
+    Occurrence,
+}
+
+/// How a job stands in the lists of TTLs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::queue) struct EndsAt {
+    pub(in crate::queue) ending: Ending,
+    pub(in crate::queue) at: u64,
+    /// Of one that is not due by then.
+    pub(in crate::queue) late_due: Option<u64>,
 }
 
 /// When a job that is not reserved goes by itself, or its occurrence does; 0 is never.
-pub(super) fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
+pub(in crate::queue) fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
     if grace_ms == 0 {
         return expires;
     }
@@ -27,19 +70,71 @@ pub(super) fn end_of(due: u64, expires: u64, grace_ms: u64) -> u64 {
 }
 
 impl Position {
-    pub(super) fn standing(self) -> Standing {
+    pub(in crate::queue) fn standing(self) -> Standing {
         Standing {
             priority: self.priority,
             due: self.course.due,
         }
     }
 
-    pub(super) fn end(self) -> u64 {
+    fn end(self) -> u64 {
         end_of(self.course.due, self.course.life.expires, self.grace_ms)
     }
 
+    /// Of a reserved job.
+    #[inline]
+    pub(in crate::queue) fn fate(self) -> Fate {
+        let life = &self.course.life;
+        if self.recurs {
+            Fate::Odd
+        } else if life.expires != 0 && life.expires <= life.at {
+            Fate::Goes
+        } else if self.max_attempts != 0 && life.attempts >= self.max_attempts {
+            Fate::Dies
+        } else if self.course.due > life.at {
+            Fate::Odd
+        } else {
+            Fate::Back
+        }
+    }
+
+    /// Whether it may be in a list of TTLs. No change makes it so: a TTL and GRACE are settled with the job.
+    #[inline]
+    pub(in crate::queue) fn may_end(self) -> bool {
+        self.course.life.expires != 0 || self.grace_ms != 0
+    }
+
+    /// None of a reserved job that is over with its lease, or of which it is not known what follows.
+    #[inline]
+    pub(in crate::queue) fn ends_at(self) -> Option<EndsAt> {
+        let at = self.end();
+        if at == 0 {
+            return None;
+        }
+        let ending = match self.course.place {
+            Place::Scheduled if self.recurs => Ending::Occurrence,
+            Place::Scheduled if at < self.course.due => Ending::Delayed,
+            Place::Scheduled => Ending::Ready,
+            Place::Reserved => match self.fate() {
+                Fate::Back => Ending::Ready,
+                Fate::Dies => Ending::Dead,
+                Fate::Goes | Fate::Odd => return None,
+            },
+            Place::Dead => Ending::Dead,
+            Place::Successor => Ending::Successor,
+            // Carried out before anybody looks, as that of an occurrence.
+            Place::Blocked => Ending::Occurrence,
+        };
+        let late_due = (ending == Ending::Delayed).then_some(self.course.due);
+        Some(EndsAt {
+            ending,
+            at,
+            late_due,
+        })
+    }
+
     /// How the job stands afterwards; `death` is its place in the order of dying, if it died.
-    pub(super) fn changed(mut self, change: Change, death: u64) -> Self {
+    pub(in crate::queue) fn changed(mut self, change: Change, death: u64) -> Self {
         let Course {
             place,
             due: job_due,

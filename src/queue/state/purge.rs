@@ -1,31 +1,66 @@
 //! Purges and trims carried out.
 
+use super::position::Fate;
 use super::purged::{Purged, MANY};
 use super::Queue;
-use crate::queue::clock::Now;
-use crate::queue::job::{Handle, State};
+use crate::queue::effect::Effect;
+use crate::queue::job::{Handle, Place, State};
 use crate::storage::broken::there;
 
 impl Queue {
     pub(in crate::queue) fn leases_after(&self, cut: u64) -> usize {
-        self.reserved.len() - self.reserved.count_below(cut, true)
+        self.reserved.len() - self.reserved.count_by(cut)
+    }
+
+    /// Jobs that stand where a state says at that instant, or anywhere.
+    pub(in crate::queue) fn standing_in(&self, state: Option<State>, cut: u64) -> usize {
+        let ready = || self.schedule.ready_len(cut);
+        match state {
+            None => self.live_len() + self.dead.len(),
+            Some(State::Delayed) => self.schedule.len() - ready(),
+            Some(State::Ready) => ready(),
+            Some(State::Reserved) => self.reserved.len(),
+            Some(State::Dead) => self.dead.len(),
+            Some(State::Done) => self.done.len(),
+            Some(State::Blocked) => self.blocked_len(),
+        }
     }
 
     /// Carries out a purge: delayed is what is due after `cut`, ready the rest of the schedule.
     pub(super) fn apply_purge(&mut self, state: Option<State>, cut: u64) {
-        let count = self.len(state, Now::from_ms(cut));
+        let count = self.standing_in(state, cut);
         match state {
-            None => self.set_jobs_aside(),
+            None => self.noting_removed(Self::set_jobs_aside),
             Some(State::Delayed) => self.let_go(Purged::Dues(cut + 1..=u64::MAX), count),
             Some(State::Ready) => self.let_go(Purged::Dues(0..=cut), count),
             Some(State::Reserved) => self.let_go(Purged::Leases(0..=u64::MAX), count),
+            Some(State::Done) => {
+                self.set_done_aside();
+                self.note_done();
+            }
             Some(State::Dead) => self.let_go(Purged::DeadBefore((u64::MAX, u64::MAX)), count),
+            Some(State::Blocked) => self.let_go(Purged::Blocked, count),
         }
     }
 
     pub(super) fn apply_purge_of_leases(&mut self, cut: u64) {
         let purged = Purged::Leases(cut + 1..=u64::MAX);
         self.let_go(purged, self.leases_after(cut));
+    }
+
+    /// All whose leases were over by `cut` and that have that fate.
+    pub(super) fn apply_purge_of_overdue(&mut self, fate: Fate, cut: u64) {
+        let of_fate = self.reserved.list(fate as usize);
+        let count = of_fate.count_below(cut, true);
+        // A purge of many takes the lists of those that have successors as they stand, whatever their fates.
+        let followed = self.followed().leased_by(cut);
+        let followed = followed.filter(|&handle| self.position(handle).fate() == fate);
+        let followed: Vec<Handle> = followed.collect();
+        let count = count - followed.len();
+        self.noting_removed(|queue| {
+            followed.into_iter().for_each(|handle| queue.remove(handle));
+        });
+        self.let_go(Purged::Overdue { fate, cut }, count);
     }
 
     /// Removes so many of the longest dead.
@@ -48,14 +83,16 @@ impl Queue {
 
     /// Removes those jobs, `count` of them: few at once, many by leaving them to be freed later.
     fn let_go(&mut self, purged: Purged, count: usize) {
-        if count == self.live_len() + self.dead.len() {
-            self.set_jobs_aside();
-        } else if count <= MANY {
-            let handles = self.handles_of(&purged, count);
-            handles.into_iter().for_each(|handle| self.remove(handle));
-        } else {
-            self.detach_purged(purged, count);
-        }
+        self.noting_removed(|queue| {
+            if count == queue.live_len() + queue.dead.len() {
+                queue.set_jobs_aside();
+            } else if count <= MANY {
+                let handles = queue.handles_of(&purged, count);
+                handles.into_iter().for_each(|handle| queue.remove(handle));
+            } else {
+                queue.detach_purged(purged, count);
+            }
+        });
     }
 
     pub(super) fn handles_of(&self, purged: &Purged, count: usize) -> Vec<Handle> {
@@ -65,8 +102,48 @@ impl Queue {
         };
         match purged {
             Purged::Dues(dues) => of(&mut self.schedule.by_due(*dues.start(), seq)),
-            Purged::Leases(ends) => of(&mut self.reserved.iter_from(*ends.start())),
+            Purged::Leases(ends) => of(&mut self.leases_from(*ends.start())),
+            Purged::Overdue { fate, .. } => of(&mut self.reserved.list(*fate as usize).iter()),
             Purged::DeadBefore(_) => of(&mut self.dead.iter()),
+            Purged::Blocked => {
+                let flows = self.flows.iter();
+                of(&mut flows.flat_map(|flows| flows.blocked().iter()))
+            }
         }
+    }
+}
+
+/// Which jobs a purge or a trim takes that is about to be carried out.
+pub(super) fn goes_with<'a>(
+    queue: &'a Queue,
+    effect: &Effect<'_>,
+) -> Box<dyn Fn(Handle) -> bool + 'a> {
+    let course = move |handle| queue.jobs.job(handle).course();
+    let at = move |handle, place| course(handle).place == place;
+    match *effect {
+        Effect::Purged { state, cut } => match state {
+            // Nobody is left who waits for them.
+            None | Some(State::Blocked | State::Done) => Box::new(|_| false),
+            Some(State::Delayed) => {
+                Box::new(move |job| at(job, Place::Scheduled) && course(job).due > cut)
+            }
+            Some(State::Ready) => {
+                Box::new(move |job| at(job, Place::Scheduled) && course(job).due <= cut)
+            }
+            Some(State::Reserved) => Box::new(move |job| at(job, Place::Reserved)),
+            Some(State::Dead) => Box::new(move |job| at(job, Place::Dead)),
+        },
+        Effect::PurgedLeases { cut } => {
+            Box::new(move |job| at(job, Place::Reserved) && course(job).life.at > cut)
+        }
+        Effect::Trimmed { count } => {
+            let of = move |handle| (course(handle).life.at, course(handle).life.death);
+            let kept = usize::try_from(count)
+                .ok()
+                .and_then(|at| queue.dead.nth(at));
+            let kept = kept.map_or((u64::MAX, u64::MAX), |(_, handle)| of(handle));
+            Box::new(move |job| at(job, Place::Dead) && of(job) < kept)
+        }
+        _ => Box::new(|_| false),
     }
 }

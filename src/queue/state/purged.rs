@@ -12,11 +12,11 @@
 //! purge of all that an earlier one had taken, and perhaps more, joins it; and each job that is linked into
 //! a list has a few purged jobs freed, so that the next purge can only be much smaller than the one before it.
 
+use super::position::Fate;
 use super::schedule::Detached;
 use super::store::{Course, Id};
 use super::Queue;
 use crate::queue::job::{Handle, Place};
-use crate::storage::broken::must;
 use crate::storage::table::IdTable;
 use std::ops::RangeInclusive;
 
@@ -27,16 +27,21 @@ pub(super) enum Purged {
     Dues(RangeInclusive<u64>),
     /// Reserved ones with such deadlines.
     Leases(RangeInclusive<u64>),
+    /// Reserved ones whose lease was over by `cut`, and that have that fate.
+    Overdue { fate: Fate, cut: u64 },
     /// Those that stood among the dead before this (instant of death, number in the order of dying).
     DeadBefore((u64, u64)),
+    /// All that were after others.
+    Blocked,
 }
 
 impl Purged {
     fn place(&self) -> Place {
         match self {
             Purged::Dues(_) => Place::Scheduled,
-            Purged::Leases(_) => Place::Reserved,
+            Purged::Leases(_) | Purged::Overdue { .. } => Place::Reserved,
             Purged::DeadBefore(_) => Place::Dead,
+            Purged::Blocked => Place::Blocked,
         }
     }
 
@@ -49,6 +54,14 @@ impl Purged {
             (Purged::Dues(all), Purged::Dues(some)) => covers(all, some),
             (Purged::Leases(all), Purged::Leases(some)) => covers(all, some),
             (Purged::DeadBefore(all), Purged::DeadBefore(some)) => some <= all,
+            (
+                Purged::Overdue { fate, cut },
+                Purged::Overdue {
+                    fate: other,
+                    cut: some,
+                },
+            ) => fate == other && some <= cut,
+            (Purged::Blocked, Purged::Blocked) => true,
             _ => false,
         }
     }
@@ -59,7 +72,8 @@ pub struct PurgedJobs {
     purged: Purged,
     /// Of the schedule's detached entries; of those of the list of the reserved, or the dead.
     scheduled: Detached,
-    listed: usize,
+    /// Of the reserved by their fates; of the dead the first alone.
+    listed: [usize; 4],
     /// Of those of jobs that have a successor.
     followed: usize,
     /// The bytes of their ids and payloads are known, and taken off already.
@@ -134,7 +148,12 @@ impl Queue {
             let stood_there = match &purged_jobs.purged {
                 Purged::Dues(dues) => place == Place::Scheduled && dues.contains(&due),
                 Purged::Leases(ends) => place == Place::Reserved && ends.contains(&life.at),
+                Purged::Overdue { fate, cut } => {
+                    let stood_there = place == Place::Reserved && life.at <= *cut;
+                    stood_there && self.position(handle).fate() == *fate
+                }
                 Purged::DeadBefore(end) => place == Place::Dead && (life.at, life.death) < *end,
+                Purged::Blocked => place == Place::Blocked,
             };
             stood_there && !purged_jobs.has_newer(handle)
         };
@@ -160,16 +179,30 @@ impl Queue {
             let going = self.handles_of(&purged, count).into_iter();
             going.map(|handle| self.jobs.content_of(handle)).sum()
         });
+        if self.flows.is_some() && count <= SUMMED {
+            let going = self.handles_of(&purged, count);
+            going.into_iter().for_each(|it| self.drop_record(it));
+        }
         if self.groups.is_some() && (count <= AT_ONCE || !self.leave_groups_later(&purged, count)) {
             self.leave_groups(&self.handles_of(&purged, count));
         }
-        let (mut scheduled, mut listed) = (Detached::default(), 0);
+        let (mut scheduled, mut listed) = (Detached::default(), [0; 4]);
         match &purged {
             Purged::Dues(dues) => scheduled = self.schedule.detach(dues.clone()),
-            Purged::Leases(ends) => listed = self.reserved.make().detach(ends.clone()),
+            Purged::Leases(ends) => {
+                let of = |fate| self.reserved.detach(fate as usize, ends.clone());
+                listed = Fate::ALL.map(of);
+            }
+            Purged::Overdue { fate, cut } => {
+                listed[*fate as usize] = self.reserved.detach(*fate as usize, 0..=*cut);
+            }
             Purged::DeadBefore(_) => {
                 self.dead.make().detach_first(count);
-                listed = count;
+                listed[0] = count;
+            }
+            Purged::Blocked => {
+                self.set_waits_aside();
+                listed[0] = self.detach_blocked();
             }
         }
         let known = known.or_else(|| self.bytes_of_others());
@@ -184,7 +217,7 @@ impl Queue {
             // None of those that stood there are left.
             latest.purged = purged;
             latest.scheduled += scheduled;
-            latest.listed += listed;
+            (0..4).for_each(|kind| latest.listed[kind] += listed[kind]);
             latest.followed += followed;
             latest.newer = IdTable::new();
             return;
@@ -225,18 +258,20 @@ impl Queue {
             let Some(purged_jobs) = latest else {
                 break;
             };
-            let list = match purged_jobs.purged {
-                Purged::Dues(_) => None,
-                Purged::Leases(_) => Some(self.reserved.make()),
-                Purged::DeadBefore(_) => Some(self.dead.make()),
-            };
-            let next = match list {
-                None => self.schedule.pop_detached(&mut purged_jobs.scheduled),
-                Some(_) if purged_jobs.listed == 0 => None,
-                Some(list) => {
-                    purged_jobs.listed -= 1;
-                    list.pop_detached().map(|(_, handle)| handle)
+            let kind = purged_jobs.listed.iter().position(|&listed| listed > 0);
+            if let Some(kind) = kind {
+                purged_jobs.listed[kind] -= 1;
+            }
+            let next = match (purged_jobs.purged.place(), kind) {
+                (Place::Scheduled, _) => self.schedule.pop_detached(&mut purged_jobs.scheduled),
+                (_, None) => None,
+                (Place::Reserved, Some(kind)) => self.reserved.pop_detached(kind),
+                (Place::Blocked, _) => {
+                    let flows = self.flows.as_mut();
+                    let blocked = flows.and_then(|flows| flows.purged().pop_detached());
+                    blocked.map(|(_, handle)| handle)
                 }
+                _ => self.dead.make().pop_detached().map(|(_, handle)| handle),
             };
             match next {
                 Some(handle) if self.jobs.contains(handle) && self.is_purged(handle) => {
@@ -277,15 +312,7 @@ impl Queue {
     pub(in crate::queue) fn free_purged_job(&mut self, handle: Handle) {
         self.free_purged_successor(handle);
         self.forget_bytes(handle);
-        let end = self.end_of(handle);
-        let jobs = &self.jobs;
-        if end != 0 && jobs.job(handle).place() != Place::Reserved {
-            let there = self
-                .expiring
-                .make()
-                .remove(end, handle, |h| jobs.job(h).seq());
-            must(there, "a TTL that is on no list");
-        }
+        self.unlink_end(handle, self.position(handle).ends_at());
         self.forget_purged(handle);
         self.drop_job(handle);
     }
@@ -325,18 +352,27 @@ impl Queue {
 
     /// For tests: what is detached belongs to purges.
     pub(super) fn check_purged(&self) -> Result<(), String> {
-        let (mut scheduled, mut reserved, mut dead) = (Detached::default(), 0, 0);
+        let (mut scheduled, mut reserved, mut dead) = (Detached::default(), [0; 4], 0);
         for purged_jobs in &self.seldom.purged_jobs {
             scheduled += purged_jobs.scheduled;
-            match purged_jobs.purged {
-                Purged::Dues(_) => {}
-                Purged::Leases(_) => reserved += purged_jobs.listed,
-                Purged::DeadBefore(_) => dead += purged_jobs.listed,
+            match purged_jobs.purged.place() {
+                Place::Reserved => (0..4).for_each(|at| reserved[at] += purged_jobs.listed[at]),
+                Place::Blocked => {}
+                _ => dead += purged_jobs.listed[0],
             }
         }
         let expected = (scheduled, reserved, dead);
-        let lists = [&self.reserved, &self.dead].map(|list| list.detached().count());
-        if expected != (self.schedule.detached().0, lists[0], lists[1]) {
+        let mut leases = [0; 4];
+        for (kind, _) in self.reserved.detached() {
+            leases[kind] += 1;
+        }
+        if expected
+            != (
+                self.schedule.detached().0,
+                leases,
+                self.dead.detached().count(),
+            )
+        {
             return Err(format!("{expected:?} are expected to be detached"));
         }
         Ok(())
@@ -345,9 +381,12 @@ impl Queue {
     /// How many purged jobs there are: for tests, as it looks at each.
     pub(super) fn count_purged(&self) -> usize {
         let (_, mut handles) = self.schedule.detached();
-        for list in [&self.reserved, &self.dead] {
-            handles.extend(list.detached().map(|(_, handle)| handle));
-        }
+        let leases = self.reserved.detached().into_iter();
+        let dead = self.dead.detached();
+        handles.extend(leases.map(|(_, handle)| handle));
+        handles.extend(dead.map(|(_, handle)| handle));
+        let flows = self.flows.iter();
+        handles.extend(flows.flat_map(|it| it.blocked().detached().map(|(_, handle)| handle)));
         handles.retain(|&handle| self.jobs.contains(handle) && self.is_purged(handle));
         handles.sort_unstable();
         handles.dedup();

@@ -2,12 +2,13 @@
 //! [`crate::queue::recur`].
 
 use super::apply::{check_id, check_instant, malformed};
+use super::notes::{Lasting, OwnNotes};
 use super::position::end_of;
 use super::store::{Course, NewJob, NO_RULE};
 use super::Queue;
 use crate::queue::effect::Ended;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, SEQ_MAX};
+use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX};
 use crate::queue::recurring::rule::{Compiled, Next, Round, Rule};
 use crate::queue::settings::check_terms;
 use crate::storage::broken::there;
@@ -35,7 +36,7 @@ fn is_offset(offset_s: i32) -> bool {
 }
 
 /// The id under which a dead occurrence stays.
-fn id_of_dead(id: &[u8], occurrence: u64) -> Vec<u8> {
+pub(super) fn id_of_occurrence(id: &[u8], occurrence: u64) -> Vec<u8> {
     [id, format!("@{occurrence}").as_bytes()].concat()
 }
 
@@ -52,14 +53,26 @@ impl Queue {
         end_of(due, life.expires, job.grace_ms())
     }
 
-    /// Whether the occurrence that is there may stay as a dead job.
-    pub(in crate::queue) fn has_room_for_dead(&self, handle: Handle) -> bool {
+    /// When GRACE ends an occurrence that was never delivered.
+    pub(in crate::queue) fn skipped_at(&self, handle: Handle) -> Option<u64> {
+        let job = self.jobs.job(handle);
+        let grace_ms = job.grace_ms();
+        (grace_ms != 0).then(|| (job.due() + grace_ms).min(INSTANT_MAX))
+    }
+
+    fn is_free(&self, id: &[u8]) -> bool {
+        let id = self.jobs.hashed(id);
+        self.find(id).is_none() && self.find_done(id).is_none()
+    }
+
+    /// Whether the occurrence that is there may stay as a job of its own, dead or done.
+    pub(in crate::queue) fn has_room_for_occurrence(&self, handle: Handle) -> bool {
         let job = self.jobs.job(handle);
         let Some(recurring) = job.recurring() else {
             return false;
         };
-        let id = id_of_dead(job.id(), recurring.round.occurrence);
-        id.len() <= ID_MAX && self.find(self.jobs.hashed(&id)).is_none() && self.jobs.has_room()
+        let id = id_of_occurrence(job.id(), recurring.round.occurrence);
+        id.len() <= ID_MAX && self.is_free(&id) && self.jobs.has_room()
     }
 
     pub(super) fn apply_recurs(
@@ -125,8 +138,11 @@ impl Queue {
             group,
             ..NewJob::scheduled(id, payload, (due, 0), terms)
         };
+        // What the new one says of itself is told behind this.
+        let notes = OwnNotes::of(self.jobs.notes(handle), Lasting::over_renewal);
         self.remove(handle);
-        self.insert(&job, self.jobs.hashed(id), None);
+        let handle = self.insert(&job, self.jobs.hashed(id), None);
+        self.jobs.put_notes(handle, notes.notes());
         Ok(())
     }
 
@@ -152,7 +168,7 @@ impl Queue {
         }
         let runs = self.jobs.job(handle).recurring().map(|it| it.round.runs);
         let fits = runs.is_some_and(|runs| runs < SEQ_MAX)
-            && (ended.death().is_none() || self.has_room_for_dead(handle));
+            && (ended.death().is_none() || self.has_room_for_occurrence(handle));
         if !fits {
             return Err(malformed("an effect that the job's state does not allow"));
         }
@@ -167,6 +183,9 @@ impl Queue {
         next: Option<Next>,
         failure: Option<Failure<'_>>,
     ) {
+        if self.is_listened_to() {
+            self.note_occurrence(handle, ended, failure);
+        }
         if ended == Ended::Popped {
             self.note_served(handle);
         }
@@ -205,7 +224,8 @@ impl Queue {
             failure,
             ..NewJob::scheduled(&dead.id, &dead.payload, (dead.due, 0), &dead.terms)
         };
-        self.insert(&job, self.jobs.hashed(&dead.id), None);
+        let handle = self.insert(&job, self.jobs.hashed(&dead.id), None);
+        self.jobs.put_notes(handle, dead.notes.notes());
     }
 
     fn dead_copy(&self, handle: Handle, at: u64) -> DeadCopy {
@@ -213,9 +233,10 @@ impl Queue {
         let Course { due, life, .. } = job.course();
         let recurring = there(job.recurring(), NO_RULE);
         DeadCopy {
-            id: id_of_dead(job.id(), recurring.round.occurrence),
+            id: id_of_occurrence(job.id(), recurring.round.occurrence),
             group: self.group_of(handle).map(Into::into),
             payload: job.payload().to_vec(),
+            notes: OwnNotes::of(self.jobs.notes(handle), Lasting::in_dead_copy),
             terms: job.terms().clone(),
             due,
             life: Life {
@@ -238,6 +259,9 @@ impl Queue {
             },
         };
         self.jobs.set_course(handle, course);
+        if self.jobs.has_notes() {
+            self.jobs.retain_notes(handle, Lasting::over_occurrence);
+        }
         let ended = there(self.jobs.job(handle).recurring(), NO_RULE).round;
         let round = Round {
             occurrence: next.occurrence,
@@ -259,6 +283,7 @@ struct DeadCopy {
     id: Vec<u8>,
     group: Option<Box<[u8]>>,
     payload: Vec<u8>,
+    notes: OwnNotes,
     terms: Terms<'static>,
     due: u64,
     life: Life,

@@ -2,8 +2,9 @@
 //! server empties pages that are nearly empty.
 //!
 //! ```text
-//!   cursor = number << 4 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons,
-//!                                     the lists of jobs that have successors, groups, long jobs, the histogram
+//!   cursor = number << 6 | part       part: jobs, their index, the lists, the same of the DEDUPE memory, reasons,
+//!                                     the lists of jobs that have successors, groups, long jobs, notes, the
+//!                                     histogram
 //! ```
 //!
 //! A cursor only says how far things were looked at: whatever happens to the queue meanwhile, every number
@@ -16,9 +17,9 @@ use crate::storage::lazy::Lazy;
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 
-const PARTS: u64 = 23;
+const PARTS: u64 = 46;
 /// Of a cursor, for its part.
-const PART_BITS: u32 = 5;
+const PART_BITS: u32 = 6;
 
 impl Queue {
     /// Goes on from a cursor that this has returned, or from 0, until it is late. Returns 0 at the end.
@@ -43,9 +44,9 @@ impl Queue {
             0 => self.jobs.relocate_jobs(from, mover),
             1 => self.jobs.relocate_index(from, mover),
             2..=7 => self.schedule.relocate(part - 2, from, mover),
-            8 => relocate(&mut self.reserved, from, mover, Skiplist::relocate),
+            8 => self.reserved.relocate(0, from, mover),
             9 => relocate(&mut self.dead, from, mover, Skiplist::relocate),
-            10 => relocate(&mut self.expiring, from, mover, Skiplist::relocate),
+            10 => self.expiring.relocate(0, from, mover),
             11 => relocate(&mut self.dedupe, from, mover, |it, from, mover| {
                 it.relocate(0, from, mover)
             }),
@@ -57,6 +58,13 @@ impl Queue {
             16 => self.seldom.made()?.followed.relocate(1, from, mover),
             17..=20 => self.groups.as_mut()?.relocate(part - 17, from, mover),
             21 => self.jobs.relocate_long_jobs(from, mover),
+            22..=24 => self.jobs.relocate_notes(part - 22, from, mover),
+            25..=27 => self.reserved.relocate(part as usize - 24, from, mover),
+            28..=31 => self.expiring.relocate(part as usize - 27, from, mover),
+            32 => self.seldom.made()?.late.relocate(from, mover),
+            33 => relocate(&mut self.done, from, mover, |_, _, _| None),
+            34..=38 => self.done.made()?.relocate(part - 34, from, mover),
+            39..=44 => self.flows.as_mut()?.relocate(part - 39, from, mover),
             _ => {
                 self.totals.lateness.relocate(mover);
                 None
@@ -111,9 +119,8 @@ pub mod tests {
             if number % 5 == 0 {
                 let pop = Pop {
                     count: 1,
-                    id: None,
-                    ttr_ms: None,
                     noack: number % 2 == 0,
+                    ..Pop::default()
                 };
                 queue.pop(&pop, now, &mut mint, &mut out, |_| ());
             }

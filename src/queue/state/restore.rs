@@ -26,7 +26,7 @@ pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
     job.failure.map_or(Ok(()), check_failure)?;
     if let Some((rule, round)) = &job.recurring {
         check_round(round)?;
-        if matches!(job.place, Place::Dead | Place::Successor)
+        if matches!(job.place, Place::Dead | Place::Successor | Place::Blocked)
             || rule.ttl_ms == 0 && life.expires != 0
         {
             return Err(malformed(CONTRADICTION));
@@ -36,6 +36,7 @@ pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
         Place::Scheduled => life.at == 0 && life.death == 0,
         Place::Reserved => life.token != 0 && life.death == 0,
         Place::Dead => true,
+        Place::Blocked => life.at == 0 && life.death == 0 && life.token == 0,
         Place::Successor => {
             let fresh = Life {
                 expires: life.expires,
@@ -56,7 +57,10 @@ fn check_successors<'a>(jobs: impl Iterator<Item = NewJob<'a>>) -> Result<(), Qu
     for job in jobs {
         let follows = before.is_some_and(|before| {
             before.id == job.id
-                && matches!(before.place, Place::Scheduled | Place::Reserved)
+                && matches!(
+                    before.place,
+                    Place::Scheduled | Place::Reserved | Place::Blocked
+                )
                 && before.recurring.is_none()
         });
         if job.place == Place::Successor && !follows {
@@ -96,7 +100,7 @@ impl Queue {
         };
         check_terms(job.terms)?;
         check_stored(&job)?;
-        if place == Place::Successor {
+        if matches!(place, Place::Successor | Place::Blocked) {
             return Err(malformed(CONTRADICTION));
         }
         if self.find(self.jobs.hashed(job.id)).is_some() {

@@ -4,7 +4,7 @@
 //!   row:   head   due, seq   [id length] [payload length] [Terms] [Life] [more]   id   payload
 //!           │      │
 //!           │      └ less those of the row before
-//!           └ bits 0-1 place, 2-6 which of the bracketed parts are there
+//!           └ bits 0-1 place, 2-6 which of the bracketed parts are there, 7 blocked, if the place says successor
 //!
 //!   more:  a byte, whose bits say what follows: bit 0 a Failure; bit 1 a Round, so that it recurs, and
 //!          bit 2 before that a Rule, else it is that of the row before; bit 3 the name of its group, or bit 4
@@ -33,7 +33,7 @@ const TERMS: u8 = 1 << 4;
 const LIFE: u8 = 1 << 5;
 const PLACE: u8 = 3;
 const MORE: u8 = 1 << 6;
-const UNUSED: u8 = 1 << 7;
+const BLOCKED: u8 = 1 << 7;
 
 /// In the byte behind MORE.
 const FAILURE: u8 = 1;
@@ -76,6 +76,7 @@ impl<T, R> Default for Before<'_, T, R> {
 pub struct Rows<'a> {
     bytes: Vec<u8>,
     count: usize,
+    has_blocked: bool,
     before: Before<'a, &'a Terms<'a>, Rule<'a>>,
 }
 
@@ -92,13 +93,18 @@ impl<'a> Rows<'a> {
         let shared =
             |terms: &&Terms<'_>| terms.backoff_ms.len() <= LADDER_SHARED && terms.equals(job.terms);
         let part = |bit, is_there| if is_there { bit } else { 0 };
-        let head = job.place as u8
+        let place = match job.place {
+            Place::Blocked => Place::Successor as u8 | BLOCKED,
+            place => place as u8,
+        };
+        let head = place
             | part(ID_LEN, job.id.len() != before.id_len)
             | part(PAYLOAD_LEN, job.payload.len() != before.payload_len)
             | part(TERMS, !before.terms.as_ref().is_some_and(shared))
             | part(LIFE, job.life != Life::default())
             | part(MORE, has_more(job));
         bytes.push(head);
+        self.has_blocked |= head & BLOCKED != 0;
         append(&difference(job.due, before.due), bytes);
         append(&difference(job.seq, before.seq), bytes);
         if head & ID_LEN != 0 {
@@ -134,6 +140,11 @@ impl<'a> Rows<'a> {
         &self.bytes
     }
 
+    /// Older modules do not read them.
+    pub fn has_blocked(&self) -> bool {
+        self.has_blocked
+    }
+
     /// There is not always room for a job and its successor.
     pub fn is_full(&self) -> bool {
         self.count + 1 >= ROWS_MAX
@@ -144,6 +155,7 @@ impl<'a> Rows<'a> {
         self.bytes.clear();
         self.bytes.shrink_to(64 * 1024);
         self.count = 0;
+        self.has_blocked = false;
         self.before = Before::default();
     }
 }
@@ -273,7 +285,10 @@ fn read_row<'a>(
 ) -> Option<Row<'a>> {
     let head = *bytes.split_off_first()?;
     let place = match head & PLACE {
-        _ if head & UNUSED != 0 => return None,
+        place if head & BLOCKED != 0 => match place == Place::Successor as u8 {
+            true => Place::Blocked,
+            false => return None,
+        },
         place if place == Place::Scheduled as u8 => Place::Scheduled,
         place if place == Place::Reserved as u8 => Place::Reserved,
         place if place == Place::Dead as u8 => Place::Dead,

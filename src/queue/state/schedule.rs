@@ -6,8 +6,9 @@ pub(super) mod lists;
 use crate::queue::job::Handle;
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::InsertHint;
+pub(in crate::queue) use lists::merge;
+use lists::Lists;
 pub use lists::Standing;
-use lists::{merge, Lists};
 use std::ops::RangeInclusive;
 
 #[derive(Clone, Default)]

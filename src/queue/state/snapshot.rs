@@ -3,7 +3,8 @@
 //! ```text
 //!   chunk 0: version, Floors, Configured | Kept, Paused, Rows
 //!   chunk 1: version, Rows
-//!   chunk 2: version, Rows, Remembered, ...
+//!   chunk 2: version, Rows, Noted, ...
+//!   chunk 3: version, Noted, End, Links, Remembered, ...
 //!   ...                                   each chunk stands for itself: effects to apply in turn
 //! ```
 //!
@@ -14,8 +15,8 @@ use super::restore::CONTRADICTION;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
-use crate::queue::codec::{begin, encode};
-use crate::queue::effect::{Change, Effect};
+use crate::queue::codec::{encode, push, EFFECTS_VERSION};
+use crate::queue::effect::{Change, Effect, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
 use crate::queue::settings::GroupLimits;
@@ -42,16 +43,9 @@ struct Chunks<'a> {
 
 impl<'a> Chunks<'a> {
     fn push(&mut self, effect: &Effect<'_>) {
-        self.begin();
-        encode(effect, &mut self.bytes);
+        push(effect, &mut self.bytes, self.start);
         if self.bytes.len() - self.start >= CHUNK_BYTES {
             self.flush();
-        }
-    }
-
-    fn begin(&mut self) {
-        if self.bytes.len() == self.start {
-            begin(&mut self.bytes);
         }
     }
 
@@ -67,9 +61,11 @@ impl<'a> Chunks<'a> {
 
     fn end_rows(&mut self) {
         if !self.rows.bytes().is_empty() {
-            self.begin();
             let rows = self.rows.bytes();
-            encode(&Effect::Rows { rows }, &mut self.bytes);
+            push(&Effect::Rows { rows }, &mut self.bytes, self.start);
+            if self.rows.has_blocked() {
+                self.bytes[self.start] = EFFECTS_VERSION;
+            }
             self.rows.clear();
         }
     }
@@ -99,6 +95,7 @@ impl Queue {
         let only_rows = self.jobs.is_unindexed();
         self.index()?;
         self.check_told_turns(only_rows)?;
+        self.check_told_flows()?;
         if self.order_floor() > SEQ_MAX / 2 {
             self.number_anew();
         }
@@ -109,7 +106,7 @@ impl Queue {
         if !self.jobs.index() {
             return Err(QueueError::Malformed(CONTRADICTION));
         }
-        Ok(())
+        self.check_done_apart()
     }
 
     /// Hands the queue to `write`, chunk by chunk; at least one.
@@ -138,6 +135,9 @@ impl Queue {
         });
         self.snapshot_jobs(&batch, &mut told, &mut chunks);
         chunks.end_rows();
+        self.each_note(&mut |noted| chunks.push(noted));
+        self.done_jobs().for_each(|job| chunks.push(&job));
+        self.snapshot_flows(&mut |effect| chunks.push(effect));
         for (id, until) in self.dedupe.iter() {
             chunks.push(&Effect::Remembered { id, until });
         }
@@ -146,7 +146,8 @@ impl Queue {
 
     /// About how long a snapshot is, without what few queues and jobs have.
     pub(super) fn snapshot_len(&self) -> usize {
-        HEAD_BYTES + self.jobs.len() * ROW_BYTES + self.jobs.content_bytes() as usize
+        let jobs = self.jobs.len() * ROW_BYTES + self.jobs.content_bytes() as usize;
+        HEAD_BYTES + jobs + self.done.len() * ROW_BYTES + self.done.bytes() as usize
     }
 
     /// Asks for the memory of all before it writes the first: they lie anywhere, and so are on their way at
@@ -188,9 +189,11 @@ impl Queue {
     fn bounds(&self) -> impl Iterator<Item = Effect<'static>> {
         let max_bytes = self.settings.max_bytes;
         let limits = self.settings.group_limits;
+        let done = self.settings.done_limits;
+        let done = done.any().then_some(Effect::Done(OfDone::Limits(done)));
         let bytes = (max_bytes != 0).then_some(Effect::Bounded { max_bytes });
         let limits = (limits != GroupLimits::default()).then_some(Effect::GroupLimits(limits));
-        bytes.into_iter().chain(limits)
+        bytes.into_iter().chain(limits).chain(done)
     }
 
     fn stored(&self, handle: Handle) -> Effect<'_> {
@@ -212,7 +215,16 @@ impl Queue {
             let successor = self.jobs.successor(handle);
             successor.into_iter().chain([handle])
         });
-        of_job.map(|handle| self.jobs.job(handle).seq())
+        let of_done = self.done.iter().map(|it| self.done.get(it).seq);
+        of_job
+            .map(|handle| self.jobs.job(handle).seq())
+            .chain(of_done)
+    }
+
+    /// Done jobs in the order of ending.
+    fn done_jobs(&self) -> impl Iterator<Item = Effect<'_>> {
+        let stored = |it| Effect::Done(OfDone::Stored(self.done.get(it).stored()));
+        self.done.iter().map(stored)
     }
 
     /// All data in a fixed order: what DEBUG DIGEST compares. Numbers that only order (seq, order
@@ -267,7 +279,15 @@ impl Queue {
             if let Some(successor) = self.jobs.successor(handle) {
                 digest_one(successor, &mut effect);
             }
+            self.each_note_of(handle, &mut |noted| effect(noted));
         }
+        for mut job in self.done_jobs() {
+            if let Effect::Done(OfDone::Stored(job)) = &mut job {
+                job.seq = seqs.partition_point(|other| *other < job.seq) as u64;
+            }
+            effect(&job);
+        }
+        self.digest_flows(&mut |of_flow| effect(of_flow));
         for (turn, (_, name)) in (1..).zip(self.turns()) {
             effect(&Effect::Group { name, turn });
         }

@@ -10,7 +10,7 @@
 //!   word 0: bits 0-41 due, or the number of the job's rare part; 42-51 id length - 1;
 //!           52-53 place; 54 there is a rare part; 55 the rare part holds the terms; 56 there is a
 //!           successor; 57 there is a group, whose number stands behind the payload; 58-63 the arena's
-//!   word 1: bits 0-47 sequence (the order of adding); 48-63 terms
+//!   word 1: bits 0-46 sequence (the order of adding); 47 blocked, if the place says successor; 48-63 terms
 //!
 //!   rares[number]: due, Life, and what few jobs have: terms of its own where the pool is full, a failure, a rule
 //! ```
@@ -23,10 +23,12 @@ mod extra;
 mod fetch;
 mod head;
 mod loading;
+mod noted;
 mod rules;
 mod stored;
 mod successors;
 
+use super::notes::NotesTable;
 use super::terms::TermsPool;
 use crate::queue::job::{Handle, Life, Place, ID_MAX, INSTANT_MAX};
 pub use crate::storage::allocated::allocated;
@@ -39,11 +41,8 @@ use crate::storage::table::bulk::Entries;
 use crate::storage::table::IdTable;
 use ahash::RandomState;
 use extra::{Extra, Parts};
-use head::{content, id_of, place_of, trailer_of, word};
-use head::{
-    DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, OWN_TERMS, PLACE_SHIFT, SEQ_BITS,
-    TERMS_SHIFT,
-};
+use head::{bits_of, content, id_of, place_of, trailer_of, word};
+use head::{DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, OWN_TERMS, SEQ_BITS, TERMS_SHIFT};
 use rules::RulesPool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +71,7 @@ pub struct Store {
     hasher: Arc<RandomState>,
     /// What the allocator gives for the jobs' rare parts.
     extra_bytes: usize,
-    /// Of ids and payloads.
+    /// Of ids, payloads and steps.
     content_bytes: u64,
     seldom: Lazy<Seldom>,
 }
@@ -82,12 +81,14 @@ pub struct Store {
 struct Seldom {
     successors: BTreeMap<Handle, Handle>,
     rules: RulesPool,
+    notes: Lazy<NotesTable>,
 }
 
 impl Unused for Seldom {
     const UNUSED: &'static Self = &Seldom {
         successors: BTreeMap::new(),
         rules: RulesPool::new(),
+        notes: Lazy::new(),
     };
 }
 
@@ -135,9 +136,9 @@ impl Store {
         let fits = (1..=ID_MAX).contains(&job.id.len()) && job.due <= INSTANT_MAX;
         must(fits && job.seq <= SEQ_BITS, OUT_OF_BOUNDS);
         let shared = self.terms.acquire(job.terms, &*self.hasher);
-        let mut word0 =
-            job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | (job.place as u64) << PLACE_SHIFT;
-        let word1 = job.seq | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
+        let (place0, place1) = bits_of(job.place);
+        let mut word0 = job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | place0;
+        let word1 = job.seq | place1 | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
         let recurring = job.recurring.as_ref().map(|(rule, round)| {
             self.seldom
                 .make()
@@ -186,11 +187,14 @@ impl Store {
     /// A job without a successor, which the caller takes care of.
     pub fn remove(&mut self, handle: Handle) {
         debug_assert!(self.successor(handle).is_none());
+        if self.has_notes() {
+            self.drop_notes(handle);
+        }
         let bytes = there(self.slots.get(handle), NO_JOB);
         let word0 = word(bytes, 0);
         let shared = (word(bytes, 8) >> TERMS_SHIFT) as u16;
         self.content_bytes -= content(bytes);
-        if place_of(word0) != Place::Successor {
+        if place_of(bytes) != Place::Successor {
             let hash = self.hasher.hash_one(id_of(bytes));
             let indexed = self.table.remove(hash, handle);
             must(indexed, "a job that the index does not know");
@@ -220,7 +224,7 @@ impl Store {
         there(self.slots.get(handle), NO_JOB)
     }
 
-    /// Bytes of all ids and payloads.
+    /// Bytes of all ids, payloads and steps.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
@@ -228,7 +232,7 @@ impl Store {
     /// Whether jobs lie so scattered that they should move: then [`Store::misplaced`] names one after another.
     #[inline]
     pub fn is_scattered(&self) -> bool {
-        self.slots.is_scattered()
+        self.slots.is_scattered() || self.seldom.notes.is_scattered()
     }
 
     /// A job that is to move; none where they lie densely again.
@@ -242,6 +246,9 @@ impl Store {
         let is_successor = self.job(old).place() == Place::Successor;
         let hash = self.hasher.hash_one(self.job(old).id());
         let new = self.slots.move_misplaced(old);
+        if self.has_notes() {
+            self.move_notes(old, new);
+        }
         if is_successor {
             let before = self.table.find(hash, |it| self.successor(it) == Some(old));
             let before = there(before, "a successor of no job");
@@ -316,6 +323,7 @@ impl Store {
             gone.count()
         });
         successors > 0
+            || (self.seldom.made()).is_some_and(|seldom| seldom.free_some_notes(count))
             || self.slots.free_some(count)
             || self.rares.free_some(count)
             || self.table.free_some(count)
@@ -356,6 +364,8 @@ impl Store {
             + self.terms.memory_bytes()
             + self.seldom.memory_bytes()
             + self.seldom.rules.memory_bytes()
+            + self.seldom.notes.memory_bytes()
+            + NotesTable::memory_bytes(&self.seldom.notes)
             // Its nodes hold eleven entries, and are at least half full.
             + self.successors_len() * 2 * size_of::<(Handle, Handle)>()
     }
@@ -366,6 +376,7 @@ impl Store {
         self.slots.check_invariants()?;
         self.check_successors()?;
         self.check_rules()?;
+        self.check_notes()?;
         if self.table.len() + self.successors_len() != self.slots.len() {
             return Err(format!(
                 "{} ids for {} jobs, successors among them",
@@ -382,7 +393,7 @@ impl Store {
         let (mut bytes, mut contents) = (0, 0);
         for handle in self.table.handles().chain(successors) {
             bytes += extra(handle);
-            contents += content(self.bytes(handle));
+            contents += content(self.bytes(handle)) + self.notes(handle).counted();
         }
         if (bytes, contents) != (self.extra_bytes, self.content_bytes) {
             return Err(format!(

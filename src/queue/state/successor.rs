@@ -74,12 +74,16 @@ impl Queue {
     pub(super) fn succeed(&mut self, handle: Handle, remember: u64) {
         self.remember_job(handle, remember);
         let successor = there(self.take_successor(handle), "nobody to succeed a job");
+        let awaited = self.lift_awaited(handle);
         self.remove(handle);
         let mut at = self.position(successor);
         self.unlink(successor, at);
         at.course.place = Place::Scheduled;
         self.jobs.set_course(successor, at.course);
         self.jobs.index_successor(successor);
+        if awaited.is_some() {
+            self.give_awaited(awaited, successor);
+        }
         let group = self.jobs.job(successor).group();
         self.begin_turn(group, Place::Scheduled, None);
         self.link(successor, at, None);

@@ -2,7 +2,6 @@
 
 use super::Queue;
 use crate::queue::clock::Now;
-use crate::storage::skiplist::Skiplist;
 
 /// Every reason that lies in the queue itself. Others, which the server knows, are on its agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +14,10 @@ pub enum Wake {
     Ttl,
     /// An id is remembered no longer.
     Forget,
+    /// A done job is to go.
+    Done,
+    /// Ends are to be carried out for jobs that are after them.
+    Flow,
     /// Clients wait, and a job can be handed to one, if it pops with NOACK or if it does not.
     Deliver {
         /// Which of the two is asked for.
@@ -40,22 +43,31 @@ impl Queue {
     #[inline]
     pub(super) fn wakes_first(&self) -> u64 {
         let at = |wake| self.wakes_in_time(wake);
+        self.wakes_first_in_time().min(at(Wake::Flow))
+    }
+
+    /// The same without ends that are to be carried out.
+    #[inline]
+    pub(super) fn wakes_first_in_time(&self) -> u64 {
+        let at = |wake| self.wakes_in_time(wake);
         at(Wake::Trim)
             .min(at(Wake::Lease))
             .min(at(Wake::Ttl))
             .min(at(Wake::Forget))
+            .min(at(Wake::Done))
     }
 
     #[inline(always)]
     fn wakes_in_time(&self, wake: Wake) -> u64 {
         // Asked with each command: a plain minimum, where "never" is later than any instant.
-        let first = |list: &Skiplist<u64>| list.first().map_or(NEVER, |(instant, _)| instant);
         match wake {
             Wake::Trim if self.surplus_dead() > 0 => 0,
-            Wake::Lease => first(&self.reserved),
-            Wake::Ttl => first(&self.expiring),
+            Wake::Lease => self.reserved.first_at(),
+            Wake::Ttl => self.expiring.first_at(),
             Wake::Forget => self.dedupe.next().unwrap_or(NEVER),
-            Wake::Trim | Wake::Deliver { .. } => NEVER,
+            Wake::Done => self.done.wakes,
+            Wake::Flow if self.has_flow_work() => 0,
+            Wake::Trim | Wake::Flow | Wake::Deliver { .. } => NEVER,
         }
     }
 }

@@ -23,9 +23,14 @@ pub struct Page {
     pub next: u32,
 }
 
-/// Of the slots that hold strings so long.
-pub fn size_for(len: usize) -> usize {
-    let step = if len <= SHORT_MAX / 2 { 16 } else { 32 };
+/// Of the slots that hold strings so long: in small steps where each byte counts, though there are more pages of
+/// which a part is free.
+pub fn size_for(len: usize, is_fine: bool) -> usize {
+    let step = match len {
+        513.. => 32,
+        _ if is_fine => 8,
+        _ => 16,
+    };
     len.next_multiple_of(step)
 }
 

@@ -89,7 +89,15 @@ impl Twin {
 
 #[test]
 fn agrees_with_a_map_under_random_traffic() {
-    let mut twin = Twin::new();
+    for arena in [Arena::new(), Arena::fine()] {
+        agrees_with_a_map(Twin {
+            arena,
+            ..Twin::new()
+        });
+    }
+}
+
+fn agrees_with_a_map(mut twin: Twin) {
     for step in 0..60_000usize {
         let growing = (step / 6_000) % 2 == 0;
         if twin.numbers.is_empty() || twin.random(10) < if growing { 7 } else { 2 } {
@@ -158,7 +166,7 @@ fn what_lies_scattered_is_gathered_and_its_pages_go() {
 fn sizes() -> impl Iterator<Item = usize> {
     (1..=SHORT_MAX / 16)
         .map(|step| step * 16)
-        .filter(|&len| size_for(len) == len)
+        .filter(|&len| size_for(len, false) == len)
 }
 
 /// No gathering begins again where one ended, and none goes on for ever: all numbers of strings that are left of

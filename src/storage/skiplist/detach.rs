@@ -13,7 +13,7 @@
 //! bottom       [abc][de] <-------> [st][vwxyz]     detached:  [klm] -> [qr] -> [fg]
 //! ```
 //!
-//! What is detached belongs to the list no more: nobody finds it, and it has no order. It is taken out
+//! What is detached no longer belongs to the list: no search finds it, and it has no order. It is taken out
 //! entry by entry, what was detached last coming first, and its nodes are freed on the way, on all
 //! levels: each detached node has a detached node below it that nobody else has, so that those above
 //! are gone when those of the bottom are. A level that has only detached nodes stays so long.

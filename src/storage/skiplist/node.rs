@@ -204,7 +204,18 @@ impl<K: Key> Node<K, u32> {
         let passed = 16 * chunks.position(|handles| handles.contains(&handle))?;
         let mut rest = self.values()[passed..].iter();
         let at = passed + rest.position(|h| *h == handle)?;
-        (self.keys()[at] == key).then_some(at)
+        if self.keys()[at] == key {
+            return Some(at);
+        }
+        self.find_again(at + 1, key, handle)
+    }
+
+    /// In a list whose handles stand under several keys.
+    #[cold]
+    fn find_again(&self, from: usize, key: K, handle: u32) -> Option<usize> {
+        let mut rest = self.items().enumerate().skip(from);
+        rest.find(|&(_, item)| item == (key, handle))
+            .map(|(at, _)| at)
     }
 
     /// Takes out those that come first of entries in order, as far as they are here; returns how many.

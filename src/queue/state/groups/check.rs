@@ -24,6 +24,9 @@ impl Queue {
             .check_invariants(|number| hasher.hash_one(groups.name(number)))?;
         let mut users: HashMap<u32, u32> = HashMap::new();
         let (mut lines, mut reserved) = (HashMap::new(), HashMap::new());
+        let mut blocked: HashMap<u32, usize> = HashMap::new();
+        let awaited = self.flows.iter().flat_map(|flows| flows.group_users());
+        awaited.for_each(|number| *users.entry(number).or_default() += 1);
         for handle in self.jobs.handles() {
             let job = self.jobs.job(handle);
             let Some(number) = job.group() else {
@@ -34,6 +37,7 @@ impl Queue {
                 _ if self.is_purged(handle) => {}
                 Place::Scheduled => *lines.entry(number).or_insert(0) += 1,
                 Place::Reserved => *reserved.entry(number).or_insert(0) += 1,
+                Place::Blocked => *blocked.entry(number).or_insert(0) += 1,
                 Place::Dead | Place::Successor => {}
             }
         }
@@ -55,6 +59,11 @@ impl Queue {
             );
             let counted = (counted.0.copied(), counted.1.copied(), counted.2.copied());
             let (of_line, of_reserved) = groups.counts(number);
+            let of_blocked = blocked.get(&number).copied().unwrap_or(0);
+            if of_blocked != groups.blocked_in(number) {
+                return Err(format!("group {number} holds {of_blocked} blocked jobs"));
+            }
+            let of_line = of_line - of_blocked;
             let expected = (Some(group.users), of_line, of_reserved as u32);
             if (counted.0, counted.1.unwrap_or(0), counted.2.unwrap_or(0)) != expected
                 || !waiting.iter().all(of_it)
@@ -71,7 +80,9 @@ impl Queue {
 
     fn check_group_counts(&self, groups: &Groups) -> Result<(), String> {
         let all = || groups.numbers().map(|number| groups.get(number));
-        let held = all().filter(|group| group.live() > 0).count();
+        let held = groups.numbers();
+        let lives = |&it: &u32| groups.get(it).live() + groups.blocked_in(it) > 0;
+        let held = held.filter(lives).count();
         let counts = groups.numbers().map(|number| groups.counts(number).1);
         let reserved: usize = counts.sum();
         let bytes: usize = all().map(|group| group.name.len()).sum();

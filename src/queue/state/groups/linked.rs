@@ -12,7 +12,7 @@ use crate::storage::broken::must;
 use std::collections::BTreeSet;
 
 fn is_live(place: Place) -> bool {
-    matches!(place, Place::Scheduled | Place::Reserved)
+    matches!(place, Place::Scheduled | Place::Reserved | Place::Blocked)
 }
 
 fn waiting(handle: Handle, at: Position) -> Waiting {
@@ -50,14 +50,16 @@ impl Told {
 impl Groups {
     fn linked(&mut self, number: GroupNumber, handle: Handle, at: Position, jobs: &Store) {
         self.catch_up(number, jobs);
+        let blocked = self.blocked_in(number);
         let group = self.get_mut(number);
-        let before = group.live();
+        let before = group.live() + blocked;
         match at.course.place {
             Place::Scheduled => group.line.insert(waiting(handle, at), jobs),
             Place::Reserved => {
                 group.reserved += 1;
                 self.reserved += 1;
             }
+            Place::Blocked => *self.blocked.entry(number).or_default() += 1,
             Place::Dead | Place::Successor => return,
         }
         self.held += usize::from(before == 0);
@@ -75,9 +77,27 @@ impl Groups {
                 group.reserved -= 1;
                 self.reserved -= 1;
             }
+            Place::Blocked => self.unblocked(number),
             Place::Dead | Place::Successor => return,
         }
-        self.held -= usize::from(self.get(number).live() == 0);
+        let live = self.get(number).live() + self.blocked_in(number);
+        self.held -= usize::from(live == 0);
+    }
+
+    fn unblocked(&mut self, number: GroupNumber) {
+        let count = self.blocked.entry(number).or_default();
+        must(*count > 0, "a blocked job that its group did not count");
+        *count -= 1;
+        if *count == 0 {
+            self.blocked.remove(&number);
+        }
+    }
+
+    /// All blocked jobs are about to go.
+    fn leave_blocked(&mut self) {
+        for (number, _) in std::mem::take(&mut self.blocked) {
+            self.held -= usize::from(self.get(number).live() == 0);
+        }
     }
 
     fn holds(&self, number: GroupNumber) -> bool {
@@ -118,15 +138,15 @@ impl Queue {
     #[inline(never)]
     fn take_new_turn(&mut self, group: Option<GroupNumber>, told: Option<u64>) {
         let settings = &self.settings;
-        let live = self.schedule.own().len() + self.reserved.len();
+        let live = self.schedule.own().len() + self.reserved.len() + self.blocked_len();
         let groups = self
             .groups
             .get_or_insert_with(|| Box::new(Groups::new(settings)));
         let holds_others = match group {
-            None => live > groups.reserved,
+            None => live > groups.reserved + groups.blocked_len(),
             Some(number) => {
                 groups.catch_up(number, &self.jobs);
-                groups.get(number).live() > 0
+                groups.get(number).live() + groups.blocked_in(number) > 0
             }
         };
         if holds_others {
@@ -151,6 +171,9 @@ impl Queue {
         if let Some(groups) = &mut self.groups {
             groups.linked(number, handle, at, &self.jobs);
             groups.refresh(number, &self.jobs, self.group_rates.as_deref());
+            if let Some(flows) = &mut self.flows {
+                flows.note_member(number, at.course.place);
+            }
             self.pay_for_groups();
         }
     }
@@ -165,6 +188,9 @@ impl Queue {
     ) {
         if let Some(groups) = &mut self.groups {
             groups.unlinked(number, handle, at, &self.jobs);
+            if let Some(flows) = &mut self.flows {
+                flows.note_left(number, groups);
+            }
         }
     }
 
@@ -184,7 +210,19 @@ impl Queue {
         self.drop_groups();
     }
 
-    fn release_group(&mut self, number: GroupNumber) {
+    pub(in crate::queue::state) fn use_group(&mut self, number: GroupNumber) {
+        if let Some(groups) = &mut self.groups {
+            groups.add_user(number);
+        }
+    }
+
+    pub(in crate::queue::state) fn leave_blocked_groups(&mut self) {
+        if let Some(groups) = &mut self.groups {
+            groups.leave_blocked();
+        }
+    }
+
+    pub(in crate::queue::state) fn release_group(&mut self, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {
             groups.release(number, &**self.jobs.hasher());
         }
@@ -207,6 +245,7 @@ impl Queue {
     /// Frees a job's memory: it stands nowhere.
     #[inline]
     pub(in crate::queue::state) fn drop_job(&mut self, handle: Handle) {
+        self.leave_flows(handle);
         if self.groups.is_none() {
             return self.jobs.remove(handle);
         }
@@ -308,8 +347,10 @@ impl Queue {
                 .group(name)
                 .is_some_and(|group| group.waiting + group.reserved > 0),
             None => {
-                let reserved = self.groups.as_ref().map_or(0, |groups| groups.reserved);
-                self.schedule.own().len() + self.reserved.len() > reserved
+                let of_groups = |groups: &Groups| groups.reserved + groups.blocked_len();
+                let grouped = self.groups.as_deref().map_or(0, of_groups);
+                let all = self.schedule.own().len() + self.reserved.len() + self.blocked_len();
+                all > grouped
             }
         }
     }

@@ -170,13 +170,14 @@ impl Groups {
                 match &gone.purged {
                     Purged::Dues(some) => dues.push(some.clone()),
                     Purged::Leases(_) => reserved = gone.staying_of(number) as usize,
-                    Purged::DeadBefore(_) => {}
+                    // Their groups were looked at at once.
+                    Purged::DeadBefore(_) | Purged::Blocked | Purged::Overdue { .. } => {}
                 }
             }
             let dues = disjoint(dues);
             waiting -= dues.iter().map(|it| group.line.count(it)).sum::<usize>();
         }
-        (waiting, reserved)
+        (waiting + self.blocked_in(number), reserved)
     }
 
     /// Brings a group into the current round; it stands nowhere then, until it is refreshed.
@@ -201,12 +202,14 @@ impl Groups {
             match &gone.purged {
                 Purged::Dues(dues) => useless.extend(group.line.purge(dues, jobs)),
                 Purged::Leases(_) => group.reserved = gone.staying_of(number),
-                Purged::DeadBefore(_) => {}
+                // Their groups were looked at at once.
+                Purged::DeadBefore(_) | Purged::Blocked | Purged::Overdue { .. } => {}
             }
         }
         pass.useless.extend(useless);
         group.stand_nowhere(current);
-        self.held -= usize::from(before > 0 && group.live() == 0);
+        let holds_none = group.live() == 0 && !self.blocked.contains_key(&number);
+        self.held -= usize::from(before > 0 && holds_none);
     }
 
     /// Looks at up to `budget` groups that are still to be looked at; returns how much of the budget is left.
@@ -297,8 +300,13 @@ impl Queue {
     ) -> bool {
         let staying = match purged {
             Purged::Leases(_) => self.groups_of_first_reserved(self.reserved.len() - count),
+            Purged::Overdue { .. } => return false,
             // Dead ones stand nowhere.
             Purged::DeadBefore(_) => return true,
+            Purged::Blocked => {
+                self.leave_blocked_groups();
+                return true;
+            }
             Purged::Dues(_) => HashMap::new(),
         };
         let Some(groups) = &mut self.groups else {
@@ -318,7 +326,7 @@ impl Queue {
 
     /// How many jobs of each group are among so many whose leases end first.
     fn groups_of_first_reserved(&self, count: usize) -> HashMap<GroupNumber, u32> {
-        let first = self.reserved.iter().take(count);
+        let first = self.leases_from(0).take(count);
         let mut groups = HashMap::new();
         for number in first.filter_map(|(_, handle)| self.jobs.job(handle).group()) {
             *groups.entry(number).or_default() += 1;

@@ -2,7 +2,7 @@ use super::*;
 use crate::queue::add::{Add, When};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
-use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+use crate::queue::deliver::{Claim, LeaseLength, Nack, NackKind, Pop};
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
 use crate::queue::job::{Life, Place, State, Terms};
@@ -87,7 +87,7 @@ impl Stage {
         let pop = Pop {
             count: 1,
             noack,
-            ttr_ms: Some(1_000_000_000),
+            lease: LeaseLength::Asked(1_000_000_000),
             ..Pop::default()
         };
         let (mut ids, was_passing) = (Vec::new(), self.late.is_passing());
@@ -120,6 +120,7 @@ impl Stage {
                 priority: None,
                 kind,
                 reason: None,
+                awaits: None,
             };
             self.change(|it, now, out| it.late.nack(&nack, now, out).unwrap());
         }

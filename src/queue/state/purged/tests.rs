@@ -94,6 +94,7 @@ impl Stage {
                     NackKind::Fatal
                 },
                 reason: None,
+                awaits: None,
             };
             if self.below(2) == 0 {
                 self.queue.nack(&nack, now, &mut self.out).unwrap();

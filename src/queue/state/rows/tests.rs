@@ -237,7 +237,8 @@ fn may_follow(head: u8, more: u8) -> bool {
             && (has_rule == 0 || has_rule == ROUND | RULE)
             && more & SAME_GROUP == 0
     };
-    head & UNUSED == 0 && (head & MORE == 0 || is_whole(more))
+    (head & BLOCKED == 0 || head & PLACE == Place::Successor as u8)
+        && (head & MORE == 0 || is_whole(more))
 }
 
 /// Every head with every byte of what is more: read where it can be, and then written and read the same.

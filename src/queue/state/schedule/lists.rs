@@ -311,7 +311,7 @@ impl Lists {
     }
 }
 
-pub(super) fn merge<T>(
+pub(in crate::queue) fn merge<T>(
     a: impl Iterator<Item = T>,
     b: impl Iterator<Item = T>,
     a_first: impl Fn(&T, &T) -> bool,

@@ -2,7 +2,8 @@
 
 use super::extra::{Extra, Parts};
 use super::head::{
-    word, DUE_BITS, HAS_RARE, NO_GROUP, NO_TRAILER, OWN_TERMS, PLACE_SHIFT, SEQ_BITS, TERMS_SHIFT,
+    bits_of, word, BLOCKED, DUE_BITS, HAS_RARE, NO_GROUP, NO_TRAILER, OWN_TERMS, PLACE_SHIFT,
+    SEQ_BITS, TERMS_SHIFT,
 };
 use super::stored::Course;
 use super::{Rare, Store, NO_JOB, NO_RARE, NO_RULE, OUT_OF_BOUNDS};
@@ -39,8 +40,14 @@ impl Store {
             _ if life != Life::default() => with_rare(&mut self.rares, word0, due, life),
             _ => word0 & !DUE_BITS | due,
         };
-        let changed = changed & !(3 << PLACE_SHIFT) | (place as u64) << PLACE_SHIFT;
+        let (place0, place1) = bits_of(place);
+        let changed = changed & !(3 << PLACE_SHIFT) | place0;
         bytes[..8].copy_from_slice(&changed.to_le_bytes());
+        let word1 = word(bytes, 8);
+        if word1 & BLOCKED != place1 {
+            let changed = word1 & !BLOCKED | place1;
+            bytes[8..16].copy_from_slice(&changed.to_le_bytes());
+        }
     }
 
     pub fn set_seq(&mut self, handle: Handle, seq: u64) {
@@ -60,7 +67,9 @@ impl Store {
             ..self.terms.get(old).clone()
         };
         match self.terms.acquire(&terms, &*self.hasher) {
-            Some(new) => self.edit(handle, 8, |w| w & SEQ_BITS | u64::from(new) << TERMS_SHIFT),
+            Some(new) => self.edit(handle, 8, |w| {
+                w & (SEQ_BITS | BLOCKED) | u64::from(new) << TERMS_SHIFT
+            }),
             None => self.own_terms(handle, terms),
         }
         self.terms.release(old, &*self.hasher);

@@ -16,7 +16,9 @@ pub(super) const GROUPED: u64 = 1 << 57;
 const _: () = assert!(GROUPED < HEAD_BITS);
 pub(super) const NO_GROUP: u32 = u32::MAX;
 pub(super) const NO_TRAILER: &str = "a job without the number of its group";
-pub(super) const SEQ_BITS: u64 = (1 << 48) - 1;
+pub(super) const SEQ_BITS: u64 = (1 << 47) - 1;
+/// Where the place is the last of four: which of two it is.
+pub(super) const BLOCKED: u64 = 1 << 47;
 pub(super) const TERMS_SHIFT: u32 = 48;
 
 /// Id and payload of one job.
@@ -47,12 +49,21 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*there(word, "a job without its head"))
 }
 
-pub(super) fn place_of(word0: u64) -> Place {
-    match word0 >> PLACE_SHIFT & 3 {
+pub(super) fn place_of(bytes: &[u8]) -> Place {
+    match word(bytes, 0) >> PLACE_SHIFT & 3 {
         0 => Place::Scheduled,
         1 => Place::Reserved,
         2 => Place::Dead,
+        _ if word(bytes, 8) & BLOCKED != 0 => Place::Blocked,
         _ => Place::Successor,
+    }
+}
+
+/// As both words say it.
+pub(super) fn bits_of(place: Place) -> (u64, u64) {
+    match place {
+        Place::Blocked => (3 << PLACE_SHIFT, BLOCKED),
+        _ => ((place as u64) << PLACE_SHIFT, 0),
     }
 }
 

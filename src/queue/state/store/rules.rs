@@ -14,6 +14,16 @@ pub struct Recurring {
     pub round: Round,
 }
 
+impl Recurring {
+    /// How long after its due an occurrence is skipped that nobody has had; 0 is never.
+    pub fn grace_ms(&self) -> u64 {
+        match self.round.delivered {
+            true => 0,
+            false => self.rule.rule.grace_ms,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Shared {
     rule: Arc<Compiled>,

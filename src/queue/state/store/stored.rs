@@ -7,6 +7,7 @@ use super::Store;
 use crate::queue::job::{Failure, Life, Place, Terms};
 use crate::queue::recurring::rule::{Round, Rule};
 use crate::storage::broken::there;
+use ahash::RandomState;
 
 /// What of a job changes on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,18 @@ pub struct Id<'a> {
     pub(super) hash: u64,
 }
 
-impl Id<'_> {
+impl<'a> Id<'a> {
+    /// As the store of that hasher has it.
+    pub fn of(bytes: &'a [u8], hasher: &RandomState) -> Self {
+        let hash = hasher.hash_one(bytes);
+        Id { bytes, hash }
+    }
+
+    /// Where a scan comes by it.
+    pub fn cursor(self) -> u64 {
+        crate::storage::table::rank_of(self.hash).into()
+    }
+
     pub fn hash(self) -> u64 {
         self.hash
     }
@@ -117,7 +129,7 @@ impl<'a> Job<'a> {
     }
 
     pub fn place(self) -> Place {
-        place_of(self.word0())
+        place_of(self.bytes)
     }
 
     pub fn course(self) -> Course {
@@ -127,7 +139,7 @@ impl<'a> Job<'a> {
             None => (word0 & DUE_BITS, Life::default()),
         };
         Course {
-            place: place_of(word0),
+            place: place_of(self.bytes),
             due,
             life,
         }
@@ -151,9 +163,7 @@ impl<'a> Job<'a> {
 
     /// How long after its due an occurrence is skipped that nobody has had; 0 is never.
     pub fn grace_ms(self) -> u64 {
-        self.recurring()
-            .filter(|recurring| !recurring.round.delivered)
-            .map_or(0, |recurring| recurring.rule.rule.grace_ms)
+        self.recurring().map_or(0, Recurring::grace_ms)
     }
 
     pub fn terms(self) -> &'a Terms<'static> {

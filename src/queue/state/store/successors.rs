@@ -72,15 +72,21 @@ impl Store {
             .map(|(&job, &next)| (job, next))
     }
 
+    /// Of blocked jobs: looked for, as few have any.
+    pub fn blocked_successors(&self) -> usize {
+        let blocked = |&(job, _): &(Handle, Handle)| self.job(job).place() == Place::Blocked;
+        self.successors().filter(blocked).count()
+    }
+
     /// The index finds it from now on: the job before it is gone.
     pub fn index_successor(&mut self, handle: Handle) {
         let hash = self.hasher.hash_one(self.job(handle).id());
         self.enter(hash, handle);
     }
 
-    /// Bytes of ids and payloads: a job's, and those of its successor.
+    /// Bytes of ids, payloads and steps: a job's, and those of its successor.
     pub fn content_of(&self, handle: Handle) -> u64 {
-        let own = super::content(self.bytes(handle));
+        let own = super::content(self.bytes(handle)) + self.notes(handle).counted();
         let next = self.successor(handle);
         own + next.map_or(0, |next| super::content(self.bytes(next)))
     }
@@ -89,7 +95,10 @@ impl Store {
         for (job, next) in self.successors() {
             let (job, next) = (self.job(job), self.job(next));
             let fits = next.place() == Place::Successor
-                && matches!(job.place(), Place::Scheduled | Place::Reserved)
+                && matches!(
+                    job.place(),
+                    Place::Scheduled | Place::Reserved | Place::Blocked
+                )
                 && job.id() == next.id();
             if !fits {
                 return Err(format!(

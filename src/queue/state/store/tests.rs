@@ -151,7 +151,12 @@ fn more_distinct_terms_than_the_pool_keeps() {
 /// Due, length of the id, place and number of a job.
 type Fields = (u64, usize, Place, u64);
 
-const PLACES: [Place; 3] = [Place::Scheduled, Place::Reserved, Place::Dead];
+const PLACES: [Place; 4] = [
+    Place::Scheduled,
+    Place::Reserved,
+    Place::Dead,
+    Place::Blocked,
+];
 
 /// Each bit of the two words comes from one bit of one field, by a shift. So where each bit alone comes back
 /// as it was, with all others clear and with all others set, every combination of them does.
@@ -166,7 +171,7 @@ fn fields_come_back(pass: impl Fn(Fields) -> Fields) -> bool {
     PLACES.into_iter().all(|place| {
         lens().all(|len| {
             let dues = each(42).into_iter().map(|due| (due, len, place, 0));
-            let seqs = each(48)
+            let seqs = each(47)
                 .into_iter()
                 .map(|seq| (INSTANT_MAX, len, place, seq));
             dues.chain(seqs).all(|fields| pass(fields) == fields)
@@ -190,8 +195,8 @@ fn no_bit_of_a_word_is_of_two_fields() {
     // Where fields overlap, or one is too short by a bit.
     let packed = |shift: u32, mask: u64| {
         move |(due, len, place, seq): Fields| {
-            let word = due | (len as u64 - 1) << shift | (place as u64) << 52;
-            let place = PLACES[(word >> 52 & 3) as usize % 3];
+            let word = due | (len as u64 - 1) << shift | (place as u64).min(3) << 52;
+            let place = PLACES[(word >> 52 & 3) as usize];
             let len = (word >> shift & 1023) as usize + 1;
             (word & mask, len, place, seq)
         }

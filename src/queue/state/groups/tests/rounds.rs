@@ -30,7 +30,7 @@ impl Stage {
         let pop = Pop {
             count,
             noack,
-            ttr_ms: Some(ttr_ms),
+            lease: LeaseLength::Asked(ttr_ms),
             ..Pop::default()
         };
         let mut ids = Vec::new();

@@ -1,0 +1,272 @@
+//! The rules of DQ.MADD: jobs that come together with the same options, all of them or none.
+//!
+//! First it is made sure that none would be an error, then each comes as if it were added alone, and one effect tells
+//! of all.
+
+use super::add::Add;
+use super::after::Moment;
+use super::budget::SETTLE_BUDGET;
+use super::clock::{Mint, Now};
+use super::effects::Effects;
+use super::error::QueueError;
+use super::job::{Handle, Place, ID_MAX};
+use super::note::Note;
+use super::settings::check_terms;
+use super::state::flows::Released;
+use super::state::together::{Coming, Together};
+use super::Queue;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Jobs of one command.
+pub const MADD_MAX: usize = 10_000;
+/// No id that the server makes is as long.
+const MADE_ID_MAX: usize = 48;
+/// Jobs whose memory is prefetched at once.
+const AHEAD: usize = 32;
+
+/// What one of the jobs has of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct NewOne<'a> {
+    /// `None`: made from the clock.
+    pub id: Option<&'a [u8]>,
+    /// Any bytes.
+    pub payload: &'a [u8],
+}
+
+impl Queue {
+    /// Adds each of the jobs as `add` says but for id and payload, which knows no rule and no NEXT. `told` hears of
+    /// their ids in order, of `None` where the condition refuses one. Where one would be an error, nothing is added
+    /// and nothing told.
+    pub fn add_many(
+        &mut self,
+        add: &Add<'_>,
+        jobs: &[NewOne<'_>],
+        now: Now,
+        mint: &mut Mint,
+        out: &mut Effects,
+        mut told: impl FnMut(Option<&[u8]>),
+    ) -> Result<(), QueueError> {
+        let (due, expires) = add.instants(now)?;
+        let is_id = |id: &[u8]| (1..=ID_MAX).contains(&id.len());
+        if !jobs.iter().all(|job| job.id.is_none_or(is_id)) {
+            return Err(QueueError::IdLength);
+        }
+        add.check_names()?;
+        let settings = self.shared_settings();
+        let terms = add.terms(&settings, &settings.backoff_ms);
+        check_terms(&terms)?;
+        let notes: Vec<Note<'_>> = add.notes().collect();
+        self.settle_for_many(add, jobs, now, out);
+        self.check_room(add, jobs, now, *mint)?;
+        self.note_moment(Moment::from(now));
+
+        let together = Together {
+            group: add.group,
+            due,
+            expires,
+            terms,
+            notes,
+        };
+        let mut coming = Coming::new(self, &together, out);
+        for some in jobs.chunks(AHEAD) {
+            coming.queue().prefetch_ids(some);
+            for job in some {
+                let name = match job.id {
+                    Some(id) => Cow::Borrowed(id),
+                    None => {
+                        let id = coming.queue().fresh_id(now, mint);
+                        coming.note_made(mint.id());
+                        Cow::Owned(id)
+                    }
+                };
+                let id = coming.queue().jobs().hashed(&name);
+                let old = coming.queue().find(id);
+                let place = old.map(|old| coming.queue().jobs().job(old).place());
+                let finds_done = old.is_none() && coming.queue().find_done(id).is_some();
+                if (coming.queue()).refuses(add.condition, job.id, (place, finds_done), now) {
+                    told(None);
+                    continue;
+                }
+                coming.put(old, id, job.payload);
+                told(Some(&name));
+                coming.record(name, job.payload);
+            }
+        }
+        Ok(())
+    }
+
+    /// What has expired leaves, as far as it would for each of them alone.
+    fn settle_for_many(&mut self, add: &Add<'_>, jobs: &[NewOne<'_>], now: Now, out: &mut Effects) {
+        let has_come = |it: &Self| it.next_event().is_some_and(|at| at <= now.ms());
+        if has_come(self) {
+            let (max_len, max_bytes) = (self.settings().max_len, self.settings().max_bytes);
+            if max_len != 0 || max_bytes != 0 {
+                self.settle(now, SETTLE_BUDGET, out);
+            }
+            let (count, bytes) = (jobs.len() as u64, most_bytes(add, jobs));
+            let is_full = |it: &Self| {
+                (max_len != 0 && it.live_len() as u64 + count > max_len)
+                    || (max_bytes != 0 && it.bytes().saturating_add(bytes) > max_bytes)
+            };
+            for _ in 0..=jobs.len() / SETTLE_BUDGET {
+                if is_full(self) {
+                    self.settle_for_room(is_full, now, out);
+                }
+            }
+        }
+        self.settle_for_turns(now, out);
+        if has_come(self) || self.jobs().successors_len() > 0 {
+            for id in jobs.iter().filter_map(|job| job.id) {
+                self.settle_job(id, now, out);
+            }
+        }
+    }
+
+    /// An error where one of them would meet a limit.
+    fn check_room(
+        &self,
+        add: &Add<'_>,
+        jobs: &[NewOne<'_>],
+        now: Now,
+        mint: Mint,
+    ) -> Result<(), QueueError> {
+        if !self.has_room_for(jobs.len(), add.notes().next().is_some()) {
+            return Err(QueueError::TooManyJobs);
+        }
+        let (max_len, max_bytes) = (self.settings().max_len, self.settings().max_bytes);
+        let fits = (max_len == 0 || (self.live_len() + jobs.len()) as u64 <= max_len)
+            && (max_bytes == 0 || self.bytes().saturating_add(most_bytes(add, jobs)) <= max_bytes);
+        if fits {
+            return Ok(());
+        }
+        Rehearsal::new(self, add, now, mint).run(jobs)
+    }
+}
+
+/// By which they can make the queue's sum larger.
+fn most_bytes(add: &Add<'_>, jobs: &[NewOne<'_>]) -> u64 {
+    let of = |job: &NewOne<'_>| job.id.map_or(MADE_ID_MAX, <[u8]>::len) + job.payload.len();
+    let sum: usize = jobs.iter().map(of).sum();
+    (sum + add.group.map_or(0, <[u8]>::len)) as u64
+}
+
+/// The jobs one after the other, as far as limits are concerned, with nothing changed.
+struct Rehearsal<'q, 'a> {
+    queue: &'q Queue,
+    add: &'q Add<'a>,
+    now: Now,
+    mint: Mint,
+    len: u64,
+    bytes: i64,
+    /// Those that have come, with the length of their payloads.
+    come: HashMap<Vec<u8>, usize>,
+    /// Jobs that are left of groups, some of whose jobs were replaced.
+    left: HashMap<u32, u32>,
+    /// Results that replaced jobs had a part in.
+    released: Released,
+    own_group: Option<u32>,
+    has_own_group: bool,
+}
+
+impl<'q, 'a> Rehearsal<'q, 'a> {
+    fn new(queue: &'q Queue, add: &'q Add<'a>, now: Now, mint: Mint) -> Self {
+        let own_group = add.group.and_then(|name| queue.group_named(name));
+        Rehearsal {
+            queue,
+            add,
+            now,
+            mint,
+            len: queue.live_len() as u64,
+            bytes: queue.bytes() as i64,
+            come: HashMap::new(),
+            left: HashMap::new(),
+            released: Released::default(),
+            own_group,
+            has_own_group: own_group.is_some(),
+        }
+    }
+
+    fn run(mut self, jobs: &[NewOne<'_>]) -> Result<(), QueueError> {
+        jobs.iter().try_for_each(|job| self.add(job))
+    }
+
+    fn add(&mut self, job: &NewOne<'_>) -> Result<(), QueueError> {
+        let id = match job.id {
+            Some(id) => id.to_vec(),
+            None => self.fresh_id(),
+        };
+        let (queue, settings) = (self.queue, self.queue.settings());
+        let come = self.come.get(&id).copied();
+        let hashed = queue.jobs().hashed(&id);
+        let old = match come {
+            Some(_) => None,
+            None => queue.find(hashed),
+        };
+        let finds_done = old.is_none() && queue.find_done(hashed).is_some();
+        let place = match come {
+            Some(_) => Some(Place::Scheduled),
+            None => old.map(|old| queue.jobs().job(old).place()),
+        };
+        if queue.refuses(self.add.condition, job.id, (place, finds_done), self.now) {
+            return Ok(());
+        }
+        let grows = place.is_none_or(|place| place == Place::Dead);
+        if grows && settings.max_len != 0 && self.len >= settings.max_len {
+            return Err(QueueError::Full);
+        }
+        self.len += u64::from(grows);
+        let replaced = come.map_or(0, |payload| id.len() + payload) as i64;
+        let grown = (id.len() + job.payload.len()) as i64 - replaced + self.grown_by_replacing(old);
+        self.bytes += grown;
+        if settings.max_bytes != 0 && grown > 0 && self.bytes as u64 > settings.max_bytes {
+            return Err(QueueError::FullOfBytes);
+        }
+        self.bytes -= self.results_freed(old) as i64;
+        self.come.insert(id, job.payload.len());
+        Ok(())
+    }
+
+    fn fresh_id(&mut self) -> Vec<u8> {
+        loop {
+            let id = self.queue.fresh_id(self.now, &mut self.mint);
+            if !self.come.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// By the group's name if it is the first of its group, without what goes with an old job: its content, and the
+    /// name of its group if it was the last of that.
+    fn grown_by_replacing(&mut self, old: Option<Handle>) -> i64 {
+        let mut grown = 0;
+        if !std::mem::replace(&mut self.has_own_group, true) {
+            grown += self.add.group.map_or(0, <[u8]>::len) as i64;
+        }
+        let Some(old) = old else {
+            return grown;
+        };
+        let jobs = self.queue.jobs();
+        grown -= jobs.content_of(old) as i64;
+        for going in [Some(old), jobs.successor(old)].into_iter().flatten() {
+            let group = jobs.job(going).group();
+            if let Some(number) = group.filter(|_| group != self.own_group) {
+                let (jobs, name_len) = self.queue.group_jobs(number);
+                let left = self.left.entry(number).or_insert(jobs);
+                *left -= 1;
+                if *left == 0 {
+                    grown -= name_len as i64;
+                }
+            }
+        }
+        grown
+    }
+
+    /// Results of others go with the last job that was after those.
+    fn results_freed(&mut self, old: Option<Handle>) -> u64 {
+        let flows = old.zip(self.queue.flows());
+        flows.map_or(0, |(old, flows)| {
+            flows.values_freed(old, &mut self.released)
+        })
+    }
+}

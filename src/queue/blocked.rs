@@ -1,0 +1,202 @@
+//! Jobs after others decided: ADD and NACK with AFTER, KICK of a blocked job, and what follows ends.
+
+use super::after::{After, For, Moment, Outcome};
+use super::budget::{FOLLOWED, SETTLE_BUDGET};
+use super::clock::Now;
+use super::deliver::Nack;
+use super::effect::{Change, End, Removal};
+use super::effects::Effects;
+use super::end::Cause;
+use super::error::QueueError;
+use super::job::{Handle, Place, State, LEASE_ENDED, REASON_MAX};
+use super::state::flows::{Arriving, Plan, Waiter};
+use super::state::store::Course;
+use super::Queue;
+
+/// A job to be added, of which AFTER is known to fit.
+pub(super) struct AddedAfter<'a> {
+    pub coming: Arriving<'a>,
+    pub old: Option<Handle>,
+    pub plan: Plan,
+    pub after: After<'a>,
+}
+
+impl Queue {
+    /// What AFTER comes to for a job of that id, or that is there.
+    pub(super) fn plan_added(
+        &self,
+        id: &[u8],
+        old: Option<Handle>,
+        group: Option<&[u8]>,
+        until: &For<'_>,
+    ) -> Result<Plan, QueueError> {
+        let waiter = Waiter {
+            id,
+            there: old,
+            group,
+        };
+        self.plan_after(&waiter, until)
+    }
+
+    pub(super) fn add_after(&mut self, added: AddedAfter<'_>, now: Now, out: &mut Effects) {
+        let AddedAfter {
+            coming,
+            old,
+            plan,
+            mut after,
+        } = added;
+        after.dies = plan.dies();
+        self.commit_added_after(coming, old, (plan, &after), now, out);
+        out.hold_back();
+    }
+
+    /// Gives a job back until others have ended; its new state, or `None` where the claim reaches none that is
+    /// alive.
+    pub fn nack_after(
+        &mut self,
+        nack: &Nack<'_>,
+        until: &For<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Result<Option<State>, QueueError> {
+        self.settle_some(SETTLE_BUDGET, now, out);
+        let Some(handle) = self.find_settled(self.jobs().hashed(nack.id), now, out) else {
+            return Ok(None);
+        };
+        let Course { place, life, .. } = self.jobs().job(handle).course();
+        if !nack.claim.fits(life.token) || place == Place::Dead {
+            return Ok(None);
+        }
+        if self.expire_overdue(handle, now, out) {
+            return Ok(None);
+        }
+        if !self.may_wait(handle) {
+            return Err(QueueError::AfterRule);
+        }
+        let group = self.group_of(handle).map(<[u8]>::to_vec);
+        let plan = self.plan_added(nack.id, Some(handle), group.as_deref(), until)?;
+        let job = self.jobs().job(handle);
+        let Some((due, attempts)) = nack.next_attempt(job, None, now) else {
+            return Ok(None);
+        };
+        let priority = job.terms().priority;
+        let change = Change::Nacked {
+            due,
+            priority,
+            attempts,
+        };
+        match nack.failure(now) {
+            Some(failure) => self.commit_failed(handle, change, failure, now, out),
+            None => self.commit_job(handle, change, now, out),
+        }
+        let after = After {
+            until: until.clone(),
+            at: Moment::from(now),
+            is_timed: true,
+            dies: plan.dies(),
+        };
+        self.commit_waits(handle, (plan, &after), now, out);
+        out.hold_back();
+        let state = self.find(self.jobs().hashed(nack.id));
+        let state = state.map(|handle| self.state_of(handle, now));
+        self.trim_dead_after(now.ms(), 1, now, out);
+        Ok(state)
+    }
+
+    /// What ends mean that a command has brought about: carried out when it is done, as far as that is not felt.
+    #[inline]
+    pub fn follow_up(&mut self, now: Now, out: &mut Effects) {
+        if self.has_flows() {
+            out.held_back(false);
+            self.follow_some(FOLLOWED, now, out);
+        }
+    }
+
+    #[cold]
+    fn follow_some(&mut self, budget: usize, now: Now, out: &mut Effects) {
+        let mut left = budget;
+        while left > 0 && self.has_flow_work() {
+            left = left.saturating_sub(self.settle_flows(left, now, out));
+        }
+        out.held_back(false);
+    }
+
+    /// Some of it; what it took.
+    pub(super) fn settle_flows(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
+        let looked_at = self.commit_emptied(now, out);
+        looked_at + self.commit_steps(budget, now, out)
+    }
+
+    /// The same of a job that is done, and perhaps kept.
+    #[cold]
+    pub(super) fn tell_done(
+        &mut self,
+        handle: Handle,
+        result: Option<&[u8]>,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        let at = Moment::from(now);
+        self.note_moment(at);
+        self.commit_over(handle, Outcome::Done, at, result, out);
+    }
+
+    /// The instant of an end.
+    fn moment_of(cause: Cause<'_>, at: u64, now: Now) -> Moment {
+        let is_now = matches!(
+            cause,
+            Cause::Acked(_) | Cause::Popped | Cause::Deleted | Cause::Nacked { .. }
+        );
+        match is_now {
+            true => Moment::from(now),
+            false => Moment {
+                ms: at,
+                is_within: false,
+            },
+        }
+    }
+
+    #[inline]
+    pub(super) fn note_moment_of(&mut self, cause: Cause<'_>, at: u64, now: Now) {
+        if self.has_flows() {
+            self.note_moment(Self::moment_of(cause, at, now));
+        }
+    }
+
+    /// What those hear who are after a job that ends by that change.
+    #[cold]
+    pub(super) fn tell_end(
+        &mut self,
+        handle: Handle,
+        (change, cause): (Change, Cause<'_>),
+        at: u64,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        let outcome = match change {
+            Change::Removed { cause, .. } => match cause {
+                Removal::Acked | Removal::Popped => Outcome::Done,
+                Removal::Deleted => Outcome::Deleted,
+                Removal::Expired | Removal::TimedOutExpired => Outcome::Expired,
+            },
+            Change::Succeeded { end, .. } => match end {
+                End::Acked | End::Popped => Outcome::Done,
+                End::TimedOut | End::Nacked => Outcome::Dead,
+            },
+            _ => Outcome::Dead,
+        };
+        let moment = Self::moment_of(cause, at, now);
+        self.note_moment(moment);
+        let value = match cause {
+            Cause::Nacked { failure, .. } => failure.and_then(|failure| failure.reason),
+            Cause::TimedOut => Some(LEASE_ENDED),
+            _ => None,
+        };
+        let kept = |reason: &'_ [u8]| reason.len().min(REASON_MAX);
+        let value = match cause {
+            Cause::Acked(result) => result,
+            _ => value.map(|reason| &reason[..kept(reason)]),
+        };
+        self.commit_over(handle, outcome, moment, value, out);
+    }
+}

@@ -1,0 +1,664 @@
+//! What is written stays what it was: the bytes of each variant, and of the structs inside. A field that is added,
+//! taken away or moved shows here. A new variant belongs at the end of its list, with its bytes; no line changes.
+
+use super::*;
+use crate::queue::after::{After, For, Link, Moment, OnDead, Outcome};
+use crate::queue::effect::{
+    Arrival, Change, Coming, Death, DoneEnd, DoneJob, End, Ended, OfDone, Removal,
+};
+use crate::queue::job::{Failure, Life, Place, State, Terms};
+use crate::queue::note::Note;
+use crate::queue::recurring::rule::{Next, Pattern, Round, Rule};
+use crate::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
+use std::fmt::Debug;
+
+const MOMENT: Moment = Moment {
+    ms: 421,
+    is_within: true,
+};
+
+/// As `#[serde(borrow)]` does not read them from every slice.
+type Bytes = &'static [u8];
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes_of(hex: &str) -> Bytes {
+    let pairs = (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16));
+    let bytes: Result<Vec<u8>, _> = pairs.collect();
+    bytes.expect("hexadecimal digits").leak()
+}
+
+/// Whether the values are written so, and read from it.
+fn are_kept<T>(values: &[(T, &str)]) -> Result<(), String>
+where
+    T: Serialize + Deserialize<'static> + PartialEq + Debug,
+{
+    for (value, golden) in values {
+        let mut bytes = Vec::new();
+        append(value, &mut bytes);
+        if hex(&bytes) != *golden {
+            return Err(format!("{value:?} is {} and was {golden}", hex(&bytes)));
+        }
+        let mut rest = bytes_of(golden);
+        let read = take::<T>(&mut rest);
+        if read.as_ref() != Some(value) || !rest.is_empty() {
+            return Err(format!("{golden} is read as {read:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The same for an enum: its variants are there in their order, and there is none behind them.
+fn variants_are_kept<T>(values: &[(T, &str)]) -> Result<(), String>
+where
+    T: Serialize + Deserialize<'static> + PartialEq + Debug,
+{
+    are_kept(values)?;
+    let mut seen: Vec<u8> = values.iter().map(|(_, it)| bytes_of(it)[0]).collect();
+    seen.dedup();
+    let in_order: Vec<u8> = (0..seen.len() as u8).collect();
+    if seen != in_order {
+        return Err(format!("the variants {seen:?}"));
+    }
+    let next = [&[seen.len() as u8][..], &[0; 64]].concat();
+    match take::<T>(&mut &*next.leak()) {
+        Some(unknown) => Err(format!("no bytes are held of {unknown:?}")),
+        None => Ok(()),
+    }
+}
+
+const TERMS: Terms<'static> = Terms {
+    priority: -300,
+    ttr_ms: 301,
+    max_attempts: 302,
+    backoff_ms: std::borrow::Cow::Borrowed(&[303, 304]),
+};
+const FAILURE: Failure<'static> = Failure {
+    at: 305,
+    reason: Some(b"why"),
+};
+const NEXT: Next = Next {
+    occurrence: 306,
+    due: 307,
+    expires: 308,
+    offset_s: -309,
+};
+const RULE: Rule<'static> = Rule {
+    pattern: Pattern::Every { ms: 310 },
+    until: 311,
+    times: 312,
+    grace_ms: 313,
+    jitter_ms: 314,
+    ttl_ms: 315,
+};
+const LIFE: Life = Life {
+    expires: 316,
+    token: 317,
+    at: 318,
+    lease_ms: 319,
+    death: 320,
+    attempts: 321,
+};
+const ROUND: Round = Round {
+    occurrence: 322,
+    runs: 323,
+    delivered: true,
+    offset_s: -324,
+};
+const LIMITS: GroupLimits = GroupLimits {
+    max_reserved: 325,
+    rate: Some(RATE),
+    is_fifo: true,
+};
+const RATE: Rate = Rate {
+    count: 326,
+    window_ms: 327,
+};
+const ID: Bytes = b"id";
+const PAYLOAD: Bytes = b"load";
+
+fn settings() -> Settings {
+    Settings {
+        ttr_ms: Some(328),
+        max_attempts: 329,
+        backoff_ms: vec![330, 331],
+        max_len: 332,
+        dead_len: 333,
+        dedupe_ms: 334,
+        max_reserved: 335,
+        rate: Some(RATE),
+        // These are effects of their own.
+        max_bytes: 0,
+        group_limits: GroupLimits::default(),
+        done_limits: DoneLimits::default(),
+    }
+}
+
+const DONE_LIMITS: DoneLimits = DoneLimits {
+    len: 340,
+    ttl_ms: 341,
+    bytes: 342,
+};
+const DONE_END: DoneEnd<'static> = DoneEnd {
+    finished: 343,
+    until: 344,
+    result: Some(b"res"),
+};
+const DONE_JOB: DoneJob<'static> = DoneJob {
+    id: ID,
+    payload: PAYLOAD,
+    result: Some(b"res"),
+    progress: Some(b"pro"),
+    group: Some(b"grp"),
+    terms: TERMS,
+    keep: Some(345),
+    seq: 346,
+    due: 347,
+    attempts: 348,
+    started: 349,
+    finished: 350,
+    until: 351,
+};
+
+fn of_done() -> Vec<(OfDone<'static>, &'static str)> {
+    let (id, end) = (ID, DONE_END);
+    vec![
+        (
+            OfDone::Kept {
+                id,
+                remember: 352,
+                end,
+            },
+            "00026964e002d702d8020103726573",
+        ),
+        (
+            OfDone::OccurrenceKept {
+                id,
+                next: Some(NEXT),
+                end,
+            },
+            "0102696401b202b302b402e904d702d8020103726573",
+        ),
+        (OfDone::Stored(DONE_JOB), "02026964046c6f61640103726573010370726f0103677270d704ad02ae0202af02b00201d902da02db02dc02dd02de02df02"),
+        (OfDone::Gone { id }, "03026964"),
+        (OfDone::Deleted { id }, "04026964"),
+        (OfDone::Trimmed { count: 353 }, "05e102"),
+        (OfDone::Purged, "06"),
+        (OfDone::Kicked { id, due: 354 }, "07026964e202"),
+        (OfDone::Limits(DONE_LIMITS), "08d402d502d602"),
+    ]
+}
+
+fn effects() -> Vec<(Effect<'static>, &'static str)> {
+    let (id, payload, terms, due, expires) = (ID, PAYLOAD, TERMS, 400, 401);
+    let change = Change::Rescheduled { due: 402 };
+    vec![
+        (
+            Effect::Added {
+                id,
+                payload,
+                due,
+                expires,
+                terms: terms.clone(),
+            },
+            "00026964046c6f616490039103d704ad02ae0202af02b002",
+        ),
+        (Effect::Job { id, change }, "01026964059203"),
+        (Effect::Kept, "02"),
+        (
+            Effect::Configured(settings()),
+            "0301c802c90202ca02cb02cc02cd02ce02cf0201c602c702",
+        ),
+        (Effect::Paused { until: 403 }, "049303"),
+        (Effect::Resumed, "05"),
+        (Effect::Remembered { id, until: 404 }, "060269649403"),
+        (Effect::ForgotId { id }, "07026964"),
+        (Effect::Forgot { until: 405 }, "089503"),
+        (
+            Effect::Stored {
+                id,
+                payload,
+                seq: 406,
+                due,
+                place: Place::Dead,
+                life: LIFE,
+                terms: terms.clone(),
+            },
+            "09026964046c6f61649603900302bc02bd02be02bf02c002c102d704ad02ae0202af02b002",
+        ),
+        (
+            Effect::Floors {
+                seq: 407,
+                death: 408,
+                token: 409,
+            },
+            "0a970398039903",
+        ),
+        (Effect::Dropped, "0b"),
+        (
+            Effect::Purged {
+                state: Some(State::Dead),
+                cut: 410,
+            },
+            "0c01039a03",
+        ),
+        (
+            Effect::Minted {
+                ms: 411,
+                seq: 412,
+                token: 413,
+            },
+            "0d9b039c039d03",
+        ),
+        (Effect::Rows { rows: b"rows" }, "0e04726f7773"),
+        (Effect::PurgedLeases { cut: 414 }, "0f9e03"),
+        (Effect::Trimmed { count: 415 }, "109f03"),
+        (
+            Effect::Failed {
+                id,
+                change,
+                failure: FAILURE,
+            },
+            "11026964059203b1020103776879",
+        ),
+        (
+            Effect::Followed {
+                id,
+                payload,
+                due,
+                expires,
+                terms: terms.clone(),
+            },
+            "12026964046c6f616490039103d704ad02ae0202af02b002",
+        ),
+        (Effect::Bounded { max_bytes: 416 }, "13a003"),
+        (
+            Effect::Recurs {
+                id,
+                payload,
+                terms: terms.clone(),
+                rule: RULE,
+                first: NEXT,
+            },
+            "14026964046c6f6164d704ad02ae0202af02b00200b602b702b802b902ba02bb02b202b302b402e904",
+        ),
+        (
+            Effect::Renewed {
+                id,
+                payload,
+                terms: terms.clone(),
+                rule: RULE,
+            },
+            "15026964046c6f6164d704ad02ae0202af02b00200b602b702b802b902ba02bb02",
+        ),
+        (
+            Effect::Recurred {
+                id,
+                ended: Ended::Acked,
+                next: Some(NEXT),
+                failure: Some(FAILURE),
+            },
+            "160269640001b202b302b402e90401b1020103776879",
+        ),
+        (
+            Effect::Rules {
+                rule: RULE,
+                round: ROUND,
+            },
+            "1700b602b702b802b902ba02bb02c202c302018705",
+        ),
+        (
+            Effect::Grouped {
+                group: b"group",
+                id,
+                payload,
+                terms,
+                coming: Coming::Added { due, expires },
+            },
+            "180567726f7570026964046c6f6164d704ad02ae0202af02b0020090039103",
+        ),
+        (Effect::GroupLimits(LIMITS), "19c50201c602c70201"),
+        (
+            Effect::Group {
+                name: Some(b"group"),
+                turn: 417,
+            },
+            "1a010567726f7570a103",
+        ),
+        (
+            Effect::Noted {
+                id,
+                successor: true,
+                note: Note::Keep { ms: 418 },
+            },
+            "1b0269640101a203",
+        ),
+        (
+            Effect::PurgedOverdue {
+                dead: true,
+                cut: 419,
+            },
+            "1c01a303",
+        ),
+        (Effect::Done(OfDone::Trimmed { count: 353 }), "1d05e102"),
+        (
+            Effect::AddedTogether {
+                group: Some(b"group"),
+                due,
+                expires,
+                terms: TERMS,
+                notes: vec![Note::Keep { ms: 419 }],
+                jobs: vec![Arrival {
+                    id: ID.into(),
+                    payload,
+                }],
+            },
+            "1e010567726f757090039103d704ad02ae0202af02b0020101a30301026964046c6f6164",
+        ),
+        (
+            Effect::AddedAfter {
+                group: None,
+                id,
+                payload: PAYLOAD,
+                due: 419,
+                expires: 420,
+                terms: TERMS,
+                after: After {
+                    until: For::Jobs(vec![serde_bytes::Bytes::new(ID)], OnDead::Run),
+                    at: MOMENT,
+                    is_timed: true,
+                    dies: false,
+                },
+            },
+            "1f00026964046c6f6164a303a403d704ad02ae0202af02b002000102696401a503010100",
+        ),
+        (
+            Effect::Waits {
+                id,
+                after: After {
+                    until: For::Group(b"group"),
+                    at: MOMENT,
+                    is_timed: false,
+                    dies: true,
+                },
+            },
+            "20026964010567726f7570a503010001",
+        ),
+        (
+            Effect::Over {
+                id,
+                outcome: Outcome::Dead,
+                at: MOMENT,
+                value: Some(b"why"),
+            },
+            "2102696401a503010103776879",
+        ),
+        (
+            Effect::Emptied {
+                group: b"group",
+                at: MOMENT,
+            },
+            "220567726f7570a50301",
+        ),
+        (
+            Effect::Stepped {
+                count: 422,
+                ready: true,
+                dead: false,
+                added: true,
+            },
+            "23a603010001",
+        ),
+        (Effect::Unblocked { id, due: 423 }, "24026964a703"),
+        (
+            Effect::End {
+                id,
+                outcome: Some(Outcome::Expired),
+                at: MOMENT,
+                value: None,
+            },
+            "250269640103a5030100",
+        ),
+        (
+            Effect::Links {
+                id,
+                on_dead: OnDead::Die,
+                is_timed: true,
+                of_group: false,
+                latest: MOMENT,
+                links: vec![
+                    Link::Held(ID),
+                    Link::Over(424),
+                    Link::Pending(425),
+                    Link::Group(b"group"),
+                ],
+            },
+            "26026964020100a50301040002696401a80302a903030567726f7570",
+        ),
+    ]
+}
+
+fn changes() -> Vec<(Change, &'static str)> {
+    let (due, deadline, lease_ms, priority, remember) = (500, 501, 502, -503, 504);
+    vec![
+        (
+            Change::Reserved {
+                token: 505,
+                deadline,
+                lease_ms,
+            },
+            "00f903f503f603",
+        ),
+        (Change::Touched { deadline, lease_ms }, "01f503f603"),
+        (Change::TimedOut, "02"),
+        (
+            Change::Nacked {
+                due,
+                priority,
+                attempts: 506,
+            },
+            "03f403ed07fa03",
+        ),
+        (
+            Change::Died {
+                at: 507,
+                cause: Death::TimedOut,
+            },
+            "04fb0300",
+        ),
+        (Change::Rescheduled { due }, "05f403"),
+        (Change::Kicked { due }, "06f403"),
+        (
+            Change::Removed {
+                cause: Removal::Acked,
+                remember,
+            },
+            "0700f803",
+        ),
+        (Change::Prioritized { priority }, "08ed07"),
+        (
+            Change::Succeeded {
+                end: End::Acked,
+                remember,
+                ready: true,
+            },
+            "0900f80301",
+        ),
+        (Change::SuccessorExpired, "0a"),
+    ]
+}
+
+#[test]
+fn effects_are_what_they_were() {
+    variants_are_kept(&effects()).unwrap();
+    variants_are_kept(&of_done()).unwrap();
+    variants_are_kept(&changes()).unwrap();
+    variants_are_kept(&[
+        (
+            Coming::Added {
+                due: 600,
+                expires: 601,
+            },
+            "00d804d904",
+        ),
+        (
+            Coming::Followed {
+                due: 600,
+                expires: 601,
+            },
+            "01d804d904",
+        ),
+        (
+            Coming::Recurs {
+                rule: RULE,
+                first: NEXT,
+            },
+            "0200b602b702b802b902ba02bb02b202b302b402e904",
+        ),
+        (
+            Coming::Renewed { rule: RULE },
+            "0300b602b702b802b902ba02bb02",
+        ),
+    ])
+    .unwrap();
+}
+
+#[test]
+fn notes_are_what_they_were() {
+    let (text, name, value) = (PAYLOAD, ID, PAYLOAD);
+    variants_are_kept(&[
+        (Note::Progress { text }, "00046c6f6164"),
+        (Note::Keep { ms: 605 }, "01dd04"),
+        (Note::Step { name, value }, "02026964046c6f6164"),
+        (Note::Awaits { name }, "03026964"),
+    ])
+    .unwrap();
+}
+
+/// Older modules read what has nothing newer inside, and refuse the rest.
+#[test]
+fn a_version_is_told_that_knows_all_inside() {
+    let note = Note::Keep { ms: 1 };
+    let newer = Effect::Noted {
+        id: ID,
+        successor: false,
+        note,
+    };
+    let mut bytes = b"before".to_vec();
+    for (effect, version) in [(Effect::Kept, 4), (newer, 5), (Effect::Kept, 5)] {
+        push(&effect, &mut bytes, 6);
+        assert_eq!(bytes[6], version);
+        assert!(decode(&bytes[6..]).all(|effect| effect.is_ok()));
+    }
+}
+
+#[test]
+fn causes_are_what_they_were() {
+    variants_are_kept(&[
+        (Death::TimedOut, "00"),
+        (Death::Nacked { priority: -602 }, "01b309"),
+    ])
+    .unwrap();
+    variants_are_kept(&[
+        (End::Acked, "00"),
+        (End::Popped, "01"),
+        (End::TimedOut, "02"),
+        (End::Nacked, "03"),
+    ])
+    .unwrap();
+    variants_are_kept(&[
+        (Removal::Acked, "00"),
+        (Removal::Popped, "01"),
+        (Removal::Deleted, "02"),
+        (Removal::Expired, "03"),
+        (Removal::TimedOutExpired, "04"),
+    ])
+    .unwrap();
+    variants_are_kept(&[
+        (Ended::Acked, "00"),
+        (Ended::Popped, "01"),
+        (Ended::Missed, "02"),
+        (Ended::Expired, "03"),
+        (Ended::TimedOutExpired, "04"),
+        (
+            Ended::TimedOut {
+                at: 603,
+                kept: true,
+            },
+            "05db0401",
+        ),
+        (
+            Ended::Nacked {
+                at: 603,
+                priority: -604,
+                kept: true,
+            },
+            "06db04b70901",
+        ),
+    ])
+    .unwrap();
+}
+
+#[test]
+fn what_jobs_and_queues_are_made_of_is_what_it_was() {
+    are_kept(&[(TERMS, "d704ad02ae0202af02b002")]).unwrap();
+    are_kept(&[(LIFE, "bc02bd02be02bf02c002c102")]).unwrap();
+    are_kept(&[(NEXT, "b202b302b402e904")]).unwrap();
+    are_kept(&[(ROUND, "c202c302018705")]).unwrap();
+    are_kept(&[(RATE, "c602c702")]).unwrap();
+    are_kept(&[(LIMITS, "c50201c602c70201")]).unwrap();
+    are_kept(&[(settings(), "01c802c90202ca02cb02cc02cd02ce02cf0201c602c702")]).unwrap();
+    are_kept(&[
+        (FAILURE, "b1020103776879"),
+        (
+            Failure {
+                at: 0,
+                reason: None,
+            },
+            "0000",
+        ),
+    ])
+    .unwrap();
+    let cron = Pattern::Cron {
+        text: ID.into(),
+        zone: PAYLOAD.into(),
+    };
+    variants_are_kept(&[
+        (Pattern::Every { ms: 700 }, "00bc05"),
+        (cron, "01026964046c6f6164"),
+    ])
+    .unwrap();
+    variants_are_kept(&[
+        (State::Delayed, "00"),
+        (State::Ready, "01"),
+        (State::Reserved, "02"),
+        (State::Dead, "03"),
+        (State::Done, "04"),
+        (State::Blocked, "05"),
+    ])
+    .unwrap();
+    variants_are_kept(&[
+        (Place::Scheduled, "00"),
+        (Place::Reserved, "01"),
+        (Place::Dead, "02"),
+        (Place::Successor, "03"),
+        (Place::Blocked, "04"),
+    ])
+    .unwrap();
+}
+
+/// The checker's own: a field that moved, a variant that is new, one that is missing.
+#[test]
+fn what_changed_is_noticed() {
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    enum Was {
+        One(u64, u32),
+        Two,
+    }
+    assert!(variants_are_kept(&[(Was::One(300, 1), "00ac0201"), (Was::Two, "01")]).is_ok());
+    assert!(variants_are_kept(&[(Was::One(1, 300), "00ac0201"), (Was::Two, "01")]).is_err());
+    assert!(variants_are_kept(&[(Was::One(300, 1), "00ac0201")]).is_err());
+    assert!(variants_are_kept(&[(Was::Two, "01")]).is_err());
+}

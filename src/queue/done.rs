@@ -1,0 +1,277 @@
+//! Jobs that are done: which of them are kept, for how long, and what commands do with them. Where none is kept,
+//! nothing here is ever asked.
+
+use super::clock::Now;
+use super::effect::{DoneEnd, Effect, OfDone};
+use super::effects::Effects;
+use super::event::Event;
+use super::job::Handle;
+use super::state::store::Id;
+use super::Queue;
+
+/// Done jobs that go with one command, at most; more is left to the timer.
+const TRIM_BUDGET: usize = 1000;
+
+impl Queue {
+    /// Whether a job that is acked may stay.
+    #[inline]
+    pub(super) fn may_keep_done(&self) -> bool {
+        self.keeps_done() || self.jobs().has_notes()
+    }
+
+    /// Ends a job that is acked, or its occurrence, so that it stays as done; whether it stays.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_as_done(
+        &mut self,
+        handle: Handle,
+        result: Option<&[u8]>,
+        now: Now,
+        out: &mut Effects,
+    ) -> bool {
+        self.expire_successor(handle, now.ms() + 1, now, out);
+        if self.done_wakes() <= now.ms() {
+            self.settle_done(now, TRIM_BUDGET, out);
+        }
+        let Some(end) = self.done_end(handle, result, now) else {
+            return false;
+        };
+        let id = &self.jobs().job(handle).id().to_vec()[..];
+        let occurs = self.recurs(handle);
+        let effect = if occurs {
+            let next = self.next_occurrence(handle, now, out);
+            OfDone::OccurrenceKept { id, next, end }
+        } else {
+            let remember = self.remember_until(now);
+            OfDone::Kept { id, remember, end }
+        };
+        self.commit_kept(&Effect::Done(effect), out);
+        self.trim_done_now(out);
+        true
+    }
+
+    /// How a job, or its occurrence, that is acked now stays as done.
+    fn done_end<'a>(
+        &self,
+        handle: Handle,
+        result: Option<&'a [u8]>,
+        now: Now,
+    ) -> Option<DoneEnd<'a>> {
+        let limits = self.settings().done_limits;
+        let job = self.jobs().job(handle);
+        let notes = self.jobs().notes(handle);
+        let stays_ms = match notes.keep_ms() {
+            Some(0) => return None,
+            Some(ms) => ms,
+            None if !limits.any() => return None,
+            None => limits.ttl_ms,
+        };
+        if job.is_followed() || !self.done().has_room() {
+            return None;
+        }
+        if job.recurring().is_some() && !self.has_room_for_occurrence(handle) {
+            return None;
+        }
+        let len = self.id_when_done(handle).len() + job.payload().len();
+        let progress = notes.progress().map_or(0, <[u8]>::len);
+        let len = len + result.map_or(0, <[u8]>::len) + progress;
+        if limits.bytes != 0 && len as u64 > limits.bytes {
+            return None;
+        }
+        let until = match stays_ms {
+            0 => 0,
+            ms => now.after_capped(ms),
+        };
+        Some(DoneEnd {
+            finished: now.ms(),
+            until,
+            result,
+        })
+    }
+
+    /// Removes up to so many done jobs that are beyond a limit, or that nothing keeps any more; returns how much of
+    /// the budget is left.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn trim_done(&mut self, mut budget: usize, out: &mut Effects) -> usize {
+        let count = self.beyond_done_limits(budget) as u64;
+        budget -= count as usize;
+        if count > 0 {
+            self.commit(&Effect::Done(OfDone::Trimmed { count }), out);
+        }
+        while budget > 0 && self.surplus_done() && !self.exceeds_done_limits() {
+            let (found, looked_at) = self.next_unkept_done(budget);
+            budget = budget.saturating_sub(looked_at);
+            if let Some(id) = found {
+                self.commit(&Effect::Done(OfDone::Gone { id: &id }), out);
+            }
+        }
+        budget
+    }
+
+    /// How many of the longest done are beyond DONELEN and DONEBYTES, counted up to so many.
+    fn beyond_done_limits(&self, most: usize) -> usize {
+        let (limits, done) = (self.settings().done_limits, self.done());
+        let (mut len, mut bytes) = (done.len() as u64, done.bytes());
+        let is_beyond = |&handle: &u32| {
+            let is_beyond = (limits.len != 0 && len > limits.len)
+                || (limits.bytes != 0 && bytes > limits.bytes);
+            (len, bytes) = (len - 1, bytes - done.get(handle).bytes());
+            is_beyond
+        };
+        done.iter().take(most).take_while(is_beyond).count()
+    }
+
+    /// At once, as far as one command goes.
+    pub(super) fn trim_done_now(&mut self, out: &mut Effects) {
+        if self.surplus_done() {
+            self.trim_done(TRIM_BUDGET, out);
+        }
+    }
+
+    /// Carries out at most `budget` of what time and limits do to done jobs; returns how much that was.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn settle_done(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+        let mut left = budget;
+        while left > 0 {
+            let first = self.done().first_until().filter(|&(at, _)| at <= now.ms());
+            let Some((_, handle)) = first else {
+                break;
+            };
+            self.let_done_go(handle, out);
+            left -= 1;
+        }
+        left = self.trim_done(left, out);
+        (budget - left).max(1)
+    }
+
+    fn let_done_go(&mut self, handle: u32, out: &mut Effects) {
+        let id = self.done().get(handle).id.to_vec();
+        self.commit(&Effect::Done(OfDone::Gone { id: &id }), out);
+    }
+
+    /// The done job of that id, unless its time is over: then it goes.
+    #[inline]
+    pub(super) fn find_done_settled(
+        &mut self,
+        id: Id<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<u32> {
+        if !self.has_done() {
+            return None;
+        }
+        self.find_done_in_time(id, now, out)
+    }
+
+    #[inline]
+    pub(super) fn finds_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
+        self.find_done_settled(id, now, out).is_some()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_done_in_time(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> Option<u32> {
+        let handle = self.done().find(id)?;
+        let until = self.done().get(handle).until();
+        if until != 0 && until <= now.ms() {
+            self.let_done_go(handle, out);
+            return None;
+        }
+        Some(handle)
+    }
+
+    /// DEL of a done job; whether there was one.
+    pub(super) fn delete_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
+        let found = self.find_done_settled(id, now, out);
+        if found.is_some() {
+            let id = id.bytes;
+            self.commit_purge(&Effect::Done(OfDone::Deleted { id }), 1, out);
+        }
+        found.is_some()
+    }
+
+    /// Removes all; returns how many there were, without those whose time is over.
+    pub(super) fn purge_done(&mut self, now: Now, out: &mut Effects) -> usize {
+        let count = self.done().len() - self.done().over_by(now.ms());
+        if count > 0 {
+            self.commit_purge(&Effect::Done(OfDone::Purged), count, out);
+        }
+        count
+    }
+
+    /// Runs a done job once more; whether there was one.
+    pub(super) fn kick_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
+        let found = self.find_done_settled(id, now, out);
+        if found.is_none() || !self.jobs().has_room() || !self.jobs().has_room_for_notes(1) {
+            return false;
+        }
+        let (id, due) = (id.bytes, now.ms());
+        self.commit(&Effect::Done(OfDone::Kicked { id, due }), out);
+        out.raise(Event::Ready);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::queue::add::Add;
+    use crate::queue::clock::{Mint, Now};
+    use crate::queue::deliver::{Claim, Pop};
+    use crate::queue::effects::Effects;
+    use crate::queue::settings::SettingsChange;
+    use crate::queue::{HashSeed, Queue};
+
+    const MS: u64 = 1_790_000_000_000;
+
+    /// Ids of 16 bytes and payloads of 64, as elsewhere; results of 10 to 49, attempts of half a second.
+    fn bytes_beside(jobs: u64, change: &SettingsChange) -> f64 {
+        let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+        let (mut mint, mut out) = (Mint::new(), Effects::default());
+        let now = |number: u64| Now::from_ms(MS + number);
+        queue.configure_with(change, now(0), &mut out).unwrap();
+        let (before, mut content) = (queue.memory_bytes(), 0);
+        for number in 0..jobs {
+            let id = format!("{number:016}");
+            let add = Add::new(Some(id.as_bytes()), &[b'p'; 64]);
+            let at = now(number * 3);
+            queue.add(&add, at, &mut mint, &mut out).unwrap();
+            let pop = Pop {
+                count: 1,
+                ..Pop::default()
+            };
+            queue.pop(&pop, now(number * 3 + 1), &mut mint, &mut out, |_| ());
+            let result = vec![b'r'; 10 + (number * 7 % 40) as usize];
+            let end = now(number * 3 + 500);
+            let acked = queue.ack(id.as_bytes(), Claim::Current, Some(&result), end, &mut out);
+            assert!(acked);
+            content += 16 + 64 + result.len();
+            out.clear();
+        }
+        assert_eq!(queue.done_bytes(), content as u64);
+        let taken = queue.memory_bytes() - before - content;
+        taken as f64 / jobs as f64
+    }
+
+    #[test]
+    fn done_jobs_take_little() {
+        let jobs = match std::env::var("DQ_DONE_JOBS") {
+            Ok(jobs) => jobs.parse().unwrap(),
+            Err(_) => 50_000,
+        };
+        let by_len = SettingsChange {
+            done_len: Some(u64::MAX / 2),
+            ..SettingsChange::default()
+        };
+        let by_time = SettingsChange {
+            done_ttl_ms: Some(86_400_000),
+            ..SettingsChange::default()
+        };
+        for (name, change, most) in [("DONELEN", by_len, 40.0), ("DONETTL", by_time, 48.0)] {
+            let bytes = bytes_beside(jobs, &change);
+            println!("{name}: {bytes:.1} bytes beside id, payload and result");
+            assert!(bytes <= most, "{name}: {bytes} bytes");
+        }
+    }
+}

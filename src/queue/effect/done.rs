@@ -1,0 +1,127 @@
+//! What happens to jobs that are done, and to those that become so and are kept.
+
+use crate::queue::event::Event;
+use crate::queue::job::Terms;
+use crate::queue::recurring::rule::Next;
+use crate::queue::settings::DoneLimits;
+use serde::{Deserialize, Serialize};
+
+/// One fact about done jobs.
+#[allow(
+    missing_docs,
+    reason = "fields are called as in the commands that set them"
+)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OfDone<'a> {
+    /// A job was acked, and stays as done.
+    Kept {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        /// NX refuses the id until that instant (0: does not).
+        remember: u64,
+        #[serde(borrow)]
+        end: DoneEnd<'a>,
+    },
+    /// An occurrence was, and stays as a job of its own. Without a next one the job is gone.
+    OccurrenceKept {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        next: Option<Next>,
+        #[serde(borrow)]
+        end: DoneEnd<'a>,
+    },
+    /// A done job as it stands: snapshots and digests have these, in the order of ending.
+    Stored(#[serde(borrow)] DoneJob<'a>),
+    /// It is gone by its time, or since nothing keeps it any more.
+    Gone {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+    },
+    /// It is gone by DEL.
+    Deleted {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+    },
+    /// So many of the longest done are gone, by DONELEN or DONEBYTES.
+    Trimmed { count: u64 },
+    /// All are gone, by PURGE.
+    Purged,
+    /// It runs again.
+    Kicked {
+        #[serde(with = "serde_bytes")]
+        id: &'a [u8],
+        due: u64,
+    },
+    /// DONELEN, DONETTL and DONEBYTES.
+    Limits(DoneLimits),
+}
+
+/// How a job became done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoneEnd<'a> {
+    /// When.
+    pub finished: u64,
+    /// Gone from that instant on; 0 is never.
+    pub until: u64,
+    /// What it gave.
+    #[serde(with = "serde_bytes", borrow)]
+    pub result: Option<&'a [u8]>,
+}
+
+/// A done job as it stands.
+#[allow(missing_docs, reason = "called as in DQ.GET's reply")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoneJob<'a> {
+    #[serde(with = "serde_bytes")]
+    pub id: &'a [u8],
+    #[serde(with = "serde_bytes")]
+    pub payload: &'a [u8],
+    #[serde(with = "serde_bytes", borrow)]
+    pub result: Option<&'a [u8]>,
+    #[serde(with = "serde_bytes", borrow)]
+    pub progress: Option<&'a [u8]>,
+    #[serde(with = "serde_bytes", borrow)]
+    pub group: Option<&'a [u8]>,
+    #[serde(borrow)]
+    pub terms: Terms<'a>,
+    /// Of the job alone.
+    pub keep: Option<u64>,
+    pub seq: u64,
+    pub due: u64,
+    pub attempts: u32,
+    pub started: u64,
+    pub finished: u64,
+    /// Gone from that instant on; 0 is never.
+    pub until: u64,
+}
+
+impl DoneJob<'_> {
+    /// What DONEBYTES counts.
+    pub fn bytes(&self) -> u64 {
+        let parts = [
+            Some(self.id),
+            Some(self.payload),
+            self.result,
+            self.progress,
+        ];
+        let lens = parts.into_iter().flatten().map(|part| part.len() as u64);
+        lens.sum()
+    }
+}
+
+impl OfDone<'_> {
+    /// Not so what snapshots are made of.
+    pub(in crate::queue) fn looks_for_jobs(&self) -> bool {
+        !matches!(self, OfDone::Stored(_) | OfDone::Limits(_))
+    }
+
+    pub(in crate::queue) fn events(&self) -> &'static [Event] {
+        match self {
+            OfDone::Kept { .. } | OfDone::OccurrenceKept { .. } => &[Event::Ack],
+            OfDone::Deleted { .. } | OfDone::Purged => &[Event::Del],
+            OfDone::Kicked { .. } => &[Event::Ready],
+            OfDone::Stored(_) | OfDone::Gone { .. } | OfDone::Trimmed { .. } => &[],
+            OfDone::Limits(_) => &[],
+        }
+    }
+}

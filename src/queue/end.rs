@@ -1,0 +1,156 @@
+//! How a job ends. Every end of a job, or of an occurrence, that a rule decides on is decided here, and so is all
+//! that follows from it: the next occurrence, the successor, the dead list, the dedupe window.
+
+use super::clock::Now;
+use super::effect::{Change, Death, End, Ended, Removal};
+use super::effects::Effects;
+use super::job::{Failure, Handle, Place};
+use super::Queue;
+
+/// What ends a job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause<'a> {
+    /// With what it gave.
+    Acked(Option<&'a [u8]>),
+    /// Delivered with NOACK.
+    Popped,
+    /// By DEL or DEADLEN.
+    Deleted,
+    /// Its TTL is over.
+    Expired,
+    /// And was when its lease ended.
+    TimedOutExpired,
+    /// GRACE is over: of an occurrence alone.
+    Missed,
+    /// Dead by its lease's end.
+    TimedOut,
+    /// Dead by NACK.
+    Nacked {
+        priority: i32,
+        failure: Option<Failure<'a>>,
+    },
+}
+
+impl Queue {
+    /// Ends a job that is there, or its occurrence, at that instant. The place that it came to, its successor or its
+    /// next occurrence, or the occurrence that died: none where nothing of it is left.
+    // Each caller knows the cause: with it most of this is nothing.
+    #[inline(always)]
+    pub(super) fn end(
+        &mut self,
+        handle: Handle,
+        cause: Cause<'_>,
+        at: u64,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<Place> {
+        if let (Cause::Acked(result), true) = (cause, self.may_keep_done()) {
+            if self.has_flows() && !self.recurs(handle) {
+                self.tell_done(handle, result, now, out);
+            }
+            if self.end_as_done(handle, result, now, out) {
+                return None;
+            }
+        }
+        if cause != Cause::Deleted && self.recurs(handle) {
+            self.note_moment_of(cause, at, now);
+            return self.end_occurrence(handle, cause, at, now, out);
+        }
+        self.expire_successor(handle, cause.outlives(at), now, out);
+        let change = self.change_by(handle, cause, at, now);
+        if self.has_flows() {
+            self.tell_end(handle, (change, cause), at, now, out);
+        }
+        match cause {
+            Cause::Nacked {
+                failure: Some(failure),
+                ..
+            } if matches!(change, Change::Died { .. }) => {
+                self.commit_failed(handle, change, failure, now, out);
+            }
+            _ => self.commit_job(handle, change, now, out),
+        }
+        match change {
+            Change::Died { .. } => Some(Place::Dead),
+            Change::Succeeded { .. } => Some(Place::Scheduled),
+            _ => None,
+        }
+    }
+
+    /// The job dies, unless it has a successor, or it goes.
+    #[inline(always)]
+    fn change_by(&self, handle: Handle, cause: Cause<'_>, at: u64, now: Now) -> Change {
+        let removed = |cause, remember| Change::Removed { cause, remember };
+        let died = |cause| Change::Died { at, cause };
+        let (otherwise, end) = match cause {
+            Cause::Acked(_) => (
+                removed(Removal::Acked, self.remember_until(now)),
+                End::Acked,
+            ),
+            Cause::Popped => (
+                removed(Removal::Popped, self.remember_until(now)),
+                End::Popped,
+            ),
+            Cause::TimedOut => (died(Death::TimedOut), End::TimedOut),
+            Cause::Nacked { priority, .. } => (died(Death::Nacked { priority }), End::Nacked),
+            Cause::Deleted => return removed(Removal::Deleted, 0),
+            Cause::TimedOutExpired => return removed(Removal::TimedOutExpired, 0),
+            Cause::Expired | Cause::Missed => return removed(Removal::Expired, 0),
+        };
+        self.succeeded_at(handle, otherwise, end, at)
+    }
+
+    /// Until when NX refuses an id that is finished now; 0 where it does not.
+    pub(super) fn remember_until(&self, now: Now) -> u64 {
+        match self.settings().dedupe_ms {
+            0 => 0,
+            window_ms => now.after_capped(window_ms),
+        }
+    }
+
+    /// The next occurrence follows.
+    fn end_occurrence(
+        &mut self,
+        handle: Handle,
+        cause: Cause<'_>,
+        at: u64,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<Place> {
+        let kept = cause.kills() && self.has_room_for_occurrence(handle);
+        let mut noted = None;
+        let ended = match cause {
+            Cause::Acked(_) => Ended::Acked,
+            Cause::Popped => Ended::Popped,
+            Cause::Missed => Ended::Missed,
+            Cause::Expired | Cause::Deleted => Ended::Expired,
+            Cause::TimedOutExpired => Ended::TimedOutExpired,
+            Cause::TimedOut => Ended::TimedOut { at, kept },
+            Cause::Nacked { priority, failure } => {
+                noted = failure;
+                Ended::Nacked { at, priority, kept }
+            }
+        };
+        let next = self.next_occurrence(handle, now, out);
+        self.commit_recurred(handle, (ended, next), noted, now, out);
+        match cause.kills() {
+            true => kept.then_some(Place::Dead),
+            false => Some(Place::Scheduled),
+        }
+    }
+}
+
+impl Cause<'_> {
+    fn kills(self) -> bool {
+        matches!(self, Cause::TimedOut | Cause::Nacked { .. })
+    }
+
+    /// A successor whose TTL is over before this instant does not take the place of a job that ends at that one.
+    #[inline(always)]
+    fn outlives(self, at: u64) -> u64 {
+        match self {
+            Cause::TimedOut | Cause::TimedOutExpired | Cause::Expired => at,
+            _ => at + 1,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What only some jobs have: progress, steps, what they wait for. One thing is a [`Note`]; all of a job's lie back to
+//! back in a string of bytes, [`Notes`].
+//!
+//! ```text
+//!   notes of a job:   Progress?   Keep?   Step, Step, ... in the order of first writing   Awaits?
+//! ```
+
+use super::error::QueueError;
+use serde::{Deserialize, Serialize};
+
+/// Bytes in a step's name, at most; at least one.
+pub const STEP_NAME_MAX: usize = 256;
+
+/// Whether a step can have that name.
+pub fn check_step_name(name: &[u8]) -> Result<(), QueueError> {
+    if !(1..=STEP_NAME_MAX).contains(&name.len()) {
+        return Err(QueueError::StepNameLength);
+    }
+    Ok(())
+}
+
+/// Something noted of a job. Variants are only ever appended; their order is that in which a job's notes lie.
+#[allow(
+    missing_docs,
+    reason = "fields are named as in the commands that set them"
+)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note<'a> {
+    /// How far its worker has come.
+    Progress {
+        #[serde(with = "serde_bytes")]
+        text: &'a [u8],
+    },
+    /// How long it stays once it is done.
+    Keep { ms: u64 },
+    /// What has been done of it, or a signal. One of each name.
+    Step {
+        #[serde(with = "serde_bytes")]
+        name: &'a [u8],
+        #[serde(with = "serde_bytes")]
+        value: &'a [u8],
+    },
+    /// The step that it waits for.
+    Awaits {
+        #[serde(with = "serde_bytes")]
+        name: &'a [u8],
+    },
+}
+
+impl Note<'_> {
+    /// Bytes that count for MAXBYTES.
+    pub fn counted(&self) -> u64 {
+        match self {
+            Note::Step { name, value } => (name.len() + value.len()) as u64,
+            Note::Progress { .. } | Note::Keep { .. } | Note::Awaits { .. } => 0,
+        }
+    }
+
+    /// Its variant's place in their order.
+    pub(super) fn kind(&self) -> u8 {
+        match self {
+            Note::Progress { .. } => 0,
+            Note::Keep { .. } => 1,
+            Note::Step { .. } => 2,
+            Note::Awaits { .. } => 3,
+        }
+    }
+
+    /// Whether a job that has the other one has this instead.
+    pub(super) fn replaces(&self, other: &Note<'_>) -> bool {
+        match (self, other) {
+            (Note::Step { name, .. }, Note::Step { name: other, .. }) => name == other,
+            _ => self.kind() == other.kind(),
+        }
+    }
+}
+
+/// All notes of one job, encoded one behind the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Notes<'a>(&'a [u8]);
+
+impl<'a> Notes<'a> {
+    /// Of bytes that were encoded so.
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Notes(bytes)
+    }
+
+    /// As they were encoded.
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Most jobs have none.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// In their order.
+    pub fn iter(self) -> impl Iterator<Item = Note<'a>> {
+        self.parts().map(|(_, note)| note)
+    }
+
+    /// Each with what is encoded behind it.
+    pub(super) fn parts(self) -> impl Iterator<Item = (&'a [u8], Note<'a>)> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (note, behind) = postcard::take_from_bytes(rest).ok()?;
+            rest = behind;
+            Some((behind, note))
+        })
+    }
+
+    /// As DQ.GET shows it.
+    pub fn progress(self) -> Option<&'a [u8]> {
+        self.iter().find_map(|note| match note {
+            Note::Progress { text } => Some(text),
+            _ => None,
+        })
+    }
+
+    /// KEEP of DQ.ADD.
+    pub fn keep_ms(self) -> Option<u64> {
+        self.iter().find_map(|note| match note {
+            Note::Keep { ms } => Some(ms),
+            _ => None,
+        })
+    }
+
+    /// Names and values, in the order of first writing.
+    pub fn steps(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.iter().filter_map(|note| match note {
+            Note::Step { name, value } => Some((name, value)),
+            _ => None,
+        })
+    }
+
+    /// The value of a step.
+    pub fn step(self, wanted: &[u8]) -> Option<&'a [u8]> {
+        let mut steps = self.steps();
+        steps
+            .find(|&(name, _)| name == wanted)
+            .map(|(_, value)| value)
+    }
+
+    /// The step that the job waits for, or waited for until it was due.
+    pub fn awaits(self) -> Option<&'a [u8]> {
+        self.iter().find_map(|note| match note {
+            Note::Awaits { name } => Some(name),
+            _ => None,
+        })
+    }
+
+    /// Bytes that count for MAXBYTES.
+    pub fn counted(self) -> u64 {
+        self.iter().map(|note| note.counted()).sum()
+    }
+}

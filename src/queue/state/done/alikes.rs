@@ -1,0 +1,120 @@
+//! What many done jobs have alike, kept once for all of them.
+
+use crate::queue::job::Terms;
+use crate::storage::allocated::allocated;
+use crate::storage::broken::there;
+use crate::storage::slab::Slab;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+const NUMBER: &str = "a number that no done job has";
+
+/// See [`Alikes`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Alike {
+    pub terms: Terms<'static>,
+    pub group: Option<Box<[u8]>>,
+    /// How long after its end it goes; none where that has no time.
+    pub stay: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    alike: Alike,
+    users: u32,
+}
+
+/// By number, and found by what they are.
+#[derive(Clone, Debug)]
+pub struct Alikes {
+    entries: Slab<Entry>,
+    numbers: HashTable<u32>,
+    /// Likely the next.
+    latest: u32,
+}
+
+impl Alikes {
+    pub const fn new() -> Self {
+        Alikes {
+            entries: Slab::new(),
+            numbers: HashTable::new(),
+            latest: 0,
+        }
+    }
+
+    pub fn get(&self, number: u32) -> &Alike {
+        &there(self.entries.get(number), NUMBER).alike
+    }
+
+    /// Its number, with one user more.
+    pub fn acquire(&mut self, alike: Alike, hasher: &impl BuildHasher) -> u32 {
+        let latest = self.entries.get_mut(self.latest);
+        if let Some(entry) = latest.filter(|entry| entry.alike == alike) {
+            entry.users += 1;
+            return self.latest;
+        }
+        let entries = &mut self.entries;
+        let hash = hasher.hash_one(&alike);
+        let same = |&number: &u32| entries.get(number).is_some_and(|it| it.alike == alike);
+        let found = self.numbers.find(hash, same).copied();
+        self.latest = match found {
+            Some(number) => {
+                there(entries.get_mut(number), NUMBER).users += 1;
+                number
+            }
+            None => {
+                let number = entries.insert(Entry { alike, users: 1 });
+                let rehash = |&it: &u32| hasher.hash_one(&there(entries.get(it), NUMBER).alike);
+                self.numbers.insert_unique(hash, number, rehash);
+                number
+            }
+        };
+        self.latest
+    }
+
+    pub fn release(&mut self, number: u32, hasher: &impl BuildHasher) {
+        let entry = there(self.entries.get_mut(number), NUMBER);
+        entry.users -= 1;
+        if entry.users > 0 {
+            return;
+        }
+        let gone = there(self.entries.remove(number), NUMBER);
+        let found = self
+            .numbers
+            .find_entry(hasher.hash_one(&gone.alike), |&it| it == number);
+        if let Ok(found) = found {
+            found.remove();
+        }
+        if self.numbers.is_empty() {
+            self.numbers = HashTable::new();
+        }
+    }
+
+    pub fn free_some(&mut self, count: usize) -> bool {
+        self.entries.free_some(count)
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.entries.has_room_for(1)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        let own = |entry: &Entry| {
+            let ladder = size_of_val(&*entry.alike.terms.backoff_ms);
+            let group = entry.alike.group.as_ref().map_or(0, |name| name.len());
+            allocated(ladder) + allocated(group)
+        };
+        self.entries.memory_bytes()
+            + self.numbers.allocation_size()
+            + self.entries.iter().map(own).sum::<usize>()
+    }
+
+    /// For tests: so many users in all.
+    pub fn check_users(&self, users: usize) -> Result<(), String> {
+        let counted: usize = self.entries.iter().map(|it| it.users as usize).sum();
+        if counted != users || self.entries.len() != self.numbers.len() {
+            return Err(format!("{counted} users of what is alike, not {users}"));
+        }
+        Ok(())
+    }
+}

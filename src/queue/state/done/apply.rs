@@ -1,0 +1,305 @@
+//! What happens to done jobs, carried out. The effects may be anybody's.
+
+use super::super::apply::{check_id, check_instant, malformed};
+use super::super::recurring::id_of_occurrence;
+use super::super::restore::CONTRADICTION;
+use super::super::store::{Course, Id, NewJob};
+use super::super::wake::NEVER;
+use super::super::Queue;
+use super::{Done, DoneView};
+use crate::queue::codec::append;
+use crate::queue::effect::{DoneEnd, DoneJob, Ended, OfDone};
+use crate::queue::error::QueueError;
+use crate::queue::job::{
+    Handle, Place, GROUP_MAX, INSTANT_MAX, PROGRESS_MAX, SEQ_MAX, TOKEN_MS_SHIFT,
+};
+use crate::queue::note::{Note, Notes};
+use crate::queue::recurring::rule::Next;
+use crate::queue::settings::{check_terms, Settings};
+use crate::storage::broken::there;
+use std::borrow::Cow;
+
+const UNFIT: &str = "an effect that the job's state does not allow";
+
+/// Of the delivery that a token names.
+pub(in crate::queue) fn started_at(token: u64) -> u64 {
+    (token >> TOKEN_MS_SHIFT).min(INSTANT_MAX)
+}
+
+impl Queue {
+    pub(in crate::queue) fn done(&self) -> &Done {
+        &self.done
+    }
+
+    /// Whether there is anything to look for among done jobs.
+    #[inline]
+    pub fn has_done(&self) -> bool {
+        self.done.is_made()
+    }
+
+    pub(in crate::queue::state) fn apply_done(
+        &mut self,
+        effect: &OfDone<'_>,
+    ) -> Result<(), QueueError> {
+        match *effect {
+            OfDone::Kept { id, remember, end } => self.apply_kept(id, remember, end)?,
+            OfDone::OccurrenceKept { id, next, end } => self.apply_occurrence(id, next, end)?,
+            OfDone::Stored(ref job) => self.apply_done_stored(job)?,
+            OfDone::Gone { id } | OfDone::Deleted { id } => {
+                let handle = self.expect_done(id)?;
+                self.remove_done(handle);
+            }
+            OfDone::Trimmed { count } => {
+                let count = usize::try_from(count).ok();
+                let count = count.filter(|&count| count <= self.done.len());
+                let count = count.ok_or(malformed("more done jobs than there are"))?;
+                for _ in 0..count {
+                    let first = there(self.done.first(), "fewer done jobs than there are");
+                    self.remove_done(first);
+                }
+            }
+            OfDone::Purged => self.set_done_aside(),
+            OfDone::Kicked { id, due } => self.apply_done_kicked(id, due)?,
+            OfDone::Limits(done_limits) => {
+                done_limits.check()?;
+                let old = &*self.settings;
+                let new = Settings {
+                    done_limits,
+                    ..old.clone()
+                };
+                self.configure(new);
+            }
+        }
+        self.note_done();
+        Ok(())
+    }
+
+    /// When time, or a limit, has something to do with done jobs: asked for with each command, so it is kept.
+    pub(in crate::queue::state) fn note_done(&mut self) {
+        let limits = self.settings.done_limits;
+        self.keeps_done = limits.any();
+        let wakes = match self.surplus_done() {
+            true => 0,
+            false => self.done.first_until().map_or(NEVER, |(at, _)| at),
+        };
+        if let Some(done) = self.done.made() {
+            done.wakes = wakes;
+        }
+    }
+
+    /// Whether one is to go whatever the time is.
+    pub(in crate::queue) fn surplus_done(&self) -> bool {
+        let limits = self.settings.done_limits;
+        self.exceeds_done_limits() || (!limits.any() && self.done.unkept() > 0)
+    }
+
+    /// Whether the longest done is to go by DONELEN or DONEBYTES.
+    pub(in crate::queue) fn exceeds_done_limits(&self) -> bool {
+        let limits = self.settings.done_limits;
+        let (len, bytes) = (self.done.len() as u64, self.done.bytes());
+        (limits.len != 0 && len > limits.len) || (limits.bytes != 0 && bytes > limits.bytes)
+    }
+
+    /// One that is to go, though no limit and no time takes it, of so many that are looked at; and how many were.
+    pub(in crate::queue) fn next_unkept_done(&mut self, looks: usize) -> (Option<Vec<u8>>, usize) {
+        let Some(done) = self.done.made() else {
+            return (None, 1);
+        };
+        let (found, looked_at) = done.next_unkept(looks);
+        (found.map(|it| done.get(it).id.to_vec()), looked_at)
+    }
+
+    /// Its settings keep done jobs.
+    #[inline]
+    pub(in crate::queue) fn keeps_done(&self) -> bool {
+        self.keeps_done
+    }
+
+    /// When done jobs are to go, by their time or by a limit.
+    #[inline]
+    pub(in crate::queue) fn done_wakes(&self) -> u64 {
+        self.done.wakes
+    }
+
+    /// What an acked job is called from then on: its occurrence is a job of its own.
+    pub(in crate::queue) fn id_when_done(&self, handle: Handle) -> Cow<'_, [u8]> {
+        let job = self.jobs.job(handle);
+        match job.recurring() {
+            Some(recurring) => id_of_occurrence(job.id(), recurring.round.occurrence).into(),
+            None => job.id().into(),
+        }
+    }
+
+    pub(in crate::queue) fn find_done(&self, id: Id<'_>) -> Option<u32> {
+        self.has_done().then(|| self.done.find(id))?
+    }
+
+    fn expect_done(&self, id: &[u8]) -> Result<u32, QueueError> {
+        let handle = self.find_done(self.jobs.hashed(id));
+        handle.ok_or(malformed("an effect on a done job that is not there"))
+    }
+
+    fn remove_done(&mut self, handle: u32) {
+        self.done.make().remove(handle, self.jobs.hasher());
+    }
+
+    /// Makes room for a job of that id.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::queue::state) fn drop_done(&mut self, id: Id<'_>) {
+        if let Some(handle) = self.done.find(id) {
+            self.remove_done(handle);
+            self.note_done();
+        }
+    }
+
+    fn check_end(&self, end: &DoneEnd<'_>) -> Result<(), QueueError> {
+        check_instant(end.finished)?;
+        check_instant(end.until)?;
+        if end.until != 0 && end.until < end.finished {
+            return Err(malformed(UNFIT));
+        }
+        if !self.done.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        Ok(())
+    }
+
+    fn apply_kept(&mut self, id: &[u8], remember: u64, end: DoneEnd<'_>) -> Result<(), QueueError> {
+        self.check_end(&end)?;
+        check_instant(remember)?;
+        let handle = self.expect(id)?;
+        let job = self.jobs.job(handle);
+        if job.life().token == 0 || job.is_followed() || job.recurring().is_some() {
+            return Err(malformed(UNFIT));
+        }
+        let seq = job.seq();
+        self.keep_done(handle, id, seq, end);
+        if self.is_listened_to() {
+            self.note_done_end(handle, end);
+        }
+        self.remember_job(handle, remember);
+        self.remove(handle);
+        Ok(())
+    }
+
+    fn apply_occurrence(
+        &mut self,
+        id: &[u8],
+        next: Option<Next>,
+        end: DoneEnd<'_>,
+    ) -> Result<(), QueueError> {
+        self.check_end(&end)?;
+        let handle = self.expect(id)?;
+        self.check_recurred(handle, Ended::Acked, next)?;
+        if self.jobs.job(handle).life().token == 0 || !self.has_room_for_occurrence(handle) {
+            return Err(malformed(UNFIT));
+        }
+        if self.seq >= SEQ_MAX {
+            self.number_anew();
+        }
+        let job = self.jobs.job(handle);
+        let recurring = there(job.recurring(), UNFIT);
+        let name = id_of_occurrence(id, recurring.round.occurrence);
+        self.seq += 1;
+        self.keep_done(handle, &name, self.seq, end);
+        self.recur(handle, Ended::Acked, next, None);
+        self.note_value(end.result);
+        Ok(())
+    }
+
+    /// A copy of a job, or of its occurrence, that stays as done.
+    fn keep_done(&mut self, handle: Handle, id: &[u8], seq: u64, end: DoneEnd<'_>) {
+        let group = self.group_of(handle).map(Box::<[u8]>::from);
+        let job = self.jobs.job(handle);
+        let Course { due, life, .. } = job.course();
+        let notes = self.jobs.notes(handle);
+        let done = DoneJob {
+            id,
+            payload: job.payload(),
+            result: end.result,
+            progress: notes.progress(),
+            group: group.as_deref(),
+            terms: job.terms().borrowed(),
+            keep: notes.keep_ms(),
+            seq,
+            due,
+            attempts: life.attempts,
+            started: started_at(life.token),
+            finished: end.finished,
+            until: end.until,
+        };
+        let id = self.jobs.hashed(id);
+        self.done.make().insert(&done, id, self.jobs.hasher());
+    }
+
+    fn apply_done_stored(&mut self, job: &DoneJob<'_>) -> Result<(), QueueError> {
+        check_id(job.id)?;
+        check_terms(&job.terms)?;
+        for instant in [job.due, job.started, job.finished, job.until] {
+            check_instant(instant)?;
+        }
+        check_instant(job.keep.unwrap_or(0))?;
+        if job.progress.is_some_and(|text| text.len() > PROGRESS_MAX) {
+            return Err(malformed("progress longer than any that is kept"));
+        }
+        let group_fits = job
+            .group
+            .is_none_or(|name| (1..=GROUP_MAX).contains(&name.len()));
+        let until_fits = job.until == 0 || job.until >= job.finished;
+        if job.seq > SEQ_MAX || !group_fits || !until_fits {
+            return Err(malformed(CONTRADICTION));
+        }
+        let id = self.jobs.hashed(job.id);
+        let is_known = !self.jobs.is_unindexed() && self.find(id).is_some();
+        if is_known || self.done.find(id).is_some() {
+            return Err(malformed(CONTRADICTION));
+        }
+        if !self.done.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        self.seq = self.seq.max(job.seq);
+        self.done.make().insert(job, id, self.jobs.hasher());
+        Ok(())
+    }
+
+    /// Whether no id is that of a done job and of another one, where that could not be told before.
+    pub(in crate::queue::state) fn check_done_apart(&self) -> Result<(), QueueError> {
+        let is_elsewhere = |it| self.find(self.jobs.hashed(self.done.get(it).id)).is_some();
+        if self.done.iter().any(is_elsewhere) {
+            return Err(malformed(CONTRADICTION));
+        }
+        Ok(())
+    }
+
+    fn apply_done_kicked(&mut self, id: &[u8], due: u64) -> Result<(), QueueError> {
+        check_instant(due)?;
+        let handle = self.expect_done(id)?;
+        if !self.jobs.has_room() || !self.jobs.has_room_for_notes(1) {
+            return Err(QueueError::TooManyJobs);
+        }
+        let done = std::mem::take(&mut self.done);
+        let DoneView {
+            payload,
+            alike,
+            notes,
+            seq,
+            ..
+        } = done.get(handle);
+        let job = NewJob {
+            seq,
+            place: Place::Scheduled,
+            group: alike.group.as_deref(),
+            ..NewJob::scheduled(id, payload, (due, 0), &alike.terms)
+        };
+        let kicked = self.insert(&job, self.jobs.hashed(id), None);
+        if let Some(ms) = notes.keep_ms() {
+            let mut bytes = Vec::new();
+            append(&Note::Keep { ms }, &mut bytes);
+            self.jobs.put_notes(kicked, Notes::of(&bytes));
+        }
+        self.done = done;
+        self.remove_done(handle);
+        Ok(())
+    }
+}

@@ -1,0 +1,341 @@
+//! Jobs that are done and kept, apart from all others: a queue without them pays nothing for them, and whatever
+//! orders, counts and serves jobs knows nothing of them.
+//!
+//! ```text
+//!   id ──hash──► IdTable ──► handle ──► its bytes in an arena (slot.rs), which name what many have alike (alikes.rs)
+//!   by_end:    all handles, by the instant of their end, then in the order of ending
+//!   by_until:  those that have a time, by the instant at which they go
+//! ```
+//!
+//! A handle is one of these alone, and is of no use to the store of the other jobs. An id is in one of the two.
+
+mod alikes;
+pub(in crate::queue) mod apply;
+mod slot;
+
+use super::store::Id;
+use super::wake::NEVER;
+use crate::queue::codec::append;
+use crate::queue::effect::DoneJob;
+use crate::queue::note::Note;
+use crate::storage::arena::Arena;
+use crate::storage::broken::{must, there};
+use crate::storage::lazy::Unused;
+use crate::storage::ordered::Ordered;
+use crate::storage::relocate::Mover;
+use crate::storage::table::IdTable;
+use ahash::RandomState;
+use alikes::{Alike, Alikes};
+
+pub use slot::DoneView;
+
+/// Jobs that are moved together with each one that goes.
+const MOVED_WITH_EACH: usize = 2;
+const NO_JOB: &str = "a handle without a done job";
+const UNLISTED: &str = "a done job that is not where its bytes say";
+
+/// See the picture above.
+#[derive(Clone, Debug)]
+pub struct Done {
+    slots: Arena,
+    table: IdTable,
+    by_end: Ordered,
+    by_until: Ordered,
+    alikes: Alikes,
+    /// Of ids, payloads, results and progress.
+    bytes: u64,
+    /// Jobs without a KEEP.
+    unkept: usize,
+    /// So many of the longest done have a KEEP, all of them: where the look for those without goes on.
+    swept: usize,
+    /// When the next is to go, by its time or by a limit of the queue.
+    pub wakes: u64,
+}
+
+impl std::fmt::Debug for IdTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ids", self.len())
+    }
+}
+
+impl Default for Done {
+    fn default() -> Self {
+        Done::new()
+    }
+}
+
+impl Unused for Done {
+    const UNUSED: &'static Self = &Done::new();
+}
+
+impl Done {
+    const fn new() -> Self {
+        Done {
+            slots: Arena::fine(),
+            table: IdTable::new(),
+            by_end: Ordered::new(),
+            by_until: Ordered::new(),
+            alikes: Alikes::new(),
+            bytes: 0,
+            unkept: 0,
+            swept: 0,
+            wakes: NEVER,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_end.len()
+    }
+
+    /// Of ids, payloads, results and progress.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.slots.has_room_for(1) && self.alikes.has_room()
+    }
+
+    pub fn find(&self, id: Id<'_>) -> Option<u32> {
+        let is_it = |handle| slot::id_of(self.slot(handle)) == id.bytes;
+        self.table.find(id.hash(), is_it)
+    }
+
+    fn slot(&self, handle: u32) -> &[u8] {
+        there(self.slots.get(handle), NO_JOB)
+    }
+
+    pub fn get(&self, handle: u32) -> DoneView<'_> {
+        slot::read(self.slot(handle), &self.alikes)
+    }
+
+    fn finished(&self, handle: u32) -> u64 {
+        slot::finished(self.slot(handle))
+    }
+
+    fn until(&self, handle: u32) -> u64 {
+        until_in(&self.slots, &self.alikes, handle)
+    }
+
+    /// The longest done.
+    pub fn first(&self) -> Option<u32> {
+        self.by_end.first()
+    }
+
+    /// The next to go by its time, and when.
+    pub fn first_until(&self) -> Option<(u64, u32)> {
+        let first = self.by_until.first()?;
+        Some((self.until(first), first))
+    }
+
+    /// How many have gone by their time at that instant.
+    pub fn over_by(&self, instant: u64) -> usize {
+        self.by_until.count_up_to(instant, |it| self.until(it))
+    }
+
+    /// In the order of ending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.by_end.iter()
+    }
+
+    /// The same from that instant on.
+    pub fn iter_from(&self, instant: u64) -> impl Iterator<Item = u32> + '_ {
+        self.by_end.iter_from(instant, |it| self.finished(it))
+    }
+
+    /// The caller has made sure of room, of the job's bounds, and that the id is nowhere in the queue.
+    pub fn insert(&mut self, job: &DoneJob<'_>, id: Id<'_>, hasher: &RandomState) {
+        debug_assert!(self.find(id).is_none());
+        let alike = Alike {
+            terms: job.terms.clone().into_owned(),
+            group: job.group.map(Box::from),
+            stay: (job.until != 0).then(|| job.until - job.finished),
+        };
+        let has_until = alike.stay.is_some();
+        let alike = self.alikes.acquire(alike, hasher);
+        let (mut head, mut notes) = (Vec::with_capacity(48), Vec::new());
+        let progress = job.progress.map(|text| Note::Progress { text });
+        let keep = job.keep.map(|ms| Note::Keep { ms });
+        let all = progress.into_iter().chain(keep);
+        all.for_each(|note| append(&note, &mut notes));
+        slot::head(job, &notes, alike, &mut head);
+        let parts = [
+            &head[..],
+            job.id,
+            job.payload,
+            job.result.unwrap_or_default(),
+            &notes,
+        ];
+        let len = parts.iter().map(|part| part.len()).sum();
+        let handle = self.slots.insert(len, |bytes| {
+            let mut from = 0;
+            for part in parts {
+                bytes[from..from + part.len()].copy_from_slice(part);
+                from += part.len();
+            }
+        });
+        self.bytes += job.bytes();
+        if job.keep.is_none() {
+            self.unkept += 1;
+            self.swept = 0;
+        }
+        self.table.insert(id.hash(), handle);
+        let (slots, alikes) = (&self.slots, &self.alikes);
+        self.by_end.insert(handle, |it| finished_in(slots, it));
+        if has_until {
+            let until = |it| until_in(slots, alikes, it);
+            self.by_until.insert(handle, until);
+        }
+    }
+
+    pub fn remove(&mut self, handle: u32, hasher: &RandomState) {
+        let job = self.get(handle);
+        let hash = hasher.hash_one(job.id);
+        let (has_until, is_kept) = (job.alike.stay.is_some(), job.notes.keep_ms().is_some());
+        let bytes = job.bytes();
+        let alike = slot::alike_of(self.slot(handle));
+        let (slots, alikes) = (&self.slots, &self.alikes);
+        let mut listed = self.by_end.remove(handle, |it| finished_in(slots, it));
+        if has_until {
+            let until = |it| until_in(slots, alikes, it);
+            listed &= self.by_until.remove(handle, until);
+        }
+        must(listed & self.table.remove(hash, handle), UNLISTED);
+        self.bytes -= bytes;
+        match is_kept {
+            true => self.swept = self.swept.saturating_sub(1),
+            false => self.unkept -= 1,
+        }
+        self.alikes.release(alike, hasher);
+        self.slots.remove(handle);
+        self.gather(hasher);
+    }
+
+    /// Moves a few jobs of pages that are nearly empty together: nobody holds a handle.
+    fn gather(&mut self, hasher: &RandomState) {
+        for _ in 0..MOVED_WITH_EACH {
+            let Some(old) = self.slots.misplaced() else {
+                return;
+            };
+            let hash = hasher.hash_one(self.get(old).id);
+            let new = self.slots.move_misplaced(old);
+            // Its old number is of no job now: the lists ask for the new one's keys instead.
+            let slots = &self.slots;
+            let now_at = |it| if it == old { new } else { it };
+            let finished = |it| finished_in(slots, now_at(it));
+            let mut listed = self.by_end.renumber(old, new, finished);
+            if self.get(new).alike.stay.is_some() {
+                let (slots, alikes) = (&self.slots, &self.alikes);
+                let until = |it| until_in(slots, alikes, now_at(it));
+                listed &= self.by_until.renumber(old, new, until);
+            }
+            must(listed & self.table.remove(hash, old), UNLISTED);
+            self.table.insert(hash, new);
+        }
+    }
+
+    /// How many have no KEEP: the queue's settings alone keep them.
+    pub fn unkept(&self) -> usize {
+        self.unkept
+    }
+
+    /// The longest done of those without, if it is among so many that are looked at; and how many were.
+    pub fn next_unkept(&mut self, looks: usize) -> (Option<u32>, usize) {
+        let from = self.by_end.iter_at(self.swept).take(looks);
+        let (mut found, mut looked_at) = (None, 0);
+        for handle in from {
+            looked_at += 1;
+            if self.get(handle).notes.keep_ms().is_none() {
+                found = Some(handle);
+                break;
+            }
+        }
+        self.swept += looked_at - usize::from(found.is_some());
+        (found, looked_at.max(1))
+    }
+
+    /// One step of a scan: see [`IdTable::scan`].
+    pub fn scan(&self, cursor: u64, visit: impl FnMut(u32)) -> u64 {
+        self.table.scan(cursor, visit)
+    }
+
+    /// With other numbers in the order of adding.
+    pub fn number_anew(&mut self, rank: impl Fn(u64) -> u64, hasher: &RandomState) {
+        let mut anew = Done::new();
+        for handle in self.by_end.iter() {
+            let job = self.get(handle).stored();
+            let id = Id::of(job.id, hasher);
+            let seq = rank(job.seq);
+            anew.insert(&DoneJob { seq, ..job }, id, hasher);
+        }
+        anew.wakes = self.wakes;
+        *self = anew;
+    }
+
+    /// Frees about `count` jobs that are not used any more; false at the end.
+    pub fn free_some(&mut self, count: usize) -> bool {
+        self.slots.free_some(count)
+            || self.table.free_some(count)
+            || self.by_end.free_some(count)
+            || self.by_until.free_some(count)
+            || self.alikes.free_some(count)
+    }
+
+    /// See [`crate::storage::relocate`].
+    pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        match part {
+            0 => self.slots.relocate_pages(from, mover),
+            1 => self.slots.relocate_long(from, mover),
+            2 => self.table.relocate(from, mover),
+            3 => self.by_end.relocate(from, mover),
+            _ => self.by_until.relocate(from, mover),
+        }
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.slots.memory_bytes()
+            + self.table.memory_bytes()
+            + self.by_end.memory_bytes()
+            + self.by_until.memory_bytes()
+            + self.alikes.memory_bytes()
+    }
+
+    pub fn check_invariants(&self, hasher: &RandomState) -> Result<(), String> {
+        self.slots.check_invariants()?;
+        let hash_of = |it| hasher.hash_one(self.get(it).id);
+        self.table.check_invariants(hash_of)?;
+        self.by_end.check_invariants(|it| self.finished(it))?;
+        self.by_until.check_invariants(|it| self.until(it))?;
+        let (mut bytes, mut unkept, mut timed) = (0, 0, 0);
+        for handle in self.by_end.iter() {
+            let job = self.get(handle);
+            bytes += job.bytes();
+            unkept += usize::from(job.notes.keep_ms().is_none());
+            timed += usize::from(job.alike.stay.is_some());
+        }
+        let swept = self.by_end.iter().take(self.swept);
+        if swept
+            .map(|it| self.get(it))
+            .any(|it| it.notes.keep_ms().is_none())
+        {
+            return Err("a done job without KEEP that nobody looks for".into());
+        }
+        let counted = (self.bytes, self.unkept, self.by_until.len());
+        if (bytes, unkept, timed) != counted || self.slots.len() != self.len() {
+            return Err(format!(
+                "{bytes} bytes of done jobs, counted are {counted:?}"
+            ));
+        }
+        self.alikes.check_users(self.len())
+    }
+}
+
+fn finished_in(slots: &Arena, handle: u32) -> u64 {
+    slot::finished(there(slots.get(handle), NO_JOB))
+}
+
+fn until_in(slots: &Arena, alikes: &Alikes, handle: u32) -> u64 {
+    let bytes = there(slots.get(handle), NO_JOB);
+    let stay = alikes.get(slot::alike_of(bytes)).stay;
+    stay.map_or(0, |stay| slot::finished(bytes) + stay)
+}

@@ -1,0 +1,160 @@
+//! The bytes of one done job.
+//!
+//! ```text
+//!   byte 0        8
+//!     ├───────────┼───────┬─────┬──────────┬─────┬────────┬──────────────┬────────────────┬────┬─────────┬─ ─ ─
+//!     │  word 0   │ alike │ seq │ attempts │ ran │ waited │ [result len] │ [notes len]    │ id │ payload │ ...
+//!     └───────────┴───────┴─────┴──────────┴─────┴────────┴──────────────┴────────────────┴────┴─────────┴─ ─ ─
+//!   word 0: bits 0-41 finished; 42-51 id length - 1; 52 there is a result; 53 there are notes; 58-63 the arena's
+//!   ran: finished - started; waited: started - due        numbers behind word 0 are of variable length
+//! ```
+
+use super::alikes::{Alike, Alikes};
+use crate::queue::codec::{append, take};
+use crate::queue::effect::DoneJob;
+use crate::queue::job::{ID_MAX, INSTANT_MAX};
+use crate::queue::note::Notes;
+use crate::storage::arena::HEAD_BITS;
+use crate::storage::broken::there;
+
+const WORD: usize = 8;
+const ID_LEN_SHIFT: u32 = 42;
+const HAS_RESULT: u64 = 1 << 52;
+const HAS_NOTES: u64 = 1 << 53;
+const _: () = assert!(HAS_NOTES < HEAD_BITS);
+const SHORT: &str = "a done job that is too short";
+
+/// What a done job is, read from its bytes.
+#[derive(Clone, Copy)]
+pub struct DoneView<'a> {
+    pub id: &'a [u8],
+    pub payload: &'a [u8],
+    pub result: Option<&'a [u8]>,
+    /// Of these PROGRESS and KEEP.
+    pub notes: Notes<'a>,
+    pub alike: &'a Alike,
+    pub seq: u64,
+    pub due: u64,
+    pub attempts: u32,
+    pub started: u64,
+    pub finished: u64,
+}
+
+impl<'a> DoneView<'a> {
+    /// Gone from that instant on; 0 is never.
+    pub fn until(&self) -> u64 {
+        self.alike.stay.map_or(0, |stay| self.finished + stay)
+    }
+
+    /// What DONEBYTES counts.
+    pub fn bytes(&self) -> u64 {
+        let progress = self.notes.progress();
+        let behind = self.result.map_or(0, <[u8]>::len) + progress.map_or(0, <[u8]>::len);
+        (self.id.len() + self.payload.len() + behind) as u64
+    }
+
+    pub fn stored(&self) -> DoneJob<'a> {
+        DoneJob {
+            id: self.id,
+            payload: self.payload,
+            result: self.result,
+            progress: self.notes.progress(),
+            group: self.alike.group.as_deref(),
+            terms: self.alike.terms.borrowed(),
+            keep: self.notes.keep_ms(),
+            seq: self.seq,
+            due: self.due,
+            attempts: self.attempts,
+            started: self.started,
+            finished: self.finished,
+            until: self.until(),
+        }
+    }
+}
+
+/// The bytes before the id.
+pub fn head(job: &DoneJob<'_>, notes: &[u8], alike: u32, bytes: &mut Vec<u8>) {
+    let part = |bit, is_there| if is_there { bit } else { 0 };
+    let word = job.finished
+        | (job.id.len() as u64 - 1) << ID_LEN_SHIFT
+        | part(HAS_RESULT, job.result.is_some())
+        | part(HAS_NOTES, !notes.is_empty());
+    bytes.extend_from_slice(&word.to_le_bytes());
+    append(&(alike, job.seq, job.attempts), bytes);
+    let ran = job.finished as i64 - job.started as i64;
+    let waited = job.started as i64 - job.due as i64;
+    append(&(ran, waited), bytes);
+    let notes = Some(notes).filter(|notes| !notes.is_empty());
+    for part in [job.result, notes].into_iter().flatten() {
+        append(&part.len(), bytes);
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(*there(bytes.first_chunk(), SHORT))
+}
+
+pub fn finished(bytes: &[u8]) -> u64 {
+    word(bytes) & INSTANT_MAX
+}
+
+pub fn alike_of(bytes: &[u8]) -> u32 {
+    there(take(&mut &bytes[WORD..]), SHORT)
+}
+
+pub fn read<'a>(bytes: &'a [u8], alikes: &'a Alikes) -> DoneView<'a> {
+    there(read_checked(bytes, alikes), SHORT)
+}
+
+fn read_checked<'a>(bytes: &'a [u8], alikes: &'a Alikes) -> Option<DoneView<'a>> {
+    let word = word(bytes);
+    let id_len = ((word >> ID_LEN_SHIFT) as usize & (ID_MAX - 1)) + 1;
+    let rest = &mut bytes.get(WORD..)?;
+    let (alike, seq, attempts): (u32, u64, u32) = take(rest)?;
+    let (ran, waited): (i64, i64) = take(rest)?;
+    let mut len_of = |bit| match word & bit {
+        0 => Some(None),
+        _ => take::<usize>(rest).map(Some),
+    };
+    let (result, notes) = (len_of(HAS_RESULT)?, len_of(HAS_NOTES)?);
+    let id = rest.split_off(..id_len)?;
+    let behind = result.unwrap_or(0) + notes.unwrap_or(0);
+    let payload = rest.split_off(..rest.len().checked_sub(behind)?)?;
+    let mut part = |len: Option<usize>| match len {
+        Some(len) => rest.split_off(..len).map(Some),
+        None => Some(None),
+    };
+    let (result, notes) = (part(result)?, part(notes)?);
+    let finished = word & INSTANT_MAX;
+    let started = (finished as i64 - ran) as u64;
+    Some(DoneView {
+        id,
+        payload,
+        result,
+        notes: Notes::of(notes.unwrap_or_default()),
+        alike: alikes.get(alike),
+        seq,
+        due: (started as i64 - waited) as u64,
+        attempts,
+        started,
+        finished,
+    })
+}
+
+/// The id alone.
+pub fn id_of(bytes: &[u8]) -> &[u8] {
+    let id = || {
+        let word = word(bytes);
+        let id_len = ((word >> ID_LEN_SHIFT) as usize & (ID_MAX - 1)) + 1;
+        let rest = &mut bytes.get(WORD..)?;
+        take::<(u32, u64, u32)>(rest)?;
+        take::<(i64, i64)>(rest)?;
+        for bit in [HAS_RESULT, HAS_NOTES] {
+            if word & bit != 0 {
+                take::<usize>(rest)?;
+            }
+        }
+        rest.get(..id_len)
+    };
+    there(id(), SHORT)
+}

@@ -1,0 +1,335 @@
+//! Jobs that are after others: who waits for what, and what of it is over.
+//!
+//! ```text
+//!   waiting job ──hash──► waiters ──► records[number]: waiter, open, latest, links
+//!                                                                      │
+//!   job or group ──► of_job, of_group ──► awaited[number] ◄────────────┘   what, for which ONDEAD, how many links
+//!                                              │ ▲
+//!                      overs[number] ◄─────────┘ └── edges (number, waiter): not over for that one
+//!                      id, outcome, instant, value
+//!
+//!   line:  [end] [end] [end] ...      an end, and the numbers of those for whom it means something
+//! ```
+//!
+//! A job that others are after has up to three numbers, one for those of each ONDEAD. When it ends, its numbers
+//! go to the line as they are, however many wait: no longer of a job, but of its end. Steps take the waiting jobs
+//! of the first end one by one, in the order of their adding. So an end binds to the job, not to its id, and is
+//! told in no time.
+//!
+//! Links stay, with how each ended, until the job goes that has them. Where no job is after others, there is none
+//! of this.
+
+mod apply;
+mod blocked;
+mod check;
+mod circles;
+mod commit;
+mod keep;
+mod snapshot;
+mod step;
+
+use super::groups::GroupNumber;
+use super::store::allocated;
+use crate::queue::after::{Moment, OnDead, Outcome};
+use crate::queue::job::Handle;
+use crate::storage::broken::there;
+use crate::storage::relocate::{move_boxed, Mover};
+use crate::storage::skiplist::Skiplist;
+use crate::storage::slab::Slab;
+use crate::storage::table::IdTable;
+pub(in crate::queue) use apply::Arriving;
+pub(in crate::queue) use circles::{Plan, Waiter};
+pub(in crate::queue) use keep::Released;
+pub use snapshot::Restoring;
+use std::collections::{BTreeMap, VecDeque};
+pub use step::Stepped;
+
+/// Names what is awaited, or an end.
+type Number = u32;
+const NONE: Number = Number::MAX;
+
+const NO_NUMBER: &str = "a link to nothing";
+const NO_RECORD: &str = "a waiting job without its record";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Job(Handle),
+    Group(GroupNumber),
+    /// It has ended so.
+    Over(Number),
+}
+
+#[derive(Clone, Debug)]
+struct Awaited {
+    what: What,
+    on_dead: OnDead,
+    /// Links to it, and one more while it stands in the line.
+    users: u32,
+}
+
+/// An end.
+#[derive(Clone, Debug)]
+struct Over {
+    /// Of the job, or the name of the group.
+    id: Box<[u8]>,
+    /// Not told of one that was not waited for any more.
+    outcome: Option<Outcome>,
+    at: Moment,
+    value: Option<Box<[u8]>>,
+    users: u32,
+}
+
+impl Over {
+    fn value_len(&self) -> u64 {
+        self.value.as_ref().map_or(0, |value| value.len() as u64)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let value = self.value.as_ref().map_or(0, |it| allocated(it.len()));
+        allocated(self.id.len()) + value
+    }
+}
+
+/// What a job is after, in the order of its AFTER: mostly one.
+#[derive(Clone, Debug)]
+enum Links {
+    One(Number),
+    Many(Box<[Number]>),
+}
+
+impl Links {
+    fn of(numbers: Vec<Number>) -> Self {
+        match numbers[..] {
+            [one] => Links::One(one),
+            _ => Links::Many(numbers.into_boxed_slice()),
+        }
+    }
+
+    fn get(&self) -> &[Number] {
+        match self {
+            Links::One(one) => std::slice::from_ref(one),
+            Links::Many(many) => many,
+        }
+    }
+
+    fn get_mut(&mut self) -> &mut [Number] {
+        match self {
+            Links::One(one) => std::slice::from_mut(one),
+            Links::Many(many) => many,
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Links::One(_) => 0,
+            Links::Many(many) => allocated(size_of_val(&**many)),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Record {
+    links: Links,
+    /// The latest end that was counted, in half milliseconds.
+    latest: u64,
+    waiter: Handle,
+    /// Ends that are not over for it.
+    open: u16,
+    on_dead: OnDead,
+    flags: u8,
+}
+
+/// In a record: the due is an instant, else a delay.
+const TIMED: u8 = 1;
+/// In a record: its one link is to a group.
+const OF_GROUP: u8 = 2;
+
+const _: () = assert!(size_of::<Record>() == 32);
+
+impl Record {
+    fn is_timed(&self) -> bool {
+        self.flags & TIMED != 0
+    }
+
+    fn is_of_group(&self) -> bool {
+        self.flags & OF_GROUP != 0
+    }
+
+    fn latest(&self) -> Moment {
+        Moment {
+            ms: self.latest / 2,
+            is_within: self.latest % 2 == 1,
+        }
+    }
+
+    fn note_end(&mut self, at: Moment) {
+        let at = at.ms * 2 + u64::from(at.is_within);
+        self.latest = self.latest.max(at);
+    }
+}
+
+/// An end whose meaning is still to be carried out, for those of each ONDEAD: those of none are as [`NONE`].
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    over: Number,
+    numbers: [Number; 3],
+    /// In a snapshot: the number of its end.
+    rank: u64,
+}
+
+/// See the picture above.
+#[derive(Clone, Default)]
+pub struct Flows {
+    /// Blocked jobs in the order of adding.
+    blocked: Skiplist<u64>,
+    /// Those that have a group, by it.
+    members: Skiplist<u32>,
+    edges: Skiplist<u32>,
+    awaited: Slab<Awaited>,
+    overs: Slab<Over>,
+    records: Slab<Record>,
+    waiters: IdTable,
+    of_job: IdTable,
+    of_group: BTreeMap<GroupNumber, Number>,
+    line: VecDeque<Pending>,
+    /// Groups that are empty, and were awaited; since when.
+    emptied: BTreeMap<GroupNumber, Moment>,
+    /// When the last of what a command ended was.
+    moment: Moment,
+    /// Of all ends that are kept.
+    value_bytes: u64,
+    heap_bytes: usize,
+    restoring: Option<Box<Restoring>>,
+}
+
+/// Handles are numbered densely; the tables want them scattered.
+fn scattered(handle: Handle) -> u64 {
+    u64::from(handle).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Flows {
+    fn awaited(&self, number: Number) -> &Awaited {
+        there(self.awaited.get(number), NO_NUMBER)
+    }
+
+    fn over(&self, number: Number) -> &Over {
+        there(self.overs.get(number), NO_NUMBER)
+    }
+
+    fn record_number(&self, waiter: Handle) -> Option<u32> {
+        self.waiters.find(scattered(waiter), |it| {
+            there(self.records.get(it), NO_RECORD).waiter == waiter
+        })
+    }
+
+    fn record(&self, waiter: Handle) -> Option<&Record> {
+        self.records.get(self.record_number(waiter)?)
+    }
+
+    fn record_mut(&mut self, waiter: Handle) -> Option<&mut Record> {
+        let number = self.record_number(waiter)?;
+        self.records.get_mut(number)
+    }
+
+    /// The number of a job for those of that ONDEAD.
+    fn number_of(&self, job: Handle, on_dead: OnDead) -> Option<Number> {
+        self.of_job.find(scattered(job), |it| {
+            let awaited = self.awaited(it);
+            awaited.what == What::Job(job) && awaited.on_dead == on_dead
+        })
+    }
+
+    /// The same for each ONDEAD, in their order.
+    fn numbers_of(&self, job: Handle) -> [Number; 3] {
+        OnDead::ALL.map(|on_dead| self.number_of(job, on_dead).unwrap_or(NONE))
+    }
+
+    /// Whether others are after that job.
+    pub(in crate::queue) fn is_awaited(&self, job: Handle) -> bool {
+        let found = self
+            .of_job
+            .find(scattered(job), |it| self.awaited(it).what == What::Job(job));
+        found.is_some()
+    }
+
+    /// Whether there is something to carry out, and the instant from which.
+    pub(in crate::queue) fn is_pending(&self) -> bool {
+        !self.line.is_empty() || !self.emptied.is_empty()
+    }
+
+    pub(in crate::queue) fn blocked_len(&self) -> usize {
+        self.blocked.len()
+    }
+
+    pub(in crate::queue) fn blocked(&self) -> &Skiplist<u64> {
+        &self.blocked
+    }
+
+    pub(in crate::queue) fn value_bytes(&self) -> u64 {
+        self.value_bytes
+    }
+
+    /// Holds nothing that anybody could ask for.
+    fn is_bare(&self) -> bool {
+        self.blocked.is_empty()
+            && !self.blocked.has_detached()
+            && self.records.len() == 0
+            && self.awaited.len() == 0
+            && self.restoring.is_none()
+    }
+
+    /// Frees about `count` things of flows that are not used any more; false at the end.
+    pub fn free_some(&mut self, count: usize) -> bool {
+        self.blocked.free_some(count)
+            || self.members.free_some(count)
+            || self.edges.free_some(count)
+            || self.waiters.free_some(count)
+            || self.of_job.free_some(count)
+            || self.records.free_some(count)
+            || self.awaited.free_some(count)
+            || self.overs.free_some(count)
+            || (0..count).any(|_| self.of_group.pop_first().is_some())
+    }
+
+    /// How much there is to free.
+    pub fn left(&self) -> usize {
+        self.blocked.len() + self.edges.len() + self.records.len() + self.overs.len()
+    }
+
+    /// A part of them: see [`crate::storage::relocate`].
+    pub fn relocate(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        match part {
+            0 => self.blocked.relocate(from, mover),
+            1 => self.edges.relocate(from, mover),
+            2 => self.waiters.relocate(from, mover),
+            3 => self.of_job.relocate(from, mover),
+            4 => self.members.relocate(from, mover),
+            5 => self.overs.relocate(from, mover, |over, mover| {
+                move_boxed(&mut over.id, mover);
+                if let Some(value) = &mut over.value {
+                    move_boxed(value, mover);
+                }
+            }),
+            _ => None,
+        }
+    }
+
+    /// Heap bytes, and those of the structure itself.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.blocked.memory_bytes()
+            + self.members.memory_bytes()
+            + self.edges.memory_bytes()
+            + self.awaited.memory_bytes()
+            + self.overs.memory_bytes()
+            + self.records.memory_bytes()
+            + self.waiters.memory_bytes()
+            + self.of_job.memory_bytes()
+            + self.line.capacity() * size_of::<Pending>()
+            + self.of_group.len() * 2 * size_of::<(GroupNumber, Number)>()
+            + self.heap_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

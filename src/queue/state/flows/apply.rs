@@ -1,0 +1,349 @@
+//! Effects carried out: jobs come that are after others, others end.
+
+use super::blocked::reason_of;
+use super::circles::{Before, Plan, Waiter};
+use super::keep::EndOf;
+use super::step::Stepped;
+use super::{Links, Record, What, NONE, OF_GROUP, TIMED};
+use crate::queue::after::{After, For, Moment, OnDead, Outcome};
+use crate::queue::effect::Effect;
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, Place, Terms};
+use crate::queue::settings::check_terms;
+use crate::queue::state::apply::{check_id, check_instant, malformed};
+use crate::queue::state::groups::check_name;
+use crate::queue::state::store::NewJob;
+use crate::queue::state::Queue;
+
+/// In one effect, at most.
+const STEPS_MAX: u64 = 100_000;
+
+fn unfit(_: QueueError) -> QueueError {
+    malformed("a job after what it cannot wait for")
+}
+
+/// A job that comes, of which the place is still open.
+pub(in crate::queue) struct Arriving<'a> {
+    pub group: Option<&'a [u8]>,
+    pub id: &'a [u8],
+    pub payload: &'a [u8],
+    /// An instant, or a delay.
+    pub due: u64,
+    pub expires: u64,
+    pub terms: &'a Terms<'a>,
+}
+
+impl Queue {
+    pub(in crate::queue::state) fn apply_to_flows(
+        &mut self,
+        effect: &Effect<'_>,
+    ) -> Result<(), QueueError> {
+        match *effect {
+            Effect::AddedAfter { .. } => self.apply_added_after(effect),
+            Effect::Waits { id, ref after } => {
+                check_instant(after.at.ms)?;
+                let handle = self.expect(id)?;
+                let job = self.jobs.job(handle);
+                if job.place() != Place::Scheduled || job.recurring().is_some() {
+                    return Err(malformed("a job that cannot wait"));
+                }
+                let waiter = Waiter {
+                    id,
+                    there: Some(handle),
+                    group: self.group_of(handle),
+                };
+                let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
+                self.wait_again(handle, plan, after, &mut Stepped::default());
+                Ok(())
+            }
+            Effect::Over {
+                id,
+                outcome,
+                at,
+                value,
+            } => {
+                let handle = self.expect(id)?;
+                check_instant(at.ms)?;
+                let end = EndOf {
+                    id,
+                    outcome: Some(outcome),
+                    at,
+                    value,
+                };
+                if let Some(flows) = &mut self.flows {
+                    flows.end_job(handle, end);
+                }
+                Ok(())
+            }
+            Effect::Emptied { group, at } => {
+                check_instant(at.ms)?;
+                self.apply_emptied(group, at)
+            }
+            Effect::Stepped { count, .. } => {
+                if count > STEPS_MAX {
+                    return Err(malformed("more steps than are ever taken at once"));
+                }
+                self.step_flows(count, usize::MAX);
+                Ok(())
+            }
+            Effect::Unblocked { id, due } => {
+                check_instant(due)?;
+                let handle = self.expect(id)?;
+                if self.jobs.job(handle).place() != Place::Blocked {
+                    return Err(malformed("a job that is not blocked"));
+                }
+                self.set_free(handle, due);
+                Ok(())
+            }
+            Effect::End { .. } | Effect::Links { .. } => self.apply_kept_flow(effect),
+            _ => Err(malformed("an effect on no flow")),
+        }
+    }
+
+    fn apply_added_after(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        let Effect::AddedAfter {
+            group,
+            id,
+            payload,
+            due,
+            expires,
+            ref terms,
+            ref after,
+        } = *effect
+        else {
+            return Ok(());
+        };
+        check_id(id)?;
+        group.map_or(Ok(()), check_name)?;
+        [due, expires, after.at.ms]
+            .into_iter()
+            .try_for_each(check_instant)?;
+        check_terms(terms)?;
+        let old = self.find(self.jobs.hashed(id));
+        if !self.jobs.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        let waiter = Waiter {
+            id,
+            there: old,
+            group,
+        };
+        let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
+        let coming = Arriving {
+            group,
+            id,
+            payload,
+            due,
+            expires,
+            terms,
+        };
+        self.put_after(old, coming, plan, after, &mut Stepped::default());
+        Ok(())
+    }
+
+    /// A job comes, and waits, unless all that it is after is over.
+    pub(in crate::queue::state) fn put_after(
+        &mut self,
+        old: Option<Handle>,
+        coming: Arriving<'_>,
+        plan: Plan,
+        after: &After<'_>,
+        stepped: &mut Stepped,
+    ) {
+        let waits = plan.waits();
+        let due = match after.is_timed || waits {
+            true => coming.due,
+            false => after.at.after(coming.due),
+        };
+        let job = NewJob {
+            place: match waits {
+                true => Place::Blocked,
+                false => Place::Scheduled,
+            },
+            group: coming.group,
+            ..NewJob::scheduled(
+                coming.id,
+                coming.payload,
+                (due, coming.expires),
+                coming.terms,
+            )
+        };
+        let plan = self.pin(plan);
+        let id = self.jobs.hashed(coming.id);
+        let handle = self.put(old, job, id, None);
+        self.link_all(handle, plan, after, stepped);
+    }
+
+    /// A job that was given back. What it was after before is forgotten.
+    pub(in crate::queue::state) fn wait_again(
+        &mut self,
+        handle: Handle,
+        plan: Plan,
+        after: &After<'_>,
+        stepped: &mut Stepped,
+    ) {
+        let waits = plan.waits();
+        let plan = self.pin(plan);
+        self.drop_record(handle);
+        if waits {
+            self.block(handle);
+        }
+        self.link_all(handle, plan, after, stepped);
+    }
+
+    /// Takes the numbers of what the job is to be after before anything else goes or comes.
+    fn pin(&mut self, plan: Plan) -> Pinned {
+        match plan {
+            Plan::Group(None) => Pinned::Nothing,
+            Plan::Group(Some(group)) => {
+                let known = self.flows_mut().of_group.get(&group).copied();
+                let number = known.unwrap_or_else(|| {
+                    self.use_group(group);
+                    self.flows_mut()
+                        .add_awaited(What::Group(group), OnDead::Wait)
+                });
+                self.flows_mut().awaited_mut(number).users += 1;
+                Pinned::Links {
+                    numbers: vec![number],
+                    on_dead: OnDead::Wait,
+                    open: 1,
+                    dies_of: None,
+                }
+            }
+            Plan::Jobs {
+                jobs,
+                on_dead,
+                open,
+                dies_of,
+            } => {
+                let dies_of = dies_of.map(|job| reason_of(self.jobs.job(job).id(), "dead"));
+                let numbers = jobs
+                    .into_iter()
+                    .map(|job| self.link_to(job, on_dead, dies_of.is_some()));
+                Pinned::Links {
+                    numbers: numbers.collect(),
+                    on_dead,
+                    open,
+                    dies_of,
+                }
+            }
+        }
+    }
+
+    /// A link to a job; to its end, if it is dead and that counts, and to nothing where the waiting job dies.
+    fn link_to(&mut self, job: Before, on_dead: OnDead, dies: bool) -> u32 {
+        let flows = self.flows.get_or_insert_default();
+        let job = match job {
+            Before::Held(job) => job,
+            Before::Done(job) => {
+                let job = self.done.get(job);
+                let over = flows.add_over(EndOf {
+                    id: job.id,
+                    outcome: Some(Outcome::Done),
+                    at: Moment::default(),
+                    value: job.result,
+                });
+                return flows.link_to_over(over, on_dead);
+            }
+        };
+        let found = self.jobs.job(job);
+        let is_over = found.place() == Place::Dead && on_dead != OnDead::Wait;
+        if !is_over && !dies {
+            return flows.link_to_job(job, on_dead);
+        }
+        let failure = found.failure().filter(|_| is_over);
+        let over = flows.add_over(EndOf {
+            id: found.id(),
+            outcome: is_over.then_some(Outcome::Dead),
+            at: Moment::default(),
+            value: failure.and_then(|failure| failure.reason),
+        });
+        flows.link_to_over(over, on_dead)
+    }
+
+    fn link_all(&mut self, handle: Handle, plan: Pinned, after: &After<'_>, stepped: &mut Stepped) {
+        let Pinned::Links {
+            numbers,
+            on_dead,
+            open,
+            dies_of,
+        } = plan
+        else {
+            return;
+        };
+        let jobs = &self.jobs;
+        let flows = self.flows.get_or_insert_default();
+        let waits = dies_of.is_none() && open > 0;
+        if waits {
+            for &number in &numbers {
+                if !matches!(flows.awaited(number).what, What::Over(_)) {
+                    flows.join(number, handle, jobs);
+                }
+            }
+        }
+        let mut record = Record {
+            links: Links::of(numbers),
+            latest: 0,
+            waiter: handle,
+            open: if waits { open as u16 } else { 0 },
+            on_dead,
+            flags: if after.is_timed { TIMED } else { 0 }
+                | if matches!(after.until, For::Group(_)) {
+                    OF_GROUP
+                } else {
+                    0
+                },
+        };
+        record.note_end(after.at);
+        flows.add_record(record);
+        if let Some(reason) = dies_of {
+            self.die_of(handle, after.at, &reason, stepped);
+        }
+    }
+
+    fn apply_emptied(&mut self, name: &[u8], at: Moment) -> Result<(), QueueError> {
+        let found = self.groups.as_ref().and_then(|groups| {
+            let (number, held) = groups.held_by(name, &**self.jobs.hasher())?;
+            (held == 0).then_some(number)
+        });
+        let number = found.ok_or(malformed("a group that is not empty"))?;
+        let awaited = self.flows.as_mut().and_then(|flows| {
+            flows.emptied.remove(&number);
+            flows.of_group.remove(&number)
+        });
+        let (Some(awaited), Some(flows)) = (awaited, &mut self.flows) else {
+            return Err(malformed("a group that nobody waits for"));
+        };
+        let end = EndOf {
+            id: name,
+            outcome: Some(Outcome::Done),
+            at,
+            value: None,
+        };
+        flows.stand_in_line([awaited, NONE, NONE], end);
+        self.release_group(number);
+        Ok(())
+    }
+
+    /// KICK: whatever it waits for.
+    fn set_free(&mut self, handle: Handle, due: u64) {
+        let record = self.flows.as_ref().and_then(|flows| flows.record(handle));
+        match record.is_some_and(|record| record.is_of_group()) {
+            true => self.drop_record(handle),
+            false => self.close_links(handle),
+        }
+        self.unblock(handle, due);
+    }
+}
+
+/// A plan whose numbers are taken.
+enum Pinned {
+    Nothing,
+    Links {
+        numbers: Vec<u32>,
+        on_dead: OnDead,
+        open: usize,
+        /// The reason.
+        dies_of: Option<Vec<u8>>,
+    },
+}

@@ -1,0 +1,193 @@
+//! Blocked jobs: on which lists they stand, and how they leave them.
+
+use super::{Flows, What, NONE};
+use crate::queue::after::Moment;
+use crate::queue::job::{Failure, Handle, Place};
+use crate::queue::state::groups::{GroupNumber, Groups};
+use crate::queue::state::position::Position;
+use crate::queue::state::store::Store;
+use crate::queue::state::Queue;
+use crate::storage::broken::must;
+use crate::storage::skiplist::Skiplist;
+use std::mem;
+
+impl Flows {
+    pub(in crate::queue::state) fn link(
+        &mut self,
+        handle: Handle,
+        group: Option<GroupNumber>,
+        jobs: &Store,
+    ) {
+        let seq = |handle| jobs.job(handle).seq();
+        self.blocked.insert(seq(handle), handle, seq);
+        if let Some(group) = group {
+            self.members.insert(group, handle, seq);
+        }
+    }
+
+    pub(in crate::queue::state) fn unlink(
+        &mut self,
+        handle: Handle,
+        group: Option<GroupNumber>,
+        jobs: &Store,
+    ) -> bool {
+        let seq = |handle| jobs.job(handle).seq();
+        if let Some(group) = group {
+            let there = self.members.remove(group, handle, seq);
+            must(there, "a blocked job that its group does not know");
+        }
+        self.blocked.remove(seq(handle), handle, seq)
+    }
+
+    /// A job of that group stands somewhere.
+    pub(in crate::queue::state) fn note_member(&mut self, group: GroupNumber, place: Place) {
+        if matches!(place, Place::Scheduled | Place::Reserved | Place::Blocked) {
+            self.emptied.remove(&group);
+        }
+    }
+
+    /// It stands there no more.
+    pub(in crate::queue::state) fn note_left(&mut self, group: GroupNumber, groups: &Groups) {
+        if self.of_group.contains_key(&group) && groups.is_empty(group) {
+            self.emptied.entry(group).or_insert(self.moment);
+        }
+    }
+
+    /// The groups that are kept for those who wait for them: for tests.
+    pub(in crate::queue::state) fn group_users(&self) -> impl Iterator<Item = GroupNumber> + '_ {
+        self.awaited
+            .iter()
+            .filter_map(|awaited| match awaited.what {
+                What::Group(group) => Some(group),
+                What::Job(_) | What::Over(_) => None,
+            })
+    }
+
+    /// Blocked jobs that were purged.
+    pub(in crate::queue::state) fn purged(&mut self) -> &mut Skiplist<u64> {
+        &mut self.blocked
+    }
+
+    /// The jobs have new numbers in the order of adding, and stand in the same order.
+    pub(super) fn number_anew(&mut self, jobs: &Store) {
+        let all: Vec<Handle> = self.blocked.iter().map(|(_, handle)| handle).collect();
+        self.blocked = Default::default();
+        for handle in all {
+            let seq = |handle| jobs.job(handle).seq();
+            self.blocked.insert(seq(handle), handle, seq);
+        }
+    }
+}
+
+impl Queue {
+    /// Jobs that are after others.
+    #[inline]
+    pub fn blocked_len(&self) -> usize {
+        self.flows.as_ref().map_or(0, |flows| flows.blocked_len())
+    }
+
+    /// What a rule is about to end ends then.
+    #[inline]
+    pub(in crate::queue) fn note_moment(&mut self, at: Moment) {
+        if let Some(flows) = &mut self.flows {
+            flows.moment = at;
+        }
+    }
+
+    /// In the order of adding.
+    pub(in crate::queue) fn blocked(&self) -> impl Iterator<Item = Handle> + '_ {
+        let flows = self.flows.iter();
+        flows.flat_map(|flows| flows.blocked.iter().map(|(_, handle)| handle))
+    }
+
+    /// Whether its due is an instant: not where it will count from an end.
+    pub(in crate::queue) fn has_due(&self, handle: Handle) -> bool {
+        let record = |flows: &Flows| flows.record(handle).is_some_and(|it| !it.is_timed());
+        let is_open = self.flows.as_deref().is_some_and(record);
+        !is_open || self.jobs.job(handle).place() != Place::Blocked
+    }
+
+    /// No job waits for anything any more. What is left is to be freed.
+    pub(in crate::queue::state) fn end_all_waits(&mut self) -> Option<Box<Flows>> {
+        let flows = self.flows.as_mut()?;
+        let left = Flows {
+            members: mem::take(&mut flows.members),
+            edges: mem::take(&mut flows.edges),
+            of_job: mem::take(&mut flows.of_job),
+            of_group: mem::take(&mut flows.of_group),
+            ..Flows::default()
+        };
+        flows.emptied.clear();
+        for pending in mem::take(&mut flows.line) {
+            self.flows_mut().drop_over(pending.over);
+            let numbers = pending.numbers.into_iter().filter(|&it| it != NONE);
+            numbers.for_each(|number| self.release_number(number));
+        }
+        Some(Box::new(left))
+    }
+
+    /// All blocked jobs are of their list no more; how many.
+    pub(in crate::queue::state) fn detach_blocked(&mut self) -> usize {
+        let flows = self.flows.as_mut();
+        flows.map_or(0, |flows| flows.blocked.detach(0..=u64::MAX))
+    }
+
+    pub(in crate::queue::state) fn is_group_awaited(&self, group: GroupNumber) -> bool {
+        let flows = self.flows.as_ref();
+        flows.is_some_and(|flows| flows.of_group.contains_key(&group))
+    }
+
+    pub(in crate::queue::state) fn number_flows_anew(&mut self) {
+        if let Some(flows) = &mut self.flows {
+            flows.number_anew(&self.jobs);
+        }
+    }
+
+    /// The job is as one that is after nothing.
+    pub(super) fn unblock(&mut self, handle: Handle, due: u64) {
+        let mut at = self.position(handle);
+        must(
+            at.course.place == Place::Blocked,
+            "a job that is not blocked",
+        );
+        self.unlink(handle, at);
+        (at.course.place, at.course.due) = (Place::Scheduled, due);
+        self.move_to(handle, at);
+    }
+
+    /// The job waits, and the due that it had is the one it will have.
+    pub(super) fn block(&mut self, handle: Handle) {
+        let mut at = self.position(handle);
+        self.unlink(handle, at);
+        at.course.place = Place::Blocked;
+        self.move_to(handle, at);
+    }
+
+    /// A job that is scheduled or blocked dies of another.
+    pub(super) fn kill(&mut self, handle: Handle, moment: Moment, due: u64, reason: &[u8]) {
+        self.note_moment(moment);
+        self.count_death();
+        let mut at = self.position(handle);
+        self.unlink(handle, at);
+        let course = &mut at.course;
+        (course.place, course.due) = (Place::Dead, due);
+        (course.life.at, course.life.death) = (moment.ms, self.deaths);
+        (course.life.token, course.life.lease_ms) = (0, 0);
+        self.move_to(handle, at);
+        let failure = Failure {
+            at: moment.ms,
+            reason: Some(reason),
+        };
+        self.jobs.set_failure(handle, failure);
+    }
+
+    fn move_to(&mut self, handle: Handle, at: Position) {
+        self.jobs.set_course(handle, at.course);
+        self.link(handle, at, None);
+    }
+}
+
+/// What a job dies of, as its reason.
+pub(super) fn reason_of(id: &[u8], outcome: &str) -> Vec<u8> {
+    [b"after ", id, b": ", outcome.as_bytes()].concat()
+}

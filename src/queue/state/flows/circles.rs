@@ -1,0 +1,254 @@
+//! What a job is to be after, looked up: and whether that would have it wait for itself.
+
+use super::{Flows, What};
+use crate::queue::after::{For, OnDead, AFTER_MAX, BEFORE_MAX};
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, Place};
+use crate::queue::state::groups::GroupNumber;
+use crate::queue::state::Queue;
+use crate::storage::skiplist::Skiplist;
+use std::collections::HashSet;
+
+/// What an id of AFTER names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::queue) enum Before {
+    Held(Handle),
+    /// It is done, and kept.
+    Done(u32),
+}
+
+/// What AFTER comes to at this instant.
+pub(in crate::queue) enum Plan {
+    /// Those jobs, done ones and dead ones that count as ended among them.
+    Jobs {
+        jobs: Vec<Before>,
+        on_dead: OnDead,
+        /// Ends that are not over.
+        open: usize,
+        /// The first that it dies of at once.
+        dies_of: Option<Handle>,
+    },
+    /// That group, if it holds a job.
+    Group(Option<GroupNumber>),
+}
+
+impl Plan {
+    /// Whether the job dies at once.
+    pub(in crate::queue) fn dies(&self) -> bool {
+        matches!(
+            self,
+            Plan::Jobs {
+                dies_of: Some(_),
+                ..
+            }
+        )
+    }
+
+    /// Whether the job is to wait.
+    pub(in crate::queue) fn waits(&self) -> bool {
+        match self {
+            Plan::Jobs { open, dies_of, .. } => *open > 0 && dies_of.is_none(),
+            Plan::Group(group) => group.is_some(),
+        }
+    }
+}
+
+/// The job that is to wait: what stands under its id now, and its group to come.
+pub(in crate::queue) struct Waiter<'a> {
+    pub id: &'a [u8],
+    pub there: Option<Handle>,
+    pub group: Option<&'a [u8]>,
+}
+
+impl Flows {
+    pub(super) fn members_of(&self, group: GroupNumber) -> impl Iterator<Item = Handle> + '_ {
+        in_range(&self.members, group)
+    }
+}
+
+fn in_range(list: &Skiplist<u32>, key: u32) -> impl Iterator<Item = Handle> + '_ {
+    let from = (!list.is_empty()).then(|| list.iter_from(key));
+    let all = from.into_iter().flatten();
+    all.take_while(move |&(it, _)| it == key)
+        .map(|(_, handle)| handle)
+}
+
+impl Queue {
+    /// Looks it up; an error where it cannot be waited for.
+    pub(in crate::queue) fn plan_after(
+        &self,
+        waiter: &Waiter<'_>,
+        until: &For<'_>,
+    ) -> Result<Plan, QueueError> {
+        let plan = match until {
+            For::Jobs(ids, on_dead) => self.plan_jobs(waiter, ids, *on_dead)?,
+            For::Group(name) => {
+                if waiter.group == Some(*name) {
+                    return Err(QueueError::AfterItself);
+                }
+                Plan::Group(self.group_with_jobs(name, waiter.there))
+            }
+        };
+        if plan.waits() {
+            self.check_circle(waiter, &plan)?;
+        }
+        Ok(plan)
+    }
+
+    fn plan_jobs(
+        &self,
+        waiter: &Waiter<'_>,
+        ids: &[&serde_bytes::Bytes],
+        on_dead: OnDead,
+    ) -> Result<Plan, QueueError> {
+        if !(1..=AFTER_MAX).contains(&ids.len()) {
+            return Err(QueueError::OutOfRange);
+        }
+        if ids.iter().any(|id| ***id == *waiter.id) {
+            return Err(QueueError::AfterItself);
+        }
+        let mut jobs = Vec::with_capacity(ids.len());
+        let (mut open, mut dies_of) = (0, None);
+        for id in ids {
+            let id = self.jobs.hashed(id);
+            let Some(handle) = self.find(id) else {
+                let done = self.find_done(id).ok_or(QueueError::AfterUnknown)?;
+                jobs.push(Before::Done(done));
+                continue;
+            };
+            let job = self.jobs.job(handle);
+            if job.recurring().is_some() {
+                return Err(QueueError::AfterRule);
+            }
+            match (job.place(), on_dead) {
+                (Place::Dead, OnDead::Run) => {}
+                (Place::Dead, OnDead::Die) => dies_of = dies_of.or(Some(handle)),
+                _ => open += 1,
+            }
+            jobs.push(Before::Held(handle));
+        }
+        if jobs.len() > 1 {
+            let mut distinct = jobs.clone();
+            distinct.sort_unstable();
+            if distinct.windows(2).any(|two| two[0] == two[1]) {
+                return Err(QueueError::AfterTwice);
+            }
+        }
+        Ok(Plan::Jobs {
+            jobs,
+            on_dead,
+            open,
+            dies_of,
+        })
+    }
+
+    /// That group, unless it is empty, but for the job that is about to be replaced.
+    fn group_with_jobs(&self, name: &[u8], but: Option<Handle>) -> Option<GroupNumber> {
+        let groups = self.groups.as_ref()?;
+        let (number, held) = groups.held_by(name, &**self.jobs.hasher())?;
+        let is_of_it = |handle: &Handle| {
+            let job = self.jobs.job(*handle);
+            let lives = matches!(
+                job.place(),
+                Place::Scheduled | Place::Reserved | Place::Blocked
+            );
+            lives && job.group() == Some(number)
+        };
+        let going = usize::from(but.filter(is_of_it).is_some());
+        (held > going).then_some(number)
+    }
+
+    /// Whether what the job is to wait for waits for it. One that nobody waits for closes no circle.
+    fn check_circle(&self, waiter: &Waiter<'_>, plan: &Plan) -> Result<(), QueueError> {
+        let Some(flows) = &self.flows else {
+            return Ok(());
+        };
+        let named = waiter.group.zip(self.groups.as_ref());
+        let group = named.and_then(|(name, groups)| groups.held_by(name, &**self.jobs.hasher()));
+        let group = group.map(|(number, _)| number);
+        let is_awaited = waiter.there.is_some_and(|job| flows.is_awaited(job))
+            || group.is_some_and(|group| flows.of_group.contains_key(&group));
+        if !is_awaited {
+            return Ok(());
+        }
+        let mut search = Search {
+            queue: self,
+            flows,
+            target: waiter.there,
+            group,
+            seen: HashSet::new(),
+            seen_groups: HashSet::new(),
+            left: Vec::new(),
+        };
+        match plan {
+            Plan::Jobs { jobs, .. } => jobs.iter().try_for_each(|job| match *job {
+                Before::Held(job) => search.see(job),
+                Before::Done(_) => Ok(()),
+            })?,
+            Plan::Group(group) => group
+                .iter()
+                .try_for_each(|&group| search.see_group(group))?,
+        }
+        search.go_on()
+    }
+}
+
+struct Search<'a> {
+    queue: &'a Queue,
+    flows: &'a Flows,
+    /// Under the id of the job that is to wait.
+    target: Option<Handle>,
+    /// The group of that job.
+    group: Option<GroupNumber>,
+    seen: HashSet<Handle>,
+    seen_groups: HashSet<GroupNumber>,
+    left: Vec<Handle>,
+}
+
+impl Search<'_> {
+    fn go_on(&mut self) -> Result<(), QueueError> {
+        while let Some(job) = self.left.pop() {
+            let Some(record) = self.flows.record(job) else {
+                continue;
+            };
+            for &number in record.links.get() {
+                match self.flows.awaited(number).what {
+                    What::Job(before) => self.see(before)?,
+                    What::Group(group) => self.see_group(group)?,
+                    What::Over(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn see(&mut self, job: Handle) -> Result<(), QueueError> {
+        if Some(job) == self.target {
+            return Err(QueueError::AfterItself);
+        }
+        if self.queue.jobs.job(job).place() == Place::Blocked && self.seen.insert(job) {
+            if self.seen.len() > BEFORE_MAX {
+                return Err(QueueError::AfterTooMuch);
+            }
+            self.left.push(job);
+        }
+        Ok(())
+    }
+
+    fn see_group(&mut self, group: GroupNumber) -> Result<(), QueueError> {
+        if Some(group) == self.group {
+            return Err(QueueError::AfterItself);
+        }
+        if !self.seen_groups.insert(group) {
+            return Ok(());
+        }
+        let flows = self.flows;
+        for job in flows.members_of(group) {
+            // What is replaced leaves that group.
+            if Some(job) != self.target {
+                self.see(job)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,275 @@
+//! Recording what was decided about flows, and carrying it out.
+
+use super::apply::Arriving;
+use super::circles::Plan;
+use super::step::Stepped;
+use super::Flows;
+use crate::queue::after::{After, Moment, OnDead, Outcome, Verdict};
+use crate::queue::clock::Now;
+use crate::queue::effect::Effect;
+use crate::queue::effects::Effects;
+use crate::queue::event::Event;
+use crate::queue::job::{Handle, Place};
+use crate::queue::state::groups::GroupNumber;
+use crate::queue::state::purge::goes_with;
+use crate::queue::state::Queue;
+use std::mem;
+
+impl Queue {
+    /// Whether ends are still to be carried out, or groups to be looked at.
+    #[inline]
+    pub fn has_flow_work(&self) -> bool {
+        (self.flows.as_ref()).is_some_and(|flows| flows.is_pending())
+    }
+
+    #[inline]
+    pub(in crate::queue) fn has_flows(&self) -> bool {
+        self.flows.is_some()
+    }
+
+    pub(in crate::queue) fn flows(&self) -> Option<&Flows> {
+        self.flows.as_deref()
+    }
+
+    /// The instant of the end that is to be carried out next; 0 where a group is to be looked at.
+    pub(in crate::queue) fn flow_work_since(&self) -> Option<u64> {
+        let flows = self.flows.as_ref().filter(|flows| flows.is_pending())?;
+        let first = flows.line.front().filter(|_| flows.emptied.is_empty());
+        Some(first.map_or(0, |pending| flows.over(pending.over).at.ms))
+    }
+
+    /// Whether others are after that job.
+    #[inline]
+    pub(in crate::queue) fn is_awaited(&self, handle: Handle) -> bool {
+        (self.flows.as_ref()).is_some_and(|flows| flows.is_awaited(handle))
+    }
+
+    /// Records a job that is after others.
+    pub(in crate::queue) fn commit_added_after(
+        &mut self,
+        coming: Arriving<'_>,
+        old: Option<Handle>,
+        (plan, after): (Plan, &After<'_>),
+        now: Now,
+        out: &mut Effects,
+    ) {
+        out.push(&Effect::AddedAfter {
+            group: coming.group,
+            id: coming.id,
+            payload: coming.payload,
+            due: coming.due,
+            expires: coming.expires,
+            terms: coming.terms.borrowed(),
+            after: after.clone(),
+        });
+        let successor = old.and_then(|old| self.jobs.successor(old));
+        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
+        for totals in [&mut self.totals, &mut out.totals] {
+            totals.added += 1;
+            totals.deleted += replaced;
+        }
+        out.raise(Event::Add);
+        let mut stepped = Stepped::default();
+        self.put_after(old, coming, plan, after, &mut stepped);
+        self.count_steps(&stepped, now, out);
+        out.complete();
+    }
+
+    /// Records that a job that was given back is after others.
+    pub(in crate::queue) fn commit_waits(
+        &mut self,
+        handle: Handle,
+        (plan, after): (Plan, &After<'_>),
+        now: Now,
+        out: &mut Effects,
+    ) {
+        out.push(&Effect::Waits {
+            id: self.jobs.job(handle).id(),
+            after: after.clone(),
+        });
+        let mut stepped = Stepped::default();
+        self.wait_again(handle, plan, after, &mut stepped);
+        self.count_steps(&stepped, now, out);
+        out.complete();
+    }
+
+    /// Records how a job ends that is about to, where that means something to others.
+    pub(in crate::queue) fn commit_over(
+        &mut self,
+        handle: Handle,
+        outcome: Outcome,
+        at: Moment,
+        value: Option<&[u8]>,
+        out: &mut Effects,
+    ) {
+        let Some(flows) = &self.flows else {
+            return;
+        };
+        let means = |on_dead: &OnDead| on_dead.verdict(outcome) != Verdict::Stays;
+        let told = OnDead::ALL
+            .into_iter()
+            .filter(means)
+            .any(|on_dead| flows.number_of(handle, on_dead).is_some());
+        if !told {
+            return;
+        }
+        let id = self.jobs.job(handle).id().to_vec();
+        let id = &id[..];
+        out.hold_back();
+        self.commit(
+            &Effect::Over {
+                id,
+                outcome,
+                at,
+                value,
+            },
+            out,
+        );
+    }
+
+    /// KICK of a blocked job.
+    pub(in crate::queue) fn commit_unblocked(
+        &mut self,
+        handle: Handle,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        let id = self.jobs.job(handle).id().to_vec();
+        let due = now.ms();
+        self.commit(&Effect::Unblocked { id: &id, due }, out);
+        out.raise(Event::Ready);
+    }
+
+    /// Looks at the groups that may be empty; how many there were.
+    pub(in crate::queue) fn commit_emptied(&mut self, now: Now, out: &mut Effects) -> usize {
+        let Some(flows) = &mut self.flows else {
+            return 0;
+        };
+        let emptied = mem::take(&mut flows.emptied);
+        for (&number, &at) in &emptied {
+            // One that nobody waits for any more may be gone.
+            if !self.is_group_awaited(number) {
+                continue;
+            }
+            let Some(name) = self.name_if_empty(number) else {
+                continue;
+            };
+            let at = match at == Moment::default() {
+                true => Moment::from(now),
+                false => at,
+            };
+            self.commit(&Effect::Emptied { group: &name, at }, out);
+        }
+        emptied.len()
+    }
+
+    fn name_if_empty(&self, number: GroupNumber) -> Option<Vec<u8>> {
+        let groups = self.groups.as_ref()?;
+        groups
+            .is_empty(number)
+            .then(|| groups.name(number).to_vec())
+    }
+
+    /// Carries out ends, about so many; what it took.
+    pub(in crate::queue) fn commit_steps(
+        &mut self,
+        work: usize,
+        now: Now,
+        out: &mut Effects,
+    ) -> usize {
+        let stepped = self.step_flows(u64::from(u16::MAX), work);
+        if stepped.count > 0 {
+            let is_ready = stepped.first_due.is_some_and(|due| due <= now.ms());
+            out.push(&Effect::Stepped {
+                count: stepped.count,
+                ready: is_ready,
+                dead: stepped.died > 0,
+                added: stepped.succeeded > 0,
+            });
+            self.count_steps(&stepped, now, out);
+            out.complete();
+        }
+        if stepped.died > 0 {
+            self.trim_dead(now, stepped.died as usize, out);
+        }
+        stepped.work.max(1)
+    }
+
+    fn count_steps(&mut self, stepped: &Stepped, now: Now, out: &mut Effects) {
+        for totals in [&mut self.totals, &mut out.totals] {
+            totals.died += stepped.died;
+            totals.added += stepped.succeeded;
+            totals.deleted += stepped.succeeded;
+            totals.expired += stepped.expired;
+        }
+        if stepped.first_due.is_some_and(|due| due <= now.ms()) {
+            out.raise(Event::Ready);
+        }
+        if stepped.died > 0 {
+            out.raise(Event::Dead);
+        }
+        if stepped.succeeded > 0 {
+            out.raise(Event::SuccessorAdd);
+        }
+        if stepped.expired > 0 {
+            out.raise(Event::Expired);
+        }
+    }
+
+    /// Records the ends of jobs that a purge or a trim is about to take, in the order of their adding.
+    pub(in crate::queue) fn commit_over_of(
+        &mut self,
+        effect: &Effect<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        let Some(flows) = &self.flows else {
+            return;
+        };
+        let job_of = |number| match flows.awaited(number).what {
+            super::What::Job(job) => Some(job),
+            super::What::Group(_) | super::What::Over(_) => None,
+        };
+        let mut going: Vec<Handle> = match *effect {
+            // Few at a time, perhaps of very many.
+            Effect::Trimmed { count } if count < flows.of_job.len() as u64 => {
+                let first = self.dead.iter().take(count as usize);
+                let first = first.map(|(_, handle)| handle);
+                first.filter(|&handle| flows.is_awaited(handle)).collect()
+            }
+            _ => {
+                let goes = goes_with(self, effect);
+                let all = flows.of_job.handles().filter_map(job_of);
+                all.filter(|&job| goes(job)).collect()
+            }
+        };
+        let order = |job: Handle| match *effect {
+            Effect::Trimmed { .. } => self.jobs.job(job).life().death,
+            _ => self.jobs.job(job).seq(),
+        };
+        going.sort_unstable_by_key(|&job| (order(job), job));
+        going.dedup();
+        let at = Moment::from(now);
+        self.note_moment(at);
+        for job in going {
+            self.commit_over(job, Outcome::Deleted, at, None, out);
+        }
+    }
+}
+
+impl From<Now> for Moment {
+    fn from(now: Now) -> Self {
+        Moment {
+            ms: now.ms(),
+            is_within: !now.us().is_multiple_of(1000),
+        }
+    }
+}
+
+impl Queue {
+    /// Whether that job can be given back to wait for others.
+    pub(in crate::queue) fn may_wait(&self, handle: Handle) -> bool {
+        let job = self.jobs.job(handle);
+        job.recurring().is_none() && job.place() != Place::Dead
+    }
+}

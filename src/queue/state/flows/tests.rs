@@ -1,0 +1,295 @@
+use crate::queue::add::{Add, When};
+use crate::queue::after::{For, Link, OnDead};
+use crate::queue::clock::{Mint, Now};
+use crate::queue::codec::decode;
+use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+use crate::queue::effect::Effect;
+use crate::queue::effects::Effects;
+use crate::queue::error::QueueError;
+use crate::queue::job::State;
+use crate::queue::{HashSeed, Queue};
+use serde_bytes::Bytes;
+
+struct Scene {
+    queue: Queue,
+    mint: Mint,
+    out: Effects,
+    now: Now,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Scene {
+            queue: Queue::new(&HashSeed::new([1, 2, 3, 4])),
+            mint: Mint::new(),
+            out: Effects::default(),
+            now: Now::from_ms(1_000_000),
+        }
+    }
+
+    fn add_with(&mut self, id: &str, add: Add<'_>) -> Result<bool, QueueError> {
+        let add = Add {
+            id: Some(id.as_bytes()),
+            ..add
+        };
+        let added = self
+            .queue
+            .add(&add, self.now, &mut self.mint, &mut self.out)?
+            .is_some();
+        self.end();
+        Ok(added)
+    }
+
+    fn add(&mut self, id: &str, after: &[&str], on_dead: OnDead) -> Result<bool, QueueError> {
+        let ids: Vec<&Bytes> = after.iter().map(|id| Bytes::new(id.as_bytes())).collect();
+        let add = Add {
+            after: (!ids.is_empty()).then_some(For::Jobs(ids, on_dead)),
+            ..Add::new(None, b"payload")
+        };
+        self.add_with(id, add)
+    }
+
+    fn end(&mut self) {
+        self.queue.follow_up(self.now, &mut self.out);
+        self.out.clear();
+        self.queue.check_invariants().unwrap();
+    }
+
+    fn pop(&mut self) -> Option<String> {
+        let pop = Pop {
+            count: 1,
+            ..Pop::default()
+        };
+        let mut id = None;
+        self.queue
+            .pop(&pop, self.now, &mut self.mint, &mut self.out, |job| {
+                id = Some(String::from_utf8_lossy(job.id).into_owned());
+            });
+        self.end();
+        id
+    }
+
+    fn ack(&mut self, id: &str) {
+        let acked = self
+            .queue
+            .ack(id.as_bytes(), Claim::Current, None, self.now, &mut self.out);
+        assert!(acked, "{id}");
+        self.end();
+    }
+
+    fn fail(&mut self, id: &str) {
+        let nack = Nack {
+            id: id.as_bytes(),
+            claim: Claim::Current,
+            delay_ms: None,
+            priority: None,
+            kind: NackKind::Fatal,
+            reason: Some(b"broken"),
+            awaits: None,
+        };
+        let state = self.queue.nack(&nack, self.now, &mut self.out).unwrap();
+        assert_eq!(state, Some(State::Dead));
+        self.end();
+    }
+
+    fn del(&mut self, id: &str) {
+        assert!(self
+            .queue
+            .delete(id.as_bytes(), false, self.now, &mut self.out));
+        self.end();
+    }
+
+    fn state(&self, id: &str) -> Option<State> {
+        self.queue.get(id.as_bytes(), self.now).map(|job| job.state)
+    }
+
+    fn reason(&self, id: &str) -> String {
+        let job = self.queue.get(id.as_bytes(), self.now).unwrap();
+        let reason = job.failure.and_then(|failure| failure.reason);
+        String::from_utf8_lossy(reason.unwrap_or_default()).into_owned()
+    }
+
+    fn results(&self, id: &str) -> Vec<String> {
+        let job = self.queue.get(id.as_bytes(), self.now).unwrap();
+        let results = job.waits.map_or(Vec::new(), |waits| waits.results);
+        let shown = results.iter().map(|ended| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let outcome = ended.outcome.map_or("nil", |outcome| outcome.name());
+            let value = ended.value.map_or("nil".into(), text);
+            format!("{} {outcome} {value}", text(ended.id))
+        });
+        shown.collect()
+    }
+}
+
+#[test]
+fn a_chain_and_a_join() {
+    let mut scene = Scene::new();
+    scene.add("a", &[], OnDead::Wait).unwrap();
+    scene.add("b", &["a"], OnDead::Wait).unwrap();
+    scene.add("c", &["a", "b"], OnDead::Run).unwrap();
+    assert_eq!(scene.state("c"), Some(State::Blocked));
+    assert_eq!(scene.pop().as_deref(), Some("a"));
+    assert_eq!(scene.pop(), None);
+    scene.ack("a");
+    assert_eq!(scene.state("b"), Some(State::Ready));
+    assert_eq!(scene.pop().as_deref(), Some("b"));
+    scene.fail("b");
+    assert_eq!(scene.state("c"), Some(State::Ready));
+    assert_eq!(scene.results("c"), ["a done nil", "b dead broken"]);
+    assert_eq!(scene.pop().as_deref(), Some("c"));
+    scene.ack("c");
+    scene.del("b");
+    assert!(scene.queue.flows.is_none());
+}
+
+#[test]
+fn deaths_and_deletions() {
+    let mut scene = Scene::new();
+    scene.add("a", &[], OnDead::Wait).unwrap();
+    for (id, on_dead) in [("w", OnDead::Wait), ("r", OnDead::Run), ("d", OnDead::Die)] {
+        scene.add(id, &["a"], on_dead).unwrap();
+    }
+    scene.add("e", &["d"], OnDead::Die).unwrap();
+    scene.pop();
+    scene.fail("a");
+    assert_eq!(scene.state("w"), Some(State::Blocked));
+    assert_eq!(scene.state("r"), Some(State::Ready));
+    assert_eq!(scene.state("d"), Some(State::Dead));
+    assert_eq!(scene.reason("d"), "after a: dead");
+    assert_eq!(scene.reason("e"), "after d: dead");
+    scene.del("a");
+    assert_eq!(scene.reason("w"), "after a: deleted");
+    // One that is dead counts as ending at the ADD.
+    scene.add("x", &["w"], OnDead::Die).unwrap();
+    assert_eq!(scene.reason("x"), "after w: dead");
+    scene.add("y", &["w"], OnDead::Run).unwrap();
+    assert_eq!(scene.state("y"), Some(State::Ready));
+    assert_eq!(scene.results("y"), ["w dead after a: deleted"]);
+}
+
+#[test]
+fn what_is_refused() {
+    let mut scene = Scene::new();
+    scene.add("a", &[], OnDead::Wait).unwrap();
+    let refused = |result: Result<bool, QueueError>| result.unwrap_err();
+    assert_eq!(
+        refused(scene.add("b", &["nobody"], OnDead::Wait)),
+        QueueError::AfterUnknown
+    );
+    assert_eq!(
+        refused(scene.add("b", &["a", "a"], OnDead::Wait)),
+        QueueError::AfterTwice
+    );
+    assert_eq!(
+        refused(scene.add("b", &["b"], OnDead::Wait)),
+        QueueError::AfterItself
+    );
+    scene.add("b", &["a"], OnDead::Wait).unwrap();
+    scene.add("c", &["b"], OnDead::Wait).unwrap();
+    let replacing = |after: &'static [u8]| Add {
+        condition: crate::queue::add::Condition::Replace,
+        after: Some(For::Jobs(vec![Bytes::new(after)], OnDead::Wait)),
+        ..Add::new(None, b"")
+    };
+    assert_eq!(
+        refused(scene.add_with("a", replacing(b"c"))),
+        QueueError::AfterItself
+    );
+    assert_eq!(scene.state("a"), Some(State::Ready));
+}
+
+#[test]
+fn groups() {
+    let mut scene = Scene::new();
+    let member = Add {
+        group: Some(b"g"),
+        ..Add::new(None, b"")
+    };
+    let behind = Add {
+        after: Some(For::Group(b"g")),
+        when: When::Delay(50),
+        ..Add::new(None, b"")
+    };
+    scene.add_with("first", behind.clone()).unwrap();
+    assert_eq!(scene.state("first"), Some(State::Delayed));
+    for id in ["a", "b"] {
+        scene.add_with(id, member.clone()).unwrap();
+    }
+    scene.add_with("z", behind).unwrap();
+    assert_eq!(scene.state("z"), Some(State::Blocked));
+    scene.pop();
+    scene.pop();
+    scene.ack("a");
+    assert_eq!(scene.state("z"), Some(State::Blocked));
+    scene.fail("b");
+    assert_eq!(scene.state("z"), Some(State::Delayed));
+    assert!(scene.results("z").is_empty());
+}
+
+/// What a snapshot says, with other links; none where they are left out.
+fn restored(
+    queue: &Queue,
+    forge: impl Fn(&[u8]) -> Option<Vec<Link<'static>>>,
+) -> Result<(), QueueError> {
+    let mut chunks = Vec::new();
+    queue.snapshot(&mut |chunk| chunks.push(chunk.to_vec()));
+    let mut restored = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+    restored.begin_restore();
+    for effect in chunks.iter().flat_map(|chunk| decode(chunk)) {
+        match effect? {
+            Effect::Links {
+                id,
+                on_dead,
+                is_timed,
+                of_group,
+                latest,
+                ..
+            } => {
+                if let Some(links) = forge(id) {
+                    restored.apply(&Effect::Links {
+                        id,
+                        on_dead,
+                        is_timed,
+                        of_group,
+                        latest,
+                        links,
+                    })?;
+                }
+            }
+            effect => restored.apply(&effect)?,
+        }
+    }
+    restored.end_restore()?;
+    restored.check_invariants().unwrap();
+    Ok(())
+}
+
+#[test]
+fn forged_links_are_refused() {
+    let mut scene = Scene::new();
+    scene.add("a", &[], OnDead::Wait).unwrap();
+    scene.add("b", &["a"], OnDead::Wait).unwrap();
+    scene.add("c", &["a"], OnDead::Wait).unwrap();
+    let queue = &scene.queue;
+    let all = |links: &[Link<'static>]| restored(queue, |_| Some(links.to_vec()));
+    assert_eq!(all(&[Link::Held(b"a")]), Ok(()));
+    for links in [
+        &[][..],
+        &[Link::Held(b"nobody")],
+        &[Link::Held(b"b")],
+        &[Link::Held(b"a"), Link::Held(b"a")],
+        &[Link::Over(0)],
+        &[Link::Pending(u64::MAX), Link::Held(b"a")],
+        &[Link::Group(b"none")],
+        &[Link::Held(b"a"), Link::Group(b"none")],
+    ] {
+        assert!(all(links).is_err(), "{links:?}");
+    }
+    let circle = restored(queue, |id| match id {
+        b"b" => Some(vec![Link::Held(b"c")]),
+        _ => Some(vec![Link::Held(b"b")]),
+    });
+    assert!(circle.is_err());
+    assert!(restored(queue, |_| None).is_err(), "blocked after nothing");
+}

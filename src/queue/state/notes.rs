@@ -1,0 +1,183 @@
+//! Notes: what only some jobs have, beside the store, by the job's handle.
+//!
+//! ```text
+//!   handle ──scattered──► IdTable ──► its record in an arena:     handle (4)  0 (4)  Note  Note ...
+//! ```
+//!
+//! One record for each job that has any, and no allocation of its own where that is short; nothing at all in a queue
+//! of which no job has one. A note is set by [`Effect::Noted`], by rules through [`Queue::commit_noted`], and read
+//! by [`Store::notes`](super::store::Store::notes). It goes with its job, or when something else happens to that:
+//! [`Lasting`] says which goes with what. KEEP is stored and shown like the others; what it means at the end of a job
+//! is up to that.
+
+mod table;
+
+use super::apply::{check_id, check_instant, malformed};
+use super::Queue;
+use crate::queue::effect::{Change, Effect};
+use crate::queue::effects::Effects;
+use crate::queue::error::QueueError;
+use crate::queue::job::{Handle, Place, PROGRESS_MAX, STEPS_MAX, STEP_NAME_MAX};
+use crate::queue::note::Note;
+use crate::storage::broken::must;
+use table::Spot;
+
+pub(super) use table::{NotesTable, OwnNotes};
+
+/// What a note outlives.
+pub(super) struct Lasting;
+
+impl Lasting {
+    /// Whether it stays with a job to which that happens.
+    pub fn over(note: &Note<'_>, change: Change) -> bool {
+        let is_kick = matches!(change, Change::Kicked { .. });
+        // Its due and its place stay.
+        let goes_on = matches!(
+            change,
+            Change::Touched { .. } | Change::Prioritized { .. } | Change::SuccessorExpired
+        );
+        match note {
+            Note::Progress { .. } => !is_kick,
+            Note::Awaits { .. } => goes_on,
+            Note::Keep { .. } | Note::Step { .. } => true,
+        }
+    }
+
+    /// Whether the next occurrence has it.
+    pub fn over_occurrence(note: &Note<'_>) -> bool {
+        matches!(note, Note::Keep { .. })
+    }
+
+    /// Whether an occurrence that stays as dead has it.
+    pub fn in_dead_copy(note: &Note<'_>) -> bool {
+        !matches!(note, Note::Awaits { .. })
+    }
+
+    /// Whether a job has it that is replaced by the same rule: not what that says of itself.
+    pub fn over_renewal(note: &Note<'_>) -> bool {
+        !matches!(note, Note::Keep { .. })
+    }
+}
+
+fn check_name(name: &[u8]) -> Result<(), QueueError> {
+    if !(1..=STEP_NAME_MAX).contains(&name.len()) {
+        return Err(malformed("a step's name of an impossible length"));
+    }
+    Ok(())
+}
+
+impl Queue {
+    /// Records something about a job, or about a successor, and notes it. Nothing happens where that is noted.
+    pub(in crate::queue) fn commit_noted(
+        &mut self,
+        handle: Handle,
+        note: Note<'_>,
+        out: &mut Effects,
+    ) {
+        let spot = Spot::of(&note, self.jobs.notes(handle));
+        if spot.is_same {
+            return;
+        }
+        let fits = self.check_note(handle, note, &spot);
+        must(fits.is_ok(), "a note that the job's state does not allow");
+        let job = self.jobs.job(handle);
+        out.push(&Effect::Noted {
+            id: job.id(),
+            successor: job.place() == Place::Successor,
+            note,
+        });
+        self.note(handle, note, spot);
+        out.complete();
+    }
+
+    pub(super) fn apply_noted(
+        &mut self,
+        id: &[u8],
+        successor: bool,
+        note: Note<'_>,
+    ) -> Result<(), QueueError> {
+        check_id(id)?;
+        let mut handle = self.expect(id)?;
+        if successor {
+            let next = self.jobs.successor(handle);
+            handle = next.ok_or(malformed("a note of a successor that is not there"))?;
+        }
+        let spot = Spot::of(&note, self.jobs.notes(handle));
+        self.check_note(handle, note, &spot)?;
+        self.note(handle, note, spot);
+        Ok(())
+    }
+
+    fn note(&mut self, handle: Handle, note: Note<'_>, spot: Spot) {
+        let replaced = spot.replaced.unwrap_or(0);
+        self.jobs.set_note(handle, &note, spot.range, replaced);
+        if spot.is_awaited {
+            // Whatever it waits for from here on, it is not this one.
+            self.jobs
+                .retain_notes(handle, |note| !matches!(note, Note::Awaits { .. }));
+        }
+    }
+
+    /// Whether the job can have it, with what it has.
+    fn check_note(&self, handle: Handle, note: Note<'_>, to: &Spot) -> Result<(), QueueError> {
+        let job = self.jobs.job(handle);
+        let place = job.place();
+        if place == Place::Successor && !matches!(note, Note::Keep { .. }) {
+            return Err(malformed("a note that no successor has"));
+        }
+        if !self.jobs.has_room_for_notes(1) {
+            return Err(QueueError::TooManyJobs);
+        }
+        match note {
+            Note::Progress { text } if text.len() > PROGRESS_MAX => {
+                Err(malformed("progress longer than any that is kept"))
+            }
+            Note::Progress { .. } => Ok(()),
+            Note::Keep { ms } => check_instant(ms),
+            Note::Step { name, .. } => {
+                check_name(name)?;
+                if to.replaced.is_none() && to.steps >= STEPS_MAX {
+                    return Err(malformed("more steps than a job has"));
+                }
+                Ok(())
+            }
+            Note::Awaits { name } => {
+                check_name(name)?;
+                let waits = place == Place::Scheduled && job.life().token == 0;
+                if !waits || self.jobs.notes(handle).step(name).is_some() {
+                    return Err(malformed("a job that waits for nothing"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Shows all notes of all jobs, as effects.
+    pub(super) fn each_note(&self, show: &mut dyn FnMut(&Effect<'_>)) {
+        if self.jobs.has_notes() {
+            self.handles()
+                .for_each(|handle| self.each_note_of(handle, show));
+        }
+    }
+
+    /// Those of a job and of its successor.
+    pub(super) fn each_note_of(&self, handle: Handle, show: &mut dyn FnMut(&Effect<'_>)) {
+        let all = [Some(handle), self.jobs.successor(handle)];
+        for (handle, successor) in all.into_iter().zip([false, true]) {
+            let Some(handle) = handle else {
+                continue;
+            };
+            let id = self.jobs.job(handle).id();
+            for note in self.jobs.notes(handle).iter() {
+                show(&Effect::Noted {
+                    id,
+                    successor,
+                    note,
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,482 @@
+use super::*;
+use crate::queue::add::{Add, Condition, Recur, When};
+use crate::queue::clock::{Mint, Now};
+use crate::queue::codec::{decode, push};
+use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+use crate::queue::job::State;
+use crate::queue::note::Notes;
+use crate::queue::recurring::rule::{Pattern, Rule};
+use crate::queue::state::relocate::tests::digest;
+use crate::queue::HashSeed;
+use crate::storage::relocate::tests::Everything;
+use std::collections::BTreeMap;
+
+fn seed() -> HashSeed {
+    HashSeed::new([1, 2, 3, 4])
+}
+
+fn step<'a>(name: &'a [u8], value: &'a [u8]) -> Note<'a> {
+    Note::Step { name, value }
+}
+
+fn noted<'a>(id: &'a [u8], note: Note<'a>) -> Effect<'a> {
+    Effect::Noted {
+        id,
+        successor: false,
+        note,
+    }
+}
+
+/// Written, and read by another queue.
+fn restored(queue: &Queue) -> Queue {
+    let mut copy = Queue::new(&seed());
+    copy.begin_restore();
+    queue.snapshot(&mut |chunk| {
+        decode(chunk).for_each(|effect| copy.apply(&effect.unwrap()).unwrap());
+    });
+    copy.end_restore().unwrap();
+    copy
+}
+
+/// What one job has, naively.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Known {
+    progress: Option<Vec<u8>>,
+    keep: Option<u64>,
+    steps: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Known {
+    fn of(notes: Notes<'_>) -> Self {
+        Known {
+            progress: notes.progress().map(Into::into),
+            keep: notes.keep_ms(),
+            steps: (notes.steps())
+                .map(|(name, value)| (name.to_vec(), value.to_vec()))
+                .collect(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let steps = self.steps.iter();
+        steps.map(|(name, value)| name.len() + value.len()).sum()
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 8) % end
+    }
+}
+
+/// A queue, and what its jobs should have.
+struct Twins {
+    queue: Queue,
+    known: BTreeMap<Vec<u8>, Known>,
+    random: Random,
+    now: Now,
+    mint: Mint,
+    out: Effects,
+}
+
+impl Twins {
+    fn id(&mut self) -> Vec<u8> {
+        format!("job-{}", self.random.below(150)).into_bytes()
+    }
+
+    fn act(&mut self) {
+        let id = self.id();
+        let now = self.now;
+        match self.random.below(100) {
+            0..30 => self.add(&id),
+            30..70 => self.note(&id),
+            70..76 => {
+                let pop = Pop {
+                    count: 1,
+                    id: Some(&id),
+                    ..Pop::default()
+                };
+                let Twins {
+                    queue, mint, out, ..
+                } = self;
+                queue.pop(&pop, now, mint, out, |_| ());
+            }
+            76..80 => {
+                if self
+                    .queue
+                    .ack(&id, Claim::Current, None, now, &mut self.out)
+                {
+                    // Where KEEP keeps it as done.
+                    self.queue.delete(&id, false, now, &mut self.out);
+                    self.known.remove(&id);
+                }
+            }
+            80..86 => self.die(&id),
+            86..90 => {
+                if self.queue.kick(&id, now, &mut self.out) {
+                    self.known.get_mut(&id).unwrap().progress = None;
+                }
+            }
+            90..96 => {
+                if self.queue.delete(&id, false, now, &mut self.out) {
+                    self.known.remove(&id);
+                }
+            }
+            96 => self.purge(),
+            97 => self.queue = restored(&self.queue),
+            98 => self.queue = self.queue.copied(),
+            _ => {
+                self.queue.work_off(20);
+                self.queue.relocate(0, &mut Everything::new(usize::MAX));
+            }
+        }
+    }
+
+    fn add(&mut self, id: &[u8]) {
+        let payload = vec![b'p'; self.random.below(300) as usize];
+        let keep_ms = (self.random.below(3) == 0).then(|| self.random.below(1000));
+        let add = Add {
+            condition: Condition::Replace,
+            when: When::Delay(self.random.below(3)),
+            keep_ms,
+            ..Add::new(Some(id), &payload)
+        };
+        let Twins {
+            queue, mint, out, ..
+        } = self;
+        queue.add(&add, self.now, mint, out).unwrap();
+        let keep = Known {
+            keep: keep_ms,
+            ..Known::default()
+        };
+        self.known.insert(id.to_vec(), keep);
+    }
+
+    fn note(&mut self, id: &[u8]) {
+        let value = vec![b'v'; [0, 1, 20, 200, 3000][self.random.below(5) as usize]];
+        let name = format!("step-{}", self.random.below(12)).into_bytes();
+        let ms = self.random.below(1000);
+        let kind = self.random.below(5);
+        let note = match kind {
+            0 => Note::Progress {
+                text: &value[..value.len().min(PROGRESS_MAX)],
+            },
+            1 => Note::Keep { ms },
+            _ => step(&name, &value),
+        };
+        let applied = self.queue.apply(&noted(id, note));
+        let Some(known) = self.known.get_mut(id) else {
+            return assert!(applied.is_err());
+        };
+        applied.unwrap();
+        match kind {
+            0 => {
+                known.progress =
+                    Known::of(self.queue.jobs.notes(self.queue.expect(id).unwrap())).progress
+            }
+            1 => known.keep = Some(ms),
+            _ => match known.steps.iter_mut().find(|(other, _)| *other == name) {
+                Some(step) => step.1 = value,
+                None => known.steps.push((name, value)),
+            },
+        }
+    }
+
+    fn die(&mut self, id: &[u8]) {
+        let nack = Nack {
+            id,
+            claim: Claim::Current,
+            delay_ms: None,
+            priority: None,
+            kind: NackKind::Fatal,
+            reason: None,
+            awaits: None,
+        };
+        self.queue.nack(&nack, self.now, &mut self.out).unwrap();
+    }
+
+    fn purge(&mut self) {
+        let state = State::ALL[self.random.below(4) as usize];
+        let ids: Vec<Vec<u8>> = self.known.keys().cloned().collect();
+        for id in ids {
+            if self.queue.get(&id, self.now).unwrap().state == state {
+                self.known.remove(&id);
+            }
+        }
+        self.queue.purge(Some(state), self.now, &mut self.out);
+    }
+
+    fn check(&mut self) {
+        self.queue.check_invariants().unwrap();
+        let mut bytes = 0;
+        for (id, known) in &self.known {
+            let job = self.queue.get(id, self.now).unwrap();
+            assert_eq!(Known::of(job.notes), *known);
+            bytes += id.len() + job.payload.len() + known.bytes();
+        }
+        if !self.queue.has_purged() {
+            assert_eq!(self.queue.bytes(), bytes as u64);
+        }
+        let before = digest(&self.queue);
+        assert!(digest(&restored(&self.queue)) == before);
+        assert!(digest(&self.queue.copied()) == before);
+        if let Some(asleep) = self.queue.asleep() {
+            assert!(digest(&asleep.awake(&seed()).unwrap()) == before);
+            let (figures, _) = asleep.figures(self.now);
+            assert_eq!(figures.bytes, self.queue.bytes());
+        }
+    }
+}
+
+#[test]
+fn agree_with_a_map_under_random_traffic() {
+    for seeded in 1..=12u64 {
+        let mut twins = Twins {
+            queue: Queue::new(&seed()),
+            known: BTreeMap::new(),
+            random: Random(seeded.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            now: Now::from_ms(1_000_000),
+            mint: Mint::new(),
+            out: Effects::default(),
+        };
+        for round in 0..2000 {
+            twins.act();
+            twins.out.clear();
+            if round % 50 == 0 {
+                twins.now = Now::from_ms(twins.now.ms() + 1);
+                twins.check();
+            }
+        }
+        twins.check();
+    }
+}
+
+#[test]
+fn scattered_notes_are_gathered_and_all_are_freed() {
+    let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
+    let mut queue = Queue::new(&seed());
+    for number in 0..8_000u64 {
+        let id = number.to_string();
+        let add = Add::new(Some(id.as_bytes()), b"payload");
+        queue.add(&add, now, &mut mint, &mut out).unwrap();
+        let value = vec![b'v'; (number % 5 * 90) as usize];
+        let effect = noted(id.as_bytes(), step(b"name", &value));
+        queue.apply(&effect).unwrap();
+    }
+    let full = queue.memory_bytes();
+    for number in 0..8_000u64 {
+        if !(number * 7919 % 8_000).is_multiple_of(20) {
+            queue.delete(number.to_string().as_bytes(), false, now, &mut out);
+        }
+    }
+    assert!(queue.has_leftovers());
+    let (before, scattered) = (digest(&queue), queue.memory_bytes());
+    while queue.has_leftovers() {
+        queue.work_off(50);
+        queue.check_invariants().unwrap();
+    }
+    assert!(digest(&queue) == before);
+    let gathered = queue.memory_bytes();
+    assert!(
+        gathered * 3 < scattered * 2,
+        "{full}, {scattered}, {gathered}"
+    );
+    let mut garbage = crate::queue::state::garbage::Garbage::from(queue);
+    let steps = (0..10_000).take_while(|_| garbage.free_some(10)).count();
+    assert!((50..10_000).contains(&steps), "{steps}");
+}
+
+fn rule() -> Recur<'static> {
+    Recur {
+        rule: Rule {
+            pattern: Pattern::Every { ms: 5_000 },
+            until: 0,
+            times: 0,
+            grace_ms: 0,
+            jitter_ms: 0,
+            ttl_ms: 0,
+        },
+        is_timed: false,
+    }
+}
+
+/// An occurrence takes its notes along, to where it stays as dead; KEEP is each one's, as the latest ADD said.
+#[test]
+fn occurrences_end_with_their_notes() {
+    let (mut now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
+    let mut queue = Queue::new(&seed());
+    let add = Add {
+        condition: Condition::Replace,
+        recur: Some(rule()),
+        keep_ms: Some(7),
+        ..Add::new(Some(b"id"), b"payload")
+    };
+    queue.add(&add, now, &mut mint, &mut out).unwrap();
+    let progress = Note::Progress { text: b"half" };
+    for note in [step(b"one", b"1"), progress] {
+        queue.apply(&noted(b"id", note)).unwrap();
+    }
+    let shown = move |queue: &Queue, id: &[u8]| Known::of(queue.get(id, now).unwrap().notes);
+    let all = Known {
+        progress: Some(b"half".into()),
+        keep: Some(7),
+        steps: vec![(b"one".into(), b"1".into())],
+    };
+    assert_eq!(shown(&queue, b"id"), all);
+    let without = Add {
+        keep_ms: None,
+        ..add.clone()
+    };
+    queue.add(&without, now, &mut mint, &mut out).unwrap();
+    let renewed = Known {
+        keep: None,
+        ..all.clone()
+    };
+    assert_eq!(shown(&queue, b"id"), renewed);
+    queue.add(&add, now, &mut mint, &mut out).unwrap();
+    now = Now::from_ms(1_005_000);
+    let pop = Pop {
+        count: 1,
+        ..Pop::default()
+    };
+    assert_eq!(queue.pop(&pop, now, &mut mint, &mut out, |_| ()), 1);
+    let nack = Nack {
+        id: b"id",
+        claim: Claim::Current,
+        delay_ms: None,
+        priority: None,
+        kind: NackKind::Fatal,
+        reason: None,
+        awaits: None,
+    };
+    queue.nack(&nack, now, &mut out).unwrap();
+    assert_eq!(shown(&queue, b"id@1005000"), all);
+    let next = Known {
+        keep: Some(7),
+        ..Known::default()
+    };
+    assert_eq!(shown(&queue, b"id"), next);
+    queue.check_invariants().unwrap();
+    assert!(digest(&restored(&queue)) == digest(&queue));
+}
+
+/// A successor has a KEEP of its own, and goes or comes with it.
+#[test]
+fn successors_are_noted_apart() {
+    let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
+    let mut queue = Queue::new(&seed());
+    let add = Add {
+        keep_ms: Some(7),
+        ..Add::new(Some(b"id"), b"payload")
+    };
+    queue.add(&add, now, &mut mint, &mut out).unwrap();
+    let pop = Pop {
+        count: 1,
+        ..Pop::default()
+    };
+    queue.pop(&pop, now, &mut mint, &mut out, |_| ());
+    let next = Add {
+        condition: Condition::Next,
+        keep_ms: Some(8),
+        ..add
+    };
+    queue.add(&next, now, &mut mint, &mut out).unwrap();
+    assert_eq!(queue.get(b"id", now).unwrap().notes.keep_ms(), Some(7));
+    let mut copy = restored(&queue);
+    assert!(digest(&copy) == digest(&queue));
+    for queue in [&mut queue, &mut copy] {
+        assert!(queue.ack(b"id", Claim::Current, None, now, &mut out));
+        assert_eq!(queue.get(b"id", now).unwrap().notes.keep_ms(), Some(8));
+        queue.check_invariants().unwrap();
+    }
+}
+
+#[test]
+fn what_is_forged_is_refused() {
+    let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
+    let mut queue = Queue::new(&seed());
+    let add = Add::new(Some(b"id"), b"payload");
+    queue.add(&add, now, &mut mint, &mut out).unwrap();
+    queue.apply(&noted(b"id", step(b"there", b""))).unwrap();
+    let before = digest(&queue);
+    let long = [b'x'; 1025];
+    let forged = [
+        noted(b"nobody", step(b"n", b"")),
+        noted(b"", step(b"n", b"")),
+        noted(&long, step(b"n", b"")),
+        noted(b"id", step(b"", b"")),
+        noted(b"id", step(&long[..257], b"")),
+        noted(b"id", Note::Progress { text: &long }),
+        noted(b"id", Note::Keep { ms: u64::MAX }),
+        noted(b"id", Note::Awaits { name: b"" }),
+        noted(b"id", Note::Awaits { name: b"there" }),
+        Effect::Noted {
+            id: b"id",
+            successor: true,
+            note: Note::Keep { ms: 1 },
+        },
+    ];
+    for effect in &forged {
+        assert!(queue.apply(effect).is_err(), "{effect:?}");
+    }
+    for number in 1..STEPS_MAX {
+        let name = number.to_string();
+        queue
+            .apply(&noted(b"id", step(name.as_bytes(), b"")))
+            .unwrap();
+    }
+    assert!(queue.apply(&noted(b"id", step(b"more", b""))).is_err());
+    queue.apply(&noted(b"id", step(b"1", b"again"))).unwrap();
+    queue.check_invariants().unwrap();
+    // Rows behind notes; notes before the rows of their job.
+    let mut chunks = Vec::new();
+    queue.snapshot(&mut |chunk| chunks.push(chunk.to_vec()));
+    let mut copy = Queue::new(&seed());
+    copy.begin_restore();
+    let all: Vec<_> = chunks.iter().flat_map(|chunk| decode(chunk)).collect();
+    let fate: Result<Vec<()>, _> = all
+        .into_iter()
+        .rev()
+        .map(|it| copy.apply(&it.unwrap()))
+        .collect();
+    assert!(fate.is_err());
+    let rows = decode(&chunks[0]).map(Result::unwrap);
+    for effect in rows.filter(|effect| matches!(effect, Effect::Rows { .. })) {
+        assert!(queue.apply(&effect).is_err());
+    }
+    assert!(digest(&queue) != before);
+    let mut bytes = Vec::new();
+    push(&forged[0], &mut bytes, 0);
+    assert_eq!(bytes[0], 5);
+}
+
+/// Beside name and value.
+#[test]
+fn steps_take_little_memory() {
+    let (now, mut mint, mut out) = (Now::from_ms(1_000_000), Mint::new(), Effects::default());
+    for (jobs, steps) in [(20_000u64, 1u64), (5_000, 4), (1_000, 40)] {
+        let mut queue = Queue::new(&seed());
+        for number in 0..jobs {
+            let id = number.to_string();
+            let add = Add::new(Some(id.as_bytes()), b"payload");
+            queue.add(&add, now, &mut mint, &mut out).unwrap();
+        }
+        let (before, content) = (queue.memory_bytes(), queue.bytes());
+        for number in 0..jobs * steps {
+            let id = (number % jobs).to_string();
+            let name = format!("step-{}", number / jobs);
+            let value = vec![b'v'; 56 + (number % 16) as usize];
+            let effect = noted(id.as_bytes(), step(name.as_bytes(), &value));
+            queue.apply(&effect).unwrap();
+        }
+        let beside = queue.memory_bytes() - before - (queue.bytes() - content) as usize;
+        let each = beside as f64 / (jobs * steps) as f64;
+        println!("{steps} steps a job: {each:.1} bytes each beside name and value");
+        assert!(each <= 26.0, "{each}");
+    }
+}

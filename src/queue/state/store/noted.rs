@@ -1,0 +1,116 @@
+//! The notes of jobs in the store: see [`super::super::notes`].
+
+use super::{Seldom, Store};
+use crate::queue::effect::Change;
+use crate::queue::job::Handle;
+use crate::queue::note::{Note, Notes};
+use crate::queue::state::notes::Lasting;
+use crate::storage::relocate::Mover;
+use std::ops::Range;
+
+impl Store {
+    /// Whether any job has one. Of no cost where nobody uses them.
+    #[inline]
+    pub fn has_notes(&self) -> bool {
+        let notes = self.seldom.if_made().and_then(|it| it.notes.if_made());
+        notes.is_some_and(|notes| notes.len() > 0)
+    }
+
+    #[inline]
+    pub fn notes(&self, handle: Handle) -> Notes<'_> {
+        if self.has_notes() {
+            self.seldom.notes.of(handle)
+        } else {
+            Notes::default()
+        }
+    }
+
+    pub fn has_room_for_notes(&self, count: usize) -> bool {
+        self.seldom.notes.has_room_for(count)
+    }
+
+    /// At its place among the job's, where one may go that counts so many bytes.
+    pub fn set_note(
+        &mut self,
+        handle: Handle,
+        note: &Note<'_>,
+        place: Range<usize>,
+        replaced: u64,
+    ) {
+        let notes = self.seldom.make().notes.make();
+        notes.set(handle, note, place);
+        self.content_bytes = self.content_bytes + note.counted() - replaced;
+    }
+
+    /// All notes of a job that has none.
+    pub fn put_notes(&mut self, handle: Handle, notes: Notes<'_>) {
+        if !notes.is_empty() {
+            self.seldom.make().notes.make().put(handle, notes.bytes());
+            self.content_bytes += notes.counted();
+        }
+    }
+
+    #[cold]
+    pub fn retain_notes(&mut self, handle: Handle, kept: impl Fn(&Note<'_>) -> bool) {
+        let before = self.notes(handle).counted();
+        let notes = self.seldom.made().and_then(|seldom| seldom.notes.made());
+        if let Some(notes) = notes {
+            notes.retain(handle, kept);
+        }
+        self.content_bytes = self.content_bytes + self.notes(handle).counted() - before;
+    }
+
+    /// Something happened to the job, by which some may go.
+    #[cold]
+    pub fn change_notes(&mut self, handle: Handle, change: Change) {
+        let goes = |note: Note<'_>| !Lasting::over(&note, change);
+        if self.notes(handle).iter().any(goes) {
+            self.retain_notes(handle, |note| Lasting::over(note, change));
+        }
+    }
+
+    /// The job is about to go.
+    #[cold]
+    pub(super) fn drop_notes(&mut self, handle: Handle) {
+        self.content_bytes -= self.notes(handle).counted();
+        let notes = self.seldom.made().and_then(|seldom| seldom.notes.made());
+        if let Some(notes) = notes {
+            notes.remove(handle);
+        }
+    }
+
+    #[cold]
+    pub(super) fn move_notes(&mut self, old: Handle, new: Handle) {
+        let notes = self.seldom.made().and_then(|seldom| seldom.notes.made());
+        if let Some(notes) = notes {
+            notes.rename(old, new);
+        }
+    }
+
+    /// Moves up to `budget` jobs' notes together; returns how much of it is left.
+    pub fn gather_notes(&mut self, budget: usize) -> usize {
+        let notes = self.seldom.made().and_then(|seldom| seldom.notes.made());
+        notes.map_or(budget, |notes| notes.gather(budget))
+    }
+
+    pub fn relocate_notes(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
+        let notes = &mut self.seldom.made()?.notes;
+        if part == 0 && from == 0 {
+            notes.relocate(mover);
+        }
+        notes.made()?.relocate(part, from, mover)
+    }
+
+    pub(super) fn check_notes(&self) -> Result<(), String> {
+        let notes = &self.seldom.notes;
+        notes.check_invariants(|handle| self.contains(handle))
+    }
+}
+
+impl Seldom {
+    pub(super) fn free_some_notes(&mut self, count: usize) -> bool {
+        self.notes
+            .made()
+            .is_some_and(|notes| notes.free_some(count))
+    }
+}

@@ -1,0 +1,189 @@
+//! Jobs that come together: recorded as one effect, and carried out.
+
+use super::apply::{check_id, check_instant, malformed};
+use super::groups::check_name;
+use super::store::{Id, NewJob};
+use super::Queue;
+use crate::queue::codec::append;
+use crate::queue::effect::{Arrival, Effect};
+use crate::queue::effects::Effects;
+use crate::queue::error::QueueError;
+use crate::queue::event::Event;
+use crate::queue::job::{Handle, Terms};
+use crate::queue::note::{Note, Notes};
+use crate::queue::settings::check_terms;
+use std::borrow::Cow;
+
+/// Most bytes that say how long an id and a usual payload are.
+const LENGTHS: usize = 6;
+
+/// What they share.
+pub(in crate::queue) struct Together<'a> {
+    pub group: Option<&'a [u8]>,
+    pub due: u64,
+    /// 0 is never.
+    pub expires: u64,
+    pub terms: Terms<'a>,
+    pub notes: Vec<Note<'a>>,
+}
+
+impl Together<'_> {
+    fn job<'j>(&'j self, id: &'j [u8], payload: &'j [u8]) -> NewJob<'j> {
+        NewJob {
+            group: self.group,
+            ..NewJob::scheduled(id, payload, (self.due, self.expires), &self.terms)
+        }
+    }
+
+    fn encoded_notes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.notes.iter().for_each(|note| append(note, &mut bytes));
+        bytes
+    }
+}
+
+/// Jobs that are coming. Those that have come are recorded when it goes, also where a broken invariant stops the
+/// rest.
+pub(in crate::queue) struct Coming<'q, 'a> {
+    queue: &'q mut Queue,
+    together: &'q Together<'q>,
+    out: &'q mut Effects,
+    /// Of each of them.
+    notes: Vec<u8>,
+    jobs: Vec<Arrival<'a>>,
+    /// The last id that was made.
+    made: Option<(u64, u64)>,
+    any: bool,
+}
+
+impl<'q, 'a> Coming<'q, 'a> {
+    pub fn new(queue: &'q mut Queue, together: &'q Together<'q>, out: &'q mut Effects) -> Self {
+        Coming {
+            queue,
+            together,
+            out,
+            notes: together.encoded_notes(),
+            jobs: Vec::new(),
+            made: None,
+            any: false,
+        }
+    }
+
+    pub fn queue(&self) -> &Queue {
+        self.queue
+    }
+
+    pub fn note_made(&mut self, id: (u64, u64)) {
+        self.made = Some(id);
+    }
+
+    /// In the place of an old one of its id.
+    pub fn put(&mut self, old: Option<Handle>, id: Id<'_>, payload: &[u8]) {
+        let successor = old.and_then(|old| self.queue.jobs.successor(old));
+        let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
+        for totals in [&mut self.queue.totals, &mut self.out.totals] {
+            totals.added += 1;
+            totals.deleted += replaced;
+        }
+        let job = self.together.job(id.bytes, payload);
+        self.queue.put_noted(old, job, id, &self.notes);
+        self.any = true;
+    }
+
+    /// One that was put.
+    pub fn record(&mut self, id: Cow<'a, [u8]>, payload: &'a [u8]) {
+        if !self.out.is_unheard() {
+            self.jobs.push(Arrival { id, payload });
+        }
+    }
+}
+
+impl Drop for Coming<'_, '_> {
+    fn drop(&mut self) {
+        if !self.any {
+            return;
+        }
+        if let Some((ms, seq)) = self.made {
+            self.out.push(&Effect::Minted { ms, seq, token: 0 });
+        }
+        let len = |job: &Arrival<'_>| job.id.len() + job.payload.len() + LENGTHS;
+        let terms_len = self.together.terms.backoff_ms.len() * 6 + 512;
+        self.out
+            .expect_bytes(self.jobs.iter().map(len).sum::<usize>() + terms_len);
+        self.out.push(&Effect::AddedTogether {
+            group: self.together.group,
+            due: self.together.due,
+            expires: self.together.expires,
+            terms: self.together.terms.borrowed(),
+            notes: self.together.notes.clone(),
+            jobs: std::mem::take(&mut self.jobs),
+        });
+        self.out.raise(Event::Add);
+        self.out.complete();
+    }
+}
+
+impl Queue {
+    fn put_noted(&mut self, old: Option<Handle>, job: NewJob<'_>, id: Id<'_>, notes: &[u8]) {
+        let handle = self.put(old, job, id, None);
+        if !notes.is_empty() {
+            self.jobs.put_notes(handle, Notes::of(notes));
+        }
+    }
+
+    /// Whether so many more jobs fit, each with notes or none.
+    pub(in crate::queue) fn has_room_for(&self, count: usize, with_notes: bool) -> bool {
+        self.jobs.has_room_for(count) && (!with_notes || self.jobs.has_room_for_notes(count))
+    }
+
+    pub(super) fn apply_added_together(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        let Effect::AddedTogether {
+            group,
+            due,
+            expires,
+            ref terms,
+            ref notes,
+            ref jobs,
+        } = *effect
+        else {
+            return Ok(());
+        };
+        group.map_or(Ok(()), check_name)?;
+        check_instant(due)?;
+        check_instant(expires)?;
+        check_terms(terms)?;
+        check_notes_of_new(notes)?;
+        jobs.iter().try_for_each(|job| check_id(&job.id))?;
+        if !self.has_room_for(jobs.len(), !notes.is_empty()) {
+            return Err(QueueError::TooManyJobs);
+        }
+        let together = Together {
+            group,
+            due,
+            expires,
+            terms: terms.borrowed(),
+            notes: notes.clone(),
+        };
+        let notes = together.encoded_notes();
+        for job in jobs {
+            let id = self.jobs.hashed(&job.id);
+            let old = self.find(id);
+            self.put_noted(old, together.job(&job.id, job.payload), id, &notes);
+        }
+        Ok(())
+    }
+}
+
+/// Of a job that has just come, in their order.
+fn check_notes_of_new(notes: &[Note<'_>]) -> Result<(), QueueError> {
+    let is_sorted = notes.windows(2).all(|two| two[0].kind() < two[1].kind());
+    if !is_sorted {
+        return Err(malformed("notes in another order than theirs"));
+    }
+    notes.iter().try_for_each(|note| match *note {
+        Note::Keep { ms } => check_instant(ms),
+        Note::Progress { .. } | Note::Step { .. } | Note::Awaits { .. } => {
+            Err(malformed("a note that no new job has"))
+        }
+    })
+}
