@@ -32,7 +32,10 @@ mod module {
         let has_test_clock = config::wants_test_clock(args);
         let commands = || table::commands(has_test_clock);
         if !commands().all(|about| command_info::register(ctx, about)) || !events::subscribe(ctx) {
-            api::log(c"warning", "the server refuses what the module needs");
+            api::log(
+                c"warning",
+                "the server refuses a command or an event that the module needs",
+            );
             return Status::Err;
         }
         command_info::describe_all(ctx, commands());

@@ -46,7 +46,7 @@ pub fn slot_of(key: &[u8]) -> u16 {
     crc16(hashed_part(key)) % SLOTS
 }
 
-/// Another name in the key's slot, under which nobody keeps anything.
+/// Another name in the key's slot, which no user has.
 pub fn unused_name_beside(key: &[u8]) -> Vec<u8> {
     let part = hashed_part(key);
     let tag: Cow<[u8]> = if part.is_empty() || part.contains(&b'}') {

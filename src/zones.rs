@@ -129,7 +129,7 @@ impl Zones {
             return None;
         }
         let zone = self.read(name);
-        // One that cannot be read any more goes on as it was.
+        // A zone that can no longer be read stays as it was.
         let zone = zone.or_else(|| Some(Rc::clone(&self.known.get(name)?.zone)))?;
         let known = Known {
             zone: Rc::clone(&zone),

@@ -1,26 +1,24 @@
 //! DQ.ADD key id|* payload [NX | XX | REPLACE | NEXT] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
-//! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms] [GROUP name]
+//! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms] [GROUP name] [KEEP ms]
+//! [AFTER n id [id ...] [ONDEAD WAIT | RUN | DIE] | AFTER GROUP name]
 //! [EVERY ms | CRON expression [TZ zone]] [UNTIL unix-ms] [TIMES n] [GRACE ms] [JITTER ms]
 
+use super::after::{on_dead_of, until};
 use super::parse::{
     at_least, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
 };
-use super::syntax;
+use super::syntax::options;
 use super::{change_or_create, open};
-use crate::queue::add::{Add, Condition, Recur};
+use crate::queue::add::{Add, Condition, Recur, When};
 use crate::queue::error::QueueError;
 use crate::queue::recurring::cron::Cron;
 use crate::queue::recurring::rule::{Pattern, Rule, EVERY_MIN_MS, ZONE_MAX};
-use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 use crate::server::config;
 use crate::server::key::OpenKey;
 
-const CONDITIONS: [&str; 4] = ["NX", "XX", "REPLACE", "NEXT"];
-const INSTANTS: [&str; 2] = ["DELAY", "AT"];
-const RULES: [&str; 2] = ["EVERY", "CRON"];
-const WORDS: [&str; 19] = Arg::options(syntax::ADD);
+options! { ADD: NX XX REPLACE NEXT DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GROUP KEEP AFTER ONDEAD EVERY CRON TZ UNTIL TIMES GRACE JITTER }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
@@ -33,34 +31,19 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut ladder = None;
     let mut add = Add::new((id != b"*").then_some(id), args.get(3).unwrap_or_default());
     add.server_ttr_ms = config::default_ttr_ms();
-    let mut rule = GivenRule::default();
-    let mut options = Options::new(args, 4, &WORDS);
-    while let Some(word) = options.word()? {
-        match word {
-            "NX" => add.condition = Condition::New,
-            "XX" => add.condition = Condition::Existing,
-            "REPLACE" => add.condition = Condition::Replace,
-            "NEXT" => add.condition = Condition::Next,
-            "PRIORITY" => add.priority = priority(options.value()?)?,
-            "TTR" => add.ttr_ms = Some(positive_millis(options.value()?)?),
-            "ATTEMPTS" => add.max_attempts = Some(natural_u32(options.value()?)?),
-            "BACKOFF" => ladder = Some(options.ladder()?),
-            "GROUP" => add.group = Some(options.value()?),
-            "TTL" => add.ttl_ms = Some(positive_millis(options.value()?)?),
-            "DELAY" | "AT" => {
-                add.when = options.when(word)?;
-                rule.is_timed = true;
-            }
-            of_rule => rule.read(of_rule, options.value()?)?,
-        }
-    }
-    options.only_one_of(&RULES)?;
-    options.only_one_of(&CONDITIONS)?;
-    options.only_one_of(&INSTANTS)?;
+    let rule = read(args, &mut add, &mut ladder)?;
     add.backoff_ms = ladder.as_deref();
     add.recur = rule.finish(add.ttl_ms)?;
     if add.recur.is_some() && add.condition == Condition::Next {
-        return Err(Refusal("ERR NEXT is not for a job with a rule".into()));
+        return Err(Refusal(
+            "ERR NEXT cannot be combined with EVERY or CRON".into(),
+        ));
+    }
+
+    if add.after.is_some() && (add.recur.is_some() || add.condition == Condition::Next) {
+        return Err(Refusal(
+            "ERR AFTER cannot be combined with NEXT, EVERY or CRON".into(),
+        ));
     }
 
     let added = change_or_create(ctx, key?, |queue, now, effects| {
@@ -71,6 +54,51 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         None => ctx.reply_null(),
     }
     Ok(())
+}
+
+/// Reads the options: those of a job go to `add`, but its ladder, which `add` borrows.
+#[inline]
+fn read<'a>(
+    args: Args<'a>,
+    add: &mut Add<'a>,
+    ladder: &mut Option<Vec<u64>>,
+) -> Result<GivenRule<'a>, Refusal> {
+    let (mut rule, mut when) = (GivenRule::default(), None);
+    let (mut after, mut on_dead) = (None, None);
+    let mut options = Options::new(args, 4);
+    while let Some(word) = options.word()? {
+        match word {
+            Word::NX => add.condition = Condition::New,
+            Word::XX => add.condition = Condition::Existing,
+            Word::REPLACE => add.condition = Condition::Replace,
+            Word::NEXT => add.condition = Condition::Next,
+            Word::DELAY => when = Some(When::Delay(millis(options.value()?)?)),
+            Word::AT => when = Some(When::At(millis(options.value()?)?)),
+            Word::PRIORITY => add.priority = priority(options.value()?)?,
+            Word::TTR => add.ttr_ms = Some(positive_millis(options.value()?)?),
+            Word::ATTEMPTS => add.max_attempts = Some(natural_u32(options.value()?)?),
+            Word::BACKOFF => *ladder = Some(options.ladder()?),
+            Word::GROUP => add.group = Some(options.value()?),
+            Word::KEEP => add.keep_ms = Some(millis(options.value()?)?),
+            Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
+            Word::AFTER => after = Some(options.after()?),
+            Word::ONDEAD => on_dead = Some(on_dead_of(options.value()?)?),
+            Word::EVERY => rule.every_ms = Some(positive_millis(options.value()?)?),
+            Word::CRON => rule.cron = Some(options.value()?),
+            Word::TZ => rule.zone = Some(options.value()?),
+            Word::UNTIL => rule.until = Some(positive_millis(options.value()?)?),
+            Word::TIMES => rule.times = Some(positive(options.value()?)?),
+            Word::GRACE => rule.grace_ms = Some(millis(options.value()?)?),
+            Word::JITTER => rule.jitter_ms = Some(millis(options.value()?)?),
+        }
+    }
+    options.only_one_of(&[Word::EVERY, Word::CRON])?;
+    options.only_one_of(&[Word::NX, Word::XX, Word::REPLACE, Word::NEXT])?;
+    options.only_one_of(&[Word::DELAY, Word::AT])?;
+    add.after = until(after, on_dead)?;
+    rule.is_timed = when.is_some();
+    add.when = when.unwrap_or(add.when);
+    Ok(rule)
 }
 
 /// The words of a rule, as far as they have come.
@@ -87,19 +115,6 @@ struct GivenRule<'a> {
 }
 
 impl<'a> GivenRule<'a> {
-    fn read(&mut self, word: &str, value: &'a [u8]) -> Result<(), Refusal> {
-        match word {
-            "EVERY" => self.every_ms = Some(positive_millis(value)?),
-            "CRON" => self.cron = Some(value),
-            "TZ" => self.zone = Some(value),
-            "UNTIL" => self.until = Some(positive_millis(value)?),
-            "TIMES" => self.times = Some(positive(value)?),
-            "GRACE" => self.grace_ms = Some(millis(value)?),
-            _ => self.jitter_ms = Some(millis(value)?),
-        }
-        Ok(())
-    }
-
     fn finish(self, ttl_ms: Option<u64>) -> Result<Option<Recur<'a>>, Refusal> {
         let pattern = match (self.every_ms, self.cron) {
             (Some(ms), _) if ms < EVERY_MIN_MS => {
@@ -119,14 +134,18 @@ impl<'a> GivenRule<'a> {
             }
             _ => {
                 let of_rule = [self.until, self.times, self.grace_ms, self.jitter_ms];
-                if self.zone.is_some() || of_rule.into_iter().flatten().next().is_some() {
-                    return Err(syntax_error());
+                if of_rule.into_iter().flatten().next().is_some() {
+                    let what = "UNTIL, TIMES, GRACE and JITTER need EVERY or CRON";
+                    return Err(syntax_error(what));
+                }
+                if self.zone.is_some() {
+                    return Err(syntax_error("TZ needs CRON"));
                 }
                 return Ok(None);
             }
         };
         if self.zone.is_some() && self.cron.is_none() {
-            return Err(syntax_error());
+            return Err(syntax_error("TZ needs CRON"));
         }
         let rule = Rule {
             pattern,

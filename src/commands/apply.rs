@@ -4,6 +4,7 @@ use super::parse::exactly;
 use crate::queue::error::QueueError;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::arrival::{Arrival, Origin};
+use crate::server::awaits;
 use crate::server::clock::now;
 use crate::server::key::OpenKey;
 use crate::server::{queue_value, replicate, unreadable};
@@ -40,11 +41,16 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
     let mut arrival = Arrival::from(Origin::Obeyed);
     let touches;
+    if awaits::are_there() {
+        open.listen();
+    }
     match open.queue() {
         Some(queue) => {
-            arrival.carry_out(queue, bytes)?;
+            let applied = arrival.carry_out(queue, bytes);
             touches = arrival.touches();
-            if arrival.end(queue)? {
+            let dropped = applied.and_then(|()| arrival.end(queue));
+            open.hear(now());
+            if dropped? {
                 open.delete();
             }
         }

@@ -1,24 +1,27 @@
-//! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms] [NOACK] [WITHDUE]
+//! DQ.BPOP key [key ...] timeout [COUNT n] [TTR ms | LEASE ms] [NOACK] [WITHDUE] [WITHRESULTS] [WITHSTEPS] [WITHTERMS]
 
-use super::parse::{positive, positive_millis, wrong_arity, Options};
-use super::syntax;
+use super::parse::{positive, positive_millis, wrong_arity, Options, Words};
+use super::syntax::options;
+use super::timeout::{end_of_wait, parsed};
 use super::{change_open, reply_delivery, Waiting};
 use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
-use crate::queue::deliver::{Delivery, Pop};
+use crate::queue::deliver::Delivery;
+use crate::queue::note::Notes;
 use crate::queue::Queue;
 use crate::server::api::acl;
-use crate::server::api::command_info::Arg;
+use crate::server::api::command_info::OptionWord;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, KeyName, Refusal};
-use crate::server::blocked::{self, Handover, PopRequest};
+use crate::server::blocked::{self, PopRequest};
 use crate::server::clock::{real, with_mint};
 use crate::server::key::OpenKey;
+use crate::server::waits::{Handover, OwnEnded};
 use crate::slots::slot_of;
 use std::ffi::c_int;
 use std::ops::Range;
 
-const WORDS: [&str; 4] = Arg::options(syntax::BPOP);
+options! { BPOP: COUNT TTR LEASE NOACK WITHDUE WITHRESULTS WITHSTEPS WITHTERMS }
 
 // The server's own words.
 const CROSSSLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
@@ -62,10 +65,9 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         layout.keys(args).map(|(_, name)| name),
         layout.request,
         until,
-        reply,
     );
     for key in queues {
-        // Now that somebody waits, the timer has to know when there is something to hand over.
+        // A client waits now, so the timer must know when a job can be delivered.
         change_open(ctx, OpenKey::open(ctx, key)?, Waiting::Left, |_, _, _| ())?;
     }
     Ok(())
@@ -97,21 +99,19 @@ fn check_keys(ctx: Ctx<'_>, args: Args<'_>, layout: &Layout) -> Result<(), Refus
     Ok(())
 }
 
-/// The option that ends before `end`: its word, and whether a value stands between.
-fn option_before(args: Args<'_>, end: usize) -> Option<(&'static str, bool)> {
-    const OPTIONS: [(&str, bool); 4] = [
-        ("NOACK", false),
-        ("WITHDUE", false),
-        ("COUNT", true),
-        ("TTR", true),
-    ];
-    let is_word = |index: usize, word: &str| {
-        let arg = args.get(index);
-        index > 0 && arg.is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+/// The option whose word stands there, with a value to follow or without one.
+fn option_at(args: Args<'_>, index: usize, takes_value: bool) -> Option<&'static OptionWord> {
+    let arg = args.get(index).filter(|_| index > 0)?;
+    let is_it = |known: &&OptionWord| {
+        known.takes_value == takes_value && arg.eq_ignore_ascii_case(known.text.as_bytes())
     };
-    OPTIONS
-        .into_iter()
-        .find(|&(word, valued)| is_word(end.saturating_sub(1 + usize::from(valued)), word))
+    Word::KNOWN.iter().find(is_it)
+}
+
+/// The option that ends before `end`. A word without a value comes first: it may stand where a value is missing.
+fn option_before(args: Args<'_>, end: usize) -> Option<&'static OptionWord> {
+    let word = option_at(args, end.saturating_sub(1), false);
+    word.or_else(|| option_at(args, end.saturating_sub(2), true))
 }
 
 /// Read from the end: options while there are any, then the timeout, and all before it are keys.
@@ -121,17 +121,15 @@ fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
     }
     let mut end = args.len();
     let mut first = None;
-    while let Some((word, valued)) = option_before(args, end) {
-        end -= 1 + usize::from(valued);
-        first = Some(word);
+    while let Some(option) = option_before(args, end) {
+        end -= 1 + usize::from(option.takes_value);
+        first = Some(option);
     }
     // An option whose value is missing stands there itself.
-    let in_place = ["COUNT", "TTR"].into_iter().find(|word| {
-        let arg = args.get(end - 1).unwrap_or_default();
-        arg.eq_ignore_ascii_case(word.as_bytes())
-    });
-    if let Some(word) = in_place.or(first.filter(|_| end < 3)) {
-        return Err(no_timeout(word));
+    let in_place = option_at(args, end - 1, true);
+    let is_missing = end < 3 || !is_like_number(args.get(end - 1).unwrap_or_default());
+    if let Some(option) = in_place.or(first.filter(|_| is_missing)) {
+        return Err(no_timeout(option.text));
     }
     Ok(Layout {
         keys: 1..end - 1,
@@ -143,60 +141,46 @@ fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
 /// The options, which begin at `first`.
 fn request(args: Args<'_>, first: usize) -> Result<PopRequest, Refusal> {
     let mut request = PopRequest {
-        count: None,
-        ttr_ms: None,
-        noack: false,
-        with_due: false,
+        reply: Some(reply),
+        ..PopRequest::default()
     };
-    let mut options = Options::new(args, first, &WORDS);
+    let mut options = Options::new(args, first);
     while let Some(word) = options.word()? {
         match word {
-            "COUNT" => request.count = Some(positive(options.value()?)?),
-            "TTR" => request.ttr_ms = Some(positive_millis(options.value()?)?),
-            "NOACK" => request.noack = true,
-            _ => request.with_due = true,
+            Word::COUNT => request.count = Some(positive(options.value()?)?),
+            Word::TTR => request.ttr_ms = Some(positive_millis(options.value()?)?),
+            Word::LEASE => request.lease_ms = Some(positive_millis(options.value()?)?),
+            Word::NOACK => request.noack = true,
+            Word::WITHDUE => request.with_due = true,
+            Word::WITHRESULTS => request.with_results = true,
+            Word::WITHSTEPS => request.with_steps = true,
+            Word::WITHTERMS => request.with_terms = true,
         }
     }
+    options.only_one_of(&[Word::TTR, Word::LEASE])?;
     Ok(request)
 }
 
-/// Forgotten, it would make a key of the option's word, and the client would wait on that.
+/// Judged by its first byte. Anything else is a key: the timeout was forgotten.
+fn is_like_number(arg: &[u8]) -> bool {
+    let first = arg.first().unwrap_or(&b'0');
+    first.is_ascii_digit() || b"+-. ".contains(first) || parsed(arg).is_some()
+}
+
+/// Without this error the option's word would be a key, and the client would wait on it.
 fn no_timeout(word: &str) -> Refusal {
-    Refusal(format!("ERR timeout is missing: {word} stands where it must be").into())
+    Refusal(format!("ERR timeout is missing before {word}").into())
 }
 
-/// The instant at which a wait of so many seconds ends; u64::MAX for 0, which is for ever.
-fn end_of_wait(seconds: &[u8], now: Now) -> Result<u64, Refusal> {
-    const NO_FLOAT: &str = "ERR timeout is not a float or out of range";
-    let text = std::str::from_utf8(seconds).ok();
-    let plain = |text: &&str| !text.is_empty() && !text.starts_with(char::is_whitespace);
-    let seconds: f64 = text
-        .filter(plain)
-        .and_then(|text| text.parse().ok())
-        .filter(|&seconds: &f64| seconds < f64::INFINITY)
-        .ok_or(Refusal(NO_FLOAT.into()))?;
-    if seconds < 0.0 {
-        return Err(Refusal("ERR timeout is negative".into()));
-    }
-    if seconds == 0.0 {
-        return Ok(u64::MAX);
-    }
-    let us = seconds * 1e6;
-    if us > (i64::MAX / 2) as f64 {
-        return Err(Refusal(NO_FLOAT.into()));
-    }
-    Ok((now.us() + us.ceil() as u64).div_ceil(1000))
-}
-
-/// What looking at one queue has come to.
+/// The outcome for one queue.
 enum AtOnce {
     Popped,
-    /// It has ready jobs, and others who wait for them: the timer hands them over, and knows who gets one.
+    /// It has ready jobs, and other clients wait for them: the timer decides who gets one.
     InLine,
     Nothing,
 }
 
-/// Pops from one queue if it has a ready job, and nobody is in line for it.
+/// Pops from one queue if it has a ready job that no other client waits for.
 fn pop_at_once(
     ctx: Ctx<'_>,
     open: OpenKey<'_>,
@@ -206,12 +190,7 @@ fn pop_at_once(
 ) -> Result<AtOnce, Refusal> {
     let db = ctx.selected_db();
     let has_line = may_block && blocked::any(db, name);
-    let pop = Pop {
-        count: request.count.unwrap_or(1),
-        id: None,
-        ttr_ms: request.ttr_ms,
-        noack: request.noack,
-    };
+    let pop = request.pop();
     let many = request.count.is_some();
     let mut delivered = 0;
     let in_line = change_open(ctx, open, Waiting::Left, |queue, now, effects| {
@@ -232,7 +211,8 @@ fn pop_at_once(
                     }
                     Elements::begin(ctx, many)
                 });
-                reply_delivery(ctx, (!many).then_some(name), request.with_due, job);
+                let key = (!many).then_some(name);
+                reply_delivery(ctx, key, request.with_due, job.results, job);
                 jobs.count();
             });
         });
@@ -245,7 +225,7 @@ fn pop_at_once(
     })
 }
 
-/// Whether the next job is for somebody who waits. A full MAXRESERVED or GROUPMAX holds most of them back.
+/// Whether the next job is for another client that waits. A full MAXRESERVED or GROUPMAX holds most of them back.
 fn is_others_turn(queue: &Queue, db: c_int, name: &[u8], now: Now) -> bool {
     blocked::first_in_line(db, name, queue.serves_only_noack(now)).is_some()
 }
@@ -258,14 +238,22 @@ fn reply(ctx: Ctx<'_>, handover: &Handover) {
         ctx.reply_array(handover.jobs.len());
     }
     for job in &handover.jobs {
+        let results = job
+            .results
+            .as_ref()
+            .map(|it| it.iter().map(OwnEnded::shown));
+        let results: Option<Vec<_>> = results.map(Iterator::collect);
         let delivery = Delivery {
             id: &job.id,
             payload: &job.payload,
             attempts: job.attempts,
             lease: job.lease,
             due: job.due,
+            terms: job.terms,
+            results: results.as_deref(),
+            steps: job.steps.as_deref().map(Notes::of),
         };
         let key = (!handover.many).then_some(&*handover.key);
-        reply_delivery(ctx, key, handover.with_due, delivery);
+        reply_delivery(ctx, key, handover.with_due, delivery.results, delivery);
     }
 }

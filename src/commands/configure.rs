@@ -1,46 +1,44 @@
 //! DQ.CFGSET key [TTR ms] [ATTEMPTS n] [BACKOFF n ms ...] [MAXLEN n] [MAXBYTES n] [DEADLEN n]
-//! [DEDUPE ms] [MAXRESERVED n] [RATE n ms] [GROUPMAX n] [GROUPRATE n ms] [GROUPFIFO 0|1], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
+//! [DEDUPE ms] [MAXRESERVED n] [RATE n ms] [GROUPMAX n] [GROUPRATE n ms] [GROUPFIFO 0|1]
+//! [DONELEN n] [DONETTL ms] [DONEBYTES n], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
 
 use super::parse::{
     at_least, exactly, millis, natural, natural_u32, out_of_range, positive_millis, wrong_arity,
     Options,
 };
-use super::syntax;
+use super::syntax::options;
 use super::{change, change_or_create, look, open};
 use crate::queue::clock::Now;
 use crate::queue::job::{GROUP_RATE_MAX, RATE_MAX};
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::Queue;
-use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::config;
 use crate::server::key::OpenKey;
 
-const WORDS: [&str; 12] = Arg::options(syntax::CFGSET);
+options! { CFGSET: TTR ATTEMPTS BACKOFF MAXLEN MAXBYTES DEADLEN DEDUPE MAXRESERVED RATE GROUPMAX GROUPRATE GROUPFIFO DONELEN DONETTL DONEBYTES }
 
 pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
     let mut new = SettingsChange::default();
-    let mut options = Options::new(args, 2, &WORDS);
+    let mut options = Options::new(args, 2);
     while let Some(word) = options.word()? {
         match word {
-            "TTR" => new.ttr_ms = Some(positive_millis(options.value()?)?),
-            "ATTEMPTS" => new.max_attempts = Some(natural_u32(options.value()?)?),
-            "BACKOFF" => new.backoff_ms = Some(options.ladder()?),
-            "MAXLEN" => new.max_len = Some(natural(options.value()?)?),
-            "MAXBYTES" => new.max_bytes = Some(natural(options.value()?)?),
-            "DEADLEN" => new.dead_len = Some(natural(options.value()?)?),
-            "DEDUPE" => new.dedupe_ms = Some(millis(options.value()?)?),
-            "MAXRESERVED" => new.max_reserved = Some(natural(options.value()?)?),
-            "GROUPMAX" => new.group_max = Some(natural(options.value()?)?),
-            "GROUPFIFO" => new.group_fifo = Some(switch(options.value()?)?),
-            of_rate => {
-                let limit = Some(rate(options.value()?, options.value()?, of_rate)?);
-                match of_rate {
-                    "RATE" => new.rate = limit,
-                    _ => new.group_rate = limit,
-                }
-            }
+            Word::TTR => new.ttr_ms = Some(positive_millis(options.value()?)?),
+            Word::ATTEMPTS => new.max_attempts = Some(natural_u32(options.value()?)?),
+            Word::BACKOFF => new.backoff_ms = Some(options.ladder()?),
+            Word::MAXLEN => new.max_len = Some(natural(options.value()?)?),
+            Word::MAXBYTES => new.max_bytes = Some(natural(options.value()?)?),
+            Word::DEADLEN => new.dead_len = Some(natural(options.value()?)?),
+            Word::DEDUPE => new.dedupe_ms = Some(millis(options.value()?)?),
+            Word::MAXRESERVED => new.max_reserved = Some(natural(options.value()?)?),
+            Word::GROUPMAX => new.group_max = Some(natural(options.value()?)?),
+            Word::GROUPFIFO => new.group_fifo = Some(switch(options.value()?)?),
+            Word::DONELEN => new.done_len = Some(natural(options.value()?)?),
+            Word::DONETTL => new.done_ttl_ms = Some(millis(options.value()?)?),
+            Word::DONEBYTES => new.done_bytes = Some(natural(options.value()?)?),
+            Word::RATE => new.rate = Some(rate(&mut options, RATE_MAX)?),
+            Word::GROUPRATE => new.group_rate = Some(rate(&mut options, GROUP_RATE_MAX)?),
         }
     }
     let open = open_with_room(ctx, args)?;
@@ -51,7 +49,7 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// At `maxmemory` no queue is made. One that is there must be told even then to keep less.
+/// At `maxmemory` no queue is created, but settings that free memory can still be changed.
 fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
     // The server's own words.
     const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
@@ -63,11 +61,8 @@ fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refus
 }
 
 /// Both parts are 0, which is off, or neither is.
-fn rate(count: &[u8], window_ms: &[u8], word: &str) -> Result<Option<Rate>, Refusal> {
-    let most = match word {
-        "RATE" => RATE_MAX,
-        _ => GROUP_RATE_MAX,
-    };
+fn rate(options: &mut Options<'_, Word>, most: u64) -> Result<Option<Rate>, Refusal> {
+    let (count, window_ms) = (options.value()?, options.value()?);
     match (natural(count)?, millis(window_ms)?) {
         (0, 0) => Ok(None),
         (0, _) | (_, 0) => Err(out_of_range()),
@@ -89,8 +84,8 @@ fn switch(digit: &[u8]) -> Result<bool, Refusal> {
 
 pub fn get(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 2)?;
-    look(ctx, args, |queue, now| match queue {
-        Some(queue) => reply(ctx, queue, now),
+    look(ctx, args, |queue, at| match queue {
+        Some(queue) => reply(ctx, queue, at.now),
         None => ctx.reply_null(),
     })
 }
@@ -101,7 +96,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
         ctx.reply_bytes(name.as_bytes());
         ctx.reply_integer(value);
     };
-    ctx.reply_map(13);
+    ctx.reply_map(16);
     let ttr_ms = settings.ttr_ms.unwrap_or(config::default_ttr_ms());
     integer("ttr", ttr_ms as i64);
     integer("attempts", settings.max_attempts.into());
@@ -126,6 +121,10 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
     integer("groupmax", limits.max_reserved as i64);
     rate("grouprate", limits.rate);
     integer("groupfifo", limits.is_fifo.into());
+    let done = settings.done_limits;
+    integer("donelen", done.len as i64);
+    integer("donettl", done.ttl_ms as i64);
+    integer("donebytes", done.bytes as i64);
     integer("paused", queue.paused(now));
 }
 

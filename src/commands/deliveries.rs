@@ -7,29 +7,36 @@ use crate::server::api::{Args, Ctx, Refusal};
 
 pub struct Deliveries<'a> {
     args: Args<'a>,
+    /// Where they begin, with an id or IDS.
+    first: usize,
     /// How many pairs of id and token; none where there is one id.
     pairs: Option<usize>,
     /// With one id.
     claim: Claim,
 }
 
-const FIRST_PAIR: usize = 4;
-
 impl<'a> Deliveries<'a> {
     pub fn read(args: Args<'a>) -> Result<Self, Refusal> {
-        at_least(args, 3)?;
-        let first = args.get(2).unwrap_or_default();
+        Self::read_from(args, 2)
+    }
+
+    /// Where arguments stand before them.
+    pub fn read_from(args: Args<'a>, first: usize) -> Result<Self, Refusal> {
+        at_least(args, first + 1)?;
+        let word = args.get(first).unwrap_or_default();
         let mut pairs = None;
-        if first.eq_ignore_ascii_case(b"IDS") {
-            at_least(args, FIRST_PAIR)?;
-            let count = positive(args.get(3).unwrap_or_default())?;
-            if count > (args.len() - FIRST_PAIR) as u64 / 2 {
-                return Err(syntax_error());
+        if word.eq_ignore_ascii_case(b"IDS") {
+            at_least(args, first + 2)?;
+            let count = positive(args.get(first + 1).unwrap_or_default())?;
+            if count > (args.len() - first - 2) as u64 / 2 {
+                let what = format_args!("IDS {count} needs {count} pairs of id and token");
+                return Err(syntax_error(what));
             }
             pairs = Some(count as usize);
         }
         Ok(Deliveries {
             args,
+            first,
             pairs,
             claim: Claim::Current,
         })
@@ -37,13 +44,15 @@ impl<'a> Deliveries<'a> {
 
     /// Where the options begin.
     pub fn end(&self) -> usize {
-        self.pairs.map_or(3, |count| FIRST_PAIR + 2 * count)
+        self.pairs
+            .map_or(self.first + 1, |count| self.first + 2 + 2 * count)
     }
 
     /// What TOKEN says. Behind IDS each id has its own.
     pub fn set_token(&mut self, token: &[u8]) -> Result<(), Refusal> {
         if self.pairs.is_some() {
-            return Err(syntax_error());
+            let what = "TOKEN cannot be combined with IDS: a token follows each id";
+            return Err(syntax_error(what));
         }
         self.claim = Claim::of_token(token);
         Ok(())
@@ -51,7 +60,7 @@ impl<'a> Deliveries<'a> {
 
     /// Where it is not many that are asked for.
     pub fn one(&self) -> Option<(&'a [u8], Claim)> {
-        let id = self.args.get(2).unwrap_or_default();
+        let id = self.args.get(self.first).unwrap_or_default();
         self.pairs.is_none().then_some((id, self.claim))
     }
 
@@ -59,7 +68,7 @@ impl<'a> Deliveries<'a> {
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Claim)> + '_ {
         let arg = |at| self.args.get(at).unwrap_or_default();
         (0..self.pairs.unwrap_or(0)).map(move |number| {
-            let at = FIRST_PAIR + 2 * number;
+            let at = self.first + 2 + 2 * number;
             (arg(at), Claim::of_token(arg(at + 1)))
         })
     }

@@ -2,13 +2,12 @@
 
 use super::look;
 use super::parse::{at_least, millis, out_of_range, positive, Options};
-use super::syntax;
+use super::syntax::options;
 use crate::queue::view::Forecast;
-use crate::server::api::command_info::Arg;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 
-const WORDS: [&str; 3] = Arg::options(syntax::FORECAST);
+options! { FORECAST: FROM TO BUCKETS }
 
 /// One reply stays short.
 const BUCKETS_MAX: u64 = 10_000;
@@ -21,12 +20,12 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         to: 0,
         buckets: 0,
     };
-    let mut options = Options::new(args, 2, &WORDS);
+    let mut options = Options::new(args, 2);
     while let Some(word) = options.word()? {
         match word {
-            "FROM" => forecast.from = millis(options.value()?)?,
-            "TO" => forecast.to = millis(options.value()?)?,
-            _ => forecast.buckets = positive(options.value()?)?,
+            Word::FROM => forecast.from = millis(options.value()?)?,
+            Word::TO => forecast.to = millis(options.value()?)?,
+            Word::BUCKETS => forecast.buckets = positive(options.value()?)?,
         }
     }
     if forecast.buckets > BUCKETS_MAX {

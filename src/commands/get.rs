@@ -1,7 +1,7 @@
 //! DQ.GET key id
 
 use super::parse::exactly;
-use super::{look_at, reply_token};
+use super::{look_at, reply_results, reply_steps, reply_token};
 use crate::queue::job::{JobView, State};
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::server::api::{Args, Ctx, Refusal};
@@ -9,8 +9,8 @@ use crate::server::api::{Args, Ctx, Refusal};
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 3)?;
     let id = args.get(2).unwrap_or_default();
-    look_at(ctx, args, Some(id), |queue, now| {
-        match queue.and_then(|queue| queue.get(id, now)) {
+    look_at(ctx, args, id, |queue, at| {
+        match queue.and_then(|queue| queue.get(id, at.now)) {
             Some(job) => reply(ctx, &job),
             None => ctx.reply_null(),
         }
@@ -26,7 +26,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
         ctx.reply_bytes(name.as_bytes());
         value.map_or_else(|| ctx.reply_null(), |value| ctx.reply_integer(value as i64));
     };
-    ctx.reply_map(25);
+    ctx.reply_map(36);
     ctx.reply_bytes(b"id");
     ctx.reply_bytes(job.id);
     ctx.reply_bytes(b"payload");
@@ -35,7 +35,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     ctx.reply_bytes(job.state.name().as_bytes());
     ctx.reply_bytes(b"priority");
     ctx.reply_integer(job.terms.priority.into());
-    integer("due", job.due);
+    integer_or_null("due", job.has_due.then_some(job.due));
     integer_or_null(
         "deadline",
         (job.state == State::Reserved).then_some(job.life.at),
@@ -78,4 +78,46 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     integer_or_null("jitter", given(|rule| rule.jitter_ms));
     integer_or_null("occurrence", round.map(|round| round.occurrence));
     integer_or_null("runs", round.map(|round| round.runs));
+    bytes_or_null("progress", job.notes.progress());
+    integer_or_null("keep", job.notes.keep_ms());
+    let waits = job.state == State::Delayed;
+    bytes_or_null("awaits", job.notes.awaits().filter(|_| waits));
+    ctx.reply_bytes(b"steps");
+    match job.notes.steps().next() {
+        Some(_) => reply_steps(ctx, job.notes),
+        None => ctx.reply_null(),
+    }
+    integer_or_null("started", job.started);
+    integer_or_null("finished", job.done.map(|finish| finish.finished));
+    bytes_or_null("result", job.done.and_then(|finish| finish.result));
+    reply_waits(ctx, job);
+}
+
+/// What it is after, while it is blocked; and how that ended.
+fn reply_waits(ctx: Ctx<'_>, job: &JobView<'_>) {
+    let is_blocked = job.state == State::Blocked;
+    let waits = job.waits.as_ref();
+    let blocked = waits.filter(|_| is_blocked);
+    ctx.reply_bytes(b"after");
+    match blocked.filter(|waits| waits.group.is_none()) {
+        Some(waits) => {
+            ctx.reply_array(waits.after.len());
+            waits.after.iter().for_each(|id| ctx.reply_bytes(id));
+        }
+        None => ctx.reply_null(),
+    }
+    let bytes_or_null = |name: &str, value: Option<&[u8]>| {
+        ctx.reply_bytes(name.as_bytes());
+        value.map_or_else(|| ctx.reply_null(), |value| ctx.reply_bytes(value));
+    };
+    let group = blocked.and_then(|waits| waits.group);
+    bytes_or_null("after-group", group);
+    let on_dead = blocked.filter(|_| group.is_none());
+    let on_dead = on_dead.map(|waits| waits.on_dead.name().as_bytes());
+    bytes_or_null("on-dead", on_dead);
+    ctx.reply_bytes(b"results");
+    match waits.filter(|waits| !waits.results.is_empty()) {
+        Some(waits) => reply_results(ctx, &waits.results),
+        None => ctx.reply_null(),
+    }
 }

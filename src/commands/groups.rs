@@ -3,12 +3,11 @@
 use super::look;
 use super::parse::{at_least, positive, Options};
 use super::scan::{cursor, COUNT_DEFAULT};
-use super::syntax;
+use super::syntax::options;
 use crate::queue::glob::matches;
-use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 
-const WORDS: [&str; 2] = Arg::options(syntax::GROUPS);
+options! { GROUPS: MATCH COUNT }
 
 /// Groups looked at in one call that have dead jobs only, for each that is wanted.
 const PASSED_OVER: u64 = 10;
@@ -17,11 +16,11 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let mut cursor = cursor(args.get(2).unwrap_or_default())?;
     let (mut pattern, mut count) = (None, COUNT_DEFAULT);
-    let mut options = Options::new(args, 3, &WORDS);
+    let mut options = Options::new(args, 3);
     while let Some(word) = options.word()? {
         match word {
-            "MATCH" => pattern = Some(options.value()?),
-            _ => count = positive(options.value()?)?,
+            Word::MATCH => pattern = Some(options.value()?),
+            Word::COUNT => count = positive(options.value()?)?,
         }
     }
     look(ctx, args, |queue, _| {

@@ -1,7 +1,7 @@
 //! DQ.KICK key COUNT n | IDS n id [id ...]
 
 use super::change;
-use super::parse::{at_least, positive, syntax_error};
+use super::parse::{at_least, positive, syntax_error, unexpected};
 use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
@@ -9,12 +9,16 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let word = args.get(2).unwrap_or_default();
     let by_ids = word.eq_ignore_ascii_case(b"IDS");
     if !by_ids && !word.eq_ignore_ascii_case(b"COUNT") {
-        return Err(syntax_error());
+        return Err(unexpected(word, &["COUNT", "IDS"]));
     }
     let count = positive(args.get(3).unwrap_or_default())?;
     let ids = args.len() as u64 - 4;
-    if ids != if by_ids { count } else { 0 } {
-        return Err(syntax_error());
+    if by_ids && ids != count {
+        let what = format_args!("IDS {count} needs {count} ids, not {ids}");
+        return Err(syntax_error(what));
+    }
+    if !by_ids && ids > 0 {
+        return Err(syntax_error("COUNT takes a number and no ids"));
     }
     let kicked = if by_ids {
         change(ctx, args, |queue, now, effects| {

@@ -1,7 +1,8 @@
-//! DQ.LEN key [DELAYED | READY | RESERVED | DEAD | GROUP name]
+//! DQ.LEN key [DELAYED | READY | RESERVED | DEAD | BLOCKED | DONE | GROUP name]
 
 use super::look;
 use super::parse::{at_least, state, syntax_error, wrong_arity};
+use crate::queue::job::State;
 use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
@@ -9,14 +10,18 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     if let Some(name) = args.get(3) {
         return of_group(ctx, args, name);
     }
-    let of = match args.get(2) {
-        Some(word) => Some(state(word).ok_or_else(syntax_error)?),
-        None => None,
-    };
-    look(ctx, args, |queue, now| {
-        let len = queue.map_or(0, |queue| queue.len(of, now));
+    let of = args.get(2).map(of_state).transpose()?;
+    look(ctx, args, |queue, at| {
+        let len = queue.map_or(0, |queue| queue.len(of, at));
         ctx.reply_integer(len as i64);
     })
+}
+
+fn of_state(word: &[u8]) -> Result<State, Refusal> {
+    if word.eq_ignore_ascii_case(b"GROUP") {
+        return Err(syntax_error("a value is missing after GROUP"));
+    }
+    state(word)
 }
 
 fn of_group(ctx: Ctx<'_>, args: Args<'_>, name: &[u8]) -> Result<(), Refusal> {

@@ -1,11 +1,15 @@
 //! One file per command or family: parse, one call on the queue, reply.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 pub mod ack;
 pub mod add;
+mod after;
 pub mod apply;
+pub mod awaits;
 pub mod bpop;
 #[cfg(feature = "breakable")]
 pub mod breakable;
+pub mod btouch;
 pub mod configure;
 pub mod del;
 mod deliveries;
@@ -14,6 +18,7 @@ pub mod get;
 mod groups;
 pub mod kick;
 pub mod len;
+pub mod madd;
 pub mod nack;
 pub mod next;
 mod parse;
@@ -22,16 +27,22 @@ pub mod pop;
 pub mod purge;
 pub mod reschedule;
 pub mod scan;
+pub mod signal;
 pub mod stats;
+pub mod step;
 mod syntax;
 pub mod table;
 pub mod test_clock;
+mod timeout;
 pub mod touch;
 
+use crate::queue::after::Ended;
 use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::effects::Effects;
+use crate::queue::note::Notes;
+use crate::queue::overdue::At;
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock;
@@ -54,7 +65,7 @@ fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
 enum Waiting {
     /// Who is first in line gets at once what became ready.
     Served,
-    /// The timer sees to them.
+    /// The timer serves them.
     Left,
 }
 
@@ -84,6 +95,7 @@ fn change_open<T>(
             let value = value?;
             value.announce(now, effects);
             let result = change(value.queue(), now, effects);
+            value.queue().follow_up(now, effects);
             if waiting == Waiting::Served && serve::may_be_wanted() {
                 served = serve::by_command(ctx, key, value, now, effects);
             }
@@ -113,12 +125,17 @@ fn change_or_create<T>(
                 let value = there(value, "a queue that was there");
                 value.announce(now, effects);
                 let result = change(value.queue(), now, effects);
+                value.queue().follow_up(now, effects);
                 serve(value, effects);
                 result
             }));
         }
+        if crate::server::awaits::are_there() {
+            open.listen();
+        }
         let mut queue = queue_value::new_queue();
         let result = change(&mut queue, now, effects);
+        queue.follow_up(now, effects);
         if !effects.is_empty() {
             serve(open.create(queue), effects);
             open.finish(now, effects);
@@ -127,29 +144,43 @@ fn change_or_create<T>(
     })
 }
 
-/// Shows the queue under the command's key. On a master what is past is carried out first, as the
-/// server itself does with an expired key that is only read; a replica shows what its master said.
+/// Shows the queue under the command's key. A master processes overdue expirations first, as the server does
+/// for an expired key that is read; a replica shows what its master said.
 fn look(
     ctx: Ctx<'_>,
     args: Args<'_>,
-    show: impl FnOnce(Option<&Queue>, Now),
+    show: impl FnOnce(Option<&Queue>, At),
 ) -> Result<(), Refusal> {
-    look_at(ctx, args, None, show)
+    look_at_jobs(ctx, args, &[], show)
 }
 
-/// The same for one job, whatever else is past.
+/// The same for one job, however many other expirations are overdue.
 fn look_at(
     ctx: Ctx<'_>,
     args: Args<'_>,
-    id: Option<&[u8]>,
-    show: impl FnOnce(Option<&Queue>, Now),
+    id: &[u8],
+    show: impl FnOnce(Option<&Queue>, At),
+) -> Result<(), Refusal> {
+    look_at_jobs(ctx, args, &[id], show)
+}
+
+fn look_at_jobs(
+    ctx: Ctx<'_>,
+    args: Args<'_>,
+    ids: &[&[u8]],
+    show: impl FnOnce(Option<&Queue>, At),
 ) -> Result<(), Refusal> {
     let mut open = open(ctx, args)?;
     let now = clock::now();
     let next_event = open.queue().and_then(|queue| queue.next_event());
     let is_past = next_event.is_some_and(|instant| instant <= now.ms());
-    if !is_past || !ctx.flags().is_master() || ctx.is_paused() {
-        show(open.queue().map(|queue| &*queue), now);
+    let is_master = ctx.flags().is_master();
+    let at = match is_master {
+        true => now.into(),
+        false => At::as_told(now),
+    };
+    if !is_past || !is_master || ctx.is_paused() {
+        show(open.queue().map(|queue| &*queue), at);
         return Ok(());
     }
     with_command_effects(ctx, |effects| {
@@ -157,21 +188,38 @@ fn look_at(
             let mut queue = value.map(Value::queue);
             if let Some(queue) = &mut queue {
                 queue.settle(now, SETTLE_BUDGET, effects);
-                if let Some(id) = id {
+                if ids.is_empty() {
+                    queue.settle_odd(now, effects);
+                }
+                for id in ids {
                     queue.settle_job(id, now, effects);
                 }
+                queue.follow_up(now, effects);
             }
             let left = queue.filter(|queue| !queue.is_disposable());
-            show(left.map(|queue| &*queue), now);
+            show(left.map(|queue| &*queue), at);
         });
     });
     Ok(())
 }
 
-/// `[id, payload, token, attempts, deadline]`, behind the key where there is one, before the due where it is
-/// asked for.
-fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, with_due: bool, job: Delivery<'_>) {
-    ctx.reply_array(5 + usize::from(key.is_some()) + usize::from(with_due));
+/// `[id, payload, token, attempts, deadline]`, behind the key where there is one, before the due, the results, the steps and the terms
+/// where they are asked for.
+fn reply_delivery(
+    ctx: Ctx<'_>,
+    key: Option<&[u8]>,
+    with_due: bool,
+    results: Option<&[Ended<'_>]>,
+    job: Delivery<'_>,
+) {
+    let appended = [
+        with_due,
+        results.is_some(),
+        job.steps.is_some(),
+        job.terms.is_some(),
+    ];
+    let appended: usize = appended.map(usize::from).into_iter().sum();
+    ctx.reply_array(5 + usize::from(key.is_some()) + appended);
     if let Some(key) = key {
         ctx.reply_bytes(key);
     }
@@ -185,6 +233,43 @@ fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, with_due: bool, job: Deliver
     }
     if with_due {
         ctx.reply_integer(job.due as i64);
+    }
+    if let Some(results) = results {
+        reply_results(ctx, results);
+    }
+    if let Some(notes) = job.steps {
+        reply_steps(ctx, notes);
+    }
+    if let Some(terms) = job.terms {
+        ctx.reply_array(3);
+        ctx.reply_integer(terms.ttr_ms as i64);
+        ctx.reply_integer(terms.max_attempts.into());
+        match terms.wait_ms {
+            Some(ms) => ctx.reply_integer(ms as i64),
+            None => ctx.reply_null(),
+        }
+    }
+}
+
+/// A map, in the order of first writing.
+fn reply_steps(ctx: Ctx<'_>, notes: Notes<'_>) {
+    ctx.reply_map(notes.steps().count());
+    for (name, value) in notes.steps() {
+        ctx.reply_bytes(name);
+        ctx.reply_bytes(value);
+    }
+}
+
+/// `[id, outcome, value]` for each.
+fn reply_results(ctx: Ctx<'_>, results: &[Ended<'_>]) {
+    ctx.reply_array(results.len());
+    for ended in results {
+        ctx.reply_array(3);
+        ctx.reply_bytes(ended.id);
+        let outcome = ended.outcome.map(|outcome| outcome.name().as_bytes());
+        for text in [outcome, ended.value] {
+            text.map_or_else(|| ctx.reply_null(), |text| ctx.reply_bytes(text));
+        }
     }
 }
 

@@ -1,18 +1,18 @@
-//! DQ.NACK key id [TOKEN t] [DELAY ms] [PRIORITY n] [SILENT | FAIL | FATAL] [REASON text]
-//! DQ.NACK key IDS n id token [id token ...] [the same but for TOKEN]
+//! DQ.NACK key id [TOKEN t] [DELAY ms] [PRIORITY n] [SILENT [AWAIT name] | FAIL | FATAL] [REASON text]
+//! DQ.NACK key id [TOKEN t] SILENT AFTER n id [id ...] [ONDEAD WAIT | RUN | DIE] | AFTER GROUP name [REASON text]
+//! DQ.NACK key IDS n id token [id token ...] [the same but for TOKEN and AWAIT]
 
+use super::after::{on_dead_of, until};
 use super::change;
 use super::deliveries::Deliveries;
-use super::parse::{millis, priority, Options};
-use super::syntax;
-use crate::queue::add::When;
+use super::parse::{millis, priority, syntax_error, Options};
+use super::syntax::options;
+use crate::queue::after::For;
 use crate::queue::deliver::{Claim, Nack, NackKind};
-use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::now;
 
-const KINDS: [&str; 3] = ["SILENT", "FAIL", "FATAL"];
-const WORDS: [&str; 7] = Arg::options(syntax::NACK);
+options! { NACK: TOKEN DELAY PRIORITY SILENT AWAIT FAIL FATAL REASON AFTER ONDEAD }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut deliveries = Deliveries::read(args)?;
@@ -23,23 +23,35 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         priority: None,
         kind: NackKind::Fail,
         reason: None,
+        awaits: None,
     };
-    let mut options = Options::new(args, deliveries.end(), &WORDS);
+    let (mut after, mut on_dead) = (None, None);
+    let mut options = Options::new(args, deliveries.end());
     while let Some(word) = options.word()? {
         match word {
-            "TOKEN" => deliveries.set_token(options.value()?)?,
-            "DELAY" => nack.delay_ms = Some(millis(options.value()?)?),
-            "PRIORITY" => nack.priority = Some(priority(options.value()?)?),
-            "REASON" => nack.reason = Some(options.value()?),
-            "SILENT" => nack.kind = NackKind::Silent,
-            "FATAL" => nack.kind = NackKind::Fatal,
-            _ => nack.kind = NackKind::Fail,
+            Word::TOKEN => deliveries.set_token(options.value()?)?,
+            Word::DELAY => nack.delay_ms = Some(millis(options.value()?)?),
+            Word::PRIORITY => nack.priority = Some(priority(options.value()?)?),
+            Word::REASON => nack.reason = Some(options.value()?),
+            Word::AWAIT => nack.awaits = Some(options.value()?),
+            Word::SILENT => nack.kind = NackKind::Silent,
+            Word::FATAL => nack.kind = NackKind::Fatal,
+            Word::FAIL => nack.kind = NackKind::Fail,
+            Word::AFTER => after = Some(options.after()?),
+            Word::ONDEAD => on_dead = Some(on_dead_of(options.value()?)?),
         }
     }
-    options.only_one_of(&KINDS)?;
-    if let Some(ms) = nack.delay_ms {
-        // Refused whether or not there is such a job.
-        When::Delay(ms).instant(now())?;
+    options.only_one_of(&[Word::SILENT, Word::FAIL, Word::FATAL])?;
+    if nack.awaits.is_some() && nack.kind != NackKind::Silent {
+        return Err(syntax_error("AWAIT needs SILENT"));
+    }
+    if nack.awaits.is_some() && deliveries.one().is_none() {
+        return Err(syntax_error("AWAIT cannot be combined with IDS"));
+    }
+    // Refused whether or not there is such a job.
+    nack.check(now())?;
+    if let Some(until) = until(after, on_dead)? {
+        return give_back_after(ctx, args, &deliveries, &nack, &until);
     }
     let states = change(ctx, args, |queue, now, effects| {
         let Some((id, claim)) = deliveries.one() else {
@@ -58,6 +70,34 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Some(state) => ctx.reply_bytes(state.name().as_bytes()),
             None => ctx.reply_null(),
         }
+    }
+    Ok(())
+}
+
+/// It waits for others.
+fn give_back_after(
+    ctx: Ctx<'_>,
+    args: Args<'_>,
+    deliveries: &Deliveries<'_>,
+    nack: &Nack<'_>,
+    until: &For<'_>,
+) -> Result<(), Refusal> {
+    let one = deliveries.one().filter(|_| {
+        let others = nack.delay_ms.is_some() || nack.priority.is_some() || nack.awaits.is_some();
+        nack.kind == NackKind::Silent && !others
+    });
+    let Some((id, claim)) = one else {
+        return Err(syntax_error(
+            "AFTER goes with SILENT, TOKEN and REASON alone",
+        ));
+    };
+    let nack = Nack { id, claim, ..*nack };
+    let state = change(ctx, args, |queue, now, effects| {
+        queue.nack_after(&nack, until, now, effects)
+    })?;
+    match state.transpose()?.flatten() {
+        Some(state) => ctx.reply_bytes(state.name().as_bytes()),
+        None => ctx.reply_null(),
     }
     Ok(())
 }

@@ -2,30 +2,31 @@
 
 use super::look_at;
 use super::parse::{at_least, positive, Options};
-use super::syntax;
-use crate::server::api::command_info::Arg;
+use super::syntax::options;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::zones::zone_of;
 
-const WORDS: [&str; 1] = Arg::options(syntax::NEXT);
+options! { NEXT: COUNT }
 
-/// Instants that one call tells.
+/// How many instants one call shows at most.
 const COUNT_MAX: u64 = 1000;
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let id = args.get(2).unwrap_or_default();
     let mut count = 1;
-    let mut options = Options::new(args, 3, &WORDS);
-    while options.word()?.is_some() {
-        count = positive(options.value()?)?;
+    let mut options = Options::new(args, 3);
+    while let Some(word) = options.word()? {
+        match word {
+            Word::COUNT => count = positive(options.value()?)?,
+        }
     }
     if count > COUNT_MAX {
         return Err(Refusal("ERR COUNT must be 1 to 1000".into()));
     }
-    look_at(ctx, args, Some(id), |queue, now| {
+    look_at(ctx, args, id, |queue, at| {
         let instants =
-            queue.and_then(|queue| queue.next_instants(id, count as usize, now, zone_of));
+            queue.and_then(|queue| queue.next_instants(id, count as usize, at.now, zone_of));
         match instants {
             Some(instants) => {
                 ctx.reply_array(instants.len());

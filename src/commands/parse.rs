@@ -1,14 +1,27 @@
 //! Reading a command's arguments.
 
-use crate::queue::add::When;
 use crate::queue::job::{State, INSTANT_MAX, LADDER_MAX};
-use crate::server::api::{Args, Refusal};
+use crate::server::api::command_info::OptionWord;
+use crate::server::api::{shown, Args, Refusal};
+use std::fmt::Display;
+use std::marker::PhantomData;
 
-pub const SYNTAX: &str = "ERR syntax error";
 pub const OUT_OF_RANGE: &str = "ERR value is not an integer or out of range";
 
-pub fn syntax_error() -> Refusal {
-    Refusal(SYNTAX.into())
+/// Says what was wrong, and what was expected.
+#[cold]
+pub fn syntax_error(what: impl Display) -> Refusal {
+    Refusal(format!("ERR syntax error, {what}").into())
+}
+
+/// Another word than those that may stand there.
+#[cold]
+pub fn unexpected(word: &[u8], expected: &[&str]) -> Refusal {
+    let expected = match expected {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => expected.concat(),
+    };
+    syntax_error(format_args!("expected {expected}, not '{}'", shown(word)))
 }
 
 pub fn out_of_range() -> Refusal {
@@ -99,90 +112,136 @@ pub fn priority(bytes: &[u8]) -> Result<i32, Refusal> {
     i32::try_from(integer(bytes)?).map_err(|_| out_of_range())
 }
 
-pub fn state(word: &[u8]) -> Option<State> {
+pub fn state(word: &[u8]) -> Result<State, Refusal> {
     let named = |state: &State| word.eq_ignore_ascii_case(state.name().as_bytes());
-    State::ALL.into_iter().find(named)
+    let state = State::ALL.into_iter().find(named);
+    state.ok_or_else(|| unexpected(word, &STATES))
 }
+
+pub const STATES: [&str; 4] = ["DELAYED", "READY", "RESERVED", "DEAD"];
 
 /// Options behind the positional arguments: words with their values, in any order, each at most
 /// once.
-pub struct Options<'a> {
+pub struct Options<'a, W> {
     args: Args<'a>,
     next: usize,
-    known: &'static [&'static str],
-    /// A bit for each of the known words.
+    /// Where the last word stands.
+    word: usize,
+    /// A bit for each word.
     seen: u32,
+    words: PhantomData<W>,
 }
 
-impl<'a> Options<'a> {
-    pub fn new(args: Args<'a>, first: usize, known: &'static [&'static str]) -> Self {
+/// The options of one command: an enum that [`options`](super::options) makes.
+pub trait Words: Copy + 'static {
+    /// In the order of the table.
+    const ALL: &'static [Self];
+    const KNOWN: &'static [OptionWord];
+    fn bit(self) -> u32;
+}
+
+impl<'a, W: Words> Options<'a, W> {
+    pub fn new(args: Args<'a>, first: usize) -> Self {
         Options {
             args,
             next: first,
-            known,
+            word: first,
             seen: 0,
+            words: PhantomData,
         }
     }
 
-    /// The next option's word, one of those known; `None` at the end.
-    pub fn word(&mut self) -> Result<Option<&'static str>, Refusal> {
+    /// The next option; `None` at the end.
+    pub fn word(&mut self) -> Result<Option<W>, Refusal> {
         let Some(word) = self.args.get(self.next) else {
             return Ok(None);
         };
+        self.word = self.next;
         self.next += 1;
-        // Many are as long as others: most of those differ in their first letter.
-        let first = word.first().map(u8::to_ascii_uppercase);
-        let is_it = |known: &&str| {
-            let known = known.as_bytes();
-            known.len() == word.len()
-                && known.first().copied() == first
-                // Nearly all write them in capitals.
-                && (word == known || word.eq_ignore_ascii_case(known))
-        };
-        let index = self.known.iter().position(is_it).ok_or_else(syntax_error)?;
-        if self.seen & 1 << index != 0 {
-            return Err(syntax_error());
+        let option = position(word, W::KNOWN).and_then(|index| W::ALL.get(index));
+        let option = *option.ok_or_else(|| unknown::<W>(word))?;
+        if self.seen & option.bit() != 0 {
+            return Err(self.twice());
         }
-        self.seen |= 1 << index;
-        Ok(Some(self.known[index]))
+        self.seen |= option.bit();
+        Ok(Some(option))
     }
 
     /// Refuses a second one of options that exclude each other.
-    pub fn only_one_of(&self, words: &[&str]) -> Result<(), Refusal> {
-        let excludes =
-            |(index, word): (usize, &&str)| self.seen & 1 << index != 0 && words.contains(word);
-        let known = self.known.iter().enumerate();
-        if self.seen.count_ones() > 1 && known.filter(|&known| excludes(known)).count() > 1 {
-            return Err(syntax_error());
+    #[inline(always)]
+    pub fn only_one_of(&self, words: &[W]) -> Result<(), Refusal> {
+        let bits = words.iter().fold(0, |bits, word| bits | word.bit());
+        let given = self.seen & bits;
+        if given & given.wrapping_sub(1) != 0 {
+            return Err(exclusive::<W>(self.seen & bits));
         }
         Ok(())
     }
 
+    #[inline]
     pub fn value(&mut self) -> Result<&'a [u8], Refusal> {
-        let value = self.args.get(self.next).ok_or_else(syntax_error)?;
+        let Some(value) = self.args.get(self.next) else {
+            return Err(self.no_value());
+        };
         self.next += 1;
         Ok(value)
+    }
+
+    #[cold]
+    fn no_value(&self) -> Refusal {
+        syntax_error(format_args!("a value is missing after {}", self.name()))
+    }
+
+    #[cold]
+    fn twice(&self) -> Refusal {
+        syntax_error(format_args!("{} is given twice", self.name()))
+    }
+
+    /// The last word, as a message shows it.
+    fn name(&self) -> String {
+        shown(self.args.get(self.word).unwrap_or_default()).to_ascii_uppercase()
     }
 
     /// `n` and then as many delays, each of 1 ms or more.
     pub fn ladder(&mut self) -> Result<Vec<u64>, Refusal> {
         let len = natural(self.value()?)?;
-        if len > (self.args.len() - self.next) as u64 {
-            return Err(syntax_error());
+        let follow = self.args.len() - self.next;
+        if len > follow as u64 {
+            let name = self.name();
+            let what =
+                format_args!("{name} {len} needs {len} delays, but {follow} arguments follow");
+            return Err(syntax_error(what));
         }
         if len > LADDER_MAX as u64 {
             return Err(crate::queue::error::QueueError::LadderLength.into());
         }
         (0..len).map(|_| positive_millis(self.value()?)).collect()
     }
+}
 
-    /// What follows DELAY or AT.
-    pub fn when(&mut self, word: &str) -> Result<When, Refusal> {
-        let ms = millis(self.value()?)?;
-        Ok(if word == "AT" {
-            When::At(ms)
-        } else {
-            When::Delay(ms)
-        })
-    }
+#[cold]
+fn unknown<W: Words>(word: &[u8]) -> Refusal {
+    let known: Vec<_> = W::KNOWN.iter().map(|known| known.text).collect();
+    unexpected(word, &known)
+}
+
+/// Of several options that exclude each other, by their bits.
+#[cold]
+fn exclusive<W: Words>(given: u32) -> Refusal {
+    let words = W::ALL.iter().zip(W::KNOWN);
+    let given = words.filter(|(word, _)| given & word.bit() != 0);
+    let names: Vec<_> = given.map(|(_, known)| known.text).collect();
+    syntax_error(format_args!("{} cannot be combined", names.join(" and ")))
+}
+
+fn position(word: &[u8], known: &[OptionWord]) -> Option<usize> {
+    // Many are as long as others: most of those differ in their first letter.
+    let first = word.first().map(u8::to_ascii_uppercase);
+    known.iter().position(|known| {
+        let known = known.text.as_bytes();
+        known.len() == word.len()
+            && known.first().copied() == first
+            // Nearly all write them in capitals.
+            && (word == known || word.eq_ignore_ascii_case(known))
+    })
 }

@@ -1,39 +1,47 @@
-//! DQ.POP key [COUNT n | ID id] [TTR ms] [NOACK] [WITHDUE]
+//! DQ.POP key [COUNT n | ID id] [TTR ms | LEASE ms] [NOACK] [WITHDUE] [WITHRESULTS] [WITHSTEPS] [WITHTERMS]
 
 use super::parse::{at_least, positive, positive_millis, Options};
-use super::syntax;
+use super::syntax::options;
 use super::{change, reply_delivery};
 use crate::queue::deliver::Pop;
-use crate::server::api::command_info::Arg;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::blocked::PopRequest;
 use crate::server::clock::with_mint;
 
-const WORDS: [&str; 5] = Arg::options(syntax::POP);
+options! { POP: COUNT ID TTR LEASE NOACK WITHDUE WITHRESULTS WITHSTEPS WITHTERMS }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
-    let mut pop = Pop::default();
-    let (mut count, mut with_due) = (None, false);
-    let mut options = Options::new(args, 2, &WORDS);
+    let (mut request, mut id) = (PopRequest::default(), None);
+    let mut options = Options::new(args, 2);
     while let Some(word) = options.word()? {
         match word {
-            "COUNT" => count = Some(positive(options.value()?)?),
-            "ID" => pop.id = Some(options.value()?),
-            "TTR" => pop.ttr_ms = Some(positive_millis(options.value()?)?),
-            "NOACK" => pop.noack = true,
-            _ => with_due = true,
+            Word::COUNT => request.count = Some(positive(options.value()?)?),
+            Word::ID => id = Some(options.value()?),
+            Word::TTR => request.ttr_ms = Some(positive_millis(options.value()?)?),
+            Word::LEASE => request.lease_ms = Some(positive_millis(options.value()?)?),
+            Word::NOACK => request.noack = true,
+            Word::WITHDUE => request.with_due = true,
+            Word::WITHRESULTS => request.with_results = true,
+            Word::WITHSTEPS => request.with_steps = true,
+            Word::WITHTERMS => request.with_terms = true,
         }
     }
-    options.only_one_of(&["COUNT", "ID"])?;
-    pop.count = count.unwrap_or(1);
+    options.only_one_of(&[Word::COUNT, Word::ID])?;
+    options.only_one_of(&[Word::TTR, Word::LEASE])?;
+    let count = request.count;
+    let pop = Pop {
+        id,
+        ..request.pop()
+    };
 
     let mut delivered = 0;
     let popped = change(ctx, args, |queue, now, effects| {
         let mut jobs = Elements::begin(ctx, count.is_some());
         with_mint(|mint| {
             delivered = queue.pop(&pop, now, mint, effects, |job| {
-                reply_delivery(ctx, None, with_due, job);
+                reply_delivery(ctx, None, request.with_due, job.results, job);
                 jobs.count();
             })
         });

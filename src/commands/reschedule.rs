@@ -1,7 +1,7 @@
 //! DQ.RESCHEDULE key [DELAY ms | AT unix-ms] [PRIORITY n] id [id ...]
 
 use super::change;
-use super::parse::{at_least, millis, priority, syntax_error};
+use super::parse::{at_least, millis, priority, syntax_error, unexpected};
 use crate::queue::add::When;
 use crate::queue::reschedule::Reschedule;
 use crate::server::api::{Args, Ctx, Refusal};
@@ -59,11 +59,12 @@ fn read(args: Args<'_>) -> Result<Asked, Refusal> {
         asked.first_id += 2;
     }
     if delay.is_some() && at.is_some() {
-        return Err(syntax_error());
+        return Err(syntax_error("DELAY and AT cannot be combined"));
     }
     asked.when = delay.or(at);
     if asked.when.is_none() && asked.priority.is_none() {
-        return Err(syntax_error());
+        let word = args.get(2).unwrap_or_default();
+        return Err(unexpected(word, &["DELAY", "AT", "PRIORITY"]));
     }
     Ok(asked)
 }

@@ -1,13 +1,12 @@
-//! DQ.SCAN key cursor [STATE s] [MATCH pattern] [COUNT n]
+//! DQ.SCAN key cursor [STATE s] [MATCH pattern] [GROUP name] [PAYLOAD pattern] [COUNT n]
 
 use super::look;
-use super::parse::{at_least, positive, state, syntax_error, Options};
-use super::syntax;
+use super::parse::{at_least, positive, state, Options};
+use super::syntax::options;
 use crate::queue::glob::matches;
-use crate::server::api::command_info::Arg;
 use crate::server::api::{Args, Ctx, Refusal};
 
-const WORDS: [&str; 3] = Arg::options(syntax::SCAN);
+options! { SCAN: STATE MATCH GROUP PAYLOAD COUNT }
 
 pub const COUNT_DEFAULT: u64 = 10;
 
@@ -15,24 +14,29 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;
     let cursor = cursor(args.get(2).unwrap_or_default())?;
     let (mut of, mut pattern, mut count) = (None, None, COUNT_DEFAULT);
-    let mut options = Options::new(args, 3, &WORDS);
+    let (mut group, mut payload) = (None, None);
+    let mut options = Options::new(args, 3);
     while let Some(word) = options.word()? {
         match word {
-            "STATE" => of = Some(state(options.value()?).ok_or_else(syntax_error)?),
-            "MATCH" => pattern = Some(options.value()?),
-            _ => count = positive(options.value()?)?,
+            Word::STATE => of = Some(state(options.value()?)?),
+            Word::MATCH => pattern = Some(options.value()?),
+            Word::GROUP => group = Some(options.value()?),
+            Word::PAYLOAD => payload = Some(options.value()?),
+            Word::COUNT => count = positive(options.value()?)?,
         }
     }
-    look(ctx, args, |queue, now| {
+    look(ctx, args, |queue, at| {
         let mut cursor = cursor;
         let mut ids: Vec<Vec<u8>> = Vec::new();
         let mut looked_at = 0;
         if let Some(queue) = queue {
             loop {
-                cursor = queue.scan(cursor, now, |job| {
+                cursor = queue.scan(cursor, at, |job| {
                     looked_at += 1;
                     let wanted = of.is_none_or(|of| of == job.state)
-                        && pattern.is_none_or(|pattern| matches(pattern, job.id));
+                        && pattern.is_none_or(|pattern| matches(pattern, job.id))
+                        && group.is_none_or(|group| job.group == Some(group))
+                        && payload.is_none_or(|pattern| matches(pattern, job.payload));
                     if wanted {
                         ids.push(job.id.to_vec());
                     }

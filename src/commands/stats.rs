@@ -2,7 +2,7 @@
 
 use super::look;
 use super::parse::exactly;
-use crate::queue::clock::Now;
+use crate::queue::overdue::At;
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::blocked;
@@ -11,14 +11,14 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 2)?;
     let name = args.get(1).unwrap_or_default();
     let waiting = blocked::count(ctx.selected_db(), name);
-    look(ctx, args, |queue, now| match queue {
-        Some(queue) => reply(ctx, queue, now, waiting),
+    look(ctx, args, |queue, at| match queue {
+        Some(queue) => reply(ctx, queue, at, waiting),
         None => ctx.reply_null(),
     })
 }
 
-fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now, waiting: usize) {
-    let summary = queue.summary(now);
+fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
+    let summary = queue.summary(at);
     let totals = queue.totals();
     let integer = |name: &str, value: i64| {
         ctx.reply_bytes(name.as_bytes());
@@ -28,17 +28,20 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now, waiting: usize) {
         Some(value) => ctx.reply_integer(value as i64),
         None => ctx.reply_null(),
     };
-    ctx.reply_map(11 + totals.named().len() + 4);
+    ctx.reply_map(14 + totals.named().len() + 4);
     integer("delayed", summary.delayed as i64);
     integer("ready", summary.ready as i64);
     integer("reserved", summary.reserved as i64);
     integer("dead", summary.dead as i64);
+    integer("blocked", summary.blocked as i64);
+    integer("done", summary.done as i64);
+    integer("done-bytes", queue.done_bytes() as i64);
     ctx.reply_bytes(b"next-due");
     or_null(summary.next_due);
     ctx.reply_bytes(b"oldest-ready-ms");
     or_null(summary.oldest_ready_ms);
     integer("waiting-clients", waiting as i64);
-    integer("paused", queue.paused(now));
+    integer("paused", queue.paused(at.now));
     integer("bytes", queue.bytes() as i64);
     integer("recurring", queue.recurring_len() as i64);
     integer("groups", queue.groups_len() as i64);

@@ -1,7 +1,65 @@
-//! What commands take, as COMMAND DOCS tells it and as it is read: the words of options stand here alone.
+//! The arguments of all commands, for COMMAND DOCS and for parsing: commands read their options from these tables.
 
-use crate::server::api::command_info::Arg;
+use crate::server::api::command_info::{Arg, OptionWord};
 use std::ffi::CStr;
+
+/// The enum `Word` of a command's options, which are those of its table, in its order: another word there, or one
+/// that no arm of a `match` handles, does not compile.
+macro_rules! options {
+    ($table:ident: $($word:ident)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        #[allow(clippy::upper_case_acronyms, reason = "named as they are written")]
+        enum Word {
+            $($word),*
+        }
+
+        impl $crate::commands::parse::Words for Word {
+            const ALL: &'static [Self] = &[$(Word::$word),*];
+            const KNOWN: &'static [$crate::server::api::command_info::OptionWord] = {
+                const NAMES: &[&str] = &[$(stringify!($word)),*];
+                const KNOWN: [$crate::server::api::command_info::OptionWord; NAMES.len()] =
+                    $crate::server::api::command_info::Arg::options($crate::commands::syntax::$table);
+                assert!($crate::commands::syntax::are(&KNOWN, NAMES), "options in another order");
+                &KNOWN
+            };
+
+            fn bit(self) -> u32 {
+                1 << self as u32
+            }
+        }
+    };
+}
+pub(super) use options;
+
+/// Whether the words have these names.
+pub const fn are(words: &[OptionWord], names: &[&str]) -> bool {
+    let mut same = words.len() == names.len();
+    let mut at = 0;
+    while same && at < names.len() {
+        same = same_bytes(words[at].text.as_bytes(), names[at].as_bytes());
+        at += 1;
+    }
+    same
+}
+
+const fn same_bytes(one: &[u8], other: &[u8]) -> bool {
+    let mut same = one.len() == other.len();
+    let mut at = 0;
+    while same && at < one.len() {
+        same = one[at] == other[at];
+        at += 1;
+    }
+    same
+}
+
+// That it finds words missing, in another order, and of the same length.
+const _: () = {
+    let words: [OptionWord; 2] = Arg::options(&[COUNT, TTR]);
+    assert!(are(&words, &["COUNT", "TTR"]));
+    assert!(!are(&words, &["COUNT"]));
+    assert!(!are(&words, &["TTR", "COUNT"]));
+    assert!(!are(&words, &["COUNT", "TTL"]));
+};
 
 /// An option with one number.
 const fn number(name: &'static CStr, word: &'static CStr, unit: &'static CStr) -> Arg {
@@ -18,9 +76,21 @@ pub const KEY: Arg = Arg::key(c"key");
 pub const ID: Arg = Arg::string(c"id");
 pub const IDS: Arg = ID.multiple();
 pub const TTR: Arg = number(c"ttr", c"TTR", c"ms");
+/// How long a delivery's lease is.
+pub const LEASE: Arg = Arg::one_of(
+    c"length",
+    &[
+        Arg::integer(c"ttr").shown(c"ms").after(c"TTR"),
+        Arg::integer(c"lease").shown(c"ms").after(c"LEASE"),
+    ],
+)
+.optional();
 pub const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
 pub const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
 pub const WITHDUE: Arg = Arg::word(c"withdue", c"WITHDUE").optional();
+pub const WITHRESULTS: Arg = Arg::word(c"withresults", c"WITHRESULTS").optional();
+pub const WITHSTEPS: Arg = Arg::word(c"withsteps", c"WITHSTEPS").optional();
+pub const WITHTERMS: Arg = Arg::word(c"withterms", c"WITHTERMS").optional();
 /// Which delivery of one job, or which deliveries of several.
 pub const DELIVERIES: Arg = Arg::one_of(
     c"jobs",
@@ -53,13 +123,36 @@ pub const BACKOFF: Arg = Arg::block(
 )
 .after(c"BACKOFF")
 .optional();
-pub const STATES: [Arg; 4] = [
+pub const STATES: [Arg; 6] = [
     Arg::word(c"delayed", c"DELAYED"),
     Arg::word(c"ready", c"READY"),
     Arg::word(c"reserved", c"RESERVED"),
     Arg::word(c"dead", c"DEAD"),
+    Arg::word(c"done", c"DONE"),
+    Arg::word(c"blocked", c"BLOCKED"),
 ];
 pub const STATE: Arg = Arg::one_of(c"state", &STATES);
+
+/// What a job waits for.
+pub const AFTER: Arg = Arg::one_of(
+    c"until",
+    &[
+        Arg::block(c"jobs", &[Arg::integer(c"numids"), IDS]),
+        Arg::string(c"group").after(c"GROUP"),
+    ],
+)
+.after(c"AFTER")
+.optional();
+pub const ONDEAD: Arg = Arg::one_of(
+    c"on-dead",
+    &[
+        Arg::word(c"wait", c"WAIT"),
+        Arg::word(c"run", c"RUN"),
+        Arg::word(c"die", c"DIE"),
+    ],
+)
+.after(c"ONDEAD")
+.optional();
 
 pub const RULE: Arg = Arg::block(
     c"rule",
@@ -109,22 +202,78 @@ pub const ADD: &[Arg] = &[
     BACKOFF,
     number(c"ttl", c"TTL", c"ms"),
     Arg::string(c"group").after(c"GROUP").optional(),
+    number(c"keep", c"KEEP", c"ms"),
+    AFTER,
+    ONDEAD,
     RULE,
+];
+pub const MADD: &[Arg] = &[
+    KEY,
+    Arg::integer(c"numjobs"),
+    Arg::block(
+        c"job",
+        &[
+            Arg::one_of(
+                c"id-selector",
+                &[Arg::word(c"auto-id", c"*").in_place(), ID],
+            ),
+            Arg::string(c"payload"),
+        ],
+    )
+    .multiple(),
+    Arg::one_of(
+        c"condition",
+        &[
+            Arg::word(c"nx", c"NX"),
+            Arg::word(c"xx", c"XX"),
+            Arg::word(c"replace", c"REPLACE"),
+        ],
+    )
+    .optional(),
+    Arg::one_of(c"due", &[DELAY, AT]).optional(),
+    PRIORITY,
+    TTR,
+    ATTEMPTS,
+    BACKOFF,
+    number(c"ttl", c"TTL", c"ms"),
+    Arg::string(c"group").after(c"GROUP").optional(),
+    number(c"keep", c"KEEP", c"ms"),
 ];
 pub const POP: &[Arg] = &[
     KEY,
     Arg::one_of(c"which", &[COUNT, ID.after(c"ID")]).optional(),
-    TTR,
+    LEASE,
     NOACK,
     WITHDUE,
+    WITHRESULTS,
+    WITHSTEPS,
+    WITHTERMS,
 ];
 pub const BPOP: &[Arg] = &[
     KEY.multiple(),
     Arg::double(c"timeout").shown(c"seconds"),
     COUNT.optional(),
-    TTR,
+    LEASE,
     NOACK,
     WITHDUE,
+    WITHRESULTS,
+    WITHSTEPS,
+    WITHTERMS,
+];
+pub const AWAIT: &[Arg] = &[KEY, Arg::double(c"timeout").shown(c"seconds"), IDS];
+pub const BTOUCH: &[Arg] = &[
+    KEY,
+    Arg::double(c"timeout").shown(c"seconds"),
+    Arg::block(
+        c"ids",
+        &[
+            Arg::integer(c"numids"),
+            Arg::block(c"delivery", &[ID, Arg::string(c"token")]).multiple(),
+        ],
+    )
+    .after(c"IDS")
+    .in_place(),
+    TTR,
 ];
 pub const NACK: &[Arg] = &[
     KEY,
@@ -134,7 +283,13 @@ pub const NACK: &[Arg] = &[
     Arg::one_of(
         c"outcome",
         &[
-            Arg::word(c"silent", c"SILENT"),
+            Arg::block(
+                c"unspoken",
+                &[
+                    Arg::word(c"silent", c"SILENT"),
+                    Arg::string(c"name").after(c"AWAIT").optional(),
+                ],
+            ),
             Arg::word(c"fail", c"FAIL"),
             Arg::word(c"fatal", c"FATAL"),
         ],
@@ -144,8 +299,30 @@ pub const NACK: &[Arg] = &[
         .shown(c"text")
         .after(c"REASON")
         .optional(),
+    AFTER,
+    ONDEAD,
 ];
-pub const TOUCH: &[Arg] = &[KEY, DELIVERIES, TTR];
+pub const TOUCH: &[Arg] = &[
+    KEY,
+    DELIVERIES,
+    TTR,
+    Arg::string(c"progress")
+        .shown(c"text")
+        .after(c"PROGRESS")
+        .optional(),
+];
+pub const STEP: &[Arg] = &[
+    KEY,
+    ID,
+    Arg::string(c"token"),
+    Arg::block(c"step", &[Arg::string(c"name"), Arg::string(c"value")]).multiple(),
+];
+pub const SIGNAL: &[Arg] = &[
+    KEY,
+    ID,
+    Arg::string(c"name"),
+    Arg::string(c"value").optional(),
+];
 pub const NEXT: &[Arg] = &[KEY, ID, COUNT.optional()];
 pub const PEEK: &[Arg] = &[
     KEY,
@@ -165,6 +342,10 @@ pub const SCAN: &[Arg] = &[
     Arg::integer(c"cursor"),
     STATE.after(c"STATE").optional(),
     Arg::pattern(c"pattern").after(c"MATCH").optional(),
+    Arg::string(c"group").after(c"GROUP").optional(),
+    Arg::pattern(c"payload-pattern")
+        .after(c"PAYLOAD")
+        .optional(),
     COUNT.optional(),
 ];
 pub const GROUPS: &[Arg] = &[
@@ -182,6 +363,8 @@ pub const LEN: &[Arg] = &[
             STATES[1],
             STATES[2],
             STATES[3],
+            STATES[4],
+            STATES[5],
             Arg::string(c"group").after(c"GROUP"),
         ],
     )
@@ -208,4 +391,7 @@ pub const CFGSET: &[Arg] = &[
         .after(c"GROUPRATE")
         .optional(),
     number(c"groupfifo", c"GROUPFIFO", c"0|1"),
+    number(c"donelen", c"DONELEN", c"count"),
+    number(c"donettl", c"DONETTL", c"ms"),
+    number(c"donebytes", c"DONEBYTES", c"bytes"),
 ];

@@ -5,15 +5,15 @@
 
 use super::syntax::{self, AT, COUNT, DELAY, ID, IDS, KEY, PRIORITY, STATES};
 use super::{
-    ack, add, apply, bpop, configure, del, forecast, get, groups, kick, len, nack, next, peek, pop,
-    purge, reschedule, scan, stats, test_clock, touch,
+    ack, add, apply, awaits, bpop, btouch, configure, del, forecast, get, groups, kick, len, madd,
+    nack, next, peek, pop, purge, reschedule, scan, signal, stats, step, test_clock, touch,
 };
 use crate::server::api::command_info::{About, Access, Arg};
 use crate::server::api::entry;
 
 const TIME_MATTERS: &std::ffi::CStr = c"nondeterministic_output";
 
-static COMMANDS: [About; 23] = [
+static COMMANDS: [About; 28] = [
     About {
         name: c"dq.add",
         run: entry!(add::run),
@@ -25,6 +25,18 @@ static COMMANDS: [About; 23] = [
         key: Some(Access::Update),
         categories: c"write fast",
         args: syntax::ADD,
+    },
+    About {
+        name: c"dq.madd",
+        run: entry!(madd::run),
+        flags: c"write deny-oom",
+        summary: c"Adds several jobs to a queue with the same options, all of them or none. Creates the queue if it does not exist.",
+        complexity: c"O(M log N) with N jobs in the queue and M jobs given",
+        tips: TIME_MATTERS,
+        arity: -5,
+        key: Some(Access::Update),
+        categories: c"write slow",
+        args: syntax::MADD,
     },
     About {
         name: c"dq.pop",
@@ -69,6 +81,12 @@ static COMMANDS: [About; 23] = [
                     Arg::block(c"delivery", &[ID, Arg::string(c"token")])
                         .after(c"WITHTOKENS")
                         .multiple(),
+                    Arg::block(
+                        c"outcome",
+                        &[ID, Arg::string(c"token"), Arg::string(c"result")],
+                    )
+                    .after(c"RESULTS")
+                    .multiple(),
                 ],
             ),
         ],
@@ -112,6 +130,54 @@ static COMMANDS: [About; 23] = [
         key: Some(Access::Update),
         categories: c"write fast",
         args: syntax::TOUCH,
+    },
+    About {
+        name: c"dq.btouch",
+        run: entry!(btouch::run),
+        flags: c"write blocking",
+        summary: c"Renews the leases of reserved jobs, and blocks until one of them is lost.",
+        complexity: c"O(M log N) with N jobs in the queue and M ids",
+        tips: TIME_MATTERS,
+        arity: -7,
+        key: Some(Access::Update),
+        categories: c"write slow blocking",
+        args: syntax::BTOUCH,
+    },
+    About {
+        name: c"dq.await",
+        run: entry!(awaits::run),
+        flags: c"readonly blocking",
+        summary: c"Shows how jobs ended. Otherwise blocks until one of them has ended.",
+        complexity: c"O(M log M) with M ids",
+        tips: TIME_MATTERS,
+        arity: -4,
+        key: Some(Access::Read),
+        categories: c"read slow blocking",
+        args: syntax::AWAIT,
+    },
+    About {
+        name: c"dq.step",
+        run: entry!(step::run),
+        flags: c"write deny-oom fast",
+        summary: c"Keeps with a reserved job what has been done of it, under names.",
+        complexity: c"O(M + S) with M names and values, and S bytes that the job has already",
+        tips: c"",
+        arity: -6,
+        key: Some(Access::Update),
+        categories: c"write fast",
+        args: syntax::STEP,
+    },
+    About {
+        name: c"dq.signal",
+        run: entry!(signal::run),
+        flags: c"write deny-oom fast",
+        summary: c"Sets a step of a job from outside, and wakes the job if it waits for that.",
+        complexity: c"O(log N + S) with N jobs in the queue, and S bytes of steps that the job has already",
+        tips: c"",
+        arity: -4,
+        key: Some(Access::Update),
+        categories: c"write fast",
+        args: syntax::SIGNAL,
     },
     About {
         name: c"dq.reschedule",
@@ -170,6 +236,7 @@ static COMMANDS: [About; 23] = [
                     STATES[1],
                     STATES[2],
                     STATES[3],
+                    STATES[4],
                     Arg::word(c"all", c"ALL"),
                 ],
             ),
@@ -276,7 +343,7 @@ static COMMANDS: [About; 23] = [
         run: entry!(configure::set),
         flags: c"write fast",
         summary: c"Changes settings of a queue. Creates the queue if it does not exist.",
-        complexity: c"O(1), or O(log N) with N jobs in the queue if a new DEADLEN removes some",
+        complexity: c"O(1), or O(log N) with N jobs in the queue if a new DEADLEN or DONELEN removes some",
         tips: c"",
         arity: -2,
         key: Some(Access::Update),

@@ -1,6 +1,6 @@
 //! DQ.CLOCK GET | SET unix-ms | ADVANCE ms | NEXT. Only there with `test-clock yes`.
 
-use super::parse::{at_least, exactly, millis, syntax_error};
+use super::parse::{at_least, exactly, millis, unexpected};
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock;
 use crate::server::test_clock::{request, Move};
@@ -28,7 +28,7 @@ fn movement(args: Args<'_>) -> Result<Option<Move>, Refusal> {
         return Ok(is("NEXT").then_some(Move::Next));
     }
     if !is("SET") && !is("ADVANCE") {
-        return Err(syntax_error());
+        return Err(unexpected(word, &["GET", "SET", "ADVANCE", "NEXT"]));
     }
     exactly(args, 3)?;
     let ms = millis(args.get(2).unwrap_or_default())?;

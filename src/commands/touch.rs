@@ -1,23 +1,27 @@
-//! DQ.TOUCH key id [TOKEN t] [TTR ms] | DQ.TOUCH key IDS n id token [id token ...] [TTR ms]
+//! DQ.TOUCH key id [TOKEN t] [TTR ms] [PROGRESS text] | DQ.TOUCH key IDS n id token [id token ...] [TTR ms]
 
 use super::change;
 use super::deliveries::Deliveries;
-use super::parse::{positive_millis, Options};
-use super::syntax;
-use crate::server::api::command_info::Arg;
+use super::parse::{positive_millis, syntax_error, Options};
+use super::syntax::options;
+use crate::queue::deliver::Touch;
 use crate::server::api::{Args, Ctx, Refusal};
 
-const WORDS: [&str; 2] = Arg::options(syntax::TOUCH);
+options! { TOUCH: TOKEN TTR PROGRESS }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut deliveries = Deliveries::read(args)?;
-    let mut ttr_ms = None;
-    let mut options = Options::new(args, deliveries.end(), &WORDS);
+    let mut touch = Touch::default();
+    let mut options = Options::new(args, deliveries.end());
     while let Some(word) = options.word()? {
         match word {
-            "TOKEN" => deliveries.set_token(options.value()?)?,
-            _ => ttr_ms = Some(positive_millis(options.value()?)?),
+            Word::TOKEN => deliveries.set_token(options.value()?)?,
+            Word::TTR => touch.ttr_ms = Some(positive_millis(options.value()?)?),
+            Word::PROGRESS => touch.progress = Some(options.value()?),
         }
+    }
+    if touch.progress.is_some() && deliveries.one().is_none() {
+        return Err(syntax_error("PROGRESS cannot be combined with IDS"));
     }
     let touched = change(ctx, args, |queue, now, effects| {
         let mut ends = deliveries.begin_reply(ctx);
@@ -29,8 +33,8 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             ends.count();
         };
         match deliveries.one() {
-            Some((id, claim)) => reply(queue.touch(id, claim, ttr_ms, now, effects)),
-            None => queue.touch_many(deliveries.iter(), ttr_ms, now, effects, reply),
+            Some((id, claim)) => reply(queue.touch(id, claim, touch, now, effects)),
+            None => queue.touch_many(deliveries.iter(), touch.ttr_ms, now, effects, reply),
         }
     })?;
     if touched.is_none() {

@@ -1,19 +1,19 @@
-//! Which key needs attention next: (database, key name) -> instant. Every queue stands here, so that
-//! INFO finds them all; those that need none at [`IDLE`], which is no place in the order of instants.
+//! Which key needs attention next: (database, key name) -> instant. Every queue is listed, so that INFO finds
+//! them all; those that need no attention have [`IDLE`], which is not in the order of instants.
 //!
-//! Entries are hints. A key that has gone, or has nothing to do, is looked at once too often and no
-//! more; what must hold is the other way: no key without an entry at or before the instant at which
-//! it needs attention. A name stands at most once in a database.
+//! Entries are hints: a key that is gone, or has nothing to do, is checked once in vain. What must hold is that
+//! each key has an entry at or before the instant at which it needs attention. A name has at most one entry in a
+//! database.
 //!
-//! Keys of a cluster's slot that another node serves are parked: they stand behind all instants, slot
-//! by slot, so that one of them can be asked for all, and they all come back together.
+//! Keys in a slot that another node serves are parked: they come after all instants, slot by slot. So one of them
+//! can be checked for all, and they all return together.
 //!
 //! ```text
 //!   by_instant:  ...1700 a  ...1755 b | FOREIGN + 93  c d e | FOREIGN + 5461  f
 //! ```
 //!
-//! Names stand in the [`Ledger`] of their database, one record each: what a queue contributes to INFO comes and
-//! goes with its entry.
+//! Names are in the [`Ledger`] of their database, one record each: what a queue contributes to INFO is added and
+//! removed with its entry.
 
 mod ledger;
 
@@ -343,6 +343,16 @@ pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, un
     })
 }
 
+/// What a queue that has an account holds of done jobs, and their bytes.
+#[cold]
+#[inline(never)]
+pub fn enter_done(db: c_int, ticket: Ticket, done: (u64, u64)) {
+    DEADLINES.with_borrow_mut(|d| {
+        let ledger = &mut d.databases.entry(db).or_default().ledger;
+        ledger.enter_done(ticket, done);
+    });
+}
+
 /// As [`account`], for a queue that came to stand under that name, perhaps from another one.
 pub fn account_anew(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) {
     DEADLINES.with_borrow_mut(|d| {
@@ -392,6 +402,8 @@ pub fn sums() -> (usize, Figures) {
         for Database { ledger, .. } in d.databases.values() {
             sums.0 += ledger.len();
             sums.1.exchange(Figures::default(), *ledger.sum());
+            sums.1.done += ledger.sum().done;
+            sums.1.done_bytes += ledger.sum().done_bytes;
             let first_due = sums.1.first_due.into_iter().chain(ledger.first_due());
             sums.1.first_due = first_due.min();
         }

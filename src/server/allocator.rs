@@ -1,4 +1,4 @@
-//! The memory of the module: the server's allocator, which does not align for everybody.
+//! The module's allocator: the server's, which does not align enough everywhere.
 
 use redis_module::alloc::RedisAlloc;
 use std::alloc::{GlobalAlloc, Layout};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 /// pieces are 8 bytes off then.
 pub struct ServerAlloc;
 
-/// As malloc aligns. Hash tables want it, and so does C of what it is given: the unwinder, of exceptions.
+/// As malloc aligns. Hash tables need it, and so does C code such as the unwinder.
 const OF_MALLOC: usize = 16;
 const SIZE_OF_A_SIZE: usize = 8;
 

@@ -43,6 +43,8 @@ pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 /// What a panic carries.
 pub type Panic = Box<dyn std::any::Any + Send>;
 
+pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
 /// The reply of a command that a panic has ended.
 pub const BUG: &str = "ERR internal error, see the server's log";
 
@@ -119,16 +121,16 @@ impl Flags {
     pub fn is_loading(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
     }
-    /// And clients are not served meanwhile.
+    /// Loading, and clients are not served meanwhile.
     pub fn is_loading_alone(self) -> bool {
         self.is_loading() && !self.has(raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING)
     }
-    /// A replica that takes writes from its master alone.
+    /// A replica that takes writes only from its master.
     pub fn is_read_only(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_READONLY)
     }
-    /// The command comes from the master, or from the file being loaded: it is obeyed as it stands.
-    /// While a replica loads beside the data that it serves, commands come from its clients.
+    /// The command is trusted: it comes from the master, or from the file being loaded. While a replica loads beside
+    /// the data that it serves, commands come from its clients.
     pub fn is_obeyed(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_REPLICATED)
     }
@@ -223,7 +225,7 @@ impl<'a> Ctx<'a> {
         unsafe { api!(RedisModule_ReplyWithArray, self.raw, len as _) };
     }
 
-    /// An array whose length is told by [`Ctx::set_array_len`] once its elements are there.
+    /// An array whose length [`Ctx::set_array_len`] sets once its elements are written.
     pub fn reply_array_of_unknown_len(self) {
         // SAFETY: as above.
         unsafe {

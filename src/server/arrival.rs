@@ -1,4 +1,4 @@
-//! Effects that come from elsewhere, into a queue: a master's, a file's, or what a client restores.
+//! Applies effects that come from a master, a file, or a client's RESTORE to a queue.
 
 use super::api::log;
 use super::{clock, reclaim};

@@ -1,8 +1,8 @@
-//! A replica that loads its master's data beside its own (`repl-diskless-load swapdb`) and serves the old
-//! ones meanwhile: both have their names and figures, and those of the new data count when the data do.
+//! A replica that loads its master's data beside its own (`repl-diskless-load swapdb`) and serves its own meanwhile.
+//! Both have names and figures; those of the new data count once the data are swapped in.
 //!
-//! Redis before 7.4 and Valkey before 8.0 say of every key that they load so that it is database 0's. Where that may
-//! be wrong, the timer looks for each name in all databases afterwards.
+//! Redis before 7.4 and Valkey before 8.0 report database 0 for every key that they load this way. Where that may be
+//! wrong, the timer searches for each name in all databases afterwards.
 
 use super::agenda::{self, Deadlines, Name};
 use super::api::{Ctx, KeyName, OwnString};

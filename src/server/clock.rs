@@ -1,4 +1,4 @@
-//! The one place that reads the server's clock, and what is drawn from it for the whole server.
+//! The only place that reads the server's clock, and the server's source of ids and tokens.
 //!
 //! With `test-clock yes` queues go by a clock that stands still until DQ.CLOCK moves it
 //! ([`super::test_clock`]). Whatever is not about jobs (blocked clients, the timer itself, slots that

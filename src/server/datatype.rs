@@ -6,7 +6,8 @@ use super::defrag::defrag;
 use super::key::attention_after_load;
 use super::queue_value::{new_queue, Value};
 use super::{
-    agenda, async_load, blocked, clock, queue_value, reclaim, renamed, replicate, unreadable,
+    agenda, async_load, awaits, blocked, clock, queue_value, reclaim, renamed, replicate,
+    unreadable,
 };
 use crate::queue::codec::{begin, encode};
 use crate::queue::effect::Effect;
@@ -265,8 +266,9 @@ unsafe extern "C" fn unlink(ctx: *mut raw::RedisModuleKeyOptCtx, value: *const c
     });
 }
 
-/// Where renamed queues must be searched for, nobody tells of the one that a file's RESTORE has put in its place.
+/// Where renamed queues must be searched for, no event reports a queue that a file's RESTORE has replaced.
 fn gone(db: c_int, name: &[u8]) {
+    awaits::look_again(db, name);
     // SAFETY: the server allows a null context, of which it tells only about itself.
     let is_loading = || unsafe { Ctx::new(null_mut()) }.flags().is_loading();
     if renamed::is_searching() && is_loading() {
@@ -276,7 +278,7 @@ fn gone(db: c_int, name: &[u8]) {
     }
 }
 
-/// A queue that is kept for its waiting clients alone is none to a client: COPY fails, rather than replace its
+/// A queue that is kept only for its waiting clients does not exist for clients: COPY fails rather than replace its
 /// target by nothing. The server leaves no way to answer 0 from here.
 unsafe extern "C" fn copy(
     ctx: *mut raw::RedisModuleKeyOptCtx,

@@ -61,7 +61,7 @@ pub unsafe extern "C" fn defrag(
         // SAFETY: `value` points to where the server keeps its only pointer to a value of our type,
         // whose allocation came from a Box; nobody else looks at it while this runs.
         unsafe {
-            // Leaves the cursor alone where there is none.
+            // Leaves the cursor unchanged if there is none.
             api!(RedisModule_DefragCursorGet, ctx, &mut cursor);
             if cursor == 0 {
                 if let Some(moved) = host.move_allocation(*value) {

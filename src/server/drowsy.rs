@@ -1,4 +1,4 @@
-//! The queues that are awake, each by its ticket: [`super::sleep`] goes round and has those sleep that nobody uses.
+//! The queues that are awake, by ticket: [`super::sleep`] visits them and puts idle ones to sleep.
 
 use super::agenda::{self, Ticket};
 use std::cell::{Cell, RefCell};

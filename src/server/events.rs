@@ -1,10 +1,10 @@
-//! What happens to keys without a command of ours: loading, flushing, swapping, renaming, a change
-//! of role. Nothing is changed here; keys are noted down for the timer to look at.
+//! What happens to keys without a command of the module: loading, flushing, swapping, renaming, a change of role.
+//! Nothing is changed here; keys are put on the agenda for the timer.
 
 use super::api::{api, guarded, imports as imported, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
-    agenda, async_load, blocked, imports, listeners, reclaim, renamed, replicate, sleep, trimmed,
-    unowned_slots, worker,
+    agenda, async_load, awaits, blocked, imports, listeners, reclaim, renamed, replicate, sleep,
+    trimmed, unowned_slots, worker,
 };
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -101,6 +101,7 @@ unsafe extern "C" fn on_loading(
             // SAFETY: the server passes a live context.
             let ctx = unsafe { Ctx::new(ctx) };
             worker::role_is(ctx.flags().is_master());
+            awaits::look_again_at_all(None);
             listeners::may_have_come();
             hear_of_listeners();
         } else if !async_load::is_under_way() {
@@ -122,6 +123,7 @@ unsafe extern "C" fn on_async_load(
             raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED => {
                 // SAFETY: the server passes a live context.
                 async_load::complete(unsafe { Ctx::new(ctx) });
+                awaits::look_again_at_all(None);
             }
             _ => async_load::abort(),
         }
@@ -139,7 +141,9 @@ unsafe extern "C" fn on_flush(
     guarded("the flush event", (), || {
         // SAFETY: the server passes what belongs to the event.
         let info = unsafe { &*data.cast::<raw::RedisModuleFlushInfo>() };
-        agenda::clear((info.dbnum >= 0).then_some(info.dbnum));
+        let db = (info.dbnum >= 0).then_some(info.dbnum);
+        agenda::clear(db);
+        awaits::look_again_at_all(db);
         worker::rearm();
     });
 }
@@ -158,6 +162,8 @@ unsafe extern "C" fn on_swap(
         reclaim::swap(first, second);
         renamed::swap(first, second);
         async_load::swap(first, second);
+        awaits::look_again_at_all(Some(first));
+        awaits::look_again_at_all(Some(second));
         // Clients wait on in their database, whose keys are others now; and a key that was kept for
         // them alone, under the same name in the other one, is so no more.
         let names = [blocked::keys_of(first), blocked::keys_of(second)].concat();
@@ -181,7 +187,7 @@ unsafe extern "C" fn on_role_change(
     });
 }
 
-/// Where somebody listens from now on, the timer has to know of the dues that are to be told.
+/// If there are subscribers from now on, the timer must know which due times to report.
 fn hear_of_listeners() {
     if replicate::note_listeners() {
         worker::rearm();

@@ -1,6 +1,6 @@
-//! Slots that come here at once, by Redis 8.4 and newer. A value that the module refuses is left out there with a line
-//! in the log, and the slots are taken over without it; the other node deletes what it had. So the module ends such an
-//! import, before it is over.
+//! Atomic imports of slots, in Redis 8.4 and newer. The server skips a value that the module refuses, with a line in
+//! the log, and takes the slots over without it; the other node then deletes it. So the module cancels such an import
+//! in time.
 
 use super::api::imports::Import;
 use super::api::{api, guarded, log};
@@ -49,9 +49,9 @@ unsafe extern "C" fn cancel(_: *mut c_void) {
         for task in IMPORTS.with_borrow_mut(|imports| std::mem::take(&mut imports.refused)) {
             let name = task.to_string_lossy().into_owned();
             let told = if with_own_context(|ctx| ctx.cancel_import(&task)) {
-                "is cancelled: a queue of it cannot be read here, see above. Its slots stay where they are"
+                "is cancelled: this server cannot read one of its queues, see above. The slots stay where they are"
             } else {
-                "could not be cancelled, and a queue of it is lost here, see above. The other node may have it still"
+                "could not be cancelled: one of its queues is lost here, see above. The other node may still have it"
             };
             log(c"warning", &format!("the import of slots {name} {told}"));
         }

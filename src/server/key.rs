@@ -1,9 +1,10 @@
 //! A queue's key: open, create, finish, drop.
 
-use super::api::{api, caught, log_bug, shown, Ctx, KeyName, Refusal, OK};
+use super::api::{api, caught, log_bug, shown, Ctx, KeyName, Refusal, OK, WRONG_TYPE};
+use super::awaits::{self, Found};
 use super::blocked::Kinds;
 use super::queue_value::{data_type, Value};
-use super::{agenda, blocked, reclaim, replicate};
+use super::{agenda, blocked, clock, reclaim, replicate, timer};
 use crate::queue::clock::Now;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
@@ -12,10 +13,9 @@ use crate::queue::Queue;
 use redis_module::raw;
 use std::ffi::c_int;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 const EMPTY: c_int = raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
-
-pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// A key opened for writing, which holds a queue or nothing. Closed when dropped.
 pub struct OpenKey<'a> {
@@ -134,6 +134,9 @@ impl<'a> OpenKey<'a> {
             now,
             effects,
         };
+        if awaits::are_there() {
+            changing.open.as_mut().into_iter().for_each(OpenKey::listen);
+        }
         let value = changing.open.as_mut().and_then(OpenKey::value);
         let result = change(value, changing.effects);
         if let Some(open) = changing.open.take() {
@@ -150,7 +153,9 @@ impl<'a> OpenKey<'a> {
         let (ctx, name, db) = (self.ctx, self.name, self.db());
         let waiting = blocked::kinds(db, name.bytes());
         let mut dropped = false;
+        let mut departures = None;
         if let Some(queue) = self.queue() {
+            departures = queue.take_departures();
             dropped = queue.is_disposable() && !waiting.any();
             queue.take_garbage().into_iter().for_each(reclaim::add);
         }
@@ -165,6 +170,49 @@ impl<'a> OpenKey<'a> {
         replicate::publish(ctx, name, effects);
         if dropped {
             ctx.notify_generic(c"del", name);
+        }
+        if let Some(departures) = departures {
+            let ready = awaits::hear(db, name.bytes(), departures.heard(), now);
+            awaits::tell_by_command(ctx, name, &ready);
+        }
+    }
+
+    /// Has the queue note what happens to its jobs, if anybody waits for that.
+    #[cold]
+    #[inline(never)]
+    pub fn listen(&mut self) {
+        let (db, name) = (self.db(), self.name());
+        if !awaits::any(db, name) {
+            return;
+        }
+        self.tell_what_is_there();
+        if let Some(queue) = self.queue() {
+            let name: Arc<[u8]> = Arc::from(name);
+            queue.listen(Box::new(move || awaits::ids_of(db, &name)));
+        }
+    }
+
+    /// Where the key was replaced by a command before, its waiters hear of what is there now: what is about to come
+    /// is not what they find. In a transaction or script both belong together.
+    fn tell_what_is_there(&mut self) {
+        let (ctx, db, name) = (self.ctx, self.db(), self.name());
+        if !awaits::is_doubtful(db, name) || ctx.flags().denies_blocking() {
+            return;
+        }
+        let found = match self.queue() {
+            Some(queue) => Found::Queue(queue),
+            None => Found::Nothing,
+        };
+        awaits::look_by_command(db, name, &found, clock::now());
+    }
+
+    /// Has those hear who wait on the key of what was noted, to be told by the timer.
+    pub fn hear(&mut self, now: Now) {
+        let (db, name) = (self.db(), self.name());
+        if let Some(departures) = self.queue().and_then(Queue::take_departures) {
+            if !awaits::hear(db, name, departures.heard(), now).is_empty() {
+                timer::arm(0);
+            }
         }
     }
 
@@ -189,6 +237,7 @@ impl<'a> OpenKey<'a> {
         }
         let mut at = attention_at(queue, waiting, now);
         let (figures, until) = queue.figures(now);
+        let has_done = queue.has_done();
         if at <= now.ms() {
             at = agenda::at_once(now.ms());
         }
@@ -199,6 +248,10 @@ impl<'a> OpenKey<'a> {
         }
         if !agenda::account(db, name, &mut value.ticket, figures, until) {
             agenda::arm(0);
+        }
+        if has_done {
+            let done = value.queue().done_figures();
+            agenda::enter_done(db, value.ticket, done);
         }
         value.enlist();
         if replicate::events_are_wanted_since().is_some() {
@@ -238,6 +291,7 @@ pub fn attention_after_load(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
 }
 
 /// The instant at which the timer must look at the queue.
+#[inline]
 fn attention_at(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     if queue.is_disposable() && !waiting.any() {
         return 0;

@@ -1,11 +1,11 @@
-//! Whether anybody may ever read what is replicated.
+//! Whether replication is needed: whether anything may ever read what is replicated.
 //!
-//! RM_Replicate builds its command even where the server then throws it away: a fifth of the cost of
-//! a DQ.ADD. So it is worth knowing that nobody reads. What makes it safe to know: whoever reads a
-//! stream of effects begins at a snapshot that this process has forked (a replica, an AOF switched
-//! on, a migrating slot), loaded or received from its master, or at its start. So nobody reads while
-//! there is neither AOF nor replica nor backlog, and that can end only with a fork, a load, a change
-//! of role or of configuration, each of which is heard here. Once somebody may read, it stays so.
+//! RM_Replicate builds its command even if the server then discards it: a fifth of the cost of a DQ.ADD. So it is
+//! worth knowing that there is no reader. Why that is safe to know: every reader of effects begins at a snapshot that
+//! this process has forked (a replica, an AOF that is switched on, a migrating slot), loaded or received from its
+//! master, or at its start. So there is no reader while there is neither AOF nor replica nor backlog, and that ends
+//! only with a fork, a load, a change of role or of configuration; this module notices each. Once there may be a
+//! reader, it stays so.
 
 use super::api::{api, Ctx};
 use std::cell::Cell;

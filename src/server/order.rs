@@ -1,9 +1,7 @@
-//! Whose turn is first of several keys on which one client waits: it gets the job of the one that it has
-//! named first.
+//! Which key comes first for a client that waits on several: it gets the job of the one that it named first.
 //!
-//! Keys that came due at the same instant, or by the same transaction, are looked after in the order of
-//! their names. So a key on which a client is served next is deferred until those have had their turns
-//! that the client has named before it, and that have been due as long.
+//! Keys that became due at the same instant, or by the same transaction, are served in the order of their names. So
+//! a key is deferred while its next client has named other keys before it that have been due as long.
 //!
 //! ```text
 //!   turn of a, whose first in line waits on c b a:   c b a(deferred)      c, then b, then a again

@@ -1,4 +1,4 @@
-//! Purged jobs that still take memory, key by key: see [`crate::queue::state::purged`].
+//! The keys with purged jobs that are not freed yet: see [`crate::queue::state::purged`].
 
 use super::api::{Ctx, OwnString};
 use super::key::OpenKey;

@@ -1,4 +1,4 @@
-//! The value of a queue's key: the queue, and what this server knows about it beside.
+//! The value of a queue's key: the queue, and what this server knows about it that is not data.
 
 use super::agenda::{self, Ticket};
 use super::{clock, drowsy, replicate};
@@ -225,11 +225,21 @@ impl Value {
 
     /// Enters the queue's figures under that name, wherever they were entered before.
     pub fn account_as(&mut self, db: c_int, name: &[u8]) {
-        let (figures, until) = match &mut self.form {
-            Form::Awake(awake) => awake[0].queue.figures(clock::now()),
-            Form::Asleep(asleep) => asleep.figures(clock::now()),
+        let (figures, until, done) = match &mut self.form {
+            Form::Awake(awake) => {
+                let queue = &mut awake[0].queue;
+                let (figures, until) = queue.figures(clock::now());
+                (figures, until, queue.done_figures())
+            }
+            Form::Asleep(asleep) => {
+                let (figures, until) = asleep.figures(clock::now());
+                (figures, until, (figures.done, figures.done_bytes))
+            }
         };
         agenda::account_anew(db, name, &mut self.ticket, figures, until);
+        if done.0 > 0 {
+            agenda::enter_done(db, self.ticket, done);
+        }
         self.enlist();
     }
 

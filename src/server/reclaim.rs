@@ -1,5 +1,5 @@
-//! Memory of large queues that are gone, freed in small steps by the timer: a million jobs at once
-//! would hold up the other clients.
+//! The memory of large queues that were removed, freed in small steps by the timer: freeing a million jobs at once
+//! would hold up other clients.
 
 use super::api::api;
 use super::timer;

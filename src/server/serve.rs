@@ -9,12 +9,13 @@
 //! Who is first in line is served first on both: what the timer is to look after already is left to it.
 
 use super::api::{Ctx, KeyName};
-use super::blocked::{self, End, Handover, Occasion, OwnDelivery, PopRequest, Taken};
+use super::blocked::{self, PopRequest};
 use super::queue_value::Value;
+use super::waits::{End, Handover, Occasion, OwnDelivery, OwnEnded, Taken};
 use super::{agenda, clock};
 use crate::queue::budget::OUT_OF_TURN;
 use crate::queue::clock::Now;
-use crate::queue::deliver::{Delivery, Pop};
+use crate::queue::deliver::Delivery;
 use crate::queue::effects::Effects;
 
 /// Payloads of so many bytes take a step of their own: copying them takes as long as the rest.
@@ -82,11 +83,15 @@ pub fn by_command<'a>(
 
 /// What a client gets that has asked so.
 pub fn jobs_of(key: &[u8], request: PopRequest, jobs: Vec<OwnDelivery>) -> End {
+    let Some(reply) = request.reply else {
+        return End::Nothing;
+    };
     End::Jobs(Handover {
         key: key.to_vec(),
         many: request.count.is_some(),
         with_due: request.with_due,
         jobs,
+        reply,
     })
 }
 
@@ -98,12 +103,7 @@ pub fn pop(
     steps: &mut usize,
     effects: &mut Effects,
 ) -> Vec<OwnDelivery> {
-    let pop = Pop {
-        count: request.count.unwrap_or(1),
-        id: None,
-        ttr_ms: request.ttr_ms,
-        noack: request.noack,
-    };
+    let pop = request.pop();
     let mut jobs = Vec::new();
     clock::with_mint(|mint| {
         let mut keep = |delivery: Delivery<'_>| {
@@ -113,13 +113,19 @@ pub fn pop(
                 attempts: delivery.attempts,
                 lease: delivery.lease,
                 due: delivery.due,
+                terms: delivery.terms,
+                results: delivery
+                    .results
+                    .map(|it| it.iter().map(OwnEnded::of).collect()),
+                steps: delivery.steps.map(|steps| steps.bytes().to_vec()),
             });
         };
         value
             .queue()
             .take(&pop, now, mint, effects, steps, &mut keep)
     });
-    let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
+    let len = |job: &OwnDelivery| job.payload.len() + job.steps.as_ref().map_or(0, Vec::len);
+    let bytes: usize = jobs.iter().map(len).sum();
     *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);
     jobs
 }

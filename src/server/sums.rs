@@ -8,8 +8,8 @@ use crate::queue::state::figures::Figures;
 use std::cell::Cell;
 use std::ffi::c_int;
 
-/// Queues that one INFO sees to: some 30 ms. Where dues have come in more of them since the last INFO, the
-/// timer sees to the others, and until then their jobs count as delayed.
+/// How many queues one INFO updates: some 30 ms. If jobs became due in more queues since the last INFO, the timer
+/// updates the others, and until then those jobs count as delayed.
 const QUEUES_AT_ONCE: usize = 20_000;
 
 /// Keys that one INFO goes through for a queue that was just renamed, where they must be searched for: a few

@@ -150,7 +150,8 @@ impl Request {
             Move::Next => self.search.go_on(ctx, steps),
             Move::By(ms) => Aim::At(When::Delay(ms).instant(now)?),
             Move::To(instant) if instant < now.ms() => {
-                const BACK: &str = "ERR unix-ms is before the clock, which never goes back";
+                const BACK: &str =
+                    "ERR unix-time-milliseconds is before the clock, which never goes back";
                 return Err(Refusal(BACK.into()));
             }
             Move::To(instant) => Aim::At(instant),

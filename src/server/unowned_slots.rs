@@ -141,7 +141,20 @@ impl<'a> Redirects<'a> {
         }
         let ctx = self.ctx;
         let slot = slot_of(key);
-        let is_redirected = || !is_ours(ctx, db, key) && !ctx.imports_slot(slot);
+        let is_redirected = || {
+            if !ctx.flags().is_master() {
+                return !ctx.masters_serve(slot);
+            }
+            !is_ours(ctx, db, key) && !ctx.imports_slot(slot)
+        };
         *self.slots.entry(slot).or_insert_with(is_redirected)
+    }
+
+    /// Whether there is no key because its slot is on its way, or has gone. A replica is not told of the first.
+    pub fn may_be_elsewhere(&mut self, db: c_int, key: &[u8]) -> bool {
+        if self.is_cluster && self.ctx.flags().is_master() {
+            return !is_ours(self.ctx, db, key);
+        }
+        self.has(db, key)
     }
 }

@@ -1,7 +1,7 @@
-//! What comes from those whom this server obeys, and cannot be read: from a master, from a file, or from a node whose
-//! slots are to come here. To leave it out would lose jobs, unnoticed until this server is promoted, or the other node
-//! has deleted its own. So where a newer version of the module wrote it, a replica, or a server that loads, ends, as
-//! servers do on files that they cannot read; and an import of slots is broken off, so that they stay where they are.
+//! Data from a trusted source (a master, a file, a node whose slots are imported) that cannot be read. To skip it
+//! would lose jobs, unnoticed until this server is promoted or the other node deletes its own. So if a newer version
+//! of the module wrote it, a replica or a server that loads exits, as servers do on files that they cannot read; and
+//! an import of slots is cancelled, so that the slots stay where they are.
 
 use super::api::{api, log, shown, Ctx, Flags};
 use super::arrival::log_refused;
@@ -10,15 +10,15 @@ use crate::queue::error::QueueError;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// In DQ.APPLY, which only those send who are obeyed.
+/// In DQ.APPLY, which only trusted sources send.
 #[cold]
 pub fn met_in_effects(ctx: Ctx<'_>, key: &[u8], error: QueueError) {
     let flags = ctx.flags();
     let imports = flags.is_master() && !flags.is_loading();
     let what = if imports {
-        "an import of slots is broken off: effects on"
+        "an import of slots is cancelled: effects on"
     } else {
-        "the queue may differ from its master's or its file's now: effects on"
+        "the queue may now differ from its master's or its file's: effects on"
     };
     log_refused(what, key, error);
     if imports {
@@ -29,7 +29,7 @@ pub fn met_in_effects(ctx: Ctx<'_>, key: &[u8], error: QueueError) {
     }
 }
 
-/// In a file, or in what RESTORE brings: that may be a client's where clients can write.
+/// In a file, or in a RESTORE, which may be a client's where clients can write.
 #[cold]
 pub fn met_in_value(ctx: Ctx<'_>, key: &[u8], error: QueueError) {
     log_refused("data of the queue", key, error);
@@ -50,15 +50,15 @@ fn end(flags: Flags, key: &[u8]) -> ! {
     log(
         c"warning",
         &format!(
-            "this server ends here: {whose} written by a newer version of the module (key '{name}'). Without what it \
-             does not know it would lose jobs. Install that version on this server, and start it again"
+            "this server exits: {whose} written by a newer version of the module (key '{name}'). It would lose \
+             jobs without the parts that it cannot read. Install that version on this server and start it again"
         ),
     );
     std::process::exit(1);
 }
 
-/// The client's connection carries nothing from now on, and is closed as soon as this command is over: while it runs,
-/// the server would close it only after a reply, of which there is none.
+/// Closes the client's connection, after this command: while the command runs, the server would wait for a reply that
+/// never comes.
 fn cut_off(client: u64) {
     close(client);
     // SAFETY: the callback takes the number itself.

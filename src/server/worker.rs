@@ -1,18 +1,18 @@
-//! What the timer does when it fires: settles what is past in the queues that need it, hands ready jobs to
+//! What the timer does when it fires: processes overdue expirations in the queues that have any, hands ready jobs to
 //! those who wait, and ends waits, in this order: after a standstill nobody is told that there was nothing
 //! whose job came in time. In bounded steps; what is left is done a millisecond on.
 
 use super::agenda::{Due, Name};
 use super::api::{caught, log_bug, shown, OwnString};
-use super::blocked::{End, Occasion, Taken};
 use super::key::OpenKey;
 use super::order::Order;
 use super::queue_value::Value;
 use super::serve::{self, Served};
 use super::timer::{Fired, Next};
+use super::waits::{End, Occasion, Taken};
 use super::{
-    agenda, async_load, blocked, clock, config, purged, reclaim, renamed, replicate, sleep, sums,
-    test_clock, timer, trimmed, unowned_slots,
+    agenda, async_load, awaits, blocked, clock, config, purged, reclaim, renamed, replicate, sleep,
+    sums, test_clock, timer, told, trimmed, unowned_slots, waits,
 };
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
@@ -52,14 +52,23 @@ pub fn run(fired: Fired<'_>) -> Next {
     let mut left = steps;
     if serves {
         left = do_what_is_due(fired, unowned_slots::ask(ctx, left));
+        // What has happened is told before the clock goes on.
+        left = told::tell(fired, left);
         while left > 0 && test_clock::step(ctx, next_instant, &mut left) {
             left = do_what_is_due(fired, left);
+            left = told::tell(fired, left);
         }
     } else if !is_paused {
         // A replica's queues wait for their master, whatever its own clock says.
         while left > 0 && test_clock::step(ctx, || None, &mut left) {}
     }
-    left = end_waits(fired, left.max(steps / 4), serves);
+    left = told::tell(fired, left.max(steps / 8));
+    let before = left.max(steps / 4);
+    left = end_waits(fired, before, serves);
+    if serves && left < before {
+        // A queue that was kept for those who waited goes before they hear of their end.
+        left = attend_all(fired, left.max(steps / 8));
+    }
     // Memory comes last, but it comes.
     left = left.max(steps / 8);
     left = purged::free_purged(ctx, left);
@@ -135,7 +144,8 @@ fn next() -> Next {
     }
     let of_master = agenda::is_master().then(|| (next_to_wake_for(), unowned_slots::next_ask()));
     let (deadline, ask) = of_master.unwrap_or_default();
-    let instants = [deadline, ask, blocked::next_until(), sleep::next()];
+    let waits = waits::next_until().into_iter().chain(awaits::next_turn());
+    let instants = [deadline, ask, waits.min(), sleep::next()];
     match instants.into_iter().flatten().min() {
         Some(instant) if instant <= clock::real().ms() => Next::InMs(1),
         Some(instant) => Next::At(instant),
@@ -163,15 +173,17 @@ fn end_waits(fired: Fired<'_>, mut steps: usize, serves: bool) -> usize {
     let mut redirects = unowned_slots::Redirects::new(ctx);
     while steps > 0 {
         let now_ms = clock::real().ms();
-        let Some((ticket, db, key)) = blocked::first_expired(now_ms) else {
+        let Some((ticket, db, key)) = waits::first_expired(now_ms) else {
             break;
         };
         if redirects.has(db, &key) {
-            blocked::postpone(ticket, now_ms + REDIRECTED_RETRY_MS);
-        } else if serves && blocked::waits_on(ticket, is_to_come) {
-            blocked::postpone(ticket, now_ms + 1);
-        } else if let Some(client) = blocked::take(ticket, None) {
-            client.hand(Occasion::of_timer(fired), End::Nothing);
+            waits::postpone(ticket, now_ms + REDIRECTED_RETRY_MS);
+        } else if serves
+            && (blocked::waits_on(ticket, is_to_come) || awaits::waits_on(ticket, is_to_come))
+        {
+            waits::postpone(ticket, now_ms + 1);
+        } else {
+            told::end(fired, ticket, db, &key);
         }
         steps -= 1;
     }
@@ -197,7 +209,7 @@ struct Turn {
     before: Vec<Name>,
 }
 
-/// Looks after one key, with at most so many steps for what is past and as many for those who wait.
+/// Processes one key, with at most so many steps for overdue expirations and as many for waiting clients.
 fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) -> Turn {
     let ctx = fired.ctx();
     let (db, name) = (due.db, &*due.name);
@@ -238,6 +250,7 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             value.armed_for = u64::MAX;
             value.announce(now, effects);
             let settled = share - value.queue().settle(now, share, effects);
+            value.queue().follow_up(now, effects);
             let mut left = share;
             let may = |ticket| blocked::is_allowed(ctx, ticket, raw_name.name());
             let line = Line {
@@ -249,7 +262,7 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             let before = serve(value, line, &mut left, effects, &mut served.clients);
             Turn {
                 steps: waking + settled + share - left,
-                is_unfinished: settled == share || left == 0,
+                is_unfinished: settled == share || left == 0 || value.queue().has_flow_work(),
                 before,
             }
         })

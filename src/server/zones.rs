@@ -29,14 +29,14 @@ pub fn database() -> (u64, bool) {
     with_zones(|zones| (zones.version(), zones.is_of_system()))
 }
 
-/// Rules go on by the offset of their last instant.
+/// Rules with it continue with the offset of their last instant.
 pub fn log_unknown(name: &[u8]) {
     let now_ms = clock::real().ms();
     if now_ms.abs_diff(TOLD_MS.get()) >= QUIET_MS {
         TOLD_MS.set(now_ms);
         let name = name.escape_ascii();
         let what = format!(
-            "time zone '{name}' is not known here: its jobs go on by the offset of their last instant"
+            "time zone '{name}' is unknown here: its jobs continue with the offset of their last instant"
         );
         log(c"warning", &what);
     }

@@ -1,9 +1,9 @@
 //! One record for each name of a database: when it needs attention, and the figures of its queue, whose sums are
 //! for INFO, however many queues there are.
 //!
-//! A queue's figures are entered after each command on it. They hold until its next due comes, which
-//! nobody is told of; so each account stands in an order by such an instant, or an earlier one, and who
-//! wants the sums first sees to the accounts that are outdated by then.
+//! A queue's figures are entered after each command on it. They are valid until its next job becomes due, which
+//! raises no call. So accounts are ordered by that instant, or an earlier one, and before sums are read the outdated
+//! accounts are updated.
 //!
 //! ```text
 //!   name ──hash──► by_name ──► number ─┐
@@ -11,7 +11,7 @@
 //!                                          stands  [ 1700 | 1755 | .. ]        no later than `until` of each
 //! ```
 //!
-//! A ticket is but a hint: it fits no account that was closed, whatever stands there now.
+//! A ticket is a hint: it never matches an account that was closed, whatever is in its place now.
 
 use super::Name;
 use crate::queue::state::figures::Figures;
@@ -21,6 +21,7 @@ use crate::storage::table::IdTable;
 use ahash::RandomState;
 use lazy_static::lazy_static;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::ffi::c_int;
 use std::hash::BuildHasher;
 
@@ -65,6 +66,7 @@ struct Entered {
     ready: u32,
     reserved: u32,
     dead: u32,
+    blocked: u32,
     unfreed: u32,
     recurring: u32,
     groups: u32,
@@ -78,6 +80,7 @@ impl From<Figures> for Entered {
             ready: figures.ready as u32,
             reserved: figures.reserved as u32,
             dead: figures.dead as u32,
+            blocked: figures.blocked as u32,
             unfreed: figures.unfreed as u32,
             recurring: figures.recurring as u32,
             groups: figures.groups as u32,
@@ -93,9 +96,12 @@ impl From<Entered> for Figures {
             ready: entered.ready.into(),
             reserved: entered.reserved.into(),
             dead: entered.dead.into(),
+            blocked: entered.blocked.into(),
             unfreed: entered.unfreed.into(),
             recurring: entered.recurring.into(),
             groups: entered.groups.into(),
+            done: 0,
+            done_bytes: 0,
             first_due: None,
         }
     }
@@ -111,6 +117,8 @@ pub struct Ledger {
     stands: Least,
     first_due: Least,
     sum: Figures,
+    /// Done jobs and their bytes, of accounts that have any: few have.
+    done: HashMap<u32, (u64, u64)>,
 }
 
 impl Ledger {
@@ -126,6 +134,22 @@ impl Ledger {
 
     pub fn sum(&self) -> &Figures {
         &self.sum
+    }
+
+    /// What the queue of that ticket holds of done jobs, and their bytes.
+    #[cold]
+    #[inline(never)]
+    pub fn enter_done(&mut self, ticket: Ticket, done: (u64, u64)) {
+        if self.name(ticket).is_none() {
+            return;
+        }
+        let old = match done {
+            (0, 0) => self.done.remove(&ticket.number),
+            done => self.done.insert(ticket.number, done),
+        };
+        let old = old.unwrap_or_default();
+        self.sum.done = self.sum.done + done.0 - old.0;
+        self.sum.done_bytes = self.sum.done_bytes + done.1 - old.1;
     }
 
     /// Of all queues.
@@ -169,6 +193,10 @@ impl Ledger {
         let record = self.records.remove(number)?;
         self.by_name.remove(HASHER.hash_one(&*record.name), number);
         if record.serial != 0 {
+            if let Some((done, bytes)) = self.done.remove(&number) {
+                self.sum.done -= done;
+                self.sum.done_bytes -= bytes;
+            }
             self.accounts -= 1;
             self.sum.exchange(record.entered.into(), Figures::default());
             self.stands.set(number, u64::MAX);

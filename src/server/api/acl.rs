@@ -39,22 +39,46 @@ pub fn check_keys(ctx: Ctx<'_>, args: Args<'_>, keys: Range<usize>) -> Result<()
     Ok(())
 }
 
-/// Whether the user of that client may, by the rules of now, pop from this key.
-pub fn may_pop(ctx: Ctx<'_>, client: u64, key: KeyName<'_>) -> bool {
+/// A command that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call(usize);
+
+const MOST_WORDS: usize = 6;
+
+impl Call {
+    /// Whole calls but for the key, which stands behind the name: newer servers allow none of fewer words.
+    const WORDS: [&[&str]; 3] = [
+        &["dq.bpop", "0"],
+        &["dq.await", "0", "id"],
+        &["dq.btouch", "0", "IDS", "1", "id", "1"],
+    ];
+    pub const BPOP: Call = Call(0);
+    pub const AWAIT: Call = Call(1);
+    pub const BTOUCH: Call = Call(2);
+}
+
+/// Whether the user of that client may, by the rules of now, make that call on this key.
+pub fn may_call(ctx: Ctx<'_>, client: u64, call: Call, key: KeyName<'_>) -> bool {
     let Some(name) = user_of_client(ctx, client) else {
         return true;
     };
-    BPOP.with(|words| {
-        let [command, timeout] = &**words;
-        let mut call = [command.name(), key, timeout.name()];
-        User::named(ctx, name).is_some_and(|user| user.may_call(&mut call))
+    WORDS.with(|words| {
+        let words = &words[call.0];
+        let mut call = [key; MOST_WORDS + 1];
+        for (word, at) in words.iter().zip([0].into_iter().chain(2..)) {
+            call[at] = word.name();
+        }
+        let call = &mut call[..=words.len()];
+        User::named(ctx, name).is_some_and(|user| user.may_call(call))
     })
 }
 
 thread_local! {
     /// Asked for at each wake-up, so made once, and never freed: at the end there may be no server to free it.
-    static BPOP: ManuallyDrop<[OwnString; 2]> =
-        ManuallyDrop::new([OwnString::new(b"dq.bpop"), OwnString::new(b"0")]);
+    static WORDS: ManuallyDrop<[Vec<OwnString>; 3]> = ManuallyDrop::new(Call::WORDS.map(|words| {
+        let own = |word: &&str| OwnString::new(word.as_bytes());
+        words.iter().map(own).collect()
+    }));
 }
 
 /// Replies so to the client of this context, which may not use this key.

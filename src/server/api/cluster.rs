@@ -1,4 +1,4 @@
-//! What clusters add to the API: whose slot it is, and each family's way of moving them at once.
+//! Clusters: which node serves a slot, and how Redis and Valkey each move slots atomically.
 
 use super::{api, Ctx, KeyName};
 use redis_module::raw;
@@ -153,6 +153,25 @@ impl Ctx<'_> {
     /// Whether the slot is on its way to this node, in a cluster. Written into the node's own line of
     /// CLUSTER NODES, as `[93-<-` and the id of the node that it comes from.
     pub fn imports_slot(self, slot: u16) -> bool {
+        let mark = format!("[{slot}-<-");
+        let is_marked = |own: &[u8]| own.windows(mark.len()).any(|word| word == mark.as_bytes());
+        self.with_nodes(|nodes| own_line(nodes).is_some_and(is_marked))
+    }
+
+    /// Of a replica in a cluster: whether its master serves the slot, by the replica's view of things.
+    pub fn masters_serve(self, slot: u16) -> bool {
+        self.with_nodes(|nodes| {
+            let field =
+                |line: &'_ [u8], at| line.split(|&byte| byte == b' ').nth(at).map(<[u8]>::to_vec);
+            let master = own_line(nodes).and_then(|own| field(own, 3));
+            let is_master = |line: &&[u8]| master.is_some() && field(line, 0) == master;
+            let line = lines(nodes).find(is_master);
+            line.is_some_and(|line| slots_in(line).any(|slots| slots.contains(&slot)))
+        })
+    }
+
+    /// What CLUSTER NODES says; nothing where the server refuses.
+    fn with_nodes<T>(self, read: impl FnOnce(&[u8]) -> T) -> T {
         // SAFETY: the format names a C string; the bytes are the reply's, which is freed here.
         unsafe {
             let reply = api!(
@@ -163,7 +182,7 @@ impl Ctx<'_> {
                 c"NODES".as_ptr()
             );
             if reply.is_null() {
-                return false;
+                return read(&[]);
             }
             let mut len = 0;
             let start = api!(RedisModule_CallReplyStringPtr, reply, &mut len);
@@ -172,14 +191,9 @@ impl Ctx<'_> {
             } else {
                 std::slice::from_raw_parts(start.cast(), len)
             };
-            let own = nodes
-                .split(|&byte| byte == b'\n')
-                .find(|line| line.windows(6).any(|word| word == b"myself"));
-            let mark = format!("[{slot}-<-");
-            let imports =
-                own.is_some_and(|own| own.windows(mark.len()).any(|word| word == mark.as_bytes()));
+            let result = read(nodes);
             api!(RedisModule_FreeCallReply, reply);
-            imports
+            result
         }
     }
 
@@ -203,4 +217,21 @@ impl Ctx<'_> {
         }
         true
     }
+}
+
+fn lines(nodes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    nodes.split(|&byte| byte == b'\n')
+}
+
+fn own_line(nodes: &[u8]) -> Option<&[u8]> {
+    lines(nodes).find(|line| line.windows(6).any(|word| word == b"myself"))
+}
+
+/// Behind eight other words, as `93` or `0-5460`.
+fn slots_in(line: &[u8]) -> impl Iterator<Item = std::ops::RangeInclusive<u16>> + '_ {
+    line.split(|&byte| byte == b' ').skip(8).filter_map(|word| {
+        let word = std::str::from_utf8(word).ok()?;
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    })
 }

@@ -1,8 +1,8 @@
-//! What the server can tell about a command: COMMAND INFO, COMMAND DOCS, ACL CAT.
+//! What the server shows about a command: COMMAND INFO, COMMAND DOCS, ACL CAT.
 //!
-//! A command is described by plain data, [`About`]. Of it the server's own structs are made for the
-//! length of one call, in which the server copies all that they point to. A server that lacks the
-//! API, or refuses a description, serves the command without it.
+//! A command is described by plain data, [`About`]. For one call it is converted to the server's structs, and the
+//! server copies all that they point to. A server that lacks the API, or refuses a description, serves the command
+//! without it.
 
 use super::{api, log, Ctx, Entry, OK};
 use redis_module::raw;
@@ -14,7 +14,7 @@ const CATEGORY: &CStr = c"dq";
 /// The version of the module that had all of these commands first.
 const SINCE: &CStr = c"0.1.0";
 
-/// A command, as the server tells about it.
+/// The description of a command.
 pub struct About {
     pub name: &'static CStr,
     pub run: Entry,
@@ -26,8 +26,8 @@ pub struct About {
     pub tips: &'static CStr,
     /// Arguments, the name counted; -n is n or more.
     pub arity: c_int,
-    /// What is done to the key, which is the first argument. No more than that one can be told: a server
-    /// with I/O threads may ask there, where nothing of ours may run.
+    /// What is done to the key, which is the first argument. Only that one can be declared: a server with I/O
+    /// threads looks keys up there, where no code of a module may run.
     pub key: Option<Access>,
     /// ACL categories of the server's own, separated by spaces.
     pub categories: &'static CStr,
@@ -77,6 +77,13 @@ pub struct Arg {
     flags: u32,
     /// Its word has its place, and is no option.
     in_place: bool,
+}
+
+/// The word of an option, and whether anything follows it.
+#[derive(Clone, Copy)]
+pub struct OptionWord {
+    pub text: &'static str,
+    pub takes_value: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -166,27 +173,36 @@ impl Arg {
         }
     }
 
-    /// The words of options among these arguments; there are so many.
-    pub const fn options<const N: usize>(args: &[Arg]) -> [&'static str; N] {
-        let (words, len) = Arg::add_options(args, [""; N], 0);
-        assert!(len == N);
+    /// The options among these arguments; there are so many.
+    pub const fn options<const N: usize>(args: &[Arg]) -> [OptionWord; N] {
+        let none = OptionWord {
+            text: "",
+            takes_value: false,
+        };
+        let (words, len) = Arg::add_options(args, [none; N], 0);
+        assert!(len == N, "an option that its command does not read");
         words
     }
 
     const fn add_options<const N: usize>(
         args: &[Arg],
-        mut words: [&'static str; N],
+        mut words: [OptionWord; N],
         mut len: usize,
-    ) -> ([&'static str; N], usize) {
+    ) -> ([OptionWord; N], usize) {
         let mut at = 0;
         while at < args.len() {
             match (args[at].token, args[at].kind) {
                 _ if args[at].in_place => {}
-                (Some(token), _) => {
-                    let Ok(word) = token.to_str() else {
+                (Some(token), kind) => {
+                    let Ok(text) = token.to_str() else {
                         panic!("a word that is no text")
                     };
-                    words[len] = word;
+                    if len < N {
+                        words[len] = OptionWord {
+                            text,
+                            takes_value: !matches!(kind, Kind::Word),
+                        };
+                    }
                     len += 1;
                 }
                 (None, Kind::OneOf(parts) | Kind::Block(parts)) => {

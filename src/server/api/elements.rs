@@ -1,6 +1,5 @@
-//! A reply whose elements are written while the queue is asked for them. A broken invariant may stop that in
-//! the middle: the reply is then made whole, or the client would wait for the rest of it, and take the next
-//! replies for it.
+//! A reply whose elements are written while the queue produces them. If a broken invariant stops that in the
+//! middle, the reply is completed: otherwise the client would read the next replies as the rest of this one.
 
 use super::{Ctx, BUG};
 use std::cell::Cell;
@@ -20,9 +19,9 @@ pub fn has_replied() -> bool {
 enum Shape {
     /// One element, without an array around it; or none yet.
     Single,
-    /// An array whose length was told.
+    /// An array whose length was given at its start.
     Fixed(usize),
-    /// An array whose length is told at its end.
+    /// An array whose length is set at its end.
     Open,
 }
 

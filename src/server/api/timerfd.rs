@@ -1,4 +1,4 @@
-//! What wakes the timer up: a timerfd in the server's event loop, where there is such a thing.
+//! The timerfd in the server's event loop that wakes the timer, where the system has timerfds.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,0 +1,51 @@
+//! AFTER n id [id ...] [ONDEAD WAIT | RUN | DIE] | AFTER GROUP name
+
+use super::parse::{out_of_range, positive, syntax_error, Options, Words};
+use crate::queue::after::{For, OnDead, AFTER_MAX};
+use crate::server::api::Refusal;
+use serde_bytes::Bytes;
+
+/// What AFTER names.
+pub enum Given<'a> {
+    Ids(Vec<&'a Bytes>),
+    Group(&'a [u8]),
+}
+
+impl<'a, W: Words> Options<'a, W> {
+    /// What stands behind AFTER.
+    pub fn after(&mut self) -> Result<Given<'a>, Refusal> {
+        let first = self.value()?;
+        if first.eq_ignore_ascii_case(b"GROUP") {
+            return Ok(Given::Group(self.value()?));
+        }
+        let count = positive(first)?;
+        if count > AFTER_MAX as u64 {
+            return Err(out_of_range());
+        }
+        let ids = (0..count).map(|_| self.value().map(Bytes::new));
+        Ok(Given::Ids(ids.collect::<Result<_, _>>()?))
+    }
+}
+
+pub fn on_dead_of(word: &[u8]) -> Result<OnDead, Refusal> {
+    let named = |it: &OnDead| word.eq_ignore_ascii_case(it.name().as_bytes());
+    OnDead::ALL
+        .into_iter()
+        .find(named)
+        .ok_or_else(|| syntax_error("ONDEAD is WAIT, RUN or DIE"))
+}
+
+/// Both together: ONDEAD goes with ids.
+pub fn until<'a>(
+    after: Option<Given<'a>>,
+    on_dead: Option<OnDead>,
+) -> Result<Option<For<'a>>, Refusal> {
+    match (after, on_dead) {
+        (None, None) => Ok(None),
+        (Some(Given::Ids(ids)), on_dead) => Ok(Some(For::Jobs(ids, on_dead.unwrap_or_default()))),
+        (Some(Given::Group(name)), None) => Ok(Some(For::Group(name))),
+        (None | Some(Given::Group(_)), Some(_)) => {
+            Err(Refusal("ERR ONDEAD needs AFTER with ids".into()))
+        }
+    }
+}

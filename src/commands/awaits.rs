@@ -1,0 +1,64 @@
+//! DQ.AWAIT key timeout id [id ...]
+
+use super::look_at_jobs;
+use super::parse::at_least;
+use super::timeout::end_of_wait;
+use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::awaits::{block_for_ends, told_of, Told};
+use crate::server::clock::real;
+use std::collections::BTreeSet;
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 4)?;
+    let until = end_of_wait(args.get(2).unwrap_or_default(), real())?;
+    let ids = distinct(args);
+    let mut told = Vec::new();
+    look_at_jobs(ctx, args, &ids, |queue, _| {
+        let known = |id: &&[u8]| match queue {
+            Some(queue) => Some((id.to_vec(), told_of(queue.known_of(id))?)),
+            None => Some((id.to_vec(), Told::Unknown)),
+        };
+        told.extend(ids.iter().filter_map(known));
+    })?;
+    if !told.is_empty() {
+        reply(ctx, &told);
+    } else if ctx.flags().denies_blocking() {
+        ctx.reply_null_array();
+    } else {
+        let key = args.get(1).unwrap_or_default();
+        let ids = ids.into_iter().map(<[u8]>::to_vec).collect();
+        block_for_ends(ctx, key, ids, until, reply);
+    }
+    Ok(())
+}
+
+/// In the order in which they are first named.
+fn distinct<'a>(args: Args<'a>) -> Vec<&'a [u8]> {
+    let mut seen = BTreeSet::new();
+    let ids = (3..args.len()).filter_map(|at| args.get(at));
+    ids.filter(|&id| seen.insert(id)).collect()
+}
+
+/// `[id, outcome, value, at, attempts]` of each.
+fn reply(ctx: Ctx<'_>, told: &[(Vec<u8>, Told)]) {
+    ctx.reply_array(told.len());
+    for (id, told) in told {
+        ctx.reply_array(5);
+        ctx.reply_bytes(id);
+        let Told::Ended(end) = told else {
+            ctx.reply_bytes(b"unknown");
+            (0..3).for_each(|_| ctx.reply_null());
+            continue;
+        };
+        ctx.reply_bytes(end.outcome.name().as_bytes());
+        match &end.value {
+            Some(value) => ctx.reply_bytes(value),
+            None => ctx.reply_null(),
+        }
+        match end.at {
+            Some(at) => ctx.reply_integer(at as i64),
+            None => ctx.reply_null(),
+        }
+        ctx.reply_integer(end.attempts.into());
+    }
+}

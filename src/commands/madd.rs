@@ -1,0 +1,84 @@
+//! DQ.MADD key n id|* payload [id|* payload ...] [NX | XX | REPLACE] [DELAY ms | AT unix-ms] [PRIORITY n] [TTR ms]
+//! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms] [GROUP name] [KEEP ms]
+
+use super::parse::{
+    at_least, millis, natural_u32, out_of_range, positive, positive_millis, priority, syntax_error,
+    Options,
+};
+use super::syntax::options;
+use super::{change_or_create, open};
+use crate::queue::add::{Add, Condition, When};
+use crate::queue::add_many::{NewOne, MADD_MAX};
+use crate::server::api::elements::Elements;
+use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::clock::with_mint;
+use crate::server::config;
+
+options! { MADD: NX XX REPLACE DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GROUP KEEP }
+
+pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    at_least(args, 5)?;
+    let count = positive(args.get(2).unwrap_or_default())?;
+    if count > MADD_MAX as u64 {
+        return Err(out_of_range());
+    }
+    let count = count as usize;
+    if 2 * count > args.len() - 3 {
+        let what = format_args!("{count} jobs need {count} pairs of id and payload");
+        return Err(syntax_error(what));
+    }
+    let mut ladder = None;
+    let mut add = Add::new(None, b"");
+    add.server_ttr_ms = config::default_ttr_ms();
+    read(args, 3 + 2 * count, &mut add, &mut ladder)?;
+    add.backoff_ms = ladder.as_deref();
+
+    let arg = |at| args.get(at).unwrap_or_default();
+    let job = |number| NewOne {
+        id: Some(arg(3 + 2 * number)).filter(|id| *id != b"*"),
+        payload: arg(4 + 2 * number),
+    };
+    let jobs: Vec<NewOne<'_>> = (0..count).map(job).collect();
+    let key = open(ctx, args)?;
+    change_or_create(ctx, key, |queue, now, effects| {
+        let mut ids = None;
+        let told = |id: Option<&[u8]>| {
+            let ids = ids.get_or_insert_with(|| Elements::begin_fixed(ctx, Some(count)));
+            match id {
+                Some(id) => ctx.reply_bytes(id),
+                None => ctx.reply_null(),
+            }
+            ids.count();
+        };
+        with_mint(|mint| queue.add_many(&add, &jobs, now, mint, effects, told))
+    })??;
+    Ok(())
+}
+
+/// Reads the options, which are of all the jobs, as DQ.ADD does.
+fn read<'a>(
+    args: Args<'a>,
+    first: usize,
+    add: &mut Add<'a>,
+    ladder: &mut Option<Vec<u64>>,
+) -> Result<(), Refusal> {
+    let mut options = Options::new(args, first);
+    while let Some(word) = options.word()? {
+        match word {
+            Word::NX => add.condition = Condition::New,
+            Word::XX => add.condition = Condition::Existing,
+            Word::REPLACE => add.condition = Condition::Replace,
+            Word::DELAY => add.when = When::Delay(millis(options.value()?)?),
+            Word::AT => add.when = When::At(millis(options.value()?)?),
+            Word::PRIORITY => add.priority = priority(options.value()?)?,
+            Word::TTR => add.ttr_ms = Some(positive_millis(options.value()?)?),
+            Word::ATTEMPTS => add.max_attempts = Some(natural_u32(options.value()?)?),
+            Word::BACKOFF => *ladder = Some(options.ladder()?),
+            Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
+            Word::GROUP => add.group = Some(options.value()?),
+            Word::KEEP => add.keep_ms = Some(millis(options.value()?)?),
+        }
+    }
+    options.only_one_of(&[Word::NX, Word::XX, Word::REPLACE])?;
+    options.only_one_of(&[Word::DELAY, Word::AT])
+}

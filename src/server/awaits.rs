@@ -1,0 +1,361 @@
+//! Clients that wait for the end of jobs: DQ.AWAIT, and DQ.BTOUCH, whose workers wait to hear that their lease was
+//! taken from them.
+//!
+//! Looking later for how a job ended is wrong: by then it may be gone, or be there again (docs/model/Outcomes.tla).
+//! So each end is noted for those who wait for it when it is carried out ([`hear`]), and told afterwards: by the
+//! command that it belongs to, where that stands alone ([`tell_by_command`]), else by the timer, which
+//! comes behind transactions and scripts. Only what happens to the whole key is not carried out by a queue: then
+//! the timer looks at what is under the name, or a command before it changes that. What the timer does is in
+//! [`super::told`].
+//!
+//! ```text
+//!   key.rs: listen ─► the queue notes departures ─► key.rs: finish ─► hear ─► told by the command
+//!                                                                        └──► ready ─► told by the timer
+//!   DEL, RENAME, FLUSHALL, SWAPDB ... ─► doubtful ─► look ────────────────────► ready
+//! ```
+
+use super::api::acl::Call;
+use super::api::{Ctx, KeyName};
+use super::clock;
+use super::timer;
+use super::waits::{self, Answer, Kind, Occasion};
+use crate::queue::clock::Now;
+use crate::queue::outcome::Departure;
+use crate::queue::Queue;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+mod waiter;
+
+pub use waiter::{told_of, Found, ReplyEnds, ReplyLeases, Told};
+use waiter::{Waiter, Wants};
+
+/// Clients that a command tells before it ends; more are left to the timer.
+const TOLD_BY_COMMAND: usize = 16;
+/// Ids that are looked up before a command changes a key that was replaced.
+const LOOKED_AT_BY_COMMAND: usize = 1000;
+
+/// Those who wait on one key.
+#[derive(Default)]
+struct Watched {
+    tickets: BTreeSet<u64>,
+    /// With the id's place among those that the client waits for.
+    by_id: BTreeMap<Vec<u8>, BTreeSet<(u64, usize)>>,
+}
+
+#[derive(Default)]
+struct Registry {
+    waiters: BTreeMap<u64, Waiter>,
+    watched: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Watched>>,
+    /// To be answered.
+    ready: BTreeSet<u64>,
+    /// What is under these names is to be looked at, for the clients from that ticket on.
+    doubtful: BTreeMap<(c_int, Arc<[u8]>), u64>,
+}
+
+/// How many wait: asked by each command, so no variable of a thread's.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static REGISTRY: RefCell<Registry> = RefCell::default();
+    /// Where all that is left to do is in slots that other nodes serve: when to look again, in real time.
+    static RETRY_AT: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Registry {
+    fn watched(&self, db: c_int, key: &[u8]) -> Option<&Watched> {
+        self.watched.get(&db)?.get(key)
+    }
+
+    fn add(&mut self, ticket: u64, waiter: Waiter) {
+        let names = self.watched.entry(waiter.db).or_default();
+        let watched = names.entry(Arc::clone(&waiter.key)).or_default();
+        watched.tickets.insert(ticket);
+        for (place, id) in waiter.ids.iter().enumerate() {
+            let tickets = watched.by_id.entry(id.clone()).or_default();
+            tickets.insert((ticket, place));
+        }
+        self.waiters.insert(ticket, waiter);
+    }
+
+    fn remove(&mut self, ticket: u64) -> Option<Waiter> {
+        let waiter = self.waiters.remove(&ticket)?;
+        self.ready.remove(&ticket);
+        let names = self.watched.get_mut(&waiter.db)?;
+        if let Some(watched) = names.get_mut(&waiter.key) {
+            watched.tickets.remove(&ticket);
+            for (place, id) in waiter.ids.iter().enumerate() {
+                if let Some(tickets) = watched.by_id.get_mut(id) {
+                    tickets.remove(&(ticket, place));
+                    if tickets.is_empty() {
+                        watched.by_id.remove(id);
+                    }
+                }
+            }
+            if watched.tickets.is_empty() {
+                names.remove(&waiter.key);
+            }
+        }
+        if names.is_empty() {
+            self.watched.remove(&waiter.db);
+        }
+        Some(waiter)
+    }
+
+    /// Notes what happened for those whom it concerns; returns who is to be answered from now on.
+    fn hear(&mut self, db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<u64> {
+        let mut ready = Vec::new();
+        let names = self.watched.get(&db);
+        let Some(watched) = names.and_then(|names| names.get(key)) else {
+            return ready;
+        };
+        for departure in departures {
+            let tickets = watched.by_id.get(&departure.id);
+            for &(ticket, place) in tickets.into_iter().flatten() {
+                let Some(waiter) = self.waiters.get_mut(&ticket) else {
+                    continue;
+                };
+                if waiter.hear(place, &departure, now) && !waiter.is_ready {
+                    waiter.is_ready = true;
+                    self.ready.insert(ticket);
+                    ready.push(ticket);
+                    RETRY_AT.set(0);
+                }
+            }
+        }
+        ready
+    }
+}
+
+/// Whether anybody waits at all: asked by each command.
+#[inline]
+pub fn are_there() -> bool {
+    COUNT.load(Ordering::Relaxed) > 0
+}
+
+pub fn any(db: c_int, key: &[u8]) -> bool {
+    REGISTRY.with_borrow(|registry| registry.watched(db, key).is_some())
+}
+
+/// The ids that somebody waits for under that name.
+pub fn ids_of(db: c_int, key: &[u8]) -> Vec<Vec<u8>> {
+    REGISTRY.with_borrow(|registry| {
+        let watched = registry.watched(db, key);
+        watched.map_or(Vec::new(), |it| it.by_id.keys().cloned().collect())
+    })
+}
+
+/// Blocks the client that runs the command until one of these jobs has ended, none of which has.
+pub fn block_for_ends(ctx: Ctx<'_>, key: &[u8], ids: Vec<Vec<u8>>, until: u64, reply: ReplyEnds) {
+    let nothing: Answer = Box::new(|ctx: Ctx<'_>| ctx.reply_null_array());
+    let wants = Wants::ends(ids.len(), reply);
+    block(ctx, key, ids, until, (wants, nothing));
+}
+
+/// The same until one of these deliveries, all of which are current, is no more.
+pub fn block_for_leases(
+    ctx: Ctx<'_>,
+    key: &[u8],
+    deliveries: &[(Vec<u8>, u64)],
+    until: u64,
+    (reply, nothing): (ReplyLeases, Answer),
+) {
+    let (wants, ids) = Wants::leases(deliveries, reply);
+    block(ctx, key, ids, until, (wants, nothing));
+}
+
+fn block(
+    ctx: Ctx<'_>,
+    key: &[u8],
+    ids: Vec<Vec<u8>>,
+    until: u64,
+    (wants, nothing): (Wants, Answer),
+) {
+    let ticket = waits::block(ctx, key, until, &KIND, nothing);
+    let waiter = Waiter::new(ctx.selected_db(), key, ids, wants);
+    COUNT.fetch_add(1, Ordering::Relaxed);
+    REGISTRY.with_borrow_mut(|registry| registry.add(ticket, waiter));
+}
+
+/// How this server knows of them.
+static KIND: Kind = Kind {
+    leave: |ticket, _| drop(take(ticket)),
+    place: |ticket| {
+        REGISTRY.with_borrow(|registry| {
+            let waiter = registry.waiters.get(&ticket)?;
+            Some((waiter.db, Arc::clone(&waiter.key)))
+        })
+    },
+};
+
+fn take(ticket: u64) -> Option<Waiter> {
+    let waiter = REGISTRY.with_borrow_mut(|registry| registry.remove(ticket));
+    COUNT.fetch_sub(waiter.is_some().into(), Ordering::Relaxed);
+    waiter
+}
+
+/// Notes what has happened to a queue's jobs. Returns who is to be answered.
+pub fn hear(db: c_int, key: &[u8], departures: Vec<Departure>, now: Now) -> Vec<u64> {
+    if departures.is_empty() {
+        return Vec::new();
+    }
+    REGISTRY.with_borrow_mut(|registry| registry.hear(db, key, departures, now))
+}
+
+/// Answers those whom a command has just made ready on its own key, if this is the way for it.
+pub fn tell_by_command(ctx: Ctx<'_>, key: KeyName<'_>, ready: &[u64]) {
+    if ready.is_empty() {
+        return;
+    }
+    let occasion = Occasion::of_command(ctx).filter(|_| ready.len() <= TOLD_BY_COMMAND);
+    let Some(occasion) = occasion else {
+        return timer::arm(0);
+    };
+    for &ticket in ready {
+        if waits_for(ticket) == Some(Call::AWAIT) {
+            answer(ctx, ticket, key, None, occasion);
+        } else {
+            timer::arm(0);
+        }
+    }
+}
+
+fn waits_for(ticket: u64) -> Option<Call> {
+    REGISTRY.with_borrow(|registry| Some(registry.waiters.get(&ticket)?.call()))
+}
+
+/// Answers one who is ready, or whose wait is over; false where it is none of ours. Leases are those of this queue.
+pub fn answer(
+    ctx: Ctx<'_>,
+    ticket: u64,
+    key: KeyName<'_>,
+    queue: Option<&Queue>,
+    occasion: Occasion<'_>,
+) -> bool {
+    let Some(call) = waits_for(ticket) else {
+        return false;
+    };
+    let is_allowed = waits::is_allowed(ctx, ticket, call, key);
+    let Some(waiter) = take(ticket) else {
+        return false;
+    };
+    let end = waiter.end(is_allowed, queue, clock::now());
+    if let Some(client) = waits::take(ticket, None) {
+        client.hand(occasion, end);
+    }
+    true
+}
+
+/// The first who is to be answered from that ticket on, and where it waits.
+pub fn next_ready(from: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
+    REGISTRY.with_borrow(|registry| {
+        let &ticket = registry.ready.range(from..).next()?;
+        let waiter = registry.waiters.get(&ticket)?;
+        Some((ticket, waiter.db, Arc::clone(&waiter.key)))
+    })
+}
+
+/// Something has happened to the key as a whole.
+pub fn look_again(db: c_int, key: &[u8]) {
+    if !are_there() {
+        return;
+    }
+    REGISTRY.with_borrow_mut(|registry| {
+        let names = registry.watched.get(&db);
+        if let Some((name, _)) = names.and_then(|names| names.get_key_value(key)) {
+            registry.doubtful.insert((db, Arc::clone(name)), 0);
+            RETRY_AT.set(0);
+            timer::arm(0);
+        }
+    });
+}
+
+/// Something has happened to all keys of a database, or of all.
+pub fn look_again_at_all(db: Option<c_int>) {
+    if !are_there() {
+        return;
+    }
+    REGISTRY.with_borrow_mut(|registry| {
+        for (&of, names) in &registry.watched {
+            if db.is_none_or(|db| db == of) {
+                let all = names.keys().map(|name| ((of, Arc::clone(name)), 0));
+                registry.doubtful.extend(all);
+            }
+        }
+    });
+    RETRY_AT.set(0);
+    timer::arm(0);
+}
+
+/// A name that is to be looked at, behind that one.
+pub fn next_doubtful(after: Option<&(c_int, Arc<[u8]>)>) -> Option<(c_int, Arc<[u8]>)> {
+    use std::ops::Bound::{Excluded, Unbounded};
+    REGISTRY.with_borrow(|registry| {
+        let from = after.map_or(Unbounded, Excluded);
+        let mut names = registry.doubtful.range((from, Unbounded));
+        names.next().map(|(name, _)| name.clone())
+    })
+}
+
+/// Whether what is under the name is still to be looked at.
+pub fn is_doubtful(db: c_int, key: &[u8]) -> bool {
+    REGISTRY.with_borrow(|registry| {
+        !registry.doubtful.is_empty() && registry.doubtful.contains_key(&(db, Arc::from(key)))
+    })
+}
+
+/// Looks before a command changes what is there. Where very many wait, the last are left to the timer.
+pub fn look_by_command(db: c_int, key: &[u8], found: &Found<'_>, now: Now) {
+    look_at(&(db, Arc::from(key)), found, LOOKED_AT_BY_COMMAND, now);
+}
+
+/// Whether the key that the client waits on is such.
+pub fn waits_on(ticket: u64, is_such: impl Fn(c_int, &[u8]) -> bool) -> bool {
+    REGISTRY.with_borrow(|registry| {
+        let waiter = registry.waiters.get(&ticket);
+        waiter.is_some_and(|waiter| is_such(waiter.db, &waiter.key))
+    })
+}
+
+/// Tells those who wait on a doubtful name what is there now, client by client; returns how many steps are left.
+pub fn look_at(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, now: Now) -> usize {
+    REGISTRY.with_borrow_mut(|registry| {
+        let Some(mut from) = registry.doubtful.remove(name) else {
+            return steps;
+        };
+        loop {
+            let watched = registry.watched(name.0, &name.1);
+            let next = watched.and_then(|watched| watched.tickets.range(from..).next());
+            let Some(&ticket) = next else {
+                return steps;
+            };
+            if steps == 0 {
+                registry.doubtful.insert(name.clone(), ticket);
+                return 0;
+            }
+            if let Some(waiter) = registry.waiters.get_mut(&ticket) {
+                steps = steps.saturating_sub(waiter.ids.len());
+                if waiter.look_at(found, now) {
+                    waiter.is_ready = true;
+                    registry.ready.insert(ticket);
+                }
+            }
+            from = ticket + 1;
+        }
+    })
+}
+
+/// When the timer must come for those who wait here.
+pub fn next_turn() -> Option<u64> {
+    let has_work =
+        |registry: &Registry| !registry.ready.is_empty() || !registry.doubtful.is_empty();
+    (are_there() && REGISTRY.with_borrow(has_work)).then(|| RETRY_AT.get())
+}
+
+/// What is left is in slots of other nodes: not before then; 0 is as soon as there is something.
+pub fn retry_at(instant: u64) {
+    RETRY_AT.set(instant);
+}

@@ -1,0 +1,95 @@
+//! What the timer does for those who wait for ends: it looks at names under which something else may be now, and
+//! tells those whom no command could tell.
+
+use super::api::OwnString;
+use super::awaits::{self, Found};
+use super::clock;
+use super::key::OpenKey;
+use super::timer::Fired;
+use super::unowned_slots::Redirects;
+use super::waits::{self, End, Occasion};
+use std::ffi::c_int;
+
+/// The server redirects all who wait for slots that it gave away within a second.
+const RETRY_MS: u64 = 100;
+
+/// In at most so many steps; returns how many are left.
+pub fn tell(fired: Fired<'_>, steps: usize) -> usize {
+    if awaits::next_turn().is_none_or(|at| at > clock::real().ms()) {
+        return steps;
+    }
+    let mut redirects = Redirects::new(fired.ctx());
+    let left = look(fired, steps, &mut redirects);
+    let left = tell_ready(fired, left, &mut redirects);
+    let at = if left > 0 {
+        clock::real().ms() + RETRY_MS
+    } else {
+        0
+    };
+    awaits::retry_at(at);
+    left
+}
+
+/// Keys of a slot that is on its way may be at the other node already.
+fn look(fired: Fired<'_>, mut steps: usize, redirects: &mut Redirects<'_>) -> usize {
+    let ctx = fired.ctx();
+    let mut after = None;
+    while steps > 0 {
+        let Some(name) = awaits::next_doubtful(after.as_ref()) else {
+            break;
+        };
+        steps -= 1;
+        let (db, key) = (name.0, OwnString::new(&name.1));
+        if !redirects.may_be_elsewhere(db, &name.1) {
+            let now = clock::now();
+            let look = |found: &Found<'_>| awaits::look_at(&name, found, steps, now);
+            steps = match ctx.select_db(db).then(|| OpenKey::peek(ctx, key.name())) {
+                Some(Ok(mut open)) => match open.queue() {
+                    Some(queue) => look(&Found::Queue(queue)),
+                    None => look(&Found::Nothing),
+                },
+                Some(Err(_)) => look(&Found::Other),
+                None => look(&Found::Nothing),
+            };
+        }
+        after = Some(name);
+    }
+    steps
+}
+
+fn tell_ready(fired: Fired<'_>, mut steps: usize, redirects: &mut Redirects<'_>) -> usize {
+    let mut from = 0;
+    while steps > 0 {
+        let Some((ticket, db, key)) = awaits::next_ready(from) else {
+            break;
+        };
+        steps -= 1;
+        if !redirects.has(db, &key) {
+            end(fired, ticket, db, &key);
+        }
+        from = ticket + 1;
+    }
+    steps
+}
+
+/// Ends a wait: with what there is to tell, or for nothing.
+pub fn end(fired: Fired<'_>, ticket: u64, db: c_int, key: &[u8]) {
+    let (ctx, occasion) = (fired.ctx(), Occasion::of_timer(fired));
+    let name = OwnString::new(key);
+    let mut open = match ctx.select_db(db) {
+        true => OpenKey::peek(ctx, name.name()).ok(),
+        false => None,
+    };
+    let queue = open.as_mut().and_then(|open| open.queue());
+    if !awaits::answer(
+        ctx,
+        ticket,
+        name.name(),
+        queue.map(|queue| &*queue),
+        occasion,
+    ) {
+        if let Some(client) = waits::take(ticket, None) {
+            client.hand(occasion, End::Nothing);
+        }
+    }
+}
