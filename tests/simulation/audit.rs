@@ -37,9 +37,9 @@ impl Audit {
                     return Err("more jobs than asked for".into());
                 }
             }
-            (Op::Touch { id, ttr, .. }, Reply::Deadline(deadline)) => {
-                check_lease(ttr.unwrap_or(0), *deadline, now_us)?;
-                self.leases.insert(id.clone(), *deadline);
+            (Op::Touch(touch), Reply::Deadline(deadline)) => {
+                check_lease(touch.ttr.unwrap_or(0), *deadline, now_us)?;
+                self.leases.insert(touch.id.clone(), *deadline);
             }
             (Op::Purge(_), _) => self.leases.clear(),
             (Op::Nack(nack), Reply::State(_) | Reply::Nil) => {
@@ -53,6 +53,9 @@ impl Audit {
             (_, Reply::Added(id)) => {
                 self.leases.remove(id);
             }
+            (_, Reply::AddedMany(ids)) => ids.iter().flatten().for_each(|id| {
+                self.leases.remove(id);
+            }),
             _ => {}
         }
         Ok(())

@@ -8,20 +8,26 @@ use crate::op::{Delivered, Op, PopOp, Reply};
 use crate::run::{Run, Sabotage};
 use crate::shapes;
 
-const SHAPES: [crate::generate::Shape; 6] = [
+const SHAPES: [crate::generate::Shape; 10] = [
     shapes::FEW_IDS,
     shapes::LIMITS,
     shapes::PRIORITIES,
     shapes::STEPS_BACK,
     shapes::RECURRING,
     shapes::GROUPS,
+    shapes::STEPS,
+    shapes::RECURRING_STEPS,
+    shapes::DONE,
+    shapes::FLOWS,
 ];
 
 /// The mismatch that the sabotage leads to, within a few runs.
 fn noticed(sabotage: Sabotage) -> Option<String> {
-    let runs = (1..4).flat_map(|seed| SHAPES.map(|shape| (seed, shape)));
-    runs.map(|(seed, shape)| Run::new(seed, shape, sabotage).steps(20_000))
-        .find_map(Result::err)
+    // Most are noticed soon, in the right kind of run.
+    let lengths = [1_500, 20_000].into_iter();
+    let seeds = lengths.flat_map(|steps| (1..4).map(move |seed| (steps, seed)));
+    let mut runs = seeds.flat_map(|(steps, seed)| SHAPES.map(|shape| (steps, seed, shape)));
+    runs.find_map(|(steps, seed, shape)| Run::new(seed, shape, sabotage).steps(steps).err())
 }
 
 #[test]
@@ -52,6 +58,7 @@ fn broken_promises_are_noticed() {
     assert_noticed(Sabotage::TokenAgain, &["a token that did not grow"]);
     assert_noticed(Sabotage::IdleEffect, &["effects, but nothing changed"]);
     assert_noticed(Sabotage::HiddenChange, &["changed, but no effects"]);
+    assert_noticed(Sabotage::EndMissed, &["the ends"]);
 }
 
 fn delivery(token: u64, deadline: u64) -> Reply {
@@ -60,16 +67,17 @@ fn delivery(token: u64, deadline: u64) -> Reply {
         payload: Vec::new(),
         attempts: 1,
         lease: Some((token, deadline)),
+        terms: None,
+        steps: None,
+        results: Vec::new(),
     }])
 }
 
 #[test]
 fn the_audit_sees_early_late_double_and_short_leases() {
     let op = Op::Pop(PopOp {
-        count: 1,
-        id: None,
         ttr: Some(5),
-        noack: false,
+        ..PopOp::FIRST
     });
     let dues = Dues::from([(b"a".to_vec(), (1, 40))]);
     let token = 10 << 20;

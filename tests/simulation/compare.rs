@@ -3,9 +3,10 @@
 use crate::follow::digest;
 use crate::master;
 use crate::master::zone_of;
-use crate::model::{Job, Model, Phase, LAST};
+use crate::model::{Job, Link, Model, Phase, LAST};
 use crate::op::{AddOp, Reply};
 use crate::rng::Rng;
+use dq::queue::after::Waits;
 use dq::queue::clock::Now;
 use dq::queue::codec::decode;
 use dq::queue::effects::Effects;
@@ -50,6 +51,7 @@ pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<
     let mut out = Effects::default();
     out.know_zones(zone_of);
     settled.settle(now, usize::MAX, &mut out);
+    settled.follow_up(now, &mut out);
     totals.add(settled.totals());
     let comparison = Comparison {
         queue: &settled,
@@ -89,12 +91,16 @@ impl Comparison<'_> {
             summary.ready,
             summary.reserved,
             summary.dead,
+            summary.done,
+            summary.blocked,
         ];
         let expected = State::ALL.map(|state| self.model.count(state, now));
-        equal("STATS: delayed, ready, reserved, dead", counts, expected)?;
+        equal("STATS: jobs by state", counts, expected)?;
         let lens = State::ALL.map(|state| self.queue.len(Some(state), self.now));
         equal("LEN by state", lens, expected)?;
         equal("bytes", self.queue.bytes(), self.model.bytes())?;
+        let done_bytes = self.model.done_bytes();
+        equal("done-bytes", self.queue.done_bytes(), done_bytes)?;
         equal("LEN", self.queue.len(None, self.now), self.model.live())?;
         self.groups()?;
         let times = (summary.next_due, summary.oldest_ready_ms);
@@ -133,6 +139,7 @@ impl Comparison<'_> {
             from: 0,
             to: LAST,
             count: u64::MAX,
+            is_bounded: false,
         };
         self.queue.peek(&all, self.now, |view| {
             if result.is_ok() {
@@ -162,7 +169,11 @@ impl Comparison<'_> {
             ));
         }
         let got = self.queue.get(view.id, self.now);
-        if got.as_ref() != Some(view) {
+        let plain = got.clone().map(|got| JobView { waits: None, ..got });
+        if !same_waits(got.as_ref().and_then(|got| got.waits.as_ref()), job) {
+            return Err(format!("what it is after\n  {got:?}\n  {job:?}"));
+        }
+        if plain.as_ref() != Some(view) {
             return Err(format!("GET and PEEK differ\n  {got:?}\n  {view:?}"));
         }
         Ok(())
@@ -188,11 +199,15 @@ impl Comparison<'_> {
             } else {
                 rng.within(1, 4)
             },
+            is_bounded: true,
         };
         let mut shown = Vec::new();
         self.queue
             .peek(&peek, self.now, |view| shown.push(view.id.to_vec()));
-        let within = |job: &&Job| (peek.from..=peek.to).contains(&job.at());
+        let within = |job: &&Job| {
+            let is_named = !job.is_blocked() || job.named_due().is_some();
+            is_named && (peek.from..=peek.to).contains(&job.at())
+        };
         let expected = self.model.ordered(peek.state, self.now.us());
         let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
         let expected = expected.into_iter().filter(within).take(count);
@@ -278,7 +293,8 @@ impl Comparison<'_> {
                 break;
             }
         }
-        let mut expected: Vec<_> = self.model.jobs.iter().map(|job| job.id.clone()).collect();
+        let all = self.model.jobs.iter().chain(&self.model.done);
+        let mut expected: Vec<_> = all.map(|job| job.id.clone()).collect();
         shown.sort_unstable();
         expected.sort_unstable();
         equal("SCAN", shown, expected)
@@ -286,7 +302,7 @@ impl Comparison<'_> {
 
     /// MEMORY USAGE counts at least what the clients gave.
     fn memory(&self) -> Result<(), String> {
-        let jobs = self.model.jobs.iter();
+        let jobs = self.model.jobs.iter().chain(&self.model.done);
         let given: usize = jobs.map(|job| job.id.len() + job.payload.len()).sum();
         let remembered: usize = self.model.memory.keys().map(Vec::len).sum();
         let counted = self.queue.memory_bytes();
@@ -296,7 +312,10 @@ impl Comparison<'_> {
             ));
         }
         let successors = self.model.jobs.iter().filter(|job| job.next.is_some());
-        let effort = self.model.jobs.len() + successors.count() + self.model.memory.len();
+        let effort = self.model.jobs.len()
+            + self.model.done.len()
+            + successors.count()
+            + self.model.memory.len();
         let purged = self.queue.free_effort().checked_sub(effort);
         let accounted = purged.is_some_and(|purged| purged == 0 || self.queue.has_purged());
         equal("the effort of freeing is accounted for", accounted, true)
@@ -385,7 +404,15 @@ fn same_fields(view: &JobView<'_>, job: &Job, now: Now) -> bool {
     let shown = (view.state == State::Reserved).then_some(life.at);
     view.payload == job.payload
         && view.state == job.state(now.us())
-        && (view.due, view.at()) == (job.due, job.at())
+        && (!view.has_due
+            || (view.due, view.at())
+                == (
+                    job.named_due()
+                        .filter(|_| job.is_blocked())
+                        .unwrap_or(job.due),
+                    job.at(),
+                ))
+        && view.has_due == (!job.is_blocked() || job.named_due().is_some())
         && (token, expires, shown) == (job.token, job.expires, deadline)
         && (view.terms.priority, view.terms.ttr_ms) == (job.priority, job.ttr)
         && (life.attempts, view.terms.max_attempts) == (job.attempts, job.max_attempts)
@@ -395,8 +422,40 @@ fn same_fields(view: &JobView<'_>, job: &Job, now: Now) -> bool {
             .map(|it| (it.at, it.reason.map(<[u8]>::to_vec)))
             == job.failure
         && view.group == job.group.as_deref()
+        && same_end(view, job)
         && view.next == job.next.as_ref().map(|next| &*next.payload)
+        && job.notes.are_shown(view)
         && same_rule(view, job)
+}
+
+/// "started (the instant of the latest delivery, of reserved jobs too; nil of others; a token tells it)"
+fn same_end(view: &JobView<'_>, job: &Job) -> bool {
+    let end = view.done.map(|it| (it.finished, it.result));
+    match &job.phase {
+        Phase::Done {
+            finished,
+            started,
+            result,
+            ..
+        } => end == Some((*finished, result.as_deref())) && view.started == Some(*started),
+        Phase::Reserved { .. } => {
+            end.is_none() && view.started == job.token.map(|token| token >> 20)
+        }
+        _ => (end, view.started) == (None, None),
+    }
+}
+
+fn same_waits(shown: Option<&Waits<'_>>, job: &Job) -> bool {
+    let (Some(shown), Some(waits)) = (shown, &job.waits) else {
+        return shown.is_none() && job.waits.is_none();
+    };
+    let held = waits.links.iter().filter(|(_, link)| *link == Link::Held);
+    let held: Vec<&[u8]> = held.map(|(id, _)| id.as_slice()).collect();
+    let group = waits.group.as_deref().filter(|_| job.is_blocked());
+    shown.on_dead == waits.on_dead
+        && master::results(&shown.results) == waits.results()
+        && shown.group == group
+        && (shown.after == held || waits.group.is_some())
 }
 
 fn same_rule(view: &JobView<'_>, job: &Job) -> bool {
@@ -433,7 +492,7 @@ impl Before {
     /// like, which leaves everything as it was.
     pub fn check(&self, queue: &Queue, out: &Effects, reply: &Reply) -> Result<(), String> {
         let changed = digest(queue) != self.digest;
-        let replaced = matches!(reply, Reply::Added(_));
+        let replaced = matches!(reply, Reply::Added(_) | Reply::AddedMany(_));
         let refused = matches!(reply, Reply::Error(_));
         if changed && out.is_empty() {
             return Err("changed, but no effects".into());

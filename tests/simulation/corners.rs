@@ -4,12 +4,13 @@ use crate::follow::new_queue;
 use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::decode;
-use dq::queue::deliver::Pop;
+use dq::queue::deliver::{LeaseLength, Pop};
 use dq::queue::effect::{Change, Death, Effect, Removal};
 use dq::queue::effects::Effects;
 use dq::queue::error::QueueError;
 use dq::queue::event::Event;
 use dq::queue::job::{State, Terms};
+use dq::queue::overdue::At;
 use dq::queue::reschedule::Reschedule;
 use std::borrow::Cow;
 
@@ -30,14 +31,15 @@ fn a_step_settles_no_more_than_its_budget() {
     }
     let pop = Pop {
         count: 10,
-        ttr_ms: Some(5),
+        lease: LeaseLength::Asked(5),
         ..Pop::default()
     };
     assert_eq!(queue.pop(&pop, now(), &mut mint, &mut out, |_| {}), 10);
     let later = Now::from_ms(NOW + 5);
     for (budget, left, reserved) in [(3, 0, 7), (1, 0, 6), (4, 0, 2), (10, 8, 0), (5, 5, 0)] {
         assert_eq!(queue.settle(later, budget, &mut out), left);
-        assert_eq!(queue.len(Some(State::Reserved), later), reserved);
+        let as_told = At::as_told(later);
+        assert_eq!(queue.len(Some(State::Reserved), as_told), reserved);
     }
 }
 
@@ -134,14 +136,23 @@ fn effects_say_what_they_raise() {
 #[test]
 fn names_and_errors_are_those_of_the_contract() {
     let names = State::ALL.map(State::name);
-    assert_eq!(names, ["delayed", "ready", "reserved", "dead"]);
+    let all = ["delayed", "ready", "reserved", "dead", "done", "blocked"];
+    assert_eq!(names, all);
     let full = QueueError::Full.to_string();
     assert_eq!(full, "MAXLEN queue is full");
     let malformed = QueueError::Malformed("it is round").to_string();
     assert_eq!(
         malformed,
-        "ERR malformed or unfitting queue data: it is round"
+        "ERR queue data is malformed or does not fit the queue: it is round"
     );
+    let named = [
+        (Effect::Kept, "Kept"),
+        (Effect::Paused { until: 5 }, "Paused"),
+        (Effect::Configured(Default::default()), "Configured"),
+    ];
+    for (effect, name) in named {
+        assert_eq!(effect.name(), name);
+    }
 }
 
 /// The server compresses chunk by chunk, and a reader holds one at a time.

@@ -6,12 +6,13 @@ use crate::follow::{new_queue, same, Follower};
 use crate::from_env;
 use crate::master::Call;
 use crate::model::{Fault, Model};
-use crate::op::{AddOp, NackOp, Op, PopOp};
+use crate::op::{AddOp, NackOp, Op, PopOp, TouchOp};
 use crate::rng::Rng;
 use dq::queue::add::{Condition, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::NackKind;
 use dq::queue::effects::Effects;
+use dq::queue::job::State;
 use dq::queue::settings::{Rate, SettingsChange};
 
 #[derive(Clone, Debug)]
@@ -36,16 +37,17 @@ fn add(id: &[u8], condition: Condition, delay: Option<u64>, ttl: Option<u64>) ->
         backoff: Some(vec![1, 2]),
         ttl,
         group: None,
+        after: None,
         rule: None,
+        keep: None,
     })
 }
 
 fn pop(id: Option<&[u8]>, noack: bool) -> Op {
     Op::Pop(PopOp {
-        count: 1,
         id: id.map(<[u8]>::to_vec),
-        ttr: None,
         noack,
+        ..PopOp::FIRST
     })
 }
 
@@ -57,15 +59,18 @@ fn nack(id: &[u8], kind: NackKind, delay: Option<u64>) -> Op {
         priority: None,
         kind,
         reason: (kind != NackKind::Fail).then(|| b"why".to_vec()),
+        awaits: None,
+        after: None,
     })
 }
 
 fn touch(id: &[u8]) -> Op {
-    Op::Touch {
+    Op::Touch(TouchOp {
         id: id.to_vec(),
         token: None,
         ttr: Some(3),
-    }
+        progress: None,
+    })
 }
 
 pub fn alphabet() -> Vec<Step> {
@@ -73,6 +78,7 @@ pub fn alphabet() -> Vec<Step> {
     let ack = |id: &[u8]| Op::Ack {
         id: id.to_vec(),
         token: None,
+        result: None,
     };
     let operations = [
         add(a, Condition::New, None, None),
@@ -130,6 +136,39 @@ fn alphabet_of_groups() -> Vec<Step> {
     ];
     let wait = Step::Wait(1000);
     operations.map(does).into_iter().chain([wait]).collect()
+}
+
+/// On a queue that keeps done jobs.
+fn alphabet_of_done() -> Vec<Step> {
+    let (a, b) = (b"a".as_slice(), b"b".as_slice());
+    let ack = |id: &[u8], result: Option<&[u8]>| Op::Ack {
+        id: id.to_vec(),
+        token: None,
+        result: result.map(<[u8]>::to_vec),
+    };
+    let operations = [
+        add(a, Condition::New, None, None),
+        add(b, Condition::New, None, Some(3)),
+        add(a, Condition::Existing, Some(1), None),
+        add(a, Condition::Next, None, None),
+        pop(None, false),
+        pop(None, true),
+        ack(a, Some(b"yes")),
+        ack(b, None),
+        nack(a, NackKind::Fatal, None),
+        Op::Kick(a.to_vec()),
+        Op::Del {
+            id: b.to_vec(),
+            unreserved: true,
+        },
+        Op::Purge(Some(State::Done)),
+    ];
+    let others = [
+        settings(|new| new.done_len = Some(0)),
+        settings(|new| new.done_bytes = Some(5)),
+        Step::Wait(1000),
+    ];
+    operations.map(does).into_iter().chain(others).collect()
 }
 
 fn does(op: Op) -> Step {
@@ -219,6 +258,24 @@ fn all_small_histories() {
     let letters = alphabet();
     let mut played = all_of(&letters, &nothing, depth + 1);
     for beginning in others {
+        played += all_of(&letters, &beginning, depth);
+    }
+    println!("{played} histories");
+}
+
+#[test]
+fn all_small_histories_of_done_jobs() {
+    let depth = from_env("DQ_SIM_DEPTH").unwrap_or(4) as u32;
+    let letters = alphabet_of_done();
+    let reserved = [&letters[0..2], &[letters[4].clone(), letters[4].clone()]].concat();
+    let limits = [
+        settings(|new| new.done_len = Some(1)),
+        settings(|new| (new.done_len, new.done_ttl_ms) = (Some(2), Some(1))),
+        settings(|new| (new.done_bytes, new.dedupe_ms) = (Some(9), Some(2))),
+    ];
+    let mut played = 0;
+    for limit in limits {
+        let beginning = [&reserved[..], &[limit]].concat();
         played += all_of(&letters, &beginning, depth);
     }
     println!("{played} histories");

@@ -2,9 +2,10 @@
 //! memories and rate windows meet in the same few milliseconds.
 
 use crate::model::LAST;
-use crate::op::{AddOp, Id, NackOp, Op, PopOp, Reply, RuleOp};
+use crate::op::{AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp, TouchOp};
 use crate::rng::Rng;
 use dq::queue::add::{Condition, When};
+use dq::queue::after::OnDead;
 use dq::queue::deliver::NackKind;
 use dq::queue::job::State;
 use dq::queue::settings::{Rate, SettingsChange};
@@ -34,6 +35,10 @@ pub struct Shape {
     pub groups: u64,
     /// Of 100 operations, those that add.
     pub adds: u64,
+    /// One step or signal in so many operations, and as many waits among NACKs; 0 is none.
+    pub steps_every: u64,
+    /// Of 100 jobs, those that are after others.
+    pub afters: u64,
 }
 
 /// The deliveries and ids that clients remember.
@@ -49,6 +54,7 @@ impl Recent {
     pub fn note(&mut self, reply: &Reply) {
         match reply {
             Reply::Added(id) => self.keep(id.clone(), 0),
+            Reply::AddedMany(ids) => ids.iter().flatten().for_each(|id| self.keep(id.clone(), 0)),
             Reply::Jobs(jobs) => jobs
                 .iter()
                 .for_each(|job| self.keep(job.id.clone(), job.lease.map_or(0, |lease| lease.0))),
@@ -116,18 +122,22 @@ impl Generator {
             return self.settings();
         }
         if self.rng.one_in(shape.purge_every) {
-            let states = [State::Delayed, State::Ready, State::Reserved, State::Dead];
-            let state = self.rng.maybe(2, |rng| *rng.pick(&states));
+            let state = self.rng.maybe(2, |rng| *rng.pick(&State::ALL));
             return Op::Purge(state);
+        }
+        if shape.steps_every != 0 && self.rng.one_in(shape.steps_every) {
+            return self.step_or_signal();
         }
         let adds = shape.adds;
         match self.rng.below(100) {
+            roll if roll < adds && self.rng.one_in(8) => self.add_many(),
             roll if roll < adds => self.add(),
             roll => match (roll - adds) * 100 / (100 - adds) {
                 0..33 => self.pop(),
                 33..48 => {
                     let (id, token) = self.claim();
-                    Op::Ack { id, token }
+                    let result = self.result(&token);
+                    Op::Ack { id, token, result }
                 }
                 48..62 => self.nack(),
                 62..68 => {
@@ -136,7 +146,13 @@ impl Generator {
                         .rng
                         .maybe(2, |_| ())
                         .map(|()| self.span().clamp(1, LAST));
-                    Op::Touch { id, token, ttr }
+                    let progress = self.reason();
+                    Op::Touch(TouchOp {
+                        id,
+                        token,
+                        ttr,
+                        progress,
+                    })
                 }
                 68..75 => self.reschedule(),
                 75..79 => Op::Kick(self.id()),
@@ -217,6 +233,14 @@ impl Generator {
         (0..len).map(|_| self.span().max(least)).collect()
     }
 
+    fn server_ttr(&mut self) -> u64 {
+        if self.rng.one_in(4) {
+            7
+        } else {
+            60_000
+        }
+    }
+
     fn attempts(&mut self) -> u32 {
         *self.rng.pick(&[0, 1, 1, 2, 2, 3, u32::MAX])
     }
@@ -259,18 +283,69 @@ impl Generator {
                 self.priority()
             },
             ttr,
-            server_ttr: if self.rng.one_in(4) { 7 } else { 60_000 },
+            server_ttr: self.server_ttr(),
             attempts: self.rng.maybe(2, |_| ()).map(|()| self.attempts()),
             backoff: self.rng.maybe(3, |_| ()).map(|()| self.ladder()),
             ttl: self.rng.maybe(5, |_| ()).map(|()| self.span().max(1)),
             rule: None,
             group: self.group(),
+            keep: None,
+            after: None,
         };
+        if self.shape.afters > 0 && self.rng.below(100) < self.shape.afters {
+            add.after = Some(self.after());
+            if add.condition == Condition::Next {
+                add.condition = Condition::Replace;
+            }
+            return Op::Add(add);
+        }
+        if self.shape.steps_every != 0 {
+            add.keep = self.rng.maybe(4, |_| ()).map(|()| self.span().min(LAST));
+        }
         if self.shape.rules > 0 && self.rng.below(100) < self.shape.rules {
             add.rule = Some(self.rule());
             add.ttl = add.ttl.map(|ttl| ttl.min(LAST));
         }
         Op::Add(add)
+    }
+
+    fn add_many(&mut self) -> Op {
+        let Op::Add(mut add) = self.add() else {
+            unreachable!()
+        };
+        let conditions = [Condition::New, Condition::Existing, Condition::Replace];
+        add = AddOp {
+            id: None,
+            payload: Vec::new(),
+            rule: None,
+            after: None,
+            condition: *self.rng.pick(&conditions),
+            ..add
+        };
+        let len = if self.rng.one_in(50) {
+            40
+        } else {
+            self.rng.within(1, 5)
+        };
+        let job = |_| NewOp {
+            id: (!self.rng.one_in(20)).then(|| self.id()),
+            payload: vec![b'm'; self.rng.below(12) as usize],
+        };
+        let jobs = (0..len).map(job).collect();
+        Op::AddMany(add, jobs)
+    }
+
+    /// Ids are few: most are there.
+    fn after(&mut self) -> AfterOp {
+        if self.shape.groups > 0 && self.rng.one_in(5) {
+            return AfterOp::Group(
+                format!("g{}", self.rng.within(1, self.shape.groups)).into_bytes(),
+            );
+        }
+        let on_dead = *self.rng.pick(&OnDead::ALL);
+        let count = *self.rng.pick(&[1, 1, 1, 2, 3]);
+        let ids = (0..count).map(|_| format!("{}", self.rng.below(self.shape.ids)).into_bytes());
+        AfterOp::Jobs(ids.collect(), on_dead)
     }
 
     fn group(&mut self) -> Option<Vec<u8>> {
@@ -318,14 +393,24 @@ impl Generator {
             None if self.rng.one_in(4) => *self.rng.pick(&[2, 3, 10, u64::MAX]),
             _ => 1,
         };
+        let (mut ttr, mut lease) = (None, None);
+        if self.rng.one_in(4) {
+            let span = Some(self.span().clamp(1, LAST));
+            *(if self.rng.one_in(3) {
+                &mut lease
+            } else {
+                &mut ttr
+            }) = span;
+        }
         Op::Pop(PopOp {
             count,
             id,
-            ttr: self
-                .rng
-                .maybe(4, |_| ())
-                .map(|()| self.span().clamp(1, LAST)),
+            ttr,
+            lease,
+            server_ttr: self.server_ttr(),
             noack: self.rng.one_in(7),
+            with_terms: self.rng.one_in(4),
+            with_steps: self.shape.steps_every != 0 && self.rng.one_in(2),
         })
     }
 
@@ -350,6 +435,14 @@ impl Generator {
         (id, token.map(digits))
     }
 
+    /// With a token alone.
+    fn result(&mut self, token: &Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let len = self.rng.below(16) * self.rng.below(3);
+        let byte = self.rng.next() as u8;
+        token.as_ref()?;
+        self.rng.maybe(2, |_| vec![byte; len as usize])
+    }
+
     fn nack(&mut self) -> Op {
         let (id, token) = self.claim();
         let kinds = [
@@ -358,6 +451,31 @@ impl Generator {
             NackKind::Silent,
             NackKind::Fatal,
         ];
+        if self.shape.afters > 0 && self.rng.one_in(3) {
+            return Op::Nack(NackOp {
+                id,
+                token,
+                delay: None,
+                priority: None,
+                kind: NackKind::Silent,
+                reason: self.reason(),
+                after: Some(self.after()),
+                awaits: None,
+            });
+        }
+        let awaits = (self.shape.steps_every != 0 && self.rng.one_in(2)).then(|| self.name());
+        if awaits.is_some() {
+            return Op::Nack(NackOp {
+                id,
+                token,
+                delay: self.rng.maybe(3, |_| ()).map(|()| self.span()),
+                priority: self.rng.maybe(6, |_| ()).map(|()| self.priority()),
+                kind: NackKind::Silent,
+                reason: None,
+                awaits,
+                after: None,
+            });
+        }
         Op::Nack(NackOp {
             id,
             token,
@@ -365,7 +483,54 @@ impl Generator {
             priority: self.rng.maybe(4, |_| ()).map(|()| self.priority()),
             kind: *self.rng.pick(&kinds),
             reason: self.reason(),
+            awaits: None,
+            after: None,
         })
+    }
+
+    /// Of few, so that they meet; rarely none or one too long.
+    fn name(&mut self) -> Vec<u8> {
+        match self.rng.below(60) {
+            0 => vec![b'n'; *self.rng.pick(&[0, 256, 257])],
+            roll => vec![b'a' + (roll % 3) as u8],
+        }
+    }
+
+    fn step_value(&mut self) -> Vec<u8> {
+        let len = if self.rng.one_in(40) {
+            self.rng.within(900, 3000)
+        } else {
+            self.rng.below(9)
+        };
+        vec![self.rng.next() as u8; len as usize]
+    }
+
+    fn step_or_signal(&mut self) -> Op {
+        if self.rng.one_in(2) {
+            return Op::Signal {
+                id: self.id(),
+                name: self.name(),
+                value: self.step_value(),
+            };
+        }
+        let (id, token) = self.claim();
+        let token = match (token, self.recent.deliveries.last()) {
+            (Some(token), _) => token,
+            (None, Some((_, token))) => token.to_string().into_bytes(),
+            (None, None) => b"1".to_vec(),
+        };
+        let many = match self.rng.below(200) {
+            0 => 600,
+            1..40 => self.rng.within(2, 4),
+            _ => 1,
+        };
+        let first = 500 * self.rng.below(3);
+        let mut pair = |number: u64| match many {
+            600 => (format!("{}", number + first).into_bytes(), Vec::new()),
+            _ => (self.name(), self.step_value()),
+        };
+        let pairs = (0..many).map(&mut pair).collect();
+        Op::Step(StepOp { id, token, pairs })
     }
 
     fn reschedule(&mut self) -> Op {
@@ -393,11 +558,14 @@ impl Generator {
         }
         let mut change = SettingsChange::default();
         let most = if self.shape.ids > 100 { 20_000 } else { 8 };
-        let kinds = if self.shape.groups > 0 { 16 } else { 10 };
+        let kinds = if self.shape.groups > 0 { 19 } else { 13 };
         match self.rng.below(kinds) {
-            10..12 => change.group_max = Some(self.limit(2)),
-            12..14 => change.group_rate = Some(self.rate()),
-            14..16 => change.group_fifo = Some(self.rng.one_in(2)),
+            9 => change.done_len = Some(self.limit(5)),
+            10 => change.done_ttl_ms = Some(self.span().min(LAST) * self.rng.below(4).min(1)),
+            11 => change.done_bytes = Some(self.limit(most * 6)),
+            13..15 => change.group_max = Some(self.limit(2)),
+            15..17 => change.group_rate = Some(self.rate()),
+            17..19 => change.group_fifo = Some(self.rng.one_in(2)),
             0 => change.ttr_ms = Some(self.span().min(LAST)),
             1 => change.max_attempts = Some(self.attempts()),
             2 => change.backoff_ms = Some(self.ladder()),

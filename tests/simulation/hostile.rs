@@ -4,7 +4,7 @@
 use crate::follow::{new_queue, same, snapshot, Follower};
 use crate::generate::Shape;
 use crate::master::Call;
-use crate::op::{AddOp, Id, NackOp, Op, PopOp, Reply};
+use crate::op::{AddOp, Id, NackOp, Op, PopOp, Reply, TouchOp};
 use crate::run::{Run, Sabotage};
 use crate::shapes;
 use dq::queue::add::{Condition, When};
@@ -19,7 +19,7 @@ use dq::queue::Queue;
 /// An operation of a history takes some ten bytes; what lies behind so many operations is cut.
 const STEPS: u64 = 2000;
 
-const SHAPES: [Shape; 10] = [
+const SHAPES: [Shape; 12] = [
     shapes::FEW_IDS,
     shapes::TWO_IDS,
     shapes::LIMITS,
@@ -30,6 +30,8 @@ const SHAPES: [Shape; 10] = [
     shapes::LAST_INSTANTS,
     shapes::GROUPS,
     shapes::RECURRING_GROUPS,
+    shapes::STEPS,
+    shapes::RECURRING_STEPS,
 ];
 /// Those of them that have groups.
 pub const SHAPES_WITH_GROUPS: [u8; 2] = [8, 9];
@@ -180,9 +182,7 @@ fn ids(queue: &Queue, now: Now) -> Vec<Id> {
 fn everything(ids: &[Id]) -> Vec<Op> {
     let pop = |count| PopOp {
         count,
-        id: None,
-        ttr: None,
-        noack: false,
+        ..PopOp::FIRST
     };
     let add = |id: Id| AddOp {
         id: Some(id),
@@ -197,6 +197,8 @@ fn everything(ids: &[Id]) -> Vec<Op> {
         ttl: Some(1),
         rule: None,
         group: None,
+        keep: Some(3),
+        after: None,
     };
     let regroup = |is_fifo, most| {
         Op::Configure(SettingsChange {
@@ -207,10 +209,16 @@ fn everything(ids: &[Id]) -> Vec<Op> {
     };
     let mut ops = vec![Op::Settle(3), Op::Pop(pop(2)), regroup(true, 1)];
     for id in ids.iter().cloned() {
-        ops.push(Op::Touch {
+        ops.push(Op::Touch(TouchOp {
             id: id.clone(),
             token: None,
             ttr: None,
+            progress: Some(b"half".to_vec()),
+        }));
+        ops.push(Op::Signal {
+            id: id.clone(),
+            name: b"a".to_vec(),
+            value: b"signal".to_vec(),
         });
         ops.push(Op::Nack(NackOp {
             id: id.clone(),
@@ -219,6 +227,8 @@ fn everything(ids: &[Id]) -> Vec<Op> {
             priority: Some(-1),
             kind: NackKind::Fail,
             reason: None,
+            awaits: None,
+            after: None,
         }));
         ops.push(Op::Reschedule {
             id: id.clone(),
@@ -298,8 +308,8 @@ fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
 }
 
 /// a: ready, d: delayed, g: of a group, v: of one and delayed, m: GROUPMAX, f: GROUPFIFO, n: follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
-/// z: purged.
-const FURNITURE: [&[u8]; 12] = [
+/// z: purged; h: with KEEP, s: signalled, u: with progress, w: waits for another signal.
+const FURNITURE: [&[u8]; 14] = [
     b"",
     b"aaad",
     b"adptr",
@@ -312,21 +322,40 @@ const FURNITURE: [&[u8]; 12] = [
     b"mgrgvrggkx",
     b"fgvggrnxr",
     b"gggggggvvvvvvz",
+    b"asrusxhswrw",
+    b"hsrnhrusrwxsz",
 ];
 
 fn furnish(byte: u8, number: usize) -> Op {
     match byte {
         b'r' => Op::Pop(PopOp {
-            count: 1,
-            id: None,
             ttr: Some(50),
-            noack: false,
+            ..PopOp::FIRST
         }),
         b'k' => Op::Pop(PopOp {
-            count: 1,
-            id: None,
-            ttr: None,
             noack: true,
+            ..PopOp::FIRST
+        }),
+        b's' => Op::Signal {
+            id: (number / 3).to_string().into_bytes(),
+            name: vec![b'a' + (number % 3) as u8],
+            value: vec![byte; number % 40],
+        },
+        b'u' => Op::Touch(TouchOp {
+            id: (number / 2).to_string().into_bytes(),
+            token: None,
+            ttr: None,
+            progress: Some(vec![byte; number]),
+        }),
+        b'w' => Op::Nack(NackOp {
+            id: (number / 2).to_string().into_bytes(),
+            token: None,
+            delay: number.is_multiple_of(2).then_some(70),
+            priority: None,
+            kind: NackKind::Silent,
+            reason: None,
+            awaits: Some(b"signed".to_vec()),
+            after: None,
         }),
         b'x' => Op::Nack(NackOp {
             id: (number % 3).to_string().into_bytes(),
@@ -335,6 +364,8 @@ fn furnish(byte: u8, number: usize) -> Op {
             priority: None,
             kind: NackKind::Fatal,
             reason: number.is_multiple_of(2).then(|| b"why".to_vec()),
+            awaits: None,
+            after: None,
         }),
         b'l' => Op::Configure(SettingsChange {
             dedupe_ms: Some(1000),
@@ -379,7 +410,9 @@ fn furnish(byte: u8, number: usize) -> Op {
             backoff: None,
             ttl: (byte == b't' || byte == b'n' && number.is_multiple_of(3)).then_some(90_000),
             rule: None,
+            keep: (byte == b'h').then_some(number as u64),
             group: matches!(byte, b'g' | b'v').then(|| vec![b'g', b'0' + number as u8 % 3]),
+            after: None,
         }),
     }
 }

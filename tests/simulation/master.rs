@@ -1,10 +1,15 @@
 //! Carries operations out on the queue itself.
 
-use crate::op::{AddOp, Delivered, NackOp, Op, PopOp, Reply, RuleOp};
+use crate::op::{
+    AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp, TouchOp,
+};
 use dq::queue::add::{Add, Recur, When};
+use dq::queue::add_many::NewOne;
+use dq::queue::after::{Ended, For, Outcome};
 use dq::queue::clock::{Mint, Now};
-use dq::queue::deliver::{Claim, Nack, Pop};
+use dq::queue::deliver::{Claim, LeaseLength, Nack, Pop, Touch};
 use dq::queue::effects::Effects;
+use dq::queue::note::check_step_name;
 use dq::queue::recurring::rule::{Pattern, Rule};
 use dq::queue::recurring::zone::{Zone, UTC};
 use dq::queue::reschedule::Reschedule;
@@ -26,15 +31,32 @@ impl Call<'_> {
             mint,
             out,
         } = self;
+        let reply = Self::act(op, queue, now, mint, out);
+        if !matches!(op, Op::Settle(_)) {
+            queue.follow_up(now, out);
+        }
+        reply
+    }
+
+    fn act(op: &Op, queue: &mut Queue, now: Now, mint: &mut Mint, out: &mut Effects) -> Reply {
         let count = |reached: bool| Reply::Count(u64::from(reached));
         match op {
             Op::Add(add) => execute_add(add, queue, now, mint, out),
+            Op::AddMany(add, jobs) => execute_add_many((add, jobs), queue, now, mint, out),
             Op::Pop(pop) => execute_pop(pop, queue, now, mint, out),
-            Op::Ack { id, token } => count(queue.ack(id, claim(token), now, out)),
+            Op::Ack { id, token, result } => {
+                let result = result.as_deref();
+                count(queue.ack(id, claim(token), result, now, out))
+            }
             Op::Nack(nack) => execute_nack(nack, queue, now, out),
-            Op::Touch { id, token, ttr } => queue
-                .touch(id, claim(token), *ttr, now, out)
+            Op::Touch(op) => queue
+                .touch(&op.id, claim(&op.token), touch(op), now, out)
                 .map_or(Reply::Nil, Reply::Deadline),
+            Op::Step(op) => execute_step(op, queue, now, out),
+            Op::Signal { id, name, value } => match queue.signal(id, (name, value), now, out) {
+                Ok(set) => set.map_or(Reply::Nil, count),
+                Err(error) => Reply::Error(error.text()),
+            },
             Op::Reschedule { id, when, priority } => {
                 let due = when.map(|when| when.instant(now)).transpose();
                 let new = |due| Reschedule {
@@ -72,6 +94,27 @@ fn done(result: Result<(), dq::queue::error::QueueError>) -> Reply {
     result.map_or_else(|error| Reply::Error(error.text()), |()| Reply::Ok)
 }
 
+fn touch(op: &TouchOp) -> Touch<'_> {
+    Touch {
+        ttr_ms: op.ttr,
+        progress: op.progress.as_deref(),
+    }
+}
+
+/// As DQ.STEP does, which reads the names first.
+fn execute_step(op: &StepOp, queue: &mut Queue, now: Now, out: &mut Effects) -> Reply {
+    let steps = op.pairs.iter().map(|(name, value)| (&**name, &**value));
+    let named = steps
+        .clone()
+        .try_for_each(|(name, _)| check_step_name(name));
+    let claim = Claim::of_token(&op.token);
+    match named.and_then(|()| queue.step(&op.id, claim, steps, now, out)) {
+        Ok(true) => Reply::Count(1),
+        Ok(false) => Reply::Nil,
+        Err(error) => Reply::Error(error.text()),
+    }
+}
+
 fn claim(token: &Option<Vec<u8>>) -> Claim {
     token.as_deref().map_or(Claim::Current, Claim::of_token)
 }
@@ -83,7 +126,16 @@ fn execute_add(
     mint: &mut Mint,
     out: &mut Effects,
 ) -> Reply {
-    let add = Add {
+    let add = add_of(add);
+    match queue.add(&add, now, mint, out) {
+        Ok(Some(id)) => Reply::Added(id.into_owned()),
+        Ok(None) => Reply::Nil,
+        Err(error) => Reply::Error(error.text()),
+    }
+}
+
+fn add_of(add: &AddOp) -> Add<'_> {
+    Add {
         condition: add.condition,
         when: add.when.unwrap_or(When::Delay(0)),
         priority: add.priority,
@@ -94,12 +146,35 @@ fn execute_add(
         ttl_ms: add.ttl,
         recur: add.rule.as_ref().map(|rule| recur(rule, add)),
         group: add.group.as_deref(),
+        keep_ms: add.keep,
+        after: add.after.as_ref().map(until),
         ..Add::new(add.id.as_deref(), &add.payload)
-    };
-    match queue.add(&add, now, mint, out) {
-        Ok(Some(id)) => Reply::Added(id.into_owned()),
-        Ok(None) => Reply::Nil,
-        Err(error) => Reply::Error(error.text()),
+    }
+}
+
+fn execute_add_many(
+    (add, jobs): (&AddOp, &[NewOp]),
+    queue: &mut Queue,
+    now: Now,
+    mint: &mut Mint,
+    out: &mut Effects,
+) -> Reply {
+    fn new_one(job: &NewOp) -> NewOne<'_> {
+        NewOne {
+            id: job.id.as_deref(),
+            payload: &job.payload,
+        }
+    }
+    let jobs: Vec<NewOne> = jobs.iter().map(new_one).collect();
+    let mut ids = Vec::new();
+    let told = |id: Option<&[u8]>| ids.push(id.map(<[u8]>::to_vec));
+    let added = queue.add_many(&add_of(add), &jobs, now, mint, out, told);
+    match added {
+        Ok(()) => Reply::AddedMany(ids),
+        Err(error) => {
+            assert!(ids.is_empty(), "told of jobs that did not come");
+            Reply::Error(error.text())
+        }
     }
 }
 
@@ -140,8 +215,18 @@ fn execute_pop(
     let pop = Pop {
         count: pop.count,
         id: pop.id.as_deref(),
-        ttr_ms: pop.ttr,
+        lease: match (pop.ttr, pop.lease) {
+            (Some(ms), _) => LeaseLength::Asked(ms),
+            (None, Some(lease_ms)) => LeaseLength::InPlaceOf {
+                ttr_ms: pop.server_ttr,
+                lease_ms,
+            },
+            (None, None) => LeaseLength::OfJob,
+        },
         noack: pop.noack,
+        with_terms: pop.with_terms,
+        with_steps: pop.with_steps,
+        with_results: true,
     };
     let mut jobs = Vec::new();
     let delivered = queue.pop(&pop, now, mint, out, |job| {
@@ -150,13 +235,37 @@ fn execute_pop(
             payload: job.payload.to_vec(),
             attempts: job.attempts,
             lease: job.lease.map(|lease| (lease.token, lease.deadline_ms)),
+            terms: job.terms.map(|it| (it.ttr_ms, it.max_attempts, it.wait_ms)),
+            steps: job.steps.map(|it| it.steps().map(owned).collect()),
+            results: results(job.results.unwrap_or_default()),
         });
     });
     assert_eq!(delivered, jobs.len() as u64);
     Reply::Jobs(jobs)
 }
 
+fn owned((name, value): (&[u8], &[u8])) -> (Vec<u8>, Vec<u8>) {
+    (name.to_vec(), value.to_vec())
+}
+
+/// As it is shown.
+pub fn results(results: &[Ended<'_>]) -> Vec<(Id, Option<Outcome>, Option<Vec<u8>>)> {
+    let shown = |it: &Ended<'_>| (it.id.to_vec(), it.outcome, it.value.map(<[u8]>::to_vec));
+    results.iter().map(shown).collect()
+}
+
+fn until(after: &AfterOp) -> For<'_> {
+    match after {
+        AfterOp::Group(name) => For::Group(name),
+        AfterOp::Jobs(ids, on_dead) => {
+            let ids = ids.iter().map(|id| serde_bytes::Bytes::new(id));
+            For::Jobs(ids.collect(), *on_dead)
+        }
+    }
+}
+
 fn execute_nack(nack: &NackOp, queue: &mut Queue, now: Now, out: &mut Effects) -> Reply {
+    let after = nack.after.clone();
     let nack = Nack {
         id: &nack.id,
         claim: claim(&nack.token),
@@ -164,8 +273,13 @@ fn execute_nack(nack: &NackOp, queue: &mut Queue, now: Now, out: &mut Effects) -
         priority: nack.priority,
         kind: nack.kind,
         reason: nack.reason.as_deref(),
+        awaits: nack.awaits.as_deref(),
     };
-    match queue.nack(&nack, now, out) {
+    let state = match &after {
+        Some(after) => queue.nack_after(&nack, &until(after), now, out),
+        None => queue.nack(&nack, now, out),
+    };
+    match state {
         Ok(state) => state.map_or(Reply::Nil, Reply::State),
         Err(error) => Reply::Error(error.text()),
     }

@@ -1,6 +1,7 @@
 //! What a client or the timer may ask, and what may come back.
 
 use dq::queue::add::{Condition, When};
+use dq::queue::after::{OnDead, Outcome};
 use dq::queue::deliver::NackKind;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
@@ -11,16 +12,21 @@ pub type Id = Vec<u8>;
 #[derive(Clone, Debug)]
 pub enum Op {
     Add(AddOp),
+    /// With what they share, which has neither id nor payload.
+    AddMany(AddOp, Vec<NewOp>),
     Pop(PopOp),
     Ack {
         id: Id,
         token: Option<Vec<u8>>,
+        result: Option<Vec<u8>>,
     },
     Nack(NackOp),
-    Touch {
+    Touch(TouchOp),
+    Step(StepOp),
+    Signal {
         id: Id,
-        token: Option<Vec<u8>>,
-        ttr: Option<u64>,
+        name: Vec<u8>,
+        value: Vec<u8>,
     },
     /// Where the instant is out of range, nothing is asked of any job.
     Reschedule {
@@ -57,6 +63,14 @@ pub struct AddOp {
     pub ttl: Option<u64>,
     pub rule: Option<RuleOp>,
     pub group: Option<Vec<u8>>,
+    pub keep: Option<u64>,
+    pub after: Option<AfterOp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AfterOp {
+    Jobs(Vec<Id>, OnDead),
+    Group(Vec<u8>),
 }
 
 impl AddOp {
@@ -75,8 +89,17 @@ impl AddOp {
             ttl: None,
             rule: None,
             group: None,
+            keep: None,
+            after: None,
         }
     }
+}
+
+/// What one of several jobs has of its own.
+#[derive(Clone, Debug)]
+pub struct NewOp {
+    pub id: Option<Id>,
+    pub payload: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +119,26 @@ pub struct PopOp {
     pub count: u64,
     pub id: Option<Id>,
     pub ttr: Option<u64>,
+    /// In place of the server's default, which is `server_ttr` at that moment.
+    pub lease: Option<u64>,
+    pub server_ttr: u64,
     pub noack: bool,
+    pub with_terms: bool,
+    pub with_steps: bool,
+}
+
+impl PopOp {
+    /// The first job, without options.
+    pub const FIRST: PopOp = PopOp {
+        count: 1,
+        id: None,
+        ttr: None,
+        lease: None,
+        server_ttr: 60_000,
+        noack: false,
+        with_terms: false,
+        with_steps: false,
+    };
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +149,28 @@ pub struct NackOp {
     pub priority: Option<i32>,
     pub kind: NackKind,
     pub reason: Option<Vec<u8>>,
+    /// With SILENT.
+    pub awaits: Option<Vec<u8>>,
+    /// Then nothing else but a reason is said.
+    pub after: Option<AfterOp>,
+}
+
+#[derive(Clone, Debug)]
+pub struct TouchOp {
+    pub id: Id,
+    pub token: Option<Vec<u8>>,
+    pub ttr: Option<u64>,
+    pub progress: Option<Vec<u8>>,
+}
+
+/// Names and values.
+pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+#[derive(Clone, Debug)]
+pub struct StepOp {
+    pub id: Id,
+    pub token: Vec<u8>,
+    pub pairs: Pairs,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +180,12 @@ pub struct Delivered {
     pub attempts: u32,
     /// Token and deadline.
     pub lease: Option<(u64, u64)>,
+    /// TTR, attempts allowed, and the wait after a failure.
+    pub terms: Option<(u64, u32, Option<u64>)>,
+    /// What WITHSTEPS tells.
+    pub steps: Option<Pairs>,
+    /// How those ended that it was after.
+    pub results: Vec<(Id, Option<Outcome>, Option<Vec<u8>>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +193,7 @@ pub enum Reply {
     Ok,
     Nil,
     Added(Id),
+    AddedMany(Vec<Option<Id>>),
     Jobs(Vec<Delivered>),
     Count(u64),
     State(State),

@@ -2,10 +2,11 @@
 
 use crate::audit::{Audit, Dues, LongScan};
 use crate::compare::{compare, equal, Before};
+use crate::ends::Ends;
 use crate::follow::{digest, new_queue, same, snapshot, Follower, Log};
 use crate::generate::{Generator, Shape};
 use crate::master::{zone_of, Call};
-use crate::model::{Fault, Model};
+use crate::model::{Fault, Model, LAST};
 use crate::moved::Defrag;
 use crate::op::{Id, Op, Reply};
 use crate::rng::Rng;
@@ -14,6 +15,8 @@ use dq::queue::effect::Effect;
 use dq::queue::effects::Effects;
 use dq::queue::event::Event;
 use dq::queue::job::State;
+use dq::queue::overdue::At;
+use dq::queue::state::figures::Figures;
 use dq::queue::stats::Totals;
 use dq::queue::Queue;
 
@@ -39,6 +42,8 @@ pub enum Sabotage {
     IdleEffect,
     /// A change is not emitted.
     HiddenChange,
+    /// Nobody hears of one end.
+    EndMissed,
 }
 
 pub struct Run {
@@ -60,6 +65,7 @@ pub struct Run {
     replica: Follower,
     log: Log,
     audit: Audit,
+    ends: Ends,
     scan: LongScan,
     defrag: Defrag,
 }
@@ -97,6 +103,7 @@ impl Run {
             replica: Follower::new(seed + 1),
             log: Log::default(),
             audit: Audit::default(),
+            ends: Ends::default(),
             scan: LongScan::default(),
             defrag: Defrag::default(),
         }
@@ -156,7 +163,8 @@ impl Run {
     /// When an occurrence is noticed to be over decides what follows: here that is at once.
     fn must_settle(&self) -> bool {
         let now_ms = self.now().ms();
-        self.model.recurs() && self.queue.next_event().is_some_and(|at| at <= now_ms)
+        (self.model.recurs() || self.model.flows() || self.queue.blocked_len() > 0)
+            && self.queue.next_event().is_some_and(|at| at <= now_ms)
     }
 
     fn settle_all(&mut self) -> Result<(), String> {
@@ -173,6 +181,9 @@ impl Run {
             self.settle_all()?;
         }
         self.audit.time(now.us());
+        if dense && self.queue.next_event().is_some_and(|at| at <= now.ms()) {
+            self.overdue(now)?;
+        }
         let before = dense.then(|| Before::of(&self.queue, now));
         let totals = self.queue.totals().clone();
         let dues = self.dues(op);
@@ -181,7 +192,12 @@ impl Run {
             self.queue.figures(now);
         }
         self.out.clear();
+        if !self.wild {
+            self.ends.listen(&mut self.queue, &self.model);
+        }
         let mut reply = self.execute(op, now);
+        let misses_one = self.sabotage == Sabotage::EndMissed;
+        self.ends.hear(&mut self.queue, now.ms(), misses_one);
         self.tamper(&mut reply);
         self.audit.see(op, &reply, &dues, now.us())?;
         self.generator.recent.note(&reply);
@@ -190,6 +206,8 @@ impl Run {
             equal("the reply", &reply, &expected)?;
             // At the last instant even a lease ends as it begins.
             self.past += self.model.advance(now.us());
+            let is_settled = self.queue.next_event().is_none_or(|at| at > now.ms());
+            self.ends.compare(&mut self.model, is_settled)?;
         }
         self.check_events(&totals)?;
         if let Some(before) = before {
@@ -209,21 +227,43 @@ impl Run {
         self.scan_on(now)
     }
 
+    /// What is past counts as what it will have become once it is carried out.
+    fn overdue(&self, now: Now) -> Result<(), String> {
+        if self.queue.blocked_len() > 0 {
+            // What an end means to those that are after it is seen once it is carried out.
+            return Ok(());
+        }
+        let lens = |queue: &Queue| State::ALL.map(|state| queue.len(Some(state), now));
+        let [mut still, mut settled] = [self.queue.copied(), self.queue.copied()];
+        let mut out = Effects::default();
+        out.know_zones(zone_of);
+        still.settle_odd(now, &mut out);
+        settled.settle(now, usize::MAX, &mut out);
+        let (mut seen, mut there) = (lens(&still), lens(&settled));
+        if self.queue.settings().dead_len != 0 {
+            // A TTL that is over had made room among the dead, or not, before others died.
+            (seen[3], there[3]) = (0, 0);
+        }
+        equal("what is past", seen, there)
+    }
+
     /// What is counted along is what is found by looking.
     fn figures(&mut self, now: Now) -> Result<(), String> {
         let (figures, until) = self.queue.figures(now);
-        let summary = self.queue.summary(now);
+        let summary = self.queue.summary(At::as_told(now));
         let counted = [
             figures.delayed,
             figures.ready,
             figures.reserved,
             figures.dead,
+            figures.blocked,
         ];
         let found = [
             summary.delayed,
             summary.ready,
             summary.reserved,
             summary.dead,
+            summary.blocked,
         ];
         equal("the bytes", figures.bytes, self.queue.bytes())?;
         let oldest = figures.first_due.and_then(|due| now.ms().checked_sub(due));
@@ -277,10 +317,13 @@ impl Run {
         };
         let mut cursor = 0;
         loop {
-            cursor = self.queue.scan(cursor, self.now(), |view| {
+            cursor = self.queue.scan(cursor, At::as_told(self.now()), |view| {
                 let reserved = view.state == State::Reserved;
                 let expires = Some(view.life.expires).filter(|at| *at != 0 && !reserved);
-                dues.insert(view.id.to_vec(), (view.due, expires.unwrap_or(u64::MAX)));
+                // Its successor may take its place in this very operation, with a due of its own.
+                let followed = reserved && view.next.is_some();
+                let due = if followed { 0 } else { view.due };
+                dues.insert(view.id.to_vec(), (due, expires.unwrap_or(u64::MAX)));
             });
             if cursor == 0 {
                 return dues;
@@ -348,12 +391,14 @@ impl Run {
             return Ok(());
         }
         let scan = |cursor, shown: &mut Vec<Id>| {
-            queue.scan(cursor, now, |view| shown.push(view.id.to_vec()))
+            queue.scan(cursor, At::as_told(now), |view| {
+                shown.push(view.id.to_vec())
+            })
         };
         let all = || {
             let (mut ids, mut cursor) = (Vec::new(), 0);
             loop {
-                cursor = queue.scan(cursor, now, |view| ids.push(view.id.to_vec()));
+                cursor = queue.scan(cursor, At::as_told(now), |view| ids.push(view.id.to_vec()));
                 if cursor == 0 {
                     return ids;
                 }
@@ -422,8 +467,16 @@ impl Run {
         };
         let now = self.now();
         let (figures, until) = asleep.figures(now);
-        equal("figures asleep", figures, self.queue.figures(now).0)?;
+        let (done, done_bytes) = self.queue.done_figures();
+        let awake = Figures {
+            done,
+            done_bytes,
+            ..self.queue.figures(now).0
+        };
+        equal("figures asleep", figures, awake)?;
         let next_due = self.queue.next_due(now).unwrap_or(u64::MAX);
+        // The last instant is no due.
+        let until = if until == LAST { u64::MAX } else { until };
         equal("how long they hold", until, next_due)?;
         let mut saved = Vec::new();
         asleep.snapshot(&mut |chunk| saved.push(chunk.to_vec()));

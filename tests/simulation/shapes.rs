@@ -19,6 +19,67 @@ pub const FEW_IDS: Shape = Shape {
     rules: 0,
     groups: 0,
     adds: 28,
+    steps_every: 0,
+    afters: 0,
+};
+
+pub const STEPS: Shape = Shape {
+    name: "steps and signals",
+    steps_every: 4,
+    ..FEW_IDS
+};
+
+pub const RECURRING_STEPS: Shape = Shape {
+    name: "steps of recurring jobs",
+    steps_every: 4,
+    settings_every: 30,
+    ..RECURRING
+};
+
+pub const STEPS_WILD: Shape = Shape {
+    name: "steps on a wild clock",
+    groups: 2,
+    rules: 10,
+    steps_every: 4,
+    ..WILD_CLOCK
+};
+
+pub const FLOWS: Shape = Shape {
+    name: "flows",
+    ids: 10,
+    adds: 45,
+    afters: 55,
+    settings_every: 150,
+    purge_every: 300,
+    ..FEW_IDS
+};
+
+pub const FLOWS_OF_GROUPS: Shape = Shape {
+    name: "flows of groups",
+    groups: 3,
+    rules: 3,
+    ..FLOWS
+};
+
+pub const LARGE_FLOWS: Shape = Shape {
+    name: "large flows",
+    ids: 300,
+    adds: 50,
+    groups: 2,
+    purge_every: 3000,
+    settings_every: 800,
+    compare_every: 8,
+    span_ms: 60,
+    ..FLOWS
+};
+
+pub const FLOWS_WILD: Shape = Shape {
+    name: "flows on a wild clock",
+    ids: 12,
+    adds: 40,
+    afters: 50,
+    groups: 2,
+    ..WILD_CLOCK
 };
 
 pub const GROUPS: Shape = Shape {
@@ -91,6 +152,16 @@ pub const TWO_IDS: Shape = Shape {
     priorities: 1,
     span_ms: 5,
     settings_every: 200,
+    ..FEW_IDS
+};
+
+/// Many are acked, added again and kicked.
+pub const DONE: Shape = Shape {
+    name: "done jobs",
+    ids: 8,
+    settings_every: 12,
+    groups: 2,
+    steps_every: 8,
     ..FEW_IDS
 };
 

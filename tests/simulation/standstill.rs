@@ -5,7 +5,7 @@ use crate::follow::new_queue;
 use dq::queue::add::{Add, When};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::decode;
-use dq::queue::deliver::{Claim, Nack, NackKind, Pop};
+use dq::queue::deliver::{Claim, LeaseLength, Nack, NackKind, Pop};
 use dq::queue::effects::Effects;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
@@ -47,6 +47,7 @@ impl Stood {
             priority: None,
             kind,
             reason: None,
+            awaits: None,
         };
         let dead = self.queue.nack(&nack, Now::from_ms(NOW), &mut self.out);
         assert_eq!(dead.unwrap(), Some(State::Dead));
@@ -70,7 +71,7 @@ impl Stood {
     fn pop(&mut self, count: usize, noack: bool, now: Now) -> Vec<String> {
         let pop = Pop {
             count: count as u64,
-            ttr_ms: Some(LEASE),
+            lease: LeaseLength::Asked(LEASE),
             noack,
             ..Pop::default()
         };
@@ -289,6 +290,7 @@ fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
         from: 0,
         to: u64::MAX,
         count: 9,
+        is_bounded: false,
     };
     let mut dead = Vec::new();
     stood
@@ -377,6 +379,7 @@ fn dead_jobs_beyond_a_new_deadlen_are_gone_for_everybody() {
         from: 0,
         to: u64::MAX,
         count: 9,
+        is_bounded: false,
     };
     queue.peek(&peek, now, |job| peeked.push(job.id.to_vec()));
     loop {

@@ -1,8 +1,9 @@
 //! The commands, each from its paragraph of the contract.
 
+use super::flows::Plan;
 use super::recurring::{first, Recurring};
-use super::{after, Fault, Job, Model, Pause, Phase, LAST};
-use crate::op::{AddOp, Delivered, Id, NackOp, Op, PopOp, Reply};
+use super::{after, Fault, Job, Link, Model, Notes, Outcome, Pause, Phase, Waits, LAST};
+use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, TouchOp};
 use dq::queue::add::{Condition, When};
 use dq::queue::deliver::NackKind;
 use dq::queue::job::State;
@@ -14,16 +15,29 @@ impl Model {
     /// The reply that the contract wants. Made ids and tokens it takes from the actual one, where
     /// they are such as they must be.
     pub fn execute(&mut self, op: &Op, now: u64, actual: &Reply) -> Reply {
+        (self.now_us, self.moment) = (now, now);
+        let reply = self.act(op, now, actual);
+        self.follow_up();
+        reply
+    }
+
+    fn act(&mut self, op: &Op, now: u64, actual: &Reply) -> Reply {
         match op {
             Op::Add(add) => self.add(add, now, actual),
+            Op::AddMany(add, jobs) => self.add_many(add, jobs, now, actual),
             Op::Pop(pop) => self.pop(pop, now, actual),
-            Op::Ack { id, token } => self.ack(id, token.as_deref(), now),
+            Op::Ack { id, token, result } => self.ack(id, token.as_deref(), result.as_deref(), now),
             Op::Nack(nack) => self.nack(nack, now),
-            Op::Touch { id, token, ttr } => self.touch(id, token.as_deref(), *ttr, now),
+            Op::Touch(touch) => self.touch(touch, now),
+            Op::Step(step) => self.step(step),
+            Op::Signal { id, name, value } => self.signal(id, name, value, now),
             Op::Reschedule { id, when, priority } => self.reschedule(id, *when, *priority, now),
-            Op::Kick(id) => Reply::Count(self.kick(self.find(id), now)),
+            Op::Kick(id) => Reply::Count(match self.find(id) {
+                Some(at) => self.kick(Some(at), now),
+                None => self.kick_done(id, now),
+            }),
             Op::KickOldest(count) => self.kick_oldest(*count, now),
-            Op::Del { id, unreserved } => self.del(id, *unreserved),
+            Op::Del { id, unreserved } => self.del(id, *unreserved, now),
             Op::Purge(state) => self.purge(*state, now),
             Op::Pause(ms) => self.pause(*ms, now),
             Op::Resume => {
@@ -48,15 +62,33 @@ impl Model {
         let first = self
             .first_of(add, now)
             .map_or(0, |(occurrence, _)| occurrence);
-        if until != 0 && first > until && self.renews(there, add).is_none() {
-            return Reply::Error("ERR UNTIL leaves no occurrence");
-        }
         let full = self.is_full(live);
         if full && self.has(Fault::MaxLenBeforeCondition) {
             return Reply::Error("MAXLEN queue is full");
         }
-        if self.refuses(add, there.is_some(), live, now) {
+        let done = add.id.as_deref().and_then(|id| self.find_done(id));
+        let done = done.is_some() && !self.has(Fault::DoneUnseenByXx);
+        if self.refuses(add, there.is_some() || done, live, now) {
             return Reply::Nil;
+        }
+        if until != 0 && first > until && self.renews(there, add).is_none() {
+            return Reply::Error("ERR UNTIL is before the first occurrence");
+        }
+        let mut plan = None;
+        if let Some(after) = &add.after {
+            let when = add.when.unwrap_or(When::Delay(0));
+            let id = add.id.as_deref().unwrap_or_default();
+            plan = match self.plan(after, id, add.group.as_deref(), (when, now)) {
+                Ok(plan) => plan,
+                Err(error) => return error,
+            };
+        }
+        let awaited = |at: usize| {
+            let id = &self.jobs[at].id;
+            self.jobs.iter().any(|job| job.waits_for(id))
+        };
+        if add.rule.is_some() && there.is_some_and(awaited) {
+            return Reply::Error("ERR AFTER cannot be combined with a recurring job");
         }
         if full {
             return Reply::Error("MAXLEN queue is full");
@@ -81,9 +113,59 @@ impl Model {
                 self.adds = adds;
                 self.renew(at, add, new);
             }
-            (None, None) => self.put(add, id.clone(), there, instants, now),
+            (None, None) => self.put(add, id.clone(), there, (instants, plan), now),
         }
         Reply::Added(id)
+    }
+
+    /// "as n DQ.ADDs with these options, in order [...] all or none"
+    fn add_many(&mut self, add: &AddOp, jobs: &[NewOp], now: u64, actual: &Reply) -> Reply {
+        let of = |job: &NewOp| AddOp {
+            id: job.id.clone(),
+            payload: job.payload.clone(),
+            ..add.clone()
+        };
+        // What is wrong with the arguments themselves is looked at before anything else, ids first.
+        let wrong = |job: &NewOp| add_instants(&of(job), now).err();
+        let is_no_id = |id: &Id| !(1..=1024).contains(&id.len());
+        let wrong_id = jobs
+            .iter()
+            .find(|job| job.id.as_ref().is_some_and(is_no_id));
+        let wrong_id = wrong_id.and_then(wrong);
+        if let Some(error) = wrong_id.or_else(|| jobs.iter().find_map(wrong)) {
+            return error;
+        }
+        let before = self.clone();
+        let mut ids = Vec::new();
+        for (number, job) in jobs.iter().enumerate() {
+            let told = match actual {
+                Reply::AddedMany(ids) => ids.get(number).cloned().flatten(),
+                _ => Some(job.id.clone().unwrap_or_else(|| self.next_made_id(now))),
+            };
+            let told = told.map_or(Reply::Nil, Reply::Added);
+            match self.add(&of(job), now, &told) {
+                Reply::Added(id) => ids.push(Some(id)),
+                Reply::Nil => ids.push(None),
+                error => {
+                    let fault = self.has(Fault::SomeOfMany);
+                    if !fault {
+                        *self = before;
+                    }
+                    return error;
+                }
+            }
+        }
+        Reply::AddedMany(ids)
+    }
+
+    fn next_made_id(&self, now: u64) -> Id {
+        let (ms, seq) = match self.last_made_id {
+            last if now / 1000 > last.0 => (now / 1000, 0),
+            last => (last.0, last.1 + 1),
+        };
+        let mut ids = (seq..).map(|seq| format!("{ms}-{seq}").into_bytes());
+        let free = |id: &Id| self.find(id).is_none() && !self.memory.contains_key(id);
+        ids.find(free).unwrap_or_default()
     }
 
     /// "where the job of that id is reserved this one is kept as its *successor*"
@@ -110,12 +192,15 @@ impl Model {
         };
         let id_len = add.id.as_ref().map_or(made, Vec::len);
         let names = self.names_grow(add, there, follows);
+        let stays = self
+            .renews(there, add)
+            .map_or(0, |at| self.jobs[at].notes.bytes());
         let old = match (follows, there) {
             (Some(at), _) => self.jobs[at].next.as_ref().map_or(0, |next| next.bytes()),
             (None, Some(at)) => self.jobs[at].bytes(),
             (None, None) => 0,
         };
-        let new = (id_len + add.payload.len()) as i64;
+        let new = (id_len + add.payload.len()) as i64 + stays as i64;
         let grown = new - old as i64 + names;
         limit != 0 && grown > 0 && self.bytes() as i64 + grown > limit.min(1 << 60) as i64
     }
@@ -172,6 +257,7 @@ impl Model {
             && parts.0 >= now / 1000
             && format!("{}-{}", parts.0, parts.1) == text
             && self.find(id).is_none()
+            && self.find_done(id).is_none()
             && !self.memory.contains_key(id);
         self.last_made_id = self.last_made_id.max(parts);
         fits.then(|| id.clone())
@@ -206,6 +292,11 @@ impl Model {
             next: None,
             recur: None,
             group: add.group.clone(),
+            notes: Notes {
+                keep: add.keep,
+                ..Notes::default()
+            },
+            waits: None,
         }
     }
 
@@ -236,12 +327,14 @@ impl Model {
         add: &AddOp,
         id: Id,
         there: Option<usize>,
-        instants: (u64, Option<u64>),
+        (instants, plan): ((u64, Option<u64>), Option<Plan>),
         now: u64,
     ) {
         let mut job = self.new_job(add, id, instants, now);
         self.begin(&mut job, add, now);
         self.totals.added += 1;
+        // "replace it"; "counted nowhere"
+        self.done.retain(|done| done.id != job.id);
         let taken_along = there.is_some_and(|at| self.jobs[at].next.is_some());
         self.totals.deleted += u64::from(there.is_some()) + u64::from(taken_along);
         if let Some(at) = there {
@@ -252,10 +345,24 @@ impl Model {
                 self.jobs[at] = job;
                 return;
             }
+            let id = job.id.clone();
+            self.waits_no_more(&id);
             self.jobs.remove(at);
         }
         self.begins(&job.group);
+        let mut dies_of = None;
+        if let Some((waits, reason)) = plan {
+            let is_open = waits.group.is_some() || waits.links.iter().any(|it| it.1 == Link::Held);
+            if is_open {
+                job.phase = Phase::Blocked;
+            }
+            job.waits = Some(waits);
+            dies_of = reason;
+        }
         self.jobs.push(job);
+        if let Some(reason) = dies_of {
+            self.dies_of(self.jobs.len() - 1, reason, now);
+        }
     }
 
     fn pop(&mut self, pop: &PopOp, now: u64, actual: &Reply) -> Reply {
@@ -289,6 +396,7 @@ impl Model {
 
     fn deliver(&mut self, index: usize, pop: &PopOp, now: u64, token: Option<u64>) -> Delivered {
         let late = now.saturating_sub(self.jobs[index].due * 1000);
+        let attempts = self.jobs[index].attempts.saturating_add(1);
         self.count_delivery(late);
         let group = self.jobs[index].group.clone();
         self.serves(group, now);
@@ -302,32 +410,49 @@ impl Model {
             let surplus = self.deliveries.len().saturating_sub(kept);
             self.deliveries.drain(..surplus);
         }
+        if pop.noack {
+            self.jobs[index].attempts = attempts;
+            self.note_end(index, Outcome::Done, now / 1000);
+        }
+        let results = self.jobs[index].waits.as_ref();
+        let results = results.map_or(Vec::new(), Waits::results);
+        self.moment = now;
         if pop.noack && self.jobs[index].recur.is_some() {
             let job = self.jobs[index].clone();
             self.occurrence_ends(index);
             return Delivered {
+                steps: pop.with_steps.then(|| job.notes.steps.clone()),
+                terms: terms_of(&job, pop, attempts),
                 id: job.id,
                 payload: job.payload,
-                attempts: job.attempts.saturating_add(1),
+                attempts,
                 lease: None,
+                results,
             };
         }
         if pop.noack {
+            let id = self.jobs[index].id.clone();
+            self.notes_end(&id, Outcome::Done, now, None);
             let job = self.ends(index);
             self.remember(&job.id, now);
             return Delivered {
+                steps: pop.with_steps.then(|| job.notes.steps.clone()),
+                terms: terms_of(&job, pop, attempts),
                 id: job.id,
                 payload: job.payload,
-                attempts: job.attempts.saturating_add(1),
+                attempts,
                 lease: None,
+                results,
             };
         }
         let token = self.check_token(token, now);
         let lost_us = self.has(Fault::LeaseRoundedDown) && !now.is_multiple_of(1000);
         let job = &mut self.jobs[index];
-        let lease = pop.ttr.unwrap_or(job.ttr);
+        let default = pop.lease.filter(|_| job.ttr == pop.server_ttr);
+        let lease = pop.ttr.or(default).unwrap_or(job.ttr);
         let deadline = after(now, lease).unwrap_or(LAST) - u64::from(lost_us);
-        job.attempts = job.attempts.saturating_add(1);
+        job.attempts = attempts;
+        job.notes.awaits = None;
         job.token = Some(token);
         job.phase = Phase::Reserved { deadline, lease };
         if let Some(recur) = &mut job.recur {
@@ -336,8 +461,11 @@ impl Model {
         Delivered {
             id: job.id.clone(),
             payload: job.payload.clone(),
-            attempts: job.attempts,
+            attempts,
             lease: Some((token, deadline)),
+            terms: terms_of(job, pop, attempts),
+            steps: pop.with_steps.then(|| job.notes.steps.clone()),
+            results,
         }
     }
 
@@ -374,14 +502,14 @@ impl Model {
     }
 
     /// The job whose current delivery a client speaks of: any, or the one of that token.
-    fn claimed(&self, id: &[u8], token: Option<&[u8]>) -> Option<usize> {
+    pub(super) fn claimed(&self, id: &[u8], token: Option<&[u8]>) -> Option<usize> {
         let index = self.find(id)?;
         let current = self.jobs[index].token?.to_string();
         let fits = token.is_none_or(|token| token == current.as_bytes());
         fits.then_some(index)
     }
 
-    fn ack(&mut self, id: &[u8], token: Option<&[u8]>, now: u64) -> Reply {
+    fn ack(&mut self, id: &[u8], token: Option<&[u8]>, result: Option<&[u8]>, now: u64) -> Reply {
         let token = token.filter(|_| !self.has(Fault::AckIgnoresToken));
         let Some(index) = self.claimed(id, token) else {
             return Reply::Count(0);
@@ -391,16 +519,28 @@ impl Model {
             return Reply::Count(0);
         }
         self.totals.acked += 1;
+        self.note_end(index, Outcome::Done, now / 1000);
+        if let Some(end) = self.ends.last_mut() {
+            end.value = result.map(<[u8]>::to_vec);
+        }
+        self.keep_done(index, result, now);
+        self.trim_done();
         if self.jobs[index].recur.is_some() {
             self.occurrence_ends(index);
             return Reply::Count(1);
         }
+        let id = self.jobs[index].id.clone();
+        self.notes_end(&id, Outcome::Done, now, result.map(<[u8]>::to_vec));
         let job = self.ends(index);
         self.remember(&job.id, now);
         Reply::Count(1)
     }
 
     fn nack(&mut self, nack: &NackOp, now: u64) -> Reply {
+        let named = nack.awaits.as_ref().map_or(1, Vec::len);
+        if named == 0 || named > 256 {
+            return Reply::Error("ERR step's name must be 1 to 256 bytes long");
+        }
         let asked = nack.delay.map(|ms| after(now, ms));
         if asked == Some(None) {
             return OUT_OF_RANGE;
@@ -413,9 +553,13 @@ impl Model {
             return Reply::Nil;
         }
         if self.jobs[index].expires.is_some_and(|at| at <= now / 1000) {
-            self.expires(index);
+            let at = self.jobs[index].expires.unwrap_or(0);
+            self.expires(index, at * 1000);
             self.totals.expired -= u64::from(self.has(Fault::ExpiryUncounted));
             return Reply::Nil;
+        }
+        if let Some(after) = &nack.after {
+            return self.give_back_after(index, nack, after, now);
         }
         self.totals.nacked += 1;
         let state = self.give_back(index, nack, asked.flatten(), now);
@@ -441,7 +585,8 @@ impl Model {
         let used_up = job.max_attempts != 0 && job.attempts >= job.max_attempts;
         let fatal = nack.kind == NackKind::Fatal && fault != Fault::FatalOnlyFails;
         if fatal || nack.kind != NackKind::Silent && used_up {
-            self.dies(index, now / 1000);
+            let reason = job.failure.as_ref().and_then(|(_, reason)| reason.clone());
+            self.dies(index, now / 1000, now, reason);
             return State::Dead;
         }
         job.phase = Phase::Waiting;
@@ -450,7 +595,17 @@ impl Model {
             if fault == Fault::SilentMoves {
                 job.due = now / 1000;
             }
-            job.due = asked.unwrap_or(job.due);
+            match &nack.awaits {
+                // "Set already: it keeps its due."
+                Some(name) if job.notes.has_step(name) && fault != Fault::AwaitLooksNotAgain => {}
+                Some(name) => {
+                    job.due = asked.unwrap_or(LAST);
+                    // With DELAY 0 it waits for nothing, even where the clock goes back afterwards.
+                    let waits = job.state(now) == State::Delayed;
+                    job.notes.awaits = waits.then(|| name.clone());
+                }
+                None => job.due = asked.unwrap_or(job.due),
+            }
         } else {
             let wait = ladder_step(&job.backoff, job.attempts, fault);
             job.due = asked.or(after(now, wait)).unwrap_or(LAST);
@@ -458,8 +613,37 @@ impl Model {
         job.state(now)
     }
 
-    fn touch(&mut self, id: &[u8], token: Option<&[u8]>, ttr: Option<u64>, now: u64) -> Reply {
-        let Some(index) = self.claimed(id, token) else {
+    /// "gives a job back, blocked, so that it goes on when those have ended, with the due it had"
+    fn give_back_after(&mut self, index: usize, nack: &NackOp, after: &AfterOp, now: u64) -> Reply {
+        if self.jobs[index].recur.is_some() {
+            return Reply::Error("ERR AFTER cannot be combined with a recurring job");
+        }
+        let (id, group) = (self.jobs[index].id.clone(), self.jobs[index].group.clone());
+        let when = When::At(self.jobs[index].due);
+        let plan = match self.plan(after, &id, group.as_deref(), (when, now)) {
+            Ok(plan) => plan,
+            Err(error) => return error,
+        };
+        self.totals.nacked += 1;
+        self.give_back(index, nack, None, now);
+        let (waits, dies_of) = plan.unzip();
+        let job = &mut self.jobs[index];
+        let open = |waits: &Waits| {
+            waits.group.is_some() || waits.links.iter().any(|it| it.1 == Link::Held)
+        };
+        if waits.as_ref().is_some_and(open) {
+            job.phase = Phase::Blocked;
+        }
+        job.waits = waits;
+        if let Some(Some(reason)) = dies_of {
+            self.dies_of(index, reason, now);
+        }
+        let left = self.find(&id).map(|index| self.jobs[index].state(now));
+        left.map_or(Reply::Nil, Reply::State)
+    }
+
+    fn touch(&mut self, touch: &TouchOp, now: u64) -> Reply {
+        let Some(index) = self.claimed(&touch.id, touch.token.as_deref()) else {
             return Reply::Nil;
         };
         let fault = self.fault;
@@ -470,9 +654,12 @@ impl Model {
         if fault == Fault::TouchByJobsTtr {
             *lease = job.ttr;
         }
-        *lease = ttr.unwrap_or(*lease);
+        *lease = touch.ttr.unwrap_or(*lease);
         if fault != Fault::TouchKeepsDeadline {
             *deadline = after(now, *lease).unwrap_or(LAST);
+        }
+        if let Some(text) = &touch.progress {
+            job.notes.progress = Some(text[..text.len().min(1024)].to_vec());
         }
         Reply::Deadline(*deadline)
     }
@@ -498,12 +685,18 @@ impl Model {
         }
         let due = due.flatten().unwrap_or(job.due);
         job.token = job.token.filter(|_| keeps || due == job.due);
+        // "Any other change of its due ends the waiting too."
+        job.notes.awaits = job.notes.awaits.take().filter(|_| due == job.due);
         job.due = due;
         job.priority = priority.unwrap_or(job.priority);
         Reply::Count(1)
     }
 
     fn kick(&mut self, index: Option<usize>, now: u64) -> u64 {
+        if let Some(index) = index.filter(|&at| self.jobs[at].is_blocked()) {
+            self.kick_blocked(index, now);
+            return 1;
+        }
         let dead = |at: &usize| matches!(self.jobs[*at].phase, Phase::Dead { .. });
         let Some(index) = index.filter(dead) else {
             return 0;
@@ -515,6 +708,9 @@ impl Model {
         job.attempts = 0;
         job.token = None;
         job.due = now / 1000;
+        if self.fault != Fault::ProgressOutlivesKick {
+            job.notes.progress = None;
+        }
         1
     }
 
@@ -528,7 +724,7 @@ impl Model {
         Reply::Count(kicked.sum())
     }
 
-    fn del(&mut self, id: &[u8], unreserved: bool) -> Reply {
+    fn del(&mut self, id: &[u8], unreserved: bool, now: u64) -> Reply {
         let there = self.find(id);
         let reserved = |at: usize| matches!(self.jobs[at].phase, Phase::Reserved { .. });
         let spares = unreserved && !self.has(Fault::UnreservedTakesAll);
@@ -539,10 +735,17 @@ impl Model {
             self.memory.remove(id);
         }
         if let Some(at) = there {
+            self.note_end(at, Outcome::Deleted, self.now);
             let job = self.remove(at);
+            self.notes_end(id, Outcome::Deleted, now, None);
             self.totals.deleted += 1 + u64::from(job.next.is_some());
         }
-        Reply::Count(u64::from(there.is_some()))
+        let done = self.find_done(id).filter(|_| there.is_none());
+        if let Some(at) = done {
+            self.done.remove(at);
+            self.totals.deleted += 1;
+        }
+        Reply::Count(u64::from(there.or(done).is_some()))
     }
 
     fn purge(&mut self, state: Option<State>, now: u64) -> Reply {
@@ -550,9 +753,29 @@ impl Model {
         let stays = |job: &Job| state.is_some_and(|state| job.state(now) != state);
         let going = self.jobs.iter().filter(|job| !stays(job));
         let taken_along = going.filter(|job| job.next.is_some()).count() as u64;
+        for index in 0..self.jobs.len() {
+            if !stays(&self.jobs[index]) {
+                self.note_end(index, Outcome::Deleted, now / 1000);
+            }
+        }
+        let gone: Vec<Id> = self
+            .jobs
+            .iter()
+            .filter(|job| !stays(job))
+            .map(|job| job.id.clone())
+            .collect();
         self.jobs.retain(stays);
+        for id in &gone {
+            self.waits_no_more(id);
+        }
+        for id in &gone {
+            self.notes_end(id, Outcome::Deleted, now, None);
+        }
         self.totals.deleted += taken_along;
-        let purged = (before - self.jobs.len()) as u64;
+        let mut purged = (before - self.jobs.len()) as u64;
+        if state.is_none_or(|state| state == State::Done) {
+            purged += self.done.drain(..).count() as u64;
+        }
         if self.has(Fault::PurgeForgets) && purged > 0 {
             self.memory.clear();
         }
@@ -595,6 +818,10 @@ impl Model {
         limits.max_reserved = change.group_max.unwrap_or(limits.max_reserved);
         limits.rate = change.group_rate.unwrap_or(limits.rate);
         limits.is_fifo = change.group_fifo.unwrap_or(limits.is_fifo);
+        let done = &mut settings.done_limits;
+        done.len = change.done_len.unwrap_or(done.len);
+        done.ttl_ms = change.done_ttl_ms.unwrap_or(done.ttl_ms);
+        done.bytes = change.done_bytes.unwrap_or(done.bytes);
         settings.max_bytes = change.max_bytes.unwrap_or(settings.max_bytes);
         self.kept = true;
         if self.settings.dedupe_ms == 0 && !self.has(Fault::DedupeOutlivesSetting) {
@@ -607,6 +834,7 @@ impl Model {
             self.deliveries.clear();
         }
         self.trim_dead();
+        self.trim_done();
         Reply::Ok
     }
 }
@@ -650,6 +878,13 @@ fn add_instants(add: &AddOp, now: u64) -> Result<(u64, Option<u64>), Reply> {
     }
     check_terms(add.ttr, add.backoff.as_deref())?;
     Ok((due, expires))
+}
+
+/// What WITHTERMS tells with that delivery.
+fn terms_of(job: &Job, pop: &PopOp, attempts: u32) -> Option<(u64, u32, Option<u64>)> {
+    let step = (attempts as usize).min(job.backoff.len()).checked_sub(1);
+    let wait = step.map(|step| job.backoff[step]);
+    pop.with_terms.then_some((job.ttr, job.max_attempts, wait))
 }
 
 fn check_terms(ttr: Option<u64>, backoff: Option<&[u64]>) -> Result<(), Reply> {

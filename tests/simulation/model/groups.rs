@@ -87,6 +87,7 @@ impl Model {
         let others = self.live_of(&job.group);
         let overtaken = |other: &&Job| match other.phase {
             Phase::Reserved { .. } => true,
+            Phase::Blocked => false,
             _ => other.seq < job.seq && !self.has(Fault::FifoOvertaken),
         };
         !others.into_iter().any(|other| overtaken(&other))
@@ -162,7 +163,7 @@ impl Model {
         let names = self.names().into_iter();
         let all = names.map(|name| {
             let group = Some(name.clone());
-            let waits = |job: &&Job| job.phase == Phase::Waiting;
+            let waits = |job: &&Job| matches!(job.phase, Phase::Waiting | Phase::Blocked);
             let all = self.live_of(&group).count();
             let waiting = self.live_of(&group).filter(waits).count();
             (name, waiting, all - waiting)

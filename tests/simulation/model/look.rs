@@ -8,14 +8,16 @@ impl Job {
         match self.phase {
             Phase::Reserved { .. } => State::Reserved,
             Phase::Dead { .. } => State::Dead,
+            Phase::Done { .. } => State::Done,
+            Phase::Blocked => State::Blocked,
             Phase::Waiting if self.due <= now_us / 1000 => State::Ready,
             Phase::Waiting => State::Delayed,
         }
     }
 
-    /// Its id and payload, and its successor's.
+    /// Its id, payload and steps, and its successor's.
     pub fn bytes(&self) -> u64 {
-        let own = (self.id.len() + self.payload.len()) as u64;
+        let own = (self.id.len() + self.payload.len()) as u64 + self.notes.bytes();
         own + self.next.as_ref().map_or(0, |next| next.bytes())
     }
 
@@ -23,8 +25,10 @@ impl Job {
     pub fn at(&self) -> u64 {
         match self.phase {
             Phase::Waiting => self.due,
+            Phase::Blocked => self.named_due().unwrap_or(0),
             Phase::Reserved { deadline, .. } => deadline,
             Phase::Dead { since, .. } => since,
+            Phase::Done { finished, .. } => finished,
         }
     }
 }
@@ -32,6 +36,9 @@ impl Job {
 impl Model {
     /// Jobs of a state in "the state's own order (due; ready order; deadline; time of death)".
     pub fn ordered(&self, state: State, now_us: u64) -> Vec<&Job> {
+        if state == State::Done {
+            return self.in_end_order();
+        }
         let of_state = |job: &&Job| job.state(now_us) == state;
         let mut jobs: Vec<&Job> = self.jobs.iter().filter(of_state).collect();
         match state {
@@ -46,14 +53,16 @@ impl Model {
                 Phase::Dead { since, order } => (since, order),
                 _ => (0, 0),
             }),
-            State::Delayed | State::Reserved => jobs.sort_by_key(|job| job.at()),
+            State::Delayed | State::Reserved | State::Done => jobs.sort_by_key(|job| job.at()),
+            State::Blocked => jobs.sort_by_key(|job| job.seq),
         }
         jobs
     }
 
     pub fn count(&self, state: State, now_us: u64) -> usize {
         let of_state = |job: &&Job| job.state(now_us) == state;
-        self.jobs.iter().filter(of_state).count()
+        let all = self.jobs.iter().chain(&self.done);
+        all.filter(of_state).count()
     }
 
     /// "delayed + ready + reserved"
@@ -68,11 +77,16 @@ impl Model {
         let unseen: u64 = successors.map(|next| next.bytes()).sum();
         let faulty = self.has(Fault::SuccessorsWeighNothing);
         let all: u64 = self.jobs.iter().map(Job::bytes).sum();
-        all - if faulty { unseen } else { 0 } + self.names_len()
+        let steps: u64 = self.jobs.iter().map(|job| job.notes.bytes()).sum();
+        let weightless = self.has(Fault::StepsWeighNothing);
+        all - if faulty { unseen } else { 0 } - if weightless { steps } else { 0 }
+            + self.names_len()
+            + self.values_len()
     }
 
     pub fn next_due(&self, now_us: u64) -> Option<u64> {
-        let delayed = |job: &&Job| job.state(now_us) == State::Delayed;
+        // "the bound of instants, which is for no job an instant at which something happens"
+        let delayed = |job: &&Job| job.state(now_us) == State::Delayed && job.due < LAST;
         self.jobs.iter().filter(delayed).map(|job| job.due).min()
     }
 
@@ -101,7 +115,9 @@ impl Model {
     /// When time alone changes something next.
     pub fn next_event(&self) -> Option<u64> {
         let job = self.first_event().map(|(at, _, _)| at);
-        job.into_iter().chain(self.memory.values().copied()).min()
+        let done = self.next_done_over();
+        let memory = self.memory.values().copied();
+        job.into_iter().chain(memory).chain(done).min()
     }
 
     /// When time alone does something next, after now.
@@ -116,7 +132,7 @@ impl Model {
             .flatten()
             .chain(self.rate_opens(now_us))
             .chain(self.group_rates_open(now_us));
-        let to_come = now_us / 1000 + 1..=LAST;
+        let to_come = now_us / 1000 + 1..LAST;
         instants.filter(|at| to_come.contains(at)).min()
     }
 
@@ -183,6 +199,6 @@ impl Model {
 
     /// No key is kept for it.
     pub fn is_disposable(&self) -> bool {
-        !self.kept && self.jobs.is_empty()
+        !self.kept && self.jobs.is_empty() && self.done.is_empty()
     }
 }

@@ -4,17 +4,23 @@
 //! runs through [`Model::advance`], which plays what is past at the instants at which it happened.
 
 mod acts;
+mod done;
 mod fault;
+mod flows;
 mod groups;
 mod look;
+mod notes;
 mod recurring;
 
 pub use fault::Fault;
+pub use flows::{End, Link, Waits};
+pub use notes::Notes;
 pub use recurring::Recurring;
 
 use crate::op::Id;
+pub use dq::queue::outcome::Outcome;
 use dq::queue::settings::Settings;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// 2^42 - 1, the last instant.
 pub const LAST: u64 = 4_398_046_511_103;
@@ -31,6 +37,16 @@ pub enum Phase {
         since: u64,
         order: u64,
     },
+    /// Of a job that is kept apart from those that are not.
+    Done {
+        finished: u64,
+        order: u64,
+        until: Option<u64>,
+        started: u64,
+        result: Option<Vec<u8>>,
+    },
+    /// After others.
+    Blocked,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +69,8 @@ pub struct Job {
     pub next: Option<Box<Job>>,
     pub recur: Option<Recurring>,
     pub group: Option<Vec<u8>>,
+    pub notes: Notes,
+    pub waits: Option<Waits>,
 }
 
 /// What time does to a job.
@@ -89,9 +107,20 @@ pub struct Totals {
     pub lateness: Vec<u64>,
 }
 
+/// As DQ.AWAIT tells it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ended {
+    pub id: Id,
+    pub outcome: Outcome,
+    pub value: Option<Vec<u8>>,
+    pub at: u64,
+    pub attempts: u32,
+}
+
 #[derive(Clone)]
 pub struct Model {
     pub jobs: Vec<Job>,
+    pub done: Vec<Job>,
     /// Until when NX refuses an id.
     pub memory: HashMap<Id, u64>,
     pub settings: Settings,
@@ -106,18 +135,30 @@ pub struct Model {
     pub kept: bool,
     pub adds: u64,
     pub deaths: u64,
+    /// Jobs that were kept as done.
+    pub kept_done: u64,
     pub last_token: u64,
     pub last_made_id: (u64, u64),
     pub totals: Totals,
+    /// How jobs ended, until somebody takes them.
+    pub ends: Vec<Ended>,
     /// In ms.
     pub now: u64,
+    pub now_us: u64,
     pub fault: Fault,
+    /// Ends that are to be carried out; how many there were; when the last one was, in us.
+    pub line: VecDeque<End>,
+    pub end_numbers: u64,
+    pub moment: u64,
+    /// The dead are trimmed when all ends are carried out.
+    pub holds_trim: bool,
 }
 
 impl Model {
     pub fn new(fault: Fault) -> Self {
         Model {
             jobs: Vec::new(),
+            done: Vec::new(),
             memory: HashMap::new(),
             settings: Settings::default(),
             deliveries: Vec::new(),
@@ -128,11 +169,18 @@ impl Model {
             kept: false,
             adds: 0,
             deaths: 0,
+            kept_done: 0,
             last_token: 0,
             last_made_id: (0, 0),
             totals: Totals::default(),
+            ends: Vec::new(),
             now: 0,
+            now_us: 0,
             fault,
+            line: VecDeque::new(),
+            end_numbers: 0,
+            moment: 0,
+            holds_trim: false,
         }
     }
 
@@ -145,6 +193,7 @@ impl Model {
         *self = Model {
             last_token: self.last_token,
             last_made_id: self.last_made_id,
+            ends: std::mem::take(&mut self.ends),
             ..Model::new(self.fault)
         };
     }
@@ -163,15 +212,21 @@ impl Model {
     /// Plays all that happened up to now; returns how much it was.
     pub fn advance(&mut self, now_us: u64) -> usize {
         let now = now_us / 1000;
-        self.now = now;
+        (self.now, self.now_us) = (now, now_us);
         let mut happened = 0;
         while let Some((at, what, index)) = self.first_event().filter(|event| event.0 <= now) {
+            if self.must_follow_before(at) {
+                self.follow_up();
+                continue;
+            }
             happened += 1;
             match what {
                 What::LeaseEnds => self.lease_ends(index, at),
-                What::Vanishes => self.expires(index),
+                What::Vanishes => self.expires(index, at * 1000),
                 What::Skipped => {
+                    self.moment = at * 1000;
                     self.totals.missed += 1;
+                    self.note_end(index, Outcome::Expired, at);
                     self.occurrence_ends(index);
                 }
                 What::SuccessorVanishes => {
@@ -180,9 +235,12 @@ impl Model {
                 }
             }
         }
+        if self.flows() {
+            self.follow_up();
+        }
         let before = self.memory.len();
         self.memory.retain(|_, until| *until > now);
-        happened + before - self.memory.len()
+        happened + before - self.memory.len() + self.done_are_over()
     }
 
     /// The earliest end of a lease or TTL, and the job. A lease ends before a TTL of that instant; the rest
@@ -213,6 +271,7 @@ impl Model {
                 Some((expires, What::Vanishes))
             }
             (Phase::Reserved { deadline, .. }, _) => Some((*deadline, What::LeaseEnds)),
+            (Phase::Blocked, expires) => expires.map(|at| (at, What::Vanishes)),
             (Phase::Dead { .. }, _) if self.has(Fault::DeadOutliveTtl) => None,
             (_, expires) => {
                 let vanishes = expires.map(|at| (at, What::Vanishes));
@@ -227,18 +286,38 @@ impl Model {
     }
 
     /// By its TTL, which takes the successor along.
-    fn expires(&mut self, index: usize) {
+    fn expires(&mut self, index: usize, at_us: u64) {
+        self.moment = at_us;
+        let at = self.jobs[index].expires.unwrap_or(self.now);
+        self.note_end(index, Outcome::Expired, at);
         if self.jobs[index].recur.is_some() {
             self.totals.expired += 1;
             return self.occurrence_ends(index);
         }
+        let id = self.jobs[index].id.clone();
         let job = self.remove(index);
+        self.notes_end(&id, Outcome::Expired, at_us, None);
         self.totals.expired += 1;
         self.totals.deleted += u64::from(job.next.is_some());
     }
 
+    /// "waits until at least one of these jobs has ended"
+    fn note_end(&mut self, index: usize, outcome: Outcome, at: u64) {
+        let job = &self.jobs[index];
+        let reason = job.failure.as_ref().and_then(|(_, reason)| reason.clone());
+        self.ends.push(Ended {
+            id: job.id.clone(),
+            outcome,
+            value: reason.filter(|_| outcome == Outcome::Dead),
+            at,
+            attempts: job.attempts,
+        });
+    }
+
     /// With its successor, which is the caller's to count.
     fn remove(&mut self, index: usize) -> Job {
+        let id = self.jobs[index].id.clone();
+        self.waits_no_more(&id);
         self.jobs.remove(index)
     }
 
@@ -265,28 +344,35 @@ impl Model {
         let silent = self.has(Fault::LeaseEndSilent);
         let job = &mut self.jobs[index];
         if job.expires.is_some_and(|expires| expires <= at) {
-            return self.expires(index);
+            return self.expires(index, at * 1000);
         }
         if !silent {
             job.failure = Some((at, Some(b"lease ended".to_vec())));
         }
         let used_up = job.max_attempts != 0 && job.attempts >= job.max_attempts;
+        if self.fault == Fault::StepsLostWithLease {
+            job.notes.steps.clear();
+        }
         if self.fault == Fault::TimeoutEndsToken {
             job.token = None;
         }
         if used_up && self.fault != Fault::TimeoutNeverKills {
-            self.dies(index, at);
+            self.dies(index, at, at * 1000, Some(b"lease ended".to_vec()));
         } else {
             job.phase = Phase::Waiting;
         }
     }
 
-    fn dies(&mut self, index: usize, since: u64) {
+    fn dies(&mut self, index: usize, since: u64, at_us: u64, reason: Option<Vec<u8>>) {
+        self.moment = at_us;
+        let id = self.jobs[index].id.clone();
+        self.note_end(index, Outcome::Dead, since);
         self.deaths += 1;
         self.totals.died += u64::from(!self.has(Fault::DeathsUncounted));
         if self.jobs[index].recur.is_some() {
             return self.occurrence_dies(index, since);
         }
+        self.notes_end(&id, Outcome::Dead, at_us, reason);
         if self.jobs[index].next.is_some() {
             // "it replaces the dead one, which pushes no other out of DEADLEN"
             if self.has(Fault::SuccessorDiesToo) {
@@ -300,7 +386,9 @@ impl Model {
             since,
             order: self.deaths,
         };
-        self.trim_dead();
+        if !self.holds_trim {
+            self.trim_dead();
+        }
     }
 
     /// "DEADLEN keeps only the n youngest dead."
@@ -316,9 +404,22 @@ impl Model {
         }
         self.totals.deleted += surplus.len() as u64;
         surplus.sort_unstable();
+        let at_us = self.now_us;
+        let mut ids: Vec<(u64, u64, Id)> = Vec::new();
         for index in surplus.into_iter().rev() {
-            self.jobs.remove(index);
+            self.note_end(index, Outcome::Deleted, self.now);
+            let job = self.remove(index);
+            if let Phase::Dead { since, order } = job.phase {
+                ids.push((since, order, job.id));
+            }
         }
+        ids.sort();
+        // No group is emptied by it.
+        let moment = self.moment;
+        for (_, _, id) in ids {
+            self.notes_end(&id, Outcome::Deleted, at_us, None);
+        }
+        self.moment = moment;
     }
 
     fn in_death_order(&self) -> Vec<usize> {

@@ -47,9 +47,9 @@ pub fn first(add: &AddOp, rule: &RuleOp, id: &[u8], now: u64) -> Result<(u64, u6
         ..rule.clone()
     };
     let by_rule = match rule.text {
-        Some(_) => unbounded
-            .next(0, now / 1000)
-            .ok_or(Reply::Error("ERR CRON expression never comes")),
+        Some(_) => unbounded.next(0, now / 1000).ok_or(Reply::Error(
+            "ERR CRON expression matches no time before 2109",
+        )),
         None => after(now, rule.ms).ok_or(out_of_range.clone()),
     };
     let given = match add.when {
@@ -126,6 +126,7 @@ impl Model {
         };
         let job = &mut self.jobs[index];
         job.due = due;
+        job.notes = job.notes.of_next_occurrence(self.fault);
         job.attempts = 0;
         job.token = None;
         job.phase = Phase::Waiting;
@@ -158,7 +159,8 @@ impl Model {
         };
         job.failure = None;
         self.occurrence_ends(index);
-        if id.len() > 1024 || self.find(&id).is_some() {
+        let taken = self.find(&id).is_some() || self.find_done(&id).is_some();
+        if id.len() > 1024 || taken {
             self.totals.deleted += 1;
         } else {
             self.adds += 1;
@@ -197,6 +199,9 @@ impl Model {
         }
         let job = &mut self.jobs[at];
         job.group = new.group;
+        if self.fault != Fault::KeepOutlivesRenewal {
+            job.notes.keep = new.notes.keep;
+        }
         (job.payload, job.priority, job.ttr) = (new.payload, new.priority, new.ttr);
         (job.max_attempts, job.backoff) = (new.max_attempts, new.backoff);
         job.expires = add.ttl.map(|ttl| (job.due + ttl).min(LAST));
