@@ -18,7 +18,7 @@ launcher() { # library program command...
 }
 
 prepare_python() {
-    python=$(tools/python.sh pip)
+    python=$(tools/install/python.sh pip)
     cmp -s "$work/requirements.txt" "$work/lib/requirements.txt" || {
         rm -rf "$work/lib"
         "$python" -m pip -q --disable-pip-version-check --no-input install --root-user-action ignore \
@@ -70,8 +70,8 @@ prepare_rust() {
 [ $# -gt 0 ] || set -- python node go java rust
 for language; do
     if [ "${CI:-}" = true ]; then
-        tools/setup.sh "$language"
-    elif ! tools/setup.sh --check "$language"; then
+        tools/install/setup.sh "$language"
+    elif ! tools/install/setup.sh --check "$language"; then
         echo "$language is not installed here: its clients are not tested." >&2
         continue
     fi

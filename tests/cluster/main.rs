@@ -18,6 +18,7 @@ mod router;
 mod traffic;
 
 mod atomic;
+mod awaits;
 mod failover;
 mod foreign;
 mod measure;

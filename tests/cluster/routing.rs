@@ -22,6 +22,8 @@ fn by_key() {
         "DQ.DEL q a",
         "DQ.NACK q a",
         "DQ.TOUCH q a",
+        "DQ.BTOUCH q 0.01 IDS 1 a 1",
+        "DQ.AWAIT q 0.01 a",
         "DQ.RESCHEDULE q DELAY 0 a",
         "DQ.KICK q COUNT 1",
         "DQ.PURGE q DEAD",

@@ -8,7 +8,7 @@ use crate::resharding::assert_nothing_left;
 use crate::support::cluster::Cluster;
 use crate::support::skipped;
 
-/// A Python that has redis-py: the system's, or that of tools/python.sh.
+/// A Python that has redis-py: the system's, or that of tools/install/python.sh.
 fn python() -> Option<&'static str> {
     let has_redis = |python: &&str| {
         let import = Command::new(python)
@@ -24,7 +24,7 @@ fn python() -> Option<&'static str> {
 #[test]
 fn the_example_works_off_all_jobs() {
     let Some(python) = python() else {
-        return skipped("needs redis-py: tools/python.sh");
+        return skipped("needs redis-py: tools/install/python.sh");
     };
     let cluster = Cluster::start(3);
     let port = cluster.nodes[0].port().to_string();

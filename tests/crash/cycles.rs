@@ -69,6 +69,12 @@ impl Setting {
 #[track_caller]
 pub fn run(setting: Setting, seed: u64, cycles: u64) -> Tally {
     let (server, troupe, killed_saving) = kill(setting, seed, cycles);
+    if matches!(setting, Setting::Always | Setting::EverySecond) {
+        let file = server.folder().join("appendonlydir");
+        for queue in ["plain", "shared"] {
+            trace(&file, queue, setting.test());
+        }
+    }
     let mut tally = troupe.judge(&server);
     server.assert_no_crash();
     tally.killed_saving += killed_saving;
@@ -130,12 +136,6 @@ pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Troupe, u64) {
             assert_faultless(&server.folder().join("appendonlydir"));
         }
         server.restart();
-    }
-    if matches!(setting, Setting::Always | Setting::EverySecond) {
-        let file = server.folder().join("appendonlydir");
-        for queue in ["plain", "shared"] {
-            trace(&file, queue, setting.test());
-        }
     }
     (server, troupe, killed_saving)
 }

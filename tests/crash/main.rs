@@ -11,10 +11,12 @@ mod rng;
 mod support;
 
 mod actor;
+mod awaits;
 mod clock;
 mod cut;
 mod cycles;
 mod failover;
+mod handlers;
 mod history;
 mod link;
 mod many;

@@ -264,6 +264,15 @@ fn corrected(text: &str, differences: &[Difference]) -> String {
     lines.join("\n") + "\n"
 }
 
+#[test]
+fn flows_are_true() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flows.md");
+    let text = fs::read_to_string(path).expect("docs/flows.md");
+    assert!(sessions(&text).len() >= 5);
+    let differences = Runner::start().differences(&text);
+    assert!(differences.is_empty(), "{}", report(&differences));
+}
+
 /// What the comparison must notice, and what it must not mind.
 #[test]
 fn a_wrong_reply_is_noticed() {

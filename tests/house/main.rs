@@ -2,6 +2,7 @@
 
 mod graph;
 mod map;
+mod names;
 
 use graph::{floor, Arrows, House};
 use std::collections::{BTreeMap, BTreeSet};

@@ -16,7 +16,7 @@ fn is_part_of_word(char: char) -> bool {
 }
 
 /// All that stands between backticks, but for blocks of several lines.
-fn quoted(text: &str) -> Vec<String> {
+pub fn quoted(text: &str) -> Vec<String> {
     let mut in_block = false;
     let mut all = Vec::new();
     for line in text.lines() {
@@ -51,7 +51,7 @@ fn exists(name: &str) -> bool {
     in_tests(name) || places.iter().any(|place| place.join(name).exists())
 }
 
-fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+pub fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -62,9 +62,12 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
+const MAKEFILES: [&str; 3] = ["Makefile", "tests/tests.mk", "benches/bench.mk"];
+
 /// All words of the code, its comments included, and of what builds it.
 fn words_of_code() -> BTreeSet<String> {
-    let mut files = vec![root().join("Makefile"), root().join("Cargo.toml")];
+    let mut files: Vec<PathBuf> = MAKEFILES.iter().map(|name| root().join(name)).collect();
+    files.push(root().join("Cargo.toml"));
     sources(&root().join("src"), &mut files);
     let texts = files.iter().map(|file| fs::read_to_string(file).unwrap());
     let words = texts.flat_map(|text| {
@@ -75,9 +78,10 @@ fn words_of_code() -> BTreeSet<String> {
 }
 
 fn targets() -> BTreeSet<String> {
-    let makefile = read("Makefile");
-    let names = makefile.lines().filter_map(|line| line.split_once(':'));
-    names.map(|(name, _)| name.to_owned()).collect()
+    let text = MAKEFILES.map(read).concat();
+    let names = text.lines().filter_map(|line| line.split_once(':'));
+    let names = names.flat_map(|(names, _)| names.split(' '));
+    names.map(str::to_owned).collect()
 }
 
 /// What a page names that is nowhere: files, make's targets, functions and types.

@@ -11,7 +11,7 @@ from support import MODULE, Server, wait_until
 
 import commands
 
-TOOL = os.path.join(HERE, "../../tools/install.sh")
+TOOL = os.path.join(HERE, "../../tools/install/install.sh")
 
 
 def tool(*arguments, check=True):

@@ -24,16 +24,16 @@ class Run(unittest.TestCase):
         root = tempfile.TemporaryDirectory(prefix="dq-run-")
         self.addCleanup(root.cleanup)
         self.root, self.runs = root.name, []
-        os.mkdir(os.path.join(self.root, "tools"))
-        for name in ["run.sh", "port.sh", "server.sh"]:
-            shutil.copy(os.path.join(TOOLS, name), os.path.join(self.root, "tools"))
+        for name in "install/run.sh", "install/port.sh", "servers/server.sh":
+            os.makedirs(os.path.dirname(os.path.join(self.root, "tools", name)), exist_ok=True)
+            shutil.copy(os.path.join(TOOLS, name), os.path.join(self.root, "tools", name))
         self.addCleanup(self.stop)
 
     def start(self, port, server=SERVER):
         log = os.path.join(self.root, f"log-{len(self.runs)}")
         with open(log, "w") as output:
             run = subprocess.Popen(
-                [os.path.join(self.root, "tools/run.sh"), str(port), MODULE], stdin=subprocess.DEVNULL, stdout=output,
+                [os.path.join(self.root, "tools/install/run.sh"), str(port), MODULE], stdin=subprocess.DEVNULL, stdout=output,
                 stderr=output, start_new_session=True, env={**os.environ, "DQ_SERVER": server})
         run.said = lambda: pathlib.Path(log).read_text()
         self.runs.append(run)
@@ -82,7 +82,7 @@ class Run(unittest.TestCase):
         self.assertEqual(db.execute_command("DQ.PEEK", "mails", "READY", "COUNT", 5)[0][0], f"of-{one}".encode())
 
     def test_6379_keeps_the_folder_it_always_had(self):
-        with open(os.path.join(self.root, "tools/port.sh"), "w") as nobody:
+        with open(os.path.join(self.root, "tools/install/port.sh"), "w") as nobody:
             nobody.write("#!/bin/sh\n")
         fake = self.place("fake")
         for port, folder in (6379, "data"), (6380, "data-6380"):
@@ -103,7 +103,7 @@ class Run(unittest.TestCase):
                     os.environ["PATH"] = programs
                     self.addCleanup(os.environ.__setitem__, "PATH", path)
                 run, db = self.serving(port)
-                with open(os.path.join(self.root, "tools/port.sh"), "w") as nobody:
+                with open(os.path.join(self.root, "tools/install/port.sh"), "w") as nobody:
                     nobody.write("#!/bin/sh\n")
                 second = self.start(port)
                 self.assertEqual(second.wait(), 1)
@@ -112,7 +112,7 @@ class Run(unittest.TestCase):
                 run.wait()
                 self.serving(port)
                 os.environ["PATH"] = path
-                shutil.copy(os.path.join(TOOLS, "port.sh"), os.path.join(self.root, "tools"))
+                shutil.copy(os.path.join(TOOLS, "install/port.sh"), os.path.join(self.root, "tools/install"))
 
     def test_what_to_type_stands_below_the_log(self):
         port = free_port()
@@ -126,6 +126,35 @@ class Run(unittest.TestCase):
         os.killpg(run.pid, signal.SIGINT)
         self.assertEqual(run.wait(), 0)
         wait_until("the last words", lambda: "bye bye" in run.said())
+
+    def test_a_released_module_where_there_is_no_cargo(self):
+        programs = os.path.join(self.root, "bin")
+        os.mkdir(programs)
+        for name in "make sh dirname uname sed tail tr cat find awk mkdir flock cut mktemp mkfifo rm head chmod env".split():
+            os.symlink(shutil.which(name), os.path.join(programs, name))
+        for name in "Makefile", "tests/tests.mk", "benches/bench.mk", "Cargo.toml", "tools/install/setup.sh":
+            os.makedirs(os.path.dirname(os.path.join(self.root, name)), exist_ok=True)
+            shutil.copy(os.path.join(TOOLS, "..", name), os.path.join(self.root, name))
+        released = os.path.join(self.root, "libdq.so")
+        shutil.copy(MODULE, released)
+        os.chmod(released, 0o644)  # as downloaded
+        port, log = free_port(), os.path.join(self.root, "log")
+        with open(log, "w") as output:
+            run = subprocess.Popen(
+                ["make", "run", f"PORT={port}", "MODULE=libdq.so"], cwd=self.root, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=output, start_new_session=True,
+                env={"PATH": programs, "HOME": self.root, "DQ_SERVER": os.path.abspath(SERVER)})
+        self.runs.append(run)
+        run.said = lambda: pathlib.Path(log).read_text()
+        wait_until("the hint", lambda: f"-p {port} DQ.ACK" in run.said() or self.assertIsNone(run.poll(), run.said()))
+        self.assertIn("Made libdq.so executable", run.said())
+        self.assertEqual(redis.Redis(port=port).execute_command("DQ.LEN", "mails"), 0)
+
+    def test_a_module_that_is_not_there(self):
+        run = subprocess.run(
+            [os.path.join(TOOLS, "install/run.sh"), str(free_port()), "nope.so"], capture_output=True, text=True, cwd=self.root,
+            env={**os.environ, "DQ_SERVER": SERVER})
+        self.assertEqual((run.returncode, run.stderr), (1, "MODULE=nope.so: there is no such file\n"))
 
     def test_what_is_no_port(self):
         for port in "", "0", "65536", "x", "06379":

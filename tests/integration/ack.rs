@@ -70,7 +70,7 @@ fn shapes() {
         DQ.ACK q -> {arity}
         DQ.ACK q WITHTOKENS -> {arity}
         DQ.ACK q WITHTOKENS a -> {arity}
-        DQ.ACK q WITHTOKENS a 1 b -> -ERR syntax error"
+        DQ.ACK q WITHTOKENS a 1 b -> -ERR syntax error, ..."
     ));
     // Not as the first one it is an id like any other.
     p.says("DQ.ACK q a WITHTOKENS", "2");

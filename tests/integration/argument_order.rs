@@ -23,7 +23,7 @@ fn transact(client: &mut Raw, lines: &[String]) -> String {
 }
 
 /// How a job appears in a queue: what is done before anybody waits, and then.
-const WAYS: [(&str, &[&str], &str); 7] = [
+const WAYS: [(&str, &[&str], &str); 8] = [
     ("added", &[], "DQ.ADD {} j x"),
     ("due long ago", &[], "DQ.ADD {} j x AT 1"),
     ("due together", &[], "DQ.ADD {} j x AT {due}"),
@@ -37,6 +37,7 @@ const WAYS: [(&str, &[&str], &str); 7] = [
         &["DQ.PAUSE {}", "DQ.ADD {} j x AT 1"],
         "DQ.RESUME {}",
     ),
+    ("added with others", &[], "DQ.MADD {} 2 j x k x"),
     (
         "run now",
         &["DQ.ADD {} j x DELAY 1000000"],

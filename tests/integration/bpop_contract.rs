@@ -152,7 +152,7 @@ fn refuses() {
     }
     p.unseen("DQ.BPOP q 1 TTR 4398046511104", range);
     for options in ["NOACK NOACK", "COUNT 1 COUNT 1", "TTR 5 NOACK TTR 5"] {
-        p.unseen(&format!("DQ.BPOP q 1 {options}"), "-ERR syntax error");
+        p.unseen(&format!("DQ.BPOP q 1 {options}"), "-ERR syntax error, ...");
     }
     let no_float = "-ERR timeout is not a float or out of range";
     for timeout in [
@@ -189,16 +189,22 @@ fn a_forgotten_timeout() {
         ("q 1 COUNT", "COUNT"),
         ("q none TTR", "TTR"),
         ("q withdue", "WITHDUE"),
+        ("none q COUNT 5", "COUNT"),
+        ("none q p NOACK TTR 5", "NOACK"),
+        ("q withterms", "WITHTERMS"),
+        ("q LEASE 5000", "LEASE"),
+        ("q none LEASE", "LEASE"),
     ] {
         p.unseen(
             &format!("DQ.BPOP {line}"),
-            &format!("-ERR timeout is missing: {word} stands where it must be"),
+            &format!("-ERR timeout is missing before {word}"),
         );
     }
-    p.unseen(
-        "DQ.BPOP none q COUNT 5",
-        "-ERR timeout is not a float or out of range",
-    );
+    // What looks like a number is a wrong one.
+    for wrong in ["1s", "nan", ".", "-inf", "\"\""] {
+        let reply = p.ask(&format!("DQ.BPOP none {wrong} COUNT 5"));
+        assert!(!reply.contains("missing"), "{wrong}: {reply}");
+    }
 }
 
 #[test]

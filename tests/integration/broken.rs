@@ -148,6 +148,6 @@ fn a_replica_says_that_it_may_differ() {
     client.says("DQ.DEL q a", "1");
     wait_until("a word of it", PATIENCE, || {
         let log = replica.log();
-        log.contains("may differ from its master's") && log.contains("effects on 'q' refused")
+        log.contains("may now differ from its master's") && log.contains("effects on 'q' refused")
     });
 }

@@ -102,8 +102,8 @@ fn purge_of_nothing() {
         DQ.PURGE q DEAD -> 0
         DQ.PURGE q -> -ERR wrong number of arguments for 'dq.purge' command
         DQ.PURGE q ALL ALL -> -ERR wrong number of arguments for 'dq.purge' command
-        DQ.PURGE q EVERYTHING -> -ERR syntax error
-        DQ.PURGE none EVERYTHING -> -ERR syntax error",
+        DQ.PURGE q EVERYTHING -> -ERR syntax error, ...
+        DQ.PURGE none EVERYTHING -> -ERR syntax error, ...",
     );
 }
 

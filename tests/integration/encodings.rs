@@ -117,6 +117,28 @@ fn files_from_before_groups_are_read() {
     client.says("DQ.LEN full", "6");
 }
 
+/// Made by the build before jobs had notes, with groups, rules and a successor.
+#[test]
+fn files_from_before_notes_are_read() {
+    const DIGEST: &str = "88e4c6ac024469d743c4b3aa092957fc248f6a98";
+    let folder = folder_of("5-effects-4");
+    assert_read(&folder, DIGEST, |client| {
+        client.says("DQ.LEN full", "7");
+        client.says("DQ.LEN full GROUP tenant", "2");
+        client.says("DQ.LEN full DEAD", "1");
+        let words = client.words("DQ.GET full leased");
+        assert!(words.windows(2).any(|field| field == ["next", "after"]));
+    });
+    let dump = std::fs::read(folder.join("full.dump")).expect("a DUMP");
+    let server = Server::start();
+    let mut client = server.raw();
+    client.call(&[b"RESTORE", b"full", b"0", &dump]);
+    // What stands in it lives on, with notes.
+    client.says("DQ.ACK full leased", "1");
+    client.says("DQ.ADD full leased x REPLACE KEEP 5", "'leased'");
+    client.says("DQ.LEN full", "7");
+}
+
 /// Made by the build before jobs could recur, with failures, successors and a remembered id.
 #[test]
 fn files_from_before_recurring_jobs_are_read() {

@@ -6,7 +6,7 @@ use crate::support::Server;
 const WRONGTYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Every command, as it may be written.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "DQ.ADD q a x",
     "DQ.DEL q a",
     "DQ.POP q",
@@ -14,6 +14,8 @@ const COMMANDS: [&str; 21] = [
     "DQ.ACK q a",
     "DQ.NACK q a",
     "DQ.TOUCH q a",
+    "DQ.BTOUCH q 0.01 IDS 1 a 1",
+    "DQ.AWAIT q 0.01 a",
     "DQ.RESCHEDULE q DELAY 5 a",
     "DQ.KICK q COUNT 1",
     "DQ.GET q a",
@@ -31,7 +33,7 @@ const COMMANDS: [&str; 21] = [
 ];
 
 /// How many words each needs, and how many it takes at most (0: any number).
-const ARITY: [(&str, usize, usize); 21] = [
+const ARITY: [(&str, usize, usize); 23] = [
     ("DQ.ADD", 4, 0),
     ("DQ.DEL", 3, 0),
     ("DQ.POP", 2, 0),
@@ -39,6 +41,8 @@ const ARITY: [(&str, usize, usize); 21] = [
     ("DQ.ACK", 3, 0),
     ("DQ.NACK", 3, 0),
     ("DQ.TOUCH", 3, 0),
+    ("DQ.BTOUCH", 7, 0),
+    ("DQ.AWAIT", 4, 0),
     ("DQ.RESCHEDULE", 5, 0),
     ("DQ.KICK", 4, 0),
     ("DQ.GET", 3, 3),
@@ -112,7 +116,7 @@ fn wrong_types() {
             p.unseen(line, WRONGTYPE);
         }
         // What cannot be read comes first.
-        p.unseen("DQ.ADD q a x SOON", "-ERR syntax error");
+        p.unseen("DQ.ADD q a x SOON", "-ERR syntax error, ...");
         p.unseen(
             "DQ.ADD q a x TTR 0",
             "-ERR value is not an integer or out of range",
@@ -146,6 +150,8 @@ fn empty_and_not_there_are_never_errors() {
         DQ.ACK q WITHTOKENS a 5 -> 0
         DQ.NACK q a -> nil$
         DQ.TOUCH q a -> nil$
+        DQ.BTOUCH q 0 IDS 1 a 1 -> [ nil$ ]
+        DQ.AWAIT q 0 a -> [ [ 'a' 'unknown' nil$ nil$ nil$ ] ]
         DQ.RESCHEDULE q DELAY 5 a -> 0
         DQ.KICK q COUNT 1 -> 0
         DQ.KICK q IDS 1 a -> 0
@@ -204,7 +210,7 @@ fn readonly() {
         crate::probe::show(&raw.call(&words))
     };
     let looking = [
-        "GET", "PEEK", "SCAN", "GROUPS", "LEN", "FORECAST", "STATS", "CFGGET",
+        "GET", "PEEK", "SCAN", "GROUPS", "LEN", "FORECAST", "STATS", "CFGGET", "AWAIT",
     ];
     for line in COMMANDS {
         let looks = looking
@@ -311,5 +317,67 @@ fn arguments_of_any_bytes() {
             raw.call(&[b"ECHO", name.as_bytes()]),
             crate::support::Reply::bulk(name)
         );
+    }
+}
+
+/// A syntax error names what was wrong and what was expected.
+#[test]
+fn syntax_errors_say_what_was_expected() {
+    let mut p = Probe::start();
+    for (line, what) in [
+        (
+            "DQ.SCAN q 0 TYPE x",
+            "expected STATE, MATCH, GROUP, PAYLOAD or COUNT, not 'TYPE'",
+        ),
+        (
+            "DQ.SCAN q 0 \\x0d\\x0a",
+            "expected STATE, MATCH, GROUP, PAYLOAD or COUNT, not '\\r\\n'",
+        ),
+        ("DQ.NEXT q a 5", "expected COUNT, not '5'"),
+        ("DQ.POP q Count 1 count 2", "COUNT is given twice"),
+        ("DQ.POP q TTR", "a value is missing after TTR"),
+        ("DQ.CFGSET q RATE 5", "a value is missing after RATE"),
+        ("DQ.POP q COUNT 1 ID a", "COUNT and ID cannot be combined"),
+        (
+            "DQ.ADD q a x AT 5 DELAY 6",
+            "DELAY and AT cannot be combined",
+        ),
+        (
+            "DQ.ADD q a x BACKOFF 3 1 2",
+            "BACKOFF 3 needs 3 delays, but 2 arguments follow",
+        ),
+        ("DQ.ADD q a x EVERY 1000 TZ UTC", "TZ needs CRON"),
+        (
+            "DQ.ADD q a x TIMES 3",
+            "UNTIL, TIMES, GRACE and JITTER need EVERY or CRON",
+        ),
+        (
+            "DQ.ACK q WITHTOKENS a 1 b",
+            "WITHTOKENS needs a token for each id",
+        ),
+        ("DQ.NACK q IDS 2 a 1", "IDS 2 needs 2 pairs of id and token"),
+        (
+            "DQ.TOUCH q IDS 1 a 1 TOKEN 1",
+            "TOKEN cannot be combined with IDS: a token follows each id",
+        ),
+        ("DQ.BTOUCH q 0 a 1 b 2", "expected IDS, not 'a'"),
+        ("DQ.KICK q ALL 1", "expected COUNT or IDS, not 'ALL'"),
+        ("DQ.KICK q IDS 2 a", "IDS 2 needs 2 ids, not 1"),
+        ("DQ.KICK q COUNT 1 a", "COUNT takes a number and no ids"),
+        ("DQ.LEN q GROUP", "a value is missing after GROUP"),
+        (
+            "DQ.PEEK q ALL",
+            "expected DELAYED, READY, RESERVED or DEAD, not 'ALL'",
+        ),
+        (
+            "DQ.PURGE q EVERY",
+            "expected DELAYED, READY, RESERVED, DEAD or ALL, not 'EVERY'",
+        ),
+        (
+            "DQ.RESCHEDULE q IN 5 a",
+            "expected DELAY, AT or PRIORITY, not 'IN'",
+        ),
+    ] {
+        p.unseen(line, &format!("-ERR syntax error, {what}"));
     }
 }

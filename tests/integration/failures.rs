@@ -105,6 +105,6 @@ fn only_the_first_kilobyte_is_kept_and_only_failed_jobs_pay() {
         (50 * 1024..50 * 1400).contains(&(after - before)),
         "{before} {after}"
     );
-    p.unseen("DQ.NACK q 60 REASON", "-ERR syntax error");
-    p.unseen("DQ.NACK q 60 REASON a REASON b", "-ERR syntax error");
+    p.unseen("DQ.NACK q 60 REASON", "-ERR syntax error, ...");
+    p.unseen("DQ.NACK q 60 REASON a REASON b", "-ERR syntax error, ...");
 }

@@ -114,7 +114,8 @@ fn groups_are_told_of() {
     let (server, mut client) = start();
     let long = "g".repeat(257);
     let error = "-ERR GROUP must be 1 to 256 bytes long";
-    client.says("DQ.ADD q a x GROUP", "-ERR syntax error");
+    let missing = "-ERR syntax error, a value is missing after GROUP";
+    client.says("DQ.ADD q a x GROUP", missing);
     client.says("DQ.ADD q a x GROUP \"\"", error);
     client.says(&format!("DQ.ADD q a x GROUP {long}"), error);
     client.says("EXISTS q", "0");

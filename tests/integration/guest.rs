@@ -9,7 +9,7 @@ use std::path::{self, Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{locate, one_process_at_a_time, poll};
+use crate::support::{locate, one_process_at_a_time, poll, skipped};
 
 /// Where Debian's package user-mode-linux puts it.
 const KERNEL: &str = "linux.uml";
@@ -49,7 +49,7 @@ pub fn step_clock(ms: i64) {
 #[track_caller]
 pub fn run(test: &str) -> Option<Result<(), String>> {
     let Some(kernel) = kernel() else {
-        println!("left out: there is no {KERNEL} (Debian: user-mode-linux)");
+        skipped(format!("there is no {KERNEL} (Debian: user-mode-linux)"));
         return None;
     };
     let name = test.rsplit("::").next().unwrap_or(test);
@@ -66,7 +66,10 @@ pub fn run(test: &str) -> Option<Result<(), String>> {
     let log = String::from_utf8_lossy(&log).into_owned();
     fs::remove_dir_all(&folder).expect("a folder of our own");
     if !log.contains(BEGUN) {
-        println!("left out: {KERNEL} does not run here: {log}");
+        skipped(format!(
+            "{KERNEL} does not run here: {}",
+            log.trim().replace('\n', " / ")
+        ));
         return None;
     }
     let passed = ended.is_some() && log.contains(PASSED);

@@ -1,6 +1,8 @@
 //! An unconfigured queue's key goes with its last job, whatever took that job.
 
-use crate::probe::Probe;
+use crate::probe::{packed, Probe};
+use crate::scene::{Lines, Scene};
+use crate::support::raw::Raw;
 
 /// Lines that fill the queue, and the one that takes its last job.
 const BY_COMMANDS: [(&str, &str); 11] = [
@@ -94,6 +96,23 @@ fn by_time() {
         });
         assert!(unit_ms.is_some());
     }
+}
+
+/// A queue that was kept, empty, for two who wait.
+#[test]
+fn with_the_last_client_whose_wait_ends() {
+    let mut p = Probe::start();
+    let mut line: Vec<Raw> = (0..2).map(|_| p.server.raw()).collect();
+    for client in &mut line {
+        let both = [packed("DQ.BPOP q 0.3 NOACK"), packed("EXISTS q")].concat();
+        client.send(&both);
+    }
+    p.server.wait_for_blocked(2);
+    p.run("DQ.ADD q a x");
+    assert_eq!(line[0].reply(), "[ 'q' 'a' 'x' nil$ 1 nil$ ]");
+    assert_eq!(line[0].reply(), "1", "it is kept for the other");
+    assert_eq!(line[1].reply(), "nil*");
+    assert_eq!(line[1].reply(), "0");
 }
 
 #[test]

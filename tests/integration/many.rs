@@ -80,7 +80,10 @@ fn pairs_that_do_not_fit_are_refused_and_nothing_is_done() {
             format!("1{pairs}"),
             "9223372036854775807 j0 1".into(),
         ] {
-            p.unseen(&format!("DQ.{command} q IDS {rest}"), "-ERR syntax error");
+            p.unseen(
+                &format!("DQ.{command} q IDS {rest}"),
+                "-ERR syntax error, ...",
+            );
         }
         for count in ["0", "-1", "x", "9223372036854775808", "TOKEN"] {
             p.unseen(
@@ -136,7 +139,7 @@ fn withdue_tells_for_when_a_job_was_due() {
         > DQ.POP q ID e WITHDUE
         [ 'e' 'x' ? 1 ? 5000 ]",
     );
-    p.unseen("DQ.POP q WITHDUE WITHDUE", "-ERR syntax error");
+    p.unseen("DQ.POP q WITHDUE WITHDUE", "-ERR syntax error, ...");
     // A client that waits gets it, too.
     let mut raw = p.server.raw();
     raw.send(&crate::probe::packed("DQ.BPOP q 0 WITHDUE NOACK"));

@@ -197,7 +197,7 @@ fn past_its_ttl_it_vanishes() {
 fn nack_refuses() {
     let mut p = Probe::start();
     reserved(&mut p, "");
-    let syntax = "-ERR syntax error";
+    let syntax = "-ERR syntax error, ...";
     for options in [
         "SILENT FAIL",
         "FAIL FATAL",
@@ -295,7 +295,7 @@ fn touch_refuses() {
         "NONSENSE",
         "DELAY 5",
     ] {
-        p.unseen(&format!("DQ.TOUCH q a {options}"), "-ERR syntax error");
+        p.unseen(&format!("DQ.TOUCH q a {options}"), "-ERR syntax error, ...");
     }
     for value in ["0", "-1", "x", "4398046511104", "9223372036854775808"] {
         let range = "-ERR value is not an integer or out of range";

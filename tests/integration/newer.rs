@@ -9,8 +9,8 @@ use crate::probe::show;
 use crate::scene::{Lines, Scene};
 use crate::support::{wait_until, Reply, Server, PATIENCE};
 
-const ENDS: &str = "this server ends here: what its master sends is written by a newer version";
-const LOADED: &str = "this server ends here: what it loads was written by a newer version";
+const ENDS: &str = "this server exits: what its master sends is written by a newer version";
+const LOADED: &str = "this server exits: what it loads was written by a newer version";
 
 fn newer() -> Server {
     Server::builder().breakable().aof().start()
@@ -55,7 +55,7 @@ fn a_replica_of_a_newer_master_ends() {
         .run(&format!("REPLICAOF 127.0.0.1 {}", master.port()));
     assert_ended(
         &mut alone,
-        "ERR queue data of a newer version of the module",
+        "ERR queue data was written by a newer version of the module",
     );
 }
 

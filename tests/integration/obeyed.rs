@@ -6,9 +6,10 @@ use std::io::Write;
 use std::time::Instant;
 
 use dq::queue::codec::EFFECTS_VERSION;
-use dq::queue::effect::{Change, Death, Effect, Removal, FOREVER};
+use dq::queue::effect::{Arrival, Change, Death, DoneEnd, Effect, OfDone, Removal, FOREVER};
 use dq::queue::job::{State, SEQ_MAX, TOKEN_MAX};
-use dq::queue::settings::{Rate, Settings};
+use dq::queue::note::Note;
+use dq::queue::settings::{DoneLimits, Rate, Settings};
 
 use crate::payloads::{encoded, forged, is_well, restore, terms};
 use crate::persistence::last_aof;
@@ -55,6 +56,13 @@ fn clients_cannot_apply() {
     master.raw().says("DQ.LEN q", "1");
 }
 
+fn arrival(id: &[u8]) -> Arrival<'_> {
+    Arrival {
+        id: id.into(),
+        payload: b"x",
+    }
+}
+
 /// One of everything that effects say, with numbers from where things end.
 fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
     let ends = [0, 1, 5, round, 1 << 41, (1 << 42) - 1, 1 << 42, FOREVER];
@@ -64,7 +72,15 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
         _ => ends[dice.below(8) as usize],
     };
     let (due, at, token) = (number(), number(), number());
-    match dice.below(14) {
+    match dice.below(22) {
+        21 => Effect::AddedTogether {
+            group: (at > 5).then_some(b"g"),
+            due,
+            expires: at,
+            terms: terms(),
+            notes: vec![Note::Keep { ms: token }; dice.below(3) as usize],
+            jobs: vec![arrival(id), arrival(b"other"), arrival(id)],
+        },
         0..=2 => Effect::Added {
             id,
             payload: b"x",
@@ -77,7 +93,7 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
         5 => Effect::Resumed,
         6 => Effect::Remembered { id, until: at },
         7 => Effect::Purged {
-            state: State::ALL.get(dice.below(5) as usize).copied(),
+            state: State::ALL.get(dice.below(6) as usize).copied(),
             cut: at,
         },
         8 => Effect::Configured(Settings {
@@ -95,9 +111,62 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
             death: at,
             token,
         },
+        11..=13 => Effect::Noted {
+            id,
+            successor: at == 5,
+            note: some_note(due, dice),
+        },
+        14..=17 => Effect::Done(some_of_done(id, (due, at, token), dice)),
         _ => Effect::Job {
             id,
             change: some_change((due, at, token), dice),
+        },
+    }
+}
+
+fn some_note(ms: u64, dice: &mut Dice) -> Note<'static> {
+    const LONG: &[u8] = &[b'n'; 1025];
+    let lengths = [0, 1, 2, 256, 257, 1024, 1025];
+    let mut text = || &LONG[..lengths[dice.below(7) as usize]];
+    let (name, value) = (text(), text());
+    match dice.below(6) {
+        0 => Note::Progress { text: value },
+        1 => Note::Keep { ms },
+        2 | 3 => Note::Awaits { name },
+        _ => Note::Step { name, value },
+    }
+}
+
+fn some_of_done<'a>(
+    id: &'a [u8],
+    (due, at, token): (u64, u64, u64),
+    dice: &mut Dice,
+) -> OfDone<'a> {
+    let end = DoneEnd {
+        finished: due,
+        until: at,
+        result: (dice.below(2) == 0).then_some(b"result"),
+    };
+    match dice.below(8) {
+        0 => OfDone::OccurrenceKept {
+            id,
+            next: None,
+            end,
+        },
+        1 => OfDone::Gone { id },
+        2 => OfDone::Deleted { id },
+        3 => OfDone::Trimmed { count: due },
+        4 => OfDone::Kicked { id, due },
+        5 => OfDone::Limits(DoneLimits {
+            len: due,
+            ttl_ms: at,
+            bytes: token,
+        }),
+        6 => OfDone::Purged,
+        _ => OfDone::Kept {
+            id,
+            remember: token,
+            end,
         },
     }
 }

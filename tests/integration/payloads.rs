@@ -37,7 +37,7 @@ pub fn repaired(mut payload: Vec<u8>) -> Vec<u8> {
 pub fn dump(client: &mut Raw) -> Vec<u8> {
     for line in [
         "DEL full",
-        "DQ.CFGSET full TTR 5000 ATTEMPTS 3 BACKOFF 2 10 20 MAXLEN 100 DEADLEN 9 DEDUPE 60000 MAXRESERVED 50 RATE 1000 1000",
+        "DQ.CFGSET full TTR 5000 ATTEMPTS 3 BACKOFF 2 10 20 MAXLEN 100 DEADLEN 9 DEDUPE 60000 MAXRESERVED 50 RATE 1000 1000 DONELEN 9 DONETTL 60000",
         "DQ.ADD full delayed payload DELAY 60000 PRIORITY -3 TTL 90000",
         "DQ.ADD full ready \\x00\\xff",
         "DQ.ADD full leased x PRIORITY -9",

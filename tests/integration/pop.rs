@@ -266,7 +266,7 @@ fn refuses() {
     let mut p = Probe::start();
     p.run("DQ.ADD q a x PRIORITY 1");
     p.run("DQ.ADD q b x");
-    let syntax = "-ERR syntax error";
+    let syntax = "-ERR syntax error, ...";
     for options in [
         "NOACK NOACK",
         "COUNT",
@@ -277,6 +277,9 @@ fn refuses() {
         "TTR 5 TTR 5",
         "COUNT 1 ID a",
         "ID a COUNT 1",
+        "TTR 5 LEASE 5",
+        "LEASE 5 TTR 5",
+        "LEASE",
         "NONSENSE",
         "\"\"",
         "5",
@@ -288,6 +291,7 @@ fn refuses() {
     for value in ["0", "-1", "x", "1.5", "9223372036854775808", "\"\""] {
         p.unseen(&format!("DQ.POP q COUNT {value}"), range);
         p.unseen(&format!("DQ.POP q TTR {value}"), range);
+        p.unseen(&format!("DQ.POP q LEASE {value}"), range);
     }
     p.unseen("DQ.POP q TTR 4398046511104", range);
     p.unseen("DQ.POP none COUNT 0", range);

@@ -305,7 +305,10 @@ impl Probe {
     pub fn eval(&mut self, command: &str, script: &str) -> String {
         self.run("DQ.ADD clock tick x AT 1000");
         let script = format!(
-            "local function now() return 1000 + redis.call('DQ.STATS', 'clock')[12] end \
+            "local function now() \
+               local stats = redis.call('DQ.STATS', 'clock') \
+               for i = 1, #stats, 2 do if stats[i] == 'oldest-ready-ms' then return 1000 + stats[i + 1] end end \
+             end \
              local function spin(instant) while now() < instant do end end {script}"
         );
         let mut raw = self.server.raw();

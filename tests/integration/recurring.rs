@@ -243,6 +243,20 @@ fn the_same_rule_goes_on_where_it_was() {
     client.says("DQ.ADD q b y NEXT", "nil$");
 }
 
+/// Of no job XX is nil, and NX of one that is there.
+#[test]
+fn the_condition_is_looked_at_before_until() {
+    let mut p = Probe::start();
+    let past = "EVERY 1000 UNTIL 1000";
+    p.unseen(&format!("DQ.ADD q a x XX {past}"), "nil$");
+    p.run("DQ.ADD q a x DELAY 100000");
+    p.unseen(&format!("DQ.ADD q a x {past}"), "nil$");
+    for rest in ["XX", "REPLACE"] {
+        let error = "-ERR UNTIL is before the first occurrence";
+        p.unseen(&format!("DQ.ADD q a x {rest} {past}"), error);
+    }
+}
+
 #[test]
 fn bad_rules_leave_the_queue_as_it_was() {
     let mut p = Probe::start();
@@ -256,23 +270,26 @@ fn bad_rules_leave_the_queue_as_it_was() {
         ("EVERY x", range),
         ("EVERY 4398046511104", range),
         ("EVERY 1000 TIMES 0", range),
-        ("EVERY 1000 UNTIL 1000", "-ERR UNTIL leaves no occurrence"),
+        (
+            "EVERY 1000 UNTIL 1000",
+            "-ERR UNTIL is before the first occurrence",
+        ),
         (
             "EVERY 1000 AT 9000 UNTIL 8999",
-            "-ERR UNTIL leaves no occurrence",
+            "-ERR UNTIL is before the first occurrence",
         ),
-        ("EVERY 1000 CRON @daily", "-ERR syntax error"),
-        ("EVERY 1000 TZ UTC", "-ERR syntax error"),
-        ("TIMES 3", "-ERR syntax error"),
-        ("JITTER 0", "-ERR syntax error"),
-        ("CRON", "-ERR syntax error"),
+        ("EVERY 1000 CRON @daily", "-ERR syntax error, ..."),
+        ("EVERY 1000 TZ UTC", "-ERR syntax error, ..."),
+        ("TIMES 3", "-ERR syntax error, ..."),
+        ("JITTER 0", "-ERR syntax error, ..."),
+        ("CRON", "-ERR syntax error, ..."),
         (
             "CRON 0\\x200\\x2030\\x202\\x20*",
-            "-ERR CRON expression never comes",
+            "-ERR CRON expression matches no time before 2109",
         ),
         (
             "CRON 0\\x200\\x2030\\x202\\x20* DELAY 5",
-            "-ERR CRON expression never comes",
+            "-ERR CRON expression matches no time before 2109",
         ),
         (
             "CRON @daily TZ Mars/Olympus",
@@ -301,7 +318,7 @@ fn bad_rules_leave_the_queue_as_it_was() {
     }
     p.unseen(
         "DQ.ADD q b x EVERY 1000 NEXT",
-        "-ERR NEXT is not for a job with a rule",
+        "-ERR NEXT cannot be combined with EVERY or CRON",
     );
     p.unseen("DQ.NEXT q a COUNT 0", range);
     p.unseen("DQ.NEXT q a COUNT 1001", "-ERR COUNT must be 1 to 1000");
@@ -431,7 +448,7 @@ fn a_zone_that_nobody_knows_goes_on_by_its_offset() {
     assert_eq!(number(&mut other, "a", "due"), due + 86_400_000);
     assert!(replica
         .log()
-        .contains("time zone 'Test/Town' is not known here"));
+        .contains("time zone 'Test/Town' is unknown here"));
     other.says(
         "DQ.ADD q b x CRON @daily TZ Test/Town",
         "-ERR TZ is not the name of a known time zone",

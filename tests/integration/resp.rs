@@ -22,17 +22,17 @@ const SHAPES: &str = "
     DQ.SCAN q 0 | [ '0' [ 'a' ] ] | [ '0' [ 'a' ] ]
     DQ.LEN q | 1 | 1
     DQ.STATS empty | nil$ | nil
-    DQ.STATS q | [ 'delayed' 0 'ready' 0 'reserved' 1 'dead' 0 'next-due' nil$ 'oldest-ready-ms' nil$ ... | \
-        { 'delayed' 0 'ready' 0 'reserved' 1 'dead' 0 'next-due' nil 'oldest-ready-ms' nil ...
+    DQ.STATS q | [ 'delayed' 0 'ready' 0 'reserved' 1 'dead' 0 'blocked' 0 'done' 0 'done-bytes' 0 'next-due' nil$ 'oldest-ready-ms' nil$ ... | \
+        { 'delayed' 0 'ready' 0 'reserved' 1 'dead' 0 'blocked' 0 'done' 0 'done-bytes' 0 'next-due' nil 'oldest-ready-ms' nil ...
     DQ.CFGSET q BACKOFF 2 5 6 RATE 7 8 | +OK | +OK
     DQ.CFGGET empty | nil$ | nil
     DQ.CFGGET q | [ 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
-        'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'paused' 0 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
-        'maxreserved' 0 'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'paused' 0 }
+        'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
+        'maxreserved' 0 'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' 0 }
     DQ.PAUSE q | +OK | +OK
     DQ.CFGGET q | [ 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 'maxreserved' 0 \
-        'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'paused' -1 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
-        'maxreserved' 0 'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'paused' -1 }
+        'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' -1 ] | { 'ttr' 60000 'attempts' 0 'backoff' [ 5 6 ] 'maxlen' 0 'maxbytes' 0 'deadlen' 0 'dedupe' 0 \
+        'maxreserved' 0 'rate' [ 7 8 ] 'groupmax' 0 'grouprate' [ 0 0 ] 'groupfifo' 0 'donelen' 0 'donettl' 0 'donebytes' 0 'paused' -1 }
     DQ.RESUME q | +OK | +OK
     DQ.PURGE q DEAD | 0 | 0
     DQ.RESCHEDULE q DELAY 0 z | 0 | 0

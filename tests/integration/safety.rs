@@ -22,8 +22,11 @@ fn hostile_arguments() {
         "DQ.DEL",
         "DQ.NACK",
         "DQ.TOUCH",
+        "DQ.BTOUCH",
+        "DQ.AWAIT",
         "DQ.RESCHEDULE",
         "DQ.KICK",
+        "DQ.MADD",
         "DQ.PURGE",
         "DQ.GET",
         "DQ.PEEK",
@@ -101,13 +104,12 @@ fn hostile_arguments() {
                 _ => dice.pick(&words).as_bytes().to_vec(),
             });
         }
-        if *name == *"DQ.BPOP" {
-            // Else it waits for ever.
-            arguments.push(
-                dice.pick(&["0.0001", "1e-9", "-1", "x", "1e-320"])
-                    .as_bytes()
-                    .to_vec(),
-            );
+        // Else it waits for ever.
+        let timeout = dice.pick(&["0.0001", "1e-9", "-1", "x", "1e-320"]);
+        match (name, arguments.get_mut(2)) {
+            ("DQ.BPOP", _) => arguments.push(timeout.as_bytes().to_vec()),
+            ("DQ.AWAIT" | "DQ.BTOUCH", Some(argument)) => *argument = timeout.as_bytes().to_vec(),
+            _ => {}
         }
         let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
         let reply = client.call(&arguments);

@@ -209,11 +209,11 @@ fn it_never_goes_back() {
     for (line, expected) in [
         (
             format!("SET {}", start - 1),
-            "-ERR unix-ms is before the clock, which never goes back",
+            "-ERR unix-time-milliseconds is before the clock, which never goes back",
         ),
         (
             "SET 0".into(),
-            "-ERR unix-ms is before the clock, which never goes back",
+            "-ERR unix-time-milliseconds is before the clock, which never goes back",
         ),
         (format!("SET {}", last + 1), out_of_range),
         ("SET -1".into(), out_of_range),
@@ -227,7 +227,10 @@ fn it_never_goes_back() {
         ("GET 1".into(), arity),
         ("NEXT 1".into(), arity),
         ("".into(), arity),
-        ("BACK 1".into(), "-ERR syntax error"),
+        (
+            "BACK 1".into(),
+            "-ERR syntax error, expected GET, SET, ADVANCE or NEXT, not 'BACK'",
+        ),
     ] {
         client.says(&format!("DQ.CLOCK {line}"), expected);
         assert_eq!(clock(&mut client), start, "after {line}");

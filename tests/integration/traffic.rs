@@ -20,6 +20,9 @@ const RULES: [&str; 10] = [
     " CRON @yearly",
 ];
 
+/// With the token that is current.
+const STEP: &str = "EVAL local\\x20g=redis.call('DQ.GET',KEYS[1],ARGV[1])\\x20return\\x20g\\x20and\\x20g[24]\\x20and\\x20redis.pcall('DQ.STEP',KEYS[1],ARGV[1],g[24],unpack(ARGV,2)) 1";
+
 const KEYS: [&str; 4] = ["q", "r", "p", "s"];
 
 pub struct Traffic {
@@ -118,9 +121,13 @@ impl Traffic {
                 .is_some()
             {
                 let keys = self.dice.pick(&["q", "q r", "p q", "r s p", "none q"]);
-                let options = self
-                    .dice
-                    .pick(&["", "COUNT 2", "TTR 15", "NOACK", "WITHDUE"]);
+                let options = self.dice.pick(&[
+                    "",
+                    "COUNT 2",
+                    "TTR 15",
+                    "NOACK WITHSTEPS",
+                    "LEASE 9 WITHTERMS",
+                ]);
                 let timeout = self.dice.pick(&["0.005", "0.05", "0.5"]);
                 self.waiting[number].begin(&format!("DQ.BPOP {keys} {timeout} {options}"));
             }
@@ -138,11 +145,37 @@ impl Traffic {
         }
     }
 
+    /// What only some jobs have.
+    fn note(&mut self, key: &str, id: &str) -> String {
+        let name = self.dice.pick(&["one", "two", "three"]);
+        let other = self.dice.pick(&["one", "two", "three", "\"\""]);
+        let delay = self.option("DELAY", 60);
+        match self.dice.below(6) {
+            0 => format!("DQ.TOUCH {key} {id} PROGRESS {other}"),
+            1 => format!("DQ.NACK {key} {id} SILENT AWAIT {name}{delay}"),
+            2 => format!("DQ.SIGNAL {key} {id} {name}"),
+            3 => format!("DQ.SIGNAL {key} {id} {name} {other}"),
+            4 => format!("{STEP} {key} {id} {name} {other}"),
+            _ => format!("{STEP} {key} {id} one {other} two {other} {name} again"),
+        }
+    }
+
     fn line(&mut self) -> String {
         let key = self.dice.pick(&KEYS);
         let id = self.id();
         let ms = self.dice.below(60);
+        if self.dice.below(8) == 0 {
+            return self.note(key, &id);
+        }
         match self.dice.below(if self.rough { 46 } else { 40 }) {
+            12 if ms < 30 => {
+                let condition = self.dice.pick(&["", "", " XX", " REPLACE"]);
+                let delay = self.option("DELAY", 60);
+                let (attempts, keep) = (self.option("ATTEMPTS", 3), self.option("KEEP", 50));
+                let group = self.dice.pick(&["", "", " GROUP g", " GROUP h"]);
+                let other = if ms < 5 { "*".into() } else { self.id() };
+                format!("DQ.MADD {key} 3 {id} m{ms} {other} n {} o{condition}{delay}{attempts}{keep}{group} TTR 30", self.id())
+            }
             0..=12 => {
                 let id = if ms < 5 { "*".into() } else { id };
                 let condition = self
@@ -161,19 +194,28 @@ impl Traffic {
                     " NEXT" => "",
                     _ => self.dice.pick(&RULES),
                 };
-                let group = self.dice.pick(&["", "", " GROUP g", " GROUP h"]);
+                let group = self.dice.pick(&["", "", " GROUP g", " GROUP h", " KEEP 9"]);
                 format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{group}{rule}")
             }
             13..=17 => {
-                let (count, ttr) = (self.option("COUNT", 4), self.option("TTR", 50));
-                let noack = self
-                    .dice
-                    .pick(&["", "", " WITHDUE", " NOACK", " NOACK WITHDUE"]);
-                format!("DQ.POP {key}{count}{ttr}{noack}")
+                let word = self.dice.pick(&["TTR", "LEASE"]);
+                let (count, ttr) = (self.option("COUNT", 4), self.option(word, 50));
+                let noack = self.dice.pick(&["", "", " NOACK"]);
+                let with =
+                    self.dice
+                        .pick(&["", " WITHDUE", " WITHSTEPS", " WITHTERMS WITHDUE WITHSTEPS"]);
+                format!("DQ.POP {key}{count}{ttr}{noack}{with}")
             }
             18 => format!("DQ.POP {key} ID {id}"),
             19 => format!("DQ.BPOP {key} q 0.001"),
-            20..=22 => format!("DQ.ACK {key} {id} {} {}", self.id(), self.id()),
+            20..=21 => format!("DQ.ACK {key} {id} {} {}", self.id(), self.id()),
+            22 => {
+                let result = "r".repeat(ms as usize);
+                let script = format!(
+                    "local\\x20j=redis.call('DQ.POP',KEYS[1])if\\x20j\\x20then\\x20redis.call('DQ.ACK',KEYS[1],'RESULTS',j[1],j[3],'{result}')end"
+                );
+                format!("EVAL {script} 1 {key}")
+            }
             23..=25 => {
                 let kind = self.dice.pick(&["", " SILENT", " FAIL", " FATAL"]);
                 let (delay, priority) = (self.option("DELAY", 40), self.option("PRIORITY", 4));
@@ -188,6 +230,7 @@ impl Traffic {
                     _ => format!("DQ.NACK {key} {id}{kind}{delay}{priority}{reason}"),
                 }
             }
+            26 if ms < 10 => format!("DQ.AWAIT {key} 0.001 {id} {}", self.id()),
             26 => {
                 let ttr = self.option("TTR", 60);
                 format!("DQ.TOUCH {key} {id}{ttr}")
@@ -203,7 +246,7 @@ impl Traffic {
             32 if ms < 20 => {
                 let state = self
                     .dice
-                    .pick(&["DELAYED", "READY", "RESERVED", "DEAD", "ALL"]);
+                    .pick(&["DELAYED", "READY", "RESERVED", "DEAD", "DONE", "ALL"]);
                 format!("DQ.PURGE {key} {state}")
             }
             33 => {
@@ -223,7 +266,15 @@ impl Traffic {
                     " GROUPFIFO 0 GROUPRATE 5 20",
                     " GROUPMAX 0 GROUPRATE 0 0",
                 ]);
-                format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}{groups}")
+                let done = self.dice.pick(&[
+                    "",
+                    " DONELEN 5",
+                    " DONETTL 30",
+                    " DONEBYTES 90",
+                    " DONELEN 9 DONETTL 60 DONEBYTES 0",
+                    " DONELEN 0 DONETTL 0 DONEBYTES 0",
+                ]);
+                format!("DQ.CFGSET {key}{dedupe}{dead}{reserved}{ttr}{rate}{off}{groups}{done}")
             }
             34 => format!("DQ.CFGSET {key} DEDUPE 0 MAXRESERVED 0 DEADLEN 0 GROUPFIFO 0"),
             35 => format!("DQ.PAUSE {key} {}", 1 + ms / 4),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Job, Model, Phase};
+use dq::queue::job::State;
+
+use crate::model::{Job, Link, Model, Phase};
 use crate::support::{Raw, Reply};
 use crate::wire::ZONE;
 
@@ -59,7 +61,7 @@ fn get(client: &mut Raw, id: &[u8]) -> Result<Fields, String> {
 
 /// The same of the model.
 pub fn expected(model: &Model, now_ms: u64) -> Vec<Fields> {
-    let mut jobs: Vec<&Job> = model.jobs.iter().collect();
+    let mut jobs: Vec<&Job> = model.jobs.iter().chain(&model.done).collect();
     jobs.sort_unstable_by(|one, other| one.id.cmp(&other.id));
     jobs.into_iter().map(|job| fields(job, now_ms)).collect()
 }
@@ -72,6 +74,18 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
         Phase::Reserved { deadline, .. } => Some(deadline),
         _ => None,
     };
+    let awaits = job.notes.awaits.as_ref();
+    let awaits = awaits.filter(|_| job.state(now_ms * 1000) == State::Delayed);
+    let (started, end) = match &job.phase {
+        Phase::Reserved { .. } => (job.token.map(|token| token >> 20), None),
+        Phase::Done {
+            started,
+            finished,
+            result,
+            ..
+        } => (Some(*started), Some((*finished, result.as_deref()))),
+        _ => (None, None),
+    };
     let failure = job.failure.as_ref();
     let reason = failure.and_then(|(_, reason)| reason.as_deref());
     let recur = job.recur.as_ref();
@@ -79,12 +93,46 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
     let cron = rule.and_then(|rule| rule.text);
     let every = rule.filter(|rule| rule.text.is_none()).map(|rule| rule.ms);
     let backoff: Vec<String> = job.backoff.iter().map(u64::to_string).collect();
+    let due = match job.is_blocked() {
+        true => or_nil(job.named_due()),
+        false => job.due.to_string(),
+    };
+    let waits = job.waits.as_ref();
+    let blocked = waits.filter(|_| job.is_blocked());
+    let list = |items: Vec<String>| format!("{items:?}");
+    let after = blocked.filter(|waits| waits.group.is_none()).map(|waits| {
+        let held = waits.links.iter().filter(|(_, link)| *link == Link::Held);
+        list(held.map(|(id, _)| text(id)).collect())
+    });
+    let on_dead = blocked.filter(|waits| waits.group.is_none());
+    let results = waits.filter(|waits| waits.group.is_none()).map(|waits| {
+        let shown = waits.results().into_iter().map(|(id, outcome, value)| {
+            let outcome = outcome.map_or("nil", |outcome| outcome.name());
+            list(vec![
+                text(&id),
+                outcome.into(),
+                or_nil_text(value.as_deref()),
+            ])
+        });
+        list(shown.collect())
+    });
+    let or_nil_list = |shown: Option<String>| shown.unwrap_or_else(|| "nil".to_owned());
     let fields = [
+        ("after", or_nil_list(after)),
+        ("results", or_nil_list(results)),
+        (
+            "after-group",
+            or_nil_text(blocked.and_then(|waits| waits.group.as_deref())),
+        ),
+        (
+            "on-dead",
+            or_nil_list(on_dead.map(|waits| waits.on_dead.name().to_owned())),
+        ),
         ("id", text(&job.id)),
         ("payload", text(&job.payload)),
         ("state", job.state(now_ms * 1000).name().to_owned()),
         ("priority", job.priority.to_string()),
-        ("due", job.due.to_string()),
+        ("due", due),
         ("deadline", or_nil(deadline)),
         ("ttr", job.ttr.to_string()),
         ("attempts", job.attempts.to_string()),
@@ -108,11 +156,29 @@ fn fields(job: &Job, now_ms: u64) -> Fields {
         ("jitter", given(rule.map(|rule| rule.jitter))),
         ("occurrence", or_nil(recur.map(|recur| recur.occurrence))),
         ("runs", or_nil(recur.map(|recur| recur.runs))),
+        ("progress", or_nil_text(job.notes.progress.as_deref())),
+        ("keep", or_nil(job.notes.keep)),
+        ("awaits", or_nil_text(awaits.map(Vec::as_slice))),
+        ("steps", steps_of(job)),
+        ("started", or_nil(started)),
+        ("finished", or_nil(end.map(|(finished, _)| finished))),
+        ("result", or_nil_text(end.and_then(|(_, result)| result))),
     ];
     fields.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// What differs first.
+fn steps_of(job: &Job) -> String {
+    if job.notes.steps.is_empty() {
+        return "nil".to_owned();
+    }
+    let steps = job.notes.steps.iter();
+    let words: Vec<String> = steps
+        .flat_map(|(name, value)| [text(name), text(value)])
+        .collect();
+    format!("{words:?}")
+}
+
+/// What differs first, and all of that job on both sides.
 pub fn difference(seen: &[Fields], expected: &[Fields]) -> Option<String> {
     let id = |job: &Fields| job.get("id").cloned().unwrap_or_default();
     let ids = |jobs: &[Fields]| jobs.iter().map(id).collect::<Vec<_>>();
@@ -122,15 +188,13 @@ pub fn difference(seen: &[Fields], expected: &[Fields]) -> Option<String> {
     let jobs = || seen.iter().zip(expected);
     let mut pairs = jobs().flat_map(|(seen, expected)| {
         let pairs = expected.iter();
-        pairs.map(move |(name, value)| (expected, name, seen.get(name), value))
+        pairs.map(move |(name, value)| (seen, expected, name, value))
     });
-    pairs.find_map(|(job, name, seen, expected)| {
-        let differs = seen != Some(expected);
-        differs.then(|| {
-            format!(
-                "{name} of {:?} is {seen:?} and not {expected:?}\n{job:?}",
-                id(job)
-            )
+    pairs.find_map(|(seen, expected, name, value)| {
+        let is = seen.get(name);
+        (is != Some(value)).then(|| {
+            let of = id(expected);
+            format!("{name} of {of:?} is {is:?} and not {value:?}\nseen {seen:?}\nnot {expected:?}")
         })
     })
 }

@@ -26,6 +26,7 @@ mod shapes;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod awaits;
 mod canaries;
 mod compare;
 mod ends;

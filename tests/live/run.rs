@@ -3,9 +3,9 @@
 use crate::compare::{difference, expected, seen};
 use crate::generate::{Generator, Shape};
 use crate::model::{Fault, Model};
-use crate::op::{Op, Reply};
+use crate::op::{AddOp, Op, PopOp, Reply};
 use crate::rng::Rng;
-use crate::shapes::RECURRING_GROUPS;
+use crate::shapes::{FLOWS_OF_GROUPS, RECURRING_GROUPS};
 use crate::support::{Builder, Raw, Reply as Wire, Server};
 use crate::wire;
 use dq::queue::settings::SettingsChange;
@@ -33,11 +33,17 @@ impl Run {
         let mut client = master.raw();
         let shape = Shape {
             settings_every: 0,
+            span_ms: 1500,
             start_ms: clock(&mut client),
-            ..RECURRING_GROUPS
+            steps_every: 6,
+            ..if seed.is_multiple_of(2) {
+                FLOWS_OF_GROUPS
+            } else {
+                RECURRING_GROUPS
+            }
         };
         let mut model = Model::new(fault);
-        limit_groups(seed, &mut client, &mut model, shape.start_ms);
+        set_limits(seed, &mut client, &mut model, shape.start_ms);
         Run {
             client,
             master,
@@ -86,8 +92,11 @@ impl Run {
     pub fn operation(&mut self) -> Op {
         loop {
             let mut op = self.generator.operation();
-            if let Op::Add(add) = &mut op {
-                add.server_ttr = 60_000;
+            if let Op::Add(AddOp { server_ttr, .. })
+            | Op::AddMany(AddOp { server_ttr, .. }, _)
+            | Op::Pop(PopOp { server_ttr, .. }) = &mut op
+            {
+                *server_ttr = 60_000;
             }
             if wire::is_plain(&op) {
                 return op;
@@ -135,18 +144,24 @@ impl Run {
     }
 }
 
-/// Of each three runs one has GROUPMAX and one GROUPFIFO; windows of GROUPRATE do not outlive a server.
-fn limit_groups(seed: u64, client: &mut Raw, model: &mut Model, now_ms: u64) {
+/// All keep a few done jobs. Of each three runs one has GROUPMAX and one GROUPFIFO; windows of GROUPRATE do not
+/// outlive a server.
+fn set_limits(seed: u64, client: &mut Raw, model: &mut Model, now_ms: u64) {
     let change = SettingsChange {
         group_max: (seed % 3 == 1).then_some(1),
         group_fifo: (seed % 3 == 2).then_some(true),
+        done_len: Some(6),
+        done_ttl_ms: Some(700),
+        done_bytes: Some(90),
         ..SettingsChange::default()
     };
-    let words: [&[u8]; 4] = match seed % 3 {
-        0 => return,
-        1 => [b"DQ.CFGSET", b"q", b"GROUPMAX", b"1"],
-        _ => [b"DQ.CFGSET", b"q", b"GROUPFIFO", b"1"],
+    let group: &[&[u8]] = match seed % 3 {
+        0 => &[],
+        1 => &[b"GROUPMAX", b"1"],
+        _ => &[b"GROUPFIFO", b"1"],
     };
+    let done: &[&[u8]] = &[b"DONELEN", b"6", b"DONETTL", b"700", b"DONEBYTES", b"90"];
+    let words = [&[&b"DQ.CFGSET"[..], b"q"], done, group].concat();
     let answer = client.call(&words);
     assert_eq!(answer, Wire::Simple("OK".into()));
     execute(model, &Op::Configure(change), &Reply::Nil, now_ms);

@@ -1,11 +1,14 @@
 //! Operations as a client sends them, and what it is answered.
 
 use dq::queue::add::{Condition, When};
+use dq::queue::after::Outcome;
 use dq::queue::deliver::NackKind;
 use dq::queue::job::State;
 
 use crate::model::LAST;
-use crate::op::{AddOp, Delivered, NackOp, Op, PopOp, Reply, RuleOp};
+use crate::op::{
+    AddOp, AfterOp, Delivered, NackOp, NewOp, Op, Pairs, PopOp, Reply, RuleOp, TouchOp,
+};
 use crate::support;
 
 type Wire = support::Reply;
@@ -56,6 +59,7 @@ pub fn is_plain(op: &Op) -> bool {
         Some(When::At(at)) => at <= LAST,
         None => true,
     };
+    let step_named = |name: &Vec<u8>| (1..=256).contains(&name.len());
     match op {
         Op::Add(add) => {
             let named = |id: &Vec<u8>| (1..=1024).contains(&id.len()) && id != b"*";
@@ -71,10 +75,20 @@ pub fn is_plain(op: &Op) -> bool {
                 && steps.count() < 1000
                 && !(rule.is_some() && add.condition == Condition::Next)
                 && rule.is_none_or(|rule| short(Some(rule.grace)))
+                && !(add.after.is_some() && add.condition == Condition::Next)
         }
-        Op::Pop(pop) => short(pop.ttr),
-        Op::Nack(nack) => short(nack.delay),
-        Op::Touch { ttr, .. } => short(*ttr),
+        Op::AddMany(add, jobs) => jobs.iter().all(|job| {
+            let alone = AddOp {
+                id: job.id.clone(),
+                ..add.clone()
+            };
+            is_plain(&Op::Add(alone))
+        }),
+        Op::Pop(pop) => short(pop.ttr.max(pop.lease)),
+        Op::Nack(nack) => short(nack.delay) && nack.awaits.as_ref().is_none_or(step_named),
+        Op::Touch(touch) => short(touch.ttr),
+        Op::Step(step) => step.pairs.iter().all(|(name, _)| step_named(name)),
+        Op::Signal { name, .. } => step_named(name),
         Op::Reschedule { when, .. } => instant(*when),
         Op::Settle(_) | Op::Pause(_) | Op::Resume | Op::Configure(_) => false,
         _ => true,
@@ -85,18 +99,42 @@ pub fn is_plain(op: &Op) -> bool {
 pub fn words(op: &Op, many: bool) -> Words {
     match op {
         Op::Add(add) => words_of_add(add),
+        Op::AddMany(add, jobs) => words_of_many(add, jobs),
         Op::Pop(pop) => words_of_pop(pop),
-        Op::Ack { id, token } => match token {
-            Some(token) => Words::of("DQ.ACK")
+        Op::Ack { id, token, result } => match (token, result) {
+            (Some(token), Some(result)) => Words::of("DQ.ACK")
+                .word("RESULTS")
+                .word(id.clone())
+                .word(token.clone())
+                .word(result.clone()),
+            (Some(token), None) => Words::of("DQ.ACK")
                 .word("WITHTOKENS")
                 .word(id.clone())
                 .word(token.clone()),
-            None => Words::of("DQ.ACK").word(id.clone()),
+            (None, _) => Words::of("DQ.ACK").word(id.clone()),
         },
         Op::Nack(nack) => words_of_nack(nack, many),
-        Op::Touch { id, token, ttr } => {
-            claim(Words::of("DQ.TOUCH"), id, token, many).option("TTR", *ttr)
+        Op::Touch(touch) => {
+            let many = many && touch.progress.is_none();
+            let words = claim(Words::of("DQ.TOUCH"), &touch.id, &touch.token, many);
+            let words = words.option("TTR", touch.ttr);
+            match &touch.progress {
+                Some(text) => words.word("PROGRESS").word(text.clone()),
+                None => words,
+            }
         }
+        Op::Step(step) => {
+            let words = Words::of("DQ.STEP").word(step.id.clone());
+            let words = words.word(step.token.clone());
+            let pair = |words: Words, (name, value): &(Vec<u8>, Vec<u8>)| {
+                words.word(name.clone()).word(value.clone())
+            };
+            step.pairs.iter().fold(words, pair)
+        }
+        Op::Signal { id, name, value } => Words::of("DQ.SIGNAL")
+            .word(id.clone())
+            .word(name.clone())
+            .word(value.clone()),
         Op::Reschedule { id, when, priority } => Words::of("DQ.RESCHEDULE")
             .when(*when)
             .option("PRIORITY", *priority)
@@ -128,8 +166,23 @@ fn claim(words: Words, id: &[u8], token: &Option<Vec<u8>>, many: bool) -> Words 
 }
 
 fn words_of_add(add: &AddOp) -> Words {
-    let id = add.id.clone().unwrap_or_else(|| b"*".to_vec());
-    let words = Words::of("DQ.ADD").word(id).word(add.payload.clone());
+    let words = Words::of("DQ.ADD").word(id_word(&add.id));
+    words_of_options(words.word(add.payload.clone()), add)
+}
+
+fn words_of_many(add: &AddOp, jobs: &[NewOp]) -> Words {
+    let words = Words::of("DQ.MADD").word(jobs.len().to_string());
+    let words = jobs.iter().fold(words, |words, job| {
+        words.word(id_word(&job.id)).word(job.payload.clone())
+    });
+    words_of_options(words, add)
+}
+
+fn id_word(id: &Option<Vec<u8>>) -> Vec<u8> {
+    id.clone().unwrap_or_else(|| b"*".to_vec())
+}
+
+fn words_of_options(words: Words, add: &AddOp) -> Words {
     let words = match add.condition {
         Condition::New => words,
         Condition::Existing => words.word("XX"),
@@ -141,7 +194,8 @@ fn words_of_add(add: &AddOp) -> Words {
         .option("PRIORITY", Some(add.priority))
         .option("TTR", add.ttr)
         .option("ATTEMPTS", add.attempts)
-        .option("TTL", add.ttl);
+        .option("TTL", add.ttl)
+        .option("KEEP", add.keep);
     let words = match &add.group {
         Some(name) => words.word("GROUP").word(name.clone()),
         None => words,
@@ -156,7 +210,19 @@ fn words_of_add(add: &AddOp) -> Words {
                 .fold(words, |words, ms| words.word(ms.to_string()))
         }
     };
+    let words = add.after.iter().fold(words, words_of_after);
     add.rule.iter().fold(words, words_of_rule)
+}
+
+fn words_of_after(words: Words, after: &AfterOp) -> Words {
+    match after {
+        AfterOp::Group(name) => words.word("AFTER").word("GROUP").word(name.clone()),
+        AfterOp::Jobs(ids, on_dead) => {
+            let words = words.option("AFTER", Some(ids.len()));
+            let words = ids.iter().fold(words, |words, id| words.word(id.clone()));
+            words.word("ONDEAD").word(on_dead.name())
+        }
+    }
 }
 
 fn words_of_rule(words: Words, rule: &RuleOp) -> Words {
@@ -179,15 +245,19 @@ fn words_of_pop(pop: &PopOp) -> Words {
         Some(id) => words.word("ID").word(id.clone()),
         None => words,
     };
-    let words = words.option("TTR", pop.ttr);
-    if pop.noack {
-        words.word("NOACK")
-    } else {
-        words
-    }
+    let words = words.option("TTR", pop.ttr).option("LEASE", pop.lease);
+    let flags = [
+        (pop.noack, "NOACK"),
+        (pop.with_terms, "WITHTERMS"),
+        (pop.with_steps, "WITHSTEPS"),
+    ];
+    let given = flags.into_iter().filter(|(is_given, _)| *is_given);
+    let words = given.fold(words, |words, (_, word)| words.word(word));
+    words.word("WITHRESULTS")
 }
 
 fn words_of_nack(nack: &NackOp, many: bool) -> Words {
+    let many = many && nack.awaits.is_none() && nack.after.is_none();
     let words = claim(Words::of("DQ.NACK"), &nack.id, &nack.token, many)
         .option("DELAY", nack.delay)
         .option("PRIORITY", nack.priority);
@@ -196,6 +266,11 @@ fn words_of_nack(nack: &NackOp, many: bool) -> Words {
         NackKind::Silent => words.word("SILENT"),
         NackKind::Fatal => words.word("FATAL"),
     };
+    let words = match &nack.awaits {
+        Some(name) => words.word("AWAIT").word(name.clone()),
+        None => words,
+    };
+    let words = nack.after.iter().fold(words, words_of_after);
     match &nack.reason {
         Some(reason) => words.word("REASON").word(reason.clone()),
         None => words,
@@ -205,11 +280,10 @@ fn words_of_nack(nack: &NackOp, many: bool) -> Words {
 /// What the answer says; an error is an error, whatever its words.
 pub fn reply(op: &Op, many: bool, wire: Wire) -> Result<Reply, String> {
     let wire = match (op, wire) {
-        (Op::Nack(NackOp { token, .. }) | Op::Touch { token, .. }, Wire::Array(mut all))
-            if many && token.is_some() && all.len() == 1 =>
-        {
-            all.remove(0)
-        }
+        (
+            Op::Nack(NackOp { token, .. }) | Op::Touch(TouchOp { token, .. }),
+            Wire::Array(mut all),
+        ) if many && token.is_some() && all.len() == 1 => all.remove(0),
         (_, wire) => wire,
     };
     let unexpected = |wire: &Wire| Err(format!("{op:?} is answered {wire:?}"));
@@ -217,32 +291,48 @@ pub fn reply(op: &Op, many: bool, wire: Wire) -> Result<Reply, String> {
         (_, Wire::Error(_)) => Reply::Error(""),
         (Op::Pop(_), Wire::NullArray) => Reply::Jobs(Vec::new()),
         (Op::Pop(pop), Wire::Array(items)) if pop.count == 1 => {
-            Reply::Jobs(vec![delivered(&items)?])
+            Reply::Jobs(vec![delivered(pop, &items)?])
         }
-        (Op::Pop(_), Wire::Array(items)) => {
+        (Op::Pop(pop), Wire::Array(items)) => {
             let jobs = items.iter().map(|item| match item {
-                Wire::Array(item) => delivered(item),
+                Wire::Array(item) => delivered(pop, item),
                 other => Err(format!("{other:?} is no job")),
             });
             Reply::Jobs(jobs.collect::<Result<_, _>>()?)
         }
         (_, Wire::NullBulk) => Reply::Nil,
         (Op::Add(_), Wire::Bulk(id)) => Reply::Added(id),
+        (Op::AddMany(..), Wire::Array(ids)) => {
+            let id = |item| match item {
+                Wire::Bulk(id) => Ok(Some(id)),
+                Wire::NullBulk => Ok(None),
+                other => Err(format!("{other:?} is no id")),
+            };
+            Reply::AddedMany(ids.into_iter().map(id).collect::<Result<_, _>>()?)
+        }
         (Op::Nack(_), Wire::Bulk(state)) => {
-            let states = [State::Delayed, State::Ready, State::Dead];
+            let states = [State::Delayed, State::Ready, State::Dead, State::Blocked];
             let state = states.into_iter().find(|it| it.name().as_bytes() == state);
             Reply::State(state.ok_or("no state")?)
         }
-        (Op::Touch { .. }, Wire::Integer(deadline)) => Reply::Deadline(deadline as u64),
+        (Op::Touch(_), Wire::Integer(deadline)) => Reply::Deadline(deadline as u64),
         (_, Wire::Integer(count)) => Reply::Count(count as u64),
         (_, wire) => return unexpected(&wire),
     })
 }
 
-fn delivered(items: &[Wire]) -> Result<Delivered, String> {
-    let [Wire::Bulk(id), Wire::Bulk(payload), token, Wire::Integer(attempts), deadline] = items
+fn delivered(pop: &PopOp, items: &[Wire]) -> Result<Delivered, String> {
+    let [Wire::Bulk(id), Wire::Bulk(payload), token, Wire::Integer(attempts), deadline, appended @ ..] =
+        items
     else {
         return Err(format!("{items:?} is no job"));
+    };
+    let [Wire::Array(results), rest @ ..] = appended else {
+        return Err(format!("{items:?} has no results"));
+    };
+    let (steps, terms) = match rest.split_first() {
+        Some((steps, terms)) if pop.with_steps => (Some(steps_of(steps)?), terms),
+        _ => (None, rest),
     };
     let lease = match (token, deadline) {
         (Wire::Bulk(token), Wire::Integer(deadline)) => {
@@ -257,5 +347,67 @@ fn delivered(items: &[Wire]) -> Result<Delivered, String> {
         payload: payload.clone(),
         attempts: *attempts as u32,
         lease,
+        terms: terms_of(terms)?,
+        steps,
+        results: results.iter().map(result_of).collect::<Result<_, _>>()?,
     })
+}
+
+/// What WITHSTEPS appends.
+fn steps_of(appended: &Wire) -> Result<Pairs, String> {
+    let no_steps = || format!("{appended:?} are no steps");
+    let Wire::Array(flat) = appended else {
+        return Err(no_steps());
+    };
+    let pair = |pair: &[Wire]| match pair {
+        [Wire::Bulk(name), Wire::Bulk(value)] => Ok((name.clone(), value.clone())),
+        _ => Err(no_steps()),
+    };
+    flat.chunks(2).map(pair).collect()
+}
+
+type Ended = (Vec<u8>, Option<Outcome>, Option<Vec<u8>>);
+
+/// `[id, outcome, value]`
+fn result_of(item: &Wire) -> Result<Ended, String> {
+    let wrong = || format!("{item:?} is no result");
+    let Wire::Array(parts) = item else {
+        return Err(wrong());
+    };
+    let [Wire::Bulk(id), outcome, value] = &parts[..] else {
+        return Err(wrong());
+    };
+    let text = |wire: &Wire| match wire {
+        Wire::Bulk(text) => Ok(Some(text.clone())),
+        Wire::NullBulk => Ok(None),
+        _ => Err(wrong()),
+    };
+    let all = [
+        Outcome::Done,
+        Outcome::Dead,
+        Outcome::Deleted,
+        Outcome::Expired,
+    ];
+    let named = |name: Vec<u8>| all.into_iter().find(|it| it.name().as_bytes() == name);
+    Ok((id.clone(), text(outcome)?.and_then(named), text(value)?))
+}
+
+/// What WITHTERMS appends.
+fn terms_of(appended: &[Wire]) -> Result<Option<(u64, u32, Option<u64>)>, String> {
+    let [Wire::Array(terms)] = appended else {
+        return match appended {
+            [] => Ok(None),
+            _ => Err(format!("{appended:?} are no terms")),
+        };
+    };
+    match terms.as_slice() {
+        [Wire::Integer(ttr), Wire::Integer(attempts), wait] => {
+            let wait = match wait {
+                Wire::Integer(ms) => Some(*ms as u64),
+                _ => None,
+            };
+            Ok(Some((*ttr as u64, *attempts as u32, wait)))
+        }
+        _ => Err(format!("{terms:?} are no terms")),
+    }
 }

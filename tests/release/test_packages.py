@@ -19,7 +19,7 @@ class Packages(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="dq-packages-")
         self.addCleanup(folder.cleanup)
         self.root = folder.name
-        call(os.path.join(TOOLS, "install.sh"), MODULE, "/built", self.root)
+        call(os.path.join(TOOLS, "install/install.sh"), MODULE, "/built", self.root)
         self.module, self.arch = f"{self.root}/built/libdq.so", elf.machine(MODULE)
 
     def pack(self, kind, arch, into, **environment):

@@ -115,7 +115,7 @@ class Release(unittest.TestCase):
         self.assertTrue(b"src/server" in text and b"datatype.rs" in text, "places are there")
 
     def profile(self):
-        tool = subprocess.run([f"{ROOT}/tools/llvm.sh", "profdata"], capture_output=True, text=True, check=True).stdout.strip()
+        tool = subprocess.run([f"{ROOT}/tools/release/llvm.sh", "profdata"], capture_output=True, text=True, check=True).stdout.strip()
         return subprocess.run([tool, "show", "--all-functions", path(PROFILE)], capture_output=True, text=True, check=True).stdout
 
     def test_the_profile_is_of_traffic(self):

@@ -1,10 +1,11 @@
 //! Payloads that nobody has dumped: nearly right ones, with one or two numbers from where things end.
 
 use dq::queue::codec::encode;
-use dq::queue::effect::{Change, Effect, FOREVER};
+use dq::queue::effect::{Change, DoneJob, Effect, OfDone, FOREVER};
 use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
+use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Pattern, Round, Rule};
-use dq::queue::settings::{GroupLimits, Rate, Settings};
+use dq::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
 
 use super::rows::{written, Row};
 use crate::forged::damaged;
@@ -45,6 +46,11 @@ impl Forger {
             let rows = &written(&rows);
             encode(&Effect::Rows { rows }, &mut bytes);
         }
+        for _ in 0..self.dice.below(6).saturating_sub(3) {
+            let noted = self.noted();
+            made_of += &format!(", {noted:?}");
+            encode(&noted, &mut bytes);
+        }
         let is_damaged = self.dice.below(5) == 0;
         if is_damaged {
             bytes = damaged(&bytes, &bytes, &mut self.dice);
@@ -64,6 +70,12 @@ impl Forger {
             let ends = [1, u64::MAX / 2, u64::MAX / 2 + 1];
             let max_bytes = self.number(0, &ends);
             effects.push(Effect::Bounded { max_bytes });
+            let limits = DoneLimits {
+                len: self.number(3, &ends),
+                ttl_ms: self.number(0, &[HOURS, INSTANT_MAX, INSTANT_MAX + 1]),
+                bytes: self.number(0, &ends),
+            };
+            effects.push(Effect::Done(OfDone::Limits(limits)));
         }
         if self.dice.below(6) == 0 {
             let until = if self.dice.below(2) == 0 {
@@ -75,6 +87,12 @@ impl Forger {
         }
         for number in 0..self.dice.below(6) {
             effects.push(self.job(number));
+        }
+        for id in [&b"x"[..], b"y", b"a", &[0xff; 1024]] {
+            if self.dice.below(6) == 0 {
+                let job = self.done_job(id);
+                effects.push(Effect::Done(OfDone::Stored(job)));
+            }
         }
         for id in &IDS[..self.dice.below(3) as usize] {
             let until = self.instant();
@@ -164,6 +182,7 @@ impl Forger {
             max_reserved: self.number(0, &ends),
             max_bytes: 0,
             group_limits: GroupLimits::default(),
+            done_limits: DoneLimits::default(),
             rate: (self.dice.below(3) == 0).then_some(Rate {
                 count: self.number(1000, &[0, 1, 100_000, 100_001]) as u32,
                 window_ms: self.number(1, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
@@ -211,6 +230,32 @@ impl Forger {
                 ttr_ms: self.span(),
                 max_attempts: self.number(0, &[1, u64::from(u32::MAX)]) as u32,
                 backoff_ms: vec![HOURS; self.number(0, &[1, 8, 9, 1024, 1025]) as usize].into(),
+            },
+        }
+    }
+
+    fn done_job(&mut self, id: &'static [u8]) -> DoneJob<'static> {
+        let finished = self.instant();
+        let parts: [Option<&[u8]>; 4] = [None, Some(b""), Some(b"part"), Some(&[7; 300])];
+        let mut part = || parts[self.dice.below(4) as usize];
+        let (result, progress, group) = (part(), part(), part());
+        DoneJob {
+            id,
+            payload: b"payload",
+            result,
+            progress,
+            group: group.filter(|name| !name.is_empty() && name.len() < 300),
+            terms: plain_terms(),
+            keep: (self.dice.below(3) == 0).then(|| self.span()),
+            seq: self.order(),
+            due: self.instant(),
+            attempts: self.number(1, &[0, u64::from(u32::MAX)]) as u32,
+            started: self.instant(),
+            finished,
+            until: match self.dice.below(3) {
+                0 => self.instant(),
+                1 => 0,
+                _ => finished.saturating_add(2 * HOURS),
             },
         }
     }
@@ -311,6 +356,25 @@ impl Forger {
             offset_s: self.number(3600, &[0, 93_599, 93_600, u64::MAX]) as i32,
         };
         (rule, round)
+    }
+
+    /// Of a job that is there, mostly.
+    fn noted(&mut self) -> Effect<'static> {
+        const TEXT: &[u8] = &[b't'; 3000];
+        let ids: [&[u8]; 7] = [b"a", b"a", b"a", b"a", b"b", b"r0", b"r0"];
+        let text = &TEXT[..self.number(9, &[0, 1024, 1025, 3000]) as usize];
+        let usual = 1 + self.dice.below(3);
+        let name = &TEXT[..self.number(usual, &[0, 256, 257]) as usize];
+        Effect::Noted {
+            id: ids[self.dice.below(7) as usize],
+            successor: self.number(0, &[1]) == 1,
+            note: match self.dice.below(5) {
+                0 => Note::Progress { text },
+                1 => Note::Keep { ms: self.span() },
+                2 => Note::Awaits { name },
+                _ => Note::Step { name, value: text },
+            },
+        }
     }
 
     /// What happens to queues, and stands in none.

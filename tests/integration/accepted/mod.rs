@@ -94,6 +94,7 @@ impl World {
             "DQ.KICK @ COUNT 1",
             "DQ.RESCHEDULE @ DELAY 9000000 d",
             "DQ.ADD @ new x REPLACE",
+            "DQ.MADD @ 3 new x m1 y m2 z REPLACE KEEP 5",
             "DQ.ADD @ r0 y REPLACE EVERY 36000000",
             "DQ.ADD @ r1 y NEXT DELAY 9000000",
             "DQ.NACK @ r2 FATAL REASON why",

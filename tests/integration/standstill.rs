@@ -1,0 +1,113 @@
+//! After a standstill of the server: what is past is told and purged as what it has become, at once, however much it is
+//! and whatever the timer has done.
+
+use crate::probe::packed;
+use crate::scene::Lines;
+use crate::support::{wait_until, Raw, Server, PATIENCE};
+
+const STATES: [&str; 4] = ["DELAYED", "READY", "RESERVED", "DEAD"];
+
+/// Adds so many jobs and reserves them for a while.
+fn reserve(client: &mut Raw, key: &str, count: usize, options: &str) {
+    let add = format!(
+        "for i = 1, {count} do redis.call('DQ.ADD', KEYS[1], ARGV[1] .. i, 'x' {options}) end"
+    );
+    client.call(&[b"EVAL", add.as_bytes(), b"1", key.as_bytes(), b"j"]);
+    client.run(&format!("DQ.POP {key} COUNT {count} TTR 1500"));
+}
+
+/// Sleeps past all leases; what is asked then is answered before the timer comes.
+fn after_a_standstill(client: &mut Raw, lines: &[String]) -> Vec<String> {
+    let sleep = packed("DEBUG SLEEP 2");
+    let lines_packed = lines.iter().map(|line| packed(line));
+    let all: Vec<Vec<u8>> = [sleep].into_iter().chain(lines_packed).collect();
+    client.send(&all.concat());
+    client.read();
+    lines.iter().map(|_| client.reply()).collect()
+}
+
+fn lens(key: &str) -> Vec<String> {
+    let lens = STATES.iter().map(|state| format!("DQ.LEN {key} {state}"));
+    lens.chain([format!("DQ.LEN {key}")]).collect()
+}
+
+/// Half of them have no attempt left.
+fn half_dying(client: &mut Raw, key: &str, count: usize) {
+    reserve(client, key, count, ", 'ATTEMPTS', i % 2");
+}
+
+#[test]
+fn lengths_are_those_of_the_instant() {
+    for count in [20_000, 100_000] {
+        let server = Server::start();
+        let mut client = server.raw();
+        half_dying(&mut client, "q", count);
+        client.run("DQ.ADD q held x");
+        client.run("DQ.POP q TTR 1000000");
+        let half = (count / 2).to_string();
+        let live = (count / 2 + 1).to_string();
+        let said = after_a_standstill(&mut client, &lens("q"));
+        assert_eq!(said, ["0", &half, "1", &half, &live]);
+    }
+}
+
+#[test]
+fn stats_and_looks_agree() {
+    let server = Server::start();
+    let mut client = server.raw();
+    half_dying(&mut client, "q", 20_000);
+    let lines = ["DQ.STATS q", "DQ.PEEK q RESERVED COUNT 100000"].map(String::from);
+    let said = after_a_standstill(&mut client, &lines);
+    for field in [
+        "'delayed' 0",
+        "'ready' 10000",
+        "'reserved' 0",
+        "'dead' 10000",
+    ] {
+        assert!(said[0].contains(field), "{field} in {}", said[0]);
+    }
+    assert_eq!(said[1], "[ ]");
+}
+
+#[test]
+fn a_purge_takes_all_of_its_state() {
+    for count in [20_000, 100_000] {
+        for (state, others) in [("READY", "DEAD"), ("DEAD", "READY")] {
+            let mut master = Server::builder().aof().start();
+            let replica = Server::start();
+            replica.follow(&master);
+            let mut client = master.raw();
+            half_dying(&mut client, "q", count);
+            let half = (count / 2).to_string();
+            let lines = [
+                format!("DQ.PURGE q {state}"),
+                format!("DQ.LEN q {state}"),
+                format!("DQ.LEN q {others}"),
+                "DQ.PURGE q RESERVED".into(),
+            ];
+            let said = after_a_standstill(&mut client, &lines);
+            assert_eq!(said, [&half, "0", &half, "0"], "{state} of {count}");
+            // The timer ends what is left of the leases.
+            wait_until("the leases end", PATIENCE, || {
+                client.ask("DQ.PEEK q RESERVED") == "[ ]" && replica.digest() == master.digest()
+            });
+            let digest = master.digest();
+            master.restart();
+            assert_eq!(master.digest(), digest, "as the AOF tells it");
+        }
+    }
+}
+
+/// A TTL that is over is the end, too, of a job in any state.
+#[test]
+fn jobs_whose_ttl_is_over_are_in_no_state() {
+    let server = Server::start();
+    let mut client = server.raw();
+    reserve(&mut client, "q", 20_000, ", 'TTL', 1700, 'ATTEMPTS', i % 2");
+    let said = after_a_standstill(&mut client, &lens("q"));
+    assert_eq!(said, ["0", "0", "0", "0", "0"]);
+    let add = "for i = 1, 20000 do redis.call('DQ.ADD', KEYS[1], '*', 'x', 'TTL', 1500, 'DELAY', i % 2 * 5000) end";
+    client.call(&[b"EVAL", add.as_bytes(), b"1", b"q"]);
+    let lines = ["DQ.LEN q", "DQ.PURGE q READY", "DQ.PURGE q DELAYED"].map(String::from);
+    assert_eq!(after_a_standstill(&mut client, &lines), ["0", "0", "0"]);
+}
