@@ -25,9 +25,9 @@ PATIENCE_S = 600
 def is_missing(language):
     need = NEEDS.get(language, language)
     if os.environ.get("CI") == "true":
-        subprocess.run([ROOT / "tools/setup.sh", need], check=True)
+        subprocess.run([ROOT / "tools/install/setup.sh", need], check=True)
         return False
-    return subprocess.run([ROOT / "tools/setup.sh", "--check", need]).returncode != 0
+    return subprocess.run([ROOT / "tools/install/setup.sh", "--check", need]).returncode != 0
 
 
 @pytest.fixture
