@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from datetime import datetime, timedelta, timezone
+from urllib.parse import urlsplit
 
 import redis
 import redis.asyncio
@@ -58,6 +59,39 @@ def script(job):
     return data
 
 
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def said(made, **fields):
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+HOSTILE = [
+    ValueError("\udc80"),
+    Unprintable(),
+    dq.Retry(float("inf")),
+    dq.Retry(float("nan")),
+    dq.Snooze(float("inf")),
+    dq.Snooze(1e9, "\udc80"),
+    dq.Snooze(1e9, ValueError()),
+    dq.GiveUp(ValueError()),
+    dq.GiveUp(404),
+    dq.GiveUp(Unprintable()),
+    said(dq.Retry(5), delay="soon"),
+    said(dq.Snooze(5), delay=None),
+    said(dq.Retry(1e9), reason=object()),
+    SystemExit(3),
+    GeneratorExit(),
+    BaseException("base"),
+    aio.CancelledError(),
+    dq.Cancelled(),
+]
+
+
 def act(todo):
     """What every face does alike."""
     do = todo.get("do")
@@ -69,6 +103,8 @@ def act(todo):
         raise dq.Snooze(todo["ms"] * MS, todo.get("reason"))
     if do == "give_up":
         raise dq.GiveUp(todo.get("reason"))
+    if do == "hostile":
+        raise HOSTILE[todo["n"] % len(HOSTILE)]
     if do == "exit":
         os._exit(3)
     if do == "fork":
@@ -156,6 +192,13 @@ class Reports(dq.Hooks):
         emit("lost", job=job.id)
 
 
+class Hostile(dq.Hooks):
+    def _raise(self, *_):
+        raise HOSTILE[1]
+
+    before = after = failed = lost = _raise
+
+
 def handlers(order, one, many):
     made = []
     for each in order.get("handlers") or [{}]:
@@ -175,11 +218,11 @@ def handlers(order, one, many):
 
 def options(order):
     given = {name: order[name] for name in ("concurrency", "prefetch", "weights") if order.get(name) is not None}
-    for name in ("drain", "wait"):
+    for name in ("drain", "wait", "lease"):
         if order.get(f"{name}_ms") is not None:
             given[name] = order[f"{name}_ms"] * MS
     if order.get("hooks"):
-        given["hooks"] = [Reports()]
+        given["hooks"] = [Hostile() if order["hooks"] == "hostile" else Reports()]
     return given
 
 
@@ -258,6 +301,9 @@ def connect(order, module):
         hosts = [tuple(each.rsplit(":", 1)) for each in order["sentinels"]]
         sentinel = module.sentinel.Sentinel([(host, int(port)) for host, port in hosts], socket_timeout=5)
         return sentinel.master_for(order["master"], socket_timeout=5)
+    if order.get("own"):
+        place = urlsplit(order["url"])
+        return module.Redis(host=place.hostname, port=place.port)
     return order["url"]
 
 
@@ -306,8 +352,12 @@ class Sync:
 
     def do_worker(self, order):
         queues = [self.queues[name] for name in order["queues"]]
-        self.worker = dq.Worker(queues, *handlers(order, handle, handle_batch), **options(order))
+        made = dq.Worker(queues, *handlers(order, handle, handle_batch), **options(order))
         emit("running")
+        if self.worker is not None:
+            threading.Thread(target=made.run, kwargs={"signals": False}, daemon=True).start()
+            return
+        self.worker = made
         self.begin.set()
 
     def do_stop(self, order):

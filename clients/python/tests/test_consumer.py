@@ -83,6 +83,16 @@ def test_leases_are_renewed(queue, dq_server, clock):
         consumer.close()
 
 
+def test_a_job_is_held_until_its_lease_is_over_whoever_has_looked(queue, consumer):
+    queue.add("first")
+    (job,) = consumer.fetch()
+    assert consumer.holds(job)
+    # As if the process had stood still, and its courier had not looked yet.
+    job._delivery.lease_until = time.monotonic()
+    assert not consumer.holds(job)
+    assert job.lost
+
+
 def test_close_gives_back_what_is_in_hand(queue):
     queue.add("x", id="a")
     consumer = dq.Consumer(queue)
@@ -99,16 +109,16 @@ def test_an_end_that_a_fetch_takes_along_is_not_lost_by_closing(queue):
     send, gather = link._waiting.send, link._let_gather
 
     # As on a busy machine: the courier is between two looks, and the fetch on its way, while the consumer is closed.
-    def slow_gather():
-        time.sleep(0.1)
+    def late_gather():
+        assert taken.wait(PATIENCE_S)
         gather()
 
-    def slow_send(*words):
+    def late_send(*words):
         taken.set()
-        time.sleep(0.5)
+        until(lambda: link._finish_by is not None, "the close")
         return send(*words)
 
-    link._let_gather, link._waiting.send = slow_gather, slow_send
+    link._let_gather, link._waiting.send = late_gather, late_send
 
     def ack_and_fetch():
         consumer.ack(job)
@@ -117,10 +127,67 @@ def test_an_end_that_a_fetch_takes_along_is_not_lost_by_closing(queue):
     fetching = threading.Thread(target=ack_and_fetch)
     fetching.start()
     assert taken.wait(PATIENCE_S)
-    consumer.close()
+    consumer.close(patience=PATIENCE_S)
     fetching.join(PATIENCE_S)
     assert not fetching.is_alive()
     assert queue.get("a") is None
+
+
+def test_an_end_is_not_lost_by_a_fetch_that_begins_while_the_consumer_is_closed(queue):
+    queue.add("x", id="a")
+    consumer = dq.Consumer(queue, lease=30)
+    (job,) = consumer.fetch()
+    link, met = consumer._link, threading.Event()
+    end_fetch, take = link._end_fetch, link._take_outcomes
+
+    def fetch():
+        consumer.fetch()
+        met.set()
+
+    # Between two steps of the courier's last work a fetch begins; what it takes it keeps until the courier has ended.
+    def end_fetch_and_fetch(finish_by):
+        end_fetch(finish_by)
+        consumer.ack(job)
+        threading.Thread(target=fetch, daemon=True).start()
+        assert met.wait(PATIENCE_S)
+
+    def take_and_keep(*count):
+        taken = take(*count)
+        if threading.current_thread() is not link.courier:
+            met.set()
+            link.courier.join(PATIENCE_S)
+        return taken
+
+    link._end_fetch, link._take_outcomes = end_fetch_and_fetch, take_and_keep
+    consumer.close(patience=PATIENCE_S)
+    assert queue.get("a") is None
+
+
+def test_a_fetch_has_not_ended_before_it_puts_back_what_it_took_along(queue, consumer):
+    queue.add("x", id="a")
+    (job,) = consumer.fetch()
+    link, ended = consumer._link, []
+    send, put_back, gather = link._waiting.send, link._put_back, link._let_gather
+    free = threading.Event()
+
+    def cut(*words):
+        link._waiting.send = send
+        raise ConnectionError("cut")
+
+    def put_back_and_say(told):
+        ended.append(not link._fetching)
+        put_back(told)
+        free.set()
+
+    def wait_and_gather():
+        assert free.wait(PATIENCE_S)
+        gather()
+
+    link._waiting.send, link._put_back, link._let_gather = cut, put_back_and_say, wait_and_gather
+    consumer.ack(job)
+    assert consumer.fetch(wait=0.01) == []
+    until(lambda: queue.get("a") is None, "the acknowledgement")
+    assert ended[0] is False
 
 
 def test_a_server_without_the_module_is_an_error(queue, consumer):

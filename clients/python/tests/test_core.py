@@ -1,12 +1,14 @@
 """What the worker decides, without a server."""
 
+import asyncio
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from redis.exceptions import AuthenticationError, BusyLoadingError, NoPermissionError, ResponseError
 
 import dq
-from dq import _core
+from dq import _core, _ends, _guard, _trouble
+from dq._leases import Choice, Leases, give_back
 from dq.handler import exponential_s
 from dq.job import Envelope, id_from, id_to
 from dq.times import from_ms, instant_to_ms, to_ms
@@ -14,46 +16,48 @@ from dq.times import from_ms, instant_to_ms, to_ms
 TOKEN = b"1882361448423751680"
 
 
-def delivery(attempt=1, handler=None, payload=b"{}"):
-    made = _core.Delivery(b"q", (b"id", payload, TOKEN, attempt, 2000, 1000))
+def delivery(attempt=1, handler=None, payload=b"{}", key=b"q", id=b"id", ttr=60_000, max_attempts=0, ladder=None):
+    made = _core.Delivery(key, (id, payload, TOKEN, attempt, 2000, 1000, (ttr, max_attempts, ladder)))
     made.handler = handler or dq.Handler(lambda job: None)
     made.job = dq.Job(made, dq.JsonCodec())
     return made
 
 
-def job(backoff=(), max_attempts=0, token=TOKEN):
-    return {b"token": token, b"backoff": list(backoff), b"max-attempts": max_attempts}
+def after(error, **rest):
+    """The outcome of a handler that ended so."""
+    made = delivery(**rest)
+    return _ends.ended(made, _guard.verdict(error))
 
 
-def after_failure(error, reply, **rest):
-    outcome = _core.ended(delivery(**rest), error)
-    assert outcome.command == (b"DQ.GET", b"q", b"id")
-    finished = outcome.answered(reply)
-    return outcome.verdict if finished else outcome.command[5:]
+def said(error, **rest):
+    return after(error, **rest).command[5:]
 
 
 def test_success_is_acknowledged_with_the_token():
-    outcome = _core.ended(delivery(), None)
+    outcome = after(None)
     assert outcome.command == (b"DQ.ACK", b"q", b"WITHTOKENS", b"id", TOKEN)
     assert outcome.answered(1) and outcome.verdict == "done"
-    assert _core.ended(delivery(), None).answered(0)
 
 
 def test_an_ack_that_finds_nothing_is_lost():
-    outcome = _core.ended(delivery(), None)
-    outcome.answered(0)
-    assert outcome.verdict == "lost"
+    outcome = after(None)
+    assert outcome.answered(0) and outcome.verdict == "lost"
+
+
+def test_an_ack_that_was_sent_before_and_finds_nothing_is_done():
+    outcome = after(None)
+    outcome.is_repeated = True
+    assert outcome.answered(0) and outcome.verdict == "answer lost"
 
 
 def test_the_ladder_of_the_job_goes_first():
     handler = dq.Handler(lambda job: None, backoff=[7])
-    options = after_failure(ValueError("no"), job(backoff=[1000]), handler=handler)
-    assert options == (b"REASON", b"ValueError: no")
+    assert said(ValueError("no"), ladder=1000, handler=handler) == (b"REASON", b"ValueError: no")
 
 
 def test_the_ladder_of_the_handler_is_next_and_its_last_step_repeats():
     handler = dq.Handler(lambda job: None, backoff=[1, timedelta(seconds=5)])
-    delays = [after_failure(ValueError(), job(), handler=handler, attempt=n)[1] for n in (1, 2, 3)]
+    delays = [said(ValueError(), handler=handler, attempt=n)[1] for n in (1, 2, 3)]
     assert delays == [1000, 5000, 5000]
 
 
@@ -65,43 +69,159 @@ def test_without_a_ladder_the_wait_doubles_to_an_hour():
 
 def test_attempts_of_the_handler_end_a_job_without_its_own():
     handler = dq.Handler(lambda job: None, attempts=2)
-    assert after_failure(ValueError(), job(), handler=handler, attempt=1)[0] == b"DELAY"
-    assert after_failure(ValueError(), job(), handler=handler, attempt=2)[0] == b"FATAL"
-    assert after_failure(ValueError(), job(max_attempts=9), handler=handler, attempt=2)[0] == b"DELAY"
+    assert said(ValueError(), handler=handler, attempt=1)[0] == b"DELAY"
+    assert said(ValueError(), handler=handler, attempt=2)[0] == b"FATAL"
+    assert said(ValueError(), max_attempts=9, handler=handler, attempt=2)[0] == b"DELAY"
 
 
-def test_a_failure_of_a_job_that_somebody_else_has_is_lost():
-    assert after_failure(ValueError(), job(token=b"1")) == "lost"
-    assert after_failure(ValueError(), None) == "lost"
+def test_a_job_knows_its_last_attempt():
+    handler = dq.Handler(lambda job: None, attempts=2)
+    for rest, found in (
+        ({}, (0, False)),
+        ({"handler": handler}, (2, False)),
+        ({"handler": handler, "attempt": 2}, (2, True)),
+        ({"handler": handler, "max_attempts": 9, "attempt": 2}, (9, False)),
+        ({"max_attempts": 1}, (1, True)),
+    ):
+        job = delivery(**rest).job
+        assert (job.max_attempts, job.is_last_attempt) == found
 
 
 def test_what_a_handler_may_say():
-    assert after_failure(dq.Retry(60, "busy"), job(backoff=[1])) == (b"DELAY", 60_000, b"REASON", b"busy")
-    assert _core.ended(delivery(), dq.Snooze(60)).command[5:] == (b"SILENT", b"DELAY", 60_000)
-    assert _core.ended(delivery(), dq.GiveUp("bad")).command[5:] == (b"FATAL", b"REASON", b"bad")
-    assert _core.ended(delivery(), dq.Cancelled()).command[5:] == (b"SILENT",)
+    assert said(dq.Retry(60, "busy"), ladder=1) == (b"DELAY", 60_000, b"REASON", b"busy")
+    assert said(dq.Snooze(60)) == (b"SILENT", b"DELAY", 60_000)
+    assert said(dq.Snooze(60, "shut")) == (b"SILENT", b"DELAY", 60_000, b"REASON", b"shut")
+    assert said(dq.GiveUp("bad")) == (b"FATAL", b"REASON", b"bad")
+
+
+def test_who_is_cancelled_gives_back_and_who_only_says_so_fails():
+    told = _ends.ended(delivery(), _guard.verdict(dq.Cancelled(), is_told=True))
+    assert told.command[5:] == (b"SILENT",)
+    assert said(dq.Cancelled())[0] == b"DELAY"
 
 
 def test_nothing_comes_back_at_once():
-    assert _core.ended(delivery(), dq.Snooze(0)).command[7] == 100
-    assert after_failure(dq.Retry(0), job())[1] == 100
+    assert said(dq.Snooze(0))[2] == 100
+    assert said(dq.Retry(0))[1] == 100
+
+
+def test_a_snooze_that_cannot_be_is_a_failure():
+    for delay in (float("inf"), float("nan"), -5, timedelta(days=-1)):
+        assert said(dq.Snooze(delay), ladder=1) == (b"REASON", b"Snooze")
+        assert 1000 <= said(dq.Retry(delay))[1] <= 1250
+
+
+def refusals(outcome):
+    """What is said after each refusal."""
+    said = [outcome.command[5:]]
+    while not outcome.refused(b"ERR value is not an integer or out of range"):
+        said.append(outcome.command[5:])
+    return said
+
+
+def test_what_the_server_refuses_is_left_out_and_never_hangs():
+    century = timedelta(days=36525)
+    first, second, third = refusals(after(dq.Retry(century, "busy"), ladder=1000))
+    assert first == (b"DELAY", 3155760000000, b"REASON", b"busy")
+    assert (second, third) == ((b"REASON", b"busy"), ())
+    snoozed = refusals(after(dq.Snooze(century)))
+    assert snoozed[0][0] == b"SILENT" and snoozed[1][0] == b"DELAY" and 1000 <= snoozed[1][1] <= 1250
+    own = refusals(after(ValueError("no"), handler=dq.Handler(lambda job: None, backoff=[century])))
+    assert own[0][1] == 3155760000000 and 1000 <= own[1][1] <= 1250 and own[2] == own[1][:2]
+    back = _ends.Back(delivery(), b"FATAL", 5, b"bad", 7)
+    assert refusals(back.outcome()) == [
+        (b"FATAL", b"DELAY", 5, b"PRIORITY", 7, b"REASON", b"bad"),
+        (b"FATAL", b"PRIORITY", 7, b"REASON", b"bad"),
+        (b"FATAL", b"REASON", b"bad"),
+        (b"FATAL",),
+    ]
+
+
+def test_an_end_whose_successor_is_refused_is_a_failure():
+    outcome = _ends.followed(delivery(), (b"DQ.ADD",), _ends.done(delivery()))
+    assert not outcome.refused(b"ERR out of range")
+    assert outcome.command[0] == b"DQ.NACK" and outcome.command[-1] == b"not added again: ERR out of range"
 
 
 def test_reasons_are_cut_and_are_utf8():
-    assert _core.reason(ValueError("x" * 5000)) == b"ValueError: " + b"x" * 1012
-    assert _core.reason(ValueError("\ud800")) == b"ValueError: ?"
-    assert _core.reason(KeyError()) == b"KeyError"
+    assert _guard.reason(ValueError("x" * 5000)) == b"ValueError: " + b"x" * 1012
+    assert _guard.reason(ValueError("\ud800")) == b"ValueError: ?"
+    assert _guard.reason(ValueError("ä" * 1000)).decode().startswith("ValueError: ä")
+    assert _guard.reason(KeyError()) == b"KeyError"
 
 
-def test_one_heartbeat_and_one_return_for_each_queue():
-    one, two = delivery(), delivery()
-    other = _core.Delivery(b"r", (b"x", b"", b"5", 1, 0, 0))
-    beats = _core.heartbeats([one, other, two], 3000)
-    assert [command for command, _ in beats] == [
-        (b"DQ.TOUCH", b"q", b"IDS", 2, b"id", TOKEN, b"id", TOKEN, b"TTR", 3000),
-        (b"DQ.TOUCH", b"r", b"IDS", 1, b"x", b"5", b"TTR", 3000),
+# --- Leases
+
+
+def words(own=None, *leases):
+    return Choice(
+        own, [dq.Handler(lambda job: None, kind=str(n), lease=lease) for n, lease in enumerate(leases)]
+    ).words()
+
+
+def test_the_lease_of_a_job_holds_unless_its_handlers_say_another():
+    assert words(None, None) == () and words(None, None, 5) == ()
+    assert words(None, 5) == words(7, 5, 5) == (b"TTR", 5000)
+    assert words(7, None) == words(7, None, 5) == (b"LEASE", 7000)
+
+
+def test_how_long_a_lease_was_given():
+    assert Choice(None).given(60_000) == 60
+    assert Choice(7).given(60_000) == 7 and Choice(7).given(2000) == 2 and Choice(7).given(9000) == 7
+    assert Choice(7, [dq.Handler(lambda job: None, lease=5)]).given(2000) == 5
+
+
+def held(*lengths):
+    leases = Leases()
+    made = [delivery(key=key, id=key) for key, _ in lengths]
+    for each, (_, lease_s) in zip(made, lengths):
+        each.lease_s, each.lease_until = lease_s, 100.0 + lease_s
+        leases.taken([each], 100.0, lease_s)
+    return leases, made
+
+
+def test_one_heartbeat_at_a_third_of_the_shortest_lease():
+    leases, (one, two) = held((b"q", 30.0), (b"r", 6.0))
+    assert leases.beat_at == 102.0 and leases.beats(101.9) == []
+    assert [command for command, _ in leases.beats(102.0)] == [
+        (b"DQ.TOUCH", b"q", b"IDS", 1, b"q", TOKEN),
+        (b"DQ.TOUCH", b"r", b"IDS", 1, b"r", TOKEN),
     ]
-    assert _core.give_back([other]) == [(b"DQ.NACK", b"r", b"IDS", 1, b"x", b"5", b"SILENT")]
+    assert leases.beat_at == 104.0
+    leases.settle(two)
+    leases.beats(104.0)
+    assert leases.beat_at == 114.0
+    leases.settle(one)
+    assert leases.beats(114.0) == [] and leases.beat_at == float("inf")
+
+
+def test_nobody_is_woken_for_a_lease_that_ends_later_than_others():
+    leases, (one, two) = held((b"q", 30.0), (b"r", 6.0))
+    leases.settle(one), leases.settle(two)
+    assert leases.over(101.0) == [] and leases.beats(101.0) == []
+    assert not leases.taken([one], 101.0, 6.0), "as many wakings as jobs"
+    assert leases.taken([two], 101.0, 1.0)
+
+
+def test_a_lease_is_over_when_nobody_answered():
+    leases, (one, two) = held((b"q", 30.0), (b"r", 6.0))
+    assert leases.beaten([two], [12345], 104.0) == []
+    assert leases.over(109.9) == [] and leases.over(110.0) == [two]
+    assert leases.over(130.0) == [one] and leases.held == {}
+
+
+def test_a_lease_of_another_length_is_asked_for_until_it_is_answered():
+    leases, (one, _) = held((b"q", 30.0), (b"r", 30.0))
+    leases.ask(one, 6.0)
+    touch = ((b"DQ.TOUCH", b"q", b"IDS", 1, b"q", TOKEN, b"TTR", 6000), [one])
+    assert leases.beats(100.5) == [touch] and leases.beats(100.6) == [touch]
+    leases.beaten([one], [12345], 100.6)
+    assert leases.beats(100.7) == [] and leases.beat_at == 102.6
+
+
+def test_what_is_left_goes_back_in_one_command_for_each_queue():
+    other = delivery(key=b"r", id=b"x")
+    assert give_back([other]) == [(b"DQ.NACK", b"r", b"IDS", 1, b"x", TOKEN, b"SILENT")]
 
 
 @pytest.mark.parametrize(
@@ -109,14 +229,18 @@ def test_one_heartbeat_and_one_return_for_each_queue():
     [
         (ResponseError("ERR syntax error"), "older"),
         (ResponseError("ERR unknown command 'DQ.BPOP', with args beginning with: "), "loadmodule"),
-        (AuthenticationError("invalid username-password pair"), "password"),
+        (AuthenticationError("invalid username-password pair"), "refuses user name or password"),
+        (AuthenticationError("Authentication required."), "requires a password, and got none"),
+        (AuthenticationError("HELLO must be called with the client already authenticated"), "got none"),
+        (ResponseError("NOAUTH Authentication required."), "requires a password, and got none"),
+        (AuthenticationError("AUTH <password> called without any password configured"), "has no password"),
         (NoPermissionError("this user has no permissions"), "ACL"),
         (ResponseError("WRONGTYPE Operation against a key"), "another type"),
         (ResponseError("syntax error"), "older"),
     ],
 )
 def test_what_waiting_cannot_mend_is_said(error, words):
-    assert words in str(_core.fatal(error))
+    assert words in str(_trouble.fatal(error))
 
 
 @pytest.mark.parametrize(
@@ -128,10 +252,11 @@ def test_what_waiting_cannot_mend_is_said(error, words):
         BusyLoadingError(),
         ConnectionResetError(),
         TimeoutError(),
+        asyncio.TimeoutError(),
     ],
 )
 def test_what_passes_is_waited_for(error):
-    assert _core.fatal(error) is None
+    assert _trouble.fatal(error) is None
 
 
 def test_handlers_by_kind():
@@ -156,6 +281,8 @@ def test_handlers_by_kind():
         b'{"dq":"1","kind":"a","data":1}',
         b'{"dq":true,"kind":"a","data":1}',
         b'{"a":"dq"}',
+        b'{"dq":1,"kind":["a"],"data":1}',
+        b'{"dq":1,"kind":"a","data":' + b"[" * 100_000,
     ],
 )
 def test_what_is_no_envelope(payload):
@@ -187,8 +314,8 @@ def test_durations_are_rounded_up_and_instants_need_a_zone():
 
 
 def test_weights_decide_which_queue_comes_first():
-    fetches = _core.Fetches([b"a", b"b"], [9, 1], 1000)
+    fetches = _core.Fetches([b"a", b"b"], [9, 1], Choice(1))
     first = [fetches.command(1, 5)[1] for _ in range(500)]
     assert 0 < first.count(b"b") < 150
-    strict = _core.Fetches([b"a", b"b"], None, 1000)
+    strict = _core.Fetches([b"a", b"b"], None, Choice(1))
     assert {strict.command(1, 5)[1:3] for _ in range(50)} == {(b"a", b"b")}

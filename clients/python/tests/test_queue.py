@@ -198,3 +198,35 @@ def test_telemetry_links_attempts_to_the_producer(dq_url):
     assert names == {
         "messaging.client.sent.messages", "messaging.client.consumed.messages", "messaging.process.duration",
     }  # fmt: skip
+
+
+def test_all_figures_and_rules_are_typed(dq_url, clock):
+    queue = dq.Queue(dq_url, "q", shards=3)
+    queue.add_many([{"data": n, "id": f"j{n}", "group": "g"} for n in range(9)])
+    stats = queue.stats()
+    assert (stats.ready, stats.blocked, stats.done, stats.done_bytes) == (9, 0, 0, 0)
+    assert stats.bytes > 0 and stats.groups > 0 and stats.recurring == 0 and stats.paused is None
+    assert stats.totals["added"] == 9 and "bytes" not in stats.totals
+    queue.pause()
+    assert queue.stats().paused == datetime.max.replace(tzinfo=timezone.utc)
+    queue.pause(60)
+    assert queue.stats().paused == clock.now() + timedelta(seconds=60)
+    queue.resume()
+    assert queue.get("j1").group == "g" and queue.get("j1").rule is None and queue.get("j1").next is None
+    tokens = {job.id: job.token for job in queue.pop(9)}
+    assert queue.ack_many({**tokens, "nobody": "1", "j3": "2"}) == 8
+    queue.every(60, id="e", times=5, jitter=2, first=clock.now())
+    queue.cron("0 9 * * *", id="c", tz="Europe/Berlin", until=clock.now() + timedelta(days=9))
+    every, cron = queue.get("e").rule, queue.get("c").rule
+    assert (every.every, every.cron, every.times, every.jitter) == (timedelta(minutes=1), None, 5, timedelta(seconds=2))
+    assert (cron.every, cron.cron, cron.tz, cron.runs) == (None, "0 9 * * *", "Europe/Berlin", 0)
+    assert cron.until and cron.occurrence and cron.occurrence > clock.now()
+
+
+def test_fields_that_this_library_or_the_server_does_not_know_are_no_trouble():
+    from dq.records import add_up
+
+    known = dict.fromkeys((b"delayed", b"ready", b"lateness-count", b"lateness-sum", b"lateness-max", b"paused"), 0)
+    reply = {**known, b"next-due": None, b"oldest-ready-ms": None, b"lateness-buckets": [], b"new": 5, b"odd": [1]}
+    stats = add_up([reply, reply])
+    assert stats.totals == {"new": 10} and stats.blocked == 0

@@ -21,14 +21,13 @@ def methods(path: Path, name: str) -> list:
 
 def stub() -> str:
     lines = ['"""Written by tools/stubs.py."""', ""]
-    for path in (SOURCE / "_commands.py", SOURCE / "asyncio" / "queue.py"):
+    for path in (SOURCE / "_adds.py", SOURCE / "_commands.py", SOURCE / "asyncio" / "queue.py"):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, (ast.Import, ast.ImportFrom)) and "__future__" not in ast.unparse(node):
                 text = ast.unparse(node)
                 relative = path.parent == SOURCE and isinstance(node, ast.ImportFrom) and node.level
                 lines.append(text.replace("from .", "from ..", 1) if relative else text)
-    lines += ["", "Ladder = Sequence[Duration]", "Bytes = Union[str, bytes]"]
-    lines += ["Client = Union[redis.Redis, redis.RedisCluster]", "", "class Queue:", "    client: Client"]
+    lines += ["", "Client = Union[redis.Redis, redis.RedisCluster]", "", "class Queue:", "    client: Client"]
     lines += [
         "    name: str",
         "    shards: int",
@@ -39,9 +38,9 @@ def stub() -> str:
     for node in methods(SOURCE / "asyncio" / "queue.py", "Queue"):
         if isinstance(node, ast.AsyncFunctionDef) and node.name == "ids":
             node = ast.FunctionDef(node.name, node.args, node.body, [], node.returns, lineno=0)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name != "_run":
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name not in ("_add", "_ready", "_run"):
             lines.append(signature(node))
-    for node in methods(SOURCE / "_commands.py", "Commands"):
+    for node in [*methods(SOURCE / "_adds.py", "Adds"), *methods(SOURCE / "_commands.py", "Commands")]:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             made = ast.AsyncFunctionDef(node.name, node.args, node.body, [], node.returns, lineno=0)
             lines.append(signature(made))

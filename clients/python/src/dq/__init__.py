@@ -6,7 +6,7 @@ from .handler import Handler, handler
 from .hooks import Hooks
 from .job import BytesCodec, Codec, Job, JsonCodec
 from .queue import Queue
-from .records import Group, JobInfo, Peeked, Reserved, Stats
+from .records import Group, JobInfo, Peeked, Reserved, Rule, Stats
 from .worker import Worker
 
 __version__ = "0.1.0"
@@ -31,6 +31,7 @@ __all__ = [
     "QueueFull",
     "Reserved",
     "Retry",
+    "Rule",
     "Snooze",
     "Stats",
     "Worker",

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
-from . import _core
-from ._base import BaseConsumer, BaseLink, Members
-from ._commands import nack_options
-from ._core import Outcome
+from . import _core, _ends, _guard
+from ._base import BaseConsumer, Members
+from ._ends import Outcome
+from ._links import BaseLink
+from ._options import near_misses
 from .errors import ConfigurationError
+from .hooks import Hooks
 from .job import Job
-from .times import Duration
+from .times import Duration, to_ms
 
 Q = TypeVar("Q")
+_MODES = {"fail": b"", "silent": b"SILENT", "fatal": b"FATAL"}
 
 
+@near_misses("Consumer")
 class JobConsumer(BaseConsumer[Q]):
     """Takes jobs for a program that runs them itself; frameworks are built on it.
 
@@ -23,20 +29,34 @@ class JobConsumer(BaseConsumer[Q]):
     them. What it is told is sent again until the server has answered, so ``ack`` and ``nack`` return at once.
 
     queues: one, or several in strict order (in a cluster, of one slot).
-    lease: for how long a job stays with a program that crashed. It is renewed, so slow jobs need no longer one.
+    lease: for how long a job without a TTR of its own stays with a program that crashed. It is renewed, so slow jobs
+        need no longer one.
     wait: the longest time that one fetch waits.
     """
 
     _link: BaseLink
 
-    def __init__(self, queues: Union[Q, Sequence[Q]], **options: Any) -> None:
-        super().__init__(queues, **options)
+    def __init__(
+        self,
+        queues: Union[Q, Sequence[Q]],
+        *,
+        lease: Optional[Duration] = None,
+        wait: Duration = _core.WAIT_S,
+        hooks: Sequence[Hooks] = (),
+        logger: Optional[logging.Logger] = None,
+    ) -> None:
+        super().__init__(queues, lease=lease, wait=wait, hooks=hooks, logger=logger)
         self._failure: Optional[ConfigurationError] = None
         groups = self._groups()
         if len(groups) != 1:
             raise ConfigurationError("a consumer's queues must be on one server, in a cluster in one slot")
         self._members: Members = groups[0]
         self._by_key = {key: queue for queue, key, _ in self._members}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What each face has of its own."""
+        raise NotImplementedError
 
     def ack(self, job: Job, *, again: Optional[Mapping[str, Any]] = None) -> None:
         """The job is done. again: what ``Queue.add`` takes; the job runs once more with that, as if added now.
@@ -44,7 +64,7 @@ class JobConsumer(BaseConsumer[Q]):
         That is not lost where the server is away: it is added before the job is acknowledged.
         """
         delivery = job._delivery
-        self._settle(job, self._followed(job, _core.done(delivery), again))
+        self._settle(job, self._followed(job, _ends.done(delivery), again))
 
     def nack(
         self,
@@ -56,24 +76,34 @@ class JobConsumer(BaseConsumer[Q]):
         again: Optional[Mapping[str, Any]] = None,
     ) -> None:
         """Gives a job back; ``mode`` "fail", "silent" (not counted) or "fatal" (dead now)."""
-        said = None if reason is None else reason.encode("utf-8", "replace").decode()
-        options = nack_options(delay, None, mode, said)
-        self._settle(job, self._followed(job, _core.given_back(job._delivery, *options), again))
+        if mode not in _MODES:
+            raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+        text = None if reason is None else _guard.cut(_guard.text(reason))
+        wait_ms = None if delay is None else to_ms(delay, "delay")
+        back = _ends.Back(job._delivery, _MODES[mode], wait_ms, text)
+        self._settle(job, self._followed(job, back.outcome(), again))
 
     def release(self, jobs: Iterable[Job]) -> None:
         """Gives jobs back, as if they had not been delivered."""
         for job in jobs:
-            self._settle(job, _core.returned(job._delivery))
+            self._settle(job, _ends.returned(job._delivery))
 
     def holds(self, job: Job) -> bool:
-        """Whether the job was handed out, and has not ended since, nor was it lost."""
-        return job._delivery in self._link._held
+        """Whether the job is still ours: it has not ended, nor is its lease over, nor was it deleted.
+
+        To be asked before the program begins with a job that it fetched some time ago.
+        """
+        delivery = job._delivery
+        if delivery.lease_until <= time.monotonic():
+            self._link.lose([delivery])
+        return self._link.holds(delivery)
 
     def _followed(self, job: Job, end: Outcome, again: Optional[Mapping[str, Any]]) -> Outcome:
         if again is None:
             return end
         queue: Any = self._by_key[job._delivery.key]
-        return _core.followed(job._delivery, queue._added({**again, "id": job.id, "if_exists": "next"}), end)
+        call, _ = queue._added({**again, "id": job.id, "if_exists": "next"})
+        return _ends.followed(job._delivery, queue._now(call), end)
 
     def _settle(self, job: Job, outcome: Outcome) -> None:
         self._link.settle(job._delivery, lambda _: outcome)

@@ -1,27 +1,20 @@
-"""What a worker decides, without I/O, threads or a clock: both faces, sync and asyncio, carry it out.
-
-A delivery that ended becomes an ``Outcome``: a command, then, by its answer, either another command or a verdict.
-"""
+"""What is delivered, how it is fetched and to which handler it goes, without I/O, threads or a clock."""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterable, Sequence
-from typing import Any, Callable, Optional, Union
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Optional
 
 import hiredis
-from redis.exceptions import (
-    AuthenticationError,
-    AuthorizationError,
-    NoPermissionError,
-    RedisError,
-    ResponseError,
-)
+import redis
+from redis.exceptions import ResponseError
 
-from .errors import Cancelled, ConfigurationError, GiveUp, QueueFull, Retry, Say, Snooze
-from .handler import DEFAULT_LEASE_S, Handler, exponential_s
+from ._leases import Choice
+from .errors import ConfigurationError
+from .handler import Handler
 from .job import ENVELOPE_VERSION, Job
-from .times import signed_seconds, to_ms
 
 Command = tuple[Any, ...]
 
@@ -39,7 +32,6 @@ ANSWER_S = 5.0
 """How long other answers may take."""
 
 SHORTEST_ANSWER_S = 0.2
-SHORTEST_BEAT_S = 0.005
 TURN_S = 0.25
 """How long a fetch waits where more connections wait than jobs may be in hand, so that they take turns."""
 
@@ -49,13 +41,6 @@ FLUSH_COUNT = 100
 TELL_AT_ONCE = 500
 """Then a heartbeat may be due."""
 
-SHORTEST_DELAY_S = 0.1
-"""No handler can make its job come back faster than that."""
-
-UNKNOWN_KIND_DELAY_S = 5.0
-FIRST_TROUBLE_S = 0.05
-LONGEST_TROUBLE_S = 5.0
-REASON_BYTES = 1024
 TELLING_S = 1.0
 """From the end of drain on: half of it for handlers that were told, half for the server."""
 
@@ -74,6 +59,16 @@ def reader() -> hiredis.Reader:
     return hiredis.Reader(replyError=ResponseError, notEnoughData=NOT_YET)
 
 
+def need(connection: Any, *names: str) -> None:
+    """What is redis-py's own, and may go without notice."""
+    for name in names:
+        if not hasattr(connection, name):
+            raise ConfigurationError(
+                f"redis-py {redis.__version__} is newer than this library: its connections have no {name}. "
+                "Install redis-py older than version 9, or a newer dq-redis"
+            )
+
+
 class Delivery:
     """One job in hand."""
 
@@ -83,6 +78,10 @@ class Delivery:
     attempt: int
     deadline_ms: int
     due_ms: int
+    ttr_ms: int
+    max_attempts: int
+    ladder_ms: Optional[int]
+    """The wait of the job's own ladder, if it has one."""
 
     __slots__ = (
         "attempt",
@@ -93,130 +92,32 @@ class Delivery:
         "id",
         "job",
         "key",
+        "ladder_ms",
+        "lease_s",
+        "lease_until",
+        "max_attempts",
         "owner",
         "payload",
         "token",
+        "ttr_ms",
     )
 
     def __init__(self, key: bytes, row: Sequence[Any], owner: Any = None) -> None:
         self.key = key
-        self.id, self.payload, self.token, self.attempt, self.deadline_ms, self.due_ms = row
+        self.id, self.payload, self.token, self.attempt, self.deadline_ms, self.due_ms, terms = row
+        self.ttr_ms, self.max_attempts, self.ladder_ms = terms
         self.owner = owner
-        self.error: Optional[BaseException] = None
+        self.lease_s: float
+        self.lease_until = math.inf
+        """By our own clock; it is kept as long as someone renews it."""
+        self.error: Any = None
         self.handler: Optional[Handler[Any]] = None
         self.job: Job
 
-
-class Outcome:
-    """What the server is still to be told of a delivery that ended."""
-
-    __slots__ = ("_next", "command", "delivery", "verdict")
-
-    def __init__(
-        self, delivery: Delivery, command: Command, next: Callable[[Any], Union[Outcome, Command, str]]
-    ) -> None:
-        self.delivery = delivery
-        self.command = command
-        self.verdict: Optional[str] = None
-        self._next = next
-
-    def answered(self, reply: Any) -> bool:
-        """Whether that was the last one; else ``command`` is the next."""
-        then = self._next(reply)
-        if isinstance(then, str):
-            self.verdict = then
-            return True
-        if isinstance(then, Outcome):
-            self.command, self._next = then.command, then._next
-            return False
-        self.command, self._next = then, _state
-        return False
-
-
-def _state(reply: Any) -> str:
-    """The verdict of a NACK."""
-    return "lost" if reply is None else reply.decode()
-
-
-def done(delivery: Delivery) -> Outcome:
-    return Outcome(delivery, (b"DQ.ACK", delivery.key, b"WITHTOKENS", delivery.id, delivery.token), _acked)
-
-
-def followed(delivery: Delivery, add: Command, end: Outcome) -> Outcome:
-    """Before it ends, another job is added."""
-    return Outcome(delivery, add, lambda _: end)
-
-
-def _acked(reply: Any) -> str:
-    return "done" if reply else "lost"
-
-
-def nack(delivery: Delivery, *options: Any) -> Command:
-    return (b"DQ.NACK", delivery.key, delivery.id, b"TOKEN", delivery.token, *options)
-
-
-def given_back(delivery: Delivery, *options: Any) -> Outcome:
-    return Outcome(delivery, nack(delivery, *options), _state)
-
-
-def returned(delivery: Delivery, *options: Any) -> Outcome:
-    """Given back, as if it had not been delivered."""
-    return given_back(delivery, b"SILENT", *options)
-
-
-def unknown(delivery: Delivery) -> Outcome:
-    """Of a kind that this worker does not know: for another one, a little later."""
-    delay_s = UNKNOWN_KIND_DELAY_S * (1 + random.random())
-    return returned(delivery, b"DELAY", to_ms(delay_s))
-
-
-def ended(delivery: Delivery, error: Optional[BaseException]) -> Outcome:
-    """What follows from how its handler ended."""
-    if error is None:
-        return done(delivery)
-    if isinstance(error, Cancelled):
-        return returned(delivery)
-    if isinstance(error, GiveUp):
-        return given_back(delivery, b"FATAL", b"REASON", reason(error))
-    if isinstance(error, Snooze):
-        said = (b"REASON", error.reason) if error.reason else ()
-        return returned(delivery, b"DELAY", _wait_ms(signed_seconds(error.delay)), *said)
-    return failed(delivery, error)
-
-
-def failed(delivery: Delivery, error: BaseException) -> Outcome:
-    """Whether the job has a ladder and a limit of its own only its queue knows."""
-    get = (b"DQ.GET", delivery.key, delivery.id)
-
-    def decide(reply: Any) -> Union[Command, str]:
-        job = as_map(reply)
-        if not job or job[b"token"] != delivery.token:
-            return "lost"
-        handler = delivery.handler
-        said = (b"REASON", reason(error))
-        if not job[b"max-attempts"] and handler and 0 < handler.attempts <= delivery.attempt:
-            return nack(delivery, b"FATAL", *said)
-        if isinstance(error, Retry):
-            return nack(delivery, b"DELAY", _wait_ms(signed_seconds(error.delay)), *said)
-        if job[b"backoff"] or handler is None:
-            return nack(delivery, *said)
-        return nack(delivery, b"DELAY", _wait_ms(handler.delay_s(delivery.attempt)), *said)
-
-    return Outcome(delivery, get, decide)
-
-
-def _wait_ms(delay_s: float) -> int:
-    return to_ms(max(delay_s, SHORTEST_DELAY_S))
-
-
-def reason(error: BaseException) -> bytes:
-    """The error's type and message."""
-    if isinstance(error, Say):
-        text = error.reason or type(error).__name__
-    else:
-        message = str(error)
-        text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return text.encode("utf-8", "replace")[:REASON_BYTES]
+    @property
+    def name(self) -> tuple[Hashable, bytes, bytes]:
+        """Of its job, among those of all servers."""
+        return self.owner.place, self.key, self.id
 
 
 def as_map(reply: Any) -> Optional[dict[bytes, Any]]:
@@ -226,43 +127,16 @@ def as_map(reply: Any) -> Optional[dict[bytes, Any]]:
     return reply  # type: ignore[no-any-return]
 
 
-# --- Heartbeats, and what is given back in the end
-
-
-def _by_key(deliveries: Iterable[Delivery]) -> dict[bytes, list[Delivery]]:
-    groups: dict[bytes, list[Delivery]] = {}
-    for delivery in deliveries:
-        groups.setdefault(delivery.key, []).append(delivery)
-    return groups
-
-
-def _ids(deliveries: Sequence[Delivery]) -> list[Any]:
-    words: list[Any] = [b"IDS", len(deliveries)]
-    for delivery in deliveries:
-        words += (delivery.id, delivery.token)
-    return words
-
-
-def heartbeats(deliveries: Iterable[Delivery], lease_ms: int) -> list[tuple[Command, list[Delivery]]]:
-    """One TOUCH for each queue. Where its answer is nil, the job is lost."""
-    return [((b"DQ.TOUCH", key, *_ids(group), b"TTR", lease_ms), group) for key, group in _by_key(deliveries).items()]
-
-
-def give_back(deliveries: Iterable[Delivery]) -> list[Command]:
-    """One NACK for each queue."""
-    return [(b"DQ.NACK", key, *_ids(group), b"SILENT") for key, group in _by_key(deliveries).items()]
-
-
 # --- Fetching
 
 
 class Fetches:
     """The fetch commands of one waiting connection."""
 
-    def __init__(self, keys: Sequence[bytes], weights: Optional[Sequence[float]], lease_ms: int) -> None:
+    def __init__(self, keys: Sequence[bytes], weights: Optional[Sequence[float]], lease: Choice) -> None:
         self._keys = tuple(keys)
         self._weights = weights
-        self._lease_ms = lease_ms
+        self._lease = lease.words()
         self._packed: dict[tuple[int, float], bytes] = {}
 
     def packed(self, count: int, wait_s: float) -> bytes:
@@ -275,7 +149,7 @@ class Fetches:
         return kept
 
     def command(self, count: int, wait_s: float) -> Command:
-        return (b"DQ.BPOP", *self._order(), wait_s, b"COUNT", count, b"TTR", self._lease_ms, b"WITHDUE")
+        return (b"DQ.BPOP", *self._order(), wait_s, b"COUNT", count, *self._lease, b"WITHDUE", b"WITHTERMS")
 
     def _order(self) -> Sequence[bytes]:
         """Strict order is BPOP's own. With weights each queue comes first in its share of the fetches."""
@@ -296,6 +170,8 @@ class Handlers:
         self.kinds: dict[str, Handler[Any]] = {}
         self.size = 1
         """How many jobs the largest batch has."""
+        self.mixed = False
+        """Some run in batches and some do not."""
         for handler in handlers:
             self.add(handler)
 
@@ -309,6 +185,7 @@ class Handlers:
         else:
             self.default = handler
         self.size = max(self.size, handler.size)
+        self.mixed = len({bool(each.batch) for each in self.all()}) > 1
 
     def all(self) -> list[Handler[Any]]:
         return [*self.kinds.values(), *([self.default] if self.default else [])]
@@ -323,53 +200,3 @@ class Handlers:
         if envelope.version != ENVELOPE_VERSION:
             return None
         return self.kinds.get(envelope.kind or "", self.default)
-
-    def lease_s(self) -> float:
-        """The longest: renewed from a third of it on."""
-        return max((each.lease or DEFAULT_LEASE_S for each in self.all()), default=DEFAULT_LEASE_S)
-
-
-# --- Trouble
-
-
-def trouble_s(times: int) -> float:
-    """How long to wait when the server is away, the first, second, ... time."""
-    return exponential_s(times, FIRST_TROUBLE_S, LONGEST_TROUBLE_S)
-
-
-NO_MODULE = "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration"
-
-
-def refused(error: ResponseError) -> Exception:
-    """What a queue raises."""
-    text = str(error)
-    if text.startswith(("MAXLEN", "MAXBYTES")):
-        return QueueFull(text)
-    if text.startswith("unknown command"):
-        return ConfigurationError(f"{NO_MODULE} ({text})")
-    return error
-
-
-def fatal(error: BaseException) -> Optional[ConfigurationError]:
-    """What cannot become right by waiting, in words that say what to do; None for all else."""
-    text = str(error)
-    text = text[4:] if text.startswith("ERR ") else text
-    if isinstance(error, ConfigurationError):
-        return error
-    if isinstance(error, NoPermissionError) or text.startswith("NOPERM"):
-        what = "the server's ACL forbids this user what a worker does: permit the queue's keys and the dq.* commands"
-    elif isinstance(error, (AuthenticationError, AuthorizationError)) or text.startswith(("NOAUTH", "WRONGPASS")):
-        what = "the server refuses user name or password: set the right ones in the URL, redis://user:password@host"
-    elif not isinstance(error, ResponseError):
-        return None if isinstance(error, (RedisError, OSError)) else ConfigurationError(repr(error))
-    elif "unknown command" in text:
-        what = NO_MODULE
-    elif text.startswith("WRONGTYPE"):
-        what = "a queue's key holds a value of another type: choose another name for the queue, or delete that key"
-    elif text.startswith(("syntax error", "wrong number of arguments", "timeout is not a float")):
-        what = "the server's dq module is older than this library: upgrade the module"
-    elif "DB index" in text or "invalid DB" in text.lower():
-        what = "the server does not have this database: choose another number in the URL"
-    else:
-        return None
-    return ConfigurationError(f"{what} ({text})")

@@ -11,7 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from ._core import NOT_YET, READ_BYTES, Command, pack, reader
+from ._core import NOT_YET, READ_BYTES, Command, need, pack, reader
 from .queue import Client
 
 
@@ -31,8 +31,12 @@ class Line:
         self._is_cut = False
         self.client_id: Optional[int] = None
 
-    def send(self, packed: bytes) -> None:
-        (self._socket or self._connect()).sendall(packed)
+    def send(self, packed: bytes, timeout_s: Optional[float] = None) -> None:
+        """timeout_s: of this and what follows, instead of the line's own."""
+        sock = self._socket or self._connect()
+        if timeout_s is not None:
+            sock.settimeout(timeout_s)
+        sock.sendall(packed)
 
     def read(self) -> Any:
         """The next answer; an error that the server answers is returned."""
@@ -46,14 +50,15 @@ class Line:
             reply = self._reader.gets()
         return reply
 
-    def ask(self, commands: list[Command]) -> list[Any]:
-        self.send(pack(commands))
+    def ask(self, commands: list[Command], timeout_s: Optional[float] = None) -> list[Any]:
+        self.send(pack(commands), timeout_s)
         return [self.read() for _ in commands]
 
     def _connect(self) -> Any:
         pool = self._pool()
         connection = pool.connection_class(**{**pool.connection_kwargs, **self._overrides()})
         connection.connect()  # with TLS, AUTH, SELECT, Sentinel; from then on we read and write
+        need(connection, "_sock")
         self._connection = connection
         self._reader = reader()
         self._socket = connection._sock
@@ -75,8 +80,8 @@ class Line:
 
     def _pool(self) -> Any:
         if isinstance(self._client, redis.RedisCluster):
-            # A keyed command first: it follows a slot that moved, so the client knows its node.
-            self._client.execute_command("DQ.LEN", self._key)
+            # A keyed command first, that workers may send: it follows a slot that moved, so the client knows its node.
+            self._client.execute_command("DQ.TOUCH", self._key, "IDS", 1, "-", 0)
             node = self._client.get_node_from_key(self._key)
             return self._client.get_redis_connection(node).connection_pool
         return self._client.connection_pool

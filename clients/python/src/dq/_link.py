@@ -6,17 +6,21 @@ leases, and withdraws the fetch that waits when its worker or consumer stops.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Optional
 
 from redis.exceptions import ResponseError
 
-from . import _core
-from ._base import BaseConsumer, BaseLink, Members
-from ._core import Delivery, Fetches, Outcome
+from . import _core, _trouble
+from ._base import BaseConsumer, Members
+from ._core import Delivery, Fetches
+from ._ends import Outcome
 from ._line import Line
+from ._links import BaseLink
 from .queue import Queue
 
 
@@ -26,11 +30,12 @@ class Link(BaseLink):
         self._worker = worker
         queue, key, _ = members[0]
         self._waiting = Line(queue.client, key, worker.wait_s + _core.SLACK_S)
-        self._control = Line(queue.client, key, worker.answer_s)
+        self._control = Line(queue.client, key, _core.ANSWER_S)
         self._armed = False
         self._bell = threading.Event()
         self._pause = threading.Event()
         self._finish_by: Optional[float] = None
+        self.watch: Optional[Watch] = None
         self.courier = threading.Thread(target=self._carry, name="dq-courier", daemon=True)
 
     # --- Fetching, in a handler's thread or one of its own
@@ -38,13 +43,17 @@ class Link(BaseLink):
     def fetch(self, count: int, wait_s: float) -> list[Delivery]:
         """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
         self._fetching = True  # before: who ends in between must know that some outcomes are here
-        told = self._take_outcomes()
+        told: deque[Outcome] = deque()
         try:
-            if self._worker.draining:
+            if self._worker.draining:  # who ends does not wait for every fetch: it tells them itself
                 return []
+            told = self._take_outcomes()
             self._waiting.send(_core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s))
+            answer_by = time.monotonic() + wait_s
             trouble = self._hear(self._waiting, told)
-            found = self._found(self._waiting.read())  # whatever became of the rest: they are ours now
+            reply = self._waiting.read()
+            # Whatever became of the rest: they are ours now, at the latest since the answer was due.
+            found = self._found(reply, min(time.monotonic(), answer_by + _core.LATE_S))
             if trouble is not None and not found:
                 raise trouble
             self._troubles = 0
@@ -52,15 +61,21 @@ class Link(BaseLink):
         except Exception as error:
             self.trouble = error
             self._waiting.close()
+            self._beat_now()  # the server may be another one by now
             self._worker._trouble(error)
             self._troubles += 1
-            self._worker._rest(_core.trouble_s(self._troubles))
+            self._worker._rest(_trouble.trouble_s(self._troubles))
             return []
         finally:
-            self._fetching = False
             if told:
-                self._outcomes.extendleft(reversed(told))
+                self._put_back(told)
                 self._ring()
+            self._fetching = False  # after: who waits for the end of the fetch finds them
+
+    def _beat_now(self) -> None:
+        if self._leases.held or self._leases.unheard:
+            self._leases.beat_at = 0.0
+            self._bell.set()
 
     def _hear(self, line: Line, told: deque[Outcome]) -> Optional[ResponseError]:
         """Takes the answers in, and returns one that is an error. What has none yet stays in ``told``."""
@@ -77,31 +92,33 @@ class Link(BaseLink):
             self._armed = True
             self._bell.set()
 
+    def _wake(self) -> None:
+        self._bell.set()
+        if self.watch is not None:
+            self.watch.bell.set()
+
     # --- The courier
 
     def _carry(self) -> None:
-        beat_s = max(self._worker.lease_s / 3, _core.SHORTEST_BEAT_S)
-        next_beat = time.monotonic() + beat_s
         troubles = 0
         while self._finish_by is None:
             try:
-                self._bell.wait(max(0.0, next_beat - time.monotonic()))
+                self._bell.wait(_wait_s(self._leases.beat_at))
                 self._bell.clear()
                 if self._worker.draining:
                     self._withdraw()
                 self._let_gather()
                 # First, so that nothing that the server refuses keeps leases from being renewed.
-                if time.monotonic() >= next_beat:
-                    self._beat()
-                    next_beat = time.monotonic() + beat_s
+                self._beat()
                 self._tell_some()
                 troubles = 0
             except Exception as error:
                 self._control.close()
                 self._worker._trouble(error)
                 troubles += 1
-                self._pause.wait(min(_core.trouble_s(troubles), beat_s))
+                self._pause.wait(_trouble.trouble_s(troubles))
                 self._pause.clear()
+                self._beat_now()  # as soon as there is a connection again
                 self._bell.set()
         self._finish(self._finish_by)
 
@@ -116,19 +133,22 @@ class Link(BaseLink):
         if not told:
             return
         try:
-            self._control.send(_core.pack([each.command for each in told]))
+            self._control.send(_core.pack([each.command for each in told]), self._answer_s)
             trouble = self._hear(self._control, told)
         finally:
-            self._outcomes.extendleft(reversed(told))
+            self._put_back(told)
         if trouble is not None:
             raise trouble
 
     def _beat(self) -> None:
-        beats = self._beats()
+        sent = time.monotonic()
+        beats = self._leases.beats(sent)
         if beats:
-            replies = self._control.ask([command for command, _ in beats])
+            replies = self._control.ask([command for command, _ in beats], self._answer_s)
             for (_, group), reply in zip(beats, replies):
-                self._beaten(group, reply)
+                self._beaten(group, reply, sent)
+            if self.watch is not None:
+                self.watch.bell.set()
 
     def _withdraw(self) -> None:
         """Ends the fetch that waits. A job that was handed out in that instant is read, and given back."""
@@ -162,11 +182,11 @@ class Link(BaseLink):
                     self._control.ask(commands)
                     commands = []
                 self._tell_some()
-            except Exception:
+            except Exception as error:
                 self._control.close()
                 troubles += 1
-                pause_s = _core.trouble_s(troubles)
-                if time.monotonic() + pause_s >= finish_by:
+                pause_s = _trouble.trouble_s(troubles)
+                if _trouble.fatal(error) is not None or time.monotonic() + pause_s >= finish_by:
                     return
                 time.sleep(pause_s)
 
@@ -177,8 +197,13 @@ class Link(BaseLink):
         self._pause.set()
 
     def tell(self) -> None:
-        for delivery in list(self._held):
+        for delivery in list(self._leases.held):
             delivery.job._tell("stopping")
+
+    def look(self, now: float) -> float:
+        """For leases that are over; when the next one may be."""
+        self._look(now)
+        return self._leases.look_at
 
     def finish(self, finish_by: float) -> None:
         self._finish_by = finish_by
@@ -192,3 +217,31 @@ class Link(BaseLink):
         """For tests, without a courier."""
         while self._outcomes:
             self._tell_some()
+
+
+class Watch(threading.Thread):
+    """Tells handlers that their leases are over, whatever the couriers hang on."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        super().__init__(name="dq-watch", daemon=True)
+        self._links = links
+        self._ended = False
+        self.bell = threading.Event()
+        for link in links:
+            link.watch = self
+            link.is_kept = True
+
+    def run(self) -> None:
+        while not self._ended:
+            now = time.monotonic()
+            look_at = min(link.look(now) for link in self._links)
+            self.bell.wait(_wait_s(look_at))
+            self.bell.clear()
+
+    def end(self) -> None:
+        self._ended = True
+        self.bell.set()
+
+
+def _wait_s(until: float) -> Optional[float]:
+    return None if until == math.inf else max(0.0, until - time.monotonic())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Optional
 
 from . import _core
 from ._consumer import JobConsumer
-from ._link import Link
+from ._link import Link, Watch
 from .job import Job
 from .queue import Queue
 from .times import Duration, seconds
@@ -21,10 +20,10 @@ class Consumer(JobConsumer[Queue]):
     """
     _queues = Queue
 
-    def __init__(self, queues: Union[Queue, Sequence[Queue]], **options: Any) -> None:
-        super().__init__(queues, **options)
+    def _prepare(self) -> None:
         self._resting = threading.Event()
         self._link: Link = Link(self, self._members, self._fetches(self._members))
+        self._watch = Watch([self._link])
 
     def fetch(self, count: int = 1, wait: Optional[Duration] = None) -> list[Job]:
         """Up to ``count`` jobs: waits for the first one for up to ``wait``.
@@ -34,6 +33,7 @@ class Consumer(JobConsumer[Queue]):
         """
         if self._link.courier.ident is None:
             self._link.courier.start()
+            self._watch.start()
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
         found = self._link.fetch(count, max(wait_s, _core.NO_WAIT_S))
         if not found:
@@ -50,6 +50,7 @@ class Consumer(JobConsumer[Queue]):
         if self._link.courier.ident is not None:
             self._link.courier.join(max(0.0, finish_by - time.monotonic()) + _core.SHORTEST_ANSWER_S)
         self._link.end()
+        self._watch.end()
 
     def _rest(self, duration_s: float) -> None:
         self._resting.wait(min(duration_s, self.wait_s))

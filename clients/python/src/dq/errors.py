@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 from .times import Duration, signed_seconds
 
@@ -22,12 +22,15 @@ class QueueFull(DqError):
 class PayloadError(DqError, ValueError):
     """The payload is not what the queue's codec reads. ``job.payload`` still has its bytes."""
 
+    job: Any = None
+    """The job, where it was one's data."""
+
 
 class Say(DqError):
     """The base of what a handler raises (or gives to ``job.fail``) to say how its job goes on."""
 
     def __init__(self, reason: Optional[str] = None) -> None:
-        super().__init__(reason or "")
+        super().__init__("" if reason is None else reason)
         self.reason = reason
 
 
@@ -56,5 +59,5 @@ class GiveUp(Say):
 class Cancelled(Say):
     """Raised by ``job.check()`` once the job was lost or the worker stops.
 
-    A job of a worker that stops is given back uncounted when its handler raises this.
+    A job of a worker that stops is given back uncounted when its handler raises this; before, it is a failure.
     """

@@ -5,18 +5,19 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Sequence
-from typing import Any, Callable, Generic, Optional, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar, Union, overload
 
+from ._options import near_misses, unknown
 from .times import Duration, seconds, waits
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DEFAULT_LEASE_S = 30.0
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 3600.0
 JITTER = 0.25
 
 
+@near_misses("Handler")
 class Handler(Generic[F]):
     """What ``@handler`` makes. It can still be called as the function that it was."""
 
@@ -31,7 +32,7 @@ class Handler(Generic[F]):
         batch: int = 0,
     ) -> None:
         if not callable(function):
-            raise TypeError(f"a handler is a function, not {function!r}")
+            raise TypeError(f"a handler must be a function, not {function!r}")
         self.function = function
         self.kind = kind
         self.attempts = whole(attempts, "attempts")
@@ -40,8 +41,15 @@ class Handler(Generic[F]):
         self.batch = whole(batch, "batch")
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+    if TYPE_CHECKING:
+
+        @property
+        def __call__(self) -> F: ...
+
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return self.function(*args, **kwargs)
 
     @property
     def size(self) -> int:
@@ -59,14 +67,14 @@ def whole(number: int, name: str, least: int = 0) -> int:
     if isinstance(number, int) and number >= least:
         return number
     raise (ValueError if isinstance(number, int) else TypeError)(
-        f"{name} is a whole number, {least} or more, not {number!r}"
+        f"{name} must be a whole number, {least} or more, not {number!r}"
     )
 
 
 def lease_s(lease: Duration) -> float:
     if found := seconds(lease, "lease"):
         return found
-    raise ValueError("lease is more than 0 s: a handler that is slow needs no other, it is renewed")
+    raise ValueError("lease must be more than 0 s: it is renewed while a handler runs")
 
 
 def exponential_s(attempt: int, first_s: float, longest_s: float) -> float:
@@ -96,10 +104,20 @@ def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], C
     attempts: after so many failed deliveries the job is dead (0: no limit). The job's own limit goes first.
     backoff: the waits after the 1st, 2nd, ... failure; the last one repeats. A ladder that the job has goes first.
         Without either: 1 s, doubling to 1 hour, with jitter.
-    lease: for how long a job stays with a worker that crashed (30 s). Slow handlers need no longer one:
-        the worker renews it.
+    lease: for how long a job stays with a worker that crashed; without it, as long as the job or its queue says
+        (60 s). Slow handlers need no longer one: the worker renews it.
     batch: the function takes a list of up to so many jobs.
     """
+    for name in options.keys() - set(_OPTIONS):  # now, and not when the decorator is applied
+        raise unknown("handler", name, _OPTIONS)
     if function is not None:
         return Handler(function, **options)
+    Handler(_nothing, **options)
     return lambda function: Handler(function, **options)
+
+
+_OPTIONS = ("kind", "attempts", "backoff", "lease", "batch")
+
+
+def _nothing(job: Any) -> None:
+    """Only for its options to be looked at."""

@@ -31,13 +31,17 @@ class JsonCodec:
     def encode(self, data: Any) -> bytes:
         if isinstance(data, (bytes, bytearray, memoryview)):
             return bytes(data)
-        return json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
+        return to_json(data).encode()
 
     def decode(self, payload: bytes) -> Any:
-        try:
-            return json.loads(payload)
-        except ValueError as error:
-            raise PayloadError(f"the payload is not JSON: {error}") from error
+        return json.loads(payload)
+
+
+def to_json(data: Any) -> str:
+    try:
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise ValueError(f"data must be what JSON can hold, without NaN and Infinity: {error}") from None
 
 
 class BytesCodec:
@@ -79,7 +83,7 @@ class Envelope:
         if headers:
             envelope["headers"] = dict(headers)
         try:
-            return json.dumps(envelope, separators=(",", ":"), ensure_ascii=False).encode()
+            return to_json(envelope).encode()
         except TypeError as error:
             raise TypeError(f"data of a job with a kind or headers must be what JSON can hold: {error}") from None
 
@@ -90,13 +94,15 @@ class Envelope:
             return None
         try:
             value = json.loads(payload)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
-        version = value.get("dq")
+        version, kind = value.get("dq"), value.get("kind")
         if type(version) is not int or "data" not in value or not ("kind" in value or "headers" in value):
             return None
+        if kind is not None and not isinstance(kind, str):
+            return None
         headers = value.get("headers")
-        return Envelope(version, value.get("kind"), value["data"], headers if isinstance(headers, dict) else {})
+        return Envelope(version, kind, value["data"], headers if isinstance(headers, dict) else {})
 
 
 _UNREAD: Any = object()
@@ -143,6 +149,17 @@ class Job:
         return self._delivery.attempt
 
     @property
+    def max_attempts(self) -> int:
+        """After so many deliveries the job is dead, by its own limit or its handler's; 0: no limit."""
+        handler = self._delivery.handler
+        return self._delivery.max_attempts or (handler.attempts if handler else 0)
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """If this one fails, the job is dead."""
+        return 0 < self.max_attempts <= self.attempt
+
+    @property
     def deadline(self) -> datetime:
         """When the lease ended at delivery. The worker keeps renewing it while the handler runs."""
         return from_ms(self._delivery.deadline_ms)
@@ -174,7 +191,12 @@ class Job:
         """What was added, as the queue's codec reads it."""
         if self.envelope:
             return self.envelope.data
-        return self._codec.decode(self._delivery.payload)
+        try:
+            return self._codec.decode(self._delivery.payload)
+        except Exception as error:
+            undecodable = PayloadError(f"payload cannot be decoded: {type(error).__name__}: {error}")
+            undecodable.job = self
+            raise undecodable from error
 
     @property
     def lost(self) -> bool:
@@ -201,7 +223,7 @@ class Job:
 
     def fail(self, error: BaseException) -> None:
         """In a batch: this one job failed (or is retried, snoozed, given up), and the others did not."""
-        self._delivery.error = error
+        self._delivery.error = RuntimeError("failed without an error") if error is None else error
 
     def _tell(self, why: str) -> None:
         self._why = why

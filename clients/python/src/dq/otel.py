@@ -17,6 +17,7 @@ from typing import Any, Optional
 from opentelemetry import context, metrics, propagate, trace
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
+from ._guard import reason
 from .errors import Say
 from .hooks import Hooks
 from .job import Job
@@ -39,6 +40,9 @@ class Telemetry(Hooks):
             "messaging.client.consumed.messages", "{message}", "Jobs that were delivered"
         )
         self._duration = meter.create_histogram("messaging.process.duration", "s", "Duration of handlers")
+        self._lost = meter.create_counter(
+            "dq.client.lost.messages", "{message}", "Jobs whose lease ended unacknowledged"
+        )
         self._running: dict[Job, tuple[Span, Token[Any], float]] = {}
 
     def adding(self, queue: str, headers: dict[str, str]) -> None:
@@ -77,15 +81,20 @@ class Telemetry(Hooks):
         if job not in self._running:
             return
         span, token, begin = self._running.pop(job)
+        context.detach(token)  # before what an odd error can make fail
         attributes = {**SYSTEM, "messaging.destination.name": job.queue}
         if error is not None:
             attributes["error.type"] = type(error).__name__
             span.record_exception(error)
             if not isinstance(error, Say):
-                span.set_status(Status(StatusCode.ERROR, str(error)))
+                span.set_status(Status(StatusCode.ERROR, reason(error).decode()))
         self._duration.record(time.perf_counter() - begin, attributes)
         span.end()
-        context.detach(token)
 
     def lost(self, job: Job) -> None:
-        trace.get_current_span().add_event("lost", {"messaging.message.id": job.id})
+        """Told by another thread or task, and perhaps after the handler's end: then its span cannot have it."""
+        self._lost.add(1, {**SYSTEM, "messaging.destination.name": job.queue})
+        span, *_ = self._running.get(job, (None,))
+        if span is not None:
+            span.add_event("lost", {"messaging.message.id": job.id})
+            span.set_status(Status(StatusCode.ERROR, "lost"))

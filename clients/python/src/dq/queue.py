@@ -11,7 +11,9 @@ from redis.exceptions import ResponseError
 from redis.retry import Retry
 
 from ._commands import Commands
-from ._core import ANSWER_S, Command, refused
+from ._core import ANSWER_S, Command
+from ._options import near_misses
+from ._trouble import refused
 from .hooks import Hooks
 from .job import Codec
 
@@ -19,6 +21,7 @@ T = TypeVar("T")
 Client = Union[redis.Redis, redis.RedisCluster]
 
 
+@near_misses("Queue")
 class Queue(Commands):
     """A queue, by the URL of its server or a client of redis-py (Redis, RedisCluster, a Sentinel's master_for).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any, Optional
 
 from .job import id_from
@@ -33,6 +33,40 @@ class Reserved:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """When a recurring job comes: by ``every`` or by ``cron``."""
+
+    every: Optional[timedelta]
+    cron: Optional[str]
+    tz: Optional[str]
+    until: Optional[datetime]
+    times: Optional[int]
+    grace: Optional[timedelta]
+    jitter: Optional[timedelta]
+    occurrence: Optional[datetime]
+    """The instant of the next one, or of the one that runs."""
+    runs: int
+    """How many have ended."""
+
+    @staticmethod
+    def read(fields: Mapping[str, Any]) -> Optional[Rule]:
+        """None for a job that comes once."""
+        if fields.get("every") is None and fields.get("cron") is None:
+            return None
+        return Rule(
+            every=maybe_duration(fields.get("every")),
+            cron=_text(fields.get("cron")),
+            tz=_text(fields.get("tz")),
+            until=maybe_from_ms(fields.get("until")),
+            times=fields.get("times"),
+            grace=maybe_duration(fields.get("grace")),
+            jitter=maybe_duration(fields.get("jitter")),
+            occurrence=maybe_from_ms(fields.get("occurrence")),
+            runs=fields.get("runs") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class JobInfo:
     """A job as DQ.GET shows it."""
 
@@ -50,8 +84,12 @@ class JobInfo:
     token: Optional[str]
     reason: Optional[str]
     failed: Optional[datetime]
+    group: Optional[str]
+    next: Optional[bytes]
+    """The payload of the job that follows this one (``if_exists="next"``)."""
+    rule: Optional[Rule]
     fields: Mapping[str, Any]
-    """All fields as the server gave them; those of recurring jobs and groups are only here."""
+    """All fields as the server gave them."""
 
     @staticmethod
     def read(reply: Optional[dict[bytes, Any]]) -> Optional[JobInfo]:
@@ -73,6 +111,9 @@ class JobInfo:
             token=_text(fields["token"]),
             reason=_text(fields.get("reason")),
             failed=maybe_from_ms(fields.get("failed")),
+            group=None if fields.get("group") is None else id_from(fields["group"]),
+            next=fields.get("next"),
+            rule=Rule.read(fields),
             fields=fields,
         )
 
@@ -103,6 +144,9 @@ class Group:
     reserved: int
 
 
+PAUSED_UNTIL_RESUMED = datetime.max.replace(tzinfo=timezone.utc)
+
+
 @dataclass(frozen=True)
 class Stats:
     """A queue's figures; of a sharded queue, those of its shards added up."""
@@ -111,9 +155,17 @@ class Stats:
     ready: int
     reserved: int
     dead: int
+    blocked: int
+    done: int
+    done_bytes: int
+    recurring: int
+    groups: int
+    bytes: int
     next_due: Optional[datetime]
     oldest_ready: Optional[timedelta]
     waiting_clients: int
+    paused: Optional[datetime]
+    """When the pause ends; ``datetime.max`` (in UTC): when it is resumed; None: it is not paused."""
     totals: Mapping[str, int]
     """``added``, ``delivered``, ``acked``, ``nacked``, ``timed-out``, ``died``, ``deleted``, ``expired``, ..."""
     lateness_count: int
@@ -123,29 +175,30 @@ class Stats:
     """Upper bound (None: no bound) and how many deliveries were at most so late."""
 
 
-_NOT_TOTALS = {
-    "delayed",
-    "ready",
-    "reserved",
-    "dead",
-    "next-due",
-    "oldest-ready-ms",
-    "waiting-clients",
-    "paused",
-    "bytes",
-    "recurring",
-    "groups",
+_COUNTS = {
+    "delayed": "delayed",
+    "ready": "ready",
+    "reserved": "reserved",
+    "dead": "dead",
+    "blocked": "blocked",
+    "done": "done",
+    "done-bytes": "done_bytes",
+    "recurring": "recurring",
+    "groups": "groups",
+    "bytes": "bytes",
+    "waiting-clients": "waiting_clients",
 }
+_NOT_TOTALS = {*_COUNTS, "next-due", "oldest-ready-ms", "paused"}
 
 
 def add_up(replies: list[Optional[dict[bytes, Any]]]) -> Optional[Stats]:
-    """None where there is no queue."""
+    """None where there is no queue. A server may know fields that this library does not, and the other way round."""
     found = [{name.decode(): value for name, value in reply.items()} for reply in replies if reply is not None]
     if not found:
         return None
 
     def total(name: str) -> int:
-        return sum(each[name] for each in found)
+        return sum(each.get(name, 0) for each in found)
 
     dues = [each["next-due"] for each in found if each["next-due"] is not None]
     ages = [each["oldest-ready-ms"] for each in found if each["oldest-ready-ms"] is not None]
@@ -155,14 +208,15 @@ def add_up(replies: list[Optional[dict[bytes, Any]]]) -> Optional[Stats]:
         for bound, number in each["lateness-buckets"]:
             buckets[bound] = buckets.get(bound, 0) + number
     return Stats(
-        delayed=total("delayed"),
-        ready=total("ready"),
-        reserved=total("reserved"),
-        dead=total("dead"),
+        **{field: total(name) for name, field in _COUNTS.items()},
         next_due=maybe_from_ms(min(dues, default=None)),
         oldest_ready=maybe_duration(max(ages, default=None)),
-        waiting_clients=total("waiting-clients"),
-        totals={name: total(name) for name in found[0] if name not in _NOT_TOTALS and not name.startswith("lateness-")},
+        paused=_paused([each["paused"] for each in found]),
+        totals={
+            name: total(name)
+            for name, value in found[0].items()
+            if name not in _NOT_TOTALS and not name.startswith("lateness-") and isinstance(value, int)
+        },
         lateness_count=count,
         lateness_mean=timedelta(microseconds=total("lateness-sum") / count if count else 0),
         lateness_max=timedelta(microseconds=max(each["lateness-max"] for each in found)),
@@ -170,6 +224,12 @@ def add_up(replies: list[Optional[dict[bytes, Any]]]) -> Optional[Stats]:
             (None if bound is None else timedelta(microseconds=bound), number) for bound, number in buckets.items()
         ],
     )
+
+
+def _paused(ends: list[int]) -> Optional[datetime]:
+    if -1 in ends:
+        return PAUSED_UNTIL_RESUMED
+    return from_ms(max(ends)) if max(ends) else None
 
 
 def _text(raw: Optional[bytes]) -> Optional[str]:

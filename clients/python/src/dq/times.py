@@ -20,7 +20,8 @@ def signed_seconds(duration: Duration, name: str = "a duration") -> float:
         return duration.total_seconds()
     if isinstance(duration, (int, float)) and not isinstance(duration, bool):
         return float(duration)
-    raise TypeError(f"{name} is a number of seconds or a timedelta, as timedelta(minutes=30), not {duration!r}")
+    example = "timedelta(minutes=30)"
+    raise TypeError(f"{name} must be a number of seconds or a timedelta, such as {example}, not {duration!r}")
 
 
 def seconds(duration: Duration, name: str = "a duration") -> float:
@@ -28,7 +29,7 @@ def seconds(duration: Duration, name: str = "a duration") -> float:
     found = signed_seconds(duration, name)
     if 0 <= found < math.inf:
         return found
-    raise ValueError(f"{name} is 0 or more seconds, not {duration!r}")
+    raise ValueError(f"{name} must be 0 or more seconds, not {duration!r}")
 
 
 def to_ms(duration: Duration, name: str = "a duration") -> int:
@@ -41,13 +42,14 @@ def waits(backoff: Sequence[Duration]) -> Sequence[Duration]:
     """A ladder: a list, also for one wait that repeats."""
     if isinstance(backoff, Sequence) and not isinstance(backoff, (str, bytes)):
         return backoff
-    raise TypeError(f"backoff is a list of waits, as [60], not {backoff!r}")
+    raise TypeError(f"backoff must be a list of waits, such as [60], not {backoff!r}")
 
 
 def instant_to_ms(instant: datetime, name: str = "an instant") -> int:
     """Unix milliseconds, rounded up."""
     if not isinstance(instant, datetime):
-        raise TypeError(f"{name} is a datetime, as datetime.now(timezone.utc) + timedelta(hours=1), not {instant!r}")
+        example = "datetime.now(timezone.utc) + timedelta(hours=1)"
+        raise TypeError(f"{name} must be a datetime, such as {example}, not {instant!r}")
     if instant.tzinfo is None:
         raise ValueError(f"{name} needs a time zone, as in datetime.now(timezone.utc)")
     return -(-(instant - _EPOCH) // _MS)

@@ -16,13 +16,14 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Optional, Union
 
-from . import _core
-from ._base import BaseWorker, Function
+from . import _core, _guard, _trouble
+from ._base import BaseWorker
 from ._core import Delivery
-from ._link import Link
+from ._link import Link, Watch
+from ._log import be_plain
 from .errors import ConfigurationError
 from .queue import Queue
 
@@ -31,20 +32,18 @@ class Worker(BaseWorker[Queue]):
     __doc__ = BaseWorker.__doc__
     _queues = Queue
 
-    def __init__(self, queues: Union[Queue, Sequence[Queue]], *handlers: Function, **options: Any) -> None:
-        super().__init__(queues, *handlers, **options)
+    def _prepare(self) -> None:
         self._orders: queue.SimpleQueue[Union[str, ConfigurationError]] = queue.SimpleQueue()
         self._resting = threading.Event()
         self._lock = threading.Lock()
         self._ready = threading.Condition(self._lock)
         self._room = threading.Condition(self._lock)
         self._turns: deque[Link] = deque()
-        self._claimed = 0
-        self._running = 0
         self._idle = 0
         self._waking = False
         self._leading = False
         self._links: list[Link] = []
+        self._watch: Optional[Watch] = None
         self._pid = os.getpid()
 
     # --- Running and stopping
@@ -61,13 +60,15 @@ class Worker(BaseWorker[Queue]):
     def start(self) -> None:
         """Works in threads of its own. To be followed by ``stop`` and ``join``."""
         if self._links:
-            raise RuntimeError("a worker runs once: make another one")
+            raise RuntimeError("a worker runs only once: create another one")
         self._pid = os.getpid()
+        be_plain(self.log)
         self._links = self._make_links()
+        self._watch = Watch(self._links)
         threads = [threading.Thread(target=self._work, name=f"dq-handler-{n}") for n in range(self.concurrency)]
         if len(self._links) > 1:
             threads += [threading.Thread(target=self._supply, args=(link,), name="dq-fetch") for link in self._links]
-        for thread in [*threads, *(link.courier for link in self._links)]:
+        for thread in [*threads, *(link.courier for link in self._links), self._watch]:
             thread.daemon = True  # a handler that hangs must not keep the process
             thread.start()
 
@@ -77,8 +78,10 @@ class Worker(BaseWorker[Queue]):
 
     def join(self) -> None:
         """Waits until the worker has stopped: at most its drain and two seconds after ``stop``."""
-        order = self._orders.get()
-        self._end(time.monotonic() + self.drain_s)
+        while (order := self._orders.get()) == "idle":  # a thread of a worker that stops
+            pass
+        is_fatal = isinstance(order, ConfigurationError)
+        self._end(0.0 if is_fatal else self.drain_s)
         if isinstance(order, ConfigurationError):
             raise order
 
@@ -90,12 +93,15 @@ class Worker(BaseWorker[Queue]):
         self.stop()
         self.join()
 
-    def _end(self, drain_until: float) -> None:
+    def _end(self, drain_s: float) -> None:
+        drain_until = time.monotonic() + drain_s
         with self._lock:
             self.draining = True
             self._return_backlog()
             self._ready.notify_all()
             self._room.notify_all()
+            busy = self._busy
+        self._stopping_line(busy, drain_s)
         self._resting.set()
         for link in self._links:
             link.stop()
@@ -110,19 +116,21 @@ class Worker(BaseWorker[Queue]):
         for link in self._links:
             link.courier.join(max(0.0, finish_by - time.monotonic()))
             link.end()
-        self.log.info("stopped")
+        if self._watch is not None:
+            self._watch.end()
+        self._stopped_line()
 
     def _wait_idle(self, until: float) -> bool:
         """Whether all handlers ended before that, and before a second stop."""
         while True:
             with self._lock:
-                if self._running == 0 and not self._leading and self._claimed == 0:
+                if self._busy == 0 and not self._leading and self._claimed == 0:
                     return True
             left = until - time.monotonic()
             if left <= 0:
                 return False
             with contextlib.suppress(queue.Empty):
-                if self._orders.get(timeout=left) == "stop":
+                if self._orders.get(timeout=left) != "idle":
                     return False
 
     @contextlib.contextmanager
@@ -143,26 +151,26 @@ class Worker(BaseWorker[Queue]):
     # --- Handler threads
 
     def _work(self) -> None:
-        finished = 0
+        finished: list[Delivery] = []
         while True:
             batch = self._next(finished)
             if batch is None:
                 return self._orders.put("idle")
-            self._handle([each for each in batch if not each.job.cancelled])
-            finished = len(batch)
+            self._handle(batch)
+            finished = batch
 
-    def _next(self, finished: int) -> Optional[list[Delivery]]:
+    def _next(self, finished: list[Delivery]) -> Optional[list[Delivery]]:
         """The next jobs to handle, when there are some; the one that finds none to do leads. None to end."""
         lone = len(self._links) == 1
         with self._lock:
-            self._running -= finished
-            self._in_hand -= finished
+            self._busy -= bool(finished)
+            self._in_hand -= len(finished)
             if finished and not lone:
                 self._room.notify_all()
             while not self.draining:
                 if self._backlog:
                     batch = self._take()
-                    self._running += len(batch)
+                    self._busy += 1
                     self._wake_another()
                     self._tell_soon()
                     return batch
@@ -191,11 +199,11 @@ class Worker(BaseWorker[Queue]):
     def _lead(self) -> None:
         """Fetches, with the lock released."""
         self._leading = True
-        count = self._capacity() - self._in_hand
+        count = self._free()
         self._lock.release()
         found: list[Delivery] = []
         try:
-            found = self._links[0].fetch(count, self.wait_s)
+            found = self._screened(self._links[0].fetch(count, self.wait_s))
         finally:
             self._lock.acquire()
             self._leading = False
@@ -215,7 +223,7 @@ class Worker(BaseWorker[Queue]):
                 self._room.notify_all()
             found: list[Delivery] = []
             try:
-                found = link.fetch(claim, wait_s)
+                found = self._screened(link.fetch(claim, wait_s))
             finally:
                 with self._lock:
                     self._claimed -= claim
@@ -224,24 +232,28 @@ class Worker(BaseWorker[Queue]):
                     self._room.notify_all()
         self._orders.put("idle")
 
-    def _free(self) -> int:
-        return self._capacity() - self._in_hand - self._claimed
-
-    def _handle(self, batch: list[Delivery]) -> None:
+    def _handle(self, taken: list[Delivery]) -> None:
+        batch = self._ours(taken, time.monotonic())
         handler = batch[0].handler if batch else None
         if handler is None:
             return
         if self.hooks:
             self._hook("before", batch)
-        error: Optional[BaseException] = None
-        try:
-            handler.function([each.job for each in batch] if handler.batch else batch[0].job)
-        except BaseException as raised:  # a handler must not end its thread, not by sys.exit() either
-            error = raised
+        error = _guard.run(handler.function, [each.job for each in batch] if handler.batch else batch[0].job)
         if os.getpid() != self._pid:  # the handler forked, and this is the child: the job is its parent's
-            os._exit(1 if error else 0)
+            os._exit(1 if error is not None else 0)
+        if self.hooks:
+            self._hook_ends(batch, error)
         for delivery in batch:
-            self._handled(delivery, delivery.error or error)
+            self._settled(delivery, error if delivery.error is None else delivery.error)
+
+    def _hook_ends(self, batch: list[Delivery], error: Any) -> None:
+        for delivery in reversed(batch):  # so each hook finds what its ``before`` left
+            end = error if delivery.error is None else delivery.error
+            if end is None:
+                self._hook("after", [delivery])
+            else:
+                self._hook("failed", [delivery], end)
 
     def _fail(self, error: ConfigurationError) -> None:
         self._orders.put(error)
@@ -258,9 +270,9 @@ class Worker(BaseWorker[Queue]):
         self._links = self._links or self._make_links()
         for link in self._links:
             while True:
-                self._accept(link.fetch(self._capacity(), _core.NO_WAIT_S))
+                self._accept(self._screened(link.fetch(self._free(), _core.NO_WAIT_S)))
                 if link.trouble is not None:
-                    raise _core.fatal(link.trouble) or link.trouble
+                    raise _trouble.fatal(link.trouble) or link.trouble
                 link.flush()
                 if not self._backlog:
                     break

@@ -9,7 +9,7 @@ import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from .._core import NOT_YET, READ_BYTES, Command, pack, reader
+from .._core import NOT_YET, READ_BYTES, Command, need, pack, reader
 from ._within import within
 from .queue import Client
 
@@ -59,6 +59,7 @@ class Line:
         }
         connection = made(**{**settings, **overrides})
         await connection.connect()  # with TLS, AUTH, SELECT, Sentinel; from then on we read and write
+        need(connection, "_reader", "_writer")
         self._connection = connection
         self._reader = reader()
         # Without the permission for it, a waiting connection is closed to withdraw it.
@@ -69,8 +70,8 @@ class Line:
     async def _reach(self) -> tuple[Any, dict[str, Any]]:
         client: Any = self._client
         if isinstance(client, redis.RedisCluster):
-            # A keyed command first: it follows a slot that moved, so the client knows its node.
-            await client.execute_command("DQ.LEN", self._key)
+            # A keyed command first, that workers may send: it follows a slot that moved, so the client knows its node.
+            await client.execute_command("DQ.TOUCH", self._key, "IDS", 1, "-", 0)
             node: Any = client.get_node_from_key(self._key)  # type: ignore[arg-type]
             return node.connection_class, node.connection_kwargs
         return client.connection_pool.connection_class, client.connection_pool.connection_kwargs

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 from collections import deque
 from typing import Any, Optional
 
 from redis.exceptions import ResponseError
 
-from .. import _core
-from .._base import BaseConsumer, BaseLink, Members
-from .._core import Delivery, Fetches, Outcome
+from .. import _core, _trouble
+from .._base import BaseConsumer, Members
+from .._core import Delivery, Fetches
+from .._ends import Outcome
+from .._links import BaseLink
 from ._line import Line
 from ._within import within
 from .queue import Queue
@@ -27,10 +31,11 @@ class Link(BaseLink):
         self._worker = worker
         queue, key, _ = members[0]
         self._waiting = Line(queue.client, key, _core.ANSWER_S)
-        self._control = Line(queue.client, key, worker.answer_s)
+        self._control = Line(queue.client, key, _core.ANSWER_S)
         self._one_at_a_time = asyncio.Lock()
         self._bell = asyncio.Event()
         self._armed = False
+        self._timer: Optional[asyncio.TimerHandle] = None
 
     async def fetch(self, count: int, wait_s: float) -> list[Delivery]:
         """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
@@ -38,10 +43,11 @@ class Link(BaseLink):
         self._fetching = True
         try:
             packed = _core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s)
+            answer_by = time.monotonic() + wait_s
             try:
-                found, trouble = await within(self._exchange(told, packed), wait_s + _core.SLACK_S)
+                found, trouble = await within(self._exchange(told, packed, answer_by), wait_s + _core.SLACK_S)
             except asyncio.TimeoutError:  # when the process stood still, the answer may be there
-                found, trouble = await within(self._answers(told), _core.LATE_S)
+                found, trouble = await within(self._answers(told, answer_by), _core.LATE_S)
             if trouble is not None and not found:
                 raise trouble
             self._troubles = 0
@@ -49,23 +55,51 @@ class Link(BaseLink):
         except Exception as error:
             self.trouble = error
             await self._waiting.close()
+            self._beat_now()  # the server may be another one by now
             self._worker._trouble(error)
             self._troubles += 1
-            await self._worker._rest(_core.trouble_s(self._troubles))
+            await self._worker._rest(_trouble.trouble_s(self._troubles))
             return []
         finally:
             self._fetching = False
             if told:
-                self._outcomes.extendleft(reversed(told))
+                self._put_back(told)
                 self._ring()
 
-    async def _exchange(self, told: deque[Outcome], packed: bytes) -> tuple[list[Delivery], Optional[ResponseError]]:
+    async def _exchange(
+        self, told: deque[Outcome], packed: bytes, answer_by: float
+    ) -> tuple[list[Delivery], Optional[ResponseError]]:
         await self._waiting.send(packed)
-        return await self._answers(told)
+        return await self._answers(told, answer_by)
 
-    async def _answers(self, told: deque[Outcome]) -> tuple[list[Delivery], Optional[ResponseError]]:
+    async def _answers(self, told: deque[Outcome], answer_by: float) -> tuple[list[Delivery], Optional[ResponseError]]:
         trouble = await self._hear(self._waiting, told)
-        return self._found(await self._waiting.read()), trouble
+        reply = await self._waiting.read()
+        # At the latest since the answer was due: the event loop may have been blocked.
+        return self._found(reply, min(time.monotonic(), answer_by + _core.LATE_S)), trouble
+
+    def _beat_now(self) -> None:
+        if self._leases.held or self._leases.unheard:
+            self._leases.beat_at = 0.0
+            self._bell.set()
+
+    def _wake(self) -> None:
+        self._bell.set()
+        self._look_later()
+
+    def _look_later(self) -> None:
+        """Tells handlers that their leases are over, whatever the courier waits for."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wait_s = self._leases.look_at - time.monotonic()
+        if wait_s < math.inf:
+            self._timer = asyncio.get_running_loop().call_later(max(0.0, wait_s), self._look_now)
+
+    def _look_now(self) -> None:
+        self._timer = None
+        self._look(time.monotonic())
+        self._look_later()
 
     async def _hear(self, line: Line, told: deque[Outcome]) -> Optional[ResponseError]:
         """Takes the answers in, and returns one that is an error. What has none yet stays in ``told``."""
@@ -87,20 +121,19 @@ class Link(BaseLink):
 
     async def carry(self) -> None:
         """The courier."""
-        clock = asyncio.get_running_loop().time
-        beat_s = max(self._worker.lease_s / 3, _core.SHORTEST_BEAT_S)
-        next_beat = clock() + beat_s
+        self.is_kept = True
         troubles = 0
         while True:
             try:
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await within(self._bell.wait(), max(0.0, next_beat - clock()))
+                    beat_at = self._leases.beat_at
+                    await within(
+                        self._bell.wait(), None if beat_at == math.inf else max(0.0, beat_at - time.monotonic())
+                    )
                 self._bell.clear()
                 self._armed = False
                 # First, so that nothing that the server refuses keeps leases from being renewed.
-                if clock() >= next_beat:
-                    await self._beat()
-                    next_beat = clock() + beat_s
+                await self._beat()
                 await self._tell_some()
                 troubles = 0
             except asyncio.CancelledError:
@@ -110,7 +143,8 @@ class Link(BaseLink):
                 await self._control.close()
                 self._worker._trouble(error)
                 troubles += 1
-                await asyncio.sleep(min(_core.trouble_s(troubles), beat_s))
+                await asyncio.sleep(_trouble.trouble_s(troubles))
+                self._beat_now()  # as soon as there is a connection again
                 self._bell.set()
 
     async def _tell_some(self) -> None:
@@ -118,9 +152,9 @@ class Link(BaseLink):
         if not told:
             return
         try:
-            trouble = await within(self._tell(told), self._worker.answer_s)
+            trouble = await within(self._tell(told), self._answer_s)
         finally:
-            self._outcomes.extendleft(reversed(told))
+            self._put_back(told)
         if trouble is not None:
             raise trouble
 
@@ -131,14 +165,15 @@ class Link(BaseLink):
 
     async def _ask(self, commands: list[_core.Command]) -> list[Any]:
         async with self._one_at_a_time:
-            return await within(self._control.ask(commands), self._worker.answer_s)
+            return await within(self._control.ask(commands), self._answer_s)
 
     async def _beat(self) -> None:
-        beats = self._beats()
+        sent = time.monotonic()
+        beats = self._leases.beats(sent)
         if beats:
             replies = await self._ask([command for command, _ in beats])
             for (_, group), reply in zip(beats, replies):
-                self._beaten(group, reply)
+                self._beaten(group, reply, sent)
 
     async def withdraw(self) -> None:
         """Ends the fetch that waits. A job that was handed out in that instant is read, and given back."""
@@ -165,11 +200,15 @@ class Link(BaseLink):
                     await self._ask(commands)
                     commands = []
                 await self._tell_some()
-            except Exception:
+            except Exception as error:
                 await self._control.close()
+                if _trouble.fatal(error) is not None:
+                    return
                 troubles += 1
-                await asyncio.sleep(_core.trouble_s(troubles))
+                await asyncio.sleep(_trouble.trouble_s(troubles))
 
     async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         await self._waiting.close()
         await self._control.close()

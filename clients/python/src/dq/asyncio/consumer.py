@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
-from .. import _core
+from .. import _core, _guard
 from .._consumer import JobConsumer
 from .._core import Delivery
+from ..hooks import Hooks
 from ..job import Job
 from ..times import Duration, seconds
 from ._link import Link
-from ._within import within
+from ._within import keep, within
 from .queue import Queue
 
 
@@ -21,11 +21,11 @@ class Consumer(JobConsumer[Queue]):
     __doc__ = JobConsumer.__doc__
     _queues = Queue
 
-    def __init__(self, queues: Union[Queue, Sequence[Queue]], **options: Any) -> None:
-        super().__init__(queues, **options)
+    def _prepare(self) -> None:
         self._link: Link
         self._courier: Optional[asyncio.Task[None]] = None
-        self._left: set[asyncio.Task[None]] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._hooking: set[asyncio.Task[None]] = set()
 
     async def fetch(self, count: int = 1, wait: Optional[Duration] = None) -> list[Job]:
         """Up to ``count`` jobs: waits for the first one for up to ``wait``.
@@ -44,8 +44,8 @@ class Consumer(JobConsumer[Queue]):
             found = await asyncio.shield(fetching)
         except asyncio.CancelledError:
             leaving = asyncio.create_task(self._leave(fetching))
-            self._left.add(leaving)
-            leaving.add_done_callback(self._left.discard)
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
             raise
         if not found:
             self._check()
@@ -66,12 +66,15 @@ class Consumer(JobConsumer[Queue]):
         await self._link.close()
 
     async def _end(self, courier: asyncio.Task[None]) -> None:
-        if self._left:
-            await asyncio.wait(set(self._left))
+        if self._leaving:
+            await asyncio.wait(set(self._leaving))
         await self._link.end_fetch()
         courier.cancel()
         await asyncio.wait([courier])
         await self._link.finish()
+
+    def _later(self, hooks: Hooks, name: str, result: Any) -> None:
+        keep(self._hooking, _guard.awaited(self._log, hooks, name, result), result)
 
     async def _rest(self, duration_s: float) -> None:
         with contextlib.suppress(asyncio.TimeoutError):

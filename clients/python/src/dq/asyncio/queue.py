@@ -9,14 +9,18 @@ import redis.asyncio as redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 
+from .. import _guard
 from .._commands import Commands
-from .._core import ANSWER_S, Command, refused
+from .._core import ANSWER_S, Command
+from .._options import near_misses
+from .._trouble import refused
 from ..hooks import Hooks
 from ..job import Codec
 
 Client = Union[redis.Redis, redis.RedisCluster]
 
 
+@near_misses("Queue")
 class Queue(Commands):
     """A queue, by the URL of its server or a client of redis.asyncio (Redis, RedisCluster, a Sentinel's master_for)."""
 
@@ -40,7 +44,21 @@ class Queue(Commands):
     def __repr__(self) -> str:
         return f"<Queue {self.name!r}>"
 
-    async def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], Any]) -> Any:
+    def _add(self, *parts: Any) -> Any:
+        return self._steps(*parts) if self.hooks else super()._add(*parts)
+
+    async def _ready(self, steps: Any) -> Command:
+        """The command, after what its hooks have to await."""
+        while not isinstance(steps, tuple):
+            try:
+                adding = next(steps)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            await _guard.joined(adding)
+        return steps
+
+    async def _run(self, calls: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
+        calls = [await self._ready(call) for call in calls] if self.hooks else calls
         try:
             if len(calls) == 1:
                 return combine([await self.client.execute_command(*calls[0], NEVER_DECODE=True)])

@@ -1,28 +1,46 @@
 """Written by tools/stubs.py."""
 
-import difflib
-import uuid
+import os
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Callable, Optional, TypeVar
+from .. import _arguments as words
+from .. import _guard
+from .._arguments import Bytes, Ladder
+from .._core import Command
+from .._options import near_misses, unknown
+from ..hooks import Hooks
+from ..job import Codec, Envelope
+from ..times import Duration, to_ms
+import logging
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Callable, Optional, TypeVar, Union
+from typing import Any, Callable, Optional, TypeVar
+from .. import _arguments as words
+from .. import _guard
+from .._adds import Adds
+from .._arguments import Bytes, Ladder
 from .._core import Command, as_map
+from .._options import near_misses
 from ..hooks import Hooks
-from ..job import Codec, Envelope, JsonCodec, id_from, id_to
+from ..job import Codec, JsonCodec, id_from, id_to
 from ..records import Group, JobInfo, Peeked, Reserved, Stats, add_up
-from ..times import Duration, from_ms, instant_to_ms, seconds, to_ms, waits
+from ..times import Duration, from_ms, instant_to_ms, seconds, to_ms
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Callable, Optional, Union
 import redis.asyncio as redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
+from .. import _guard
 from .._commands import Commands
-from .._core import ANSWER_S, Command, refused
+from .._core import ANSWER_S, Command
+from .._options import near_misses
+from .._trouble import refused
 from ..hooks import Hooks
 from ..job import Codec
 
-Ladder = Sequence[Duration]
-Bytes = Union[str, bytes]
 Client = Union[redis.Redis, redis.RedisCluster]
 
 class Queue:
@@ -114,6 +132,7 @@ class Queue:
         self, timeout: Duration, count: int = 1, *, ttr: Optional[Duration] = None, noack: bool = False
     ) -> list[Reserved]: ...
     async def ack(self, id: Bytes, token: str) -> bool: ...
+    async def ack_many(self, tokens: Mapping[str, str]) -> int: ...
     async def nack(
         self,
         id: Bytes,

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import os
 import signal
+import time
 from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional
 
-from .. import _core
-from .._base import BaseWorker, Function
+from .. import _core, _guard, _trouble
+from .._base import BaseWorker
 from .._core import Delivery
+from .._log import be_plain
 from ..errors import Cancelled, ConfigurationError
+from ..hooks import Hooks
 from ._link import Link
-from ._within import within
+from ._within import keep, within
 from .queue import Queue
 
 
@@ -28,19 +30,19 @@ class Worker(BaseWorker[Queue]):
     __doc__ = BaseWorker.__doc__
     _queues = Queue
 
-    def __init__(self, queues: Union[Queue, Sequence[Queue]], *handlers: Function, **options: Any) -> None:
-        super().__init__(queues, *handlers, **options)
+    def _prepare(self) -> None:
         self._links: list[Link] = []
         self._tasks: dict[asyncio.Task[None], list[Delivery]] = {}
         self._fetchers: list[asyncio.Task[None]] = []
         self._couriers: list[asyncio.Task[None]] = []
-        self._claimed = 0
+        self._hooking: set[asyncio.Task[None]] = set()
+        self._hears_signals = False
         self._stops = 0
         self._failure: Optional[ConfigurationError] = None
         self._pid = os.getpid()
 
     def _check_function(self, function: Callable[..., Any]) -> None:
-        if not inspect.iscoroutinefunction(function):
+        if not _guard.is_coroutine_function(function):
             raise TypeError(
                 f"{function!r} is no coroutine function: use dq.Worker, or asyncio.to_thread in a coroutine"
             )
@@ -59,7 +61,8 @@ class Worker(BaseWorker[Queue]):
     async def start(self) -> None:
         """Works in tasks of its own. To be followed by ``stop`` and ``join``."""
         if self._links:
-            raise RuntimeError("a worker runs once: make another one")
+            raise RuntimeError("a worker runs only once: create another one")
+        be_plain(self.log)
         self._make_links()
         self._fetchers = [asyncio.create_task(self._supply(link)) for link in self._links]
         self._couriers = [asyncio.create_task(link.carry()) for link in self._links]
@@ -87,14 +90,16 @@ class Worker(BaseWorker[Queue]):
         await self.join()
 
     async def _end(self) -> None:
+        drain_s = 0.0 if self._failure is not None else self.drain_s
         self.draining = True
         self._return_backlog()
         self._room.set()
+        self._stopping_line(len(self._tasks), drain_s)
         self._stopping.clear()
         withdrawing = [asyncio.create_task(link.withdraw()) for link in self._links]
         for fetcher in self._fetchers:
             asyncio.get_running_loop().call_later(_core.TELLING_S, fetcher.cancel)
-        await self._wait_idle(self.drain_s)
+        await self._wait_idle(drain_s)
         for task, batch in list(self._tasks.items()):
             self._cancel(task, batch, "stopping")
         # What a fetch was handed before it was withdrawn is read, to be given back.
@@ -106,7 +111,7 @@ class Worker(BaseWorker[Queue]):
             await within(asyncio.gather(*(link.finish() for link in self._links)), _core.TELLING_S)
         for link in self._links:
             await link.close()
-        self.log.info("stopped")
+        self._stopped_line()
 
     async def _wait_idle(self, duration_s: float) -> None:
         """Until all handlers have ended, a second stop, or then."""
@@ -130,6 +135,7 @@ class Worker(BaseWorker[Queue]):
         try:
             for number in numbers:
                 loop.add_signal_handler(number, self.stop)
+            self._hears_signals = True
         except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not in the main thread
             numbers = ()
         try:
@@ -152,7 +158,7 @@ class Worker(BaseWorker[Queue]):
         """How many jobs a link may fetch, when there is room and it is its turn; 0 to end."""
         async with self._turn:
             while not self.draining:
-                free = self._capacity() - self._in_hand - self._claimed
+                free = self._free()
                 if free > 0:
                     claim = max(1, free // len(self._links))
                     self._claimed += claim
@@ -170,7 +176,7 @@ class Worker(BaseWorker[Queue]):
                 return
             found: list[Delivery] = []
             try:
-                found = await link.fetch(claim, wait_s)
+                found = self._screened(await link.fetch(claim, wait_s))
             finally:
                 self._take_on(claim, found)
             await asyncio.sleep(0)  # what is done at once goes along with the next fetch
@@ -182,34 +188,44 @@ class Worker(BaseWorker[Queue]):
             batch = self._take()
             task = asyncio.create_task(self._handle(batch))
             self._tasks[task] = batch
+            self._busy += 1
             task.add_done_callback(self._ended)
         self._room.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._in_hand -= len(self._tasks.pop(task))
+        self._busy -= 1
         self._take_on(0, [])
 
-    async def _handle(self, batch: list[Delivery]) -> None:
-        batch = [each for each in batch if not each.job.cancelled]
+    async def _handle(self, taken: list[Delivery]) -> None:
+        batch = self._ours(taken, time.monotonic())
         handler = batch[0].handler if batch else None
         if handler is None:
             return
         if self.hooks:
-            self._hook("before", batch)
-        error: Optional[BaseException] = None
-        try:
-            await handler.function([each.job for each in batch] if handler.batch else batch[0].job)
-        except asyncio.CancelledError as cancelled:
-            error = Cancelled() if batch[0].job.cancelled else cancelled
-        except KeyboardInterrupt:
-            raise
-        except BaseException as raised:  # SystemExit would end the loop
-            error = raised
+            await self._ahook("before", batch)
+        if all(each.job.cancelled for each in batch):  # meanwhile
+            error: Any = Cancelled()
+        else:
+            error = await _guard.arun(handler.function, [each.job for each in batch] if handler.batch else batch[0].job)
+        if isinstance(error, KeyboardInterrupt) and not self._hears_signals:
+            raise error
         if os.getpid() != self._pid:  # the handler forked, and this is the child: the job is its parent's
-            os._exit(1 if error else 0)
-        for delivery in batch:
-            self._handled(delivery, delivery.error or error)
+            os._exit(1 if error is not None else 0)
+        ends = [(each, error if each.error is None else each.error) for each in batch]
+        for delivery, end in reversed(ends if self.hooks else []):  # so each hook finds what its ``before`` left
+            await (self._ahook("after", [delivery]) if end is None else self._ahook("failed", [delivery], end))
+        for delivery, end in ends:
+            self._settled(delivery, end)
             delivery.owner.told_soon()
+
+    async def _ahook(self, name: str, batch: Sequence[Delivery], *rest: Any) -> None:
+        for hooks in self.hooks:
+            for delivery in batch:
+                await _guard.ahook(self._log, hooks, name, delivery.job, *rest)
+
+    def _later(self, hooks: Hooks, name: str, result: Any) -> None:
+        keep(self._hooking, _guard.awaited(self._log, hooks, name, result), result)
 
     def _cancel(self, task: asyncio.Task[None], batch: list[Delivery], why: str) -> None:
         for delivery in batch:
@@ -244,9 +260,9 @@ class Worker(BaseWorker[Queue]):
             self._make_links()
         for link in self._links:
             while True:
-                self._accept(await link.fetch(self._capacity(), _core.NO_WAIT_S))
+                self._accept(self._screened(await link.fetch(self._free(), _core.NO_WAIT_S)))
                 if link.trouble is not None:
-                    raise _core.fatal(link.trouble) or link.trouble
+                    raise _trouble.fatal(link.trouble) or link.trouble
                 while link._outcomes:
                     await link._tell_some()
                 if not self._backlog:

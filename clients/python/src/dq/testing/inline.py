@@ -30,7 +30,7 @@ class _Inline(Commands):
         if command != "DQ.ADD":
             raise DqError(f"{command} needs a server: see dq.testing.TestServer")
         now = int(time.time() * 1000)
-        row = (uuid.uuid4().hex.encode() if id == b"*" else id, payload, b"1", 1, now + 60_000, now)
+        row = (uuid.uuid4().hex.encode() if id == b"*" else id, payload, b"1", 1, now + 60_000, now, (60_000, 0, None))
         delivery = Delivery(key, row)
         job = delivery.job = Job(delivery, self.codec)
         handler = self._handlers.choose(job)

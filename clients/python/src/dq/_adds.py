@@ -1,0 +1,193 @@
+"""What adds jobs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Callable, Optional, TypeVar
+
+from . import _arguments as words
+from . import _guard
+from ._arguments import Bytes, Ladder
+from ._core import Command
+from ._options import near_misses, unknown
+from .hooks import Hooks
+from .job import Codec, Envelope
+from .times import Duration, to_ms
+
+T = TypeVar("T")
+_NAMED = ("priority", "ttr", "attempts", "backoff", "ttl", "group")
+_OF_JOBS = ("data", "delay", "at", "id", "if_exists", *_NAMED, "kind", "headers")
+
+
+def new_id() -> bytes:
+    """Later ones are greater, and no two are alike: 48 bits of time, 80 of chance."""
+    return b"%012x%s" % (time.time_ns() // 1_000_000, os.urandom(10).hex().encode())
+
+
+@near_misses("Queue")
+class Adds:
+    name: str
+    hooks: Sequence[Hooks]
+    codec: Codec
+    _log: _guard.Log
+
+    def _key(self, id: Bytes) -> bytes:
+        raise NotImplementedError
+
+    def _run(self, calls: Sequence[Any], combine: Callable[[list[Any]], T]) -> T:
+        raise NotImplementedError
+
+    def _steps(
+        self,
+        data: Any,
+        id: bytes,
+        kind: Optional[str],
+        headers: Optional[Mapping[str, str]],
+        options: Sequence[Any],
+    ) -> Generator[_guard.Adding, None, Command]:
+        """Yields each hook whose answer is to be awaited before the next one is called."""
+        for hooks in self.hooks:
+            adding = _guard.Adding(self._log, hooks, self.name, dict(headers or {}))
+            if adding.waits is not None:
+                yield adding
+            headers = adding.headers
+        payload = Envelope.write(data, kind, headers) if kind is not None or headers else self.codec.encode(data)
+        return ("DQ.ADD", self._key(id), id, payload, *options)
+
+    def _now(self, steps: Any) -> Command:
+        """The command, where nothing can be awaited."""
+        while not isinstance(steps, tuple):
+            try:
+                adding = next(steps)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            _guard.unawaited(self._log, adding.hooks, "adding", adding.waits)
+        return steps
+
+    def _add(self, *parts: Any) -> Any:
+        """The command, or the steps to it."""
+        return self._now(self._steps(*parts))
+
+    def add(
+        self,
+        data: Any,
+        *,
+        id: Optional[Bytes] = None,
+        delay: Optional[Duration] = None,
+        at: Optional[datetime] = None,
+        if_exists: Optional[str] = None,
+        priority: Optional[int] = None,
+        ttr: Optional[Duration] = None,
+        attempts: Optional[int] = None,
+        backoff: Optional[Ladder] = None,
+        ttl: Optional[Duration] = None,
+        group: Optional[str] = None,
+        kind: Optional[str] = None,
+        headers: Optional[Mapping[str, str]] = None,
+    ) -> Optional[str]:
+        """Adds a job, due now, after ``delay`` or ``at`` an instant. Returns its id, or None where it was refused.
+
+        data: bytes, or what the codec makes bytes of (JSON unless the queue says otherwise).
+        id: unique in the queue; without one the job gets one. A second job of an id that is there is refused, so
+            adding twice does no harm; ``if_exists`` may be "replace", "only-replace" (XX) or "next" (run once more
+            when the current run is over).
+        attempts, backoff, ttr: the job's own; without them the queue's, then those of the worker's handler count.
+        ttl: the job vanishes so long after it was added.
+        """
+        options = words.job_options(priority, ttr, attempts, backoff, ttl, group)
+        options += words.condition(if_exists) + words.due(delay, at)
+        made = new_id() if id is None else words.bytes_of(id)
+        # One of our own that is there already came by a first sending, whose answer was lost.
+        known = made if id is None and if_exists != "only-replace" else None
+        call = self._add(data, made, kind, headers, options)
+        return self._run([call], lambda replies: words.maybe_id(replies[0] or known))
+
+    def _added(self, job: Mapping[str, Any]) -> tuple[Any, Optional[bytes]]:
+        """What adds a job, a mapping of what ``add`` takes; and its id, where nil means that it is there already."""
+        if not isinstance(job, Mapping) or "data" not in job:
+            raise TypeError(f'add_many takes mappings, as {{"data": ..., "delay": 60}}, not {job!r}')
+        rest = dict(job)
+        data, id = rest.pop("data"), rest.pop("id", None)
+        kind, headers = rest.pop("kind", None), rest.pop("headers", None)
+        options = words.condition(rest.pop("if_exists", None)) + words.due(
+            rest.pop("delay", None), rest.pop("at", None)
+        )
+        named = {name: rest.pop(name, None) for name in _NAMED}
+        for name in rest:
+            raise unknown("a job of add_many", name, _OF_JOBS)
+        made = new_id() if id is None else words.bytes_of(id)
+        known = made if id is None and job.get("if_exists") != "only-replace" else None
+        return self._add(data, made, kind, headers, options + words.job_options(**named)), known
+
+    def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
+        """Adds many jobs in one round trip: each a mapping of what ``add`` takes, ``data`` among it."""
+        made = [self._added(job) for job in jobs]
+        return self._run(
+            [call for call, _ in made],
+            lambda replies: [words.maybe_id(reply or known) for reply, (_, known) in zip(replies, made)],
+        )
+
+    def every(
+        self,
+        interval: Duration,
+        data: Any = None,
+        *,
+        id: Bytes,
+        first: Optional[datetime] = None,
+        until: Optional[datetime] = None,
+        times: Optional[int] = None,
+        grace: Optional[Duration] = None,
+        jitter: Optional[Duration] = None,
+        priority: Optional[int] = None,
+        ttr: Optional[Duration] = None,
+        attempts: Optional[int] = None,
+        backoff: Optional[Ladder] = None,
+        ttl: Optional[Duration] = None,
+        group: Optional[str] = None,
+        kind: Optional[str] = None,
+        headers: Optional[Mapping[str, str]] = None,
+    ) -> Optional[str]:
+        """A job that comes every ``interval``. Say it again at each start: the same rule goes on as it was.
+
+        until, times: when it ends. grace: an occurrence that late is skipped. jitter: up to so much later.
+        """
+        rule = ["EVERY", to_ms(interval, "interval"), *words.rule(until, times, grace, jitter)]
+        options = (
+            rule
+            + words.job_options(priority, ttr, attempts, backoff, ttl, group)
+            + ["REPLACE"]
+            + words.due(None, first)
+        )
+        return self._run(
+            [self._add(data, words.bytes_of(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
+        )
+
+    def cron(
+        self,
+        expression: str,
+        data: Any = None,
+        *,
+        id: Bytes,
+        tz: Optional[str] = None,
+        until: Optional[datetime] = None,
+        times: Optional[int] = None,
+        grace: Optional[Duration] = None,
+        jitter: Optional[Duration] = None,
+        priority: Optional[int] = None,
+        ttr: Optional[Duration] = None,
+        attempts: Optional[int] = None,
+        backoff: Optional[Ladder] = None,
+        ttl: Optional[Duration] = None,
+        group: Optional[str] = None,
+        kind: Optional[str] = None,
+        headers: Optional[Mapping[str, str]] = None,
+    ) -> Optional[str]:
+        """A job that comes by a cron expression, in the zone ``tz`` (an IANA name; UTC). See ``every``."""
+        rule = ["CRON", expression, *(["TZ", tz] if tz else []), *words.rule(until, times, grace, jitter)]
+        options = rule + words.job_options(priority, ttr, attempts, backoff, ttl, group) + ["REPLACE"]
+        return self._run(
+            [self._add(data, words.bytes_of(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
+        )

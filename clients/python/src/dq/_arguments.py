@@ -1,0 +1,116 @@
+"""The words of commands from what methods are given, and what answers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Optional, Union
+
+from .job import id_from, id_to
+from .times import Duration, from_ms, instant_to_ms, to_ms, waits
+
+Ladder = Sequence[Duration]
+Bytes = Union[str, bytes]
+
+
+def bytes_of(text: Bytes) -> bytes:
+    if isinstance(text, str):
+        return id_to(text)
+    if isinstance(text, bytes):
+        return text
+    raise TypeError(f"an id must be text or bytes, such as '17', not {text!r}")
+
+
+def value(name: str, value: Any) -> list[Any]:
+    return [] if value is None else [name, value]
+
+
+def ms(name: str, duration: Optional[Duration]) -> list[Any]:
+    return [] if duration is None else [name, to_ms(duration, name.lower())]
+
+
+def instant(name: str, instant: Optional[datetime]) -> list[Any]:
+    return [] if instant is None else [name, instant_to_ms(instant, name.lower())]
+
+
+def flag(name: str, is_set: bool) -> list[Any]:
+    return [name] if is_set else []
+
+
+def due(delay: Optional[Duration], at: Optional[datetime]) -> list[Any]:
+    if delay is not None and at is not None:
+        raise ValueError("delay and at cannot be combined")
+    return ms("DELAY", delay) + instant("AT", at)
+
+
+def ladder(backoff: Optional[Ladder]) -> list[Any]:
+    if backoff is None:
+        return []
+    return ["BACKOFF", len(waits(backoff)), *(to_ms(step, "a step of backoff") for step in backoff)]
+
+
+def rate(name: str, rate: Optional[tuple[int, Duration]]) -> list[Any]:
+    return [] if rate is None else [name, rate[0], to_ms(rate[1])]
+
+
+_CONDITIONS = {"replace": "REPLACE", "only-replace": "XX", "next": "NEXT"}
+
+
+def condition(if_exists: Optional[str]) -> list[Any]:
+    if if_exists is None:
+        return []
+    if if_exists not in _CONDITIONS:
+        raise ValueError(f"if_exists must be one of {', '.join(_CONDITIONS)}, not {if_exists!r}")
+    return [_CONDITIONS[if_exists]]
+
+
+def job_options(
+    priority: Optional[int],
+    ttr: Optional[Duration],
+    attempts: Optional[int],
+    backoff: Optional[Ladder],
+    ttl: Optional[Duration],
+    group: Optional[str],
+) -> list[Any]:
+    return [
+        *value("PRIORITY", priority),
+        *ms("TTR", ttr),
+        *value("ATTEMPTS", attempts),
+        *ladder(backoff),
+        *ms("TTL", ttl),
+        *value("GROUP", group),
+    ]
+
+
+def rule(
+    until: Optional[datetime], times: Optional[int], grace: Optional[Duration], jitter: Optional[Duration]
+) -> list[Any]:
+    return [*instant("UNTIL", until), *value("TIMES", times), *ms("GRACE", grace), *ms("JITTER", jitter)]
+
+
+_MODES = {"fail": "FAIL", "silent": "SILENT", "fatal": "FATAL"}
+
+
+def nack_options(delay: Optional[Duration], priority: Optional[int], mode: str, reason: Optional[str]) -> list[Any]:
+    if mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+    return [*ms("DELAY", delay), *value("PRIORITY", priority), _MODES[mode], *value("REASON", reason)]
+
+
+# --- Answers
+
+
+def nothing(replies: list[Any]) -> None:
+    return None
+
+
+def maybe_id(reply: Optional[bytes]) -> Optional[str]:
+    return None if reply is None else id_from(reply)
+
+
+def maybe_text(reply: Optional[bytes]) -> Optional[str]:
+    return None if reply is None else reply.decode()
+
+
+def maybe_instant(reply: Optional[int]) -> Optional[datetime]:
+    return None if reply is None else from_ms(reply)

@@ -1,0 +1,161 @@
+"""How deliveries end, without I/O: each end is an ``Outcome``, a command that the server is to be told."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Callable, NamedTuple, Optional, Union
+
+from ._core import Command, Delivery
+from ._guard import SHORTEST_DELAY_S, Verdict
+from .handler import FIRST_DELAY_S, LONGEST_DELAY_S, exponential_s
+from .times import to_ms
+
+UNKNOWN_KIND_DELAY_S = 5.0
+STILL_RUNS_DELAY_S = 1.0
+
+
+class Outcome:
+    """What the server is still to be told of a delivery that ended: a command, and perhaps another one after it."""
+
+    __slots__ = ("_next", "_refused", "command", "delivery", "is_repeated", "verdict")
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        command: Command,
+        next: Callable[[Any], Union[Outcome, str]],
+        refused: Callable[[bytes], Optional[Outcome]] = lambda _: None,
+    ) -> None:
+        self.delivery = delivery
+        self.command = command
+        self.is_repeated = False
+        """It was sent before, and what the server answered is not known."""
+        self.verdict: Optional[str] = None
+        self._next = next
+        self._refused = refused
+
+    def answered(self, reply: Any) -> bool:
+        """Whether that was the last one; else ``command`` is the next."""
+        then = self._next(reply)
+        if isinstance(then, str):
+            # The first one's answer may have been another one.
+            self.verdict = "answer lost" if then == "lost" and self.is_repeated else then
+            return True
+        self._become(then)
+        return False
+
+    def refused(self, why: bytes) -> bool:
+        """Whether nothing is left to be said; else ``command`` says less."""
+        then = self._refused(why)
+        if then is None:
+            self.verdict = "refused"
+            return True
+        self._become(then)
+        return False
+
+    def _become(self, other: Outcome) -> None:
+        self.command, self._next, self._refused = other.command, other._next, other._refused
+        self.is_repeated = False
+
+
+def done(delivery: Delivery) -> Outcome:
+    return Outcome(delivery, (b"DQ.ACK", delivery.key, b"WITHTOKENS", delivery.id, delivery.token), _acked)
+
+
+def _acked(reply: Any) -> str:
+    return "done" if reply else "lost"
+
+
+def _state(reply: Any) -> str:
+    """The verdict of a NACK."""
+    return "lost" if reply is None else reply.decode()
+
+
+def followed(delivery: Delivery, add: Command, end: Outcome) -> Outcome:
+    """Before it ends, another job is added. Where that one is refused, this one is kept, as one that failed."""
+    return Outcome(delivery, add, lambda _: end, lambda why: failure(delivery, b"not added again: " + why).outcome())
+
+
+SAID, OWN, USUAL = range(3)
+"""Whose wait it is: asked for, of the handler's ladder, or the one that no server refuses."""
+
+
+class Back(NamedTuple):
+    """A NACK."""
+
+    delivery: Delivery
+    mode: bytes = b""
+    wait_ms: Optional[int] = None
+    reason: Optional[bytes] = None
+    priority: Optional[int] = None
+    whose: int = SAID
+
+    def outcome(self) -> Outcome:
+        words: list[Any] = [b"DQ.NACK", self.delivery.key, self.delivery.id, b"TOKEN", self.delivery.token]
+        words += [self.mode] if self.mode else []
+        words += [] if self.wait_ms is None else [b"DELAY", self.wait_ms]
+        words += [] if self.priority is None else [b"PRIORITY", self.priority]
+        words += [] if self.reason is None else [b"REASON", self.reason]
+        return Outcome(self.delivery, tuple(words), _state, self._refused)
+
+    def _refused(self, _: bytes) -> Optional[Outcome]:
+        less = self._less()
+        return less and less.outcome()
+
+    def _less(self) -> Optional[Back]:
+        """Without what the server may have refused. Where it was a wait, the job failed: it must not come at once."""
+        if self.wait_ms is not None and self.mode == b"FATAL":
+            return self._replace(wait_ms=None)
+        if self.wait_ms is not None and self.whose == SAID:
+            return failure(self.delivery, self.reason)._replace(priority=self.priority)
+        if self.wait_ms is not None and self.whose == OWN:
+            usual_s = exponential_s(self.delivery.attempt, FIRST_DELAY_S, LONGEST_DELAY_S)
+            return self._replace(wait_ms=to_ms(usual_s), whose=USUAL)
+        if self.priority is not None:
+            return self._replace(priority=None)
+        return None if self.reason is None else self._replace(reason=None)
+
+
+def failure(delivery: Delivery, reason: Optional[bytes], wait_ms: Optional[int] = None) -> Back:
+    """The job's own limit and ladder go first, then the handler's."""
+    handler = delivery.handler
+    if not delivery.max_attempts and handler and 0 < handler.attempts <= delivery.attempt:
+        return Back(delivery, b"FATAL", reason=reason)
+    if wait_ms is not None:
+        return Back(delivery, b"", wait_ms, reason)
+    if delivery.ladder_ms is not None:
+        return Back(delivery, reason=reason)
+    wait_s = (
+        handler.delay_s(delivery.attempt)
+        if handler
+        else exponential_s(delivery.attempt, FIRST_DELAY_S, LONGEST_DELAY_S)
+    )
+    return Back(delivery, b"", to_ms(max(wait_s, SHORTEST_DELAY_S)), reason, whose=OWN)
+
+
+def returned(delivery: Delivery) -> Outcome:
+    """Given back, as if it had not been delivered."""
+    return Back(delivery, b"SILENT").outcome()
+
+
+def unknown(delivery: Delivery) -> Outcome:
+    """Of a kind that this worker does not know: for another one, a little later."""
+    return Back(delivery, b"SILENT", to_ms(UNKNOWN_KIND_DELAY_S * (1 + random.random())), whose=OWN).outcome()
+
+
+def later(delivery: Delivery) -> Outcome:
+    """Its handler still runs for an older delivery."""
+    return Back(delivery, b"SILENT", to_ms(STILL_RUNS_DELAY_S), whose=OWN).outcome()
+
+
+def ended(delivery: Delivery, verdict: Verdict) -> Outcome:
+    """What follows from how its handler ended."""
+    if verdict.what == "done":
+        return done(delivery)
+    if verdict.what == "back":
+        return returned(delivery)
+    if verdict.what == "give up":
+        return Back(delivery, b"FATAL", reason=verdict.reason).outcome()
+    if verdict.what == "snooze":
+        return Back(delivery, b"SILENT", verdict.wait_ms, verdict.reason).outcome()
+    return failure(delivery, verdict.reason, verdict.wait_ms).outcome()

@@ -1,0 +1,286 @@
+"""The one door between the library and what its users give it.
+
+Handlers, hooks and loggers are called here, and what they raise, return or attach is read here: nothing else in the
+library looks at it. What comes out is a plain ``Verdict``; nothing is raised, whatever comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import logging
+import sys
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any, Callable, NamedTuple, Optional
+
+from .errors import Cancelled, GiveUp, PayloadError, Retry, Say, Snooze
+from .times import seconds, to_ms
+
+REASON_BYTES = 1024
+SHORTEST_DELAY_S = 0.1
+"""No handler can make its job come back faster than that."""
+
+
+class Verdict(NamedTuple):
+    """How a delivery ends: "done", "fail", "snooze", "give up", or "back" (as if it had not been delivered)."""
+
+    what: str
+    reason: Optional[bytes] = None
+    wait_ms: Optional[int] = None
+    trouble: Optional[str] = None
+    """What was said and cannot be done."""
+
+
+DONE = Verdict("done")
+BACK = Verdict("back")
+
+
+# --- Calling
+
+
+def run(function: Callable[[Any], Any], argument: Any) -> Any:
+    """What was wrong; None where the handler is done."""
+    try:
+        result = function(argument)
+        return None if result is None else _unrun(result)
+    except BaseException as error:
+        return error
+
+
+async def arun(function: Callable[[Any], Any], argument: Any) -> Any:
+    try:
+        result = function(argument)
+        if is_awaitable(result):
+            result = await result
+        return None if result is None else _unrun(result)
+    except BaseException as error:
+        return error
+
+
+def _unrun(result: Any) -> Any:
+    """What a handler returned may be what it meant to raise, or the work itself, of which nothing ran."""
+    kind = type(result)
+    if issubclass(kind, Say):
+        return result
+    for made, what in _NOTHING_RAN.items():
+        if issubclass(kind, made):
+            with contextlib.suppress(BaseException):
+                getattr(result, "close", _nothing)()
+            return TypeError(f"the handler returned {what}: nothing of it ran")
+    if is_awaitable(result):
+        return TypeError(
+            "the handler returned an awaitable that nobody awaits: give the worker of dq.asyncio async def"
+        )
+    return None
+
+
+_NOTHING_RAN = {
+    CoroutineType: "a coroutine; dq.asyncio.Worker runs coroutine functions",
+    GeneratorType: "a generator; a handler must not yield",
+    AsyncGeneratorType: "an async generator; a handler must not yield",
+}
+
+
+def _nothing() -> None:
+    pass
+
+
+def is_awaitable(result: Any) -> bool:
+    try:
+        return result is not None and inspect.isawaitable(result)
+    except BaseException:
+        return False
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """Also an object whose ``__call__`` is one."""
+    called = getattr(type(function), "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def hook(log: Log, hooks: Any, name: str, *arguments: Any) -> Any:
+    """What the hook returned."""
+    try:
+        return getattr(hooks, name)(*arguments)
+    except BaseException:
+        log.failed("the hook %s of %s failed", name, show(hooks))
+        return None
+
+
+async def ahook(log: Log, hooks: Any, name: str, *arguments: Any) -> None:
+    await awaited(log, hooks, name, hook(log, hooks, name, *arguments))
+
+
+async def awaited(log: Log, hooks: Any, name: str, result: Any) -> None:
+    try:
+        if is_awaitable(result):
+            await result
+    except BaseException:
+        log.failed("the hook %s of %s failed", name, show(hooks))
+
+
+def unawaited(log: Log, hooks: Any, name: str, result: Any) -> None:
+    """Without asyncio no hook can be awaited."""
+    if is_awaitable(result):
+        with contextlib.suppress(BaseException):
+            getattr(result, "close", _nothing)()
+        log.say(
+            logging.ERROR, "the hook %s of %s is a coroutine function: only dq.asyncio awaits it", name, show(hooks)
+        )
+
+
+class Adding:
+    """What the hook ``adding`` makes of the headers of a job. A hook that fails changes nothing."""
+
+    def __init__(self, log: Log, hooks: Any, queue: str, headers: dict[str, str]) -> None:
+        self._log = log
+        self.hooks = hooks
+        self._before = headers
+        self._after = dict(headers)
+        self.waits: Any = None
+        """What has to be awaited before ``headers``, if anything."""
+        with self:
+            result = hooks.adding(queue, self._after)
+            self.waits = result if is_awaitable(result) else None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Any, _: Any) -> bool:
+        if kind is None or issubclass(kind, (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)):
+            return False  # it is the caller who is stopped
+        self._after = self._before
+        self._log.failed("the hook adding of %s failed: the job is added as it was", show(self.hooks))
+        return True
+
+    @property
+    def headers(self) -> dict[str, str]:
+        with self:
+            for name, value in self._after.items():
+                if type(name) is not str or type(value) is not str:
+                    raise TypeError(f"a header is text, not {show(name)}: {show(value)}")
+            json.dumps(self._after, ensure_ascii=False).encode()
+        return self._after
+
+
+async def joined(adding: Adding) -> None:
+    with adding:
+        await adding.waits
+
+
+# --- Reading
+
+
+def verdict(error: Any, *, is_told: bool = False, job: Any = None) -> Verdict:
+    """What follows from what a handler raised, or gave to ``job.fail``; ``is_told``: that its job was cancelled."""
+    if error is None:
+        return DONE
+    kind = type(error)
+    if is_told and issubclass(kind, (Cancelled, asyncio.CancelledError)):
+        return BACK
+    said = reason(error)
+    if issubclass(kind, GiveUp) or (issubclass(kind, PayloadError) and _attribute(error, "job") in (None, job)):
+        return Verdict("give up", said)  # another job of the batch may be one that can be read
+    if not issubclass(kind, (Retry, Snooze)):
+        return Verdict("fail", said)
+    delay = _attribute(error, "delay")
+    wait = wait_ms(delay)
+    if wait is None:
+        return Verdict("fail", said, None, f"{show(delay)} is not a delay")
+    if issubclass(kind, Retry):
+        return Verdict("fail", said, wait)
+    return Verdict("snooze", said if _attribute(error, "reason") is not None else None, wait)
+
+
+def is_said(error: Any) -> bool:
+    """What a handler says, and not what befell it."""
+    return issubclass(type(error), Say)
+
+
+def wait_ms(delay: Any) -> Optional[int]:
+    """None where it is no delay that can be waited for."""
+    try:
+        return to_ms(max(seconds(delay), SHORTEST_DELAY_S))
+    except BaseException:
+        return None
+
+
+def reason(error: Any) -> bytes:
+    """The error's type and message, or what the handler said."""
+    kind = type(error)
+    if issubclass(kind, Say):
+        said = _attribute(error, "reason")
+        if said is None:
+            return cut(name(kind))
+        return cut(text(said) or name(kind))
+    if not issubclass(kind, BaseException) or issubclass(kind, PayloadError):
+        return cut(text(error) or name(kind))
+    message, trouble = _text(error)
+    if trouble:
+        return cut(name(kind) + trouble)
+    return cut(name(kind) + b": " + message if message else name(kind))
+
+
+def cut(text: bytes) -> bytes:
+    """At most as many bytes as the server keeps, and whole characters."""
+    return text if len(text) <= REASON_BYTES else text[:REASON_BYTES].decode("utf-8", "ignore").encode()
+
+
+def name(kind: type) -> bytes:
+    """Of a type, whatever its metaclass says."""
+    made: str = type.__dict__["__name__"].__get__(kind)
+    return str.encode(made, "utf-8", "replace")
+
+
+def show(thing: Any) -> str:
+    """For the log."""
+    try:
+        return str.encode(repr(thing), "utf-8", "replace")[:200].decode("utf-8", "ignore")
+    except BaseException:
+        return f"<{name(type(thing)).decode()}>"
+
+
+def text(thing: Any) -> bytes:
+    said, trouble = _text(thing)
+    return name(type(thing)) + trouble if trouble else said
+
+
+def _text(thing: Any) -> tuple[bytes, bytes]:
+    """As UTF-8; or why there is no text."""
+    try:
+        if type(thing) is bytes:
+            return thing.decode("utf-8", "replace").encode(), b""
+        return str.encode(str(thing), "utf-8", "replace"), b""
+    except BaseException as error:
+        return b"", b" (no text: " + name(type(error)) + b")"
+
+
+def _attribute(thing: Any, name: str) -> Any:
+    try:
+        return getattr(thing, name, None)
+    except BaseException as error:
+        return error
+
+
+# --- The log
+
+
+class Log:
+    """The logger, which may be the user's own."""
+
+    def __init__(self, logger: Any) -> None:
+        self._logger = logger
+
+    def say(self, level: int, text: str, *values: Any, error: Any = None) -> None:
+        exception = error if issubclass(type(error), BaseException) else None
+        try:
+            self._logger.log(level, text, *values, exc_info=exception)
+        except BaseException as trouble:
+            with contextlib.suppress(BaseException):
+                print(f"dq: the logger failed ({show(trouble)}): {text % values}", file=sys.stderr)
+
+    def failed(self, text: str, *values: Any) -> None:
+        """With the error that is handled."""
+        self.say(logging.ERROR, text, *values, error=sys.exc_info()[1])

@@ -1,0 +1,373 @@
+"""Nothing that a handler, a hook or a logger does ends a worker or holds it up: after each, 100 jobs are done.
+
+The canaries take the door away (dq._guard): then it must show.
+"""
+
+import asyncio
+import itertools
+import logging
+import threading
+import time
+
+import hostile
+import pytest
+
+import dq
+import dq.asyncio
+from dq import _guard
+
+GOOD = 100
+SEED = 20261123
+
+
+class Stalled(Exception):
+    pass
+
+
+class Silent(logging.Handler):
+    def emit(self, record):
+        record.getMessage()  # as a formatter does
+
+
+class Play:
+    """One worker, to which one hostile thing after the other happens."""
+
+    def __init__(self, url, patience_s=30, name="q"):
+        self.queue = dq.Queue(url, name)
+        self.patience_s = patience_s
+        self.good = 0
+        self.then = None
+        self.log = logging.getLogger("hostile")
+        self.log.handlers, self.log.propagate = [Silent()], False
+        self.number = itertools.count()
+
+    def act(self, job):
+        if job.id.startswith("good"):
+            self.good += 1
+            return None
+        return self.then(job)
+
+    def until(self, condition, what):
+        end = time.monotonic() + self.patience_s
+        while not condition():
+            if time.monotonic() > end:
+                raise Stalled(what)
+            time.sleep(0.0005)
+
+    def meet(self, name, then):
+        """A job to which ``then`` happens, and good ones after it."""
+        id = f"{name}:{next(self.number)}"
+        self.then = then
+        self.queue.add(1, id=id)
+        self.until(lambda: (found := self.queue.get(id)) is None or found.state in ("delayed", "dead"), id)
+        before = self.good
+        self.queue.add_many([{"data": n, "id": f"good:{next(self.number)}"} for n in range(GOOD)])
+        self.until(lambda: self.good == before + GOOD, f"{GOOD} good jobs after {id}")
+        found = self.queue.get(id)
+        assert found is None or found.state == "delayed" or found.reason
+        return found
+
+    # What happens
+
+    def raised(self, errors, **options):
+        for error in errors:
+            with self.worker(**options):
+                self.meet("raised", raising(error))
+
+    def all_raised(self):
+        with self.worker():
+            for error in [*hostile.ERRORS, *hostile.says(), *hostile.some_of_all(40, SEED)]:
+                found = self.meet("raised", raising(error))
+                assert found is not None, f"{type(error)} is done"
+
+    def all_returned(self):
+        with self.worker():
+            for value in hostile.HARMLESS:
+                assert self.meet("returned", lambda job, value=value: value) is None
+            for value in (dq.Retry(60), dq.GiveUp("never raised")):
+                assert self.meet("returned", lambda job, value=value: value) is not None
+
+    def all_failed_in_a_batch(self):
+        def fail(job, error):
+            job.fail(error)
+
+        with self.worker(batch=10):
+            for error in [*hostile.ERRORS, *hostile.says(), *hostile.REASONS, *hostile.RETURNED]:
+                found = self.meet("failed", lambda job, error=error: fail(job, error))
+                assert found is not None, f"{error} is done"
+
+    def all_in_hooks(self, hooks):
+        hooks = hooks()
+        with self.worker(hooks=[hooks]):
+            for error in hostile.ERRORS:
+                hooks.error = error
+                self.meet("hook", lambda job: None)
+                self.meet("hook", raising(ValueError("for the hook failed")))
+                self.meet("hook", self.lose)
+        # Without asyncio no coroutine runs.
+        runs = not (isinstance(self, Sync) and isinstance(hooks, AsyncHooks))
+        assert hooks.seen == ({"before", "after", "failed", "lost"} if runs else set())
+
+    def lose(self, job):
+        self.queue.add(1, id=job.id, delay=60, if_exists="replace")
+
+    def all_in_the_log(self):
+        class Log(logging.Logger):
+            error_now = None
+
+            def log(self, *_, **__):
+                raise self.error_now
+
+        log = Log("broken")
+        with self.worker(logger=log):
+            for error in hostile.ERRORS:
+                log.error_now = error
+                self.meet("log", raising(ValueError()))
+
+
+def raising(error):
+    def handle(job):
+        raise error
+
+    return handle
+
+
+class Hooks(dq.Hooks):
+    """Raises the same in each of them."""
+
+    error = None
+
+    def __init__(self):
+        self.seen = set()
+
+    def _raise(self, name):
+        self.seen.add(name)
+        if self.error is not None:
+            raise self.error
+
+    def before(self, job):
+        self._raise("before")
+
+    def after(self, job):
+        self._raise("after")
+
+    def failed(self, job, error):
+        self._raise("failed")
+
+    def lost(self, job):
+        self._raise("lost")
+
+
+class AsyncHooks(Hooks):
+    async def before(self, job):
+        await asyncio.sleep(0)
+        self._raise("before")
+
+    async def after(self, job):
+        await asyncio.sleep(0)
+        self._raise("after")
+
+    async def failed(self, job, error):
+        await asyncio.sleep(0)
+        self._raise("failed")
+
+    async def lost(self, job):
+        await asyncio.sleep(0)
+        self._raise("lost")
+
+
+class Sync(Play):
+    def worker(self, batch=0, **options):
+        options = {"logger": self.log, "concurrency": 2, "drain": 0.2, **options}
+        return dq.Worker(self.queue, dq.Handler(self.acts if batch else self.act, batch=batch), **options)
+
+    def acts(self, jobs):
+        for job in jobs:
+            self.act(job)
+
+
+class Background:
+    """A worker of asyncio in a thread with a loop of its own."""
+
+    def __init__(self, play, **options):
+        self.play, self.options = play, options
+
+    def __enter__(self):
+        ready = threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.main(ready)), daemon=True)
+        self.thread.start()
+        assert ready.wait(30)
+
+    async def main(self, ready):
+        self.loop = asyncio.get_running_loop()
+        batch = self.options.pop("batch", 0)
+        queue = dq.asyncio.Queue(self.play.url, self.play.queue.name)
+        handler = dq.Handler(self.play.acts_async if batch else self.play.act_async, batch=batch)
+        self.worker = dq.asyncio.Worker(queue, handler, **self.options)
+        self.worker._hears_signals = True  # as in the main thread
+        await self.worker.start()
+        ready.set()
+        await self.worker.join()
+        await queue.aclose()
+
+    def __exit__(self, kind, *_):
+        if kind is None or self.thread.is_alive():
+            self.loop.call_soon_threadsafe(self.worker.stop)
+        self.thread.join(self.play.patience_s)
+        if kind is None:
+            assert not self.thread.is_alive(), "it stops"
+
+
+class Async(Play):
+    def __init__(self, url, *rest):
+        super().__init__(url, *rest)
+        self.url = url
+
+    def worker(self, **options):
+        return Background(self, **{"logger": self.log, "concurrency": 2, "drain": 0.2, **options})
+
+    async def act_async(self, job):
+        await asyncio.sleep(0)
+        return self.act(job)
+
+    async def acts_async(self, jobs):
+        for job in jobs:
+            await self.act_async(job)
+
+
+FACES = pytest.mark.parametrize("face", [Sync, Async])
+
+
+@FACES
+def test_whatever_a_handler_raises(face, dq_url):
+    face(dq_url).all_raised()
+
+
+@FACES
+def test_whatever_a_handler_returns(face, dq_url):
+    face(dq_url).all_returned()
+
+
+@FACES
+def test_whatever_one_job_of_a_batch_fails_with(face, dq_url):
+    face(dq_url).all_failed_in_a_batch()
+
+
+@FACES
+@pytest.mark.parametrize("hooks", [Hooks, AsyncHooks])
+def test_whatever_a_hook_raises(face, hooks, dq_url):
+    face(dq_url).all_in_hooks(hooks)
+
+
+@FACES
+def test_whatever_the_logger_raises(face, dq_url):
+    face(dq_url).all_in_the_log()
+
+
+NAIVE = {
+    "verdict": lambda error, **_: _guard.DONE if error is None else _guard.Verdict("fail", f"{error}".encode()),
+    "run": lambda function, argument: function(argument),
+    "arun": lambda function, argument: function(argument),
+    "hook": lambda log, hooks, name, *rest: getattr(hooks, name)(*rest),
+    "Log": lambda logger: NaiveLog(logger),
+}
+
+
+class NaiveLog:
+    def __init__(self, logger):
+        self.say = lambda level, text, *values, error=None: logger.log(level, text, *values)
+        self.failed = lambda text, *values: logger.log(logging.ERROR, text, *values)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "face, gone, scene",
+    [
+        (Sync, "verdict", "all_raised"),
+        (Async, "verdict", "all_raised"),
+        (Sync, "run", "all_raised"),
+        (Async, "arun", "all_raised"),
+        (Sync, "hook", "all_in_hooks"),
+        (Async, "hook", "all_in_hooks"),
+        (Sync, "Log", "all_in_the_log"),
+        (Async, "Log", "all_in_the_log"),
+    ],
+)
+def test_canary_without_the_door(face, gone, scene, dq_url, monkeypatch):
+    monkeypatch.setattr(_guard, gone, NAIVE[gone])
+    # A worker that its user's code has broken may stay and fetch: not what later tests add.
+    play = face(dq_url, 0.3, f"without {gone} of {face.__name__}")
+    with pytest.raises(BaseException):  # noqa: B017
+        getattr(play, scene)(*([Hooks] if scene == "all_in_hooks" else []))
+
+
+# --- Work that would not run
+
+
+def test_a_generator_or_coroutine_of_which_nothing_ran_is_no_success(dq_url):
+    queue = dq.Queue(dq_url, "q")
+    for function in hostile.RETURNED:
+        queue.add(1, id=function.__name__)
+        assert dq.Worker(queue, lambda job, function=function: function(job), concurrency=1).drain() == 1
+        assert "nothing of it ran" in queue.get(function.__name__).reason
+        queue.delete(function.__name__)
+
+
+def test_a_callable_whose_call_is_async_is_awaited_or_refused(dq_url):
+    class Callable:
+        ran = False
+
+        async def __call__(self, job):
+            await asyncio.sleep(0)
+            self.ran = True
+
+    with pytest.raises(TypeError, match=r"is a coroutine function: use dq\.asyncio\.Worker"):
+        dq.Worker(dq.Queue(dq_url, "q"), Callable())
+
+    async def play():
+        async with dq.asyncio.Queue(dq_url, "q") as queue:
+            await queue.add(1)
+            handler = Callable()
+            assert await dq.asyncio.Worker(queue, handler).drain() == 1
+            assert handler.ran and await queue.len() == 0
+
+    asyncio.run(play())
+
+
+def test_what_a_handler_says_and_cannot_be_is_said_in_the_log(dq_url, caplog):
+    queue = dq.Queue(dq_url, "q")
+    queue.add(1, id="a", backoff=[60])
+
+    def snooze(job):
+        raise dq.Snooze(float("inf"), "later")
+
+    dq.Worker(queue, snooze).drain()
+    assert queue.get("a").reason == "later" and queue.get("a").attempts == 1
+    assert [line for line in caplog.messages if "'a'" in line and "inf is not a delay" in line]
+
+
+def test_a_delay_that_the_server_refuses_is_said_and_left_out(dq_url, caplog):
+    queue = dq.Queue(dq_url, "q")
+    for id, said in ("snooze", dq.Snooze(1e10)), ("retry", dq.Retry(1e10)):
+        queue.add(1, id=id, backoff=[60])
+        dq.Worker(queue, raising(said)).drain()
+        found = queue.get(id)
+        assert (found.state, found.attempts) == ("delayed", 1)
+        assert len([line for line in caplog.messages if f"{id!r}: the server refused" in line]) == 1
+        queue.delete(id)
+
+
+def test_one_that_cannot_be_read_dies_and_leaves_the_others_of_its_batch(dq_url):
+    queue = dq.Queue(dq_url, "q")
+    queue.add_many([{"data": b"\xff", "id": "bad"}, {"data": 1, "id": "good"}, {"data": b"[" * 100_000, "id": "deep"}])
+
+    def read(jobs):
+        for job in jobs:
+            assert job.data
+
+    worker = dq.Worker(queue, dq.Handler(read, batch=10))
+    worker.drain()
+    bad, good = queue.get("bad"), queue.get("good")
+    assert bad.state == "dead" and bad.reason.startswith("payload cannot be decoded: UnicodeDecodeError")
+    assert good.state == "delayed"
+    assert queue.get("deep").state == "delayed"

@@ -1,0 +1,110 @@
+"""Ids that the library makes, and what is sent twice."""
+
+import asyncio
+
+import pytest
+
+import dq
+import dq.asyncio
+from dq._adds import new_id
+
+
+def test_later_ids_are_greater_and_none_is_made_twice():
+    made = [new_id() for _ in range(10_000)]
+    assert len(set(made)) == len(made) and {len(id) for id in made} == {32}
+    assert [id[:12] for id in made] == sorted(id[:12] for id in made)
+
+
+class Twice(dq.Queue):
+    """Each command is sent twice, as by a client that got no answer to the first one."""
+
+    def _run(self, calls, combine):
+        super()._run(calls, lambda replies: None)
+        return super()._run(calls, combine)
+
+
+class AsyncTwice(dq.asyncio.Queue):
+    async def _run(self, calls, combine):
+        await super()._run(calls, lambda replies: None)
+        return await super()._run(calls, combine)
+
+
+def test_an_add_that_is_sent_twice_adds_one_job_and_succeeds(dq_url):
+    with Twice(dq_url, "q") as queue:
+        id = queue.add(1)
+        assert queue.get(id) and queue.len() == 1
+        many = queue.add_many([{"data": 1}, {"data": 2, "id": "mine"}, {"data": 3, "if_exists": "next"}])
+        assert many[0] and many[1] is None and many[2] and queue.len() == 4
+        assert queue.add(1, if_exists="only-replace") is None
+
+    async def add():
+        async with AsyncTwice(dq_url, "r") as queue:
+            assert await queue.add(1) and await queue.len() == 1
+
+    asyncio.run(add())
+
+
+@pytest.mark.parametrize("if_exists", [None, "replace", "next"])
+def test_a_second_job_of_an_id_that_was_given_is_refused_as_before(dq_url, if_exists):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(1, id="a", delay=60)
+        assert queue.add(2, id="a", if_exists=if_exists) == ("a" if if_exists == "replace" else None)
+
+
+# --- The hook adding
+
+
+class Adding(dq.Hooks):
+    def __init__(self, error=None):
+        self.error = error
+
+    def adding(self, queue, headers):
+        headers["trace"] = "1"
+        if self.error is not None:
+            raise self.error
+
+
+class Wrong(dq.Hooks):
+    def adding(self, queue, headers):
+        headers["trace"] = object()
+
+
+class Awaited(Adding):
+    async def adding(self, queue, headers):
+        await asyncio.sleep(0)
+        super().adding(queue, headers)
+
+
+@pytest.mark.parametrize("broken", [Adding(ValueError("no")), Wrong(), Awaited()])
+def test_a_hook_that_fails_changes_nothing(dq_url, caplog, broken):
+    with dq.Queue(dq_url, "q", hooks=[Adding(), broken]) as queue:
+        queue.add(1, id="a", headers={"mine": "x"})
+        assert queue.get("a").payload == b'{"dq":1,"data":1,"headers":{"mine":"x","trace":"1"}}'
+    assert "the hook adding of" in caplog.text
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no")])
+def test_with_asyncio_a_hook_is_awaited(dq_url, caplog, error):
+    async def add():
+        async with dq.asyncio.Queue(dq_url, "q", hooks=[Awaited(error), Awaited()]) as queue:
+            await queue.add(1, id="a")
+            await queue.add_many([{"data": 2, "id": "b"}])
+            return [(await queue.get(id)).payload for id in "ab"]
+
+    one, two = asyncio.run(add())
+    assert one == b'{"dq":1,"data":1,"headers":{"trace":"1"}}'
+    assert two == b'{"dq":1,"data":2,"headers":{"trace":"1"}}'
+    assert ("the hook adding of" in caplog.text) == (error is not None)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_who_stops_the_program_in_a_hook_stops_it(dq_url, error):
+    with dq.Queue(dq_url, "q", hooks=[Adding(error)]) as queue, pytest.raises(type(error)):
+        queue.add(1)
+
+
+@pytest.mark.parametrize("kind", [None, "k"])
+@pytest.mark.parametrize("data", [float("nan"), float("inf"), [-float("inf")]])
+def test_what_json_does_not_have_is_an_error_of_the_producer(dq_url, data, kind):
+    with dq.Queue(dq_url, "q") as queue, pytest.raises(ValueError, match="without NaN and Infinity"):
+        queue.add(data, kind=kind)

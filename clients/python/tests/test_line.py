@@ -1,0 +1,46 @@
+"""What the library reads of redis-py that is not promised."""
+
+import asyncio
+
+import pytest
+import redis
+import redis.asyncio
+
+import dq
+import dq.asyncio
+
+SENTENCE = r"^redis-py .* is newer than this library: its connections have no _\w+\. Install"
+
+
+def test_a_redis_py_without_what_is_needed_is_named(dq_url, monkeypatch):
+    def hidden(self, name):
+        raise AttributeError(name)
+
+    class Bare(redis.UnixDomainSocketConnection):
+        _sock = property(lambda self: hidden(self, "_sock"), lambda self, value: None)
+
+    client = redis.Redis.from_url(dq_url)
+    client.connection_pool.connection_class = Bare
+    with pytest.raises(dq.ConfigurationError):
+        dq.Worker(dq.Queue(client, "q"), lambda job: None).run(signals=False)
+
+    from dq._core import need
+
+    with pytest.raises(dq.ConfigurationError, match=SENTENCE):
+        need(object(), "_sock")
+
+
+def test_what_is_needed_is_there(dq_url):
+    with redis.Redis.from_url(dq_url) as client:
+        connection = client.connection_pool.get_connection("PING")
+        assert connection._sock
+        client.connection_pool.release(connection)
+
+    async def look():
+        client = redis.asyncio.Redis.from_url(dq_url)
+        connection = await client.connection_pool.get_connection("PING")
+        assert connection._reader and connection._writer
+        await client.connection_pool.release(connection)
+        await client.aclose()
+
+    asyncio.run(look())

@@ -1,0 +1,95 @@
+"""What a program without logging of its own prints, and what Ctrl-C says."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dq
+
+SOURCES = Path(__file__).parents[1] / "src"
+LINE = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} dq (INFO|WARNING|ERROR): "
+
+SYNC = """
+import sys, dq
+def handle(job):
+    if job.data == "fail": raise ValueError("no paper")
+    print(f"begun {job.id}\\n", end="", flush=True)  # in one piece
+    job.sleep(600) if job.data == "told" else __import__("time").sleep(600)
+dq.Worker(dq.Queue(sys.argv[1], "q"), handle, concurrency=3, drain=float(sys.argv[2])).run()
+"""
+ASYNC = """
+import sys, dq, dq.asyncio, asyncio
+async def handle(job):
+    if job.data == "fail": raise ValueError("no paper")
+    print("begun", job.id, flush=True)
+    await asyncio.sleep(600)
+async def main():
+    queue = dq.asyncio.Queue(sys.argv[1], "q")
+    await dq.asyncio.Worker(queue, handle, concurrency=3, drain=float(sys.argv[2])).run()
+asyncio.run(main())
+"""
+
+
+@contextlib.contextmanager
+def run(program, url, drain, set_up=""):
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    command = [sys.executable, "-c", set_up + program, url, str(drain)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def begun(process, count):
+    assert [process.stdout.readline().split()[0] for _ in range(count)] == ["begun"] * count
+
+
+@pytest.mark.parametrize("program", [SYNC, ASYNC])
+def test_ctrl_c_says_for_whom_it_waits_and_what_it_gave_back(dq_url, program):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add("fail", id="failed", backoff=[600])
+        for n in range(3):
+            queue.add("told", id=f"j{n}")
+        with run(program, dq_url, 0.2) as process:
+            begun(process, 3)
+            process.send_signal(signal.SIGINT)
+            lines = process.communicate(timeout=60)[1].splitlines()
+        said = [re.sub(LINE, "", line) for line in lines if re.match(LINE, line)]
+        assert said[0] == "job 'failed' failed, attempt 1"
+        assert said[1] == "stopping: waiting up to 0.2 s for 3 handlers; stop again to give the jobs back now"
+        assert re.fullmatch(r"stopped: gave back 3 jobs: ('j\d'(, )?){3}", said[2])
+        assert process.returncode == 0 and queue.len("ready") == 3
+        assert "ValueError: no paper" in "".join(lines)
+
+
+@pytest.mark.parametrize("program", [SYNC, ASYNC])
+def test_a_second_ctrl_c_does_not_wait(dq_url, program):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add("told", id="j")
+        with run(program, dq_url, 600) as process:
+            begun(process, 1)
+            process.send_signal(signal.SIGINT)
+            first = process.stderr.readline()
+            assert "waiting up to 600 s for one handler" in first, first
+            process.send_signal(signal.SIGINT)
+            last = process.communicate(timeout=60)[1].splitlines()[-1]
+        assert last.endswith("stopped: gave back 1 job: 'j'") and queue.get("j").state == "ready"
+
+
+def test_a_program_with_logging_of_its_own_has_its_lines_alone(dq_url):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add("told", id="j")
+        set_up = "import logging; logging.basicConfig(level='INFO', format='mine %(message)s')\n"
+        with run(SYNC, dq_url, 0.1, set_up) as process:
+            begun(process, 1)
+            process.send_signal(signal.SIGTERM)
+            lines = process.communicate(timeout=60)[1].splitlines()
+        assert lines and all(line.startswith("mine ") for line in lines)

@@ -1,0 +1,57 @@
+"""What mypy --strict takes, and what it must refuse (lines with # wrong)."""
+
+from __future__ import annotations
+
+import dq
+import dq.asyncio
+
+queue = dq.Queue("redis://localhost", "q")
+worker = dq.Worker(queue, concurrency=10, prefetch=1, drain=5, wait=1, lease=30, weights=None)
+dq.Worker(queue, concurrencyy=10)  # wrong
+dq.Worker(queue, concurrency="10")  # wrong
+dq.Consumer(queue, lease=30, wait=5)
+dq.Consumer(queue, leese=30)  # wrong
+dq.asyncio.Worker(dq.asyncio.Queue("redis://localhost", "q"), concurrencyy=10)  # wrong
+dq.asyncio.Worker(queue)  # wrong
+queue.add(1, dealy=5)  # wrong
+
+
+@worker.job("close", attempts=5, backoff=[60], lease=30)
+def close(job: dq.Job) -> int:
+    return job.attempt
+
+
+@worker.job("open", attemptz=5)  # wrong
+def opened(job: dq.Job) -> None: ...
+
+
+@dq.handler(attempts=5)
+async def later(job: dq.Job, /, n: int = 0) -> str:
+    return str(n)
+
+
+@dq.handler(attemptz=5)  # wrong
+def never(job: dq.Job) -> None: ...
+
+
+@dq.handler
+def plain(job: dq.Job) -> float:
+    return 0.5
+
+
+def uses(job: dq.Job) -> None:
+    number: int = close(job)
+    text: str = close(job)  # wrong
+    close()  # wrong
+    close(job, 5)  # wrong
+    half: float = plain(job)
+    stats = queue.stats()
+    if stats is not None:
+        number = stats.blocked + stats.done + stats.bytes
+    print(number, text, half)
+
+
+async def uses_async(job: dq.Job) -> str:
+    number: int = await later(job)  # wrong
+    print(number)
+    return await later(job, n=5)
