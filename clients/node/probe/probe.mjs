@@ -18,6 +18,62 @@ const emit = (event, fields = {}) => process.stdout.write(JSON.stringify({ event
 
 // --- Handlers
 
+/** The worst that can be thrown. */
+const HOSTILE = [
+  new GiveUp({ code: 404 }),
+  new GiveUp(404),
+  new GiveUp(Symbol('s')),
+  new GiveUp(new Proxy({}, throwing())),
+  new Snooze(1e9, {}),
+  new Snooze(1e9, Symbol('s')),
+  new Snooze(Infinity),
+  new Snooze(NaN),
+  new Snooze('soon'),
+  new Snooze(null),
+  new Retry(NaN),
+  new Retry(Infinity, 'later'),
+  new Retry(-1),
+  new Retry({}),
+  Object.assign(new Retry(5), { delayMs: undefined }),
+  Object.freeze(new Retry(Symbol('s'))),
+  mute('message'),
+  mute('name'),
+  mute('stack'),
+  mute('constructor'),
+  Object.defineProperty(new GiveUp('x'), 'reason', { get: raise }),
+  Object.defineProperty(new Snooze(5), 'delayMs', { get: raise }),
+  new Proxy(new Error('x'), throwing()),
+  new Proxy(() => {}, throwing()),
+  revoked(),
+  Symbol('s'),
+  undefined,
+  null,
+  0,
+  10n,
+  '\ud800',
+  Object.create(null),
+  Object.freeze({ toString: raise }),
+  new Error('\ud800'.repeat(2000)),
+];
+
+function raise() {
+  throw new Error('on purpose');
+}
+
+function throwing() {
+  return Object.fromEntries(Object.getOwnPropertyNames(Reflect).map((trap) => [trap, raise]));
+}
+
+function mute(property) {
+  return Object.defineProperty(new Error('x'), property, { get: raise });
+}
+
+function revoked() {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
 function announce(jobs) {
   for (const job of jobs) {
     runs.set(job.id, (runs.get(job.id) ?? 0) + 1);
@@ -62,6 +118,8 @@ async function work(job) {
       throw new Snooze(todo.ms, todo.reason);
     case 'give_up':
       throw new GiveUp(todo.reason);
+    case 'hostile':
+      throw HOSTILE[todo.n % HOSTILE.length];
     case 'exit':
       return process.exit(3);
     case 'fork':
@@ -97,6 +155,8 @@ const reports = {
   failed: (job, error) => emit('failed', { job: job.id, error: error?.name ?? String(error) }),
   lost: (job) => emit('lost', { job: job.id }),
 };
+
+const hostile = Object.fromEntries(['before', 'around', 'after', 'failed', 'lost'].map((name) => [name, raise]));
 
 const given = (value) => value ?? undefined;
 
@@ -180,13 +240,22 @@ function address(text) {
   return { host: text.slice(0, at), port: Number(text.slice(at + 1)) };
 }
 
+function credentials(url) {
+  const { username, password } = new URL(url);
+  return username ? { username, password } : {};
+}
+
 const CONNECT = {
-  ioredis({ cluster, sentinels, master, url }) {
-    if (cluster) return new ioredis.Cluster([cluster]);
+  ioredis({ cluster, sentinels, master, url, own }) {
+    if (own) return new ioredis.Redis(url);
+    if (cluster) {
+      const { username, password } = credentials(cluster);
+      return new ioredis.Cluster([cluster], { enableReadyCheck: false, redisOptions: { username, password } });
+    }
     return sentinels ? new ioredis.Redis({ sentinels: sentinels.map(address), name: master }) : url;
   },
   redis({ cluster, sentinels, master, url }) {
-    if (cluster) return nodeRedis.createCluster({ rootNodes: [{ url: cluster }] });
+    if (cluster) return nodeRedis.createCluster({ rootNodes: [{ url: cluster }], defaults: credentials(cluster) });
     if (!sentinels) return nodeRedis.createClient({ url });
     return nodeRedis.createSentinel({ name: master, sentinelRootNodes: sentinels.map(address), scanInterval: 500 });
   },
@@ -213,7 +282,8 @@ const ORDERS = {
         weights: order.weights,
         drain: given(order.drain_ms),
         wait: given(order.wait_ms),
-        hooks: order.hooks ? [reports] : [],
+        lease: given(order.lease_ms),
+        hooks: order.hooks ? [order.hooks === 'hostile' ? hostile : reports] : [],
       },
     );
     emit('running');

@@ -1,18 +1,21 @@
 // A connection that connects when it is first needed, and again after `close`.
 
-import { CONNECT_MS } from './core';
-import { type Line, within } from './driver';
-import type { Queue } from './queue';
+import { CONNECT_MS } from './limits';
+import { within } from './waiting';
+import type { Driver, Line } from './wire';
 
 export class Channel {
   private opening: Promise<Line> | null = null;
   private abandon: (error: Error) => void = () => {};
+  private isNew = true;
   /** Without the permission for CLIENT ID there is none. */
   clientId: number | null = null;
 
   constructor(
-    private readonly queue: Queue,
+    private readonly driver: () => Promise<Driver>,
     private readonly key: Buffer,
+    /** Connected once more. */
+    private readonly onAgain: () => void,
   ) {}
 
   open(): Promise<Line> {
@@ -30,7 +33,7 @@ export class Channel {
   }
 
   private async connect(isWanted: () => boolean): Promise<Line> {
-    const line = await (await this.queue.driver()).connect(this.key, CONNECT_MS);
+    const line = await (await this.driver()).connect(this.key, CONNECT_MS);
     try {
       const [id] = line.ask([['CLIENT', 'ID']]);
       const reply = await within(id!, CONNECT_MS, 'CLIENT ID', () => line.close());
@@ -40,6 +43,8 @@ export class Channel {
       line.close();
       throw error;
     }
+    if (!this.isNew) this.onAgain();
+    this.isNew = false;
     return line;
   }
 

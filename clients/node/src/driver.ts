@@ -1,31 +1,7 @@
-// What the rest needs of a Redis client, whichever it is.
+// Which client library: ioredis or node-redis.
 
 import { ConfigurationError } from './errors';
-import { afterAll } from './waiting';
-
-export type Word = string | number | Buffer;
-/** The second word of all of dq's commands is the key. */
-export type Command = readonly [name: string, ...words: Word[]];
-
-/** A connection of its own, that nothing but its owner uses, and that never connects again by itself. */
-export interface Line {
-  /**
-   * Sends all of them in one write. Answers as they come: a reply, an error that the server answers as a value, or a
-   * rejection where the connection ended before.
-   */
-  ask(commands: readonly Command[]): Promise<unknown>[];
-  close(): void;
-}
-
-export interface Driver {
-  /** The replies, bytes as Buffers; throws the first error. */
-  run(commands: readonly Command[]): Promise<unknown[]>;
-  /** Connects to the server that has the key. No timeout of the client's own holds on it. */
-  connect(key: Buffer, timeoutMs: number): Promise<Line>;
-  /** Equal where one connection can wait for both keys. */
-  reach(key: Buffer): Promise<string>;
-  close(): Promise<void>;
-}
+import type { Driver } from './wire';
 
 /** Of ioredis: `Redis` or `Cluster`. */
 export interface IoredisClient {
@@ -43,50 +19,6 @@ export interface NodeRedisClient {
 
 /** A URL, or a client of ioredis or node-redis. */
 export type Client = string | IoredisClient | NodeRedisClient;
-
-/** Both clients make such errors; both say nothing else in that form. */
-export function isServerError(error: unknown): error is Error {
-  return error instanceof Error && /^-?[A-Z][A-Z0-9]{2,}( |$)/.test(error.message);
-}
-
-/** For the `catch` of a command: what the server answered is an answer. */
-export function asReply(error: unknown): unknown {
-  if (isServerError(error)) return error;
-  throw error;
-}
-
-/** Rejects when it takes longer; `onLate` ends what is waited for. */
-export async function within<T>(promise: Promise<T>, ms: number, what: string, onLate: () => void): Promise<T> {
-  let inTime = () => {};
-  const late = new Promise<never>((_, reject) => {
-    inTime = afterAll(ms, () => {
-      reject(new Error(`${what}: no answer within ${Math.round(ms)} ms`));
-      onLate();
-    });
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    inTime();
-  }
-}
-
-const numbers = new WeakMap<object, number>();
-let last = 0;
-
-/** Equal for the same object only. */
-export function identity(client: object): string {
-  if (!numbers.has(client)) numbers.set(client, ++last);
-  return `client ${numbers.get(client)}`;
-}
-
-/** What `unix://user:password@/path?db=1` says. */
-export function unixSocket(url: string) {
-  const match = /^unix:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?(\/[^?#]*)(?:\?.*\bdb=(\d+))?/.exec(url);
-  if (!match) return null;
-  const [username, password, path] = match.slice(1, 4).map((part) => part && decodeURIComponent(part));
-  return { path: path!, username: username || undefined, password, db: Number(match[4] ?? 0) };
-}
 
 /** Of a URL: ioredis where it is installed, else node-redis. Of a client: the one that it is of. */
 export async function drive(client: Client): Promise<Driver> {

@@ -1,6 +1,7 @@
 // What a handler may throw to say how its job goes on, and what can go wrong.
 
-import { type Duration, toWaitMs } from './times';
+import { textOf } from './shown';
+import type { Duration } from './times';
 
 /** The base of this package's errors. */
 export class DqError extends Error {
@@ -16,30 +17,34 @@ export class QueueFull extends DqError {}
 /** The payload is not what the queue's codec reads. `job.payload` still has its bytes. */
 export class PayloadError extends DqError {}
 
-/** The base of what a handler throws (or gives to `job.fail`) to say how its job goes on. */
+/** The base of what a handler throws (or gives to `job.fail`) to say how its job goes on. Its reason may be an error. */
 export class Say extends DqError {
-  constructor(readonly reason?: string) {
-    super(reason ?? '');
+  readonly reason: string | undefined;
+
+  constructor(reason?: unknown) {
+    const text = reason === undefined || reason === null ? undefined : textOf(reason);
+    super(text ?? '');
+    this.reason = text;
   }
 }
 
 /** This attempt failed; try again after `delay`, instead of what the ladder says. */
 export class Retry extends Say {
-  readonly delayMs: number;
-
-  constructor(delay: Duration, reason?: string) {
+  constructor(
+    readonly delayMs: Duration,
+    reason?: unknown,
+  ) {
     super(reason);
-    this.delayMs = toWaitMs(delay);
   }
 }
 
 /** Not now: try again after `delay`; this attempt does not count. */
 export class Snooze extends Say {
-  readonly delayMs: number;
-
-  constructor(delay: Duration, reason?: string) {
+  constructor(
+    readonly delayMs: Duration,
+    reason?: unknown,
+  ) {
     super(reason);
-    this.delayMs = toWaitMs(delay);
   }
 }
 

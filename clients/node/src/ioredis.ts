@@ -1,8 +1,9 @@
 // With ioredis: Redis (Sentinel, TLS, sockets) and Cluster. Its types are not used: it is optional.
 
-import { ANSWER_MS, CONNECT_MS } from './core';
-import { asReply, type Command, type Driver, identity, isServerError, type Line, unixSocket, within } from './driver';
+import { ANSWER_MS, CONNECT_MS } from './limits';
 import { slotOf } from './text';
+import { within } from './waiting';
+import { asReply, type Command, type Driver, identity, isServerError, type Line, unixSocket } from './wire';
 
 type Redis = any;
 

@@ -1,92 +1,124 @@
-// A job as a handler sees it, and how its payload is written.
+// A job in hand, and how a handler sees it.
 
-import { isUtf8 } from 'node:buffer';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Delivery } from './core';
-import { Cancelled, PayloadError } from './errors';
-import { fromMs, maybeFromMs, type Duration } from './times';
+import { type Codec, decoded, type Envelope, readEnvelope } from './codec';
+import { Cancelled, type PayloadError } from './errors';
+import { Quiet, quietSignal } from './quiet';
 import { toText } from './text';
+import { type Duration, fromMs, maybeFromMs, toMs } from './times';
+import { LONGEST_TIMER_MS } from './waiting';
 
-export const ENVELOPE_VERSION = 1;
+/** Why a handler is told to end. */
+export type Why = 'lost' | 'stopping';
 
-/** Makes bytes of what `queue.add` is given, and the other way round in `job.data`. */
-export interface Codec<T = any> {
-  encode(data: T): Uint8Array;
-  decode(payload: Buffer): T;
+/** What was thrown, which may be undefined. */
+export interface Thrown {
+  error: unknown;
 }
 
-/** The default: JSON. Bytes are sent as they are. */
-export const jsonCodec: Codec = {
-  encode(data) {
-    if (data instanceof Uint8Array) return data;
-    const text = JSON.stringify(data ?? null);
-    if (text === undefined) throw new TypeError(`JSON cannot hold ${String(data)}`);
-    return Buffer.from(text);
-  },
-  decode(payload) {
-    try {
-      if (!isUtf8(payload)) throw new SyntaxError('it is not UTF-8');
-      return JSON.parse(payload.toString());
-    } catch (error) {
-      throw new PayloadError(`the payload is not JSON: ${(error as Error).message}`, { cause: error });
-    }
-  },
-};
+/** One delivery of a job, as the worker knows it: nothing that a handler does to its `Job` changes anything here. */
+export class Delivery {
+  readonly id: Buffer;
+  readonly payload: Buffer;
+  readonly token: Buffer;
+  readonly attempt: number;
+  readonly deadlineMs: number;
+  readonly dueMs: number | null;
+  /** The job's own lease; deliveries allowed, 0 = without limit; its ladder's wait after a failure of this delivery. */
+  readonly ttrMs: number;
+  readonly maxAttempts: number;
+  readonly waitMs: number | null;
+  /** The lease of this delivery, and when it ends, by this process's clock. */
+  leaseMs: number;
+  endsAt = Infinity;
+  /** It came while the event loop stood still, so its lease may have ended. */
+  isDoubtful = false;
+  /** What `job.fail` was given. */
+  failure: Thrown | null = null;
+  /** Its payload cannot be decoded. */
+  unreadable: PayloadError | null = null;
+  private why: Why | null = null;
+  private controller: AbortController | null = null;
+  private view: Job | null = null;
+  private envelopeRead: Envelope | null | undefined;
 
-/** Bytes in, bytes out. */
-export const bytesCodec: Codec<Uint8Array | string> = {
-  encode: (data) => (typeof data === 'string' ? Buffer.from(data) : data),
-  decode: (payload) => payload,
-};
-
-/** A payload with a kind and headers: `{"dq":1,"kind":...,"data":...,"headers":{...}}`. */
-export interface Envelope {
-  readonly version: number;
-  readonly kind: string | null;
-  readonly data: unknown;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-export function writeEnvelope(data: unknown, kind?: string, headers?: Record<string, string>): Buffer {
-  if (data instanceof Uint8Array)
-    throw new TypeError('data of a job with a kind or headers must be what JSON can hold');
-  const written = headers && Object.keys(headers).length > 0 ? headers : undefined;
-  return Buffer.from(JSON.stringify({ dq: ENVELOPE_VERSION, kind, data: data ?? null, headers: written }));
-}
-
-/** Null where the payload is no envelope. */
-export function readEnvelope(payload: Buffer): Envelope | null {
-  if (payload[0] !== 0x7b || !payload.includes('"dq"') || !isUtf8(payload)) return null;
-  let value: any;
-  try {
-    value = JSON.parse(payload.toString());
-  } catch {
-    return null;
+  constructor(
+    readonly key: Buffer,
+    row: readonly any[],
+    readonly codec: Codec,
+    /** Of an error in a listener of the job's signal. */
+    private readonly onError: (error: unknown) => void = () => {},
+  ) {
+    [this.id, this.payload, this.token] = [row[0], row[1], row[2]];
+    this.attempt = Number(row[3]);
+    this.deadlineMs = Number(row[4]);
+    this.dueMs = row[5] === null ? null : Number(row[5]);
+    const [ttr, limit, wait] = row[6] as unknown[];
+    this.leaseMs = this.ttrMs = Number(ttr);
+    this.maxAttempts = Number(limit);
+    this.waitMs = wait === null ? null : Number(wait);
   }
-  if (!Number.isInteger(value.dq) || !('data' in value) || !('kind' in value || 'headers' in value)) return null;
-  const headers = value.headers && typeof value.headers === 'object' && !Array.isArray(value.headers);
-  return { version: value.dq, kind: value.kind ?? null, data: value.data, headers: headers ? value.headers : {} };
+
+  /** The job's id. Bytes that are not UTF-8 are lone surrogates. */
+  get name(): string {
+    return toText(this.id);
+  }
+
+  /** What handlers and hooks get. */
+  get job(): Job {
+    this.view ??= new Job(this);
+    return this.view;
+  }
+
+  get envelope(): Envelope | null {
+    if (this.envelopeRead === undefined) this.envelopeRead = readEnvelope(this.payload);
+    return this.envelopeRead;
+  }
+
+  get told(): Why | null {
+    return this.why;
+  }
+
+  tell(why: Why): void {
+    if (this.why) return;
+    this.why = why;
+    this.isDoubtful = false;
+    this.controller?.abort(new Cancelled(why));
+  }
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      quietSignal(this.controller.signal, this.onError);
+      if (this.why) this.controller.abort(new Cancelled(this.why));
+    }
+    return this.controller.signal;
+  }
+
+  data(): unknown {
+    if (this.unreadable) throw this.unreadable;
+    if (this.envelope) return this.envelope.data;
+    try {
+      return decoded(this.codec, this.payload);
+    } catch (error) {
+      throw (this.unreadable = error as PayloadError);
+    }
+  }
 }
 
 /** One delivery of a job. */
 export class Job<T = any> {
   #delivery: Delivery;
-  #codec: Codec<T>;
-  #envelope: Envelope | null | undefined;
-  #data: T | undefined;
-  #isRead = false;
-  #why: 'lost' | 'stopping' | null = null;
-  #told: AbortController | undefined;
+  #data: { value: T } | null = null;
 
   /** @internal */
-  constructor(delivery: Delivery, codec: Codec<T>) {
+  constructor(delivery: Delivery) {
     this.#delivery = delivery;
-    this.#codec = codec;
   }
 
   /** The job's id. Bytes that are not UTF-8 are lone surrogates. */
   get id(): string {
-    return toText(this.#delivery.id);
+    return this.#delivery.name;
   }
 
   /** The key that it came from; of a sharded queue, the shard's. */
@@ -109,6 +141,11 @@ export class Job<T = any> {
     return this.#delivery.attempt;
   }
 
+  /** The job's own limit of deliveries; null where it has none. */
+  get maxAttempts(): number | null {
+    return this.#delivery.maxAttempts || null;
+  }
+
   /** When the lease ended at delivery. The worker keeps renewing it while the handler runs. */
   get deadline(): Date {
     return fromMs(this.#delivery.deadlineMs);
@@ -125,8 +162,7 @@ export class Job<T = any> {
 
   /** The envelope, where the payload is one. */
   get envelope(): Envelope | null {
-    if (this.#envelope === undefined) this.#envelope = readEnvelope(this.#delivery.payload);
-    return this.#envelope;
+    return this.#delivery.envelope;
   }
 
   get kind(): string | null {
@@ -137,53 +173,42 @@ export class Job<T = any> {
     return this.envelope?.headers ?? {};
   }
 
-  /** What was added, as the queue's codec reads it. */
+  /** What was added, as the queue's codec reads it. Throws PayloadError; of that the job dies. */
   get data(): T {
-    if (!this.#isRead) {
-      this.#data = this.envelope ? (this.envelope.data as T) : this.#codec.decode(this.#delivery.payload);
-      this.#isRead = true;
-    }
-    return this.#data as T;
+    this.#data ??= { value: this.#delivery.data() as T };
+    return this.#data.value;
   }
 
   /** Aborts once the job was lost or the worker stops: for `fetch`, database drivers, timers. */
   get signal(): AbortSignal {
-    if (!this.#told) {
-      this.#told = new AbortController();
-      if (this.#why) this.#told.abort(new Cancelled(this.#why));
-    }
-    return this.#told.signal;
+    return this.#delivery.signal;
   }
 
   /** Another worker may have the job: stop, the end of this handler will not count. */
   get lost(): boolean {
-    return this.#why === 'lost';
+    return this.#delivery.told === 'lost';
   }
 
   /** The job was lost, or the worker stops and the handler's time to finish is over. */
   get cancelled(): boolean {
-    return this.#why !== null;
+    return this.#delivery.told !== null;
   }
 
   /** Throws `Cancelled` where `cancelled`: for long handlers, between two steps. */
   check(): void {
-    if (this.#why) throw new Cancelled(this.#why);
+    const why = this.#delivery.told;
+    if (why) throw new Cancelled(why);
   }
 
   /** Waits; throws `Cancelled` at once when `cancelled`. */
-  async sleep(duration: Duration): Promise<void> {
-    await sleep(duration, undefined, { signal: this.signal }).catch(() => {});
-    this.check();
+  sleep(duration: Duration): Promise<void> {
+    const ms = Math.min(toMs(duration), LONGEST_TIMER_MS);
+    const waits = sleep(ms, undefined, { signal: this.#delivery.signal });
+    return Quiet.of(waits.catch(() => {}).then(() => this.check()));
   }
 
   /** In a batch: this one job failed (or is retried, snoozed, given up), and the others did not. */
   fail(error: unknown): void {
     this.#delivery.failure = { error };
-  }
-
-  /** @internal */
-  tell(why: 'lost' | 'stopping'): void {
-    this.#why ??= why;
-    this.#told?.abort(new Cancelled(this.#why));
   }
 }

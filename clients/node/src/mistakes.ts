@@ -1,5 +1,7 @@
 // What callers get wrong, and the sentences that say what to write instead.
 
+import { shown } from './shown';
+
 /** As other libraries call it. */
 const ALSO_CALLED: Record<string, readonly string[]> = {
   jobId: ['id'],
@@ -50,18 +52,10 @@ function distance(one: string, other: string): number {
   return rows[one.length]![other.length]!;
 }
 
-/** A value in a sentence. */
-export function shown(value: unknown): string {
-  if (typeof value === 'string') return `'${value}'`;
-  if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`;
-  if (value instanceof Date || typeof value !== 'object' || value === null) return String(value);
-  return `an object of ${(value as object).constructor?.name ?? 'no class'}`;
-}
-
 /** A list of waits: for one that repeats, too. */
 export function steps(backoff: readonly number[]): readonly number[] {
   if (Array.isArray(backoff)) return backoff;
-  throw new TypeError(`backoff is an array of waits in milliseconds, as [60_000], not ${shown(backoff)}`);
+  throw new TypeError(`backoff must be an array of waits in milliseconds, such as [60_000], not ${shown(backoff)}`);
 }
 
 /** A rule without an id would be another one at each start. */

@@ -1,8 +1,9 @@
 // With node-redis: a client, a cluster or a Sentinel. Its types are not used: it is optional.
 
-import { ANSWER_MS, CONNECT_MS } from './core';
-import { asReply, type Command, type Driver, identity, type Line, unixSocket, type Word, within } from './driver';
+import { ANSWER_MS, CONNECT_MS } from './limits';
 import { slotOf } from './text';
+import { within } from './waiting';
+import { asReply, type Command, type Driver, identity, type Line, unixSocket, type Word } from './wire';
 
 type Redis = any;
 

@@ -1,8 +1,9 @@
 // What methods of a queue take, and the words of the command that they become.
 
-import type { Word } from './driver';
-import { shown, steps } from './mistakes';
+import { steps } from './mistakes';
+import { shown } from './shown';
 import { type Duration, instantToMs, toMs } from './times';
+import type { Word } from './wire';
 
 export interface JobOptions {
   /** Smaller is served first; 0 by default. */
@@ -128,7 +129,7 @@ function isGiven<T>(given: Maybe<T>): given is T {
 }
 
 export function due(delay: Maybe<Duration>, at: Maybe<Date>): Word[] {
-  if (isGiven(delay) && isGiven(at)) throw new TypeError('delay or at, not both');
+  if (isGiven(delay) && isGiven(at)) throw new TypeError('delay and at cannot be combined');
   return [...ms('DELAY', delay), ...instant('AT', at)];
 }
 
@@ -143,7 +144,7 @@ function rate(name: string, given: Settings['rate']): Word[] {
 
 function chosen<T extends object>(name: string, given: keyof T, all: T): T[keyof T] {
   if (Object.hasOwn(all, given)) return all[given];
-  throw new TypeError(`${name} is one of ${Object.keys(all).join(', ')}, not ${shown(given)}`);
+  throw new TypeError(`${name} must be one of ${Object.keys(all).join(', ')}, not ${shown(given)}`);
 }
 
 const CONDITIONS = { replace: 'REPLACE', 'only-replace': 'XX', next: 'NEXT' };

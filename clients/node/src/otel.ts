@@ -24,10 +24,10 @@ import {
   type Tracer,
   type TracerProvider,
 } from '@opentelemetry/api';
-import { typeOf } from './core';
-import { Say } from './errors';
+import { isSaid } from './guard';
 import type { Hooks } from './hooks';
 import type { Job } from './job';
+import { stackOf, textOf, typeOf } from './shown';
 
 interface Running {
   span: Span;
@@ -100,8 +100,9 @@ export class Telemetry implements Hooks {
     const attributes = about(job.queue);
     if (isFailed) {
       attributes['error.type'] = typeOf(error);
-      running.span.recordException(error instanceof Error ? error : String(error));
-      if (!(error instanceof Say)) running.span.setStatus({ code: SpanStatusCode.ERROR, message: String(error) });
+      const message = textOf(error);
+      running.span.recordException({ name: typeOf(error), message, stack: stackOf(error) });
+      if (!isSaid(error)) running.span.setStatus({ code: SpanStatusCode.ERROR, message });
     }
     this.duration.record((performance.now() - running.beginMs) / 1000, attributes);
     running.span.end();

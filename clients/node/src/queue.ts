@@ -1,12 +1,13 @@
 // A queue: every command of dq as a method.
 
-import { randomUUID } from 'node:crypto';
-import { asMap, CONNECT_MS, SLACK_MS, withoutModule } from './core';
-import { type Client, type Command, drive, type Driver, isServerError, within, type Word } from './driver';
-import { QueueFull } from './errors';
+import { type Codec, jsonCodec, writeEnvelope } from './codec';
+import type { Client } from './driver';
+import { withoutModule } from './fatal';
+import { careful, Guard } from './guard';
 import { count } from './handler';
-import type { Hooks } from './hooks';
-import { type Codec, jsonCodec, writeEnvelope } from './job';
+import { consoleLogger, type Hooks, type Logger } from './hooks';
+import { Keys, newId, sum } from './keys';
+import { CONNECT_MS, SLACK_MS } from './limits';
 import { ruled, takes } from './mistakes';
 import * as words from './options';
 import type { AddOptions, CronOptions, EveryOptions, JobOptions, NackOptions, Settings } from './options';
@@ -22,8 +23,10 @@ import {
   reserved,
 } from './records';
 import type { State, Stats } from './records';
-import { type Bytes, crc32, toBytes, toText } from './text';
+import { type Bytes, toBytes, toText } from './text';
 import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from './times';
+import { within } from './waiting';
+import { asMap, type Command, type Word } from './wire';
 
 export interface QueueOptions<T = any> {
   /** The queue is spread over so many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
@@ -31,6 +34,8 @@ export interface QueueOptions<T = any> {
   /** What makes bytes of data; JSON by default. */
   codec?: Codec<T>;
   hooks?: readonly Hooks[];
+  /** Is told of hooks that fail. */
+  logger?: Logger;
 }
 
 /** Ids and their tokens. */
@@ -38,112 +43,48 @@ export type Tokens = ReadonlyMap<string, string> | Readonly<Record<string, strin
 
 const maybeId = (reply: unknown) => (reply === null ? null : toText(reply as Buffer));
 const maybeText = (reply: unknown) => (reply === null ? null : String(reply));
-const sum = (replies: unknown[]) => replies.reduce<number>((total, reply) => total + Number(reply), 0);
 
 /** A queue. Durations are milliseconds, instants are Dates. */
-export class Queue<T = any> {
-  readonly shards: number;
+export class Queue<T = any> extends Keys {
   readonly codec: Codec<T>;
   readonly hooks: readonly Hooks[];
-  /** The keys that it is: one, or one for each shard. */
-  readonly keys: readonly Buffer[];
-  private driving: Promise<Driver> | null = null;
+  private readonly guard: Guard;
 
   /** client: a URL (then ioredis is used where it is installed, else node-redis), or a client of ioredis or node-redis. */
-  constructor(
-    private readonly client: Client,
-    readonly name: string,
-    options: QueueOptions<T> = {},
-  ) {
-    takes('a queue', options, { shards: 1, codec: 1, hooks: 1 });
-    this.shards = count(options.shards ?? 0, 'shards');
+  constructor(client: Client, name: string, options: QueueOptions<T> = {}) {
+    takes('a queue', options, { shards: 1, codec: 1, hooks: 1, logger: 1 });
+    super(client, name, count(options.shards ?? 0, 'shards'));
     this.codec = options.codec ?? jsonCodec;
-    this.hooks = options.hooks ?? [];
-    const key = toBytes(name, "a queue's name");
-    this.keys = this.shards ? Array.from({ length: this.shards }, (_, n) => toBytes(`${name}:{${n}}`)) : [key];
-  }
-
-  /** @internal */
-  driver(): Promise<Driver> {
-    this.driving ??= drive(this.client);
-    return this.driving;
-  }
-
-  /**
-   * Closes the connection, if the queue was made by a URL. The next command connects anew. An idle connection does not keep
-   * the process.
-   */
-  async close(): Promise<void> {
-    if (typeof this.client !== 'string' || !this.driving) return;
-    const driver = await this.driving.catch(() => null);
-    this.driving = null;
-    await driver?.close();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
-  /** Carries the calls out. */
-  protected async run(calls: readonly Command[]): Promise<unknown[]> {
-    if (calls.length === 0) return [];
-    try {
-      return await (await this.driver()).run(calls);
-    } catch (error) {
-      if (isServerError(error) && /^MAX(LEN|BYTES) /.test(error.message)) {
-        throw new QueueFull(error.message, { cause: error });
-      }
-      throw withoutModule(error) ?? error;
-    }
-  }
-
-  private key(id: Bytes): Buffer {
-    return this.shards ? this.keys[crc32(toBytes(id)) % this.shards]! : this.keys[0]!;
-  }
-
-  private async one(id: Bytes, command: string, ...rest: Word[]): Promise<any> {
-    return (await this.run([[command, this.key(id), toBytes(id), ...rest]]))[0];
-  }
-
-  private each(command: string, ...rest: Word[]): Promise<unknown[]> {
-    return this.run(this.keys.map((key): Command => [command, key, ...rest]));
-  }
-
-  private byKey(ids: Iterable<Bytes>): [key: Buffer, ids: Buffer[]][] {
-    const groups = new Map<Buffer, Buffer[]>();
-    for (const id of ids) {
-      const key = this.key(id);
-      const group = groups.get(key);
-      if (group) group.push(toBytes(id));
-      else groups.set(key, [toBytes(id)]);
-    }
-    return [...groups];
-  }
-
-  private async counted(ids: readonly Bytes[], call: (key: Buffer, ids: Buffer[]) => Command): Promise<number> {
-    return sum(await this.run(this.byKey(ids).map(([key, some]) => call(key, some))));
+    this.hooks = [...(options.hooks ?? [])];
+    this.guard = new Guard(this.hooks, careful(options.logger ?? consoleLogger));
   }
 
   // --- Adding
 
-  private adding(data: T, id: Bytes | undefined, options: JobOptions, rest: Word[]): Command {
-    let { headers } = options;
-    if (this.hooks.length > 0) {
-      headers = { ...headers };
-      for (const hooks of this.hooks) hooks.adding?.(this.name, headers);
-    }
+  private async adding(data: T, id: Bytes, options: JobOptions, rest: Word[]): Promise<Command> {
     const { kind = null } = options;
+    const headers = this.hooks.length > 0 ? await this.guard.adding(this.name, options.headers) : options.headers;
     const isEnvelope = kind !== null || Object.keys(headers ?? {}).length > 0;
     const payload = isEnvelope ? writeEnvelope(data, kind ?? undefined, headers) : this.codec.encode(data);
-    // An id of our own, as clients may send a command again whose answer was lost.
-    const given = id ?? randomUUID().replaceAll('-', '');
-    return ['DQ.ADD', this.key(given), toBytes(given), toBytes(payload), ...rest];
+    return ['DQ.ADD', this.key(id), toBytes(id), toBytes(payload, 'a payload'), ...rest];
   }
 
-  private addCall(data: T, options: AddOptions): Command {
-    const { id, delay, at, ifExists } = options;
-    const rest = [...words.ofJob(options), ...words.condition(ifExists), ...words.due(delay, at)];
-    return this.adding(data, id, options, rest);
+  private async addAll(jobs: readonly (readonly [data: T, options: AddOptions])[]): Promise<(string | null)[]> {
+    // Ids of our own, as clients may send a command again whose answer was lost: then it was the first that added.
+    const ids = jobs.map(([, { id }]) => id ?? newId());
+    const calls = jobs.map(([data, options], n) => {
+      const due = words.due(options.delay, options.at);
+      return this.adding(data, ids[n]!, options, [
+        ...words.ofJob(options),
+        ...words.condition(options.ifExists),
+        ...due,
+      ]);
+    });
+    const replies = await this.run(await Promise.all(calls));
+    return replies.map((reply, n) => {
+      const { id = null, ifExists = null } = jobs[n]![1];
+      return reply === null && id === null && ifExists === null ? (ids[n] as string) : maybeId(reply);
+    });
   }
 
   /**
@@ -152,23 +93,23 @@ export class Queue<T = any> {
    * data: bytes, or what the codec makes bytes of (JSON unless the queue says otherwise).
    */
   async add(data: T, options: AddOptions = {}): Promise<string | null> {
-    return maybeId((await this.run([this.addCall(data, takes('add', options, words.ADD))]))[0]);
+    return (await this.addAll([[data, takes('add', options, words.ADD)]]))[0]!;
   }
 
   /** Adds many jobs in one round trip. */
   async addMany(jobs: readonly ({ data: T } & AddOptions)[]): Promise<(string | null)[]> {
-    const calls = jobs.map((job) => {
+    const taken = jobs.map((job) => {
       const { data, ...options } = takes('a job of addMany', job, { data: 1, ...words.ADD });
-      return this.addCall(data, options);
+      return [data, options] as const;
     });
-    return (await this.run(calls)).map(maybeId);
+    return this.addAll(taken);
   }
 
   /** A job that comes every `interval`. Say it again at each start: the same rule goes on as it was. */
   async every(interval: Duration, data: T, options: EveryOptions): Promise<string | null> {
     takes('every', ruled('every', options), words.EVERY);
     const rule = ['EVERY', toMs(interval, 'interval'), ...words.ofRule(options), ...words.ofJob(options), 'REPLACE'];
-    const call = this.adding(data, options.id, options, [...rule, ...words.due(null, options.first)]);
+    const call = await this.adding(data, options.id, options, [...rule, ...words.due(null, options.first)]);
     return maybeId((await this.run([call]))[0]);
   }
 
@@ -176,7 +117,7 @@ export class Queue<T = any> {
   async cron(expression: string, data: T, options: CronOptions): Promise<string | null> {
     takes('cron', ruled('cron', options), words.CRON);
     const rule = ['CRON', expression, ...words.value('TZ', options.tz), ...words.ofRule(options)];
-    const call = this.adding(data, options.id, options, [...rule, ...words.ofJob(options), 'REPLACE']);
+    const call = await this.adding(data, options.id, options, [...rule, ...words.ofJob(options), 'REPLACE']);
     return maybeId((await this.run([call]))[0]);
   }
 
@@ -201,23 +142,32 @@ export class Queue<T = any> {
   }
 
   /**
-   * Waits for ready jobs for up to `timeout`, on a connection of its own, and takes up to `count`. Not of a sharded queue in
-   * a cluster.
+   * Waits for ready jobs for up to `timeout` (0: without end), on a connection of its own, and takes up to `count`. Not of a
+   * sharded queue in a cluster. `signal` ends the wait: it throws the signal's reason.
    */
   async bpop(
     timeout: Duration,
-    options: { count?: number; ttr?: Duration; noack?: boolean } = {},
+    options: { count?: number; ttr?: Duration; noack?: boolean; signal?: AbortSignal } = {},
   ): Promise<Reserved[]> {
-    const { count: most = 1, ttr, noack } = takes('bpop', options, { count: 1, ttr: 1, noack: 1 });
+    const names = { count: 1, ttr: 1, noack: 1, signal: 1 } as const;
+    const { count: most = 1, ttr, noack, signal } = takes('bpop', options, names);
+    signal?.throwIfAborted();
     const rest = ['COUNT', most, ...words.ms('TTR', ttr), ...words.flag('NOACK', noack), 'WITHDUE'];
     const line = await (await this.driver()).connect(this.keys[0]!, CONNECT_MS);
+    const end = () => line.close();
+    signal?.addEventListener('abort', end);
     try {
+      signal?.throwIfAborted(); // while it connected
       const [reply] = line.ask([['DQ.BPOP', ...this.keys, String(toMs(timeout) / 1000), ...rest]]);
       const longest = timeout > 0 ? timeout + SLACK_MS : Infinity;
-      const found = (await within(reply!, longest, 'DQ.BPOP', () => line.close())) as [Buffer, any[][]] | null;
+      const found = (await within(reply!, longest, 'DQ.BPOP', end)) as [Buffer, any[][]] | null;
       if (found instanceof Error) throw withoutModule(found) ?? found;
       return found ? found[1].map((row) => reserved(found[0], row)) : [];
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
     } finally {
+      signal?.removeEventListener('abort', end);
       line.close();
     }
   }
@@ -225,6 +175,13 @@ export class Queue<T = any> {
   /** The job is done. False where the token is no longer its current one: somebody else has it, or it is gone. */
   async ack(id: Bytes, token: string): Promise<boolean> {
     return Number((await this.run([['DQ.ACK', this.key(id), 'WITHTOKENS', toBytes(id), token]]))[0]) > 0;
+  }
+
+  /** `ack` for many. Returns how many were done: those whose tokens were current. */
+  async ackMany(tokens: Tokens): Promise<number> {
+    return sum(
+      await this.run(this.pairs(tokens).map(([key, , pairs]): Command => ['DQ.ACK', key, 'WITHTOKENS', ...pairs])),
+    );
   }
 
   /** Gives a job back. Returns its state. */
@@ -257,12 +214,17 @@ export class Queue<T = any> {
   }
 
   private async many<R>(command: string, tokens: Tokens, options: Word[], read: (reply: unknown) => R) {
-    const known = tokens instanceof Map ? tokens : new Map(Object.entries(tokens));
-    const groups = this.byKey(known.keys());
-    const pairs = (ids: Buffer[]) => ids.flatMap((id) => [id, known.get(toText(id))!]);
-    const calls = groups.map(([key, ids]): Command => [command, key, 'IDS', ids.length, ...pairs(ids), ...options]);
+    const groups = this.pairs(tokens);
+    const calls = groups.map(([key, ids, pairs]): Command => [command, key, 'IDS', ids.length, ...pairs, ...options]);
     const replies = (await this.run(calls)) as unknown[][];
     return new Map<string, R>(groups.flatMap(([, ids], n) => ids.map((id, at) => [toText(id), read(replies[n]![at])])));
+  }
+
+  private pairs(tokens: Tokens): (readonly [key: Buffer, ids: Buffer[], pairs: Word[]])[] {
+    const known = tokens instanceof Map ? tokens : new Map(Object.entries(tokens));
+    return this.byKey(known.keys()).map(
+      ([key, ids]) => [key, ids, ids.flatMap((id) => [id, known.get(toText(id))!])] as const,
+    );
   }
 
   /** Gives delayed or ready jobs another due time, another priority, or both. Returns how many it found. */
@@ -272,7 +234,9 @@ export class Queue<T = any> {
   ): Promise<number> {
     const { delay, at, priority } = takes('reschedule', options ?? {}, { delay: 1, at: 1, priority: 1 });
     const rest = [...words.due(delay, at), ...words.value('PRIORITY', priority)];
-    if (rest.length === 0) throw new TypeError('reschedule needs a new delay, at or priority, as { delay: 60_000 }');
+    if (rest.length === 0) {
+      throw new TypeError('reschedule needs a new delay, at or priority, such as { delay: 60_000 }');
+    }
     return this.counted(list(ids), (key, some) => ['DQ.RESCHEDULE', key, ...rest, ...some]);
   }
 

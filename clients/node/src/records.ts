@@ -3,7 +3,7 @@
 import { fromMs, maybeFromMs } from './times';
 import { toText } from './text';
 
-export type State = 'delayed' | 'ready' | 'reserved' | 'dead';
+export type State = 'delayed' | 'ready' | 'reserved' | 'dead' | 'blocked' | 'done';
 
 /** A job that was popped by hand, without a worker. */
 export interface Reserved {
@@ -34,8 +34,28 @@ export interface JobInfo {
   token: string | null;
   reason: string | null;
   failed: Date | null;
-  /** All fields as the server gave them; those of recurring jobs and groups are only here. */
+  group: string | null;
+  /** The payload of what runs once more after the current run. */
+  next: Buffer | null;
+  /** Of a recurring job. */
+  rule: Rule | null;
+  /** All fields as the server gave them. */
   fields: ReadonlyMap<string, unknown>;
+}
+
+/** By what rule a job comes again: `every` so many milliseconds, or by the expression `cron`. */
+export interface Rule {
+  every: number | null;
+  cron: string | null;
+  tz: string | null;
+  until: Date | null;
+  times: number | null;
+  grace: number | null;
+  jitter: number | null;
+  /** The instant of the occurrence that is to come or under way. */
+  occurrence: Date | null;
+  /** How many have ended. */
+  runs: number;
 }
 
 /** A job as DQ.PEEK shows it. */
@@ -61,9 +81,17 @@ export interface Stats {
   ready: number;
   reserved: number;
   dead: number;
+  blocked: number;
+  done: number;
+  doneBytes: number;
   nextDue: Date | null;
   oldestReady: number | null;
   waitingClients: number;
+  /** True until resumed, or until then. */
+  paused: boolean | Date;
+  bytes: number;
+  recurring: number;
+  groups: number;
   /** `added`, `delivered`, `acked`, `nacked`, `timed-out`, `died`, `deleted`, `expired`, ... */
   totals: Record<string, number>;
   latenessCount: number;
@@ -76,6 +104,7 @@ export interface Stats {
 type Fields = Map<string, unknown>;
 
 const maybeText = (raw: unknown) => (raw === null || raw === undefined ? null : String(raw));
+const maybeId = (raw: unknown) => (raw === null || raw === undefined ? null : toText(raw as Buffer));
 
 export function reserved(key: Buffer, row: any[]): Reserved {
   const [id, payload, token, attempt, deadline, due] = row;
@@ -108,7 +137,27 @@ export function jobInfo(fields: Fields | null): JobInfo | null {
     token: maybeText(get('token')),
     reason: maybeText(get('reason')),
     failed: maybeFromMs(get('failed')),
+    group: maybeId(get('group')),
+    next: get('next') ?? null,
+    rule: rule(fields),
     fields,
+  };
+}
+
+function rule(fields: Fields): Rule | null {
+  const get = (name: string): any => fields.get(name) ?? null;
+  const number = (name: string) => (get(name) === null ? null : Number(get(name)));
+  if (get('every') === null && get('cron') === null) return null;
+  return {
+    every: number('every'),
+    cron: maybeText(get('cron')),
+    tz: maybeText(get('tz')),
+    until: maybeFromMs(get('until')),
+    times: number('times'),
+    grace: number('grace'),
+    jitter: number('jitter'),
+    occurrence: maybeFromMs(get('occurrence')),
+    runs: Number(get('runs')),
   };
 }
 
@@ -121,8 +170,18 @@ export function group([name, waiting, held]: any[]): Group {
 }
 
 const NO_TOTALS = new Set(
-  'delayed ready reserved dead next-due oldest-ready-ms waiting-clients paused bytes recurring groups'.split(' '),
+  (
+    'delayed ready reserved dead blocked done done-bytes next-due oldest-ready-ms waiting-clients paused bytes ' +
+    'recurring groups'
+  ).split(' '),
 );
+
+/** Of shards: as long as the longest. */
+function paused(values: number[]): boolean | Date {
+  if (values.includes(-1)) return true;
+  const until = Math.max(0, ...values);
+  return until > 0 && fromMs(until);
+}
 
 /** Null where there is no queue. */
 export function addUp(replies: (Fields | null)[]): Stats | null {
@@ -132,12 +191,12 @@ export function addUp(replies: (Fields | null)[]): Stats | null {
   const values = (name: string) =>
     found
       .map((each) => each.get(name))
-      .filter((value) => value !== null)
+      .filter((value) => typeof value === 'number' || value instanceof Uint8Array || typeof value === 'string')
       .map(Number);
   const total = (name: string) => values(name).reduce((sum, value) => sum + value, 0);
   const [dues, ages, count] = [values('next-due'), values('oldest-ready-ms'), total('lateness-count')];
   const buckets = new Map<number | null, number>();
-  for (const [bound, number] of found.flatMap((each) => each.get('lateness-buckets') as any[])) {
+  for (const [bound, number] of found.flatMap((each) => (each.get('lateness-buckets') ?? []) as any[])) {
     const ms = bound === null ? null : Number(bound) / 1000;
     buckets.set(ms, (buckets.get(ms) ?? 0) + Number(number));
   }
@@ -147,13 +206,20 @@ export function addUp(replies: (Fields | null)[]): Stats | null {
     ready: total('ready'),
     reserved: total('reserved'),
     dead: total('dead'),
+    blocked: total('blocked'),
+    done: total('done'),
+    doneBytes: total('done-bytes'),
     nextDue: dues.length > 0 ? fromMs(Math.min(...dues)) : null,
     oldestReady: ages.length > 0 ? Math.max(...ages) : null,
     waitingClients: total('waiting-clients'),
+    paused: paused(values('paused')),
+    bytes: total('bytes'),
+    recurring: total('recurring'),
+    groups: total('groups'),
     totals: Object.fromEntries(totals.map((name) => [name, total(name)])),
     latenessCount: count,
     latenessMean: count > 0 ? total('lateness-sum') / count / 1000 : 0,
-    latenessMax: Math.max(...values('lateness-max')) / 1000,
+    latenessMax: Math.max(0, ...values('lateness-max')) / 1000,
     latenessBuckets: [...buckets],
   };
 }

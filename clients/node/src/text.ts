@@ -1,7 +1,7 @@
 // Ids as texts, checksums of them.
 
 import { isUtf8 } from 'node:buffer';
-import { shown } from './mistakes';
+import { shown } from './shown';
 
 /** Text, or bytes. */
 export type Bytes = string | Uint8Array;
@@ -32,7 +32,7 @@ function sequence(raw: Buffer, at: number): number {
 
 export function toBytes(text: Bytes, what = 'an id'): Buffer {
   if (text instanceof Uint8Array) return Buffer.from(text.buffer, text.byteOffset, text.byteLength);
-  if (typeof text !== 'string') throw new TypeError(`${what} is text or bytes, as '17', not ${shown(text)}`);
+  if (typeof text !== 'string') throw new TypeError(`${what} must be text or bytes, such as '17', not ${shown(text)}`);
   if (!/[\udc80-\udcff]/.test(text)) return Buffer.from(text);
   const parts: Buffer[] = [];
   for (const letter of text) {

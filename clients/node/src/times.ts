@@ -1,6 +1,6 @@
 // Durations and instants: numbers of milliseconds and Dates here, whole milliseconds on the wire.
 
-import { shown } from './mistakes';
+import { shown } from './shown';
 
 /** A number of milliseconds. */
 export type Duration = number;
@@ -8,15 +8,11 @@ export type Duration = number;
 /** In whole milliseconds, rounded up: no wait is shorter than asked for. */
 export function toMs(duration: Duration, name = 'a duration'): number {
   if (typeof duration !== 'number' || !Number.isFinite(duration)) {
-    throw new TypeError(`${name} is a number of milliseconds, as 30 * 60_000 for 30 minutes, not ${shown(duration)}`);
+    const example = '30 * 60_000 for 30 minutes';
+    throw new TypeError(`${name} must be a number of milliseconds, such as ${example}, not ${shown(duration)}`);
   }
-  if (duration < 0) throw new RangeError(`${name} is 0 or more milliseconds, not ${duration}`);
+  if (duration < 0) throw new RangeError(`${name} must be 0 or more milliseconds, not ${duration}`);
   return Math.ceil(Math.round(duration * 1000) / 1000);
-}
-
-/** What a handler asks for: a time that is over means as soon as may be. */
-export function toWaitMs(duration: Duration): number {
-  return toMs(duration < 0 ? 0 : duration, 'delay');
 }
 
 /** Unix milliseconds. */

@@ -42,6 +42,33 @@ export function afterAll(ms: number, late: () => void): () => void {
   };
 }
 
+/** Rejects when it takes longer; `onLate` ends what is waited for. */
+export async function within<T>(promise: Promise<T>, ms: number, what: string, onLate: () => void): Promise<T> {
+  let inTime = () => {};
+  const late = new Promise<never>((_, reject) => {
+    inTime = afterAll(ms, () => {
+      reject(new Error(`${what}: no answer within ${Math.round(ms)} ms`));
+      onLate();
+    });
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    inTime();
+  }
+}
+
+/** Looks every `ms` whether the event loop stood still, and tells for how long. Returns what ends it. */
+export function watch(ms: number, tick: (lateMs: number) => void): () => void {
+  let due = nowMs() + ms;
+  const timer = setInterval(() => {
+    const now = nowMs();
+    tick(now - due);
+    due = now + ms;
+  }, ms);
+  return () => clearInterval(timer);
+}
+
 /** Whether all of them ended within that time, however they ended. */
 export async function settled(promises: Iterable<Promise<unknown>>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;

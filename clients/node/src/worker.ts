@@ -1,49 +1,22 @@
-// The worker: whose turn it is, what runs, and how it stops. What it says to the server is in `link.ts`.
+// The worker: whose turn it is, what runs, and how it stops. What it says to the server is in `link.ts`, what it calls of
+// the user's in `guard.ts`.
 
 import * as core from './core';
-import { type Delivery, Fetches, Handlers } from './core';
-import { ConfigurationError, Say } from './errors';
-import { type BatchProcessor, count, Handler, type HandlerOptions, leaseMs, type Processor } from './handler';
-import { consoleLogger, type Hooks, type Logger } from './hooks';
-import type { Job } from './job';
+import { ConfigurationError } from './errors';
+import { fatal } from './fatal';
+import { careful, Guard } from './guard';
+import { type BatchProcessor, count, Handler, type HandlerOptions, Handlers, leaseMs, type Processor } from './handler';
+import { handle, type Turn } from './handling';
+import { consoleLogger, type Logger } from './hooks';
+import type { Delivery } from './job';
+import * as limits from './limits';
 import { type Boss, Link, type Member } from './link';
-import { shown, takes } from './mistakes';
+import { takes } from './mistakes';
 import type { Queue } from './queue';
-import { type Duration, toMs } from './times';
-import { Bell, LONGEST_TIMER_MS, settled } from './waiting';
-
-export interface WorkerOptions extends HandlerOptions {
-  /** How many handlers run at a time; 10 by default. */
-  concurrency?: number;
-  /** How many jobs more may be in hand, so that short handlers need not wait for the network; 0 by default. */
-  prefetch?: number;
-  /** Of several queues each comes first in its share of the fetches; without weights the order is strict. */
-  weights?: readonly number[] | null;
-  /** How long handlers may go on when the worker stops; 25 s by default. */
-  drain?: Duration;
-  /** How long one fetch waits at the server; then it is sent again. 5 s by default. */
-  wait?: Duration;
-  hooks?: readonly Hooks[];
-  logger?: Logger;
-}
-
-/** A processor, a handler or several. */
-export type Processors<T> = Processor<T> | BatchProcessor<T> | Handler<T> | readonly Handler<T>[];
-
-const OPTIONS: Record<keyof WorkerOptions, 1> = {
-  concurrency: 1,
-  attempts: 1,
-  backoff: 1,
-  lease: 1,
-  batch: 1,
-  kind: 1,
-  prefetch: 1,
-  weights: 1,
-  drain: 1,
-  wait: 1,
-  hooks: 1,
-  logger: 1,
-};
+import { textOf } from './shown';
+import { toMs } from './times';
+import { Bell, LONGEST_TIMER_MS, settled, watch } from './waiting';
+import { checkQueue, isHandlers, jobs, type Processors, WORKER, type WorkerOptions } from './worker-options';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
@@ -57,18 +30,18 @@ export class Worker<T = any> implements Boss {
   /** Whether it stops, or has stopped. */
   isDraining = false;
   private readonly weights: readonly number[] | null;
-  private readonly hooks: readonly Hooks[];
+  private readonly guard: Guard;
   private readonly log: Logger;
   private readonly handlers = new Handlers();
   private readonly ownLeaseMs: number | null;
-  private readonly running = new Map<Delivery[], Promise<void>>();
+  private readonly running = new Map<readonly Turn[], Promise<void>>();
   private readonly resting = new Set<Bell>();
   private readonly claims: ((claim: number) => void)[] = [];
-  private backlog: Delivery[] = [];
+  private backlog: Turn[] = [];
   private links: Link[] = [];
   private supplies: Promise<void>[] = [];
-  private inHand = 0;
   private claimed = 0;
+  private returned = 0;
   private stops = 0;
   private askedToStop: () => void = () => {};
   private askedAgain: () => void = () => {};
@@ -102,25 +75,34 @@ export class Worker<T = any> implements Boss {
     const {
       concurrency = 10,
       prefetch = 0,
-      drain = core.DRAIN_MS,
-      wait = core.WAIT_MS,
-    } = takes('a worker', given, OPTIONS);
+      drain = limits.DRAIN_MS,
+      wait = limits.WAIT_MS,
+    } = takes('a worker', given, WORKER);
     const { kind, attempts, backoff, lease, batch } = given;
+    const isOfKind = kind !== undefined && kind !== null;
     this.queues = [queues].flat() as Queue<T>[];
     for (const queue of this.queues) checkQueue(queue);
     this.concurrency = count(concurrency, 'concurrency', 1);
     this.prefetch = count(prefetch, 'prefetch');
     this.drainMs = Math.min(toMs(drain, 'drain'), LONGEST_TIMER_MS);
-    this.waitMs = Math.max(core.NO_WAIT_MS, toMs(wait, 'wait'));
+    this.waitMs = Math.max(limits.NO_WAIT_MS, toMs(wait, 'wait'));
     this.weights = given.weights ?? null;
-    if (this.weights && this.weights.length !== this.queues.length) throw new TypeError('as many weights as queues');
-    this.hooks = given.hooks ?? [];
+    if (this.weights && this.weights.length !== this.queues.length) throw new TypeError('weights: one for each queue');
     this.log = careful(given.logger ?? consoleLogger);
-    this.ownLeaseMs = lease === undefined ? null : leaseMs(lease);
+    this.guard = new Guard([...(given.hooks ?? [])], this.log);
+    this.ownLeaseMs = leaseMs(lease);
     if (processors && !isOptions) {
       const made = isHandlers(processors)
         ? [processors].flat()
-        : [new Handler(processors as Processor<T>, { kind, attempts, backoff, lease, batch })];
+        : [
+            new Handler(processors as Processor<T>, {
+              kind,
+              attempts,
+              backoff,
+              batch,
+              lease: isOfKind ? lease : undefined,
+            }),
+          ];
       for (const each of made) this.handlers.add(each as Handler);
     }
   }
@@ -133,13 +115,9 @@ export class Worker<T = any> implements Boss {
     return this;
   }
 
-  get leaseMs(): number {
-    return this.ownLeaseMs ?? this.handlers.leaseMs;
-  }
-
-  /** How many jobs may be in hand. */
+  /** How many jobs may be in hand. Each that is fetched has a free handler, but for the prefetched. */
   private get capacity(): number {
-    return this.concurrency * this.handlers.size + this.prefetch;
+    return this.concurrency * this.handlers.room + this.prefetch;
   }
 
   // --- Running and stopping
@@ -163,7 +141,7 @@ export class Worker<T = any> implements Boss {
 
   /** Begins to work, and returns at once. To be followed by `stop`. */
   start(): void {
-    if (this.life) throw new Error('a worker runs once: make another one');
+    if (this.life) throw new Error('a worker runs only once: create another one');
     const isStopped = new Promise<void>((resolve) => (this.askedToStop = resolve));
     if (this.stops > 0) this.askedToStop();
     this.life = this.live(isStopped);
@@ -194,7 +172,7 @@ export class Worker<T = any> implements Boss {
     try {
       this.links = await this.makeLinks();
     } catch (error) {
-      this.failure = core.fatal(error) ?? new ConfigurationError(String(error), { cause: error });
+      this.failure = fatal(error) ?? new ConfigurationError(textOf(error), { cause: error });
       this.log.error(`dq: ${this.failure.message}`);
       this.isDraining = true;
       return;
@@ -202,33 +180,39 @@ export class Worker<T = any> implements Boss {
     const { length } = this.links;
     for (const link of this.links) link.carry();
     this.supplies = this.links.map((link) => link.supply(this.capacity, length));
+    const unwatch = watch(limits.TICK_MS, (ms) => this.tick(ms));
     await isStopped;
+    unwatch();
     await this.end();
   }
 
   private async end(): Promise<void> {
     this.isDraining = true;
-    for (const delivery of this.backlog.splice(0)) this.giveBack(delivery);
+    for (const turn of this.backlog.splice(0)) this.giveBack(turn.link, turn.delivery);
     this.makeRoom();
     for (const bell of this.resting) bell.ring();
     const again = new Promise<void>((resolve) => (this.askedAgain = resolve));
     for (const link of this.links) void link.withdraw();
-    if (this.stops < 2) await Promise.race([settled([this.idle()], this.drainMs), again]);
-    for (const delivery of [...this.running.keys()].flat()) delivery.job.tell('stopping');
+    const isHopeless = this.failure !== null || this.stops > 1;
+    if (!isHopeless) await Promise.race([settled([this.idle()], this.drainMs), again]);
+    for (const { delivery } of [...this.running.keys()].flat()) delivery.tell('stopping');
     // What a fetch was handed before it was withdrawn is read, to be given back.
-    await settled([...this.running.values(), ...this.supplies], core.TOLD_MS);
+    await settled([...this.running.values(), ...this.supplies], limits.TOLD_MS);
     await Promise.all(this.links.map((link) => link.finish()));
-    this.log.info('dq: stopped');
+    const returned = this.links.reduce((sum, link) => sum + link.returned, this.returned);
+    this.log.info(`dq: stopped${returned > 0 ? `, gave back ${jobs(returned)}` : ''}`);
   }
 
   private async idle(): Promise<void> {
+    const count = [...this.running.keys()].flat().length;
+    if (count > 0) this.log.info(`dq: stopping: waits up to ${this.drainMs / 1000} s for ${jobs(count)} to end`);
     await Promise.all(this.supplies);
     while (this.running.size > 0) await Promise.all(this.running.values());
   }
 
-  private giveBack(delivery: Delivery): void {
-    this.inHand--;
-    delivery.owner.settle(delivery, core.returned(delivery));
+  private giveBack(link: Link, delivery: Delivery): void {
+    this.returned++;
+    link.settle(delivery, core.returned(delivery));
   }
 
   /** The queues' keys, those together that one BPOP can wait for: in a cluster, those of one slot. */
@@ -242,18 +226,21 @@ export class Worker<T = any> implements Boss {
         groups.set(reach, [...(groups.get(reach) ?? []), { queue, key, weight: this.weights?.[n] ?? 1 }]);
       }
     }
-    return [...groups.values()].map((members) => new Link(this, members, this.fetches(members)));
+    return [...groups].map(([place, members]) => new Link(this, place, members, this.fetches(members)));
   }
 
-  private fetches(members: Member[]): Fetches {
+  private fetches(members: Member[]): core.Fetches {
     // The shards of a queue take turns: none comes first.
     const isWeighted = this.weights !== null || members.some(({ queue }) => queue.shards > 0);
     const weights = isWeighted ? members.map(({ weight }) => weight) : null;
-    return new Fetches(
-      members.map(({ key }) => key),
-      weights,
-      this.leaseMs,
-    );
+    const keys = members.map(({ key }) => key);
+    return new core.Fetches(keys, weights, this.lease);
+  }
+
+  private get lease(): core.Lease {
+    const ms = this.handlers.leaseMs;
+    if (ms !== null) return { word: 'TTR', ms };
+    return this.ownLeaseMs === null ? null : { word: 'LEASE', ms: this.ownLeaseMs };
   }
 
   // --- Handling
@@ -268,7 +255,7 @@ export class Worker<T = any> implements Boss {
   /** To those that wait for their turn to fetch. */
   private makeRoom(): void {
     while (this.claims.length > 0) {
-      const free = this.isDraining ? 0 : this.capacity - this.inHand - this.claimed;
+      const free = this.isDraining ? 0 : this.free;
       if (free < 1 && !this.isDraining) return;
       const claim = free && Math.max(1, Math.floor(free / this.links.length));
       this.claimed += claim;
@@ -276,150 +263,96 @@ export class Worker<T = any> implements Boss {
     }
   }
 
-  takeOn(claim: number, found: Delivery[]): void {
+  /** How many jobs may be fetched. */
+  private get free(): number {
+    const handlers = this.concurrency - this.running.size;
+    return handlers * this.handlers.room + this.prefetch - this.backlog.length - this.claimed;
+  }
+
+  takeOn(link: Link, claim: number, found: Delivery[]): void {
     this.claimed -= claim;
-    this.accept(found);
+    for (const delivery of found) this.accept(link, delivery);
     this.startMore();
-    this.makeRoom();
   }
 
   /** Into the backlog, or back to the server. */
-  private accept(found: Delivery[]): void {
-    for (const delivery of found) {
-      this.inHand++;
-      delivery.handler = this.isDraining ? null : this.handlers.choose(delivery.job);
-      if (delivery.handler) {
-        this.backlog.push(delivery);
-      } else if (this.isDraining) {
-        this.giveBack(delivery);
-      } else {
-        this.log.warn(`dq: no handler for kind ${delivery.job.kind}: gave back job ${delivery.job.id}`);
-        this.inHand--;
-        delivery.owner.settle(delivery, core.unknown(delivery));
-      }
+  private accept(link: Link, delivery: Delivery): void {
+    if (this.isDraining) return this.giveBack(link, delivery);
+    const handler = this.handlers.choose(delivery);
+    if (!handler) {
+      this.log.warn(`dq: no handler for kind ${delivery.envelope?.kind}: gave back job ${delivery.name}`);
+      return link.settle(delivery, core.unknown(delivery));
     }
+    if (handler.leaseMs !== null && handler.leaseMs !== delivery.leaseMs) link.relet(delivery, handler.leaseMs);
+    this.backlog.push({ delivery, handler, link });
   }
 
   startMore(): void {
-    while (this.backlog.length > 0 && this.running.size < this.concurrency) {
-      const at = this.backlog.findIndex(({ owner }) => !owner.isStale());
-      if (at < 0) return; // until a heartbeat tells which of them are ours yet
+    while (this.running.size < this.concurrency) {
+      // A doubtful one waits until a heartbeat tells whether it is ours yet.
+      const at = this.backlog.findIndex(({ delivery }) => !delivery.isDoubtful);
+      if (at < 0) break;
       const batch = this.take(at);
-      const handled = this.handle(batch).then(() => {
-        this.running.delete(batch);
-        this.inHand -= batch.length;
-        this.takeOn(0, []);
-      });
-      this.running.set(batch, handled);
+      if (batch.length > 0) this.begin(batch);
     }
+    this.makeRoom();
   }
 
-  /** One job of the backlog, or as many as its handler takes at a time. */
-  private take(at: number): Delivery[] {
+  /** One job of the backlog, or as many as its handler takes at a time; but none that is lost. */
+  private take(at: number): Turn[] {
     const { handler } = this.backlog[at]!;
-    if (handler!.size === 1) return this.backlog.splice(at, 1);
-    const batch: Delivery[] = [];
-    this.backlog = this.backlog.filter((delivery) => {
-      const isTaken = delivery.handler === handler && batch.length < handler!.size;
-      if (isTaken) batch.push(delivery);
-      return !isTaken;
+    const batch: Turn[] = [];
+    const isTaken = (turn: Turn, n: number) => n >= at && turn.handler === handler && batch.length < handler.size;
+    this.backlog = this.backlog.filter((turn, n) => {
+      if (!isTaken(turn, n) || turn.delivery.isDoubtful) return true;
+      if (turn.link.begin(turn.delivery)) batch.push(turn);
+      return false;
     });
     return batch;
   }
 
-  /** Never rejects. */
-  private async handle(batch: Delivery[]): Promise<void> {
-    const alive = batch.filter(({ job }) => !job.cancelled);
-    if (alive.length === 0) return;
-    const { hooks } = this;
-    if (hooks.length > 0) this.hook('before', alive);
-    let failure: { error: unknown } | null = null;
-    try {
-      await this.invoke(alive);
-    } catch (error) {
-      failure = { error };
-    }
-    for (const delivery of alive) {
-      const { owner } = delivery;
-      const ended = delivery.failure ?? failure;
-      if (ended) this.failed(delivery, ended.error);
-      else if (hooks.length > 0) this.hook('after', [delivery]);
-      owner.settle(delivery, ended ? core.ended(delivery, ended.error) : core.done(delivery));
-    }
-  }
-
-  private invoke(batch: Delivery[]): unknown {
-    const jobs = batch.map(({ job }) => job);
-    const handler = batch[0]!.handler!;
-    const around = this.hooks.filter((hooks) => hooks.around);
-    return around.reduceRight<() => unknown>(
-      (next, hooks) => () => this.around(hooks, jobs, next),
-      () => handler.call(jobs),
-    )();
-  }
-
-  private around(hooks: Hooks, jobs: Job[], next: () => unknown): unknown {
-    let isCalled = false;
-    const call = () => {
-      isCalled = true;
-      return next();
-    };
-    try {
-      return hooks.around!(jobs, call);
-    } catch (error) {
-      if (isCalled) throw error;
-      this.log.error(`dq: the hook around failed: ${String(error)}`);
-      return next();
-    }
-  }
-
-  private failed(delivery: Delivery, error: unknown): void {
-    const { job } = delivery;
-    if (!(error instanceof Say) && !job.cancelled) {
-      const said = error instanceof Error && error.stack ? error.stack : core.reason(error).toString();
-      this.log.warn(`dq: job ${job.id} failed, attempt ${job.attempt}: ${said}`);
-    }
-    if (this.hooks.length > 0) this.hook('failed', [delivery], error);
+  private begin(batch: Turn[]): void {
+    const handled = handle(batch, this.guard).then(() => {
+      this.running.delete(batch);
+      this.startMore();
+    });
+    this.running.set(batch, handled);
   }
 
   lost(delivery: Delivery): void {
-    this.log.warn(`dq: lost job ${delivery.job.id}: its lease ended before it was acknowledged`);
-    delivery.job.tell('lost');
-    if (this.hooks.length > 0) this.hook('lost', [delivery]);
+    this.log.warn(`dq: lost job ${delivery.name}: its lease expired before it was acknowledged`);
+    delivery.tell('lost');
+    void this.guard.call('lost', [delivery.job]);
+    if (this.backlog.length > 0) setImmediate(() => this.startMore()); // it may have been there
   }
 
-  private hook(name: 'before' | 'after' | 'failed' | 'lost', batch: Delivery[], error?: unknown): void {
-    const onError = (thrown: unknown) => this.log.error(`dq: the hook ${name} failed: ${String(thrown)}`);
-    for (const hooks of this.hooks) {
-      for (const { job } of batch) {
-        try {
-          const result: unknown = hooks[name]?.(job, error);
-          if (result instanceof Promise) result.catch(onError);
-        } catch (thrown) {
-          onError(thrown);
-        }
-      }
-    }
+  refused(delivery: Delivery, error: Error, isOver: boolean): void {
+    const then = isOver ? 'it comes again when its lease ends' : 'told once more, with less';
+    this.log.error(`dq: the server refuses how job ${delivery.name} ended: ${error.message}; ${then}`);
   }
+
+  complain = (error: unknown): void => this.guard.complain(error);
 
   // --- Trouble
 
   trouble(error: unknown): void {
     if (this.isDraining) return;
-    const end = core.fatal(error);
+    const end = fatal(error);
     if (end) {
       this.failure ??= end;
       this.log.error(`dq: ${end.message}`);
       this.askedToStop();
       return;
     }
-    const text = String(error);
+    const text = textOf(error);
     if (text === this.troubleSaid) return;
     this.troubleSaid = text;
     this.log.warn(`dq: trouble with the server, trying again: ${text}`);
   }
 
-  stoodStill(ms: number): void {
+  private tick(ms: number): void {
+    // Each is told.
+    if (!this.links.map((link) => link.stoodStill(ms)).includes(true)) return;
     const seconds = (ms / 1000).toFixed(1);
     this.log.warn(
       `dq: the event loop stood still for ${seconds} s: no lease was renewed. Do long computations elsewhere.`,
@@ -444,14 +377,13 @@ export class Worker<T = any> implements Boss {
     try {
       for (const link of links) {
         for (;;) {
-          this.accept(await link.fetch(this.capacity, core.NO_WAIT_MS));
-          if (link.trouble) throw core.fatal(link.trouble) ?? link.trouble;
+          for (const found of await link.fetch(this.capacity, limits.NO_WAIT_MS)) this.accept(link, found);
+          if (link.trouble) throw fatal(link.trouble) ?? link.trouble;
           await link.flush();
           if (this.backlog.length === 0) break;
           while (this.backlog.length > 0) {
             const batch = this.take(0);
-            await this.handle(batch);
-            this.inHand -= batch.length;
+            if (batch.length > 0) await handle(batch, this.guard);
             handled += batch.length;
           }
         }
@@ -462,28 +394,4 @@ export class Worker<T = any> implements Boss {
       this.links = [];
     }
   }
-}
-
-function checkQueue(queue: unknown): void {
-  if (typeof (queue as Queue | undefined)?.driver === 'function') return;
-  const name = typeof queue === 'string' ? queue : 'orders';
-  throw new TypeError(
-    `a worker needs a Queue, not ${shown(queue)}: new Worker(new Queue('redis://localhost', '${name}'), ...)`,
-  );
-}
-
-function isHandlers(given: unknown): given is Handler | readonly Handler[] {
-  return given instanceof Handler || Array.isArray(given);
-}
-
-/** What a logger throws must not keep a job from being settled. */
-function careful(logger: Logger): Logger {
-  const say = (level: keyof Logger) => (message: string) => {
-    try {
-      logger[level](message);
-    } catch {
-      // nobody can be told
-    }
-  };
-  return { info: say('info'), warn: say('warn'), error: say('error') };
 }

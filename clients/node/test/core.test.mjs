@@ -3,60 +3,70 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Cancelled, ConfigurationError, GiveUp, Handler, jsonCodec, PayloadError, Retry, Snooze } from 'dq-redis';
+import { readEnvelope, writeEnvelope } from '../dist/codec.js';
 import * as core from '../dist/core.js';
-import { Job, readEnvelope, writeEnvelope } from '../dist/job.js';
+import { fatal } from '../dist/fatal.js';
+import { verdict } from '../dist/guard.js';
+import { Handlers } from '../dist/handler.js';
+import { Delivery } from '../dist/job.js';
+import { textOf } from '../dist/shown.js';
 import { crc32, slotOf, toBytes, toText } from '../dist/text.js';
 import { exponentialMs, instantToMs, toMs } from '../dist/times.js';
 
 const TOKEN = Buffer.from('1882361448423751680');
 const KEY = Buffer.from('q');
-const NOBODY = { settle() {}, isStale: () => false };
 const handler = (options) => new Handler(() => {}, options);
 
-function delivery({ attempt = 1, handler: made = handler(), payload = '{}', id = 'id', key = KEY } = {}) {
-  const row = [Buffer.from(id), Buffer.from(payload), TOKEN, attempt, 2000, 1000];
-  const found = new core.Delivery(key, row, NOBODY);
-  found.handler = made;
-  found.job = new Job(found, jsonCodec);
-  return found;
+function delivery({
+  attempt = 1,
+  payload = '{}',
+  id = 'id',
+  key = KEY,
+  wait = null,
+  attempts = 0,
+  codec = jsonCodec,
+} = {}) {
+  const row = [Buffer.from(id), Buffer.from(payload), TOKEN, attempt, 2000, 1000, [60_000, attempts, wait]];
+  return new Delivery(key, row, codec);
 }
-
-const info = ({ backoff = [], attempts = 0, token = TOKEN } = {}) => [
-  ...[Buffer.from('token'), token],
-  ...[Buffer.from('backoff'), backoff],
-  ...[Buffer.from('max-attempts'), attempts],
-];
 
 const words = (command) => command.map((word) => (Buffer.isBuffer(word) ? word.toString() : word));
 
-/** The options of the NACK that follows, or the verdict. */
-function afterFailure(error, reply, rest) {
-  const outcome = core.ended(delivery(rest), error);
-  assert.deepEqual(words(outcome.command), ['DQ.GET', 'q', 'id']);
-  return outcome.answered(reply) ? outcome.verdict : words(outcome.command).slice(5);
+/** The outcome of a handler that threw that. */
+function outcome(error, { handler: made = handler(), ...rest } = {}) {
+  const found = delivery(rest);
+  return core.ended(found, made, verdict(found, [found], { error }));
 }
 
+/** The options of its NACK. */
+const said = (error, rest) => words(outcome(error, rest).command).slice(5);
+
 test('success is acknowledged with the token', () => {
-  const outcome = core.done(delivery());
-  assert.deepEqual(words(outcome.command), ['DQ.ACK', 'q', 'WITHTOKENS', 'id', String(TOKEN)]);
-  assert.equal(outcome.answered(1), true);
-  assert.equal(outcome.verdict, 'done');
+  const done = core.done(delivery());
+  assert.deepEqual(words(done.command), ['DQ.ACK', 'q', 'WITHTOKENS', 'id', String(TOKEN)]);
+  assert.equal(done.isLost(1), false);
 });
 
-test('an ACK that finds nothing is lost', () => {
-  const outcome = core.done(delivery());
-  outcome.answered(0);
-  assert.equal(outcome.verdict, 'lost');
+test('an ACK that finds nothing is lost, but not one that was sent before', () => {
+  const done = core.done(delivery());
+  assert.equal(done.isLost(0), true);
+  done.isSentAgain = true;
+  assert.equal(done.isLost(0), false);
+});
+
+test('so is a NACK', () => {
+  const failed = outcome(new Error());
+  assert.equal(failed.isLost(null), true);
+  assert.equal(failed.isLost(Buffer.from('delayed')), false);
 });
 
 test('the ladder of the job goes first', () => {
-  const options = afterFailure(new Error('no'), info({ backoff: [1000] }), { handler: handler({ backoff: [7] }) });
-  assert.deepEqual(options, ['REASON', 'Error: no']);
+  assert.deepEqual(said(new Error('no'), { wait: 1000, handler: handler({ backoff: [7] }) }), ['REASON', 'Error: no']);
 });
 
 test('the ladder of the handler is next, and its last step repeats', () => {
   const made = handler({ backoff: [1000, 5000] });
-  const delays = [1, 2, 3].map((attempt) => afterFailure(new Error(), info(), { handler: made, attempt })[1]);
+  const delays = [1, 2, 3].map((attempt) => said(new Error(), { handler: made, attempt })[1]);
   assert.deepEqual(delays, [1000, 5000, 5000]);
 });
 
@@ -75,83 +85,150 @@ test('without a ladder the wait doubles to an hour', () => {
 
 test('attempts of the handler end a job without its own', () => {
   const made = handler({ attempts: 2 });
-  assert.equal(afterFailure(new Error(), info(), { handler: made, attempt: 1 })[0], 'DELAY');
-  assert.equal(afterFailure(new Error(), info(), { handler: made, attempt: 2 })[0], 'FATAL');
-  assert.equal(afterFailure(new Error(), info({ attempts: 9 }), { handler: made, attempt: 2 })[0], 'DELAY');
-});
-
-test('a failure of a job that somebody else has is lost', () => {
-  assert.equal(afterFailure(new Error(), info({ token: Buffer.from('1') })), 'lost');
-  assert.equal(afterFailure(new Error(), info({ token: null })), 'lost');
-  assert.equal(afterFailure(new Error(), null), 'lost');
+  assert.equal(said(new Error(), { handler: made, attempt: 1 })[0], 'DELAY');
+  assert.equal(said(new Error(), { handler: made, attempt: 2 })[0], 'FATAL');
+  assert.equal(said(new Error(), { handler: made, attempt: 2, attempts: 9 })[0], 'DELAY');
 });
 
 test('what a handler may say', () => {
-  const said = (error) => words(core.ended(delivery(), error).command).slice(5);
-  assert.deepEqual(afterFailure(new Retry(60_000, 'busy'), info({ backoff: [1] })), [
-    'DELAY',
-    60_000,
-    'REASON',
-    'busy',
-  ]);
+  assert.deepEqual(said(new Retry(60_000, 'busy'), { wait: 1 }), ['DELAY', 60_000, 'REASON', 'busy']);
   assert.deepEqual(said(new Snooze(60_000)), ['SILENT', 'DELAY', 60_000]);
   assert.deepEqual(said(new GiveUp('bad')), ['FATAL', 'REASON', 'bad']);
 });
 
 test('nothing comes back at once', () => {
-  assert.equal(core.ended(delivery(), new Snooze(0)).command[7], 100);
-  assert.equal(afterFailure(new Retry(0), info())[1], 100);
+  assert.equal(said(new Snooze(0))[2], 100);
+  assert.equal(said(new Retry(0))[1], 100);
+});
+
+for (const delay of [NaN, Infinity, -1, '5m', null, undefined, {}, Symbol('x'), 5n]) {
+  test(`no delay: ${textOf(delay)}`, () => {
+    for (const error of [new Retry(delay), new Snooze(delay)]) {
+      const found = delivery();
+      const end = verdict(found, [found], { error });
+      assert.deepEqual([end.how, end.waitMs], ['fail', null]);
+      assert.match(end.complaint, /^its delay is .*, which is not a number of milliseconds$/);
+      assert.equal(core.ended(found, handler(), end).command[5], 'DELAY');
+    }
+  });
+}
+
+test('what the server refuses is asked for no more', () => {
+  const all = (error, rest) => {
+    const made = outcome(error, rest);
+    const ways = [words(made.command).slice(5)];
+    while (made.refused()) ways.push(words(made.command).slice(5));
+    return ways;
+  };
+  const long = 100 * 365 * 86_400_000;
+  const retried = all(new Retry(long, 'later'), { wait: 1000 });
+  assert.deepEqual(retried.slice(0, 2), [
+    ['DELAY', long, 'REASON', 'later'],
+    ['REASON', 'later'],
+  ]);
+  assert.deepEqual([retried.length, retried[2][0]], [3, 'DELAY']);
+  const snoozed = all(new Snooze(long));
+  assert.deepEqual(snoozed[0], ['SILENT', 'DELAY', long]);
+  assert.ok(
+    snoozed.slice(1).every((options) => !options.includes('SILENT')),
+    'a failure',
+  );
+  assert.deepEqual(all(new GiveUp('no')), [['FATAL', 'REASON', 'no'], ['FATAL']]);
+  assert.equal(all(new Error(), { handler: handler({ backoff: [long] }) })[1][1] < 2000, true);
 });
 
 test('only a job that was told to end is given back for an abort', async () => {
   const told = delivery();
   const { signal } = told.job;
-  told.job.tell('stopping');
+  told.tell('stopping');
   assert.ok(signal.aborted && signal.reason instanceof Cancelled);
   const aborted = await fetch('http://127.0.0.1:1', { signal }).catch((error) => error);
   const timed = await import('node:timers/promises').then((it) =>
     it.setTimeout(1, null, { signal }).catch((error) => error),
   );
   for (const error of [aborted, timed]) {
-    assert.deepEqual(words(core.ended(told, error).command).slice(5), ['SILENT'], String(error));
+    assert.equal(verdict(told, [told], { error }).how, 'return', String(error));
   }
-  assert.equal(core.ended(told, new Error('of its own')).command[0], 'DQ.GET');
-  assert.equal(core.ended(delivery(), timed).command[0], 'DQ.GET');
+  assert.equal(verdict(told, [told], { error: new Error('of its own') }).how, 'fail');
+  assert.equal(said(timed)[0], 'DELAY');
 });
 
 test('reasons are cut, are UTF-8, and name the class', () => {
   class Declined extends Error {}
-  const text = (error) => core.reason(error).toString();
+  class Mute extends Declined {
+    get message() {
+      throw new RangeError();
+    }
+  }
+  const text = (error) => core.bytesOf(textOf(error)).toString();
   assert.equal(text(new TypeError('x'.repeat(5000))), 'TypeError: ' + 'x'.repeat(1013));
+  assert.equal(text('ä'.repeat(511) + 'a€'), 'ä'.repeat(511) + 'a');
+  assert.equal(text('\ud800'), '\ufffd');
   assert.equal(text(new Declined('later')), 'Declined: later');
   assert.equal(text(new RangeError()), 'RangeError');
   assert.equal(text('a text'), 'a text');
   assert.equal(text(undefined), 'undefined');
-  assert.equal(text(Object.create(null)), 'an error that has no text');
+  assert.equal(text(Symbol('s')), 'Symbol(s)');
+  assert.equal(text({ code: 5 }), '{ code: 5 }');
+  assert.equal(text(new Mute()), 'Mute (no text: RangeError)');
+  assert.equal(text(Object.create(null)), 'object (no text: TypeError)');
+  assert.equal(said(new GiveUp(new Declined('why')))[2], 'Declined: why');
+});
+
+test('a payload that cannot be decoded is the end of its job, and of no other of the batch', () => {
+  const [bad, good] = [delivery({ payload: '{' }), delivery()];
+  let error;
+  try {
+    bad.job.data;
+  } catch (thrown) {
+    error = thrown;
+  }
+  assert.ok(error instanceof PayloadError);
+  const end = verdict(bad, [good, bad], { error });
+  assert.deepEqual([end.how, end.reason.startsWith('payload cannot be decoded: SyntaxError')], ['give up', true]);
+  assert.equal(verdict(good, [good, bad], { error }).how, 'return');
+});
+
+test('what JSON would lose is refused', () => {
+  for (const data of [NaN, { a: [1, Infinity] }, { a: null, b: -Infinity }]) {
+    assert.throws(() => jsonCodec.encode(data), /JSON cannot hold (NaN|-?Infinity)/);
+    assert.throws(() => writeEnvelope(data, 'kind'), TypeError);
+  }
+  assert.equal(jsonCodec.encode({ a: null, text: 'null' }).toString(), '{"a":null,"text":"null"}');
+  assert.equal(jsonCodec.encode(undefined).toString(), 'null');
+  assert.throws(() => jsonCodec.encode(() => {}), /JSON cannot hold/);
 });
 
 test('one heartbeat and one return for each queue', () => {
   const [one, two, other] = [delivery(), delivery({ id: 'x' }), delivery({ key: Buffer.from('r') })];
-  const beats = core.heartbeats([one, other, two], 3000).map(([command]) => words(command));
+  const beats = core.heartbeats([one, other, two]).map(([command]) => words(command));
   const token = String(TOKEN);
   assert.deepEqual(beats, [
-    ['DQ.TOUCH', 'q', 'IDS', 2, 'id', token, 'x', token, 'TTR', 3000],
-    ['DQ.TOUCH', 'r', 'IDS', 1, 'id', token, 'TTR', 3000],
+    ['DQ.TOUCH', 'q', 'IDS', 2, 'id', token, 'x', token],
+    ['DQ.TOUCH', 'r', 'IDS', 1, 'id', token],
   ]);
-  assert.deepEqual(core.giveBack([other]).map(words), [['DQ.NACK', 'r', 'IDS', 1, 'id', token, 'SILENT']]);
+  const [[back]] = core.giveBack([other]);
+  assert.deepEqual(words(back), ['DQ.NACK', 'r', 'IDS', 1, 'id', token, 'SILENT']);
+  const lengths = core.leases(new Map([one, two].map((each, n) => [each, 1000 + n])));
+  assert.deepEqual(
+    lengths.map(([command]) => words(command)),
+    [
+      ['DQ.TOUCH', 'q', 'IDS', 1, 'id', token, 'TTR', 1000],
+      ['DQ.TOUCH', 'q', 'IDS', 1, 'x', token, 'TTR', 1001],
+    ],
+  );
 });
 
 for (const [message, word] of [
   ["ERR unknown command 'DQ.BPOP', with args beginning with: ", 'loadmodule'],
-  ['WRONGPASS invalid username-password pair or user is disabled.', 'password'],
-  ['NOAUTH Authentication required.', 'password'],
+  ['WRONGPASS invalid username-password pair or user is disabled.', 'refuses user name or password'],
+  ['NOAUTH Authentication required.', 'none was given'],
   ['NOPERM this user has no permissions', 'ACL'],
   ['WRONGTYPE Operation against a key', 'another type'],
   ['ERR syntax error', 'older'],
   ['ERR DB index is out of range', 'database'],
 ]) {
-  test(`waiting does not mend: ${message}`, () =>
-    assert.match(core.fatal(new Error(message)).message, new RegExp(word)));
+  test(`waiting does not mend: ${message}`, () => assert.match(fatal(new Error(message)).message, new RegExp(word)));
 }
 
 for (const message of [
@@ -163,20 +240,20 @@ for (const message of [
   'Connection is closed.',
   'Socket closed unexpectedly',
 ]) {
-  test(`waited for: ${message}`, () => assert.equal(core.fatal(new Error(message)), null));
+  test(`waited for: ${message}`, () => assert.equal(fatal(new Error(message)), null));
 }
 
-test('a fault of the program is not waited for', () => assert.ok(core.fatal(new TypeError('x is not a function'))));
+test('a fault of the program is not waited for', () => assert.ok(fatal(new TypeError('x is not a function'))));
 
 test('handlers by kind', () => {
   const [one, rest] = [handler({ kind: 'one' }), handler()];
-  const handlers = new core.Handlers([one, rest]);
-  const chosen = (payload) => handlers.choose(delivery({ payload }).job);
+  const handlers = new Handlers([one, rest]);
+  const chosen = (payload) => handlers.choose(delivery({ payload }));
   assert.equal(chosen(writeEnvelope({}, 'one')), one);
   assert.equal(chosen(writeEnvelope({}, 'two')), rest);
   assert.equal(chosen('{}'), rest);
   assert.equal(chosen('{"dq":2,"kind":"one","data":1}'), null);
-  assert.equal(new core.Handlers([one]).choose(delivery().job), null);
+  assert.equal(new Handlers([one]).choose(delivery()), null);
   assert.throws(() => handlers.add(handler()), ConfigurationError);
   assert.throws(() => handlers.add(handler({ kind: 'one' })), ConfigurationError);
 });
@@ -189,6 +266,7 @@ for (const payload of [
   '{"dq":"1","kind":"a","data":1}',
   '{"dq":true,"kind":"a","data":1}',
   '{"a":"dq"}',
+  '{"dq":1,"kind":{"toString":1},"data":1}',
 ]) {
   test(`no envelope: ${payload}`, () => assert.equal(readEnvelope(Buffer.from(payload)), null));
 }
@@ -228,7 +306,26 @@ test('durations are whole milliseconds, rounded up; instants are Dates', () => {
 test('weights decide which queue comes first', () => {
   const keys = [Buffer.from('a'), Buffer.from('b')];
   const first = (fetches) => Array.from({ length: 500 }, () => String(fetches.command(1, 5000)[1]));
-  const second = first(new core.Fetches(keys, [9, 1], 1000)).filter((key) => key === 'b').length;
+  const second = first(new core.Fetches(keys, [9, 1], null)).filter((key) => key === 'b').length;
   assert.ok(second > 0 && second < 150, `${second}`);
-  assert.deepEqual(new Set(first(new core.Fetches(keys, null, 1000))), new Set(['a']));
+  assert.deepEqual(new Set(first(new core.Fetches(keys, null, null))), new Set(['a']));
+});
+
+test('what is said of leases', () => {
+  const options = (lease) => new core.Fetches([KEY], null, lease).command(5, 1000).slice(3);
+  assert.deepEqual(options(null), ['COUNT', 5, 'WITHDUE', 'WITHTERMS']);
+  assert.deepEqual(options({ word: 'LEASE', ms: 7 }), ['COUNT', 5, 'LEASE', 7, 'WITHDUE', 'WITHTERMS']);
+  const length = (lease, ttr) => new core.Fetches([KEY], null, lease).leaseMs(ttr);
+  assert.deepEqual([length(null, 5), length({ word: 'TTR', ms: 7 }, 5)], [5, 7]);
+  assert.deepEqual([length({ word: 'LEASE', ms: 7 }, 5), length({ word: 'LEASE', ms: 7 }, 60_000)], [5, 7]);
+  const all = (...given) => new Handlers(given.map((lease, n) => handler({ kind: String(n), lease })));
+  assert.deepEqual(
+    [all(5, 5).leaseMs, all(5, 6).leaseMs, all(5, undefined).leaseMs, all().leaseMs],
+    [5, null, null, null],
+  );
+});
+
+test('a free handler has room for as many jobs as the smallest takes', () => {
+  const room = (...batches) => new Handlers(batches.map((batch, n) => handler({ kind: String(n), batch }))).room;
+  assert.deepEqual([room(100), room(100, 10), room(100, undefined)], [100, 10, 1]);
 });

@@ -71,10 +71,24 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       );
       const stats = await queue.stats();
       assert.deepEqual([stats.delayed, stats.ready, stats.totals.added, stats.oldestReady], [1, 2, 3, 0]);
+      assert.deepEqual(
+        [stats.paused, stats.recurring, stats.groups, stats.blocked, stats.done, stats.doneBytes, stats.bytes > 0],
+        [false, 0, 0, 0, 0, 0, true],
+      );
+      assert.ok(Object.values(stats.totals).every(Number.isInteger), 'totals only');
       assert.deepEqual((await queue.cfgget()).rate.map(Number), [100, 1000]);
-      const [popped] = await queue.bpop(1000, { count: 5 });
+      const [popped, ...rest] = await queue.bpop(1000, { count: 5 });
       assert.equal(popped.id, 'a');
       assert.equal(await queue.ack('a', popped.token), true);
+      assert.equal(await queue.ackMany(Object.fromEntries(rest.map(({ id, token }) => [id, token]))), 1);
+      assert.equal(await queue.ackMany({ a: popped.token }), 0);
+      await queue.cron('0 9 * * *', null, { id: 'c', tz: 'Europe/Berlin', times: 3, group: 'g' });
+      const { rule, group } = await queue.get('c');
+      assert.deepEqual(
+        [rule.cron, rule.tz, rule.times, rule.every, rule.until, rule.runs, group],
+        ['0 9 * * *', 'Europe/Berlin', 3, null, null, 0, 'g'],
+      );
+      assert.deepEqual([(await queue.get('b')).rule, await queue.get('none')], [null, null]);
       await close();
     });
 
@@ -97,6 +111,37 @@ function withResolvers() {
   made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
   return made;
 }
+
+test('a wait that is given up', async () => {
+  const queue = new Queue(dq.url, 'q');
+  const given = new AbortController();
+  setTimeout(() => given.abort(new Error('enough')), 20);
+  await assert.rejects(queue.bpop(0, { signal: given.signal }), /enough/);
+  await assert.rejects(queue.bpop(0, { signal: given.signal }), /enough/);
+  const soon = new AbortController();
+  const waits = queue.bpop(0, { signal: soon.signal });
+  soon.abort(new Error('while it connects'));
+  await assert.rejects(waits, /while it connects/);
+  await queue.close();
+});
+
+test('an id of our own that is there already was added by the first sending', async () => {
+  const queue = new Queue(dq.url, 'q');
+  const { run } = queue;
+  queue.run = async function (calls) {
+    await run.call(this, calls); // its answer is lost, and the client sends it again
+    return run.call(this, calls);
+  };
+  const id = await queue.add(1);
+  assert.match(id, /^[0-9a-f]{32}$/);
+  assert.deepEqual([await queue.add(1, { id: 'mine' }), await queue.add(1, { id: 'mine' })], [null, null]);
+  assert.equal(await queue.add(1, { ifExists: 'only-replace' }), null);
+  queue.run = run;
+  assert.equal(await queue.len(), 2);
+  const later = await queue.add(1);
+  assert.ok(id.slice(0, 12) <= later.slice(0, 12), 'by time');
+  await queue.close();
+});
 
 /** Remembers its calls instead of making them. */
 class Recorded extends Queue {

@@ -8,7 +8,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigurationError, Queue, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
-import { within } from '../dist/driver.js';
+import { within } from '../dist/waiting.js';
 
 const dq = withServer({ before, after, beforeEach });
 const silent = { info() {}, warn() {}, error() {} };

@@ -1,14 +1,12 @@
 // A queue without a server: `add` runs the handler at once, whatever the delay.
 
-import { Delivery, Handlers, type Owner } from '../core';
-import type { Command } from '../driver';
+import type { Codec } from '../codec';
 import { DqError } from '../errors';
-import { Handler, type Processor } from '../handler';
-import { type Codec, Job } from '../job';
+import { Handler, Handlers, type Processor } from '../handler';
+import { Delivery, type Job } from '../job';
+import { DEFAULT_TTR_MS } from '../limits';
 import { Queue } from '../queue';
-
-const LEASE_MS = 60_000;
-const NOBODY: Owner = { settle: () => {}, isStale: () => false };
+import type { Command } from '../wire';
 
 /** Takes the place of `Queue`. What the handler throws, `add` throws. */
 export class InlineQueue<T = any> extends Queue<T> {
@@ -35,10 +33,10 @@ export class InlineQueue<T = any> extends Queue<T> {
   private async handle([command, key, id, payload]: Command): Promise<unknown> {
     if (command !== 'DQ.ADD') throw new DqError(`${command} needs a server: see TestServer`);
     const now = Date.now();
-    const row = [id, payload, Buffer.from('1'), 1, now + LEASE_MS, now];
-    const delivery = new Delivery(key as Buffer, row, NOBODY);
-    const job = (delivery.job = new Job<T>(delivery, this.codec));
-    const handler = this.handlers.choose(job);
+    const row = [id, payload, Buffer.from('1'), 1, now + DEFAULT_TTR_MS, now, [DEFAULT_TTR_MS, 0, null]];
+    const delivery = new Delivery(key as Buffer, row, this.codec);
+    const job: Job<T> = delivery.job;
+    const handler = this.handlers.choose(delivery);
     if (!handler) throw new DqError(`no handler for jobs of kind ${job.kind}`);
     this.jobs.push(job);
     await handler.call([job]);

@@ -4,9 +4,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
-import { type Command, drive, type Driver } from '../driver';
+import { drive } from '../driver';
 import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from '../times';
 import { sleep } from '../waiting';
+import type { Command, Driver } from '../wire';
 
 const PATIENCE_MS = 30_000;
 const UNITS = { days: 86_400_000, hours: 3_600_000, minutes: 60_000, seconds: 1000, milliseconds: 1 };

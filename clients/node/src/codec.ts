@@ -1,0 +1,86 @@
+// How a payload is written and read: codecs, and the envelope of jobs with a kind or headers.
+
+import { isUtf8 } from 'node:buffer';
+import { PayloadError } from './errors';
+import { hush } from './quiet';
+import { textOf } from './shown';
+
+export const ENVELOPE_VERSION = 1;
+
+/** Makes bytes of what `queue.add` is given, and the other way round in `job.data`. */
+export interface Codec<T = any> {
+  encode(data: T): Uint8Array;
+  decode(payload: Buffer): T;
+}
+
+/** JSON. What it would silently make null of is refused. */
+function toJson(data: unknown): string {
+  const text = JSON.stringify(data ?? null);
+  if (text === undefined) throw new TypeError(`JSON cannot hold ${textOf(data)}`);
+  if (text.includes('null')) JSON.stringify(data, refuseNoNumber);
+  return text;
+}
+
+function refuseNoNumber(name: string, value: unknown): unknown {
+  if (typeof value !== 'number' || Number.isFinite(value)) return value;
+  throw new TypeError(`JSON cannot hold ${value}${name && ` (${name})`}`);
+}
+
+function fromJson(payload: Buffer): any {
+  if (!isUtf8(payload)) throw new SyntaxError('it is not UTF-8');
+  return JSON.parse(payload.toString());
+}
+
+/** The default: JSON. Bytes are sent as they are. */
+export const jsonCodec: Codec = {
+  encode: (data) => (data instanceof Uint8Array ? data : Buffer.from(toJson(data))),
+  decode: fromJson,
+};
+
+/** Bytes in, bytes out. */
+export const bytesCodec: Codec<Uint8Array | string> = {
+  encode: (data) => (typeof data === 'string' ? Buffer.from(data) : data),
+  decode: (payload) => payload,
+};
+
+/** What the codec makes of it. Whatever that throws is a PayloadError here. */
+export function decoded<T>(codec: Codec<T>, payload: Buffer): T {
+  try {
+    const data = codec.decode(payload);
+    hush(data);
+    return data;
+  } catch (error) {
+    throw new PayloadError(`payload cannot be decoded: ${textOf(error)}`, { cause: error });
+  }
+}
+
+/** A payload with a kind and headers: `{"dq":1,"kind":...,"data":...,"headers":{...}}`. */
+export interface Envelope {
+  readonly version: number;
+  readonly kind: string | null;
+  readonly data: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function writeEnvelope(data: unknown, kind?: string, headers?: Record<string, string>): Buffer {
+  if (data instanceof Uint8Array)
+    throw new TypeError('data of a job with a kind or headers must be what JSON can hold');
+  const written = headers && Object.keys(headers).length > 0 ? headers : undefined;
+  return Buffer.from(toJson({ dq: ENVELOPE_VERSION, kind, data: data ?? null, headers: written }));
+}
+
+/** Null where the payload is no envelope. */
+export function readEnvelope(payload: Buffer): Envelope | null {
+  if (payload[0] !== 0x7b || !payload.includes('"dq"') || !isUtf8(payload)) return null;
+  let value: any;
+  try {
+    value = JSON.parse(payload.toString());
+  } catch {
+    return null;
+  }
+  const { dq: version, kind = null, data, headers = {} } = value;
+  if (!Number.isInteger(version) || !('data' in value) || !('kind' in value || 'headers' in value)) return null;
+  if (kind !== null && typeof kind !== 'string') return null;
+  const isMap = headers !== null && typeof headers === 'object' && !Array.isArray(headers);
+  return { version, kind, data, headers: isMap ? headers : {} };
+}

@@ -1,0 +1,99 @@
+// What the server is still to be told of how deliveries ended.
+
+import type { Outcome } from './core';
+import { isRefusal } from './fatal';
+import type { Delivery } from './job';
+import { FLUSH_AFTER_MS, FLUSH_COUNT } from './limits';
+import { afterAll, type Bell } from './waiting';
+
+/** What became of one that was told. */
+export interface Told {
+  heard(delivery: Delivery): void;
+  lost(delivery: Delivery): void;
+  refused(delivery: Delivery, error: Error, isOver: boolean): void;
+}
+
+export class Ends {
+  private outcomes: Outcome[] = [];
+  private isArmed = false;
+
+  constructor(
+    private readonly bell: Bell,
+    private readonly told: Told,
+  ) {}
+
+  get size(): number {
+    return this.outcomes.length;
+  }
+
+  take(count = Infinity): Outcome[] {
+    if (this.outcomes.length > count) return this.outcomes.splice(0, count);
+    const taken = this.outcomes;
+    if (taken.length > 0) this.outcomes = [];
+    return taken;
+  }
+
+  add(outcome: Outcome): void {
+    this.outcomes.push(outcome);
+    this.ring();
+  }
+
+  /** In a millisecond, so that a fetch may take it along; at once where there are many. */
+  ring(): void {
+    if (this.outcomes.length >= FLUSH_COUNT) {
+      this.bell.ring();
+    } else if (!this.isArmed) {
+      this.isArmed = true;
+      setTimeout(() => this.bell.ring(), FLUSH_AFTER_MS);
+    }
+  }
+
+  /** The bell was heard. */
+  disarm(): void {
+    this.isArmed = false;
+  }
+
+  /** Takes the answers in, and returns an error that was among them. What has none is told again. Never rejects. */
+  async hear(
+    sent: readonly Outcome[],
+    replies: readonly Promise<unknown>[],
+    answerMs: number,
+    onLate: () => void,
+  ): Promise<Error | null> {
+    if (sent.length === 0) return null;
+    let trouble: Error | null = null;
+    const again = (outcome: Outcome, error: Error) => {
+      trouble ??= error;
+      this.add(outcome);
+    };
+    const heard = sent.map((outcome, n) =>
+      replies[n]!.then(
+        (reply) => {
+          if (!(reply instanceof Error)) this.heard(outcome, reply);
+          else if (isRefusal(reply)) this.refused(outcome, reply);
+          else again(outcome, reply);
+        },
+        (error: Error) => {
+          outcome.isSentAgain = true;
+          again(outcome, error);
+        },
+      ),
+    );
+    const inTime = afterAll(answerMs, onLate);
+    await Promise.all(heard).finally(inTime);
+    return trouble;
+  }
+
+  private heard(outcome: Outcome, reply: unknown): void {
+    this.told.heard(outcome.delivery);
+    if (outcome.isLost(reply)) this.told.lost(outcome.delivery);
+  }
+
+  /** Asks for less. Where there is nothing less to ask for, the job comes again when its lease ends. */
+  private refused(outcome: Outcome, error: Error): void {
+    const isOver = !outcome.refused();
+    this.told.refused(outcome.delivery, error, isOver);
+    if (isOver) this.told.heard(outcome.delivery);
+    else this.add(outcome);
+  }
+}

@@ -1,0 +1,45 @@
+// Which jobs this process runs: a job that comes again while it is still running here, as its lease ended unnoticed, is not
+// begun a second time.
+
+import type { Delivery } from './job';
+
+interface Entry {
+  delivery: Delivery;
+  hasBegun: boolean;
+  lose(delivery: Delivery): void;
+}
+
+/** Of all workers, by place, queue and id. */
+const entries = new Map<string, Entry>();
+
+export class Running {
+  constructor(
+    /** Equal for connections to the same server. */
+    private readonly place: string,
+    private readonly lose: (delivery: Delivery) => void,
+  ) {}
+
+  private name({ key, id }: Delivery): string {
+    return `${this.place}\n${key.toString('latin1')}\n${id.toString('latin1')}`;
+  }
+
+  /** False where an earlier delivery of the job runs. Whether it does or only waits: it is lost. */
+  enter(delivery: Delivery): boolean {
+    const name = this.name(delivery);
+    const earlier = entries.get(name);
+    earlier?.lose(earlier.delivery);
+    if (earlier?.hasBegun) return false;
+    entries.set(name, { delivery, hasBegun: false, lose: this.lose });
+    return true;
+  }
+
+  begin(delivery: Delivery): void {
+    const entry = entries.get(this.name(delivery));
+    if (entry?.delivery === delivery) entry.hasBegun = true;
+  }
+
+  end(delivery: Delivery): void {
+    const name = this.name(delivery);
+    if (entries.get(name)?.delivery === delivery) entries.delete(name);
+  }
+}

@@ -1,0 +1,78 @@
+// Values as texts. Nothing here throws, whatever a getter, a proxy or a toString does.
+
+import { inspect } from 'node:util';
+import { hush } from './quiet';
+
+function tried<T>(read: () => T, otherwise: (error: unknown) => T): T {
+  try {
+    return read();
+  } catch (error) {
+    return otherwise(error);
+  }
+}
+
+const isError = (value: unknown): value is Error =>
+  tried(
+    () => value instanceof Error,
+    () => false,
+  );
+
+/** `class Declined extends Error {}` has the name of its class, whatever its `name` is. */
+export function typeOf(value: unknown): string {
+  if (!isError(value)) return value === null ? 'null' : typeof value;
+  const name = tried(
+    () => String(value.name),
+    () => '',
+  );
+  if (name && name !== 'Error') return name;
+  return (
+    tried(
+      () => String(value.constructor.name),
+      () => '',
+    ) || 'Error'
+  );
+}
+
+/** An error's type and message; of anything else its text. */
+export function textOf(value: unknown): string {
+  hush(value);
+  return tried(
+    () => (isError(value) ? ofError(value) : ofOther(value)),
+    (why) => `${typeOf(value)} (no text: ${typeOf(why)})`,
+  );
+}
+
+function ofError(error: Error): string {
+  const { message } = error;
+  return message ? `${typeOf(error)}: ${String(message)}` : typeOf(error);
+}
+
+function ofOther(value: unknown): string {
+  const text = String(value);
+  return text.startsWith('[object ') ? inspect(value, { depth: 1, breakLength: Infinity }) : text;
+}
+
+/** An error's stack where it has one. */
+export function stackOf(value: unknown): string {
+  const stack = isError(value)
+    ? tried<unknown>(
+        () => value.stack,
+        () => null,
+      )
+    : null;
+  return typeof stack === 'string' && stack !== '' ? stack : textOf(value);
+}
+
+/** A value in a sentence. */
+export function shown(value: unknown): string {
+  hush(value);
+  return tried(
+    () => {
+      if (typeof value === 'string') return `'${value}'`;
+      if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`;
+      if (value instanceof Date || typeof value !== 'object' || value === null) return String(value);
+      return `an object of ${(value as object).constructor?.name ?? 'no class'}`;
+    },
+    () => `a value of type ${typeof value}`,
+  );
+}

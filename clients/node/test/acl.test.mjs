@@ -1,0 +1,112 @@
+// The rights that docs/operations.md prints are enough, for every feature.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigurationError, GiveUp, Queue, Retry, Snooze, Worker } from 'dq-redis';
+import { withServer } from 'dq-redis/testing';
+import ioredis from 'ioredis';
+import * as redis from 'redis';
+
+const dq = withServer({ before, after, beforeEach });
+const page = readFileSync(new URL('../operations.md', import.meta.url), 'utf8');
+const path = () => dq.url.slice('unix://'.length);
+const LEASE_MS = 900;
+const silent = { info() {}, warn() {}, error() {} };
+
+const CLIENTS = {
+  ioredis: (username) => new ioredis({ path: path(), username, password: 'CHANGE-ME', enableReadyCheck: false }),
+  'node-redis': (username) =>
+    redis.createClient({ socket: { path: path() }, username, password: 'CHANGE-ME' }).on('error', () => {}),
+};
+
+/** Gives the user the rights of the page, without those. */
+async function grant(user, ...without) {
+  const [line] = page.match(new RegExp(`^ *user ${user} .*$`, 'm'));
+  const [, , ...rules] = line.trim().split(' ');
+  const admin = new ioredis(path());
+  await admin.call('ACL', 'SETUSER', user, 'reset', ...rules.filter((rule) => !without.includes(rule)));
+  await admin.quit();
+}
+
+const DEEDS = {
+  done: () => {},
+  failed: () => {
+    throw new Error('no');
+  },
+  retried: () => {
+    throw new Retry(60_000, 'later');
+  },
+  snoozed: () => {
+    throw new Snooze(60_000);
+  },
+  'given up': () => {
+    throw new GiveUp('no');
+  },
+  slow: (job) => job.sleep(60_000),
+};
+
+async function until(condition, what) {
+  for (const end = performance.now() + 60_000; !(await condition()); await sleep(5)) {
+    assert.ok(performance.now() < end, what);
+  }
+}
+
+async function work(client) {
+  const producer = new Queue(dq.url.replace('unix://', 'unix://node-producer:CHANGE-ME@'), 'orders');
+  for (const id of Object.keys(DEEDS)) await producer.add(id, { id, kind: id === 'slow' ? 'slow' : undefined });
+  await producer.reschedule('done', { priority: -1 });
+  await producer.add('x', { id: 'cancelled', delay: 1000 });
+  assert.equal(await producer.delete('cancelled'), 1);
+  const began = new Set();
+  const handle = (job) => {
+    began.add(job.id);
+    return DEEDS[job.id](job);
+  };
+  const worker = new Worker(new Queue(client, 'orders'), handle, { lease: 600, drain: 0, logger: silent });
+  worker.job('slow', handle, { lease: LEASE_MS });
+  worker.start();
+  await until(() => began.size === Object.keys(DEEDS).length, 'all have begun');
+  const isRenewed = async () => (await producer.get('slow')).deadline - (await dq.clock.now()) === LEASE_MS;
+  await until(isRenewed, 'it has the lease of its kind');
+  await until(async () => (await producer.len({ state: 'reserved' })) === 1, 'all but one are settled');
+  await dq.clock.advance(50);
+  await until(isRenewed, 'a heartbeat');
+  await worker.stop();
+  await worker.join();
+  assert.equal((await producer.get('slow')).state, 'ready');
+  assert.deepEqual(
+    await Promise.all(['done', 'failed', 'given up'].map(async (id) => (await producer.get(id))?.state)),
+    [undefined, 'delayed', 'dead'],
+  );
+  await producer.close();
+}
+
+for (const [name, connect] of Object.entries(CLIENTS)) {
+  test(`the rights of the page are enough: ${name}`, { timeout: 120_000 }, async () => {
+    await grant('node-producer');
+    await grant('node-worker');
+    const client = connect('node-worker');
+    await work(client);
+    (client.destroy ?? client.disconnect).call(client);
+  });
+}
+
+test('without one of them the worker ends at once', { timeout: 120_000 }, async () => {
+  await grant('node-worker', '+dq.nack');
+  const queue = new Queue(dq.url, 'orders');
+  await queue.add(1);
+  const client = CLIENTS.ioredis('node-worker');
+  const fail = () => {
+    throw new Error('no');
+  };
+  const worker = new Worker(new Queue(client, 'orders'), fail, { drain: 60_000, logger: silent });
+  await assert.rejects(worker.run({ signals: false }), (error) => {
+    assert.ok(error instanceof ConfigurationError);
+    assert.match(error.message, /ACL denies/);
+    return true;
+  });
+  client.disconnect();
+  await queue.close();
+});

@@ -1,0 +1,116 @@
+// How the files hold together: no circles, and none too long. The package holds together, too.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+const root = new URL('..', import.meta.url).pathname;
+const LONGEST = 400;
+
+/** Which file uses which, by their names below src. */
+function arrows() {
+  const files = readdirSync(`${root}src`, { recursive: true }).filter((name) => name.endsWith('.ts'));
+  return new Map(
+    files.map((name) => {
+      const text = readFileSync(`${root}src/${name}`, 'utf8');
+      const used = [...text.matchAll(/(?:from|import\()\s*'(\.[^']*)'/g)].map(([, path]) =>
+        join(name, '..', path).replace(/(\.js)?$/, '.ts'),
+      );
+      return [name, used];
+    }),
+  );
+}
+
+/** The files of a circle, or null. */
+function circle(uses) {
+  const done = new Set();
+  const visit = (name, way) => {
+    if (way.includes(name)) return [...way.slice(way.indexOf(name)), name];
+    if (done.has(name)) return null;
+    for (const next of uses.get(name)) {
+      const found = visit(next, [...way, name]);
+      if (found) return found;
+    }
+    done.add(name);
+    return null;
+  };
+  for (const name of uses.keys()) {
+    const found = visit(name, []);
+    if (found) return found;
+  }
+  return null;
+}
+
+test('no circle', () => {
+  const uses = arrows();
+  assert.ok(uses.size > 20 && uses.get('worker.ts').includes('link.ts'));
+  assert.equal(circle(uses), null);
+  uses.get('limits.ts').push('worker.ts');
+  assert.ok(circle(uses).includes('limits.ts'), 'the canary');
+});
+
+test('no long file', () => {
+  const lines = [...arrows().keys()].map((name) => [
+    name,
+    readFileSync(`${root}src/${name}`, 'utf8').split('\n').length,
+  ]);
+  assert.deepEqual(
+    lines.filter(([, count]) => count > LONGEST),
+    [],
+  );
+});
+
+test('what decides does no input or output, and has no clock', () => {
+  for (const name of ['core.ts', 'fatal.ts']) {
+    const text = readFileSync(`${root}src/${name}`, 'utf8');
+    assert.ok(!/node:|nowMs|Date\.now|setTimeout|await/.test(text), name);
+  }
+});
+
+test('npm pack: with the licence, and again where it is installed', { timeout: 120_000 }, () => {
+  const folder = mkdtempSync(`${tmpdir()}/dq-pack-`);
+  const pack = (from, to) => {
+    execFileSync('npm', ['pack', '--silent', '--pack-destination', to], { cwd: from, stdio: 'pipe' });
+    const [tarball] = readdirSync(to).filter((name) => name.endsWith('.tgz'));
+    return execFileSync('tar', ['-tzf', join(to, tarball)], { encoding: 'utf8' })
+      .split('\n')
+      .sort();
+  };
+  try {
+    const source = join(folder, 'source');
+    for (const name of ['package.json', 'README.md', 'LICENSE', 'tsconfig.json', 'src']) {
+      cpSync(root + name, join(source, name), { recursive: true });
+    }
+    execFileSync('ln', ['-s', `${root}node_modules`, join(source, 'node_modules')]);
+    const files = pack(source, folder);
+    for (const name of ['LICENSE', 'README.md', 'dist/index.js', 'dist/index.d.ts']) {
+      assert.ok(files.includes(`package/${name}`), name);
+    }
+    execFileSync('tar', ['-xzf', join(folder, 'dq-redis-0.1.0.tgz'), '-C', folder]);
+    const installed = join(folder, 'package');
+    const again = mkdtempSync(`${folder}/again-`);
+    assert.deepEqual(pack(installed, again), files);
+    assert.ok(existsSync(join(installed, 'dist/index.js')));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('the tests end, whatever a failed one leaves and says', { timeout: 200_000 }, () => {
+  const folder = mkdtempSync(`${tmpdir()}/dq-tests-`);
+  const file = join(folder, 'long.test.mjs');
+  const fails = "throw new Error('x'.repeat(3_000_000))";
+  writeFileSync(
+    file,
+    `import { test } from 'node:test';\ntest('long', () => { setInterval(() => {}, 1000); ${fails}; });\n`,
+  );
+  const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
+  const [program, ...options] = scripts.test.split(' ').filter((word) => !word.includes('*'));
+  const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
+  const ended = spawnSync(program, [...options, file], { cwd: root, env, timeout: 120_000, killSignal: 'SIGKILL' });
+  rmSync(folder, { recursive: true });
+  assert.deepEqual([ended.signal, ended.status], [null, 1]);
+});
