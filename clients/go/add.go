@@ -2,6 +2,8 @@ package dq
 
 import (
 	"context"
+	"log/slog"
+	"maps"
 	"time"
 )
 
@@ -24,7 +26,7 @@ const Unlimited = -1
 
 // JobOptions are for [Queue.Add]. What is not set is the queue's, or the worker's handler's.
 type JobOptions struct {
-	// ID is unique in the queue; without one the job gets one.
+	// ID is unique in the queue; without one the library makes one, which grows with time.
 	ID       string
 	IfExists IfExists
 	// Delay or At is when it is due; without them, now.
@@ -77,7 +79,16 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 		return "", err
 	}
 	reply, err := q.do(ctx, call)
-	return asText(reply), err
+	return added(options, call, reply, err), err
+}
+
+// added is the id; a job whose id the library made cannot be refused, only have been added by an earlier sending.
+func added(options *JobOptions, call words, reply any, err error) string {
+	isOwn := options == nil || options.ID == "" && options.IfExists != OnlyReplace
+	if isOwn && reply == nil && err == nil {
+		return asText(call[2])
+	}
+	return asText(reply)
 }
 
 // AddMany adds many jobs in one round trip, and returns their ids as [Queue.Add] does.
@@ -96,7 +107,7 @@ func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 	replies, err := q.all(ctx, calls)
 	ids := make([]string, len(jobs))
 	for at := range replies {
-		ids[at] = asText(replies[at])
+		ids[at] = added(&jobs[at].JobOptions, calls[at], replies[at], err)
 	}
 	return ids, err
 }
@@ -143,11 +154,8 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 	if err != nil {
 		return nil, err
 	}
-	id := o.ID
-	if id == "" && q.shards > 0 {
-		id = newID()
-	}
-	call := words{"DQ.ADD", q.key(id), or(id, "*"), payload}
+	id := or(o.ID, newID())
+	call := words{"DQ.ADD", q.key(id), id, payload}
 	if o.Attempts != 0 {
 		call = call.add("ATTEMPTS", max(0, o.Attempts))
 	}
@@ -156,21 +164,28 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 	return call.ms("DELAY", o.Delay).instant("AT", o.At).add(rule...), nil
 }
 
-func (q *Queue) payload(ctx context.Context, data any, kind string, headers map[string]string) ([]byte, error) {
-	if len(q.hooks) > 0 {
-		given := headers
-		headers = make(map[string]string, len(given)+1)
-		for name, value := range given {
-			headers[name] = value
+func (q *Queue) payload(ctx context.Context, data any, kind string, headers map[string]string) (payload []byte, err error) {
+	for _, hooks := range q.hooks {
+		if hooks.Adding == nil {
+			continue
 		}
-		for _, hooks := range q.hooks {
-			if hooks.Adding != nil {
-				hooks.Adding(ctx, q.name, headers)
-			}
+		changed := make(map[string]string, len(headers)+1)
+		maps.Copy(changed, headers)
+		failure := door(func() error { hooks.Adding(ctx, q.name, changed); return nil })
+		if failure == nil {
+			headers = changed
+			continue
 		}
+		report(slog.Default(), slog.LevelError, "dq: a hook failed, adding the job as it was", "hook", "Adding",
+			"queue", q.name, "error", failure.Error())
 	}
-	if kind != "" || len(headers) > 0 {
-		return writeEnvelope(data, kind, headers)
-	}
-	return q.codec.Encode(data)
+	through(func() (failure error) {
+		if kind != "" || len(headers) > 0 {
+			payload, failure = writeEnvelope(data, kind, headers)
+		} else {
+			payload, failure = q.codec.Encode(data)
+		}
+		return failure
+	}, func(failure error) { err = failure })
+	return payload, err
 }

@@ -2,7 +2,10 @@ package dq
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,10 +17,15 @@ import (
 type PopOptions struct {
 	Count int // 1
 	// ID takes that very job, if it is ready. For Pop.
-	ID  string
-	TTR time.Duration
+	ID string
+	// TTR is the length of the lease. Lease is that of jobs without a TTR of their own or of their queue. Not both.
+	TTR, Lease time.Duration
 	// NoAck removes the job at delivery: at most once.
 	NoAck bool
+}
+
+func (o *PopOptions) words() words {
+	return words{}.ms("TTR", o.TTR).ms("LEASE", o.Lease).flag("NOACK", o.NoAck).add("WITHDUE", "WITHTERMS")
 }
 
 // Delete removes jobs, in whatever state, and returns how many went.
@@ -37,7 +45,7 @@ func (q *Queue) Pop(ctx context.Context, options *PopOptions) ([]Reserved, error
 	if o.ID != "" {
 		keys, rest = []string{q.key(o.ID)}, words{"ID", o.ID}
 	}
-	rest = rest.ms("TTR", o.TTR).flag("NOACK", o.NoAck).add("WITHDUE")
+	rest = rest.add(o.words()...)
 	calls := make([]words, len(keys))
 	for at, key := range keys {
 		calls[at] = words{"DQ.POP", key}.add(rest...)
@@ -54,29 +62,103 @@ func (q *Queue) Pop(ctx context.Context, options *PopOptions) ([]Reserved, error
 	return found, err
 }
 
-// BPop waits for ready jobs for up to timeout (0: for ever). Not of a sharded queue in a cluster.
+// BPop waits for ready jobs for up to timeout (0: for ever), and no longer than ctx lasts. Not of a sharded queue in a
+// cluster.
 func (q *Queue) BPop(ctx context.Context, timeout time.Duration, options *PopOptions) ([]Reserved, error) {
 	o := or(options, &PopOptions{})
+	if err := (words{wait("timeout", timeout)}).mistake(); err != nil {
+		return nil, err
+	}
+	isCut := false
+	if deadline, ok := ctx.Deadline(); ok { // then the server ends the wait, and no job is handed out too late
+		if left := max(time.Until(deadline), time.Millisecond); timeout == 0 || left < timeout {
+			timeout, isCut = left, true
+		}
+	}
 	call := words{"DQ.BPOP"}.ids(q.keys).add(strconv.FormatFloat(timeout.Seconds(), 'f', -1, 64))
-	call = call.add("COUNT", max(1, o.Count)).ms("TTR", o.TTR).flag("NOACK", o.NoAck).add("WITHDUE")
-	if err := call.add(wait("timeout", timeout)).mistake(); err != nil {
+	call = call.add("COUNT", max(1, o.Count)).add(o.words()...)
+	if err := call.mistake(); err != nil {
 		return nil, err
 	}
 	patience := timeout + slack
 	if timeout == 0 {
 		patience = -1
 	}
+	waiting := &popping{queue: q, ended: make(chan struct{})}
+	found, err := within(ctx, func() ([]Reserved, error) {
+		defer close(waiting.ended)
+		return waiting.pop(ctx, patience, call)
+	})
+	if err != nil && ctx.Err() != nil {
+		go waiting.withdraw(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	waiting.close()
+	if isCut && err == nil && len(found) == 0 {
+		err = context.DeadlineExceeded
+	}
+	return found, err
+}
+
+// popping is a BPop that waits on a connection of its own.
+type popping struct {
+	queue  *Queue
+	id     atomic.Int64 // the server's number of the connection
+	client atomic.Pointer[redis.Client]
+	ended  chan struct{}
+	conn   *redis.Conn // after ended, as found
+	found  []Reserved
+}
+
+func (p *popping) pop(ctx context.Context, patience time.Duration, call words) ([]Reserved, error) {
 	// The client's own timeout may be shorter, and would cut the wait off.
-	single, err := q.patient(ctx, patience)
+	client, err := p.queue.patient(ctx, patience)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := answer(single.Do(ctx, call...).Result())
-	pair := asList(reply)
-	if len(pair) != 2 {
-		return nil, err
+	p.conn = client.Conn()
+	if ctx.Done() != nil {
+		if id, err := p.conn.ClientID(ctx).Result(); err == nil { // it may be forbidden
+			p.id.Store(id)
+			p.client.Store(client)
+		}
 	}
-	return reservedOf(asText(pair[0]), asList(pair[1])), nil
+	// The deadline of ctx is the call's: go-redis, if it looked at it, would leave a job unread.
+	reply, err := answer(p.conn.Do(context.WithoutCancel(ctx), call...).Result())
+	if pair := asList(reply); len(pair) == 2 {
+		p.found = reservedOf(asText(pair[0]), asList(pair[1]))
+	}
+	return p.found, err
+}
+
+// close gives the connection back to its pool, when nobody unblocks it any more.
+func (p *popping) close() {
+	if p.conn != nil {
+		_ = p.conn.Close()
+	}
+}
+
+// withdraw ends a wait whose caller has gone. A job that was handed out in that instant is given back.
+func (p *popping) withdraw(ctx context.Context) {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for patience := time.Now().Add(slack); time.Now().Before(patience); {
+		if client := p.client.Load(); client != nil {
+			_ = client.Do(ctx, "CLIENT", "UNBLOCK", p.id.Load()).Err()
+		}
+		select {
+		case <-p.ended:
+			patience = time.Time{}
+		case <-again.C:
+		}
+	}
+	<-p.ended
+	p.close()
+	for _, job := range p.found {
+		if job.Token != "" {
+			_, _ = p.queue.do(ctx, words{"DQ.NACK", job.Queue, job.ID, "TOKEN", job.Token, "SILENT"})
+		}
+	}
 }
 
 func (q *Queue) patient(ctx context.Context, patience time.Duration) (*redis.Client, error) {
@@ -101,6 +183,22 @@ func (q *Queue) patient(ctx context.Context, patience time.Duration) (*redis.Cli
 func (q *Queue) Ack(ctx context.Context, id, token string) (bool, error) {
 	reply, err := q.do(ctx, words{"DQ.ACK", q.key(id), "WITHTOKENS", id, token})
 	return asInt(reply) == 1, err
+}
+
+// AckMany is [Queue.Ack] for many: tokens by ids. It returns how many went.
+func (q *Queue) AckMany(ctx context.Context, tokens map[string]string) (int, error) {
+	keys, groups := q.byShard(slices.Collect(maps.Keys(tokens)))
+	calls := make([]words, len(keys))
+	for at, key := range keys {
+		calls[at] = words{"DQ.ACK", key, "WITHTOKENS"}
+		for _, id := range groups[key] {
+			calls[at] = calls[at].add(id, tokens[id])
+		}
+	}
+	if len(calls) == 0 {
+		return 0, nil
+	}
+	return sum(q.all(ctx, calls))
 }
 
 // NackMode is how a job is given back.
@@ -164,11 +262,7 @@ func (q *Queue) TouchMany(ctx context.Context, tokens map[string]string, ttr tim
 func many[T any](
 	q *Queue, ctx context.Context, command string, tokens map[string]string, options words, read func(any) T,
 ) (map[string]T, error) {
-	ids := make([]string, 0, len(tokens))
-	for id := range tokens {
-		ids = append(ids, id)
-	}
-	keys, groups := q.byShard(ids)
+	keys, groups := q.byShard(slices.Collect(maps.Keys(tokens)))
 	calls := make([]words, len(keys))
 	for at, key := range keys {
 		call := words{command, key, "IDS", len(groups[key])}

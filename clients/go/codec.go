@@ -35,10 +35,7 @@ func (jsonCodec) Decode(payload []byte, v any) error {
 		*raw = payload
 		return nil
 	}
-	if err := json.Unmarshal(payload, v); err != nil {
-		return fmt.Errorf("dq: the payload does not fit: %w", err)
-	}
-	return nil
+	return json.Unmarshal(payload, v)
 }
 
 func compact(data any) ([]byte, error) {

@@ -3,11 +3,11 @@
 //	queue, err := dq.Open("redis://localhost", "orders")
 //	id, err := queue.Add(ctx, Order{17}, &dq.JobOptions{ID: "close:17", Delay: 30 * time.Minute})
 //
-//	worker, err := dq.NewWorker(dq.WorkerConfig{
-//		Queues:   []*dq.Queue{queue},
-//		Handlers: []dq.Handler{{Do: dq.Typed(closeOrder), Attempts: 5, Lease: 30 * time.Second}},
+//	err = dq.Work("redis://localhost", "orders", func(ctx context.Context, job *dq.Job, order Order) error {
+//		return closeOrder(ctx, order)
 //	})
-//	err = worker.Run(ctx)
+//
+// [NewWorker] makes one with settings, and for many kinds of jobs.
 //
 // Delivery is at least once: handlers must be idempotent.
 package dq

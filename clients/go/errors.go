@@ -10,15 +10,16 @@ var (
 	// ErrQueueFull says that the queue has reached its MAXLEN or MAXBYTES; nothing was added.
 	ErrQueueFull = errors.New("dq: queue is full")
 
+	// ErrNotFound says that there is no such job, or no such queue.
+	ErrNotFound = errors.New("dq: not found")
+
 	// ErrLost is the cause (see [context.Cause]) with which a handler's context ends when another worker may have the
-	// job: its lease ended, or it was deleted or replaced. The end of the handler will not count.
+	// job: its lease expired, or it was deleted or replaced. The end of the handler will not count.
 	ErrLost = errors.New("dq: the job was lost")
 
 	// ErrStopping is the cause with which a handler's context ends when the worker stops and the handler's time to
 	// finish is over. The job is given back, and the attempt does not count.
 	ErrStopping = errors.New("dq: the worker stops")
-
-	errExited = errors.New("the handler ended its goroutine")
 )
 
 // ConfigurationError ends a worker that cannot run as it is configured; waiting would not help. Its text says what
@@ -71,17 +72,27 @@ func (e *GiveUpError) Unwrap() error { return e.Err }
 // GiveUp is returned by a handler whose job cannot succeed: it is dead now, whatever attempts it has left.
 func GiveUp(err error) error { return &GiveUpError{err} }
 
+// DecodeError is what [Job.Decode] returns for a payload that does not fit. A handler that returns it, as one of
+// [Typed] does, has the job dead at once: another attempt would find the same payload.
+type DecodeError struct {
+	Err error
+	of  *delivery
+}
+
+func (e *DecodeError) Error() string { return "payload cannot be decoded: " + reasonOf(e.Err, "nil") }
+func (e *DecodeError) Unwrap() error { return e.Err }
+
 // PanicError is the failure of a handler that panicked.
 type PanicError struct {
 	Value any
 	Stack []byte
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+func (e *PanicError) Error() string { return "panic: " + textOf(e.Value) }
 
 func reasonOf(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
 	}
-	return err.Error()
+	return textOf(err)
 }

@@ -8,6 +8,59 @@ import (
 	"time"
 )
 
+// serverTTR is the server's default: who has it was given none.
+const serverTTR = time.Minute
+
+// leases say how long those of a worker's deliveries are.
+type leases struct {
+	option string // of a fetch: TTR for all jobs, LEASE for those that were given no TTR, or ""
+	length time.Duration
+	worker time.Duration // the worker's own
+}
+
+func newLeases(h *handlers, worker time.Duration) leases {
+	common := time.Duration(0)
+	isFirst := true
+	for _, each := range h.byKind {
+		if !isFirst && each.Lease != common {
+			common = 0
+			break
+		}
+		common, isFirst = each.Lease, false
+	}
+	if h.other == nil && common > 0 {
+		return leases{"TTR", common, worker}
+	}
+	if worker == 0 && h.other != nil {
+		worker = h.other.Lease
+	}
+	if worker > 0 {
+		return leases{"LEASE", worker, worker}
+	}
+	return leases{}
+}
+
+// given is how long the lease of a delivery is.
+func (l leases) given(ttr time.Duration) time.Duration {
+	if l.option == "TTR" || l.option == "LEASE" && ttr == serverTTR {
+		return l.length
+	}
+	return ttr
+}
+
+// wanted is how long it is to be.
+func (l leases) wanted(h *Handler, ttr time.Duration) time.Duration {
+	switch {
+	case h == nil:
+		return l.given(ttr)
+	case h.Kind != "" && h.Lease > 0:
+		return h.Lease
+	case ttr != serverTTR:
+		return ttr
+	}
+	return or(or(h.Lease, l.worker), ttr)
+}
+
 // member is a key of a queue, with its weight.
 type member struct {
 	queue  *Queue
@@ -19,19 +72,23 @@ type member struct {
 type fetches struct {
 	members    []member
 	isWeighted bool
-	lease      string
+	leases     leases
 }
 
 // command waits for up to count jobs. Strict order is BPOP's own; with weights each queue comes first in its share of
 // the fetches.
 func (f *fetches) command(count int, wait time.Duration) []string {
-	words := make([]string, 0, len(f.members)+7)
+	words := make([]string, 0, len(f.members)+8)
 	words = append(words, "DQ.BPOP")
 	for _, each := range f.order() {
 		words = append(words, each.key)
 	}
 	seconds := strconv.FormatFloat(wait.Seconds(), 'f', -1, 64)
-	return append(words, seconds, "COUNT", strconv.Itoa(count), "TTR", f.lease, "WITHDUE")
+	words = append(words, seconds, "COUNT", strconv.Itoa(count), "WITHDUE", "WITHTERMS")
+	if f.leases.option != "" {
+		words = append(words, f.leases.option, ms(f.leases.length))
+	}
+	return words
 }
 
 func (f *fetches) order() []member {
@@ -54,25 +111,41 @@ func (f *fetches) order() []member {
 	return order
 }
 
-// jobsOf reads the answer of a fetch.
-func (l *link) jobsOf(reply any) []*Job {
+// deliveriesOf reads the answer of a fetch.
+func (l *link) deliveriesOf(reply any) []*delivery {
 	pair := asList(reply)
 	if len(pair) != 2 {
 		return nil
 	}
 	key := asText(pair[0])
 	rows := asList(pair[1])
-	jobs := make([]*Job, 0, len(rows))
+	found := make([]*delivery, 0, len(rows))
 	for _, each := range rows {
 		row := asList(each)
-		if len(row) != 6 {
+		if len(row) < 7 {
 			continue
 		}
-		jobs = append(jobs, &Job{
-			ID: asText(row[0]), Queue: key, Payload: asBytes(row[1]), Token: asText(row[2]), Attempt: int(asInt(row[3])),
-			Deadline: time.UnixMilli(asInt(row[4])), Due: time.UnixMilli(asInt(row[5])),
-			codec: l.codecs[key], link: l,
-		})
+		d := &delivery{
+			jobKey: jobKey{key, asText(row[0])}, token: asText(row[2]), attempt: int(asInt(row[3])), payload: asBytes(row[1]),
+			terms: termsOf(row[6]), codec: l.codecs[key], link: l,
+		}
+		d.handler = l.worker.handlers.choose(d)
+		d.job = jobOf(d, time.UnixMilli(asInt(row[4])), time.UnixMilli(asInt(row[5])))
+		d.lease = l.fetches.leases.given(d.terms.ttr)
+		found = append(found, d)
 	}
-	return jobs
+	return found
+}
+
+func termsOf(value any) terms {
+	row := asList(value)
+	if len(row) < 3 {
+		return terms{ttr: serverTTR}
+	}
+	found := terms{ttr: asDuration(row[0]), maxAttempts: int(asInt(row[1]))}
+	if row[2] != nil {
+		wait := asDuration(row[2])
+		found.ladder = &wait
+	}
+	return found
 }

@@ -2,13 +2,15 @@ package dq
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"time"
 )
 
 const (
-	defaultLease  = 30 * time.Second
 	firstDelay    = time.Second
 	longestDelay  = time.Hour
 	longestJitter = 0.25
@@ -32,20 +34,34 @@ type Handler struct {
 	Attempts int
 	// Backoff has the waits after the 1st, 2nd, ... failure; the last one repeats. The job's own ladder goes first.
 	Backoff []time.Duration
-	// Lease is how long a job stays with a worker that crashed (30 s). Slow handlers need no longer one: the worker
-	// renews it.
+	// Lease is how long a job stays with a worker that crashed. Slow handlers need no longer one: the worker renews it.
+	// Of a handler with a Kind it holds for all jobs of that kind, else for those without a TTR of their own or of their
+	// queue. Without one it is the TTR, which is a minute unless someone says otherwise.
 	Lease time.Duration
 }
 
-// Typed makes a Func of a function that takes the job's decoded data, too.
+// Typed makes a Func of a function that takes the job's decoded data, too. A payload that does not fit, or is null where
+// T is a pointer, a map or a slice, has the job dead at once.
 func Typed[T any](do func(ctx context.Context, job *Job, data T) error) Func {
 	return func(ctx context.Context, job *Job) error {
 		var data T
 		if err := job.Decode(&data); err != nil {
 			return err
 		}
+		if isNil(data) {
+			return &DecodeError{fmt.Errorf("nothing for a %T", data), job.delivery}
+		}
 		return do(ctx, job, data)
 	}
+}
+
+// isNil: a payload null leaves nothing to work on.
+func isNil(data any) bool {
+	switch v := reflect.ValueOf(data); v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		return v.IsNil()
+	}
+	return false
 }
 
 func (h *Handler) check() error {
@@ -79,14 +95,14 @@ func exponential(attempt int, first, longest time.Duration) time.Duration {
 type handlers struct {
 	other  *Handler
 	byKind map[string]*Handler
-	size   int
-	lease  time.Duration
+	size   int // of the smallest batch
 }
 
 func newHandlers(all []Handler) (*handlers, error) {
-	made := &handlers{byKind: map[string]*Handler{}, size: 1}
+	made := &handlers{byKind: map[string]*Handler{}}
 	for at := range all {
 		h := all[at]
+		h.Backoff = slices.Clone(h.Backoff)
 		if err := h.check(); err != nil {
 			return nil, err
 		}
@@ -101,12 +117,7 @@ func newHandlers(all []Handler) (*handlers, error) {
 		} else {
 			made.byKind[h.Kind] = &h
 		}
-		made.size = max(made.size, h.size())
-		lease := h.Lease
-		if lease == 0 {
-			lease = defaultLease
-		}
-		made.lease = max(made.lease, lease)
+		made.size = min(or(made.size, h.size()), h.size())
 	}
 	if len(all) == 0 {
 		return nil, &ConfigurationError{What: "the worker has no handler"}
@@ -115,11 +126,11 @@ func newHandlers(all []Handler) (*handlers, error) {
 }
 
 // choose answers nil where no handler takes the job.
-func (h *handlers) choose(job *Job) *Handler {
+func (h *handlers) choose(d *delivery) *Handler {
 	if len(h.byKind) == 0 {
 		return h.other
 	}
-	e := job.opened()
+	e := d.opened()
 	if e == nil {
 		return h.other
 	}

@@ -13,6 +13,6 @@ type Hooks struct {
 	After func(ctx context.Context, job *Job)
 	// Failed: its handler ended with an error, or with what it may return to say how the job goes on.
 	Failed func(ctx context.Context, job *Job, err error)
-	// Lost: another worker may have the job, as its lease ended before it was acknowledged.
+	// Lost: another worker may have the job, as its lease expired before it was acknowledged.
 	Lost func(job *Job)
 }

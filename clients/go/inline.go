@@ -57,16 +57,14 @@ func (i inline) run(ctx context.Context, words []any) (string, error) {
 		id = newID()
 	}
 	now := time.Now()
-	job := &Job{
-		ID: id, Queue: asText(words[1]), Payload: asBytes(words[3]), Token: "1", Attempt: 1,
-		Deadline: now.Add(time.Minute), Due: now, codec: JSON,
+	d := &delivery{
+		jobKey: jobKey{asText(words[1]), id}, token: "1", attempt: 1, payload: asBytes(words[3]), codec: JSON,
 	}
-	if job.handler = i.handlers.choose(job); job.handler == nil {
-		return "", fmt.Errorf("dq: no handler for jobs of kind %q", job.Kind())
+	d.handler = i.handlers.choose(d)
+	d.job = jobOf(d, now.Add(serverTTR), now)
+	if d.handler == nil {
+		return "", fmt.Errorf("dq: no handler for jobs of kind %q", d.job.Kind())
 	}
-	err := call(ctx, []*Job{job})
-	if job.err != nil {
-		err = job.err
-	}
+	_, err := d.verdict(door(func() error { return call(ctx, []*delivery{d}) }))
 	return id, err
 }

@@ -38,9 +38,12 @@ type line struct {
 	isCut bool
 }
 
+// isUp says, after an error, whether anything may have been sent.
+func (l *line) isUp() bool { return l.conn != nil }
+
 func (l *line) send(packed []byte) error {
 	if l.conn == nil {
-		if err := l.connect(); err != nil {
+		if err := door(l.connect); err != nil { // the client's Dialer, OnConnect and credentials may be the user's
 			return err
 		}
 	}
@@ -75,11 +78,12 @@ func (l *line) ask(commands ...[]string) ([]any, error) {
 
 // order is ask where the answers do not matter, but for errors.
 func (l *line) order(commands [][]string) error {
+	if len(commands) == 0 {
+		return nil
+	}
 	replies, err := l.ask(commands...)
-	for _, reply := range replies {
-		if said, isError := reply.(serverError); isError {
-			return said
-		}
+	if said := firstError(replies); err == nil && said != nil {
+		err = said
 	}
 	return err
 }

@@ -19,10 +19,21 @@ const (
 	AnyState State = ""
 )
 
-// Get returns all about one job; nil where there is none.
+// Get returns all about one job. The error is [ErrNotFound] where there is none.
 func (q *Queue) Get(ctx context.Context, id string) (*JobInfo, error) {
-	reply, err := q.do(ctx, words{"DQ.GET", q.key(id), id})
-	return jobInfoOf(asMap(reply)), err
+	reply, err := found(q.do(ctx, words{"DQ.GET", q.key(id), id}))
+	if err != nil {
+		return nil, err
+	}
+	return jobInfoOf(asMap(reply)), nil
+}
+
+// found is for answers that are nil only where nothing is there.
+func found(reply any, err error) (any, error) {
+	if reply == nil && err == nil {
+		return nil, ErrNotFound
+	}
+	return reply, err
 }
 
 // PeekOptions are for [Queue.Peek].
@@ -123,29 +134,37 @@ func (q *Queue) LenGroup(ctx context.Context, group string) (int, error) {
 	return sum(q.each(ctx, "DQ.LEN", "GROUP", group))
 }
 
-// Stats returns the queue's figures, added up over its shards; nil where there is no queue.
+// Stats returns the queue's figures, added up over its shards. The error is
+// [ErrNotFound] where there is no queue.
 func (q *Queue) Stats(ctx context.Context) (*Stats, error) {
 	replies, err := q.each(ctx, "DQ.STATS")
-	var found []map[string]any
+	if err != nil {
+		return nil, err
+	}
+	var shards []map[string]any
 	for _, reply := range replies {
 		if fields := asMap(reply); fields != nil {
-			found = append(found, fields)
+			shards = append(shards, fields)
 		}
 	}
-	return addUp(found), err
+	if len(shards) == 0 {
+		return nil, ErrNotFound
+	}
+	return addUp(shards), nil
 }
 
-// Next returns when a recurring job will be due the next count times: empty for another job, nil where there is none.
+// Next returns when a recurring job will be due the next count times: empty for another job. The error is
+// [ErrNotFound] where there is none.
 func (q *Queue) Next(ctx context.Context, id string, count int) ([]time.Time, error) {
-	reply, err := q.do(ctx, words{"DQ.NEXT", q.key(id), id, "COUNT", max(1, count)})
-	if reply == nil {
+	reply, err := found(q.do(ctx, words{"DQ.NEXT", q.key(id), id, "COUNT", max(1, count)}))
+	if err != nil {
 		return nil, err
 	}
 	instants := []time.Time{}
 	for _, each := range asList(reply) {
 		instants = append(instants, asTime(each))
 	}
-	return instants, err
+	return instants, nil
 }
 
 // Groups is one step through the groups that hold jobs: it returns the next cursor ("0" at the end) and some groups.

@@ -1,135 +1,103 @@
 package dq
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
-const (
-	shortestDelay    = 100 * time.Millisecond // no handler can make its job come back faster than that
-	unknownKindDelay = 5 * time.Second
-	reasonBytes      = 1024
-)
+const unknownKindDelay = 5 * time.Second
 
-type verdict int
-
-const (
-	open verdict = iota
-	settled
-	lost
-)
-
-// outcome is what the server is still to be told of a delivery that ended: a command, then, by its answer, another
-// command or a verdict.
+// outcome is what the server is still to be told of a delivery that ended.
 type outcome struct {
-	job     *Job
-	command []string
-	next    func(reply any) (command []string, v verdict)
+	of        *delivery
+	mode      string // of a NACK; "": an ACK
+	wait      time.Duration
+	reason    string
+	isOwnWait bool // it is the library's
+	wasSent   bool // and the connection was lost before the answer
+	isRefused bool
 }
 
-// answered says what that answer means; with open, the command is the next one.
-func (o *outcome) answered(reply any) verdict {
-	then, v := o.next(reply)
-	if v == open {
-		o.command, o.next = then, nackAnswered
+// settled is what follows from how an attempt ended.
+func settled(d *delivery, v verdict) *outcome {
+	o := &outcome{of: d, wait: v.wait, reason: v.reason}
+	h := d.handler
+	switch v.way {
+	case succeeded:
+	case snoozed, givenBack:
+		o.mode = "SILENT"
+	case gaveUp:
+		o.mode = "FATAL"
+	case failed:
+		o.mode = "FAIL"
+		if d.terms.maxAttempts == 0 && h != nil && 0 < h.Attempts && h.Attempts <= d.attempt {
+			o.mode, o.wait = "FATAL", unsaid
+		} else if o.wait == unsaid && d.terms.ladder == nil && h != nil {
+			o.wait = max(h.delay(d.attempt), shortestDelay)
+		}
 	}
-	return v
-}
-
-func nackAnswered(reply any) ([]string, verdict) {
-	if reply == nil {
-		return nil, lost
-	}
-	return nil, settled
-}
-
-func ackAnswered(reply any) ([]string, verdict) {
-	if reply == int64(0) {
-		return nil, lost
-	}
-	return nil, settled
-}
-
-func done(job *Job) *outcome {
-	return &outcome{job, []string{"DQ.ACK", job.Queue, "WITHTOKENS", job.ID, job.Token}, ackAnswered}
-}
-
-func nack(job *Job, options ...string) []string {
-	return append([]string{"DQ.NACK", job.Queue, job.ID, "TOKEN", job.Token}, options...)
+	return o
 }
 
 // returned gives the job back, as if it had not been delivered.
-func returned(job *Job, options ...string) *outcome {
-	return &outcome{job, nack(job, append([]string{"SILENT"}, options...)...), nackAnswered}
+func returned(d *delivery) *outcome { return &outcome{of: d, mode: "SILENT", wait: unsaid} }
+
+// returnedFor gives it back a little later.
+func returnedFor(d *delivery, wait time.Duration) *outcome {
+	return &outcome{of: d, mode: "SILENT", wait: wait, isOwnWait: true}
 }
 
-// unknown gives it back for a worker that knows its kind, a little later.
-func unknown(job *Job) *outcome {
-	delay := time.Duration(float64(unknownKindDelay) * (1 + rand.Float64()))
-	return returned(job, "DELAY", ms(delay))
+// unknown gives it back for a worker that knows its kind.
+func unknown(d *delivery) *outcome {
+	return returnedFor(d, time.Duration(float64(unknownKindDelay)*(1+rand.Float64())))
 }
 
-// ended is what follows from how its handler ended.
-func ended(job *Job, err error) *outcome {
-	var snooze *SnoozeError
-	var giveUp *GiveUpError
+func (o *outcome) command() []string {
+	d := o.of
+	if o.mode == "" {
+		return []string{"DQ.ACK", d.queue, "WITHTOKENS", d.id, d.token}
+	}
+	words := append(make([]string, 0, 10), "DQ.NACK", d.queue, d.id, "TOKEN", d.token, o.mode)
+	if o.wait != unsaid {
+		words = append(words, "DELAY", ms(o.wait))
+	}
+	if o.reason != "" {
+		words = append(words, "REASON", o.reason)
+	}
+	return words
+}
+
+// isLost: the token was no longer the job's current one. An answer to what was sent before says only that it had been
+// taken then.
+func (o *outcome) isLost(reply any) bool { return (reply == nil || reply == int64(0)) && !o.wasSent }
+
+func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
+	return o.mode, o.wait, o.reason
+}
+
+// refused leaves out what the server may not have liked. It says whether anything is left to be tried.
+func (o *outcome) refused() bool {
 	switch {
-	case err == nil:
-		return done(job)
-	case errors.As(err, &giveUp):
-		return &outcome{job, nack(job, "FATAL", "REASON", reason(err)), nackAnswered}
-	case errors.As(err, &snooze):
-		options := []string{"DELAY", waitMs(snooze.Delay)}
-		if snooze.Reason != "" {
-			options = append(options, "REASON", snooze.Reason)
+	case o.mode == "":
+		return false
+	case o.mode == "SILENT" && o.wait != unsaid && !o.isOwnWait:
+		failure := verdict{way: failed, wait: unsaid, reason: or(o.reason, "snoozed with a delay that the server refuses")}
+		o.mode, o.wait, o.reason = settled(o.of, failure).parts()
+	case o.wait != unsaid && !o.isOwnWait:
+		o.wait, o.isOwnWait = unsaid, true
+		if o.of.terms.ladder == nil {
+			o.wait = exponential(o.of.attempt, firstDelay, longestDelay)
 		}
-		return returned(job, options...)
-	case job.why() == ErrStopping && !isRetry(err):
-		return returned(job) // whatever its error: it was told to end
+	case o.wait != unsaid:
+		o.wait = unsaid
+	case o.reason != "":
+		o.reason = ""
+	default:
+		return false
 	}
-	return failed(job, err)
+	return true
 }
-
-func isRetry(err error) bool {
-	var retry *RetryError
-	return errors.As(err, &retry)
-}
-
-// failed asks first: whether the job has a ladder and a limit of its own only its queue knows.
-func failed(job *Job, err error) *outcome {
-	decide := func(reply any) ([]string, verdict) {
-		fields := asMap(reply)
-		if fields == nil || asText(fields["token"]) != job.Token {
-			return nil, lost
-		}
-		return afterFailure(job, err, fields), open
-	}
-	return &outcome{job, []string{"DQ.GET", job.Queue, job.ID}, decide}
-}
-
-func afterFailure(job *Job, err error, fields map[string]any) []string {
-	h := job.handler
-	var retry *RetryError
-	said := []string{"REASON", reason(err)}
-	if fields["max-attempts"] == int64(0) && h != nil && 0 < h.Attempts && h.Attempts <= job.Attempt {
-		return nack(job, append([]string{"FATAL"}, said...)...)
-	}
-	if errors.As(err, &retry) {
-		return nack(job, append([]string{"DELAY", waitMs(retry.Delay)}, said...)...)
-	}
-	if ladder, _ := fields["backoff"].([]any); len(ladder) > 0 || h == nil {
-		return nack(job, said...)
-	}
-	return nack(job, append([]string{"DELAY", waitMs(h.delay(job.Attempt))}, said...)...)
-}
-
-func waitMs(delay time.Duration) string { return ms(max(delay, shortestDelay)) }
 
 // ms is in whole milliseconds, rounded up: no wait is shorter than asked for.
 func ms(d time.Duration) string { return strconv.FormatInt(toMs(d), 10) }
@@ -142,46 +110,21 @@ func toMs(d time.Duration) int64 {
 	return whole
 }
 
-// reason is the error's type and message, but for what a handler says on purpose.
-func reason(err error) string {
-	text := fmt.Sprintf("%T: %v", err, err)
-	var giveUp *GiveUpError
-	var retry *RetryError
-	var panicked *PanicError
-	switch {
-	case errors.As(err, &giveUp), errors.As(err, &retry), errors.As(err, &panicked):
-		text = err.Error()
-	case errors.Is(err, context.DeadlineExceeded):
-		text = err.Error()
-	}
-	return shorten(strings.ToValidUTF8(text, "?"), reasonBytes)
-}
-
-func shorten(text string, size int) string {
-	if len(text) <= size {
-		return text
-	}
-	for size > 0 && !utf8.RuneStart(text[size]) {
-		size--
-	}
-	return text[:size]
-}
-
 // --- Heartbeats, and what is given back in the end
 
-func byKey(jobs []*Job) map[string][]*Job {
-	groups := map[string][]*Job{}
-	for _, job := range jobs {
-		groups[job.Queue] = append(groups[job.Queue], job)
+func byKey(all []*delivery) map[string][]*delivery {
+	groups := map[string][]*delivery{}
+	for _, d := range all {
+		groups[d.queue] = append(groups[d.queue], d)
 	}
 	return groups
 }
 
-func forAll(command, key string, jobs []*Job, options ...string) []string {
-	words := make([]string, 0, 4+2*len(jobs)+len(options))
-	words = append(words, command, key, "IDS", strconv.Itoa(len(jobs)))
-	for _, job := range jobs {
-		words = append(words, job.ID, job.Token)
+func forAll(command, key string, all []*delivery, options ...string) []string {
+	words := make([]string, 0, 4+2*len(all)+len(options))
+	words = append(words, command, key, "IDS", strconv.Itoa(len(all)))
+	for _, d := range all {
+		words = append(words, d.id, d.token)
 	}
 	return append(words, options...)
 }

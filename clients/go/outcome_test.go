@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,26 +15,16 @@ import (
 
 const token = "1882361448423751680"
 
-func aJob(handler Handler, attempt int, payload string) *Job {
-	return &Job{ID: "id", Queue: "q", Token: token, Attempt: attempt, Payload: []byte(payload), codec: JSON, handler: &handler}
+func aJob(handler Handler, attempt int, payload string) *delivery {
+	d := &delivery{
+		jobKey: jobKey{"q", "id"}, token: token, attempt: attempt, payload: []byte(payload), codec: JSON, handler: &handler,
+	}
+	d.job = jobOf(d, time.Time{}, time.Time{})
+	return d
 }
 
-func queued(token string, maxAttempts int64, ladder ...any) []any {
-	return []any{"token", []byte(token), "max-attempts", maxAttempts, "backoff", ladder}
-}
-
-// afterGet is what follows a failure, by what the queue says of the job; nil where that is nothing.
-func afterGet(t *testing.T, job *Job, err error, reply any) []string {
-	t.Helper()
-	outcome := ended(job, err)
-	if outcome.command[0] != "DQ.GET" {
-		t.Fatalf("first %v", outcome.command)
-	}
-	if outcome.answered(reply) != open {
-		return nil
-	}
-	return outcome.command[5:]
-}
+// after is the command that follows from how a handler ended.
+func after(d *delivery, err error) []string { return settled(d, judge(err, d)).command() }
 
 func expect(t *testing.T, got, want any) {
 	t.Helper()
@@ -43,22 +34,31 @@ func expect(t *testing.T, got, want any) {
 }
 
 func TestSuccessIsAcknowledgedWithTheToken(t *testing.T) {
-	outcome := ended(aJob(Handler{}, 1, ""), nil)
-	expect(t, outcome.command, []string{"DQ.ACK", "q", "WITHTOKENS", "id", token})
-	expect(t, outcome.answered(int64(1)), settled)
-	expect(t, outcome.answered(int64(0)), lost)
+	outcome := settled(aJob(Handler{}, 1, ""), judge(nil, nil))
+	expect(t, outcome.command(), []string{"DQ.ACK", "q", "WITHTOKENS", "id", token})
+	expect(t, []bool{outcome.isLost(int64(1)), outcome.isLost(int64(0))}, []bool{false, true})
+}
+
+func TestAnEndThatIsSentAgainIsNotLost(t *testing.T) {
+	for _, err := range []error{nil, errors.New("no")} {
+		d := aJob(Handler{}, 1, "")
+		outcome := settled(d, judge(err, d))
+		expect(t, outcome.isLost(nil), true)
+		outcome.wasSent = true
+		expect(t, []bool{outcome.isLost(nil), outcome.isLost(int64(0))}, []bool{false, false})
+	}
 }
 
 func TestTheLadderOfTheJobGoesFirst(t *testing.T) {
-	job := aJob(Handler{Backoff: []time.Duration{time.Second}}, 1, "")
-	expect(t, afterGet(t, job, errors.New("no"), queued(token, 0, int64(1000))), []string{"REASON", "*errors.errorString: no"})
+	d := aJob(Handler{Backoff: []time.Duration{time.Second}}, 1, "")
+	d.terms.ladder = new(time.Duration)
+	expect(t, after(d, errors.New("no"))[5:], []string{"FAIL", "REASON", "*errors.errorString: no"})
 }
 
 func TestTheLadderOfTheHandlerIsNextAndItsLastStepRepeats(t *testing.T) {
 	handler := Handler{Backoff: []time.Duration{time.Second, 5 * time.Second}}
 	for attempt, want := range map[int]string{1: "1000", 2: "5000", 9: "5000"} {
-		said := afterGet(t, aJob(handler, attempt, ""), errors.New("no"), queued(token, 0))
-		expect(t, said[:2], []string{"DELAY", want})
+		expect(t, after(aJob(handler, attempt, ""), errors.New("no"))[5:8], []string{"FAIL", "DELAY", want})
 	}
 }
 
@@ -73,37 +73,88 @@ func TestWithoutALadderTheWaitDoublesToAnHour(t *testing.T) {
 
 func TestAttemptsOfTheHandlerEndAJobWithoutItsOwn(t *testing.T) {
 	handler := Handler{Attempts: 2}
-	expect(t, afterGet(t, aJob(handler, 1, ""), errors.New("no"), queued(token, 0))[0], "DELAY")
-	expect(t, afterGet(t, aJob(handler, 2, ""), errors.New("no"), queued(token, 0))[0], "FATAL")
-	expect(t, afterGet(t, aJob(handler, 2, ""), errors.New("no"), queued(token, 9))[0], "DELAY")
-}
-
-func TestAFailureOfAJobThatSomebodyElseHasIsLost(t *testing.T) {
-	job := aJob(Handler{}, 1, "")
-	expect(t, ended(job, errors.New("no")).answered(queued("1", 0)), lost)
-	expect(t, ended(job, errors.New("no")).answered(nil), lost)
+	mode := func(attempt, limit int) string {
+		d := aJob(handler, attempt, "")
+		d.terms.maxAttempts = limit
+		expect(t, jobOf(d, time.Time{}, time.Time{}).IsLastAttempt(), max(limit, 2) == attempt)
+		return after(d, errors.New("no"))[5]
+	}
+	expect(t, []string{mode(1, 0), mode(2, 0), mode(2, 9), mode(9, 9)}, []string{"FAIL", "FATAL", "FAIL", "FAIL"})
 }
 
 func TestWhatAHandlerMaySay(t *testing.T) {
-	job := aJob(Handler{}, 1, "")
+	d := aJob(Handler{}, 1, "")
+	d.terms.ladder = new(time.Duration)
 	busy := fmt.Errorf("wrapped: %w", RetryIn(time.Minute, errors.New("busy")))
-	expect(t, afterGet(t, job, busy, queued(token, 0, int64(1))), []string{"DELAY", "60000", "REASON", "wrapped: busy"})
-	expect(t, ended(job, Snooze(time.Minute)).command[5:], []string{"SILENT", "DELAY", "60000"})
-	expect(t, ended(job, GiveUp(errors.New("bad"))).command[5:], []string{"FATAL", "REASON", "bad"})
+	expect(t, after(d, busy)[5:], []string{"FAIL", "DELAY", "60000", "REASON", "wrapped: busy"})
+	expect(t, after(d, Snooze(time.Minute))[5:], []string{"SILENT", "DELAY", "60000"})
+	expect(t, after(d, GiveUp(errors.New("bad")))[5:], []string{"FATAL", "REASON", "bad"})
+	expect(t, after(d, RetryIn(time.Minute, GiveUp(errors.New("bad"))))[5], "FAIL") // the outermost
 }
 
 func TestNothingComesBackAtOnce(t *testing.T) {
-	job := aJob(Handler{}, 1, "")
-	expect(t, ended(job, Snooze(0)).command[7], "100")
-	expect(t, afterGet(t, job, RetryIn(0, nil), queued(token, 0))[1], "100")
+	d := aJob(Handler{}, 1, "")
+	expect(t, after(d, Snooze(0))[7], "100")
+	expect(t, after(d, RetryIn(0, nil))[7], "100")
+}
+
+func TestADelayThatIsNoneIsAsIfItWereNotSaid(t *testing.T) {
+	d := aJob(Handler{Backoff: []time.Duration{7 * time.Second}}, 1, "")
+	for _, err := range []error{RetryIn(-1, nil), Snooze(-time.Hour)} {
+		expect(t, after(d, err)[5:8], []string{"FAIL", "DELAY", "7000"})
+		expect(t, judge(err, d).unfit != "", true)
+	}
+}
+
+func TestWhatTheServerRefusesIsLeftOut(t *testing.T) {
+	century := 100 * 365 * 24 * time.Hour
+	for _, err := range []error{RetryIn(century, errors.New("no")), Snooze(century), errors.New("no"), GiveUp(errors.New("no"))} {
+		d := aJob(Handler{Backoff: []time.Duration{century}}, 1, "")
+		outcome := settled(d, judge(err, d))
+		var said [][]string
+		for left := true; left; left = outcome.refused() {
+			said = append(said, outcome.command()[5:])
+		}
+		last := said[len(said)-1]
+		if len(said) > 6 || len(last) != 1 || last[0] == "SILENT" {
+			t.Error(said)
+		}
+		if len(said) > 2 { // still no hot loop, where only the delay is refused
+			wait, err := strconv.Atoi(said[len(said)-3][2])
+			expect(t, []any{wait >= 1000 && wait <= 1250, err}, []any{true, nil})
+		}
+	}
+	expect(t, (&outcome{}).refused(), false)
 }
 
 func TestWhoIsToldToStopIsGivenBackUncounted(t *testing.T) {
-	job := aJob(Handler{}, 1, "")
-	job.end(ErrStopping)
-	expect(t, ended(job, errors.New("rpc: canceled")).command[5:], []string{"SILENT"})
-	expect(t, ended(job, nil).command[0], "DQ.ACK")
+	d := aJob(Handler{}, 1, "")
+	d.end(ErrStopping)
+	expect(t, after(d, errors.New("rpc: canceled"))[5:], []string{"SILENT"})
+	expect(t, after(d, nil)[0], "DQ.ACK")
 }
+
+func TestWhatCannotBeDecodedIsDeadAtOnce(t *testing.T) {
+	for payload, do := range map[string]Func{
+		"no JSON":                         Typed(func(context.Context, *Job, int) error { return nil }),
+		"null":                            Typed(func(context.Context, *Job, *int) error { return nil }),
+		`{"dq":1,"kind":"a","data":null}`: Typed(func(context.Context, *Job, map[string]int) error { return nil }),
+		`"explodes"`:                      Typed(func(context.Context, *Job, explosive) error { return nil }),
+	} {
+		d := aJob(Handler{}, 1, payload)
+		said := after(d, fmt.Errorf("wrapped: %w", do(t.Context(), d.job)))
+		if said[5] != "FATAL" || !strings.HasPrefix(said[7], "payload cannot be decoded: ") {
+			t.Errorf("%s: %v", payload, said)
+		}
+	}
+	other := aJob(Handler{}, 1, "no JSON")
+	expect(t, after(aJob(Handler{}, 1, ""), other.job.Decode(new(int)))[5], "FAIL")
+	expect(t, Typed(func(_ context.Context, _ *Job, data any) error { return nil })(t.Context(), aJob(Handler{}, 1, "null").job), nil)
+}
+
+type explosive struct{}
+
+func (*explosive) UnmarshalJSON([]byte) error { panic("boom") }
 
 func TestAJobThatWasToldBeforeItsHandlerBeganIsNotAcknowledged(t *testing.T) {
 	worker, err := NewWorker(WorkerConfig{
@@ -114,19 +165,20 @@ func TestAJobThatWasToldBeforeItsHandlerBeganIsNotAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := worker.links[0]
-	job := aJob(Handler{}, 1, "")
-	job.link, link.held[job] = link, struct{}{}
-	job.end(ErrStopping)
-	worker.handled([]*Job{job}, worker.handle([]*Job{job}))
-	expect(t, link.outcomes[0].command, []string{"DQ.NACK", "q", "id", "TOKEN", token, "SILENT"})
+	d := aJob(Handler{}, 1, "")
+	d.link, d.isHeld, link.hands[d.jobKey] = link, true, d
+	d.end(ErrStopping)
+	worker.attempt([]*delivery{d}, func() {})
+	expect(t, link.outcomes[0].command(), []string{"DQ.NACK", "q", "id", "TOKEN", token, "SILENT"})
+	expect(t, len(link.hands), 0)
 }
 
 func TestReasonsAreCutAndAreUTF8(t *testing.T) {
-	long := reason(errors.New(strings.Repeat("ä", 1000)))
+	long := judge(errors.New(strings.Repeat("ä", 1000)), aJob(Handler{}, 1, "")).reason
 	if len(long) > reasonBytes || !strings.HasSuffix(long, "ä") {
 		t.Errorf("%d bytes: %q", len(long), long[len(long)-4:])
 	}
-	expect(t, reason(errors.New("\xff")), "*errors.errorString: ?")
+	expect(t, judge(errors.New("\xff"), aJob(Handler{}, 1, "")).reason, "*errors.errorString: ?")
 }
 
 func TestWhatWaitingCannotMendIsSaid(t *testing.T) {
@@ -170,7 +222,6 @@ func TestHandlersByKind(t *testing.T) {
 			t.Error(payload)
 		}
 	}
-	expect(t, made.lease, time.Minute)
 	for _, bad := range [][]Handler{
 		{}, {{}}, {{Do: do}, {Do: do}}, {{Do: do, Kind: "a"}, {Do: do, Kind: "a"}}, {{Do: do, Batch: 2}}, {{Do: do, Attempts: -1}},
 	} {
@@ -195,14 +246,14 @@ func TestDataKindAndHeaders(t *testing.T) {
 	payload, err := writeEnvelope(map[string]string{"a": "<ä>"}, "close", map[string]string{"x": "y"})
 	expect(t, string(payload), `{"dq":1,"kind":"close","data":{"a":"<ä>"},"headers":{"x":"y"}}`)
 	expect(t, err, nil)
-	job := aJob(Handler{}, 1, string(payload))
+	job := aJob(Handler{}, 1, string(payload)).job
 	var data map[string]string
 	expect(t, job.Decode(&data), nil)
 	expect(t, []any{job.Kind(), job.Headers(), data}, []any{"close", map[string]string{"x": "y"}, map[string]string{"a": "<ä>"}})
 	if _, err := writeEnvelope([]byte("x"), "close", nil); err == nil {
 		t.Error("bytes in an envelope")
 	}
-	if aJob(Handler{}, 1, "\xff").Decode(&data) == nil {
+	if aJob(Handler{}, 1, "\xff").job.Decode(&data) == nil {
 		t.Error("no JSON is decoded")
 	}
 }
@@ -213,12 +264,45 @@ func TestDurationsAndInstantsAreRoundedUp(t *testing.T) {
 	expect(t, instantMs(time.UnixMilli(5)), int64(5))
 }
 
+func TestWhichLeaseAJobHas(t *testing.T) {
+	do := func(context.Context, *Job) error { return nil }
+	a, b, other := Handler{Do: do, Kind: "a", Lease: time.Second}, Handler{Do: do, Kind: "b"}, Handler{Do: do, Lease: 9 * time.Second}
+	for _, each := range []struct {
+		handlers []Handler
+		worker   time.Duration
+		option   string
+		of       *Handler
+		ttr      time.Duration
+		given    time.Duration
+		wanted   time.Duration
+	}{
+		{[]Handler{a}, 0, "TTR", &a, 5 * time.Second, time.Second, time.Second},
+		{[]Handler{a, b}, 0, "", &a, serverTTR, serverTTR, time.Second},
+		{[]Handler{a, b}, 0, "", &b, 5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{[]Handler{a, b}, 7 * time.Second, "LEASE", &b, serverTTR, 7 * time.Second, 7 * time.Second},
+		{[]Handler{a, b}, 7 * time.Second, "LEASE", &b, 5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{[]Handler{a, other}, 0, "LEASE", &a, 5 * time.Second, 5 * time.Second, time.Second},
+		{[]Handler{other}, 0, "LEASE", &other, serverTTR, 9 * time.Second, 9 * time.Second},
+		{[]Handler{other}, 0, "LEASE", &other, 5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{[]Handler{other}, 7 * time.Second, "LEASE", &other, serverTTR, 7 * time.Second, 9 * time.Second},
+		{[]Handler{b}, 0, "", &b, serverTTR, serverTTR, serverTTR},
+	} {
+		made, err := newHandlers(each.handlers)
+		expect(t, err, nil)
+		l := newLeases(made, each.worker)
+		got := []any{l.option, l.given(each.ttr), l.wanted(each.of, each.ttr)}
+		if want := []any{each.option, each.given, each.wanted}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v: %v", each, got)
+		}
+	}
+}
+
 func TestWeightsDecideWhichQueueComesFirst(t *testing.T) {
 	members := []member{{key: "a", weight: 9}, {key: "b", weight: 1}}
 	count := map[string]int{}
 	for range 500 {
-		count[(&fetches{members, true, "1000"}).command(1, 5*time.Second)[1]]++
-		expect(t, (&fetches{members, false, "1000"}).command(1, time.Second)[1:4], []string{"a", "b", "1"})
+		count[(&fetches{members, true, leases{}}).command(1, 5*time.Second)[1]]++
+		expect(t, (&fetches{members, false, leases{}}).command(1, time.Second)[1:4], []string{"a", "b", "1"})
 	}
 	if count["b"] == 0 || count["b"] > 150 {
 		t.Errorf("%v", count)
@@ -226,20 +310,20 @@ func TestWeightsDecideWhichQueueComesFirst(t *testing.T) {
 }
 
 func TestOneHeartbeatForEachQueue(t *testing.T) {
-	one, two := aJob(Handler{}, 1, ""), &Job{Queue: "r", ID: "x", Token: "5"}
-	groups := byKey([]*Job{one, two, one})
-	expect(t, forAll("DQ.TOUCH", "q", groups["q"], "TTR", "3000"),
-		[]string{"DQ.TOUCH", "q", "IDS", "2", "id", token, "id", token, "TTR", "3000"})
+	one, two := aJob(Handler{}, 1, ""), &delivery{jobKey: jobKey{"r", "x"}, token: "5"}
+	groups := byKey([]*delivery{one, two, one})
+	expect(t, forAll("DQ.TOUCH", "q", groups["q"]),
+		[]string{"DQ.TOUCH", "q", "IDS", "2", "id", token, "id", token})
 	expect(t, forAll("DQ.NACK", "r", groups["r"], "SILENT"), []string{"DQ.NACK", "r", "IDS", "1", "x", "5", "SILENT"})
 }
 
 func TestABatchIsToldWhenAllOfItIsLost(t *testing.T) {
-	one, two := &Job{}, &Job{}
-	ctx, cancel := contextOf(context.Background(), []*Job{one, two})
+	one, two := aJob(Handler{}, 1, ""), aJob(Handler{}, 1, "")
+	ctx, cancel := contextOf(context.Background(), []*delivery{one, two})
 	defer cancel(nil)
 	one.end(ErrLost)
 	one.end(ErrStopping)
-	if ctx.Err() != nil || !one.Lost() || two.Lost() {
+	if ctx.Err() != nil || !one.job.Lost() || two.job.Lost() {
 		t.Error("told too early")
 	}
 	two.end(ErrLost)

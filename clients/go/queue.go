@@ -3,6 +3,7 @@ package dq
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -40,7 +41,8 @@ func Open(url, name string, options ...QueueOptions) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed.MaxRetries = -1 // a job without an id of its own would be there twice
+	parsed.MaxRetries = -1 // not every command is safe to send twice
+	parsed.ContextTimeoutEnabled = true
 	return NewQueue(redis.NewClient(parsed), name, options...), nil
 }
 
@@ -81,9 +83,13 @@ func (q *Queue) key(id string) string {
 	return q.keys[crc32.ChecksumIEEE([]byte(id))%uint32(q.shards)]
 }
 
+// newID grows with time. With an id of its own an ADD that is sent twice adds one job.
 func newID() string {
 	raw := make([]byte, 16)
-	_, _ = rand.Read(raw) // never fails
+	_, _ = rand.Read(raw[6:]) // never fails
+	now := uint64(time.Now().UnixMilli())
+	binary.BigEndian.PutUint16(raw, uint16(now>>32))
+	binary.BigEndian.PutUint32(raw[2:], uint32(now))
 	return hex.EncodeToString(raw)
 }
 
@@ -122,7 +128,7 @@ func (w words) ms(name string, d time.Duration) words { return w.value(name, wai
 // wait is a word of a call; instead of a negative one, the mistake.
 func wait(name string, d time.Duration) any {
 	if d < 0 {
-		return &ConfigurationError{What: fmt.Sprintf("%s is 0 or more, not %s", name, d)}
+		return &ConfigurationError{What: fmt.Sprintf("%s must be 0 or more, not %s", name, d)}
 	}
 	return toMs(d)
 }
@@ -174,7 +180,29 @@ func (q *Queue) do(ctx context.Context, call words) (any, error) {
 	if err := call.mistake(); err != nil {
 		return nil, err
 	}
-	return answer(q.client.Do(ctx, call...).Result())
+	return within(ctx, func() (any, error) { return answer(q.client.Do(ctx, call...).Result()) })
+}
+
+// within waits for f only as long as ctx lasts: while go-redis waits for an answer, it looks at deadlines only if its
+// options say so, and never at cancellation.
+func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	ended := make(chan result, 1)
+	var value T
+	go through(func() (err error) { value, err = f(); return err }, func(err error) { ended <- result{value, err} })
+	select {
+	case got := <-ended:
+		return got.value, got.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
 }
 
 // all sends several in one round trip, as those of a sharded queue.
@@ -188,13 +216,19 @@ func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
 			return nil, err
 		}
 	}
-	commands := make([]*redis.Cmd, len(calls))
-	_, _ = q.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
-		for at, call := range calls {
-			commands[at] = pipe.Do(ctx, call...)
-		}
-		return nil
+	commands, err := within(ctx, func() ([]*redis.Cmd, error) {
+		commands := make([]*redis.Cmd, len(calls))
+		_, _ = q.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
+			for at, call := range calls {
+				commands[at] = pipe.Do(ctx, call...)
+			}
+			return nil
+		})
+		return commands, nil
 	})
+	if err != nil {
+		return nil, err
+	}
 	replies := make([]any, len(calls))
 	for at, command := range commands {
 		reply, err := answer(command.Result())

@@ -13,6 +13,8 @@ const preamble = `package readme
 
 import (
 	"context"
+	"fmt"
+	"log"
 	"testing"
 	"time"
 
@@ -37,6 +39,8 @@ var (
 	queue *dq.Queue
 	err   error
 	_     = dqtest.Start
+	_     = fmt.Sprint
+	_     = log.Fatal
 	_     testing.TB
 	_     time.Duration
 )
@@ -47,15 +51,20 @@ func program(text string) string {
 	out := preamble
 	for n, part := range strings.Split(text, "```go\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")
+		if strings.HasPrefix(block, "package main") { // a program: its imports are the preamble's
+			_, rest, _ := strings.Cut(block, ")\n")
+			out += strings.ReplaceAll(rest, "type Order struct{ Number int }", "")
+			continue
+		}
 		if strings.HasPrefix(block, "func ") {
 			out += block
 			continue
 		}
-		out += fmt.Sprintf("func block%d() {\n%s\nuse(err)\n", n, block)
+		out += fmt.Sprintf("func block%d() (failure error) {\n%s\nuse(err)\n", n, block)
 		if strings.Contains(block, "handlers :=") {
 			out += "use(handlers)\n"
 		}
-		out += "}\n"
+		out += "return nil\n}\n"
 	}
 	return out
 }

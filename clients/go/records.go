@@ -1,9 +1,6 @@
 package dq
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Reserved is a job that was popped by hand, without a worker.
 type Reserved struct {
@@ -15,16 +12,25 @@ type Reserved struct {
 	Attempt  int
 	Deadline time.Time // zero with NoAck
 	Due      time.Time
+	// TTR is the job's. MaxAttempts is its limit (0: none), and RetryIn what its ladder waits after a failure of this
+	// attempt (nil: it has no ladder).
+	TTR         time.Duration
+	MaxAttempts int
+	RetryIn     *time.Duration
 }
 
 func reservedOf(key string, rows []any) []Reserved {
 	var found []Reserved
 	for _, each := range rows {
-		if row := asList(each); len(row) == 6 {
-			found = append(found, Reserved{
-				key, asText(row[0]), asBytes(row[1]), asText(row[2]), int(asInt(row[3])), asTime(row[4]), asTime(row[5]),
-			})
+		row := asList(each)
+		if len(row) < 7 {
+			continue
 		}
+		terms := termsOf(row[6])
+		found = append(found, Reserved{
+			key, asText(row[0]), asBytes(row[1]), asText(row[2]), int(asInt(row[3])), asTime(row[4]), asTime(row[5]),
+			terms.ttr, terms.maxAttempts, terms.ladder,
+		})
 	}
 	return found
 }
@@ -46,22 +52,51 @@ type JobInfo struct {
 	Reason      string    // of the last failure
 	Failed      time.Time // when that was
 	Group       string
-	// Fields are all as the server gave them: those of recurring jobs are only here.
+	// Next is the payload of the job that takes its place when its run is over; nil without one.
+	Next []byte
+	// Rule is that of a recurring job; else nil.
+	Rule *Rule
+	// Fields are all as the server gave them.
 	Fields map[string]any
 }
 
-func jobInfoOf(fields map[string]any) *JobInfo {
-	if fields == nil {
+// Rule is how a recurring job comes again: by Every, or by Cron in a Zone.
+type Rule struct {
+	Every         time.Duration
+	Cron, Zone    string
+	Until         time.Time // zero: without end
+	Times         int       // 0: without end
+	Grace, Jitter time.Duration
+	// Occurrence is the instant of the current one, Runs how many have ended.
+	Occurrence time.Time
+	Runs       int
+}
+
+func ruleOf(fields map[string]any) *Rule {
+	if fields["every"] == nil && fields["cron"] == nil {
 		return nil
 	}
-	return &JobInfo{
+	return &Rule{
+		Every: asDuration(fields["every"]), Cron: asText(fields["cron"]), Zone: asText(fields["tz"]),
+		Until: asTime(fields["until"]), Times: int(asInt(fields["times"])), Grace: asDuration(fields["grace"]),
+		Jitter: asDuration(fields["jitter"]), Occurrence: asTime(fields["occurrence"]), Runs: int(asInt(fields["runs"])),
+	}
+}
+
+func jobInfoOf(fields map[string]any) *JobInfo {
+	info := &JobInfo{
 		ID: asText(fields["id"]), Payload: asBytes(fields["payload"]), State: State(asText(fields["state"])),
 		Priority: int(asInt(fields["priority"])), Due: asTime(fields["due"]), Deadline: asTime(fields["deadline"]),
 		TTR: asDuration(fields["ttr"]), Attempts: int(asInt(fields["attempts"])),
 		MaxAttempts: int(asInt(fields["max-attempts"])), Backoff: asLadder(fields["backoff"]),
 		Expires: asTime(fields["expires"]), Token: asText(fields["token"]), Reason: asText(fields["reason"]),
-		Failed: asTime(fields["failed"]), Group: asText(fields["group"]), Fields: fields,
+		Failed: asTime(fields["failed"]), Group: asText(fields["group"]), Rule: ruleOf(fields),
+		Fields: fields,
 	}
+	if next := fields["next"]; next != nil {
+		info.Next = asBytes(next)
+	}
+	return info
 }
 
 // Peeked is a job as DQ.PEEK shows it.
@@ -90,82 +125,6 @@ func peekedOf(rows []any) []Peeked {
 type Group struct {
 	Name              string
 	Waiting, Reserved int
-}
-
-// Stats are a queue's figures; of a sharded queue, those of its shards added up.
-type Stats struct {
-	Delayed, Ready, Reserved, Dead int
-	NextDue                        time.Time     // zero: nothing is to come
-	OldestReady                    time.Duration // age
-	WaitingClients                 int
-	// Totals are added, delivered, acked, nacked, timed-out, died, deleted, expired and missed.
-	Totals map[string]int64
-	// Lateness is delivery minus due.
-	LatenessCount             int64
-	LatenessMean, LatenessMax time.Duration
-	LatenessBuckets           []LatenessBucket
-}
-
-// LatenessBucket is how many deliveries were at most so late; a negative bound is none.
-type LatenessBucket struct {
-	UpTo  time.Duration
-	Count int64
-}
-
-var notTotals = map[string]bool{
-	"delayed": true, "ready": true, "reserved": true, "dead": true, "next-due": true, "oldest-ready-ms": true,
-	"waiting-clients": true, "paused": true, "bytes": true, "recurring": true, "groups": true,
-}
-
-func addUp(found []map[string]any) *Stats {
-	if len(found) == 0 {
-		return nil
-	}
-	total := func(name string) (sum int64) {
-		for _, fields := range found {
-			sum += asInt(fields[name])
-		}
-		return sum
-	}
-	s := &Stats{
-		Delayed: int(total("delayed")), Ready: int(total("ready")), Reserved: int(total("reserved")),
-		Dead: int(total("dead")), WaitingClients: int(total("waiting-clients")), Totals: map[string]int64{},
-		LatenessCount: total("lateness-count"),
-	}
-	for name := range found[0] {
-		if !notTotals[name] && !strings.HasPrefix(name, "lateness-") {
-			s.Totals[name] = total(name)
-		}
-	}
-	if s.LatenessCount > 0 {
-		s.LatenessMean = time.Duration(total("lateness-sum")/s.LatenessCount) * time.Microsecond
-	}
-	for _, fields := range found {
-		s.addExtremes(fields)
-	}
-	return s
-}
-
-func (s *Stats) addExtremes(fields map[string]any) {
-	if due := asTime(fields["next-due"]); !due.IsZero() && (s.NextDue.IsZero() || due.Before(s.NextDue)) {
-		s.NextDue = due
-	}
-	s.OldestReady = max(s.OldestReady, asDuration(fields["oldest-ready-ms"]))
-	s.LatenessMax = max(s.LatenessMax, time.Duration(asInt(fields["lateness-max"]))*time.Microsecond)
-	for at, each := range asList(fields["lateness-buckets"]) {
-		pair := asList(each)
-		if len(pair) != 2 {
-			continue
-		}
-		if at == len(s.LatenessBuckets) {
-			bound := time.Duration(-1)
-			if pair[0] != nil {
-				bound = time.Duration(asInt(pair[0])) * time.Microsecond
-			}
-			s.LatenessBuckets = append(s.LatenessBuckets, LatenessBucket{UpTo: bound})
-		}
-		s.LatenessBuckets[at].Count += asInt(pair[1])
-	}
 }
 
 func asTime(value any) time.Time {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -17,6 +18,19 @@ type serverError string
 
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
+
+// isForGood: whatever it refuses, it will refuse again. What passes has a word of its own, as LOADING.
+func (e serverError) isForGood() bool { return strings.HasPrefix(string(e), "ERR ") }
+
+// firstError is the first answer that is one, or nil.
+func firstError(replies []any) error {
+	for _, reply := range replies {
+		if said, isError := reply.(serverError); isError {
+			return said
+		}
+	}
+	return nil
+}
 
 func isServerError(err error) bool {
 	var said redis.Error

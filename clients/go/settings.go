@@ -65,13 +65,13 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 	return err
 }
 
-// Settings returns those of the queue (of its first shard); nil where there is no queue.
+// Settings returns those of the queue (of its first shard). The error is [ErrNotFound] where there is no queue.
 func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
-	reply, err := q.do(ctx, words{"DQ.CFGGET", q.keys[0]})
-	fields := asMap(reply)
-	if fields == nil {
+	reply, err := found(q.do(ctx, words{"DQ.CFGGET", q.keys[0]}))
+	if err != nil {
 		return nil, err
 	}
+	fields := asMap(reply)
 	number := func(name string) *int { n := int(asInt(fields[name])); return &n }
 	duration := func(name string) *time.Duration { d := asDuration(fields[name]); return &d }
 	rate := func(name string) *Rate {
@@ -86,7 +86,7 @@ func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
 		MaxBytes: number("maxbytes"), DeadLen: number("deadlen"), Dedupe: duration("dedupe"),
 		MaxReserved: number("maxreserved"), Rate: rate("rate"), GroupMax: number("groupmax"), GroupRate: rate("grouprate"),
 		GroupFIFO: &isFIFO,
-	}, err
+	}, nil
 }
 
 // Pause delivers nothing, for so long or (0) until [Queue.Resume].

@@ -19,9 +19,10 @@ var fatalities = []struct {
 	said    string
 	what    string
 }{
-	{false, "NOPERM", "the server's ACL forbids this user what a worker does: permit the queue's keys and the dq.* commands"},
-	{false, "NOAUTH", "the server wants a password: set user name and password in the URL, redis://user:password@host"},
+	{false, "NOPERM", "the server's ACL denies this user what a worker needs: permit the queue's keys and the dq.* commands"},
+	{false, "NOAUTH", "the server requires a password: set user name and password in the URL, redis://user:password@host"},
 	{false, "WRONGPASS", "the server refuses user name or password: set the right ones in the URL, redis://user:password@host"},
+	{false, "without any password configured", "the server has no password for this user: take it out of the URL"},
 	{false, "unknown command", "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration"},
 	{true, "WRONGTYPE", "a queue's key holds a value of another type: choose another name for the queue, or delete that key"},
 	{true, "syntax error", "the server's dq module is older than this library: upgrade the module"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,7 @@ type WorkerConfig struct {
 	Concurrency int
 	// Prefetch is how many jobs more may be in hand, so that short handlers need not wait for the network.
 	Prefetch int
-	// Lease takes the place of the longest of the handlers'.
+	// Lease is that of jobs without a TTR of their own or of their queue, and of a kind without a Lease.
 	Lease time.Duration
 	// Drain is how long handlers may go on when the worker stops (25 s; negative: not at all).
 	Drain time.Duration
@@ -44,27 +45,31 @@ type WorkerConfig struct {
 
 // Worker runs handlers on the jobs of one or several queues.
 type Worker struct {
-	concurrency, capacity      int
-	lease, drain, wait, answer time.Duration
-	handlers                   *handlers
-	hooks                      []Hooks
-	log                        *slog.Logger
-	links                      []*link
-	base                       context.Context
+	concurrency, prefetch, capacity int
+	drain, wait                     time.Duration
+	leases                          leases
+	handlers                        *handlers
+	hooks                           []Hooks
+	logger                          *slog.Logger
+	links                           []*link
+	base                            context.Context
 
-	stops    chan struct{}
-	fatal    chan *ConfigurationError
-	draining chan struct{} // closed when it stops
-	news     chan struct{} // something ended
-	hasRun   atomic.Bool
-	said     atomic.Value // the last trouble that was logged
+	stops     chan struct{}
+	fatal     chan *ConfigurationError
+	draining  chan struct{} // closed when it stops
+	news      chan struct{} // something ended
+	hasRun    atomic.Bool
+	isDrained bool         // by Drain
+	said      atomic.Value // the last trouble that was logged
+	gaveBack  atomic.Int64 // when it stopped
 
 	mu        sync.Mutex
 	room      *sync.Cond
 	turns     []*link
 	isHungry  bool // the only supplier waits for room: a fetch follows
-	backlog   []*Job
+	backlog   []*delivery
 	running   int // handlers
+	reporting int // what was lost
 	inHand    int
 	claimed   int // by fetches under way
 	suppliers int
@@ -80,7 +85,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	case len(config.Queues) == 0:
 		return nil, &ConfigurationError{What: "the worker has no queue"}
 	case config.Weights != nil && len(config.Weights) != len(config.Queues):
-		return nil, &ConfigurationError{What: "as many weights as queues, please"}
+		return nil, &ConfigurationError{What: "weights: one for each queue"}
 	case config.Concurrency < 0 || config.Prefetch < 0 || config.Lease < 0 || config.Wait < 0:
 		return nil, &ConfigurationError{What: "Concurrency, Prefetch, Lease and Wait are 0 or more"}
 	}
@@ -91,13 +96,14 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	}
 	for _, weight := range config.Weights {
 		if weight <= 0 {
-			return nil, &ConfigurationError{What: "weights are more than 0"}
+			return nil, &ConfigurationError{What: "weights must be greater than 0"}
 		}
 	}
 	w := &Worker{
-		handlers: made, hooks: config.Hooks, log: config.Logger, base: context.Background(),
+		handlers: made, hooks: slices.Clone(config.Hooks), logger: config.Logger, base: context.Background(),
 		concurrency: or(config.Concurrency, defaultConcurrency),
-		lease:       or(config.Lease, made.lease),
+		prefetch:    config.Prefetch,
+		leases:      newLeases(made, config.Lease),
 		drain:       max(0, or(config.Drain, defaultDrain)),
 		wait:        or(config.Wait, defaultWait),
 		stops:       make(chan struct{}, 2),
@@ -105,12 +111,11 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 		draining:    make(chan struct{}),
 		news:        make(chan struct{}, 1),
 	}
-	if w.log == nil {
-		w.log = slog.Default()
+	if w.logger == nil {
+		w.logger = slog.Default()
 	}
 	w.room = sync.NewCond(&w.mu)
 	w.capacity = w.concurrency*made.size + config.Prefetch
-	w.answer = min(longestAnswer, max(w.lease/3, shortestAnswer))
 	w.links = w.makeLinks(config)
 	return w, nil
 }
@@ -181,7 +186,7 @@ func placeOf(client redis.UniversalClient, key string) place {
 // Handlers' contexts have the values of ctx, but do not end with it.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.hasRun.Swap(true) {
-		return &ConfigurationError{What: "a worker runs once: make another one"}
+		return &ConfigurationError{What: "a worker runs only once: create another one"}
 	}
 	w.base = context.WithoutCancel(ctx)
 	w.suppliers = len(w.links)
@@ -189,16 +194,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		go l.carry()
 		go w.supply(l)
 	}
-	var ended *ConfigurationError
 	select {
 	case <-ctx.Done():
 	case <-w.stops:
-	case ended = <-w.fatal:
-	}
-	w.end(time.Now().Add(w.drain))
-	if ended != nil {
+	case ended := <-w.fatal: // the handlers' work could not be acknowledged
+		w.end(0)
 		return ended
 	}
+	w.end(w.drain)
 	return nil
 }
 
@@ -210,16 +213,22 @@ func (w *Worker) Stop() {
 	}
 }
 
-func (w *Worker) end(drainUntil time.Time) {
+func (w *Worker) end(drain time.Duration) {
+	drainUntil := time.Now().Add(drain)
 	w.mu.Lock()
 	close(w.draining)
 	left := w.backlog
 	w.backlog = nil
 	w.inHand -= len(left)
+	atWork := w.inHand
 	w.room.Broadcast()
 	w.mu.Unlock()
-	for _, job := range left {
-		job.link.giveBack(job)
+	if atWork > 0 && drain > 0 {
+		report(w.logger, slog.LevelInfo, "dq: stopping, waiting for jobs at work", "jobs", atWork, "patience", drain.String())
+	}
+	for _, d := range left {
+		w.gaveBack.Add(1)
+		d.link.giveBack(d, returned(d))
 	}
 	for _, l := range w.links {
 		l.ring()
@@ -236,7 +245,7 @@ func (w *Worker) end(drainUntil time.Time) {
 		all.Go(func() { l.finishAt(drainUntil.Add(telling)) })
 	}
 	all.Wait()
-	w.log.Info("dq: stopped")
+	report(w.logger, slog.LevelInfo, "dq: stopped", "gave back", w.gaveBack.Load())
 }
 
 // waitIdle says whether all ended before that, and before a second stop.
@@ -245,7 +254,7 @@ func (w *Worker) waitIdle(until time.Time) bool {
 	defer timer.Stop()
 	for {
 		w.mu.Lock()
-		isIdle := w.running == 0 && w.suppliers == 0
+		isIdle := w.running == 0 && w.suppliers == 0 && w.reporting == 0
 		w.mu.Unlock()
 		if isIdle {
 			return true
@@ -276,119 +285,7 @@ func (w *Worker) ended() {
 	}
 }
 
-// --- Supply
-
-func (w *Worker) supply(l *link) {
-	wait := w.wait
-	if w.capacity < len(w.links) {
-		wait = min(wait, turn)
-	}
-	for {
-		claim := w.claim(l)
-		if claim == 0 {
-			break
-		}
-		found, _ := l.fetch(claim, wait)
-		w.accept(found, claim)
-	}
-	l.ring()
-	w.mu.Lock()
-	w.suppliers--
-	w.mu.Unlock()
-	w.ended()
-}
-
-// claim waits for room; links take turns. It answers 0 when the worker stops.
-func (w *Worker) claim(l *link) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.turns = append(w.turns, l)
-	isOnly := len(w.links) == 1
-	for !w.isDraining() && (w.turns[0] != l || w.free() < 1) {
-		w.isHungry = isOnly
-		w.room.Wait()
-	}
-	w.isHungry = false
-	for at, each := range w.turns {
-		if each == l {
-			w.turns = append(w.turns[:at:at], w.turns[at+1:]...)
-			break
-		}
-	}
-	w.room.Broadcast()
-	if w.isDraining() {
-		return 0
-	}
-	claim := max(1, w.free()/len(w.links))
-	w.claimed += claim
-	return claim
-}
-
-func (w *Worker) free() int { return w.capacity - w.inHand - w.claimed }
-
-// accept starts handlers for what was found, keeps it for later, or gives it back.
-func (w *Worker) accept(found []*Job, claim int) {
-	var back []*Job
-	w.mu.Lock()
-	w.claimed -= claim
-	for _, job := range found {
-		if w.isDraining() {
-			back = append(back, job)
-		} else if job.handler = w.handlers.choose(job); job.handler == nil {
-			back = append(back, job)
-		} else {
-			w.backlog = append(w.backlog, job)
-			w.inHand++
-		}
-	}
-	for w.running < w.concurrency && len(w.backlog) > 0 {
-		w.running++
-		go w.work(w.take())
-	}
-	w.room.Broadcast()
-	w.mu.Unlock()
-	for _, job := range back {
-		if w.isDraining() {
-			job.link.giveBack(job)
-			continue
-		}
-		w.log.Warn("dq: no handler for this kind, gave the job back", "job", job.ID, "kind", job.Kind())
-		job.link.settle(job, func() *outcome { return unknown(job) })
-		job.link.ring()
-	}
-}
-
-// take takes one job of the backlog, or as many as its handler takes at a time.
-func (w *Worker) take() []*Job {
-	first := w.backlog[0]
-	size := first.handler.size()
-	if size == 1 {
-		w.backlog = w.backlog[1:]
-		return []*Job{first}
-	}
-	var batch, rest []*Job
-	for _, job := range w.backlog {
-		if job.handler == first.handler && len(batch) < size {
-			batch = append(batch, job)
-		} else {
-			rest = append(rest, job)
-		}
-	}
-	w.backlog = rest
-	return batch
-}
-
 // --- Trouble
-
-func (w *Worker) lost(job *Job) {
-	w.log.Warn("dq: lost a job, its lease ended before it was acknowledged", "job", job.ID, "queue", job.Queue)
-	job.end(ErrLost)
-	for _, hooks := range w.hooks {
-		if hooks.Lost != nil {
-			w.guard("Lost", func() { hooks.Lost(job) })
-		}
-	}
-}
 
 func (w *Worker) trouble(err error) {
 	if w.isDraining() {
@@ -399,9 +296,10 @@ func (w *Worker) trouble(err error) {
 		case w.fatal <- end:
 		default:
 		}
+		return
 	}
 	if text := err.Error(); w.said.Swap(text) != text {
-		w.log.Warn("dq: trouble with the server, trying again", "error", text)
+		w.warn("dq: trouble with the server, trying again", "error", text)
 	}
 }
 
@@ -411,13 +309,4 @@ func (w *Worker) rest(d time.Duration) {
 	case <-w.draining:
 	case <-time.After(d):
 	}
-}
-
-func (w *Worker) guard(name string, hook func()) {
-	defer func() {
-		if raised := recover(); raised != nil {
-			w.log.Error("dq: a hook panicked", "hook", name, "panic", fmt.Sprint(raised))
-		}
-	}()
-	hook()
 }

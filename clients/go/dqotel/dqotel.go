@@ -109,5 +109,9 @@ func (t *telemetry) end(ctx context.Context, job *dq.Job, attributes []attribute
 	if began, ok := ctx.Value(beganKey{}).(time.Time); ok {
 		t.duration.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(attributes...))
 	}
-	trace.SpanFromContext(ctx).End()
+	span := trace.SpanFromContext(ctx)
+	if job.Lost() {
+		span.AddEvent("lost")
+	}
+	span.End()
 }

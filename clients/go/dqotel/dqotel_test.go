@@ -43,6 +43,11 @@ func TestAnAttemptIsASpanLinkedToItsProducers(t *testing.T) {
 	if process.Parent().IsValid() || len(process.Links()) != 1 {
 		t.Fatalf("parent %v, links %v", process.Parent(), process.Links())
 	}
+	for _, event := range process.Events() {
+		if event.Name == "lost" {
+			t.Error("it was not lost")
+		}
+	}
 	if process.Links()[0].SpanContext.SpanID() != send.SpanContext().SpanID() {
 		t.Error("linked to another span")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -202,12 +203,26 @@ func call(ctx context.Context, q *dq.Queue, method string, raw json.RawMessage) 
 	return look(ctx, q, method, a)
 }
 
+func orNothing(err error) (any, error) {
+	if errors.Is(err, dq.ErrNotFound) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+func totals(t dq.Totals) fields {
+	return fields{
+		"added": t.Added, "delivered": t.Delivered, "acked": t.Acked, "nacked": t.Nacked, "timed-out": t.TimedOut,
+		"died": t.Died, "deleted": t.Deleted, "expired": t.Expired, "missed": t.Missed,
+	}
+}
+
 func look(ctx context.Context, q *dq.Queue, method string, a args) (any, error) {
 	switch method {
 	case "get":
 		job, err := q.Get(ctx, a.ID)
-		if job == nil {
-			return nil, err
+		if err != nil {
+			return orNothing(err)
 		}
 		token, _ := orNull(job.Token, nil)
 		return fields{
@@ -234,15 +249,18 @@ func look(ctx context.Context, q *dq.Queue, method string, a args) (any, error) 
 		return q.Len(ctx, dq.State(a.State))
 	case "stats":
 		stats, err := q.Stats(ctx)
-		if stats == nil {
-			return nil, err
+		if err != nil {
+			return orNothing(err)
 		}
 		return fields{
 			"delayed": stats.Delayed, "ready": stats.Ready, "reserved": stats.Reserved, "dead": stats.Dead,
-			"next_due": msOf(stats.NextDue), "totals": stats.Totals, "waiting_clients": stats.WaitingClients,
+			"next_due": msOf(stats.NextDue), "totals": totals(stats.Totals), "waiting_clients": stats.WaitingClients,
 		}, err
 	case "next":
 		instants, err := q.Next(ctx, a.ID, a.Count)
+		if err != nil {
+			return orNothing(err)
+		}
 		out := []any{}
 		for _, at := range instants {
 			out = append(out, msOf(at))
@@ -260,8 +278,8 @@ func look(ctx context.Context, q *dq.Queue, method string, a args) (any, error) 
 		return nil, q.Configure(ctx, settings)
 	case "cfgget":
 		settings, err := q.Settings(ctx)
-		if settings == nil {
-			return nil, err
+		if err != nil {
+			return orNothing(err)
 		}
 		return fields{"maxlen": *settings.MaxLen, "ttr": settings.TTR.Milliseconds()}, err
 	case "pause":

@@ -51,6 +51,7 @@ type script struct {
 	Message string `json:"message"`
 	Reason  string `json:"reason"`
 	Times   int    `json:"times"`
+	N       int    `json:"n"`
 }
 
 func announce(jobs []*dq.Job) {
@@ -120,6 +121,8 @@ func work(ctx context.Context, job *dq.Job) error {
 		return dq.Snooze(duration)
 	case "give_up":
 		return dq.GiveUp(reasonOf(todo))
+	case "hostile":
+		return hostile[todo.N%len(hostile)](job)
 	case "exit":
 		os.Exit(3)
 	case "fork":
@@ -190,7 +193,9 @@ type order struct {
 	Prefetch    int
 	DrainMs     *int64 `json:"drain_ms"`
 	WaitMs      int64  `json:"wait_ms"`
-	Hooks       bool
+	LeaseMs     int64  `json:"lease_ms"`
+	Hooks       any
+	Own         bool
 	Handlers    []handlerOrder
 	Method      string
 	Args        json.RawMessage
@@ -235,6 +240,12 @@ func (p *probe) queue(o order) error {
 	case len(o.Sentinels) > 0:
 		client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: o.Master, SentinelAddrs: o.Sentinels})
 		p.queues[o.Queue] = dq.NewQueue(client, o.Name, options)
+	case o.Own:
+		parsed, err := redis.ParseURL(o.URL)
+		if err != nil {
+			return err
+		}
+		p.queues[o.Queue] = dq.NewQueue(redis.NewClient(parsed), o.Name, options)
 	default:
 		queue, err := dq.Open(o.URL, o.Name, options)
 		if err != nil {
@@ -249,15 +260,18 @@ func (p *probe) queue(o order) error {
 func (p *probe) start(ctx context.Context, o order) error {
 	config := dq.WorkerConfig{
 		Weights: o.Weights, Handlers: handlers(o.Handlers), Concurrency: o.Concurrency, Prefetch: o.Prefetch,
-		Wait: duration(o.WaitMs),
+		Wait: duration(o.WaitMs), Lease: duration(o.LeaseMs),
 	}
 	if o.DrainMs != nil {
 		if config.Drain = duration(*o.DrainMs); config.Drain == 0 {
 			config.Drain = -1
 		}
 	}
-	if o.Hooks {
+	switch o.Hooks {
+	case true:
 		config.Hooks = []dq.Hooks{reports}
+	case "hostile":
+		config.Hooks = []dq.Hooks{rudeHooks}
 	}
 	for _, name := range o.Queues {
 		config.Queues = append(config.Queues, p.queues[name])

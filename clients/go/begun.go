@@ -1,0 +1,42 @@
+package dq
+
+import "sync"
+
+// begun are the jobs whose handlers run in this process, whichever worker's: one that comes again meanwhile, as its
+// lease ended unnoticed in a failover, is not begun a second time.
+var begun = runs{of: map[run]*delivery{}}
+
+type runs struct {
+	mu sync.Mutex
+	of map[run]*delivery
+}
+
+type run struct {
+	place
+	jobKey
+}
+
+// begin is false where the job runs already.
+func (r *runs) begin(d *delivery) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := run{d.link.place, d.jobKey}
+	if r.of[key] != nil {
+		return false
+	}
+	r.of[key] = d
+	return true
+}
+
+func (r *runs) end(d *delivery) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, run{d.link.place, d.jobKey})
+}
+
+// other is a delivery of the same job that runs, or nil.
+func (r *runs) other(d *delivery) *delivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[run{d.link.place, d.jobKey}]
+}

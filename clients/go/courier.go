@@ -1,0 +1,171 @@
+package dq
+
+import (
+	"strconv"
+	"time"
+)
+
+// The courier of a link.
+
+func (l *link) carry() {
+	defer close(l.ended)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	troubles := 0
+	for {
+		timer.Reset(l.untilBeat())
+		select {
+		case <-l.bell:
+		case <-timer.C:
+		case <-l.finishing:
+			l.finish()
+			return
+		}
+		l.control.timeout = l.patience()
+		// First, so that nothing that the server refuses keeps leases from being renewed.
+		err := l.beat()
+		if err == nil {
+			err = l.round()
+		}
+		if err == nil {
+			troubles = 0
+			continue
+		}
+		l.control.close()
+		l.beatAtOnce()
+		troubles++
+		l.worker.trouble(err)
+		select {
+		case <-time.After(min(troubleWait(troubles), max(l.patience(), shortestBeat))):
+		case <-l.finishing:
+		}
+		l.ring()
+	}
+}
+
+func (l *link) round() error {
+	if l.worker.isDraining() {
+		if err := l.withdraw(); err != nil {
+			l.waiting.cut()
+			return err
+		}
+	} else if waiting := l.pending(); 0 < waiting && waiting < gatherUpTo {
+		time.Sleep(gatherFor) // so that a fetch may take them along
+	}
+	return l.tellSome()
+}
+
+func (l *link) tellAll() error {
+	for l.pending() > 0 {
+		if err := l.tellSome(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *link) tellSome() error {
+	told := l.takeOutcomes(tellAtOnce)
+	if len(told) == 0 {
+		return nil
+	}
+	var packed []byte
+	for _, each := range told {
+		packed = appendCommand(packed, each.command())
+	}
+	if err := l.control.send(packed); err != nil {
+		l.putBack(told, l.control.isUp())
+		return err
+	}
+	untold, err := l.hear(l.control, told)
+	l.putBack(untold, true)
+	if l.pending() > 0 {
+		l.ring()
+	}
+	return err
+}
+
+// withdraw ends the fetch that waits. A job that was handed out in that instant is read, and given back.
+func (l *link) withdraw() error {
+	patience := time.Now().Add(telling)
+	for l.isFetching.Load() && time.Now().Before(patience) {
+		id := l.waiting.id.Load()
+		if id == 0 {
+			break
+		}
+		replies, err := l.control.ask([]string{"CLIENT", "UNBLOCK", strconv.FormatInt(id, 10)})
+		if err != nil {
+			return err
+		}
+		if _, ok := replies[0].(int64); !ok {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if l.isFetching.Load() {
+		l.waiting.cut()
+	}
+	return nil
+}
+
+// finish tells what the server has still to hear, and gives back all that is left.
+func (l *link) finish() {
+	commands := l.givingBack()
+	for troubles := 1; ; troubles++ {
+		err := l.control.order(commands)
+		if err == nil {
+			commands = nil
+			err = l.tellAll()
+		}
+		if fatal(err) != nil { // what it forbids it will forbid again
+			_ = l.tellAll()
+			return
+		}
+		if err == nil {
+			return
+		}
+		l.control.close()
+		pause := troubleWait(troubles)
+		if time.Now().Add(pause).After(l.finishBy) {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (l *link) givingBack() (commands [][]string) {
+	for key, group := range byKey(l.held()) {
+		left := group[:0]
+		for _, d := range group {
+			if l.release(d) {
+				d.end(ErrStopping)
+				left = append(left, d)
+			}
+		}
+		if len(left) > 0 {
+			l.worker.gaveBack.Add(int64(len(left)))
+			commands = append(commands, forAll("DQ.NACK", key, left, "SILENT"))
+		}
+	}
+	return commands
+}
+
+// --- Orders of the worker
+
+func (l *link) tellJobs() {
+	for _, d := range l.held() {
+		d.end(ErrStopping)
+	}
+}
+
+func (l *link) finishAt(by time.Time) {
+	l.finishBy = by
+	close(l.finishing)
+	select {
+	case <-l.ended:
+	case <-time.After(time.Until(by)):
+	}
+	l.schedule.watch.Stop()
+	l.waiting.cut()
+	l.control.cut()
+}

@@ -1,0 +1,115 @@
+package dq
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// delivery is what the library knows of a job in hand. Its [Job] is the handler's, who may do with it what it likes.
+type delivery struct {
+	jobKey
+	token   string
+	attempt int
+	payload []byte
+	terms   terms
+	codec   Codec
+	link    *link
+	handler *Handler // nil where none takes it
+	job     *Job
+	ctx     context.Context // its handler's; nil before it began
+
+	opening  sync.Once
+	envelope *envelope
+
+	mu      sync.Mutex
+	failure error // what Fail was given
+	told    error
+	tell    func(error) // ends the context of its handler
+
+	// Of link.mu.
+	isHeld bool // its end is not decided yet
+	lease  time.Duration
+	until  time.Time // the end of its lease by this program's clock; zero: it is not counted
+}
+
+// jobKey names a job on one server.
+type jobKey struct{ queue, id string }
+
+// terms are what a job was added with, or its queue's settings.
+type terms struct {
+	ttr         time.Duration
+	maxAttempts int
+	ladder      *time.Duration // its wait after a failure of this delivery; nil: there is none
+}
+
+// jobOf is what the handler is given.
+func jobOf(d *delivery, deadline, due time.Time) *Job {
+	limit := d.terms.maxAttempts
+	if limit == 0 && d.handler != nil {
+		limit = d.handler.Attempts
+	}
+	return &Job{
+		ID: d.id, Queue: d.queue, Payload: d.payload, Token: d.token, Attempt: d.attempt, MaxAttempts: limit,
+		Deadline: deadline, Due: due, delivery: d,
+	}
+}
+
+func (d *delivery) opened() *envelope {
+	d.opening.Do(func() { d.envelope = readEnvelope(d.payload) })
+	return d.envelope
+}
+
+// why is what the handler was told, or nil.
+func (d *delivery) why() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.told
+}
+
+func (d *delivery) end(why error) {
+	d.mu.Lock()
+	tell := d.tell
+	first := d.told == nil
+	if first {
+		d.told = why
+	}
+	d.mu.Unlock()
+	if first && tell != nil {
+		tell(why)
+	}
+}
+
+// verdict is what the handler's end means for this one of its batch.
+func (d *delivery) verdict(err error) (verdict, error) {
+	d.mu.Lock()
+	if d.failure != nil {
+		err = d.failure
+	}
+	d.mu.Unlock()
+	return judge(err, d), err
+}
+
+// contextOf makes the context of a batch's handler: it ends when all its jobs were told.
+func contextOf(parent context.Context, batch []*delivery) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	var mu sync.Mutex
+	left := len(batch)
+	tell := func(why error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left == 0 {
+			cancel(why)
+		}
+	}
+	for _, d := range batch {
+		d.mu.Lock()
+		d.tell = tell
+		told := d.told
+		d.mu.Unlock()
+		if told != nil { // in the meantime
+			tell(told)
+		}
+	}
+	return ctx, cancel
+}

@@ -1,0 +1,256 @@
+package dq
+
+import (
+	"time"
+)
+
+const (
+	shortestBeat  = 5 * time.Millisecond
+	shortestDoubt = time.Second
+	inHandDelay   = time.Second
+)
+
+// schedule is when a link's leases are looked after. Its fields are of link.mu.
+type schedule struct {
+	shortest time.Duration // of the leases in hand at the last heartbeat, and since
+	beat     time.Time     // the next heartbeat; zero: nothing is in hand
+	isAsked  bool          // for a heartbeat at once
+	ends     time.Time     // when watch looks for leases that ended; zero: it does not
+	watch    *time.Timer
+}
+
+// --- What was delivered
+
+// receive takes deliveries in hand, with the lease that their jobs are to have, and answers those that may begin.
+func (l *link) receive(found []*delivery, sent time.Time) ([]*delivery, error) {
+	now := time.Now()
+	mine, older := l.takeInHand(found, now)
+	for _, d := range older {
+		if d.link.release(d) {
+			l.worker.warn("dq: a job that still runs here was delivered again, gave it back", "job", d.id, "queue", d.queue)
+			d.link.worker.lost(d)
+		}
+	}
+	return l.renew(mine, now.Sub(sent))
+}
+
+// takeInHand gives back those whose older delivery is still at work in this process: that one is lost.
+func (l *link) takeInHand(found []*delivery, now time.Time) (mine, older []*delivery) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range found {
+		old := l.hands[d.jobKey]
+		if old == nil {
+			old = begun.other(d)
+		}
+		if old == nil {
+			l.hands[d.jobKey] = d
+			d.isHeld = true
+			l.lasts(d, now)
+			mine = append(mine, d)
+			continue
+		}
+		older = append(older, old)
+		l.tell(returnedFor(d, inHandDelay))
+		l.ring()
+	}
+	return mine, older
+}
+
+// lasts notes that a delivery's lease is counted from then. It is called with mu.
+func (l *link) lasts(d *delivery, since time.Time) {
+	if l.worker.isDrained { // the server's clock may stand still
+		return
+	}
+	s := &l.schedule
+	d.until = since.Add(d.lease)
+	if s.ends.IsZero() || d.until.Before(s.ends) {
+		s.ends = d.until
+		s.watch.Reset(time.Until(s.ends))
+	}
+	if s.shortest == 0 || d.lease < s.shortest {
+		s.shortest = d.lease
+	}
+	if next := since.Add(beatOf(d.lease)); s.beat.IsZero() || next.Before(s.beat) {
+		s.beat = next
+		l.ring()
+	}
+}
+
+func beatOf(lease time.Duration) time.Duration { return max(lease/3, shortestBeat) }
+
+// renew corrects the leases of kinds that have their own, and of deliveries that may have lain unread for as long as
+// their lease. What the server does not know any more never begins.
+func (l *link) renew(mine []*delivery, age time.Duration) ([]*delivery, error) {
+	byLength := map[time.Duration][]*delivery{}
+	var sure []*delivery
+	for _, d := range mine {
+		wanted := l.fetches.leases.wanted(d.handler, d.terms.ttr)
+		if wanted == d.lease && age < max(d.lease, shortestDoubt) {
+			sure = append(sure, d)
+		} else {
+			byLength[wanted] = append(byLength[wanted], d)
+		}
+	}
+	for length, group := range byLength {
+		now := time.Now()
+		replies, err := l.waiting.ask(forAll("DQ.TOUCH", group[0].queue, group, "TTR", ms(length)))
+		if said := firstError(replies); err == nil && said != nil {
+			err = said
+		}
+		if err != nil {
+			return sure, l.withdrawn(byLength, err)
+		}
+		delete(byLength, length)
+		for at, d := range group {
+			if answers := asList(replies[0]); at < len(answers) && answers[at] != nil {
+				l.mu.Lock()
+				d.lease = length
+				l.lasts(d, now)
+				l.mu.Unlock()
+				sure = append(sure, d)
+				continue
+			}
+			if l.release(d) {
+				l.worker.lost(d)
+			}
+			l.mu.Lock()
+			l.forget(d)
+			l.mu.Unlock()
+		}
+	}
+	return sure, nil
+}
+
+// withdrawn gives back what could not be renewed.
+func (l *link) withdrawn(byLength map[time.Duration][]*delivery, err error) error {
+	for _, group := range byLength {
+		for _, d := range group {
+			l.giveBack(d, returned(d))
+		}
+	}
+	return err
+}
+
+// --- Heartbeats
+
+// beatAtOnce is for after a connection was lost: whatever happened meanwhile, the server says what is still ours.
+func (l *link) beatAtOnce() {
+	l.mu.Lock()
+	l.schedule.isAsked = true
+	l.mu.Unlock()
+	l.ring()
+}
+
+// untilBeat is how long it is to the next heartbeat.
+func (l *link) untilBeat() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.schedule.beat.IsZero() {
+		return time.Hour
+	}
+	return time.Until(l.schedule.beat)
+}
+
+// patience is how long the answer to a command is waited for.
+func (l *link) patience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.schedule.shortest == 0 {
+		return longestAnswer
+	}
+	return min(longestAnswer, max(l.schedule.shortest/3, shortestAnswer))
+}
+
+// dueForBeat are the deliveries whose leases are to be renewed now, if it is time.
+func (l *link) dueForBeat() []*delivery {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.schedule
+	now := time.Now()
+	if !s.isAsked && (s.beat.IsZero() || now.Before(s.beat)) {
+		return nil
+	}
+	all := l.heldLocked()
+	for d := range l.unheard {
+		all = append(all, d)
+	}
+	s.isAsked, s.beat, s.shortest = false, time.Time{}, 0
+	for _, d := range all {
+		s.shortest = min(or(s.shortest, d.lease), d.lease)
+	}
+	if len(all) > 0 {
+		s.beat = now.Add(beatOf(s.shortest))
+	}
+	return all
+}
+
+// beat renews all leases, if it is time; a job whose answer is nil is lost.
+func (l *link) beat() error {
+	for key, group := range byKey(l.dueForBeat()) {
+		now := time.Now()
+		replies, err := l.control.ask(forAll("DQ.TOUCH", key, group))
+		if said := firstError(replies); err == nil && said != nil {
+			err = said
+		}
+		if err != nil {
+			l.beatAtOnce()
+			return err
+		}
+		deadlines := asList(replies[0])
+		for at, d := range group {
+			if at < len(deadlines) && deadlines[at] != nil {
+				l.mu.Lock()
+				if d.isHeld {
+					l.lasts(d, now)
+				}
+				l.mu.Unlock()
+			} else if l.release(d) {
+				l.worker.lost(d)
+			}
+		}
+	}
+	return nil
+}
+
+// --- The end of leases
+
+// expire tells the handlers whose leases ended, though no server said so.
+func (l *link) expire() {
+	now := time.Now()
+	var over []*delivery
+	l.mu.Lock()
+	next := time.Time{}
+	for _, d := range l.heldLocked() {
+		if d.isOver(now) {
+			d.isHeld = false
+			over = append(over, d)
+		} else if next.IsZero() || d.until.Before(next) {
+			next = d.until
+		}
+	}
+	l.schedule.ends = next
+	if !next.IsZero() {
+		l.schedule.watch.Reset(time.Until(next))
+	}
+	l.mu.Unlock()
+	for _, d := range over {
+		l.worker.lost(d)
+	}
+}
+
+func (d *delivery) isOver(now time.Time) bool { return !d.until.IsZero() && !now.Before(d.until) }
+
+// mayBegin says whether a handler may: it was told nothing, and its lease is not over.
+func (l *link) mayBegin(d *delivery) bool {
+	l.mu.Lock()
+	isLost := d.isHeld && d.isOver(time.Now())
+	if isLost {
+		d.isHeld = false
+	}
+	l.mu.Unlock()
+	if isLost {
+		l.worker.lost(d)
+	}
+	return d.why() == nil
+}

@@ -1,0 +1,112 @@
+package dq
+
+import (
+	"strings"
+	"time"
+)
+
+// Stats are a queue's figures; of a sharded queue, those of its shards added up.
+type Stats struct {
+	Delayed, Ready, Reserved, Dead, Blocked, Done int
+	Bytes, DoneBytes                              int64 // as MAXBYTES and DONEBYTES count them
+	Recurring, Groups                             int
+	NextDue                                       time.Time     // zero: nothing is to come
+	OldestReady                                   time.Duration // age
+	WaitingClients                                int
+	// Paused: the queue, or one of its shards, delivers nothing until PausedUntil (zero: until it is resumed).
+	Paused      bool
+	PausedUntil time.Time
+	Totals      Totals
+	// Lateness is delivery minus due.
+	LatenessCount                          int64
+	LatenessSum, LatenessMean, LatenessMax time.Duration
+	LatenessBuckets                        []LatenessBucket
+	// Other has the numbers of a newer server that this version does not know.
+	Other map[string]int64
+}
+
+// Totals count what happened since the queue came to its server.
+type Totals struct {
+	Added, Delivered, Acked, Nacked, TimedOut, Died, Deleted, Expired, Missed int64
+}
+
+// LatenessBucket is how many deliveries were at most so late; a negative bound is none.
+type LatenessBucket struct {
+	UpTo  time.Duration
+	Count int64
+}
+
+// addUp makes one of those of shards.
+func addUp(shards []map[string]any) *Stats {
+	left := map[string]int64{}
+	for _, fields := range shards {
+		for name, value := range fields {
+			if number, ok := value.(int64); ok {
+				left[name] += number
+			}
+		}
+	}
+	total := func(name string) int64 {
+		sum := left[name]
+		delete(left, name)
+		return sum
+	}
+	count := func(name string) int { return int(total(name)) }
+	s := &Stats{
+		Delayed: count("delayed"), Ready: count("ready"), Reserved: count("reserved"), Dead: count("dead"),
+		Blocked: count("blocked"), Done: count("done"), Bytes: total("bytes"), DoneBytes: total("done-bytes"),
+		Recurring: count("recurring"), Groups: count("groups"), WaitingClients: count("waiting-clients"),
+		Totals: Totals{
+			total("added"), total("delivered"), total("acked"), total("nacked"), total("timed-out"), total("died"),
+			total("deleted"), total("expired"), total("missed"),
+		},
+		LatenessCount: total("lateness-count"), LatenessSum: time.Duration(total("lateness-sum")) * time.Microsecond,
+		Other: left,
+	}
+	if s.LatenessCount > 0 {
+		s.LatenessMean = s.LatenessSum / time.Duration(s.LatenessCount)
+	}
+	for _, fields := range shards {
+		s.addExtremes(fields)
+	}
+	for name := range left { // they are no sums
+		if name == "next-due" || name == "oldest-ready-ms" || name == "paused" || strings.HasPrefix(name, "lateness-") {
+			delete(left, name)
+		}
+	}
+	return s
+}
+
+func (s *Stats) addExtremes(fields map[string]any) {
+	if due := asTime(fields["next-due"]); !due.IsZero() && (s.NextDue.IsZero() || due.Before(s.NextDue)) {
+		s.NextDue = due
+	}
+	s.addPause(asInt(fields["paused"]))
+	s.OldestReady = max(s.OldestReady, asDuration(fields["oldest-ready-ms"]))
+	s.LatenessMax = max(s.LatenessMax, time.Duration(asInt(fields["lateness-max"]))*time.Microsecond)
+	for at, each := range asList(fields["lateness-buckets"]) {
+		pair := asList(each)
+		if len(pair) != 2 {
+			continue
+		}
+		if at == len(s.LatenessBuckets) {
+			bound := time.Duration(-1)
+			if pair[0] != nil {
+				bound = time.Duration(asInt(pair[0])) * time.Microsecond
+			}
+			s.LatenessBuckets = append(s.LatenessBuckets, LatenessBucket{UpTo: bound})
+		}
+		s.LatenessBuckets[at].Count += asInt(pair[1])
+	}
+}
+
+// addPause keeps the pause that ends last: until is an instant, -1 for one without end, 0 for none.
+func (s *Stats) addPause(until int64) {
+	switch {
+	case until == 0 || s.Paused && s.PausedUntil.IsZero():
+	case until < 0:
+		s.Paused, s.PausedUntil = true, time.Time{}
+	case !s.Paused || time.UnixMilli(until).After(s.PausedUntil):
+		s.Paused, s.PausedUntil = true, time.UnixMilli(until)
+	}
+}

@@ -1,0 +1,89 @@
+package dq
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	shortestDelay = 100 * time.Millisecond // no handler can make its job come back faster than that
+	reasonBytes   = 1024
+	unsaid        = time.Duration(-1)
+)
+
+// verdict is how an attempt ended, in plain values.
+type verdict struct {
+	way     way
+	wait    time.Duration // unsaid: what the ladders say
+	reason  string
+	isMeant bool   // the handler said so on purpose
+	unfit   string // what it said that cannot be
+	stack   []byte // of a panic
+}
+
+type way int
+
+const (
+	succeeded way = iota
+	failed
+	snoozed
+	gaveUp
+	givenBack // as if it had not been delivered
+)
+
+// judge reads the error of a handler. What its outermost links say goes first.
+func judge(err error, d *delivery) verdict {
+	if err == nil {
+		return verdict{way: succeeded, wait: unsaid}
+	}
+	text := textOf(err)
+	made := verdict{way: failed, wait: unsaid, reason: fmt.Sprintf("%T: %s", err, text)}
+	for _, each := range links(err) {
+		switch said := each.(type) {
+		case *RetryError:
+			if said != nil {
+				return fit(verdict{way: failed, wait: said.Delay, reason: text, isMeant: true})
+			}
+		case *SnoozeError:
+			if said != nil {
+				return fit(verdict{way: snoozed, wait: said.Delay, reason: said.Reason, isMeant: true})
+			}
+		case *GiveUpError:
+			if said != nil {
+				return fit(verdict{way: gaveUp, wait: unsaid, reason: text, isMeant: true})
+			}
+		case *DecodeError:
+			if said != nil && said.of == d {
+				return fit(verdict{way: gaveUp, wait: unsaid, reason: said.Error()})
+			}
+		case *PanicError:
+			if said != nil {
+				made.reason, made.stack = text, said.Stack
+			}
+		default:
+			if each == context.DeadlineExceeded {
+				made.reason = text
+			}
+		}
+	}
+	if d.why() == ErrStopping { // whatever its error: it was told to end
+		return verdict{way: givenBack, wait: unsaid}
+	}
+	return fit(made)
+}
+
+// fit leaves out what no server takes.
+func fit(v verdict) verdict {
+	if v.wait < 0 && v.isMeant && v.way != gaveUp {
+		v.unfit = fmt.Sprintf("a delay of %s", v.wait)
+		if v.wait = unsaid; v.way == snoozed {
+			v.way, v.reason = failed, or(v.reason, "snoozed with "+v.unfit)
+		}
+	}
+	if v.wait != unsaid {
+		v.wait = max(v.wait, shortestDelay)
+	}
+	v.reason = clean(v.reason, reasonBytes)
+	return v
+}
