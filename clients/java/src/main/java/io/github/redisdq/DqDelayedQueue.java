@@ -5,10 +5,11 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.redisson.api.RBucket;
 import org.redisson.api.RDelayedQueue;
 import org.redisson.api.RFuture;
@@ -26,7 +27,6 @@ import org.redisson.api.RedissonClient;
  */
 @SuppressWarnings("deprecation") // of Redisson
 public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDelayedQueue<V> {
-    private static final Pattern GIVEN_ID = Pattern.compile("(\\d{1,18})-(\\d{1,18})");
     private static final String NO_DELAY = "use offer with a delay, or the destination queue";
 
     private DqDelayedQueue(RedissonClient client, RBucket<V> key) {
@@ -47,7 +47,7 @@ public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDel
     @Override
     public void offer(V element, long delay, TimeUnit unit) {
         if (delay < 0) {
-            throw new IllegalArgumentException("a delay is 0 or more");
+            throw new IllegalArgumentException("a delay must be 0 or more");
         }
         JobOptions options = JobOptions.create().delay(Duration.of(delay, unit.toChronoUnit()));
         queue().add(Objects.requireNonNull(element), options);
@@ -58,21 +58,12 @@ public final class DqDelayedQueue<V> extends RedissonElements<V> implements RDel
         return Later.run(() -> offer(element, delay, unit));
     }
 
-    private record Added(long ms, long count) {
-        static final Added LAST = new Added(Long.MAX_VALUE, 0);
-
-        static Added of(Peeked job) {
-            Matcher parts = GIVEN_ID.matcher(job.id());
-            return parts.matches() ? new Added(Long.parseLong(parts.group(1)), Long.parseLong(parts.group(2))) : LAST;
-        }
-    }
-
-    /** By the ids that the server gave them. */
+    /** By the ids that the library gave them. */
     @Override
     List<Peeked> jobs() {
-        return super.jobs().stream()
-                .sorted(Comparator.comparing(Added::of, Comparator.comparing(Added::ms).thenComparing(Added::count)))
-                .toList();
+        Map<Boolean, List<Peeked>> byOrigin = super.jobs().stream().collect(Collectors.partitioningBy(job -> Ids.isOurs(job.id())));
+        Stream<Peeked> ours = byOrigin.get(true).stream().sorted(Comparator.comparing(Peeked::id));
+        return Stream.concat(ours, byOrigin.get(false).stream()).toList();
     }
 
     /** Removes the first ones, though they are not due yet, as Redisson does. */

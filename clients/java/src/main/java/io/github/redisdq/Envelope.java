@@ -1,35 +1,66 @@
 package io.github.redisdq;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.util.ByteArrayBuilder;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** A payload with a kind and headers: {@code {"dq":1,"kind":...,"data":...,"headers":{...}}}. */
+/**
+ * A payload with a kind and headers: {@code {"dq":1,"kind":...,"data":...,"headers":{...}}}. The data are the codec's very
+ * bytes, in and out: no number changes on the way.
+ */
 record Envelope(long version, String kind, byte[] data, Map<String, String> headers) {
     static final int VERSION = 1;
-    private static final ObjectMapper MAPPER = new ObjectMapper();
+    private static final JsonFactory JSON = new JsonFactory();
     private static final byte[] MARK = Bytes.of("\"dq\"");
 
     static byte[] write(Codec codec, Object data, String kind, Map<String, String> headers) {
         if (data instanceof byte[]) {
             throw new DqException("data of a job with a kind or headers must be what JSON can hold, not bytes");
         }
-        ObjectNode out = MAPPER.createObjectNode().put("dq", VERSION);
-        if (kind != null) {
-            out.put("kind", kind);
-        }
-        try {
-            out.set("data", MAPPER.readTree(codec.encode(data)));
-            if (!headers.isEmpty()) {
-                out.set("headers", MAPPER.valueToTree(headers));
+        byte[] encoded = codec.encode(data);
+        try (ByteArrayBuilder out = new ByteArrayBuilder();
+                JsonGenerator json = JSON.createGenerator(out)) {
+            json.writeStartObject();
+            json.writeNumberField("dq", VERSION);
+            if (kind != null) {
+                json.writeStringField("kind", kind);
             }
-            return MAPPER.writeValueAsBytes(out);
+            json.writeFieldName("data");
+            json.writeRawValue(new String(encoded, 0, checked(encoded), StandardCharsets.UTF_8));
+            if (!headers.isEmpty()) {
+                json.writeObjectFieldStart("headers");
+                for (Map.Entry<String, String> each : headers.entrySet()) {
+                    json.writeStringField(each.getKey(), each.getValue());
+                }
+                json.writeEndObject();
+            }
+            json.writeEndObject();
+            json.flush();
+            return out.toByteArray();
         } catch (IOException error) {
-            throw new DqException("data of a job with a kind or headers must be JSON", error);
+            throw new DqException("data of a job with a kind or headers must be JSON: " + Guard.text(error), error);
+        }
+    }
+
+    /** The length, where it is one value of JSON. */
+    private static int checked(byte[] encoded) throws IOException {
+        try (JsonParser json = JSON.createParser(encoded)) {
+            if (json.nextToken() == null) {
+                throw new IOException("it is empty");
+            }
+            json.skipChildren();
+            json.finishToken();
+            if (json.nextToken() != null) {
+                throw new IOException("it is more than one value");
+            }
+            return encoded.length;
         }
     }
 
@@ -38,32 +69,59 @@ record Envelope(long version, String kind, byte[] data, Map<String, String> head
         if (payload.length == 0 || payload[0] != '{' || !Bytes.contains(payload, MARK)) {
             return null;
         }
-        try {
-            JsonNode value = MAPPER.readTree(payload);
-            JsonNode version = value.get("dq");
-            boolean isNone = version == null || !version.isIntegralNumber() || !value.has("data");
-            if (isNone || !value.has("kind") && !value.has("headers")) {
-                return null;
-            }
-            JsonNode kind = value.get("kind");
-            String name = kind != null && kind.isTextual() ? kind.textValue() : null;
-            byte[] data = MAPPER.writeValueAsBytes(value.get("data"));
-            return new Envelope(version.longValue(), name, data, texts(value.get("headers")));
-        } catch (JsonProcessingException error) {
-            return null;
+        try (JsonParser json = JSON.createParser(payload)) {
+            return read(json, payload);
         } catch (IOException error) {
             return null;
         }
     }
 
-    private static Map<String, String> texts(JsonNode headers) {
-        Map<String, String> found = new LinkedHashMap<>();
-        if (headers != null) {
-            headers.fields().forEachRemaining(each -> {
-                if (each.getValue().isTextual()) {
-                    found.put(each.getKey(), each.getValue().textValue());
+    private static Envelope read(JsonParser json, byte[] payload) throws IOException {
+        json.nextToken();
+        Long version = null;
+        String kind = null;
+        byte[] data = null;
+        Map<String, String> headers = null;
+        boolean hasKind = false;
+        while (json.nextToken() == JsonToken.FIELD_NAME) {
+            String name = json.currentName();
+            JsonToken value = json.nextToken();
+            switch (name) {
+                case "dq" -> version = value == JsonToken.VALUE_NUMBER_INT ? (Long) json.getLongValue() : null;
+                case "kind" -> {
+                    hasKind = true;
+                    kind = value == JsonToken.VALUE_STRING ? json.getText() : null;
                 }
-            });
+                case "data" -> data = bytes(json, payload);
+                case "headers" -> headers = texts(json);
+                default -> {}
+            }
+            json.skipChildren();
+        }
+        boolean isNone = version == null || data == null || !hasKind && headers == null || json.nextToken() != null;
+        return isNone ? null : new Envelope(version, kind, data, headers == null ? Map.of() : headers);
+    }
+
+    /** Of the value that begins there. */
+    private static byte[] bytes(JsonParser json, byte[] payload) throws IOException {
+        int from = (int) json.currentTokenLocation().getByteOffset();
+        json.skipChildren();
+        json.finishToken();
+        return Arrays.copyOfRange(payload, from, (int) json.currentLocation().getByteOffset());
+    }
+
+    private static Map<String, String> texts(JsonParser json) throws IOException {
+        Map<String, String> found = new LinkedHashMap<>();
+        if (json.currentToken() != JsonToken.START_OBJECT) {
+            json.skipChildren();
+            return found;
+        }
+        while (json.nextToken() == JsonToken.FIELD_NAME) {
+            String name = json.currentName();
+            if (json.nextToken() == JsonToken.VALUE_STRING) {
+                found.put(name, json.getText());
+            }
+            json.skipChildren();
         }
         return found;
     }

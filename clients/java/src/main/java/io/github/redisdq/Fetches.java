@@ -15,12 +15,12 @@ final class Fetches {
 
     private final List<Member> members;
     private final boolean isWeighted;
-    private final Duration lease;
+    private final Leases leases;
 
-    Fetches(List<Member> members, boolean isWeighted, Duration lease) {
+    Fetches(List<Member> members, boolean isWeighted, Leases leases) {
         this.members = members;
         this.isWeighted = isWeighted;
-        this.lease = lease;
+        this.leases = leases;
     }
 
     List<Member> members() {
@@ -31,7 +31,7 @@ final class Fetches {
         Words words = new Words("DQ.BPOP");
         order().forEach(words::add);
         words.add(Double.toString(wait.toMillis() / 1000.0)).add("COUNT").add(count);
-        return words.value("TTR", lease).add("WITHDUE").all();
+        return words.add(leases.words()).add("WITHDUE").add("WITHTERMS").all();
     }
 
     /** Strict order is BPOP's own. With weights each queue comes first in its share of the fetches. */

@@ -3,6 +3,7 @@ package io.github.redisdq;
 import java.lang.reflect.Type;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * A function, and how its jobs are treated.
@@ -15,7 +16,6 @@ import java.util.List;
  * handler's, else 1 s doubling to 1 hour.
  */
 public final class Handler<T> {
-    static final Duration DEFAULT_LEASE = Duration.ofSeconds(30);
     private static final Duration FIRST_DELAY = Duration.ofSeconds(1);
     private static final Duration LONGEST_DELAY = Duration.ofHours(1);
 
@@ -55,19 +55,21 @@ public final class Handler<T> {
 
     /** As {@link #of(Class, Typed)}, for a type with parameters. */
     public static <T> Handler<T> of(Type type, Typed<T> function) {
+        Objects.requireNonNull(function, "a handler needs a function");
         return new Handler<>(jobs -> function.handle(jobs.get(0), jobs.get(0).<T>data(type)), 1);
     }
 
     public static Handler<Void> of(Plain function) {
+        Objects.requireNonNull(function, "a handler needs a function");
         return new Handler<>(jobs -> function.handle(jobs.get(0)), 1);
     }
 
     /** Gets up to {@code most} jobs at a time. */
     public static Handler<Void> ofBatch(int most, Batch function) {
         if (most < 1) {
-            throw new IllegalArgumentException("a batch has one job or more");
+            throw new IllegalArgumentException("a batch must have at least one job");
         }
-        return new Handler<>(function, most);
+        return new Handler<>(Objects.requireNonNull(function, "a handler needs a function"), most);
     }
 
     /** The kind of jobs that it takes; without one, all that no other handler of the worker takes. */
@@ -93,13 +95,11 @@ public final class Handler<T> {
     }
 
     /**
-     * How long a job stays with a worker that crashed (30 s). Slow handlers need no longer one: the worker renews it.
+     * How long a job stays with a worker that crashed, whatever the job or its queue says; without it the TTR of the job or
+     * of its queue, else {@link Worker.Builder#lease}, else a minute. Slow handlers need no longer one: the worker renews it.
      */
     public Handler<T> lease(Duration lease) {
-        if (lease.isNegative() || lease.isZero()) {
-            throw new IllegalArgumentException("a lease is longer than 0");
-        }
-        this.lease = lease;
+        this.lease = Times.lease(lease);
         return this;
     }
 
@@ -119,15 +119,20 @@ public final class Handler<T> {
         return size;
     }
 
+    /** Null where none was said. */
     Duration lease() {
-        return lease == null ? DEFAULT_LEASE : lease;
+        return lease;
     }
 
     /** The wait after a failed attempt. */
     Duration delay(int attempt) {
         if (hasLadder()) {
-            return backoff.get(Math.min(attempt, backoff.size()) - 1);
+            return backoff.get(Math.max(0, Math.min(attempt, backoff.size()) - 1));
         }
+        return defaultDelay(attempt);
+    }
+
+    static Duration defaultDelay(int attempt) {
         return Times.exponential(attempt, FIRST_DELAY, LONGEST_DELAY);
     }
 

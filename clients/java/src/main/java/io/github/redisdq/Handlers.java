@@ -1,6 +1,5 @@
 package io.github.redisdq;
 
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -9,8 +8,7 @@ import java.util.Map;
 final class Handlers {
     private final Map<String, Handler<?>> kinds = new HashMap<>();
     private Handler<?> other;
-    private Duration lease = Duration.ZERO;
-    private int size = 1;
+    private int smallest = Integer.MAX_VALUE;
 
     Handlers(List<Handler<?>> all) {
         if (all.isEmpty()) {
@@ -25,19 +23,13 @@ final class Handlers {
             } else if (kinds.put(handler.kind(), handler) != null) {
                 throw new ConfigurationException("two handlers for jobs of kind " + handler.kind());
             }
-            size = Math.max(size, handler.size());
-            lease = Times.max(lease, handler.lease());
+            smallest = Math.min(smallest, handler.size());
         }
     }
 
-    /** How many jobs the largest batch has. */
+    /** How many jobs one handler surely takes at a time, whatever kinds come. */
     int size() {
-        return size;
-    }
-
-    /** The longest. */
-    Duration lease() {
-        return lease;
+        return smallest;
     }
 
     /** Null where no handler takes the job. */

@@ -16,6 +16,6 @@ public interface Hooks {
     /** Its handler threw, an exception or what it may say. */
     default void failed(Job job, Throwable error) {}
 
-    /** Another worker may have the job, as its lease ended before it was acknowledged. */
+    /** Another worker may have the job, as its lease expired before it was acknowledged. */
     default void lost(Job job) {}
 }

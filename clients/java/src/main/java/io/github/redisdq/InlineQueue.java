@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.UUID;
 
 /** Queues for tests, without a server: {@code add} runs the handler at once, whatever the delay, and throws what it throws. */
 public final class InlineQueue {
@@ -28,7 +27,7 @@ public final class InlineQueue {
             if (!command.equals("DQ.ADD")) {
                 return new ServerException(command + " needs a server: see DqServer");
             }
-            byte[] id = words[2].length == 1 && words[2][0] == '*' ? Bytes.of(UUID.randomUUID().toString()) : words[2];
+            byte[] id = words[2];
             long now = System.currentTimeMillis();
             List<Object> row = Arrays.asList(id, words[3], Bytes.of(1), 1L, now + 60_000, now);
             Job job = new Job(words[1], row, Codec.json(), null);

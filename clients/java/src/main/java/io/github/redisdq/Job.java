@@ -8,6 +8,8 @@ import java.util.Map;
 
 /** One delivery of a job. */
 public final class Job {
+    private static final long LONGEST_LEASE_MS = 1L << 42; // as System.nanoTime must not run over
+
     final byte[] rawId;
     final byte[] rawKey;
     final byte[] rawToken;
@@ -17,16 +19,21 @@ public final class Job {
     private final Instant due;
     private final Codec codec;
     final Link link;
+    final Terms terms;
     Handler<?> handler;
     /** What {@link #fail} was given. */
-    Throwable failure;
+    volatile Throwable failure;
 
-    boolean hasBegun;
+    /** How long its lease is, and, by System.nanoTime, when it ends, for all that this process knows. */
+    volatile long leaseMs;
+    volatile long leaseEnd;
+    /** Its handler's lease, until the server has heard of it; 0: nothing is to be said. */
+    volatile long askedMs;
 
     private Envelope envelope;
     private boolean isRead;
     private volatile Told told;
-    private Run run;
+    private volatile Run run;
 
     /** By a row of DQ.BPOP. */
     Job(byte[] key, List<Object> row, Codec codec, Link link) {
@@ -37,6 +44,7 @@ public final class Job {
         this.attempt = (int) Reply.number(row.get(3));
         this.deadline = Reply.instant(row.get(4));
         this.due = Reply.instant(row.get(5));
+        this.terms = Terms.of(row);
         this.codec = codec;
         this.link = link;
     }
@@ -66,6 +74,17 @@ public final class Job {
         return attempt;
     }
 
+    /** How many deliveries it is allowed: its own limit, or the handler's; 0: no limit. */
+    public int maxAttempts() {
+        int ofHandler = handler == null ? 0 : handler.attempts();
+        return terms.maxAttempts() > 0 ? terms.maxAttempts() : ofHandler;
+    }
+
+    /** It is dead if this attempt fails. */
+    public boolean isLastAttempt() {
+        return 0 < maxAttempts() && maxAttempts() <= attempt;
+    }
+
     /** When the lease ended at delivery. The worker keeps renewing it while the handler runs. */
     public Instant deadline() {
         return deadline;
@@ -86,14 +105,28 @@ public final class Job {
         return envelope() == null ? Map.of() : envelope().headers();
     }
 
-    /** What was added, as the queue's codec reads it. */
+    /**
+     * What was added, as the queue's codec reads it; never null.
+     *
+     * @throws PayloadException where it cannot: a handler from which that comes ends the job, which is dead
+     */
     public <T> T data(Class<T> type) {
         return data((Type) type);
     }
 
     /** As {@link #data(Class)}, for a type with parameters. */
     public <T> T data(Type type) {
-        return envelope() == null ? codec.decode(payload, type) : JsonCodec.DEFAULT.decode(envelope().data(), type);
+        try {
+            T data = codec.decode(envelope() == null ? payload : envelope().data(), type);
+            if (data == null && type != Void.class) {
+                throw new PayloadException("it is null", null);
+            }
+            return data;
+        } catch (PayloadException error) {
+            throw error;
+        } catch (Exception error) { // the codec may be the program's
+            throw new PayloadException(Guard.text(error), error);
+        }
     }
 
     /** Another worker may have the job: stop, the end of this handler will not count. */
@@ -143,6 +176,23 @@ public final class Job {
         return envelope;
     }
 
+    /** Whether its handler may have ended as this job, or another one of its batch, was told something. */
+    boolean batchWasTold() {
+        Run running = run;
+        return told != null || running != null && running.wasTold();
+    }
+
+    /** By what this process knows, another worker may have it from then on. */
+    boolean isOver(long now) {
+        return leaseEnd - now <= 0;
+    }
+
+    /** Since then it is the server's again to give away, so long later. */
+    void leased(long since, long ms) {
+        leaseMs = ms;
+        leaseEnd = since + Math.min(ms, LONGEST_LEASE_MS) * 1_000_000;
+    }
+
     void tell(Told why) {
         Run running;
         synchronized (this) {
@@ -165,11 +215,13 @@ public final class Job {
     /** A batch and the thread that its handler runs in: interrupted when all its jobs were told, and not after its end. */
     static final class Run {
         private final Thread thread = Thread.currentThread();
+        private final int size;
         private int left;
         private boolean hasEnded;
 
         Run(List<Job> batch) {
-            left = batch.size();
+            size = batch.size();
+            left = size;
             for (Job job : batch) {
                 boolean already;
                 synchronized (job) {
@@ -186,6 +238,10 @@ public final class Job {
             if (--left == 0 && !hasEnded) {
                 thread.interrupt();
             }
+        }
+
+        synchronized boolean wasTold() {
+            return left < size;
         }
 
         synchronized void end() {

@@ -7,7 +7,7 @@ import java.util.Map;
 
 /**
  * A job as DQ.GET shows it. What it does not have is null; {@code maxAttempts} is 0 without a limit. {@code fields} has all
- * as the server gave them: those of recurring jobs are only there.
+ * as the server gave them, also those that this library does not know.
  */
 public record JobInfo(
         String id,
@@ -25,6 +25,7 @@ public record JobInfo(
         String reason,
         Instant failed,
         String group,
+        Recurrence recurrence,
         Map<String, Object> fields) {
     static JobInfo of(Map<String, Object> fields) {
         if (fields == null) {
@@ -46,6 +47,7 @@ public record JobInfo(
                 Reply.prose(fields.get("reason")),
                 Reply.instant(fields.get("failed")),
                 Reply.text(fields.get("group")),
+                Recurrence.of(fields),
                 fields);
     }
 }

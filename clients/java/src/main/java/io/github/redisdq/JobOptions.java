@@ -5,6 +5,7 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /** How a job is added. What is not said is the queue's, or the worker's handler's. */
 public class JobOptions {
@@ -46,7 +47,7 @@ public class JobOptions {
         return new JobOptions().id(id);
     }
 
-    /** A job that gets an id. */
+    /** A job that gets an id: a UUID that begins with the time. */
     public static JobOptions create() {
         return new JobOptions();
     }
@@ -116,12 +117,16 @@ public class JobOptions {
     }
 
     public JobOptions header(String name, String value) {
-        headers.put(name, value);
+        headers.put(Objects.requireNonNull(name, "a header has a name"), Objects.requireNonNull(value, "a header has a value"));
         return this;
     }
 
     String id() {
         return id;
+    }
+
+    IfExists ifExists() {
+        return ifExists;
     }
 
     String kind() {
@@ -134,7 +139,7 @@ public class JobOptions {
 
     Words words() {
         if (delay != null && at != null) {
-            throw new IllegalArgumentException("delay or at, not both");
+            throw new IllegalArgumentException("delay and at cannot be combined");
         }
         Words words = new Words().value("PRIORITY", priority).value("TTR", ttr).value("ATTEMPTS", attempts);
         words.ladder(backoff).value("TTL", ttl).value("GROUP", group);

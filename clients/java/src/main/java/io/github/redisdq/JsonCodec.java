@@ -1,15 +1,19 @@
 package io.github.redisdq;
 
+import com.fasterxml.jackson.core.JsonGenerationException;
+import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.util.ByteArrayBuilder;
+import com.fasterxml.jackson.core.util.JsonGeneratorDelegate;
 import com.fasterxml.jackson.databind.DeserializationFeature;
-import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.JavaType;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
 import java.lang.reflect.Type;
 
-/** JSON by an {@link ObjectMapper} of the program's. */
+/** JSON by an {@link ObjectMapper} of the program's. NaN and the infinities are errors: JSON has no such numbers. */
 public final class JsonCodec implements Codec {
     static final JsonCodec DEFAULT = new JsonCodec(JsonMapper.builder()
             .findAndAddModules()
@@ -29,10 +33,13 @@ public final class JsonCodec implements Codec {
         if (data instanceof byte[] raw) {
             return raw;
         }
-        try {
-            return mapper.writeValueAsBytes(data);
-        } catch (JsonProcessingException error) {
-            throw new DqException("data that JSON cannot hold: " + error.getOriginalMessage(), error);
+        try (ByteArrayBuilder out = new ByteArrayBuilder();
+                JsonGenerator json = new Finite(mapper.createGenerator(out))) {
+            mapper.writeValue(json, data);
+            json.flush();
+            return out.toByteArray();
+        } catch (IOException error) {
+            throw new DqException("data that JSON cannot hold: " + Guard.text(error), error);
         }
     }
 
@@ -42,14 +49,53 @@ public final class JsonCodec implements Codec {
         if (type == byte[].class) {
             return (T) payload;
         }
+        JavaType wanted = mapper.constructType(type);
         try {
-            JsonNode tree = mapper.readTree(payload);
-            if (tree == null || tree.isMissingNode()) {
-                throw new PayloadException("the payload is not JSON: it is empty", null);
+            if (wanted.isPrimitive() && isNull(payload)) { // which Jackson makes a 0 of
+                throw new PayloadException("it is null", null);
             }
-            return mapper.convertValue(tree, mapper.constructType(type));
-        } catch (IOException | IllegalArgumentException error) {
-            throw new PayloadException("the payload does not fit: " + error.getMessage(), error);
+            return mapper.readValue(payload, wanted);
+        } catch (IOException error) {
+            throw new PayloadException(Guard.text(error), error);
+        }
+    }
+
+    private boolean isNull(byte[] payload) throws IOException {
+        try (JsonParser parser = mapper.createParser(payload)) {
+            return parser.nextToken() == JsonToken.VALUE_NULL;
+        }
+    }
+
+    /** Jackson writes other numbers as texts, or as what is no JSON. */
+    private static final class Finite extends JsonGeneratorDelegate {
+        Finite(JsonGenerator out) {
+            super(out, false);
+        }
+
+        private void check(double number) throws IOException {
+            if (!Double.isFinite(number)) {
+                throw new JsonGenerationException(number + " is not a number", this);
+            }
+        }
+
+        @Override
+        public void writeNumber(double number) throws IOException {
+            check(number);
+            super.writeNumber(number);
+        }
+
+        @Override
+        public void writeNumber(float number) throws IOException {
+            check(number);
+            super.writeNumber(number);
+        }
+
+        @Override
+        public void writeArray(double[] numbers, int from, int count) throws IOException {
+            for (int at = from; at < from + count; at++) {
+                check(numbers[at]);
+            }
+            super.writeArray(numbers, from, count);
         }
     }
 }

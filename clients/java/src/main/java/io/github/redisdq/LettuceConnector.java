@@ -18,6 +18,7 @@ import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.ProtocolKeyword;
 import io.lettuce.core.protocol.ProtocolVersion;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -26,6 +27,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -71,8 +73,26 @@ public final class LettuceConnector implements Connector {
         RedisClient lines = RedisClient.create(client.getResources());
         lines.setOptions(raw(client.getOptions()));
         Supplier<StatefulConnection<byte[], byte[]>> open = () -> client.connect(ByteArrayCodec.INSTANCE);
-        Function<byte[], RedisURI> address = key -> nodeOf(client, key).getUri();
+        Optional<RedisURI> first = firstOf(client);
+        Function<byte[], RedisURI> address = key -> {
+            RedisURI node = nodeOf(client, key).getUri();
+            return first.map(it -> RedisURI.builder(it).withHost(node.getHost()).withPort(node.getPort()).build()).orElse(node);
+        };
         return new LettuceConnector(lines, address, key -> List.of(lines, SlotHash.getSlot(key)), open);
+    }
+
+    /**
+     * What the client was made with: the addresses of the nodes that it found have no user, no password and no TLS. Its own
+     * connections get these by the same protected method; of a Lettuce without it, nodes are reached as they are named.
+     */
+    private static Optional<RedisURI> firstOf(RedisClusterClient client) {
+        try {
+            Method initial = RedisClusterClient.class.getDeclaredMethod("getInitialUris");
+            initial.setAccessible(true);
+            return Optional.of((RedisURI) ((Iterable<?>) initial.invoke(client)).iterator().next());
+        } catch (ReflectiveOperationException | RuntimeException absent) {
+            return Optional.empty();
+        }
     }
 
     /** By how the cluster is now, as a slot may have moved, or by what was known where nobody says. */

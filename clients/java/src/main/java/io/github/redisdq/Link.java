@@ -1,15 +1,12 @@
 package io.github.redisdq;
 
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
@@ -21,33 +18,34 @@ import java.util.function.Function;
  */
 final class Link {
     private static final Duration SLACK = Duration.ofSeconds(5); // how much longer than its wait a BPOP may take
-    private static final long SHORTEST_BEAT_NS = 5_000_000;
     private static final int GATHER_UP_TO = 100;
     private static final int TELL_AT_ONCE = 500; // then a heartbeat may be due
     private static final long TELLING_NS = 1_000_000_000;
 
     private final Worker worker;
     private final Fetches fetches;
+    private final Object place;
     private final Map<String, Codec> codecs = new LinkedHashMap<>();
     private final Wire waiting;
     private final Wire control;
+    private final Held held;
+    private final Ends ends = new Ends();
     private final Semaphore bell = new Semaphore(0);
     private final Thread courier = new Thread(this::carry, "dq-courier");
     private volatile boolean isFetching;
+    private volatile boolean isNew; // a connection was made anew: the server may have forgotten leases
     private volatile long finishBy; // by System.nanoTime; 0: not yet
     private int troubles; // of the supplier
 
-    private final Object lock = new Object();
-    private final Set<Job> held = new HashSet<>();
-    private final Set<Job> unheard = new HashSet<>(); // settled, and the server has not answered yet
-    private Deque<Outcome> outcomes = new ArrayDeque<>();
-
     Link(Worker worker, Fetches fetches) {
         Fetches.Member first = fetches.members().get(0);
+        Connector connector = first.queue().connector();
         this.worker = worker;
         this.fetches = fetches;
-        this.waiting = new Wire(first.queue().connector(), first.key(), worker.wait.plus(SLACK));
-        this.control = new Wire(first.queue().connector(), first.key(), worker.answer);
+        this.place = connector.place(first.key());
+        this.waiting = new Wire(connector, first.key(), worker.wait.plus(SLACK), this::beatNow);
+        this.control = new Wire(connector, first.key(), worker.answer, this::beatNow);
+        this.held = new Held(worker.leases);
         fetches.members().forEach(each -> codecs.put(Bytes.text(each.key()), each.queue().codec()));
         courier.setDaemon(true);
     }
@@ -56,7 +54,10 @@ final class Link {
         courier.start();
     }
 
-    // --- What the server is to be told
+    /** Equal for links that reach the same queues. */
+    Object place() {
+        return place;
+    }
 
     void ring() {
         if (bell.availablePermits() == 0) {
@@ -64,99 +65,56 @@ final class Link {
         }
     }
 
-    private Deque<Outcome> takeOutcomes(int count) {
-        synchronized (lock) {
-            Deque<Outcome> taken = outcomes;
-            if (taken.size() <= count) {
-                outcomes = new ArrayDeque<>();
-                return taken;
-            }
-            Deque<Outcome> some = new ArrayDeque<>(count);
-            while (some.size() < count) {
-                some.addLast(taken.removeFirst());
-            }
-            return some;
-        }
-    }
-
-    /** Those that have no answer yet: an ACK is safe to send twice. */
-    private void putBack(Deque<Outcome> untold) {
-        synchronized (lock) {
-            while (!untold.isEmpty()) {
-                outcomes.addFirst(untold.removeLast());
-            }
-        }
-    }
-
-    private void put(Outcome outcome) {
-        synchronized (lock) {
-            outcomes.addLast(outcome);
-        }
-    }
-
-    private int pending() {
-        synchronized (lock) {
-            return outcomes.size();
-        }
-    }
-
-    /** Who takes a job out of those held decides how it ends: its handler, a heartbeat or the stop. */
-    void settle(Job job, Function<Job, Outcome> decide) {
-        synchronized (lock) {
-            if (!held.remove(job)) {
-                return;
-            }
-            unheard.add(job);
-        }
-        put(decide.apply(job));
-    }
-
-    private void heard(Job job) {
-        synchronized (lock) {
-            unheard.remove(job);
-        }
-    }
-
-    private boolean release(Job job) {
-        synchronized (lock) {
-            return held.remove(job);
-        }
-    }
-
-    void giveBack(Job job) {
-        settle(job, Outcome::returned);
+    private void beatNow() {
+        isNew = true;
         ring();
     }
 
-    /** Takes the answers in; what has none yet stays in {@code told}. Returns what the server refused. */
-    private ServerException hear(Wire wire, Deque<Outcome> told) {
-        ServerException trouble = null;
-        while (!told.isEmpty()) {
-            Object reply = wire.read();
-            Outcome each = told.removeFirst();
-            if (reply instanceof ServerException said) {
-                trouble = said;
-                put(each);
-                continue;
-            }
-            Outcome.Verdict verdict = each.answered(reply);
-            if (verdict == Outcome.Verdict.OPEN) {
-                put(each);
-                continue;
-            }
-            heard(each.job);
-            if (verdict == Outcome.Verdict.LOST) {
-                worker.lost(each.job);
+    // --- What becomes of jobs
+
+    void settle(Job job, Function<Job, Outcome> decide) {
+        if (held.release(job)) {
+            ends.put(decide.apply(job));
+        }
+    }
+
+    void giveBack(Job job, Function<Job, Outcome> how) {
+        settle(job, how);
+        ring();
+    }
+
+    void lose(Job job) {
+        if (held.release(job)) {
+            worker.lost(job);
+        }
+    }
+
+    /** Loses those whose lease is over. Returns when the next one's is, or {@code otherwise}, if that is earlier. */
+    long loseOver(long now, long otherwise) {
+        held.over(now).forEach(this::lose);
+        return held.firstEnd(otherwise);
+    }
+
+    /** Their handlers say another lease than they were delivered with. */
+    void correct(List<Job> jobs) {
+        boolean isAny = false;
+        for (Job job : jobs) {
+            Duration said = job.handler.lease();
+            if (said != null && Times.ms(said) != job.leaseMs) {
+                job.askedMs = Times.ms(said);
+                isAny = true;
             }
         }
-        return trouble;
+        if (isAny) {
+            ring();
+        }
     }
 
     // --- The supplier
 
     /** Tells what happened since, and waits for jobs. Throws what the trouble was, after a pause. */
     List<Job> fetch(int count, Duration wait) {
-        Deque<Outcome> told = takeOutcomes(Integer.MAX_VALUE);
+        Deque<Outcome> told = ends.take(Integer.MAX_VALUE);
         isFetching = true;
         try {
             if (worker.isDraining()) {
@@ -165,27 +123,28 @@ final class Link {
             List<Job> found = exchange(told, count, wait);
             troubles = 0;
             return found;
-        } catch (RuntimeException error) {
-            waiting.close();
+        } catch (Throwable error) {
+            Guard.call(waiting::close);
             worker.trouble(error);
             worker.rest(Trouble.pause(++troubles));
             throw error;
         } finally {
             isFetching = false;
             if (!told.isEmpty()) {
-                putBack(told);
+                ends.putBack(told);
                 ring();
             }
         }
     }
 
     private List<Job> exchange(Deque<Outcome> told, int count, Duration wait) {
-        List<byte[][]> commands = new ArrayList<>(told.size() + 1);
-        told.forEach(each -> commands.add(each.command));
+        waiting.open();
+        List<byte[][]> commands = Ends.commands(told);
         commands.add(fetches.command(count, wait));
+        long sent = System.nanoTime();
         waiting.send(commands);
-        ServerException trouble = hear(waiting, told);
-        if (pending() > 0) {
+        ServerException trouble = ends.hear(waiting, told, worker::lost);
+        if (ends.pending() > 0) {
             ring();
         }
         Object reply = waiting.read();
@@ -196,7 +155,7 @@ final class Link {
         if (found.isEmpty() && trouble != null) {
             throw trouble; // else they are ours now, whatever became of the rest
         }
-        return found;
+        return stillOurs(found, sent);
     }
 
     private List<Job> jobs(Object reply) {
@@ -210,50 +169,99 @@ final class Link {
         for (Object row : Reply.list(pair.get(1))) {
             found.add(new Job(key, Reply.list(row), codec, this));
         }
-        synchronized (lock) {
-            held.addAll(found);
+        if (held.take(found, System.nanoTime())) {
+            ring();
         }
+        found.forEach(job -> worker.watch.endsAt(job.leaseEnd));
         return found;
+    }
+
+    /** Where this process stood still, they may have been delivered long before they were read: the server knows. */
+    private List<Job> stillOurs(List<Job> found, long sent) {
+        if (found.isEmpty() || !worker.watch.stoodStillSince(sent)) {
+            return found;
+        }
+        try {
+            beat(waiting, found);
+        } catch (RuntimeException error) {
+            found.forEach(job -> giveBack(job, Outcome::returned));
+            throw error;
+        }
+        return found.stream().filter(job -> !job.isCancelled()).toList();
     }
 
     // --- The courier
 
     private void carry() {
-        long beat = Math.max(worker.lease.toNanos() / 3, SHORTEST_BEAT_NS);
-        long next = System.nanoTime() + beat;
         int failures = 0;
         while (finishBy == 0) {
             try {
-                if (bell.tryAcquire(Math.max(0, next - System.nanoTime()), TimeUnit.NANOSECONDS)) {
+                if (bell.tryAcquire(Math.max(0, held.beatAt() - System.nanoTime()), TimeUnit.NANOSECONDS)) {
                     bell.drainPermits();
                 }
                 // First, so that nothing that the server refuses keeps leases from being renewed.
-                if (System.nanoTime() - next >= 0) {
-                    beat();
-                    next = System.nanoTime() + beat;
-                }
+                renew();
                 round();
                 failures = 0;
-            } catch (RuntimeException error) {
-                control.close();
-                worker.trouble(error);
-                pause(Math.min(Trouble.pause(++failures).toNanos(), beat));
-                ring();
             } catch (InterruptedException error) {
-                break; // nobody does that
+                // left behind by a hook
+            } catch (Throwable error) {
+                Guard.call(control::close);
+                worker.trouble(error);
+                pause(Math.min(Trouble.pause(++failures).toNanos(), held.longestPauseNs()));
+                ring();
             }
         }
-        finish();
+        Guard.call(this::finish);
     }
 
-    /** Until then, or until it is to finish. */
+    /** Until then, or until there is a fetch to withdraw, or it is to finish. */
     private void pause(long ns) {
         long end = System.nanoTime() + ns;
-        while (finishBy == 0 && System.nanoTime() - end < 0) {
-            try {
-                Thread.sleep(5);
-            } catch (InterruptedException error) {
-                return;
+        do {
+            Guard.call(() -> Thread.sleep(5));
+        } while (finishBy == 0 && System.nanoTime() - end < 0 && !(worker.isDraining() && isFetching));
+    }
+
+    private void renew() {
+        boolean isDue = isNew || System.nanoTime() - held.beatAt() >= 0;
+        List<Job> jobs = held.all();
+        if (isDue) {
+            isNew = false;
+            jobs.addAll(ends.unheard());
+        } else {
+            jobs.removeIf(job -> job.askedMs == 0);
+        }
+        long at = System.nanoTime();
+        try {
+            beat(control, jobs);
+        } catch (RuntimeException error) {
+            isNew |= isDue;
+            throw error;
+        }
+        if (isDue) {
+            held.beaten(at);
+        }
+    }
+
+    private void beat(Wire wire, List<Job> jobs) {
+        for (List<Job> group : Held.groups(jobs)) {
+            long asked = group.get(0).askedMs;
+            Words options = asked == 0 ? new Words() : new Words("TTR").add(asked);
+            long sent = System.nanoTime();
+            Object reply = wire.ask(Collections.singletonList(Outcome.forAll("DQ.TOUCH", group, options))).get(0);
+            if (reply instanceof ServerException said) {
+                throw said;
+            }
+            List<Object> deadlines = Reply.list(reply);
+            for (int at = 0; at < deadlines.size(); at++) {
+                Job job = group.get(at);
+                if (deadlines.get(at) == null) {
+                    lose(job);
+                } else {
+                    job.leased(sent, asked == 0 ? job.leaseMs : asked);
+                    job.askedMs = 0;
+                }
             }
         }
     }
@@ -261,68 +269,37 @@ final class Link {
     private void round() throws InterruptedException {
         if (worker.isDraining()) {
             withdraw();
-        } else if (pending() > 0 && pending() < GATHER_UP_TO) {
+        } else if (ends.pending() > 0 && ends.pending() < GATHER_UP_TO) {
             Thread.sleep(1); // so that a fetch may take them along
         }
         tellSome();
-        if (pending() > 0) {
+        if (ends.pending() > 0) {
             ring();
         }
     }
 
     void tellOutcomes() {
-        while (pending() > 0) {
+        while (ends.pending() > 0) {
             tellSome();
         }
     }
 
     private void tellSome() {
-        Deque<Outcome> told = takeOutcomes(TELL_AT_ONCE);
+        Deque<Outcome> told = ends.take(TELL_AT_ONCE);
         if (told.isEmpty()) {
             return;
         }
         ServerException trouble;
         try {
-            control.send(told.stream().map(each -> each.command).toList());
-            trouble = hear(control, told);
+            control.open();
+            control.send(Ends.commands(told));
+            trouble = ends.hear(control, told, worker::lost);
         } finally {
-            putBack(told);
+            ends.putBack(told);
         }
         if (trouble != null) {
             throw trouble;
         }
-    }
-
-    private void beat() {
-        List<Job> jobs = heldJobs();
-        synchronized (lock) {
-            jobs.addAll(unheard);
-        }
-        for (List<Job> group : byKey(jobs)) {
-            byte[][] touch = Outcome.forAll("DQ.TOUCH", group, new Words().value("TTR", worker.lease));
-            Object reply = control.ask(Collections.singletonList(touch)).get(0);
-            if (reply instanceof ServerException said) {
-                throw said;
-            }
-            List<Object> deadlines = Reply.list(reply);
-            for (int at = 0; at < deadlines.size(); at++) {
-                if (deadlines.get(at) == null && release(group.get(at))) {
-                    worker.lost(group.get(at));
-                }
-            }
-        }
-    }
-
-    private List<Job> heldJobs() {
-        synchronized (lock) {
-            return new ArrayList<>(held);
-        }
-    }
-
-    private static Iterable<List<Job>> byKey(List<Job> jobs) {
-        Map<String, List<Job>> groups = new LinkedHashMap<>();
-        jobs.forEach(job -> groups.computeIfAbsent(job.queue(), key -> new ArrayList<>()).add(job));
-        return groups.values();
     }
 
     /** Ends the fetch that waits. A job that was handed out in that instant is read, and given back. */
@@ -347,8 +324,8 @@ final class Link {
     /** Tells what the server has still to hear, and gives back all that is left. */
     private void finish() {
         List<byte[][]> commands = new ArrayList<>();
-        for (List<Job> group : byKey(heldJobs())) {
-            List<Job> left = group.stream().filter(this::release).toList();
+        for (List<Job> group : Held.groups(held.all())) {
+            List<Job> left = group.stream().filter(held::release).toList();
             left.forEach(job -> job.tell(Told.STOPPING));
             if (!left.isEmpty()) {
                 commands.add(Outcome.forAll("DQ.NACK", left, new Words("SILENT")));
@@ -367,22 +344,28 @@ final class Link {
             } catch (RuntimeException error) {
                 control.close();
                 long pause = Trouble.pause(failures).toNanos();
-                if (System.nanoTime() + pause - finishBy > 0) {
+                // What is refused for good is not repeated: those leases end by themselves.
+                if (isRefused(error) || System.nanoTime() + pause - finishBy > 0) {
                     return;
                 }
-                try {
-                    TimeUnit.NANOSECONDS.sleep(pause);
-                } catch (InterruptedException interrupted) {
-                    return;
-                }
+                Guard.call(() -> TimeUnit.NANOSECONDS.sleep(pause));
             }
         }
+    }
+
+    private static boolean isRefused(RuntimeException error) {
+        return Trouble.fatal(error) != null || error instanceof ServerException said && Trouble.isRefusal(said);
     }
 
     // --- Orders of the worker
 
     void tellAll() {
-        heldJobs().forEach(job -> job.tell(Told.STOPPING));
+        held.all().forEach(job -> job.tell(Told.STOPPING));
+    }
+
+    /** How many are in hand. */
+    int size() {
+        return held.all().size();
     }
 
     void finishAt(long by) {
@@ -390,9 +373,9 @@ final class Link {
         ring();
     }
 
-    void end() throws InterruptedException {
+    void end() {
         long left = Math.max(1, TimeUnit.NANOSECONDS.toMillis(finishBy - System.nanoTime()));
-        courier.join(left);
+        Guard.call(() -> courier.join(left));
         waiting.cut();
         control.cut();
     }

@@ -4,15 +4,9 @@ import java.net.URI;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Collection;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.UUID;
-import java.util.function.Function;
-import java.util.function.IntFunction;
-import java.util.zip.CRC32;
 
 /**
  * Adds jobs, and has every command of dq as a method. Safe for use by many threads.
@@ -22,24 +16,14 @@ import java.util.zip.CRC32;
 public final class Queue implements AutoCloseable {
     private static final Duration SLACK = Duration.ofSeconds(5);
 
-    private final Connector connector;
-    private final String name;
-    private final int shards;
-    private final List<byte[]> keys;
+    private final Shards shards;
     private final Codec codec;
     private final List<Hooks> hooks;
 
-    private Queue(Connector connector, String name, int shards, Codec codec, List<Hooks> hooks) {
-        this.connector = connector;
-        this.name = name;
+    private Queue(Shards shards, Codec codec, List<Hooks> hooks) {
         this.shards = shards;
         this.codec = codec;
         this.hooks = hooks;
-        List<byte[]> all = new ArrayList<>();
-        for (int n = 0; n < shards; n++) {
-            all.add(Bytes.of(name + ":{" + n + "}"));
-        }
-        keys = shards == 0 ? List.of(Bytes.of(name)) : all;
     }
 
     /** A queue by the URL of its server, with Jedis: {@code redis://user:password@host:6379/0}, {@code rediss://} with TLS. */
@@ -49,28 +33,28 @@ public final class Queue implements AutoCloseable {
 
     /** A queue by a connector; several may share one. */
     public static Queue on(Connector connector, String name) {
-        return new Queue(connector, name, 0, Codec.json(), List.of());
+        return new Queue(new Shards(connector, name, 0), Codec.json(), List.of());
     }
 
     /** Spread over so many keys, {@code name:{0}} to {@code name:{n-1}}, by the CRC-32 of the id. */
-    public Queue withShards(int shards) {
-        return new Queue(connector, name, shards, codec, hooks);
+    public Queue withShards(int count) {
+        return new Queue(new Shards(shards.connector, shards.name, count), codec, hooks);
     }
 
     public Queue withCodec(Codec codec) {
-        return new Queue(connector, name, shards, codec, hooks);
+        return new Queue(shards, Objects.requireNonNull(codec, "no codec"), hooks);
     }
 
     public Queue withHooks(Hooks... hooks) {
-        return new Queue(connector, name, shards, codec, List.of(hooks));
+        return new Queue(shards, codec, List.of(hooks));
     }
 
     public String name() {
-        return name;
+        return shards.name;
     }
 
     Connector connector() {
-        return connector;
+        return shards.connector;
     }
 
     Codec codec() {
@@ -78,75 +62,17 @@ public final class Queue implements AutoCloseable {
     }
 
     List<byte[]> keys() {
-        return keys;
+        return shards.keys;
     }
 
     boolean isSharded() {
-        return shards > 0;
+        return shards.count > 0;
     }
 
     /** Closes the connector. */
     @Override
     public void close() {
-        connector.close();
-    }
-
-    /** The shard of an id: by its CRC-32, the same in all languages. */
-    private byte[] key(String id) {
-        if (shards == 0) {
-            return keys.get(0);
-        }
-        CRC32 crc = new CRC32();
-        crc.update(Bytes.of(id));
-        return keys.get((int) (crc.getValue() % shards));
-    }
-
-    // --- Calls
-
-    private List<Object> all(List<Words> calls, Duration patience) {
-        if (calls.isEmpty()) {
-            return List.of();
-        }
-        List<Object> replies = connector.call(calls.stream().map(Words::all).toList(), patience);
-        for (Object reply : replies) {
-            if (reply instanceof ServerException error) {
-                throw refused(error);
-            }
-        }
-        return replies;
-    }
-
-    private static DqException refused(ServerException error) {
-        if (error.begins("MAXLEN") || error.begins("MAXBYTES")) {
-            return new QueueFullException(error.getMessage());
-        }
-        return error.begins("ERR unknown command") ? Trouble.fatal(error) : error;
-    }
-
-    private Object one(Words call) {
-        return all(List.of(call), null).get(0);
-    }
-
-    private List<Object> each(String command, Words rest) {
-        return all(keys.stream().map(key -> new Words(command).add(key).add(rest)).toList(), null);
-    }
-
-    private static int sum(List<Object> replies) {
-        return (int) replies.stream().mapToLong(Reply::number).sum();
-    }
-
-    private Map<String, List<String>> byKey(Collection<String> ids) {
-        Map<String, List<String>> groups = new LinkedHashMap<>();
-        ids.forEach(id -> groups.computeIfAbsent(Bytes.text(key(id)), key -> new ArrayList<>()).add(id));
-        return groups;
-    }
-
-    /** For commands that take many ids and answer how many they found. */
-    private int count(String command, IntFunction<Words> before, String... ids) {
-        List<Words> calls = new ArrayList<>();
-        byKey(List.of(ids)).forEach((key, group) ->
-                calls.add(new Words(command).add(key).add(before.apply(group.size())).ids(group)));
-        return sum(all(calls, null));
+        shards.connector.close();
     }
 
     // --- Adding
@@ -165,13 +91,27 @@ public final class Queue implements AutoCloseable {
      * @param data a {@code byte[]}, or what the queue's codec makes bytes of: JSON unless the queue says otherwise
      */
     public String add(Object data, JobOptions options) {
-        return Reply.text(one(adding(data, options)));
+        return send(new Adding(this, data, options));
+    }
+
+    String send(Adding adding) {
+        return adding.answered(shards.one(adding.words()));
+    }
+
+    /** Makes a job without sending it, so that its data may change meanwhile: {@link Prepared#send} adds it as it was. */
+    public Prepared prepare(Object data, JobOptions options) {
+        return new Prepared(this, new Adding(this, data, options));
     }
 
     /** Adds many jobs in one round trip; returns what {@link #add} does for each. */
     public List<String> addAll(List<NewJob> jobs) {
-        List<Words> calls = jobs.stream().map(job -> adding(job.data, job.options)).toList();
-        return new ArrayList<>(all(calls, null).stream().map(Reply::text).toList());
+        List<Adding> all = jobs.stream().map(job -> new Adding(this, job.data, job.options)).toList();
+        List<Object> replies = shards.all(all.stream().map(Adding::words).toList(), null);
+        List<String> ids = new ArrayList<>();
+        for (int at = 0; at < replies.size(); at++) {
+            ids.add(all.get(at).answered(replies.get(at)));
+        }
+        return ids;
     }
 
     /**
@@ -183,64 +123,59 @@ public final class Queue implements AutoCloseable {
             throw new IllegalArgumentException("a recurring job needs an id: JobOptions.withId(\"report\")");
         }
         options.ifExists(JobOptions.IfExists.REPLACE);
-        return Reply.text(one(adding(data, options).add(rule.words())));
+        Adding adding = new Adding(this, data, options);
+        return adding.answered(shards.one(adding.words().add(rule.words())));
     }
 
-    private Words adding(Object data, JobOptions options) {
-        String id = options.id() == null && isSharded() ? UUID.randomUUID().toString() : options.id();
-        Words words = new Words("DQ.ADD").add(id == null ? keys.get(0) : key(id)).add(id == null ? "*" : id);
-        return words.add(payload(data, options)).add(options.words());
+    byte[] key(String id) {
+        return shards.key(id);
     }
 
-    private byte[] payload(Object data, JobOptions options) {
-        Map<String, String> headers = new LinkedHashMap<>(options.headers());
-        hooks.forEach(each -> each.adding(name, headers));
-        boolean isPlain = options.kind() == null && headers.isEmpty();
-        return isPlain ? codec.encode(data) : Envelope.write(codec, data, options.kind(), headers);
+    List<Hooks> hooks() {
+        return hooks;
     }
 
     // --- A job's life by hand: a Worker does all of this
 
     /** Removes jobs, in whatever state. Returns how many went. */
     public int delete(String... ids) {
-        return count("DQ.DEL", size -> new Words(), ids);
+        return shards.count("DQ.DEL", size -> new Words(), ids);
     }
 
     /** As {@link #delete}, but not those at which a worker is. */
     public int deleteUnreserved(String... ids) {
-        return count("DQ.DEL", size -> new Words("UNRESERVED"), ids);
+        return shards.count("DQ.DEL", size -> new Words("UNRESERVED"), ids);
     }
 
     /** Takes up to {@code count} ready jobs (of each shard), without waiting. {@code ttr}: null for the job's own lease. */
     public List<Reserved> pop(int count, Duration ttr) {
-        List<Object> replies = each("DQ.POP", new Words().value("COUNT", count).value("TTR", ttr).add("WITHDUE"));
+        return popped(new Words().value("COUNT", count).value("TTR", ttr).add("WITHDUE"));
+    }
+
+    private List<Reserved> popped(Words options) {
+        List<Object> replies = shards.each("DQ.POP", options);
         List<Reserved> found = new ArrayList<>();
         for (int at = 0; at < replies.size(); at++) {
-            found.addAll(reserved(keys.get(at), replies.get(at)));
+            found.addAll(reserved(shards.keys.get(at), replies.get(at)));
         }
         return found;
     }
 
     /** Takes that very job, if it is ready; null otherwise. */
     public Reserved popId(String id, Duration ttr) {
-        byte[] key = key(id);
-        Object reply = one(new Words("DQ.POP").add(key).value("ID", id).value("TTR", ttr).add("WITHDUE"));
+        byte[] key = shards.key(id);
+        Object reply = shards.one(new Words("DQ.POP").add(key).value("ID", id).value("TTR", ttr).add("WITHDUE"));
         return reply == null ? null : Reserved.of(key, Reply.list(reply));
     }
 
     /** Takes and removes up to {@code count} ready jobs: at most once. */
     public List<Reserved> popAndForget(int count) {
-        List<Object> replies = each("DQ.POP", new Words().value("COUNT", count).add("NOACK").add("WITHDUE"));
-        List<Reserved> found = new ArrayList<>();
-        for (int at = 0; at < replies.size(); at++) {
-            found.addAll(reserved(keys.get(at), replies.get(at)));
-        }
-        return found;
+        return popped(new Words().value("COUNT", count).add("NOACK").add("WITHDUE"));
     }
 
     /** Waits for ready jobs for up to {@code timeout} and takes up to {@code count}. Not of a sharded queue in a cluster. */
     public List<Reserved> bpop(Duration timeout, int count, Duration ttr) {
-        return bpop(keys, timeout, count, ttr);
+        return bpop(shards.keys, timeout, count, ttr);
     }
 
     /** Of the first of the keys that has any. */
@@ -249,7 +184,7 @@ public final class Queue implements AutoCloseable {
         keys.forEach(words::add);
         words.add(Double.toString(Words.wait("timeout", timeout) / 1000.0)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
         Duration patience = timeout.isZero() ? Duration.ZERO : timeout.plus(SLACK); // 0: for ever
-        List<Object> pair = Reply.list(all(List.of(words), patience).get(0));
+        List<Object> pair = Reply.list(shards.all(List.of(words), patience).get(0));
         return pair.size() == 2 ? reserved((byte[]) pair.get(0), pair.get(1)) : List.of();
     }
 
@@ -257,7 +192,7 @@ public final class Queue implements AutoCloseable {
     List<Reserved> pop(List<byte[]> keys, int count, Duration ttr) {
         for (byte[] key : keys) {
             Words words = new Words("DQ.POP").add(key).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
-            List<Reserved> found = reserved(key, one(words));
+            List<Reserved> found = reserved(key, shards.one(words));
             if (!found.isEmpty()) {
                 return found;
             }
@@ -270,7 +205,7 @@ public final class Queue implements AutoCloseable {
         List<Words> calls = jobs.stream()
                 .map(job -> new Words("DQ.ACK").add(job.queue()).add("WITHTOKENS").add(job.id()).add(job.token()))
                 .toList();
-        return all(calls, null).stream().map(reply -> Reply.number(reply) == 1).toList();
+        return shards.all(calls, null).stream().map(reply -> Reply.number(reply) == 1).toList();
     }
 
     private static List<Reserved> reserved(byte[] key, Object rows) {
@@ -279,57 +214,42 @@ public final class Queue implements AutoCloseable {
 
     /** The job is done. False where the token is not its current one: somebody else has it, or it is gone. */
     public boolean ack(String id, String token) {
-        return Reply.number(one(new Words("DQ.ACK").add(key(id)).add("WITHTOKENS").add(id).add(token))) == 1;
+        return Reply.number(shards.one(new Words("DQ.ACK").add(shards.key(id)).add("WITHTOKENS").add(id).add(token))) == 1;
+    }
+
+    /** {@link #ack} for many: tokens by ids. Returns how many of them were done by that. */
+    public int ackAll(Map<String, String> tokens) {
+        return Shards.sum(shards.all(shards.withTokens("DQ.ACK", size -> new Words("WITHTOKENS"), tokens, new Words()), null));
     }
 
     /** Gives a job back. Returns its state; null where the token is not its current one. */
     public State nack(String id, String token, NackOptions options) {
-        return State.of(one(new Words("DQ.NACK").add(key(id)).add(id).value("TOKEN", token).add(options.words())));
+        return State.of(shards.one(new Words("DQ.NACK").add(shards.key(id)).add(id).value("TOKEN", token).add(options.words())));
     }
 
     /** {@link #nack} for many: tokens by ids. Returns states by ids. */
     public Map<String, State> nackAll(Map<String, String> tokens, NackOptions options) {
-        return many("DQ.NACK", tokens, options.words(), State::of);
+        return shards.many("DQ.NACK", tokens, options.words(), State::of);
     }
 
     /** A fresh lease from now (null: as long as the last one). Returns its end; null where the token is not current. */
     public Instant touch(String id, String token, Duration ttr) {
-        return Reply.instant(one(new Words("DQ.TOUCH").add(key(id)).add(id).value("TOKEN", token).value("TTR", ttr)));
+        return Reply.instant(shards.one(new Words("DQ.TOUCH").add(shards.key(id)).add(id).value("TOKEN", token).value("TTR", ttr)));
     }
 
     /** {@link #touch} for many: tokens by ids. Returns the leases' ends by ids. */
     public Map<String, Instant> touchAll(Map<String, String> tokens, Duration ttr) {
-        return many("DQ.TOUCH", tokens, new Words().value("TTR", ttr), Reply::instant);
-    }
-
-    private <T> Map<String, T> many(
-            String command, Map<String, String> tokens, Words options, Function<Object, T> read) {
-        List<Words> calls = new ArrayList<>();
-        List<String> order = new ArrayList<>();
-        byKey(tokens.keySet()).forEach((key, ids) -> {
-            Words words = new Words(command).add(key).value("IDS", ids.size());
-            ids.forEach(id -> words.add(id).add(tokens.get(id)));
-            calls.add(words.add(options));
-            order.addAll(ids);
-        });
-        Map<String, T> found = new LinkedHashMap<>();
-        int at = 0;
-        for (Object reply : all(calls, null)) {
-            for (Object each : Reply.list(reply)) {
-                found.put(order.get(at++), read.apply(each));
-            }
-        }
-        return found;
+        return shards.many("DQ.TOUCH", tokens, new Words().value("TTR", ttr), Reply::instant);
     }
 
     /** Gives delayed or ready jobs another due time. Returns how many it found. */
     public int reschedule(Duration delay, String... ids) {
-        return count("DQ.RESCHEDULE", size -> new Words().value("DELAY", given(delay)), ids);
+        return shards.count("DQ.RESCHEDULE", size -> new Words().value("DELAY", given(delay)), ids);
     }
 
     /** Gives delayed or ready jobs another due time. Returns how many it found. */
     public int reschedule(Instant at, String... ids) {
-        return count("DQ.RESCHEDULE", size -> new Words().value("AT", given(at)), ids);
+        return shards.count("DQ.RESCHEDULE", size -> new Words().value("AT", given(at)), ids);
     }
 
     private static <T> T given(T due) {
@@ -338,24 +258,24 @@ public final class Queue implements AutoCloseable {
 
     /** Gives delayed or ready jobs another priority. Returns how many it found. */
     public int reprioritize(int priority, String... ids) {
-        return count("DQ.RESCHEDULE", size -> new Words().value("PRIORITY", priority), ids);
+        return shards.count("DQ.RESCHEDULE", size -> new Words().value("PRIORITY", priority), ids);
     }
 
     /** Makes dead jobs ready again. Returns how many. */
     public int kick(String... ids) {
-        return count("DQ.KICK", size -> new Words().value("IDS", size), ids);
+        return shards.count("DQ.KICK", size -> new Words().value("IDS", size), ids);
     }
 
     /** Makes the longest dead jobs (of each shard) ready again. Returns how many. */
     public int kickOldest(int count) {
-        return sum(each("DQ.KICK", new Words().value("COUNT", count)));
+        return Shards.sum(shards.each("DQ.KICK", new Words().value("COUNT", count)));
     }
 
     // --- Looking
 
     /** All about one job; null where there is none. */
     public JobInfo get(String id) {
-        return JobInfo.of(Reply.map(one(new Words("DQ.GET").add(key(id)).add(id))));
+        return JobInfo.of(Reply.map(shards.one(new Words("DQ.GET").add(shards.key(id)).add(id))));
     }
 
     /** The first jobs in a state, in its order (of each shard). */
@@ -367,20 +287,20 @@ public final class Queue implements AutoCloseable {
     public List<Peeked> peek(State state, int count, Instant since, Instant until) {
         Words rest = new Words(state.name()).value("FROM", since).value("TO", until).value("COUNT", count);
         List<Peeked> found = new ArrayList<>();
-        each("DQ.PEEK", rest).forEach(rows -> Reply.list(rows).forEach(row -> found.add(Peeked.of(Reply.list(row)))));
+        shards.each("DQ.PEEK", rest).forEach(rows -> Reply.list(rows).forEach(row -> found.add(Peeked.of(Reply.list(row)))));
         return found;
     }
 
     /** One step through the ids of a shard (0 where there is one key). State, pattern and count may be null. */
     public Page<String> scan(String cursor, int shard, State state, String match, Integer count) {
-        Words words = new Words("DQ.SCAN").add(keys.get(shard)).add(cursor).value("STATE", state);
-        List<Object> pair = Reply.list(one(words.value("MATCH", match).value("COUNT", count)));
+        Words words = new Words("DQ.SCAN").add(shards.keys.get(shard)).add(cursor).value("STATE", state);
+        List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
         return new Page<>(Reply.text(pair.get(0)), Reply.list(pair.get(1)).stream().map(Reply::text).toList());
     }
 
     /** All ids, step by step. */
     public void forEachId(java.util.function.Consumer<String> action) {
-        for (int shard = 0; shard < keys.size(); shard++) {
+        for (int shard = 0; shard < shards.keys.size(); shard++) {
             String cursor = "0";
             do {
                 Page<String> page = scan(cursor, shard, null, null, 1000);
@@ -394,7 +314,7 @@ public final class Queue implements AutoCloseable {
     public long[] forecast(Instant from, Instant to, int buckets) {
         long[] counts = new long[buckets];
         Words rest = new Words().value("FROM", from).value("TO", to).value("BUCKETS", buckets);
-        for (Object reply : each("DQ.FORECAST", rest)) {
+        for (Object reply : shards.each("DQ.FORECAST", rest)) {
             List<Object> parts = Reply.list(reply);
             for (int at = 0; at < parts.size(); at++) {
                 counts[at] += Reply.number(parts.get(at));
@@ -405,36 +325,34 @@ public final class Queue implements AutoCloseable {
 
     /** How many jobs are delayed, ready and reserved. */
     public int size() {
-        return sum(each("DQ.LEN", new Words()));
+        return Shards.sum(shards.each("DQ.LEN", new Words()));
     }
 
     /** How many jobs are in a state. */
     public int size(State state) {
-        return sum(each("DQ.LEN", new Words(state.name())));
+        return Shards.sum(shards.each("DQ.LEN", new Words(state.name())));
     }
 
     /** How many jobs a group has. */
     public int sizeOfGroup(String group) {
-        return sum(each("DQ.LEN", new Words().value("GROUP", group)));
+        return Shards.sum(shards.each("DQ.LEN", new Words().value("GROUP", group)));
     }
 
     /** The queue's figures, added up over its shards; null where there is no queue. */
     public Stats stats() {
-        List<Map<String, Object>> shards = new ArrayList<>();
-        each("DQ.STATS", new Words()).forEach(reply -> shards.add(Reply.map(reply)));
-        return Stats.addUp(shards);
+        return Stats.addUp(shards.each("DQ.STATS", new Words()).stream().map(Reply::map).toList());
     }
 
     /** When a recurring job will be due; empty for another job, null where there is none. */
     public List<Instant> next(String id, int count) {
-        Object reply = one(new Words("DQ.NEXT").add(key(id)).add(id).value("COUNT", count));
+        Object reply = shards.one(new Words("DQ.NEXT").add(shards.key(id)).add(id).value("COUNT", count));
         return reply == null ? null : Reply.list(reply).stream().map(Reply::instant).toList();
     }
 
     /** One step through the groups of a shard (0 where there is one key) that hold jobs. */
     public Page<Group> groups(String cursor, int shard, String match, Integer count) {
-        Words words = new Words("DQ.GROUPS").add(keys.get(shard)).add(cursor);
-        List<Object> pair = Reply.list(one(words.value("MATCH", match).value("COUNT", count)));
+        Words words = new Words("DQ.GROUPS").add(shards.keys.get(shard)).add(cursor);
+        List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
         List<Group> groups = new ArrayList<>();
         for (Object each : Reply.list(pair.get(1))) {
             List<Object> row = Reply.list(each);
@@ -447,41 +365,41 @@ public final class Queue implements AutoCloseable {
 
     /** Sets the settings that are named, on each shard. */
     public void configure(Settings settings) {
-        each("DQ.CFGSET", settings.words());
+        shards.each("DQ.CFGSET", settings.words());
     }
 
     /** All settings (of the first shard) by name: Long, or a List of them; null where there is no queue. */
     public Map<String, Object> settings() {
-        return Reply.map(one(new Words("DQ.CFGGET").add(keys.get(0))));
+        return Reply.map(shards.one(new Words("DQ.CFGGET").add(shards.keys.get(0))));
     }
 
     /** Delivers nothing until {@link #resume}. */
     public void pause() {
-        each("DQ.PAUSE", new Words());
+        shards.each("DQ.PAUSE", new Words());
     }
 
     /** Delivers nothing for so long. */
     public void pause(Duration duration) {
-        each("DQ.PAUSE", new Words().add(Words.wait("a pause", duration)));
+        shards.each("DQ.PAUSE", new Words().add(Words.wait("a pause", duration)));
     }
 
     /** Ends a pause. */
     public void resume() {
-        each("DQ.RESUME", new Words());
+        shards.each("DQ.RESUME", new Words());
     }
 
     /** Removes all jobs in a state. Returns how many. */
     public int purge(State state) {
-        return sum(each("DQ.PURGE", new Words(state.name())));
+        return Shards.sum(shards.each("DQ.PURGE", new Words(state.name())));
     }
 
     /** Removes all jobs. Returns how many. */
     public int purge() {
-        return sum(each("DQ.PURGE", new Words("ALL")));
+        return Shards.sum(shards.each("DQ.PURGE", new Words("ALL")));
     }
 
     @Override
     public String toString() {
-        return "queue " + name;
+        return "queue " + shards.name;
     }
 }

@@ -56,7 +56,7 @@ public final class RedissonConnector implements Connector {
         if (client instanceof Redisson redisson) {
             return new RedissonConnector(client, redisson.getCommandExecutor());
         }
-        throw new IllegalArgumentException("what Redisson.create made is needed, not " + client);
+        throw new IllegalArgumentException("expected a client made by Redisson.create, not " + client);
     }
 
     /** One for all queues of a client, which ends with it. */

@@ -188,7 +188,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
             @Override
             public void remove() {
                 if (last == null) {
-                    throw new IllegalStateException("next comes before remove");
+                    throw new IllegalStateException("call next before remove");
                 }
                 queue.deleteUnreserved(last.id());
                 last = null;

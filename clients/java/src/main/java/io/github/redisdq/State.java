@@ -4,12 +4,25 @@ import java.util.Locale;
 
 /** Of a job. */
 public enum State {
+    BLOCKED,
     DELAYED,
     READY,
     RESERVED,
-    DEAD;
+    DEAD,
+    DONE,
+    /** One that this library does not know: the server's module is newer. */
+    OTHER;
 
     static State of(Object reply) {
-        return reply == null ? null : valueOf(Reply.text(reply).toUpperCase(Locale.ROOT));
+        if (reply == null) {
+            return null;
+        }
+        String name = String.valueOf(Reply.text(reply)).toUpperCase(Locale.ROOT);
+        for (State each : values()) {
+            if (each.name().equals(name)) {
+                return each;
+            }
+        }
+        return OTHER;
     }
 }

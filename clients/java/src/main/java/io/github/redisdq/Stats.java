@@ -8,20 +8,28 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 
 /**
- * A queue's figures; of a sharded queue, those of its shards added up. {@code totals} are added, delivered, acked, nacked,
- * timed-out, died, deleted, expired and missed; lateness is delivery minus due.
+ * A queue's figures; of a sharded queue, those of its shards added up. {@code pausedUntil} is {@link Instant#MAX} where it is
+ * paused until it is resumed, and null where it is not. {@code bytes} are as MAXBYTES counts them. {@code totals} are added,
+ * delivered, acked, nacked, timed-out, died, deleted, expired and missed; lateness is delivery minus due. Figures that the
+ * server does not know are 0.
  */
 public record Stats(
+        long blocked,
         long delayed,
         long ready,
         long reserved,
         long dead,
+        long done,
+        long doneBytes,
         Instant nextDue,
         Duration oldestReady,
         long waitingClients,
+        Instant pausedUntil,
+        long bytes,
+        long recurring,
+        long groups,
         Map<String, Long> totals,
         long latenessCount,
         Duration latenessMean,
@@ -30,9 +38,14 @@ public record Stats(
     /** How many deliveries were at most so late; null: without a bound. */
     public record Bucket(Duration upTo, long count) {}
 
-    private static final Set<String> NOT_TOTALS = Set.of(
-            "delayed", "ready", "reserved", "dead", "next-due", "oldest-ready-ms", "waiting-clients", "paused", "bytes",
-            "recurring", "groups");
+    private static final List<String> TOTALS =
+            List.of("added", "delivered", "acked", "nacked", "timed-out", "died", "deleted", "expired", "missed");
+    private static final long UNTIL_RESUMED = -1;
+
+    /** Whether it delivers nothing. */
+    public boolean isPaused() {
+        return pausedUntil != null;
+    }
 
     static Stats addUp(List<Map<String, Object>> shards) {
         List<Map<String, Object>> found = shards.stream().filter(Objects::nonNull).toList();
@@ -40,20 +53,23 @@ public record Stats(
             return null;
         }
         Map<String, Long> totals = new LinkedHashMap<>();
-        for (String name : found.get(0).keySet()) {
-            if (!NOT_TOTALS.contains(name) && !name.startsWith("lateness-")) {
-                totals.put(name, total(found, name));
-            }
-        }
+        TOTALS.forEach(name -> totals.put(name, total(found, name)));
         long count = total(found, "lateness-count");
         return new Stats(
+                total(found, "blocked"),
                 total(found, "delayed"),
                 total(found, "ready"),
                 total(found, "reserved"),
                 total(found, "dead"),
+                total(found, "done"),
+                total(found, "done-bytes"),
                 all(found, "next-due").stream().min(Long::compare).map(Instant::ofEpochMilli).orElse(null),
                 all(found, "oldest-ready-ms").stream().max(Long::compare).map(Duration::ofMillis).orElse(null),
                 total(found, "waiting-clients"),
+                paused(all(found, "paused")),
+                total(found, "bytes"),
+                total(found, "recurring"),
+                total(found, "groups"),
                 totals,
                 count,
                 micros(count == 0 ? 0 : total(found, "lateness-sum") / count),
@@ -61,8 +77,15 @@ public record Stats(
                 buckets(found));
     }
 
+    private static Instant paused(List<Long> shards) {
+        if (shards.contains(UNTIL_RESUMED)) {
+            return Instant.MAX;
+        }
+        return shards.stream().filter(until -> until > 0).max(Long::compare).map(Instant::ofEpochMilli).orElse(null);
+    }
+
     private static List<Long> all(List<Map<String, Object>> found, String name) {
-        return found.stream().map(each -> (Long) each.get(name)).filter(Objects::nonNull).toList();
+        return found.stream().map(each -> each.get(name)).filter(Long.class::isInstance).map(Long.class::cast).toList();
     }
 
     private static long total(List<Map<String, Object>> found, String name) {

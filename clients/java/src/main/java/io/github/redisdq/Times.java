@@ -7,17 +7,34 @@ import java.util.concurrent.ThreadLocalRandom;
 /** Durations and instants in whole milliseconds, rounded up: no wait is shorter than asked for. */
 final class Times {
     private static final double JITTER = 0.25;
+    private static final long MOST_SECONDS = Long.MAX_VALUE / 1000 - 1;
+    private static final Duration LONGEST_LEASE = Duration.ofDays(36_500);
 
     private Times() {}
 
+    /** More than a long holds is the most that one does, which the server refuses in words. */
     static long ms(Duration duration) {
+        if (duration.getSeconds() >= MOST_SECONDS) {
+            return Long.MAX_VALUE;
+        }
         long whole = duration.toMillis();
         return duration.compareTo(Duration.ofMillis(whole)) > 0 ? whole + 1 : whole;
     }
 
     static long ms(Instant instant) {
+        if (Math.abs(instant.getEpochSecond()) >= MOST_SECONDS) {
+            return instant.getEpochSecond() < 0 ? Long.MIN_VALUE : Long.MAX_VALUE;
+        }
         long whole = instant.toEpochMilli();
         return instant.isAfter(Instant.ofEpochMilli(whole)) ? whole + 1 : whole;
+    }
+
+    /** One that a delivery can have. */
+    static Duration lease(Duration lease) {
+        if (lease.isNegative() || lease.isZero() || lease.compareTo(LONGEST_LEASE) > 0) {
+            throw new IllegalArgumentException("a lease must be longer than 0 and at most " + LONGEST_LEASE.toDays() + " days, not " + lease);
+        }
+        return lease;
     }
 
     /** Doubles with each attempt; the jitter only adds, so nothing comes too early. */

@@ -6,13 +6,15 @@ import java.time.Duration;
 final class Trouble {
     private static final Duration FIRST = Duration.ofMillis(50);
     private static final Duration LONGEST = Duration.ofSeconds(5);
+    private static final String NO_PASSWORD =
+            "the server requires a password, and none was given: set it in the URL, redis://user:password@host";
     private static final String PASSWORD =
             "the server refuses user name or password: set the right ones in the URL, redis://user:password@host";
     private static final String OLD = "the server's dq module is older than this library: upgrade the module";
     private static final String DATABASE = "the server does not have this database: choose another number in the URL";
     private static final String[][] ANYWHERE = {
-        {"NOPERM", "the server's ACL forbids this user what a worker does: permit the queue's keys and the dq.* commands"},
-        {"NOAUTH", PASSWORD},
+        {"NOPERM", "the server's ACL denies this user what a worker needs: permit the queue's keys and the dq.* commands"},
+        {"NOAUTH", NO_PASSWORD},
         {"WRONGPASS", PASSWORD},
         {
             "unknown command",
@@ -36,12 +38,13 @@ final class Trouble {
     }
 
     /** What cannot become right by waiting, in words that say what to do; null for all else. */
-    static ConfigurationException fatal(RuntimeException error) {
+    static ConfigurationException fatal(Throwable error) {
         if (error instanceof ConfigurationException already) {
             return already;
         }
         if (!(error instanceof ServerException)) {
-            return error instanceof DqException ? null : new ConfigurationException(String.valueOf(error), error);
+            boolean mayPass = error instanceof DqException || error instanceof VirtualMachineError;
+            return mayPass ? null : new ConfigurationException(Guard.text(error), error);
         }
         String text = String.valueOf(error.getMessage());
         text = text.startsWith("ERR ") ? text.substring(4) : text;
@@ -56,5 +59,10 @@ final class Trouble {
             }
         }
         return null;
+    }
+
+    /** Whether that very command is refused, and always will be. */
+    static boolean isRefusal(ServerException error) {
+        return error.begins("ERR ") && fatal(error) == null;
     }
 }

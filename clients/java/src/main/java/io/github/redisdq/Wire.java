@@ -10,21 +10,29 @@ final class Wire {
     private final Connector connector;
     private final byte[] key;
     private final Duration patience;
+    private final Runnable again;
+    private boolean hasConnected;
     private volatile Connector.Line line;
     private volatile boolean isCut;
     /** The server's number of this connection; 0: not known. */
     volatile long clientId;
 
-    Wire(Connector connector, byte[] key, Duration patience) {
+    /** {@code again}: what to do when the connection was made anew. */
+    Wire(Connector connector, byte[] key, Duration patience, Runnable again) {
         this.connector = connector;
         this.key = key;
         this.patience = patience;
+        this.again = again;
     }
 
-    void send(List<byte[][]> commands) {
+    void open() {
         if (line == null) {
             connect();
         }
+    }
+
+    void send(List<byte[][]> commands) {
+        open();
         line.send(commands);
     }
 
@@ -50,13 +58,18 @@ final class Wire {
         made.send(Collections.singletonList(new Words("CLIENT").add("ID").all()));
         // Without the permission for it, a waiting connection is closed to withdraw it.
         clientId = Reply.number(made.read());
+        if (hasConnected) {
+            again.run();
+        }
+        hasConnected = true;
     }
 
     void close() {
         clientId = 0;
-        if (line != null) {
-            line.cut();
-            line = null;
+        Connector.Line there = line;
+        line = null;
+        if (there != null) {
+            there.cut();
         }
     }
 

@@ -53,7 +53,7 @@ final class Words {
 
     static long wait(String name, Duration duration) {
         if (duration.isNegative()) {
-            throw new IllegalArgumentException(name + " is 0 or more, not " + duration);
+            throw new IllegalArgumentException(name + " must be 0 or more, not " + duration);
         }
         return Times.ms(duration);
     }

@@ -1,19 +1,15 @@
 package io.github.redisdq;
 
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Runs handlers on the jobs of one or several queues, each in one of {@code concurrency} threads.
@@ -27,53 +23,40 @@ import org.slf4j.LoggerFactory;
  * With {@link #start} it works in the background; {@link #close} stops it and waits.
  */
 public final class Worker implements AutoCloseable {
-    private static final Logger LOG = LoggerFactory.getLogger(Worker.class);
     private static final Duration LONGEST_ANSWER = Duration.ofSeconds(5);
     private static final Duration SHORTEST_ANSWER = Duration.ofMillis(200);
-    private static final Duration TURN = Duration.ofMillis(250); // how long a fetch waits where connections take turns
     private static final Duration NO_WAIT = Duration.ofMillis(1);
     private static final long TELLING_NS = 1_000_000_000;
-    private static final Object STOP = new Object();
-    private static final Object NEWS = new Object();
+    private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
 
-    final Duration lease;
+    final Leases leases;
     final Duration wait;
     final Duration answer;
     private final List<Queue> queues;
     private final Duration drain;
-    private final int concurrency;
-    private final int capacity;
-    private final Handlers handlers;
-    private final List<Hooks> hooks;
-    final List<Link> links = new ArrayList<>();
-    private final LinkedBlockingQueue<Object> orders = new LinkedBlockingQueue<>();
+    private final Executor executor;
+    private final Handling handling;
+    private final List<Link> links = new ArrayList<>();
+    private final Crew crew;
+    final Watch watch;
     private final CountDownLatch draining = new CountDownLatch(1);
     private final CountDownLatch stopped = new CountDownLatch(1);
+    private boolean hasStarted;
     private volatile String troubleSaid;
     private volatile ConfigurationException failure;
 
-    private final ReentrantLock lock = new ReentrantLock();
-    private final Condition news = lock.newCondition();
-    private final Deque<Link> unattended = new ArrayDeque<>(); // nobody fetches by them; the next one first
-    private Deque<Job> backlog = new ArrayDeque<>();
-    private boolean hasStarted;
-    private int running;
-    private int inHand;
-    private int claimed;
-    private int idle;
-    private boolean isWaking;
-
     private Worker(Builder from) {
         queues = from.queues;
-        handlers = new Handlers(from.handlers);
-        hooks = List.copyOf(from.hooks);
-        concurrency = from.concurrency;
-        capacity = concurrency * handlers.size() + from.prefetch;
-        lease = from.lease == null ? handlers.lease() : from.lease;
+        Handlers handlers = new Handlers(from.handlers);
+        leases = Leases.of(from.handlers, from.lease);
         wait = from.wait;
         drain = from.drain;
-        answer = Times.min(LONGEST_ANSWER, Times.max(lease.dividedBy(3), SHORTEST_ANSWER));
+        executor = from.executor == null ? threads() : from.executor;
+        answer = Times.min(LONGEST_ANSWER, Times.max(leases.shortest().dividedBy(3), SHORTEST_ANSWER));
         makeLinks(from);
+        watch = new Watch(links, leases);
+        handling = new Handling(from.hooks);
+        crew = new Crew(this, handlers, handling, links, from.concurrency, from.prefetch);
     }
 
     /** Those queues, in strict order unless {@link Builder#weights} says otherwise. */
@@ -95,8 +78,19 @@ public final class Worker implements AutoCloseable {
             isWeighted |= queue.isSharded(); // the shards take turns: none comes first
         }
         for (List<Fetches.Member> members : groups.values()) {
-            links.add(new Link(this, new Fetches(members, isWeighted, lease)));
+            links.add(new Link(this, new Fetches(members, isWeighted, leases)));
         }
+    }
+
+    private static Executor threads() {
+        AtomicInteger count = new AtomicInteger();
+        return task -> begin(task, "dq-worker-" + count.getAndIncrement());
+    }
+
+    private static void begin(Runnable task, String name) {
+        Thread thread = new Thread(task, name);
+        thread.setDaemon(true); // a handler that hangs must not keep the process
+        thread.start();
     }
 
     // --- Running and stopping
@@ -115,7 +109,7 @@ public final class Worker implements AutoCloseable {
                 if (fatal != null) {
                     throw fatal;
                 }
-                LOG.warn("{} cannot be reached yet: {}", queue, error.getMessage());
+                Guard.warn(queue + " cannot be reached yet: " + error.getMessage());
             }
         }
     }
@@ -132,33 +126,27 @@ public final class Worker implements AutoCloseable {
     }
 
     /** Works in threads of its own, until {@link #stop}. A worker starts once. */
-    public void start() {
-        lock.lock();
-        try {
-            if (hasStarted) {
-                throw new IllegalStateException("a worker runs once: make another one");
-            }
-            hasStarted = true;
-            unattended.addAll(links);
-        } finally {
-            lock.unlock();
+    public synchronized void start() {
+        if (hasStarted) {
+            throw new IllegalStateException("a worker runs only once: create another one");
         }
+        hasStarted = true;
+        watch.begin();
         links.forEach(Link::start);
-        for (int n = 0; n < concurrency + links.size(); n++) { // so that each link has one, whatever handlers do
-            begin(this::work, "dq-worker-" + n);
+        for (int n = 0; n < crew.size(); n++) {
+            Throwable error = Guard.call(() -> executor.execute(crew::work));
+            if (error != null) {
+                String text = "the executor does not take " + crew.size() + " tasks that last, concurrency and connections together: ";
+                watch.tell(new ConfigurationException(text + Guard.text(error), error));
+                break;
+            }
         }
-        begin(this::watch, "dq-watch");
-    }
-
-    private static void begin(Runnable task, String name) {
-        Thread thread = new Thread(task, name);
-        thread.setDaemon(true); // a handler that hangs must not keep the process
-        thread.start();
+        begin(this::attend, "dq-watch");
     }
 
     /** Begins to stop, and returns at once; a second call ends the drain. */
     public void stop() {
-        orders.add(STOP);
+        watch.tell(Watch.STOP);
     }
 
     /** Waits until the worker has stopped. */
@@ -184,7 +172,11 @@ public final class Worker implements AutoCloseable {
     /** Stops, and waits until it has. */
     @Override
     public void close() {
-        if (hasStarted) {
+        boolean isRunning;
+        synchronized (this) {
+            isRunning = hasStarted;
+        }
+        if (isRunning) {
             stop();
             join();
         }
@@ -195,38 +187,33 @@ public final class Worker implements AutoCloseable {
         Runtime.getRuntime().addShutdownHook(new Thread(this::close, "dq-shutdown"));
     }
 
-    /** Stays in time whatever hangs. */
-    private void watch() {
+    // --- The watch, which stays in time whatever hangs
+
+    private void attend() {
         try {
-            Object order = orders.take();
-            while (order == NEWS) {
-                order = orders.take();
-            }
+            Object order;
+            do {
+                order = watch.order(System.nanoTime() + FOR_EVER_NS);
+            } while (order == Watch.NEWS);
             failure = order instanceof ConfigurationException error ? error : null;
             end();
-        } catch (InterruptedException error) {
-            Thread.currentThread().interrupt(); // nobody does that
         } finally {
             stopped.countDown();
         }
     }
 
-    private void end() throws InterruptedException {
-        List<Job> left;
-        lock.lock();
-        try {
-            draining.countDown();
-            left = new ArrayList<>(backlog);
-            backlog.clear();
-            inHand -= left.size();
-            news.signalAll();
-        } finally {
-            lock.unlock();
-        }
-        left.forEach(job -> job.link.giveBack(job));
+    private void end() {
+        List<Job> left = crew.end(draining::countDown);
+        left.forEach(job -> job.link.giveBack(job, Outcome::returned));
         links.forEach(Link::ring);
-        long until = System.nanoTime() + drain.toNanos();
+        long until = System.nanoTime() + (failure == null ? drain.toNanos() : 0);
+        int running = crew.running();
+        if (running > 0 && failure == null) {
+            Guard.info("stopping: waits up to " + drain.toSeconds() + " s for " + running + " handlers; gave back " + left.size());
+        }
+        int told = 0;
         if (!waitIdle(until)) {
+            told = links.stream().mapToInt(Link::size).sum();
             links.forEach(Link::tellAll);
             until = System.nanoTime();
             waitIdle(until + TELLING_NS / 2);
@@ -237,287 +224,73 @@ public final class Worker implements AutoCloseable {
         for (Link link : links) {
             link.end();
         }
-        LOG.info("stopped");
+        Guard.info("stopped" + (told == 0 ? "" : ": " + told + " jobs whose handlers were still running were given back"));
     }
 
     /** Whether all ended before that, and before a second stop. */
-    private boolean waitIdle(long until) throws InterruptedException {
-        while (true) {
-            lock.lock();
-            try {
-                if (running == 0 && unattended.size() == links.size()) {
-                    return true;
-                }
-            } finally {
-                lock.unlock();
-            }
-            long left = until - System.nanoTime();
-            if (left <= 0 || orders.poll(left, TimeUnit.NANOSECONDS) == STOP) {
+    private boolean waitIdle(long until) {
+        while (!crew.isIdle()) {
+            Object order = watch.order(until);
+            if (order == null || order == Watch.STOP) {
                 return false;
             }
         }
+        return true;
+    }
+
+    /** For tests. */
+    List<Link> links() {
+        return links;
     }
 
     boolean isDraining() {
         return draining.getCount() == 0;
     }
 
-    // --- The threads: each handles or fetches, whatever is to be done next
-
-    /** What a thread does next: it handles that batch, or fetches so many jobs by that link. */
-    private record Turn(List<Job> batch, Link link, int claim) {}
-
-    private void work() {
-        List<Job> batch = List.of();
-        for (Turn turn = next(batch); turn != null; turn = next(batch)) {
-            if (turn.link != null) {
-                batch = List.of();
-                fetch(turn);
-                continue;
-            }
-            batch = turn.batch;
-            Throwable error = handle(batch);
-            batch.forEach(job -> handled(job, error));
-        }
-    }
-
-    /**
-     * Waits until there is something to do; null to end. Who has fetched jobs handles one of them, and wakes another thread
-     * to fetch: no job waits for a thread to wake.
-     */
-    private Turn next(List<Job> ended) {
-        lock.lock();
-        try {
-            if (!ended.isEmpty()) {
-                inHand -= ended.size();
-                running--;
-                boolean fetchFollows = links.size() == 1 && !unattended.isEmpty() && !isDraining();
-                if (!fetchFollows) {
-                    ended.forEach(job -> job.link.ring());
-                }
-            }
-            while (!mayHandle() && !mayFetch() && !isDraining()) {
-                idle++;
-                news.awaitUninterruptibly();
-                idle--;
-                isWaking = false;
-            }
-            if (isDraining()) {
-                orders.add(NEWS);
-                return null;
-            }
-            Turn turn = mayHandle() ? new Turn(take(), null, 0) : claim();
-            running += turn.link == null ? 1 : 0;
-            wakeAnother();
-            return turn;
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    private boolean mayHandle() {
-        return !backlog.isEmpty() && running < concurrency;
-    }
-
-    private boolean mayFetch() {
-        return !unattended.isEmpty() && free() > 0;
-    }
-
-    private int free() {
-        return capacity - inHand - claimed;
-    }
-
-    /** Links take turns. */
-    private Turn claim() {
-        int claim = Math.max(1, free() / links.size());
-        claimed += claim;
-        return new Turn(List.of(), unattended.removeFirst(), claim);
-    }
-
-    /** One at a time: who is woken wakes the next, where there is more to do. */
-    private void wakeAnother() {
-        if (idle > 0 && !isWaking && (mayHandle() || mayFetch())) {
-            isWaking = true;
-            news.signal();
-        }
-    }
-
-    private void fetch(Turn turn) {
-        Thread.interrupted(); // a hook's, of no concern to the connection
-        List<Job> found = List.of();
-        try {
-            found = turn.link.fetch(turn.claim, capacity < links.size() ? Times.min(wait, TURN) : wait);
-        } catch (RuntimeException error) {
-            // it was waited out
-        } finally {
-            accept(found, turn);
-        }
-    }
-
-    /** Into the backlog, or back to the server; then the link is free for the next fetch. */
-    private void accept(List<Job> found, Turn turn) {
-        found.forEach(job -> job.handler = handlers.choose(job));
-        found.stream().filter(job -> job.handler == null).forEach(this::refuse);
-        lock.lock();
-        try {
-            claimed -= turn.claim;
-            for (Job job : found) {
-                if (isDraining()) {
-                    job.link.giveBack(job);
-                } else if (job.handler != null) {
-                    backlog.addLast(job);
-                    inHand++;
-                }
-            }
-            unattended.addLast(turn.link);
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    private void refuse(Job job) {
-        LOG.warn("no handler for kind {}: gave back {}", job.kind(), job);
-        job.link.settle(job, Outcome::unknown);
-        job.link.ring();
-    }
-
-    /** One job of the backlog, or as many as its handler takes at a time. */
-    private List<Job> take() {
-        Job first = backlog.peekFirst();
-        int size = first.handler.size();
-        if (size == 1) {
-            return List.of(backlog.removeFirst());
-        }
-        List<Job> batch = new ArrayList<>();
-        Deque<Job> rest = new ArrayDeque<>();
-        for (Job job : backlog) {
-            if (job.handler == first.handler && batch.size() < size) {
-                batch.add(job);
-            } else {
-                rest.addLast(job);
-            }
-        }
-        backlog = rest;
-        return batch;
-    }
-
-    /** Calls the handler with those jobs that were not lost meanwhile. */
-    Throwable handle(List<Job> batch) {
-        List<Job> left = batch.stream().filter(job -> !job.isCancelled()).toList();
-        if (left.isEmpty()) {
-            return null;
-        }
-        left.forEach(job -> job.hasBegun = true);
-        Job.Run run = new Job.Run(left);
-        try {
-            hook("before", left, Hooks::before);
-            left.get(0).handler.run(left);
-            return null;
-        } catch (Throwable error) { // a handler must not end its thread
-            return error;
-        } finally {
-            run.end();
-        }
-    }
-
-    void handled(Job job, Throwable error) {
-        if (!job.hasBegun) { // it was told before its handler began
-            job.link.settle(job, Outcome::returned);
-            return;
-        }
-        Throwable failed = job.failure == null ? error : job.failure;
-        if (failed == null) {
-            hook("after", List.of(job), Hooks::after);
-        } else {
-            if (!(failed instanceof Say) && !job.isCancelled()) {
-                LOG.warn("{} failed", job, failed);
-            }
-            hook("failed", List.of(job), (each, it) -> each.failed(it, failed));
-        }
-        job.link.settle(job, it -> Outcome.ended(it, failed));
-    }
+    // --- What its links have to say
 
     void lost(Job job) {
-        LOG.warn("lost {}: its lease ended before it was acknowledged", job);
-        job.tell(Told.LOST);
-        hook("lost", List.of(job), Hooks::lost);
+        handling.lost(job);
     }
 
-    private interface Call {
-        void on(Hooks hooks, Job job);
-    }
-
-    private void hook(String name, List<Job> batch, Call call) {
-        for (Hooks each : hooks) {
-            for (Job job : batch) {
-                try {
-                    call.on(each, job);
-                } catch (RuntimeException error) {
-                    LOG.error("the hook {} of {} failed", name, each, error);
-                }
-            }
-        }
-    }
-
-    void trouble(RuntimeException error) {
+    void trouble(Throwable error) {
+        ConfigurationException fatal = Trouble.fatal(error);
         if (isDraining()) {
             return;
         }
-        ConfigurationException fatal = Trouble.fatal(error);
         if (fatal != null) {
-            orders.add(fatal);
+            watch.tell(fatal);
         }
-        String text = String.valueOf(error);
+        String text = fatal == null ? Guard.text(error) : fatal.getMessage();
         if (!text.equals(troubleSaid)) {
             troubleSaid = text;
-            LOG.warn("trouble with the server, trying again: {}", text);
+            Guard.warn((fatal == null ? "trouble with the server, trying again: " : "the worker ends: ") + text);
         }
     }
 
     /** Until then, or until the worker stops. */
     void rest(Duration duration) {
-        try {
-            draining.await(duration.toNanos(), TimeUnit.NANOSECONDS);
-        } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
-        }
+        Guard.call(() -> draining.await(duration.toNanos(), TimeUnit.NANOSECONDS));
     }
 
     /** For tests: handles in this thread all jobs that are ready or become so meanwhile. Returns how many. */
     public int drain() {
         int handled = 0;
         for (Link link : links) {
-            List<Job> found = link.fetch(capacity, NO_WAIT);
+            List<Job> found = link.fetch(crew.capacity(), NO_WAIT);
             while (!found.isEmpty()) {
-                handled += handleAll(link, found);
+                handled += crew.handleAll(found);
                 link.tellOutcomes();
-                found = link.fetch(capacity, NO_WAIT);
+                found = link.fetch(crew.capacity(), NO_WAIT);
             }
-        }
-        return handled;
-    }
-
-    private int handleAll(Link link, List<Job> found) {
-        int handled = 0;
-        for (Job job : found) {
-            job.handler = handlers.choose(job);
-            if (job.handler == null) {
-                link.settle(job, Outcome::unknown);
-            } else {
-                backlog.addLast(job);
-            }
-        }
-        while (!backlog.isEmpty()) {
-            List<Job> batch = take();
-            Throwable error = handle(batch);
-            batch.forEach(job -> handled(job, error));
-            handled += batch.size();
         }
         return handled;
     }
 
     /** The settings of a worker. */
     public static final class Builder {
+        private static final Duration LONGEST = Duration.ofDays(365);
+
         private final List<Queue> queues;
         private final List<Handler<?>> handlers = new ArrayList<>();
         private final List<Hooks> hooks = new ArrayList<>();
@@ -525,6 +298,7 @@ public final class Worker implements AutoCloseable {
         private int concurrency = 10;
         private int prefetch;
         private Duration lease;
+        private Executor executor;
         private Duration drain = Duration.ofSeconds(25);
         private Duration wait = Duration.ofSeconds(5);
 
@@ -537,7 +311,7 @@ public final class Worker implements AutoCloseable {
 
         /** One for each kind of jobs. */
         public Builder handler(Handler<?> handler) {
-            handlers.add(handler);
+            handlers.add(Objects.requireNonNull(handler, "no handler"));
             return this;
         }
 
@@ -550,44 +324,56 @@ public final class Worker implements AutoCloseable {
 
         /** How many jobs more may be in hand, so that short handlers need not wait for the network (0). */
         public Builder prefetch(int prefetch) {
-            check(prefetch >= 0, "prefetch is 0 or more");
+            check(prefetch >= 0, "prefetch must be 0 or more");
             this.prefetch = prefetch;
             return this;
         }
 
         /** As many as queues: each comes first in its share of the fetches. */
         public Builder weights(double... weights) {
-            check(weights.length == queues.size(), "as many weights as queues, please");
+            check(weights.length == queues.size(), "weights: one for each queue");
             for (double each : weights) {
-                check(each > 0, "weights are more than 0");
+                check(each > 0, "weights must be greater than 0");
             }
             this.weights = weights;
             return this;
         }
 
-        /** In place of the longest of the handlers'. */
+        /**
+         * How long jobs stay with a worker that crashed (a minute), where neither they, nor their queue, nor their handler
+         * says: see {@link Handler#lease}.
+         */
         public Builder lease(Duration lease) {
-            check(lease.toMillis() > 0, "a lease is longer than 0");
-            this.lease = lease;
+            this.lease = Times.lease(lease);
+            return this;
+        }
+
+        /**
+         * What runs the worker's threads, in place of platform threads of its own: as many tasks as {@link #concurrency} and
+         * connections (one for each server of its queues, in a cluster one for each slot), each of which lasts until the
+         * worker stops. {@code Executors.newVirtualThreadPerTaskExecutor()} is one.
+         */
+        public Builder executor(Executor executor) {
+            this.executor = executor;
             return this;
         }
 
         /** How long handlers may go on when the worker stops (25 s). */
         public Builder drain(Duration drain) {
-            check(!drain.isNegative(), "drain is 0 or more");
+            check(!drain.isNegative() && drain.compareTo(LONGEST) < 0, "drain must be 0 or more, and less than a year");
             this.drain = drain;
             return this;
         }
 
         /** How long one fetch waits at the server (5 s); then it is sent again, so a connection that hangs is noticed. */
         public Builder waitFor(Duration wait) {
-            check(wait.toMillis() > 0, "wait is longer than 0");
+            check(wait.toMillis() > 0 && wait.compareTo(LONGEST) < 0, "wait must be more than 0, and less than a year");
             this.wait = wait;
             return this;
         }
 
         public Builder hooks(Hooks hooks) {
-            this.hooks.add(hooks);
+            this.hooks.add(Objects.requireNonNull(hooks, "no hooks"));
             return this;
         }
 

@@ -9,11 +9,17 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.PropertyNamingStrategies;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import java.lang.reflect.Type;
+import java.math.BigDecimal;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -24,11 +30,20 @@ import org.junit.jupiter.params.provider.ValueSource;
 class OutcomeTest {
     private static final byte[] TOKEN = Bytes.of("1882361448423751680");
 
-    private static Job job(Handler<?> handler, int attempt, String payload) {
-        List<Object> row = List.of(Bytes.of("id"), Bytes.of(payload), TOKEN, (long) attempt, 2000L, 1000L);
+    private static Job job(Handler<?> handler, int attempt, String payload, Object terms) {
+        List<Object> row = List.of(Bytes.of("id"), Bytes.of(payload), TOKEN, (long) attempt, 2000L, 1000L, terms);
         Job job = new Job(Bytes.of("q"), row, Codec.json(), null);
         job.handler = handler;
         return job;
+    }
+
+    /** {@code wait}: what its own ladder would wait; null: it has none. */
+    private static List<Object> terms(long maxAttempts, Long wait) {
+        return Arrays.asList(60_000L, maxAttempts, wait);
+    }
+
+    private static Job job(Handler<?> handler, int attempt, String payload) {
+        return job(handler, attempt, payload, terms(0, null));
     }
 
     private static Job job(String payload) {
@@ -39,40 +54,50 @@ class OutcomeTest {
         return Handler.of(job -> {});
     }
 
-    private static Object queued(byte[] token, long maxAttempts, Long... ladder) {
-        return List.of(
-                Bytes.of("token"), token, Bytes.of("max-attempts"), maxAttempts, Bytes.of("backoff"), Arrays.asList(ladder));
-    }
-
     private static String text(byte[][] words, int from) {
         return Stream.of(words).skip(from).map(Bytes::text).collect(Collectors.joining(" "));
     }
 
-    private static String afterGet(Job job, Throwable error, Object reply) {
-        Outcome outcome = Outcome.ended(job, error);
-        assertEquals("DQ.GET q id", text(outcome.command, 0));
-        assertEquals(Outcome.Verdict.OPEN, outcome.answered(reply));
-        return text(outcome.command, 5);
+    private static String ended(Job job, Throwable error) {
+        return text(Outcome.ended(job, error).command(), 5);
     }
 
     @Test
     void successIsAcknowledgedWithTheToken() {
-        assertEquals("DQ.ACK q WITHTOKENS id 1882361448423751680", text(Outcome.ended(job(""), null).command, 0));
-        assertEquals(Outcome.Verdict.SETTLED, Outcome.ended(job(""), null).answered(1L));
-        assertEquals(Outcome.Verdict.LOST, Outcome.ended(job(""), null).answered(0L));
+        assertEquals("DQ.ACK q WITHTOKENS id 1882361448423751680", text(Outcome.ended(job(""), null).command(), 0));
+        assertEquals(Outcome.Answer.SETTLED, Outcome.ended(job(""), null).answered(1L));
+        assertEquals(Outcome.Answer.LOST, Outcome.ended(job(""), null).answered(0L));
+        assertEquals(Outcome.Answer.LOST, Outcome.ended(job(""), new Error()).answered(null));
+    }
+
+    @Test
+    void whatWasSentAgainMayHaveBeenDoneTheFirstTime() {
+        for (Throwable end : Arrays.asList(null, new Error())) {
+            Outcome outcome = Outcome.ended(job(""), end);
+            outcome.sending(); // and the connection was lost
+            outcome.sending();
+            outcome.heard();
+            assertEquals(Outcome.Answer.SETTLED, outcome.answered(end == null ? 0L : null));
+            Outcome refusedFirst = Outcome.ended(job(""), end);
+            refusedFirst.sending();
+            refusedFirst.heard(); // READONLY, say
+            refusedFirst.sending();
+            refusedFirst.heard();
+            assertEquals(Outcome.Answer.LOST, refusedFirst.answered(end == null ? 0L : null));
+        }
     }
 
     @Test
     void theLadderOfTheJobGoesFirst() {
-        Job job = job(plain().backoff(Duration.ofSeconds(7)), 1, "");
-        assertEquals("REASON RuntimeException: no", afterGet(job, new RuntimeException("no"), queued(TOKEN, 0, 1000L)));
+        Job job = job(plain().backoff(Duration.ofSeconds(7)), 1, "", terms(0, 1000L));
+        assertEquals("REASON RuntimeException: no", ended(job, new RuntimeException("no")));
     }
 
     @Test
     void theLadderOfTheHandlerIsNextAndItsLastStepRepeats() {
         Handler<Void> handler = plain().backoff(Duration.ofSeconds(1), Duration.ofSeconds(5));
-        Map.of(1, "1000", 2, "5000", 9, "5000").forEach((attempt, delay) -> assertEquals(
-                "DELAY " + delay + " REASON Error", afterGet(job(handler, attempt, ""), new Error(), queued(TOKEN, 0))));
+        Map.of(1, "1000", 2, "5000", 9, "5000").forEach((attempt, delay) ->
+                assertEquals("DELAY " + delay + " REASON Error", ended(job(handler, attempt, ""), new Error())));
     }
 
     @Test
@@ -86,39 +111,87 @@ class OutcomeTest {
     @Test
     void attemptsOfTheHandlerEndAJobWithoutItsOwn() {
         Handler<Void> handler = plain().attempts(2);
-        assertTrue(afterGet(job(handler, 1, ""), new Error(), queued(TOKEN, 0)).startsWith("DELAY"));
-        assertTrue(afterGet(job(handler, 2, ""), new Error(), queued(TOKEN, 0)).startsWith("FATAL"));
-        assertTrue(afterGet(job(handler, 2, ""), new Error(), queued(TOKEN, 9)).startsWith("DELAY"));
-    }
-
-    @Test
-    void aFailureOfAJobThatSomebodyElseHasIsLost() {
-        assertEquals(Outcome.Verdict.LOST, Outcome.ended(job(""), new Error()).answered(queued(Bytes.of("1"), 0)));
-        assertEquals(Outcome.Verdict.LOST, Outcome.ended(job(""), new Error()).answered(null));
+        assertTrue(ended(job(handler, 1, ""), new Error()).startsWith("DELAY"));
+        assertTrue(ended(job(handler, 2, ""), new Error()).startsWith("FATAL"));
+        assertTrue(ended(job(handler, 2, "", terms(9, null)), new Error()).startsWith("DELAY"));
+        assertTrue(job(handler, 2, "").isLastAttempt() && !job(handler, 1, "").isLastAttempt());
+        assertEquals(9, job(handler, 2, "", terms(9, null)).maxAttempts());
+        assertFalse(job("").isLastAttempt());
     }
 
     @Test
     void whatAHandlerMaySay() {
         Duration minute = Duration.ofMinutes(1);
-        assertEquals("DELAY 60000 REASON busy", afterGet(job(""), Say.retryIn(minute, "busy"), queued(TOKEN, 0, 1L)));
-        assertEquals("SILENT DELAY 60000", text(Outcome.ended(job(""), Say.snooze(minute)).command, 5));
-        assertEquals("FATAL REASON bad", text(Outcome.ended(job(""), Say.giveUp("bad")).command, 5));
-        assertEquals("SILENT DELAY 100", text(Outcome.ended(job(""), Say.snooze(Duration.ZERO)).command, 5));
-        assertEquals("DELAY 100 REASON Retry", afterGet(job(""), Say.retryIn(Duration.ZERO), queued(TOKEN, 0)));
+        assertEquals("DELAY 60000 REASON busy", ended(job(plain(), 1, "", terms(0, 1L)), Say.retryIn(minute, "busy")));
+        assertEquals("SILENT DELAY 60000", ended(job(""), Say.snooze(minute)));
+        assertEquals("FATAL REASON bad", ended(job(""), Say.giveUp("bad")));
+        assertEquals("SILENT DELAY 100", ended(job(""), Say.snooze(Duration.ZERO)));
+        assertEquals("DELAY 100 REASON Retry", ended(job(""), Say.retryIn(Duration.ZERO)));
+        assertEquals("FATAL REASON payload cannot be decoded: no", ended(job(""), new PayloadException("no", null)));
+    }
+
+    @Test
+    void aDelayThatIsNoneIsAsIfItWasNotSaid() {
+        Handler<Void> handler = plain().backoff(Duration.ofSeconds(7));
+        for (Duration wrong : Arrays.asList(null, Duration.ofSeconds(-1), ChronoUnit.FOREVER.getDuration())) {
+            assertEquals("DELAY 7000 REASON Retry", ended(job(handler, 1, ""), Say.retryIn(wrong)));
+            assertEquals("REASON busy", ended(job(handler, 1, "", terms(0, 1L)), Say.retryIn(wrong, "busy")));
+            assertEquals("DELAY 7000 REASON busy", ended(job(handler, 1, ""), Say.snooze(wrong, "busy")), "it counts");
+        }
+    }
+
+    /** Each step leaves out one thing, until nothing is left. */
+    @Test
+    void whatTheServerRefusesIsLeftOut() {
+        Duration century = Duration.ofDays(36_500);
+        Outcome retry = Outcome.ended(job(plain(), 1, "", terms(0, 1L)), Say.retryIn(century, "busy"));
+        assertEquals("the delay", retry.weaken());
+        assertEquals("REASON busy", text(retry.command(), 5));
+        assertEquals("the reason", retry.weaken());
+        assertEquals("", text(retry.command(), 5));
+        assertNull(retry.weaken());
+        Outcome snooze = Outcome.ended(job(""), Say.snooze(century));
+        assertEquals("the delay", snooze.weaken());
+        assertTrue(text(snooze.command(), 5).matches("DELAY 1\\d\\d\\d"), "a failure, and no hot loop");
+        Outcome ladder = Outcome.ended(job(plain().backoff(Duration.ofSeconds(7)), 1, ""), Say.retryIn(century, "busy"));
+        ladder.weaken();
+        assertEquals("DELAY 7000 REASON busy", text(ladder.command(), 5));
+        Outcome wrongLadder = Outcome.ended(job(plain().backoff(century), 1, ""), new Error());
+        assertEquals("the delay", wrongLadder.weaken());
+        assertTrue(text(wrongLadder.command(), 5).matches("DELAY 1\\d\\d\\d REASON Error"));
+        Outcome last = Outcome.ended(job(plain().attempts(1), 1, ""), Say.snooze(century));
+        last.weaken();
+        assertEquals("FATAL", text(last.command(), 5));
+        assertNull(Outcome.ended(job(""), null).weaken());
+    }
+
+    /** Somebody else's, kept and thrown again: it must not come back at once for ever. */
+    @Test
+    void whoWasNotToldToEndHasFailed() {
+        Job other = job("");
+        other.tell(Told.LOST);
+        Say.Cancelled kept = assertThrows(Say.Cancelled.class, other::check);
+        assertTrue(ended(job(""), kept).startsWith("DELAY 1"));
+        Job one = job("");
+        Job two = job("");
+        new Job.Run(List.of(one, two)).end();
+        one.tell(Told.STOPPING);
+        assertEquals("SILENT DELAY 1000", ended(two, kept), "of a batch of which one was told");
     }
 
     @Test
     void whoIsToldToStopIsGivenBackUncounted() {
         Job job = job("");
         job.tell(Told.STOPPING);
-        assertEquals("SILENT", text(Outcome.ended(job, new InterruptedException()).command, 5));
-        assertEquals("DQ.ACK", Bytes.text(Outcome.ended(job, null).command[0]));
+        assertEquals("SILENT", ended(job, new InterruptedException()));
+        assertEquals("DQ.ACK", Bytes.text(Outcome.ended(job, null).command()[0]));
         assertThrows(Say.Cancelled.class, job::check);
     }
 
     @Test
     void reasonsAreCutBetweenCharacters() {
-        byte[] reason = Outcome.reason(new RuntimeException("ä".repeat(1000)));
+        byte[][] nack = Outcome.ended(job(""), new RuntimeException("ä".repeat(100_000))).command();
+        byte[] reason = nack[nack.length - 1];
         assertTrue(reason.length <= 1024 && new String(reason, java.nio.charset.StandardCharsets.UTF_8).endsWith("ä"));
     }
 
@@ -132,8 +205,8 @@ class OutcomeTest {
     void whatWaitingCannotMendIsSaid() {
         Map.of(
                         "ERR unknown command 'DQ.BPOP', with args", "loadmodule",
-                        "NOAUTH Authentication required.", "password",
-                        "WRONGPASS invalid username-password pair", "password",
+                        "NOAUTH Authentication required.", "none was given",
+                        "WRONGPASS invalid username-password pair", "the right ones",
                         "NOPERM no permissions", "ACL",
                         "WRONGTYPE Operation against a key", "another type",
                         "ERR syntax error", "older")
@@ -151,14 +224,14 @@ class OutcomeTest {
     @Test
     void handlersByKind() {
         Handler<Void> one = plain().kind("one");
-        Handler<Void> other = plain().lease(Duration.ofMinutes(1));
+        Handler<Void> other = plain();
         Handlers handlers = new Handlers(List.of(one, other));
         assertSame(one, handlers.choose(job("{\"dq\":1,\"kind\":\"one\",\"data\":1}")));
         assertSame(other, handlers.choose(job("{\"dq\":1,\"kind\":\"two\",\"data\":1}")));
         assertSame(other, handlers.choose(job("{}")));
         assertNull(handlers.choose(job("{\"dq\":2,\"kind\":\"one\",\"data\":1}")));
         assertNull(new Handlers(List.of(one)).choose(job("{}")));
-        assertEquals(Duration.ofMinutes(1), handlers.lease());
+        assertEquals(1, handlers.size());
         assertThrows(ConfigurationException.class, () -> new Handlers(List.of(plain(), plain())));
         assertThrows(ConfigurationException.class, () -> new Handlers(List.of(one, plain().kind("one"))));
         assertThrows(ConfigurationException.class, () -> new Handlers(List.of()));
@@ -185,6 +258,114 @@ class OutcomeTest {
     }
 
     @Test
+    void numbersAndBytesOfDataStayAsTheyAre() {
+        String data = "[1e400,0.12345678901234567890,{\"ä\":\"\\u0000€\"},-17]";
+        byte[] payload = Envelope.write(Codec.json(), rawJson(data), "k", Map.of("x", "y"));
+        assertEquals(data, Bytes.text(Envelope.read(payload).data()));
+        assertEquals("1.5", Bytes.text(Envelope.read(Bytes.of("{ \"dq\" : 1, \"data\" : 1.5 , \"kind\":\"k\"}")).data()));
+        BigDecimal exact = new BigDecimal("0.12345678901234567890");
+        assertEquals(exact, job(Bytes.text(Codec.json().encode(exact))).data(BigDecimal.class));
+        for (String wrong : List.of("", "1 2", "{", "NaN")) {
+            assertThrows(DqException.class, () -> Envelope.write(textCodec(), wrong, "k", Map.of()), wrong);
+        }
+    }
+
+    private static Object rawJson(String json) {
+        return new Object() {
+            @com.fasterxml.jackson.annotation.JsonValue
+            @com.fasterxml.jackson.annotation.JsonRawValue
+            public String json() {
+                return json;
+            }
+        };
+    }
+
+    private static Codec textCodec() {
+        return new Codec() {
+            @Override
+            public byte[] encode(Object data) {
+                return Bytes.of((String) data);
+            }
+
+            @Override
+            public <T> T decode(byte[] payload, Type type) {
+                return null;
+            }
+        };
+    }
+
+    @Test
+    void whatIsNoNumberIsRefused() {
+        List<Object> wrong = List.of(Double.NaN, Float.POSITIVE_INFINITY, new double[] {1, Double.NaN},
+                new float[] {Float.NaN}, List.of(Double.NEGATIVE_INFINITY), Map.of("a", Double.NaN));
+        for (Object data : wrong) {
+            DqException plain = assertThrows(DqException.class, () -> Codec.json().encode(data));
+            assertTrue(plain.getMessage().contains("is not a number"), plain.getMessage());
+            assertThrows(DqException.class, () -> Envelope.write(Codec.json(), data, "kind", Map.of()));
+        }
+    }
+
+    record Order(int number) {}
+
+    @Test
+    void noHandlerGetsNull() {
+        for (String payload : List.of("null", " null ", "{\"dq\":1,\"kind\":\"k\",\"data\":null}")) {
+            for (Class<?> type : List.of(Order.class, String.class, Map.class, int.class, Object.class)) {
+                assertThrows(PayloadException.class, () -> job(payload).data(type), payload + " as " + type);
+            }
+            assertNull(job(payload).data(Void.class));
+            assertTrue(job(payload).data(com.fasterxml.jackson.databind.JsonNode.class).isNull());
+        }
+        Job job = new Job(Bytes.of("q"), List.of(Bytes.of("id"), Bytes.of("x"), TOKEN, 1L, 2L, 1L), textCodec(), null);
+        assertThrows(PayloadException.class, () -> job.data(String.class), "of a codec of the program's");
+    }
+
+    /** The codec of the queue, not the library's own. */
+    @Test
+    void theCodecReadsWhatItWroteInAnEnvelope() {
+        Codec snake = new JsonCodec(JsonMapper.builder().propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE).build());
+        byte[] payload = Envelope.write(snake, new Named("Ann"), "k", Map.of());
+        Job job = new Job(Bytes.of("q"), List.of(Bytes.of("id"), payload, TOKEN, 1L, 2L, 1L), snake, null);
+        assertEquals(new Named("Ann"), job.data(Named.class));
+    }
+
+    record Named(String firstName) {}
+
+    @Test
+    void leasesAreThoseOfHandlersElseOfJobsElseOfTheWorker() {
+        Duration own = Duration.ofSeconds(20);
+        Duration said = Duration.ofSeconds(5);
+        Terms usual = new Terms(60_000, 0, false);
+        Terms short2s = new Terms(2000, 0, false);
+        Leases none = Leases.of(List.of(plain()), null);
+        assertEquals("", text(none.words().all(), 0));
+        assertEquals(List.of(60_000L, 2000L), List.of(none.ms(usual), none.ms(short2s)));
+        Leases worker = Leases.of(List.of(plain()), own);
+        assertEquals("LEASE 20000", text(worker.words().all(), 0));
+        assertEquals(List.of(20_000L, 2000L), List.of(worker.ms(usual), worker.ms(short2s)));
+        Leases handler = Leases.of(List.of(plain().lease(said)), own);
+        assertEquals("TTR 5000", text(handler.words().all(), 0));
+        assertEquals(List.of(5000L, 5000L), List.of(handler.ms(usual), handler.ms(short2s)));
+        Leases mixed = Leases.of(List.of(plain().lease(said), plain().kind("k")), own);
+        assertEquals("LEASE 20000", text(mixed.words().all(), 0));
+        assertEquals(said, mixed.shortest());
+    }
+
+    @Test
+    void idsGrowWithTimeAndAreUuids() {
+        String one = Ids.next();
+        assertEquals(7, UUID.fromString(one).version());
+        assertTrue(System.currentTimeMillis() - (UUID.fromString(one).getMostSignificantBits() >>> 16) < 60_000);
+        String last = one;
+        for (int n = 0; n < 10_000; n++) {
+            String next = Ids.next();
+            assertTrue(last.compareTo(next) < 0, last + " before " + next);
+            last = next;
+        }
+        assertTrue(Ids.isOurs(one) && !Ids.isOurs("17") && !Ids.isOurs(UUID.randomUUID().toString()));
+    }
+
+    @Test
     void idsOfAnyBytesSurvive() {
         byte[] all = new byte[256];
         for (int at = 0; at < all.length; at++) {
@@ -197,6 +378,8 @@ class OutcomeTest {
 
     @Test
     void durationsAndInstantsAreRoundedUp() {
+        assertEquals(Long.MAX_VALUE, Times.ms(ChronoUnit.FOREVER.getDuration()));
+        assertEquals(Long.MAX_VALUE, Times.ms(Instant.MAX));
         assertEquals(1, Times.ms(Duration.ofNanos(1)));
         assertEquals(1, Times.ms(Duration.ofMillis(1)));
         assertEquals(2, Times.ms(Duration.ofNanos(1_000_001)));

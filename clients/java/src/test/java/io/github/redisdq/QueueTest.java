@@ -172,7 +172,8 @@ class QueueTest {
         assertEquals(List.of(1, 2, 3, 9), seen);
         queue.add("no number".getBytes(), JobOptions.withId("bad"));
         assertEquals(1, worker.drain());
-        assertTrue(queue.get("bad").reason().startsWith("PayloadException: the payload does not fit"));
+        assertEquals(State.DEAD, queue.get("bad").state());
+        assertTrue(queue.get("bad").reason().startsWith("payload cannot be decoded: "));
     }
 
     @Test
@@ -181,12 +182,12 @@ class QueueTest {
             throw new AssertionError("it ran");
         });
         Worker worker = Worker.on(queue).handler(handler).build();
-        Link link = worker.links.get(0);
+        Link link = worker.links().get(0);
         queue.add(1, JobOptions.withId("a"));
         Job job = link.fetch(1, Duration.ofMillis(1)).get(0);
         job.handler = handler;
         job.tell(Told.STOPPING);
-        worker.handled(job, worker.handle(List.of(job)));
+        new Handling(List.of()).handle(List.of(job));
         link.tellOutcomes();
         assertEquals(List.of(State.READY, 0), List.of(queue.get("a").state(), queue.get("a").attempts()));
     }
@@ -246,21 +247,21 @@ class QueueTest {
         try (Queue nowhere = Queue.connect("redis://127.0.0.1:1", "q")) {
             Duration wrong = Duration.ofSeconds(-5);
             Map<String, Runnable> mistakes = Map.ofEntries(
-                    Map.entry("delay is 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().delay(wrong))),
-                    Map.entry("ttr is 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().ttr(wrong))),
-                    Map.entry("delay or at, not both",
+                    Map.entry("delay must be 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().delay(wrong))),
+                    Map.entry("ttr must be 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().ttr(wrong))),
+                    Map.entry("delay and at cannot be combined",
                             () -> nowhere.add(1, JobOptions.create().delay(MINUTE).at(Instant.EPOCH))),
-                    Map.entry("a step of backoff is 0 or more", () -> nowhere.add(1, JobOptions.create().backoff(wrong))),
-                    Map.entry("every is 0 or more", () -> Rule.every(wrong)),
+                    Map.entry("a step of backoff must be 0 or more", () -> nowhere.add(1, JobOptions.create().backoff(wrong))),
+                    Map.entry("every must be 0 or more", () -> Rule.every(wrong)),
                     Map.entry("a recurring job needs an id: JobOptions.withId(",
                             () -> nowhere.recur(Rule.every(MINUTE), 1, JobOptions.create())),
                     Map.entry("reschedule needs a new due time", () -> nowhere.reschedule((Instant) null, "a")),
-                    Map.entry("timeout is 0 or more", () -> nowhere.bpop(wrong, 1, null)),
-                    Map.entry("a pause is 0 or more", () -> nowhere.pause(wrong)),
-                    Map.entry("the window of rate is 0 or more", () -> new Settings().rate(1, wrong)),
-                    Map.entry("a step of backoff is 0 or more, not PT-5S",
+                    Map.entry("timeout must be 0 or more", () -> nowhere.bpop(wrong, 1, null)),
+                    Map.entry("a pause must be 0 or more", () -> nowhere.pause(wrong)),
+                    Map.entry("the window of rate must be 0 or more", () -> new Settings().rate(1, wrong)),
+                    Map.entry("a step of backoff must be 0 or more, not PT-5S",
                             () -> Handler.of(job -> {}).backoff(MINUTE, wrong)),
-                    Map.entry("a lease is longer than 0", () -> Handler.of(job -> {}).lease(Duration.ZERO)));
+                    Map.entry("a lease must be longer than 0", () -> Handler.of(job -> {}).lease(Duration.ZERO)));
             mistakes.forEach((said, mistake) -> {
                 RuntimeException found = assertThrows(RuntimeException.class, mistake::run, said);
                 assertFalse(found instanceof DqException, said);

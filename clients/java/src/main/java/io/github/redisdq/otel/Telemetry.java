@@ -51,6 +51,7 @@ public final class Telemetry implements Hooks {
     private final Tracer tracer;
     private final LongCounter sent;
     private final LongCounter consumed;
+    private final LongCounter lost;
     private final DoubleHistogram duration;
     private final Map<Job, Running> running = new ConcurrentHashMap<>();
 
@@ -64,6 +65,7 @@ public final class Telemetry implements Hooks {
         Meter meter = telemetry.getMeter(SCOPE);
         sent = meter.counterBuilder("messaging.client.sent.messages").setUnit("{message}").build();
         consumed = meter.counterBuilder("messaging.client.consumed.messages").setUnit("{message}").build();
+        lost = meter.counterBuilder("dq.lost").setUnit("{message}").build();
         duration = meter.histogramBuilder("messaging.process.duration").setUnit("s").build();
     }
 
@@ -113,21 +115,29 @@ public final class Telemetry implements Hooks {
         end(job, error);
     }
 
+    @Override
+    public void lost(Job job) {
+        lost.add(1, about(job.queue()));
+    }
+
     private void end(Job job, Throwable error) {
         Running it = running.remove(job);
         if (it == null) {
             return;
         }
         Attributes attributes = about(job.queue());
-        if (error != null) {
-            attributes = attributes.toBuilder().put("error.type", error.getClass().getName()).build();
-            it.span.recordException(error);
-            if (!(error instanceof Say)) {
-                it.span.setStatus(StatusCode.ERROR, String.valueOf(error.getMessage()));
+        try {
+            if (error != null) {
+                attributes = attributes.toBuilder().put("error.type", error.getClass().getName()).build();
+                if (!(error instanceof Say)) {
+                    it.span.setStatus(StatusCode.ERROR);
+                }
+                it.span.recordException(error); // whose text may be hostile
             }
+        } finally {
+            duration.record((System.nanoTime() - it.began) / 1e9, attributes);
+            it.scope.close();
+            it.span.end();
         }
-        duration.record((System.nanoTime() - it.began) / 1e9, attributes);
-        it.scope.close();
-        it.span.end();
     }
 }

@@ -31,6 +31,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -105,6 +106,7 @@ public final class Probe {
             case "retry" -> throw Say.retryIn(duration, reason);
             case "snooze" -> throw Say.snooze(duration, reason);
             case "give_up" -> throw Say.giveUp(reason);
+            case "hostile" -> Hostilities.act(todo.get("n").asInt());
             case "exit" -> Runtime.getRuntime().halt(3);
             case "fork" -> new ProcessBuilder("sleep", "2").start();
             case "quit_thread" -> throw new Error("not an ordinary one");
@@ -195,19 +197,30 @@ public final class Probe {
     // --- Orders
 
     private static HostAndPort place(String text) {
-        String[] parts = text.replaceFirst(".*//", "").split(":");
+        String[] parts = text.replaceFirst(".*(//|@)", "").split(":");
         return new HostAndPort(parts[0], Integer.parseInt(parts[1]));
+    }
+
+    private static Optional<String[]> credentials(String url) {
+        return Optional.ofNullable(URI.create(url).getUserInfo()).map(user -> user.split(":"));
     }
 
     private static Connector jedis(JsonNode order) {
         DefaultJedisClientConfig config = DefaultJedisClientConfig.builder().build();
         if (order.hasNonNull("cluster")) {
-            return JedisConnector.cluster(Set.of(place(order.get("cluster").asText())), config);
+            String cluster = order.get("cluster").asText();
+            return JedisConnector.cluster(Set.of(place(cluster)), credentials(cluster)
+                    .map(user -> DefaultJedisClientConfig.builder().user(user[0]).password(user[1]).build())
+                    .orElse(config));
         }
         if (order.hasNonNull("sentinels")) {
             Set<HostAndPort> sentinels = new java.util.HashSet<>();
             order.get("sentinels").forEach(each -> sentinels.add(place(each.asText())));
             return JedisConnector.sentinel(order.get("master").asText(), config, sentinels, config);
+        }
+        if (order.path("own").asBoolean()) {
+            HostAndPort at = place(order.get("url").asText());
+            return JedisConnector.of(at, DefaultJedisClientConfig.builder().build());
         }
         return JedisConnector.of(URI.create(order.get("url").asText()));
     }
@@ -236,7 +249,9 @@ public final class Probe {
     private static Config settings(JsonNode order) {
         Config config = new Config().setLazyInitialization(true); // the server may not be there yet
         if (order.hasNonNull("cluster")) {
-            config.useClusterServers().addNodeAddress(order.get("cluster").asText());
+            String cluster = order.get("cluster").asText();
+            credentials(cluster).ifPresent(user -> config.setUsername(user[0]).setPassword(user[1]));
+            config.useClusterServers().addNodeAddress("redis://" + place(cluster));
         } else if (order.hasNonNull("sentinels")) {
             SentinelServersConfig sentinel = config.useSentinelServers().setMasterName(order.get("master").asText());
             order.get("sentinels").forEach(each -> sentinel.addSentinelAddress("redis://" + each.asText()));
@@ -285,17 +300,23 @@ public final class Probe {
         if (order.hasNonNull("wait_ms")) {
             builder.waitFor(Duration.ofMillis(order.get("wait_ms").asLong()));
         }
-        if (order.path("hooks").asBoolean()) {
+        if (order.hasNonNull("lease_ms")) {
+            builder.lease(Duration.ofMillis(order.get("lease_ms").asLong()));
+        }
+        if (order.path("hooks").asText("").equals("hostile")) {
+            builder.hooks(new Hostilities());
+        } else if (order.path("hooks").asBoolean()) {
             builder.hooks(new Reports());
         }
         worker = builder.build();
         emit("running");
-        new Thread(this::run, "probe").start();
+        Worker made = worker;
+        new Thread(() -> run(made), "probe").start();
     }
 
-    private void run() {
+    private void run(Worker made) {
         try {
-            worker.run();
+            made.run();
         } catch (RuntimeException error) {
             emit("error", "type", error.getClass().getSimpleName(), "message", error.getMessage());
         }

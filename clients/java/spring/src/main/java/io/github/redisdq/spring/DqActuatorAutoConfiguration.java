@@ -2,8 +2,6 @@ package io.github.redisdq.spring;
 
 import io.micrometer.core.instrument.MeterRegistry;
 import org.springframework.beans.factory.ObjectProvider;
-import org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator;
-import org.springframework.boot.actuate.health.HealthIndicator;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -17,18 +15,43 @@ import org.springframework.context.annotation.Configuration;
         after = DqAutoConfiguration.class,
         afterName = {
             "org.springframework.boot.actuate.autoconfigure.metrics.CompositeMeterRegistryAutoConfiguration",
-            "org.springframework.boot.actuate.autoconfigure.metrics.export.simple.SimpleMetricsExportAutoConfiguration"
+            "org.springframework.boot.actuate.autoconfigure.metrics.export.simple.SimpleMetricsExportAutoConfiguration",
+            "org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration",
+            "org.springframework.boot.micrometer.metrics.autoconfigure.export.simple.SimpleMetricsExportAutoConfiguration"
         })
 @ConditionalOnBean(DqListeners.class)
 public class DqActuatorAutoConfiguration {
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass({HealthIndicator.class, ConditionalOnEnabledHealthIndicator.class})
-    static class OfHealth {
+    @ConditionalOnClass({org.springframework.boot.actuate.health.HealthIndicator.class, org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator.class})
+    static class OfHealthInBoot3 {
         @Bean
-        @ConditionalOnEnabledHealthIndicator("dq")
+        @org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator("dq")
         @ConditionalOnMissingBean(name = "dqHealthIndicator")
-        HealthIndicator dqHealthIndicator(DqListeners listeners, DqTemplate template) {
-            return new DqHealthIndicator(listeners, template);
+        org.springframework.boot.actuate.health.HealthIndicator dqHealthIndicator(DqListeners listeners, DqTemplate template) {
+            return new org.springframework.boot.actuate.health.AbstractHealthIndicator(HealthFigures.FAILED) {
+                @Override
+                protected void doHealthCheck(org.springframework.boot.actuate.health.Health.Builder builder) {
+                    HealthFigures figures = HealthFigures.of(listeners, template);
+                    builder.status(figures.isUp() ? org.springframework.boot.actuate.health.Status.UP : org.springframework.boot.actuate.health.Status.DOWN).withDetails(figures.details());
+                }
+            };
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({org.springframework.boot.health.contributor.HealthIndicator.class, org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator.class})
+    static class OfHealthInBoot4 {
+        @Bean
+        @org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator("dq")
+        @ConditionalOnMissingBean(name = "dqHealthIndicator")
+        org.springframework.boot.health.contributor.HealthIndicator dqHealthIndicator(DqListeners listeners, DqTemplate template) {
+            return new org.springframework.boot.health.contributor.AbstractHealthIndicator(HealthFigures.FAILED) {
+                @Override
+                protected void doHealthCheck(org.springframework.boot.health.contributor.Health.Builder builder) {
+                    HealthFigures figures = HealthFigures.of(listeners, template);
+                    builder.status(figures.isUp() ? org.springframework.boot.health.contributor.Status.UP : org.springframework.boot.health.contributor.Status.DOWN).withDetails(figures.details());
+                }
+            };
         }
     }
 

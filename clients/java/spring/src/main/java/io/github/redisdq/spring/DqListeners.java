@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.context.SmartLifecycle;
@@ -25,15 +26,17 @@ public final class DqListeners implements SmartLifecycle {
     private final DqTemplate template;
     private final DqProperties.Listener properties;
     private final List<Hooks> hooks;
+    private final Executor executor; // null: platform threads of the library's
     private final Map<String, List<ListenerMethod>> methods = new LinkedHashMap<>();
     private final Map<String, String> failures = new ConcurrentHashMap<>();
     private final Map<String, Worker> workers = new LinkedHashMap<>();
     private boolean isRunning;
 
-    DqListeners(DqTemplate template, DqProperties.Listener properties, List<Hooks> hooks) {
+    DqListeners(DqTemplate template, DqProperties.Listener properties, List<Hooks> hooks, Executor executor) {
         this.template = template;
         this.properties = properties;
         this.hooks = hooks;
+        this.executor = executor;
     }
 
     /** A bean that comes late, as a lazy one, is heard from then on. */
@@ -94,6 +97,12 @@ public final class DqListeners implements SmartLifecycle {
         List<ListenerMethod> all = methods.get(queue);
         all.forEach(each -> builder.handler(each.handler()));
         hooks.forEach(builder::hooks);
+        if (properties.lease() != null) {
+            builder.lease(properties.lease());
+        }
+        if (executor != null) {
+            builder.executor(executor);
+        }
         Worker worker = builder.concurrency(all.stream().mapToInt(ListenerMethod::concurrency).sum()).build();
         worker.check(); // what is wrong for good ends the start of the application
         workers.put(queue, worker);

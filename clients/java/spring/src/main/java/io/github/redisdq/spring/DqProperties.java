@@ -9,9 +9,10 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * The settings of the application.
  *
  * @param listener of all methods with {@code @DqListener}
+ * @param template of {@code DqTemplate}
  */
 @ConfigurationProperties("dq")
-public record DqProperties(@DefaultValue Listener listener) {
+public record DqProperties(@DefaultValue Listener listener, @DefaultValue Template template) {
     /**
      * What a listener does not say itself.
      *
@@ -20,15 +21,22 @@ public record DqProperties(@DefaultValue Listener listener) {
      * @param prefetch How many more jobs a queue's worker has in hand, so that short methods need not wait for the network.
      * @param attempts Deliveries until a job that keeps failing is dead; 0: no limit.
      * @param backoff Waits after the 1st, 2nd, ... failure, the last one repeated; none: 1 s doubling to 1 hour.
-     * @param lease How long a job stays with a process that crashed.
+     * @param lease How long a job stays with a process that crashed, where neither it nor its queue says; none: a minute.
      * @param drain How long methods may go on when the application stops. Less than spring.lifecycle.timeout-per-shutdown-phase.
      */
     public record Listener(
             @DefaultValue("true") boolean autoStartup,
-            @DefaultValue("1") int concurrency,
+            @DefaultValue("10") int concurrency,
             @DefaultValue("0") int prefetch,
             @DefaultValue("0") int attempts,
             @DefaultValue List<Duration> backoff,
-            @DefaultValue("30s") Duration lease,
+            Duration lease,
             @DefaultValue("25s") Duration drain) {}
+
+    /**
+     * How jobs are added.
+     *
+     * @param afterCommit Whether the template, inside a transaction, sends after the commit.
+     */
+    public record Template(@DefaultValue("true") boolean afterCommit) {}
 }

@@ -4,23 +4,36 @@ import io.github.redisdq.Codec;
 import io.github.redisdq.Connector;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.JobOptions;
+import io.github.redisdq.Prepared;
 import io.github.redisdq.Queue;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Adds jobs and cancels them. All else that a queue can do is in {@link #queue}. Safe for use by many threads. */
+/**
+ * Adds jobs and cancels them. All else that a queue can do is in {@link #queue}. Safe for use by many threads.
+ *
+ * <p>Inside a transaction what it is told is sent after the commit, in the order of the calls, and never if the transaction
+ * is rolled back; the property {@code dq.template.after-commit} turns that off. {@link #queue} always acts at once.
+ */
 public class DqTemplate {
     private final Connector connector;
     private final Codec codec;
     private final Hooks[] hooks;
+    private final boolean afterCommit;
     private final Map<String, Queue> queues = new ConcurrentHashMap<>();
 
     public DqTemplate(Connector connector, Codec codec, List<Hooks> hooks) {
+        this(connector, codec, hooks, true);
+    }
+
+    /** @param afterCommit whether to wait for the commit inside a transaction */
+    public DqTemplate(Connector connector, Codec codec, List<Hooks> hooks, boolean afterCommit) {
         this.connector = connector;
         this.codec = codec;
         this.hooks = hooks.toArray(Hooks[]::new);
+        this.afterCommit = afterCommit;
     }
 
     /** The queue of that name; not to be closed. */
@@ -30,30 +43,39 @@ public class DqTemplate {
 
     /** Adds a job that is due now. Returns its id. */
     public String add(String queue, Object data) {
-        return queue(queue).add(data);
+        return add(queue, data, JobOptions.create());
     }
 
-    /** Adds a job that is due so much later. Returns its id. */
+    /** Adds a job that is due so much later: inside a transaction, after its commit. Returns its id. */
     public String add(String queue, Object data, Duration delay) {
-        return queue(queue).add(data, JobOptions.create().delay(delay));
+        return add(queue, data, JobOptions.create().delay(delay));
     }
 
     /**
-     * Adds a job. Returns its id, or null where the options refused it: as a rule, because a job of that id is there.
+     * Adds a job. Returns its id, or null where the options refused it: as a rule, because a job of that id is there. Inside
+     * a transaction that is not known yet, and the id is returned. The data are read now.
      *
      * <pre>{@code template.add("orders", order, JobOptions.withId("close:17").delay(Duration.ofMinutes(30)))}</pre>
      */
     public String add(String queue, Object data, JobOptions options) {
-        return queue(queue).add(data, options);
+        Prepared job = queue(queue).prepare(data, options);
+        boolean isLater = later("job " + job.id() + " of " + queue + " is not added", job::send);
+        return isLater ? job.id() : job.send();
     }
 
-    /** Removes a job. False where there is none, or a listener is at it. */
+    /** Removes a job. False where there is none, or a listener is at it; inside a transaction true, as that is not known yet. */
     public boolean cancel(String queue, String id) {
-        return queue(queue).deleteUnreserved(id) == 1;
+        boolean isLater = later("job " + id + " of " + queue + " is not cancelled", () -> queue(queue).deleteUnreserved(id));
+        return isLater || queue(queue).deleteUnreserved(id) == 1;
     }
 
-    /** Gives a job that waits another due time. False where there is none, or a listener is at it. */
+    /** Gives a job that waits another due time. Returns what {@link #cancel} does. */
     public boolean reschedule(String queue, String id, Duration delay) {
-        return queue(queue).reschedule(delay, id) == 1;
+        boolean isLater = later("job " + id + " of " + queue + " is not rescheduled", () -> queue(queue).reschedule(delay, id));
+        return isLater || queue(queue).reschedule(delay, id) == 1;
+    }
+
+    private boolean later(String otherwise, Runnable action) {
+        return afterCommit && AfterCommit.later(this, otherwise, action);
     }
 }

@@ -39,7 +39,9 @@ final class ListenerMethod {
                 Arrays.stream(said.backoff()).map(each -> duration("backoff", resolve.apply(each))).toList();
         handler.backoff((backoff.isEmpty() ? defaults.backoff() : backoff).toArray(Duration[]::new));
         String lease = resolve.apply(said.lease());
-        handler.lease(lease.isEmpty() ? defaults.lease() : duration("lease", lease));
+        if (!lease.isEmpty()) {
+            handler.lease(duration("lease", lease));
+        }
     }
 
     String queue() {
@@ -67,7 +69,7 @@ final class ListenerMethod {
         try {
             return text.isEmpty() ? otherwise : Integer.parseInt(text.trim());
         } catch (NumberFormatException error) {
-            throw wrong("has a " + name + " that is no number: " + text);
+            throw wrong("has a " + name + " that is not a number: " + text);
         }
     }
 
@@ -75,7 +77,7 @@ final class ListenerMethod {
         try {
             return DurationStyle.detectAndParse(text);
         } catch (IllegalArgumentException error) {
-            throw wrong("has a " + name + " that is no duration, as 30s or 5m: " + text);
+            throw wrong("has a " + name + " that is not a duration such as 30s or 5m: " + text);
         }
     }
 

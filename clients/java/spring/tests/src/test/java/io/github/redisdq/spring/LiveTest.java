@@ -21,20 +21,17 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledForJreRange;
+import org.junit.jupiter.api.condition.JRE;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.beans.factory.annotation.Autowired;
-import org.springframework.boot.actuate.health.Health;
-import org.springframework.boot.actuate.health.HealthIndicator;
-import org.springframework.boot.actuate.health.Status;
-import org.springframework.boot.autoconfigure.AutoConfigurations;
-import org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration;
-import org.springframework.boot.autoconfigure.jackson.JacksonAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.data.redis.core.StringRedisTemplate;
 import org.springframework.scheduling.annotation.Async;
 import org.springframework.scheduling.annotation.EnableAsync;
+import org.springframework.scheduling.concurrent.ThreadPoolTaskExecutor;
 
 /** Against a real server, on connections of either client. */
 @Timeout(60)
@@ -45,11 +42,7 @@ class LiveTest {
     private ApplicationContextRunner runner(String client, DqServer server) {
         return new ApplicationContextRunner()
                 .withPropertyValues("spring.data.redis.url=" + server.url(), "spring.data.redis.client-type=" + client)
-                .withConfiguration(AutoConfigurations.of(
-                        RedisAutoConfiguration.class,
-                        JacksonAutoConfiguration.class,
-                        DqAutoConfiguration.class,
-                        DqActuatorAutoConfiguration.class));
+                .withConfiguration(Boot.configurations());
     }
 
     private static void until(Callable<Boolean> isSo) throws Exception {
@@ -143,7 +136,7 @@ class LiveTest {
         final CountDownLatch mayEnd = new CountDownLatch(1);
         volatile String result;
 
-        @DqListener(queue = "slow")
+        @DqListener(queue = "slow", concurrency = "1")
         void handle() throws Exception {
             isAtWork.countDown();
             mayEnd.await();
@@ -200,12 +193,10 @@ class LiveTest {
     @ValueSource(strings = {"lettuce", "jedis"})
     void health(String client, DqServer server) {
         runner(client, server).withBean(Shop.class).run(context -> {
-            HealthIndicator health = context.getBean("dqHealthIndicator", HealthIndicator.class);
             DqTemplate template = context.getBean(DqTemplate.class);
             template.add("orders", new Order(1), MINUTE);
-            Health found = health.health();
-            assertThat(found.getStatus()).isEqualTo(Status.UP);
-            assertThat(found.getDetails().get("orders").toString()).contains("delayed=1");
+            assertThat(Boot.health(context).get("status")).isEqualTo("UP");
+            assertThat(Boot.health(context).get("details").toString()).contains("orders={delayed=1");
             template.queue("orders").purge();
             StringRedisTemplate redis = context.getBean(StringRedisTemplate.class);
             until(() -> { // the key goes when nobody waits, which somebody does: so as an operator would
@@ -213,9 +204,8 @@ class LiveTest {
                 redis.opsForValue().setIfAbsent("orders", "a text");
                 return context.getBean(DqListeners.class).failure("orders") != null;
             });
-            found = health.health();
-            assertThat(found.getStatus()).isEqualTo(Status.DOWN);
-            assertThat(found.getDetails().get("orders").toString()).contains("another type");
+            assertThat(Boot.health(context).get("status")).isEqualTo("DOWN");
+            assertThat(Boot.health(context).get("details").toString()).contains("another type");
         });
     }
 
@@ -252,5 +242,44 @@ class LiveTest {
             context.getBean(DqTemplate.class).add("proxied", "x");
             assertThat(context.getBean(Proxied.class).seen().poll(60, TimeUnit.SECONDS)).isEqualTo("x");
         });
+    }
+
+    static class Named {
+        final BlockingQueue<String> threads = new LinkedBlockingQueue<>();
+
+        @DqListener(queue = "named", concurrency = "2")
+        void handle() {
+            threads.add(Thread.currentThread().getName());
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void listenersRunOnTheExecutorOfThatName(String client, DqServer server) {
+        ThreadPoolTaskExecutor mine = new ThreadPoolTaskExecutor();
+        mine.setCorePoolSize(8); // concurrency and connections
+        mine.setThreadNamePrefix("mine-");
+        mine.setDaemon(true);
+        runner(client, server)
+                .withBean(Named.class)
+                .withBean(DqAutoConfiguration.EXECUTOR, ThreadPoolTaskExecutor.class, () -> mine)
+                .withBean("another", ThreadPoolTaskExecutor.class, ThreadPoolTaskExecutor::new)
+                .run(context -> {
+                    context.getBean(DqTemplate.class).add("named", 1);
+                    assertThat(context.getBean(Named.class).threads.take()).startsWith("mine-");
+                });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    @EnabledForJreRange(min = JRE.JAVA_21)
+    void listenersRunOnVirtualThreadsWhereTheApplicationDoes(String client, DqServer server) {
+        runner(client, server)
+                .withBean(Named.class)
+                .withPropertyValues("spring.threads.virtual.enabled=true")
+                .run(context -> {
+                    context.getBean(DqTemplate.class).add("named", 1);
+                    assertThat(context.getBean(Named.class).threads.take()).startsWith("dq-listener-");
+                });
     }
 }

@@ -1,25 +1,22 @@
 package io.github.redisdq.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.PropertyNamingStrategies;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import io.github.redisdq.Codec;
 import io.github.redisdq.Connector;
+import io.github.redisdq.DqException;
 import io.github.redisdq.Job;
+import io.github.redisdq.PayloadException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.springframework.boot.actuate.autoconfigure.health.HealthContributorAutoConfiguration;
-import org.springframework.boot.actuate.health.HealthIndicator;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
-import org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration;
-import org.springframework.boot.autoconfigure.jackson.JacksonAutoConfiguration;
 import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.annotation.Bean;
@@ -30,11 +27,7 @@ import org.springframework.data.redis.connection.RedisConnectionFactory;
 class ContextTest {
     private final ApplicationContextRunner runner = new ApplicationContextRunner()
             .withPropertyValues("spring.data.redis.port=1")
-            .withConfiguration(AutoConfigurations.of(
-                    RedisAutoConfiguration.class,
-                    JacksonAutoConfiguration.class,
-                    DqAutoConfiguration.class,
-                    DqActuatorAutoConfiguration.class));
+            .withConfiguration(Boot.configurations());
 
     @Test
     void aTemplateWithEachClient() {
@@ -83,10 +76,14 @@ class ContextTest {
 
     @Test
     void jsonIsThatOfTheApplication() {
-        ObjectMapper mapper = JsonMapper.builder().propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE).build();
-        runner.withBean(ObjectMapper.class, () -> mapper).run(context -> {
-            byte[] json = context.getBean(Codec.class).encode(new Named("x"));
-            assertThat(new String(json, StandardCharsets.UTF_8)).isEqualTo("{\"last_name\":\"x\"}");
+        runner.withPropertyValues("spring.jackson.property-naming-strategy=SNAKE_CASE").run(context -> {
+            Codec codec = context.getBean(Codec.class);
+            assertThat(new String(codec.encode(new Named("x")), StandardCharsets.UTF_8)).isEqualTo("{\"last_name\":\"x\"}");
+            assertThat(codec.<Named>decode(codec.encode(new Named("x")), Named.class)).isEqualTo(new Named("x"));
+            assertThatThrownBy(() -> codec.encode(Map.of("a", Double.NaN))).isInstanceOf(DqException.class);
+            assertThatThrownBy(() -> codec.encode(new double[] {Double.NaN})).isInstanceOf(DqException.class);
+            assertThatThrownBy(() -> codec.decode("{".getBytes(), Named.class)).isInstanceOf(PayloadException.class);
+            assertThatThrownBy(() -> codec.decode("null".getBytes(), int.class)).isInstanceOf(PayloadException.class);
         });
     }
 
@@ -104,11 +101,11 @@ class ContextTest {
 
     @Test
     void healthAndMetricsOnlyWithTheirLibraries() {
-        runner.withConfiguration(AutoConfigurations.of(HealthContributorAutoConfiguration.class))
+        runner.withConfiguration(AutoConfigurations.of(Boot.HEALTH))
                 .run(context -> assertThat(context).hasBean("dqHealthIndicator"));
         runner.withPropertyValues("management.health.dq.enabled=false")
                 .run(context -> assertThat(context).doesNotHaveBean("dqHealthIndicator"));
-        runner.withClassLoader(new FilteredClassLoader(HealthIndicator.class.getPackageName(), "io.micrometer"))
+        runner.withClassLoader(new FilteredClassLoader(Boot.HEALTH_PACKAGES[0], Boot.HEALTH_PACKAGES[1], "io.micrometer"))
                 .run(context -> assertThat(context).hasNotFailed().hasSingleBean(DqListeners.class));
     }
 
@@ -142,8 +139,8 @@ class ContextTest {
         fails(NoQueue.class, "names no queue");
         fails(TwoData.class, "more than one parameter");
         fails(NoBatch.class, "List<Job>");
-        fails(NoNumber.class, "concurrency that is no number: many");
-        fails(NoDuration.class, "backoff that is no duration");
+        fails(NoNumber.class, "concurrency that is not a number: many");
+        fails(NoDuration.class, "backoff that is not a duration");
     }
 
     private void fails(Class<?> type, String text) {
@@ -183,7 +180,7 @@ class ContextTest {
             String metadata = new String(file.readAllBytes(), StandardCharsets.UTF_8);
             for (String name : List.of(
                     "dq.enabled", "dq.metrics.enabled", "dq.listener.auto-startup", "dq.listener.concurrency", "dq.listener.prefetch",
-                    "dq.listener.attempts", "dq.listener.backoff", "dq.listener.lease", "dq.listener.drain",
+                    "dq.listener.attempts", "dq.listener.backoff", "dq.listener.lease", "dq.listener.drain", "dq.template.after-commit",
                     "management.health.dq.enabled")) {
                 assertThat(metadata).contains("\"name\": \"" + name + "\"");
             }

@@ -14,9 +14,6 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.springframework.boot.autoconfigure.AutoConfigurations;
-import org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration;
-import org.springframework.boot.autoconfigure.jackson.JacksonAutoConfiguration;
 import org.springframework.boot.autoconfigure.ssl.SslAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
@@ -44,11 +41,7 @@ class ReachTest {
         return new ApplicationContextRunner()
                 .withPropertyValues("spring.data.redis.client-type=" + client)
                 .withPropertyValues(properties)
-                .withConfiguration(AutoConfigurations.of(
-                        SslAutoConfiguration.class,
-                        RedisAutoConfiguration.class,
-                        JacksonAutoConfiguration.class,
-                        DqAutoConfiguration.class));
+                .withConfiguration(Boot.configurations(SslAutoConfiguration.class));
     }
 
     /** The certificate that the servers of {@code ServerProcess.tls} have is trusted. */

@@ -1,0 +1,95 @@
+package io.github.redisdq;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Consumer;
+
+/** What the server is still to be told of deliveries that ended. */
+final class Ends {
+    private Deque<Outcome> outcomes = new ArrayDeque<>();
+    private final Set<Job> unheard = new HashSet<>(); // the server has not answered yet
+
+    synchronized void put(Outcome outcome) {
+        unheard.add(outcome.job);
+        outcomes.addLast(outcome);
+    }
+
+    synchronized int pending() {
+        return outcomes.size();
+    }
+
+    synchronized List<Job> unheard() {
+        return new ArrayList<>(unheard);
+    }
+
+    synchronized Deque<Outcome> take(int count) {
+        Deque<Outcome> taken = outcomes;
+        if (taken.size() <= count) {
+            outcomes = new ArrayDeque<>();
+            return taken;
+        }
+        Deque<Outcome> some = new ArrayDeque<>(count);
+        while (some.size() < count) {
+            some.addLast(taken.removeFirst());
+        }
+        return some;
+    }
+
+    /** Those that have no answer: they are safe to send twice. */
+    synchronized void putBack(Deque<Outcome> untold) {
+        while (!untold.isEmpty()) {
+            outcomes.addFirst(untold.removeLast());
+        }
+    }
+
+    private synchronized void forget(Job job) {
+        unheard.remove(job);
+    }
+
+    static List<byte[][]> commands(Deque<Outcome> told) {
+        List<byte[][]> commands = new ArrayList<>(told.size() + 1);
+        told.forEach(each -> {
+            each.sending();
+            commands.add(each.command());
+        });
+        return commands;
+    }
+
+    /** Takes the answers in; what has none yet stays in {@code told}. Returns why the server said no for now. */
+    ServerException hear(Wire wire, Deque<Outcome> told, Consumer<Job> lost) {
+        ServerException trouble = null;
+        while (!told.isEmpty()) {
+            Object reply = wire.read();
+            Outcome each = told.removeFirst();
+            each.heard();
+            if (!(reply instanceof ServerException said)) {
+                forget(each.job);
+                if (each.answered(reply) == Outcome.Answer.LOST) {
+                    lost.accept(each.job);
+                }
+            } else if (Trouble.isRefusal(said)) {
+                refused(each, said);
+            } else {
+                trouble = said;
+                put(each);
+            }
+        }
+        return trouble;
+    }
+
+    /** Nothing is said twice that the server refuses. */
+    private void refused(Outcome outcome, ServerException said) {
+        String part = outcome.weaken();
+        if (part == null) {
+            forget(outcome.job);
+            Guard.warn("the server refuses the end of " + outcome.job + " (" + said.getMessage() + "): it comes again when its lease ends");
+            return;
+        }
+        Guard.warn("the server refuses " + part + " of " + outcome.job + " (" + said.getMessage() + "): sent again without it");
+        put(outcome);
+    }
+}

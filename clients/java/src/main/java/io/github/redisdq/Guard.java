@@ -1,0 +1,140 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The door to the program's own code: handlers, hooks, codecs, loggers, and the texts of exceptions. All of it is called
+ * here, and all that it yields is read here. Nothing that it throws gets out.
+ */
+final class Guard {
+    private static final Logger LOG = LoggerFactory.getLogger(Worker.class);
+    private static final int LONGEST_TEXT = 4096; // the server keeps 1024 bytes of a reason
+    private static final Duration LONGEST_DELAY = Duration.ofMillis((1L << 42) - 1); // the bound of the server's instants
+
+    private Guard() {}
+
+    /** Code of the program's. */
+    @FunctionalInterface
+    interface Call {
+        void run() throws Throwable;
+    }
+
+    /** How a handler ended. */
+    enum End {
+        DONE,
+        FAILED,
+        SNOOZED,
+        GIVEN_UP,
+        RETURNED
+    }
+
+    /** {@code delay}: null where none was said that can be used. */
+    record Verdict(End end, Duration delay, String reason) {
+        private static final Verdict DONE = new Verdict(End.DONE, null, null);
+        private static final Verdict RETURNED = new Verdict(End.RETURNED, null, null);
+    }
+
+    /** Returns what it threw, or null. */
+    static Throwable call(Call call) {
+        try {
+            call.run();
+            return null;
+        } catch (Throwable error) { // an Error too: the thread must live
+            return error;
+        }
+    }
+
+    /** Of a worker: in one of its threads, which an interrupt that is left behind must not reach. */
+    static void hook(String name, Hooks hooks, Call call) {
+        Throwable error = call(call);
+        Thread.interrupted();
+        if (error != null) {
+            log(() -> LOG.error("the hook {} of {} failed", name, hooks.getClass().getName(), error),
+                    () -> LOG.error("the hook {} of {} failed: {}", name, hooks.getClass().getName(), text(error)));
+        }
+    }
+
+    // --- What a handler yields
+
+    static Verdict verdict(Job job, Throwable error) {
+        if (error == null) {
+            return Verdict.DONE;
+        }
+        if (error instanceof Say.GiveUp) {
+            return new Verdict(End.GIVEN_UP, null, text(error));
+        }
+        if (error instanceof PayloadException) {
+            return new Verdict(End.GIVEN_UP, null, PayloadException.SAID + message(error));
+        }
+        if (error instanceof Say.Snooze snooze) {
+            Duration wait = usable(job, snooze.delay);
+            return wait == null
+                    ? new Verdict(End.FAILED, null, snooze.getMessage() == null ? "snooze without a delay" : snooze.getMessage())
+                    : new Verdict(End.SNOOZED, wait, snooze.getMessage());
+        }
+        if (error instanceof Say.Retry retry) {
+            return new Verdict(End.FAILED, usable(job, retry.delay), text(error));
+        }
+        if (error instanceof Say.Cancelled && job.batchWasTold() || job.told() == Told.STOPPING) {
+            return Verdict.RETURNED; // whatever it threw: it was told to end
+        }
+        return new Verdict(End.FAILED, null, text(error));
+    }
+
+    private static Duration usable(Job job, Duration delay) {
+        if (delay != null && !delay.isNegative() && delay.compareTo(LONGEST_DELAY) <= 0) {
+            return delay;
+        }
+        warn(job + ": its handler asked for an invalid delay, " + delay + ": ignored");
+        return null;
+    }
+
+    // --- Texts
+
+    /** The error's type and message; of what a handler says on purpose the message alone. */
+    static String text(Throwable error) {
+        String name = name(error);
+        String message = message(error);
+        if (message == null) {
+            return name;
+        }
+        return error instanceof Say ? message : name + ": " + message;
+    }
+
+    private static String name(Throwable error) {
+        String name = error.getClass().getSimpleName();
+        return name.isEmpty() ? error.getClass().getName() : name;
+    }
+
+    private static String message(Throwable error) {
+        try {
+            String message = error.getMessage();
+            return message == null || message.length() <= LONGEST_TEXT ? message : message.substring(0, LONGEST_TEXT);
+        } catch (Throwable unspeakable) {
+            return "(no text: " + name(unspeakable) + ")";
+        }
+    }
+
+    // --- The log, which is the program's, too
+
+    static void info(String text) {
+        call(() -> LOG.info("{}", text));
+    }
+
+    static void warn(String text) {
+        call(() -> LOG.warn("{}", text));
+    }
+
+    /** With its stack, if that can be had. */
+    static void warn(String text, Throwable error) {
+        log(() -> LOG.warn("{}", text, error), () -> LOG.warn("{}: {}", text, text(error)));
+    }
+
+    private static void log(Call first, Call otherwise) {
+        if (call(first) != null) {
+            call(otherwise);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+package io.github.redisdq;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/** Runs a handler and the hooks around it, and settles what becomes of its jobs. Throws nothing. */
+final class Handling {
+    private final List<Hooks> hooks;
+    private final List<Hooks> inside; // so that what one opens before, it closes in the other order
+
+    Handling(List<Hooks> hooks) {
+        this.hooks = List.copyOf(hooks);
+        inside = reversed(this.hooks);
+    }
+
+    private static <T> List<T> reversed(List<T> list) {
+        List<T> reversed = new ArrayList<>(list);
+        Collections.reverse(reversed);
+        return reversed;
+    }
+
+    /** Calls the handler with those jobs that are still ours. */
+    void handle(List<Job> batch) {
+        List<Job> begun = batch.stream().filter(this::begins).toList();
+        if (begun.isEmpty()) {
+            return;
+        }
+        Throwable error;
+        try {
+            for (Job job : begun) {
+                hooks.forEach(each -> Guard.hook("before", each, () -> each.before(job)));
+            }
+            Job.Run run = new Job.Run(begun);
+            error = Guard.call(() -> begun.get(0).handler.run(begun));
+            run.end();
+        } finally {
+            begun.forEach(Running::end);
+        }
+        for (Job job : reversed(begun)) {
+            ended(job, error);
+        }
+    }
+
+    private boolean begins(Job job) {
+        if (!isOurs(job)) {
+            job.link.settle(job, Outcome::returned); // where it was told to stop
+            return false;
+        }
+        Job other = Running.begin(job);
+        if (other != null) {
+            giveWay(job, other);
+        }
+        return other == null;
+    }
+
+    /** Whether its lease goes on, for all that this process knows. */
+    private static boolean isOurs(Job job) {
+        if (job.isOver(System.nanoTime())) {
+            job.link.lose(job);
+        }
+        return !job.isCancelled();
+    }
+
+    /** Whether an older delivery of the job runs in this process: that is lost, as the server has given the job away again. */
+    boolean isAtItAlready(Job job) {
+        Job other = Running.other(job);
+        if (other != null) {
+            giveWay(job, other);
+        }
+        return other != null;
+    }
+
+    private static void giveWay(Job job, Job other) {
+        other.link.lose(other);
+        job.link.giveBack(job, Outcome::running);
+    }
+
+    private void ended(Job job, Throwable error) {
+        Throwable failed = job.failure == null ? error : job.failure;
+        boolean isOurs = isOurs(job);
+        if (failed == null) {
+            inside.forEach(each -> Guard.hook("after", each, () -> each.after(job)));
+        } else {
+            if (!(failed instanceof Say) && isOurs) {
+                Guard.warn(job + " failed", failed);
+            }
+            inside.forEach(each -> Guard.hook("failed", each, () -> each.failed(job, failed)));
+        }
+        job.link.settle(job, it -> Outcome.ended(it, failed));
+    }
+
+    void lost(Job job) {
+        Guard.warn("lost " + job + ": its lease expired before it was acknowledged, or it was deleted or replaced");
+        job.tell(Told.LOST);
+        hooks.forEach(each -> Guard.hook("lost", each, () -> each.lost(job)));
+    }
+}

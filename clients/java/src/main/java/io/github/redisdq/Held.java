@@ -1,0 +1,87 @@
+package io.github.redisdq;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** The jobs in hand of one link: when their leases are to be renewed, and which are over. */
+final class Held {
+    private static final long SHORTEST_BEAT_NS = 5_000_000;
+
+    private final Leases leases;
+    private final Set<Job> jobs = new HashSet<>();
+    private long shortestMs;
+    private long beatAt;
+
+    Held(Leases leases) {
+        this.leases = leases;
+        shortestMs = Times.ms(leases.shortest());
+        beatAt = System.nanoTime() + beatNs();
+    }
+
+    /** Read at {@code since}. True where the next heartbeat is due earlier than it was. */
+    synchronized boolean take(List<Job> found, long since) {
+        long before = shortestMs;
+        for (Job job : found) {
+            job.leased(since, leases.ms(job.terms));
+            shortestMs = Math.min(shortestMs, job.leaseMs);
+            jobs.add(job);
+        }
+        boolean isEarlier = shortestMs < before;
+        if (isEarlier) {
+            beatAt = Math.min(beatAt, since + beatNs());
+        }
+        return isEarlier;
+    }
+
+    /** Who takes a job out decides how it ends: its handler, a heartbeat, the end of its lease or the stop. */
+    synchronized boolean release(Job job) {
+        return jobs.remove(job);
+    }
+
+    synchronized List<Job> all() {
+        return new ArrayList<>(jobs);
+    }
+
+    private long beatNs() {
+        return Math.max(shortestMs * 1_000_000 / 3, SHORTEST_BEAT_NS);
+    }
+
+    synchronized long beatAt() {
+        return beatAt;
+    }
+
+    synchronized long longestPauseNs() {
+        return beatNs();
+    }
+
+    /** The next one is due a third of the shortest lease in hand after that. */
+    synchronized void beaten(long at) {
+        shortestMs = Times.ms(leases.shortest());
+        jobs.forEach(job -> shortestMs = Math.min(shortestMs, job.leaseMs));
+        beatAt = at + beatNs();
+    }
+
+    synchronized List<Job> over(long now) {
+        return jobs.stream().filter(job -> job.isOver(now)).toList();
+    }
+
+    /** When the first of them is over, or {@code otherwise}, if that is earlier. */
+    synchronized long firstEnd(long otherwise) {
+        long first = otherwise;
+        for (Job job : jobs) {
+            first = job.leaseEnd - first < 0 ? job.leaseEnd : first;
+        }
+        return first;
+    }
+
+    /** Those of one queue, and of one lease to be asked for. */
+    static Iterable<List<Job>> groups(List<Job> jobs) {
+        Map<List<Object>, List<Job>> groups = new LinkedHashMap<>();
+        jobs.forEach(job -> groups.computeIfAbsent(List.of(job.queue(), job.askedMs), key -> new ArrayList<>()).add(job));
+        return groups.values();
+    }
+}

@@ -1,0 +1,29 @@
+package io.github.redisdq;
+
+import java.security.SecureRandom;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.regex.Pattern;
+
+/** Ids of jobs that were given none: made here, so that a request that a client library sends twice adds one job. */
+final class Ids {
+    private static final Pattern OURS = Pattern.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
+    private static final int COUNT_BITS = 12;
+    private static final SecureRandom RANDOM = new SecureRandom();
+    private static final AtomicLong LAST = new AtomicLong(); // milliseconds, and a count within each
+
+    private Ids() {}
+
+    /** A UUID of version 7. As text those of one process grow, and all of them with time. */
+    static String next() {
+        long now = System.currentTimeMillis() << COUNT_BITS;
+        long mark = LAST.updateAndGet(last -> Math.max(last + 1, now));
+        long high = mark >>> COUNT_BITS << 16 | 0x7000 | mark & (1 << COUNT_BITS) - 1;
+        return new UUID(high, RANDOM.nextLong() & 0x3FFFFFFFFFFFFFFFL | 0x8000000000000000L).toString();
+    }
+
+    /** Whether it grows with the others. */
+    static boolean isOurs(String id) {
+        return OURS.matcher(id).matches();
+    }
+}

@@ -1,0 +1,111 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.function.IntFunction;
+import java.util.zip.CRC32;
+
+/** The keys of a queue, and commands to them. */
+final class Shards {
+    final Connector connector;
+    final String name;
+    final int count; // 0: one key, of the queue's own name
+    final List<byte[]> keys;
+
+    Shards(Connector connector, String name, int count) {
+        this.connector = connector;
+        this.name = name;
+        this.count = count;
+        List<byte[]> all = new ArrayList<>();
+        for (int n = 0; n < count; n++) {
+            all.add(Bytes.of(name + ":{" + n + "}"));
+        }
+        keys = count == 0 ? List.of(Bytes.of(name)) : List.copyOf(all);
+    }
+
+    /** The shard of an id: by its CRC-32, the same in all languages. */
+    byte[] key(String id) {
+        if (count == 0) {
+            return keys.get(0);
+        }
+        CRC32 crc = new CRC32();
+        crc.update(Bytes.of(id));
+        return keys.get((int) (crc.getValue() % count));
+    }
+
+    List<Object> all(List<Words> calls, Duration patience) {
+        if (calls.isEmpty()) {
+            return List.of();
+        }
+        List<Object> replies = connector.call(calls.stream().map(Words::all).toList(), patience);
+        for (Object reply : replies) {
+            if (reply instanceof ServerException error) {
+                throw refused(error);
+            }
+        }
+        return replies;
+    }
+
+    private static DqException refused(ServerException error) {
+        if (error.begins("MAXLEN") || error.begins("MAXBYTES")) {
+            return new QueueFullException(error.getMessage());
+        }
+        return error.begins("ERR unknown command") ? Trouble.fatal(error) : error;
+    }
+
+    Object one(Words call) {
+        return all(List.of(call), null).get(0);
+    }
+
+    List<Object> each(String command, Words rest) {
+        return all(keys.stream().map(key -> new Words(command).add(key).add(rest)).toList(), null);
+    }
+
+    static int sum(List<Object> replies) {
+        return (int) replies.stream().mapToLong(Reply::number).sum();
+    }
+
+    Map<String, List<String>> byKey(Collection<String> ids) {
+        Map<String, List<String>> groups = new LinkedHashMap<>();
+        ids.forEach(id -> groups.computeIfAbsent(Bytes.text(key(id)), key -> new ArrayList<>()).add(id));
+        return groups;
+    }
+
+    /** For commands that take many ids and answer how many they found. */
+    int count(String command, IntFunction<Words> before, String... ids) {
+        List<Words> calls = new ArrayList<>();
+        byKey(List.of(ids)).forEach((key, group) ->
+                calls.add(new Words(command).add(key).add(before.apply(group.size())).ids(group)));
+        return sum(all(calls, null));
+    }
+
+    /** For commands that take many ids with their tokens. */
+    List<Words> withTokens(String command, IntFunction<Words> before, Map<String, String> tokens, Words options) {
+        List<Words> calls = new ArrayList<>();
+        byKey(tokens.keySet()).forEach((key, ids) -> {
+            Words words = new Words(command).add(key).add(before.apply(ids.size()));
+            ids.forEach(id -> words.add(id).add(tokens.get(id)));
+            calls.add(words.add(options));
+        });
+        return calls;
+    }
+
+    /** What each of many ids was answered, by the ids. */
+    <T> Map<String, T> many(String command, Map<String, String> tokens, Words options, Function<Object, T> read) {
+        List<Words> calls = withTokens(command, size -> new Words().value("IDS", size), tokens, options);
+        List<String> order = byKey(tokens.keySet()).values().stream().flatMap(List::stream).toList();
+        Map<String, T> found = new LinkedHashMap<>();
+        int at = 0;
+        for (Object reply : all(calls, null)) {
+            for (Object each : Reply.list(reply)) {
+                found.put(order.get(at++), read.apply(each));
+            }
+        }
+        return found;
+    }
+}

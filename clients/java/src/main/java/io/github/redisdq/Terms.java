@@ -1,0 +1,18 @@
+package io.github.redisdq;
+
+import java.util.List;
+
+/** What a delivery tells of its job: the job's TTR, the deliveries that it is allowed (0: no limit), whether it has a ladder. */
+record Terms(long ttrMs, int maxAttempts, boolean hasLadder) {
+    /** The server's, of jobs that were given none. */
+    static final long USUAL_TTR_MS = 60_000;
+    private static final int AT = 6;
+
+    static Terms of(List<Object> row) {
+        List<Object> terms = row.size() > AT ? Reply.list(row.get(AT)) : List.of();
+        if (terms.size() < 3) {
+            return new Terms(USUAL_TTR_MS, 0, false);
+        }
+        return new Terms(Reply.number(terms.get(0)), (int) Reply.number(terms.get(1)), terms.get(2) != null);
+    }
+}

@@ -1,0 +1,179 @@
+package io.github.redisdq;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.redisdq.otel.Telemetry;
+import io.github.redisdq.testing.Clock;
+import io.github.redisdq.testing.DqExtension;
+import io.github.redisdq.testing.DqServer;
+import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.sdk.OpenTelemetrySdk;
+import io.opentelemetry.sdk.metrics.SdkMeterProvider;
+import io.opentelemetry.sdk.metrics.data.LongPointData;
+import io.opentelemetry.sdk.metrics.data.MetricData;
+import io.opentelemetry.sdk.testing.exporter.InMemoryMetricReader;
+import io.opentelemetry.sdk.trace.SdkTracerProvider;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.RejectedExecutionException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** What is seldom, and must be right all the same. */
+@ExtendWith(DqExtension.class)
+@Timeout(60)
+class EdgesTest {
+    private Queue queue;
+
+    @BeforeEach
+    void open(DqServer server) {
+        queue = server.queue("q");
+    }
+
+    @AfterEach
+    void close() {
+        queue.close();
+    }
+
+    /** As client libraries do that send again what got no answer. */
+    private record Twice(Connector inner) implements Connector {
+        @Override
+        public List<Object> call(List<byte[][]> commands, Duration patience) {
+            inner.call(commands, patience);
+            return inner.call(commands, patience);
+        }
+
+        @Override
+        public Line connect(byte[] key, Duration patience) {
+            return inner.connect(key, patience);
+        }
+
+        @Override
+        public Object place(byte[] key) {
+            return inner.place(key);
+        }
+
+        @Override
+        public void close() {}
+    }
+
+    @Test
+    void anAddThatIsSentTwiceAddsOneJob() {
+        Queue twice = Queue.on(new Twice(queue.connector()), "q");
+        String id = twice.add("x");
+        assertEquals(1, queue.size());
+        assertEquals(id, queue.get(id).id());
+        assertEquals(2, twice.addAll(List.of(new Queue.NewJob(1, JobOptions.create()), new Queue.NewJob(2, JobOptions.create())))
+                .stream().filter(each -> queue.get(each) != null).count());
+        assertEquals(3, queue.size());
+        assertNull(twice.add("x", JobOptions.withId("given")), "whose first sending cannot be told from another's");
+        JobOptions replacing = JobOptions.create().ifExists(JobOptions.IfExists.ONLY_REPLACE);
+        assertThrows(IllegalArgumentException.class, () -> queue.add("x", replacing));
+    }
+
+    @Test
+    void aHookThatThrowsDoesNotKeepAJobFromBeingAdded() {
+        Queue hooked = queue.withHooks(new Hooks() {
+            @Override
+            public void adding(String queue, Map<String, String> headers) {
+                headers.put("half", "done");
+                throw new NoSuchMethodError("of a hook");
+            }
+        }, new Hooks() {
+            @Override
+            @SuppressWarnings({"unchecked", "rawtypes"})
+            public void adding(String queue, Map<String, String> headers) {
+                headers.put("whole", "done");
+                headers.put("null", null);
+                ((Map) headers).put("number", 17);
+            }
+        });
+        String id = hooked.add(1);
+        assertEquals("{\"dq\":1,\"data\":1,\"headers\":{\"whole\":\"done\"}}", Bytes.text(queue.get(id).payload()));
+    }
+
+    @Test
+    void manyAreDoneAtATime() {
+        queue.addAll(List.of(new Queue.NewJob(1, JobOptions.withId("a")), new Queue.NewJob(2, JobOptions.withId("b"))));
+        List<Reserved> jobs = queue.pop(2, null);
+        assertEquals(1, queue.ackAll(Map.of("a", jobs.get(0).token(), "b", "1")));
+        assertEquals(1, queue.size());
+    }
+
+    @Test
+    void allFiguresAndTheRuleAreThere(Clock clock) {
+        queue.pause(Duration.ofMinutes(1));
+        queue.add("x", JobOptions.create().group("g"));
+        queue.recur(Rule.cron("0 9 * * *", "Europe/Berlin").grace(Duration.ofHours(1)).times(5), "x", JobOptions.withId("r"));
+        Stats stats = queue.stats();
+        assertEquals(clock.now().plus(Duration.ofMinutes(1)), stats.pausedUntil());
+        assertTrue(stats.isPaused() && stats.bytes() > 0);
+        assertEquals(List.of(1L, 1L, 0L, 0L), List.of(stats.recurring(), stats.groups(), stats.blocked(), stats.done()));
+        assertEquals(9, stats.totals().size());
+        Recurrence rule = queue.get("r").recurrence();
+        assertEquals(List.of("0 9 * * *", "Europe/Berlin"), List.of(rule.cron(), rule.zone()));
+        assertEquals(List.of(Duration.ofHours(1), 5L, 0L), List.of(rule.grace(), rule.times(), rule.runs()));
+        assertEquals(rule.occurrence(), queue.get("r").due());
+        queue.pause();
+        assertEquals(Instant.MAX, queue.stats().pausedUntil());
+        queue.resume();
+        assertFalse(queue.stats().isPaused());
+        assertEquals(State.OTHER, State.of(Bytes.of("asleep")));
+    }
+
+    /** A span that stayed current would take over all that the thread does next. */
+    @Test
+    void noSpanIsLeftBehindByABatch() {
+        InMemoryMetricReader metrics = InMemoryMetricReader.create();
+        Telemetry telemetry = new Telemetry(OpenTelemetrySdk.builder()
+                .setTracerProvider(SdkTracerProvider.builder().build())
+                .setMeterProvider(SdkMeterProvider.builder().registerMetricReader(metrics).build())
+                .build());
+        Worker worker = Worker.on(queue).hooks(telemetry).handler(Handler.ofBatch(10, jobs -> {})).build();
+        for (int n = 0; n < 3; n++) {
+            queue.add(n);
+        }
+        assertEquals(3, worker.drain());
+        assertFalse(Span.current().getSpanContext().isValid());
+        Job job = new Job(Bytes.of("q"), List.of(Bytes.of("i"), Bytes.of("1"), Bytes.of("1"), 1L, 2L, 1L), Codec.json(), null);
+        telemetry.lost(job);
+        MetricData lost = metrics.collectAllMetrics().stream().filter(it -> it.getName().equals("dq.lost")).findFirst().orElseThrow();
+        assertEquals(1, lost.getLongSumData().getPoints().stream().mapToLong(LongPointData::getValue).sum());
+    }
+
+    @Test
+    void anExecutorOfTheProgramsRunsTheHandlers() throws InterruptedException {
+        CountDownLatch done = new CountDownLatch(20);
+        ThreadGroup group = new ThreadGroup("mine");
+        Worker worker = Worker.on(queue)
+                .handler(Handler.of(job -> {
+                    if (Thread.currentThread().getThreadGroup() == group) {
+                        done.countDown();
+                    }
+                }))
+                .executor(task -> new Thread(group, task).start())
+                .concurrency(3)
+                .build();
+        worker.start();
+        for (int n = 0; n < 20; n++) {
+            queue.add(n);
+        }
+        done.await();
+        worker.close();
+        Worker refused = Worker.on(queue).handler(Handler.of(job -> {})).executor(task -> {
+            throw new RejectedExecutionException("full");
+        }).build();
+        ConfigurationException error = assertThrows(ConfigurationException.class, refused::run);
+        assertTrue(error.getMessage().contains("full"), error.getMessage());
+    }
+}
