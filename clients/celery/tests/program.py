@@ -45,6 +45,16 @@ def hold(self, name):
     TRACE.rpush("done", name)
 
 
+@app.task(acks_late=True)
+def spin(name):
+    """As hold, but never lets go of the interpreter lock of its own accord for long."""
+    TRACE.rpush("ran", name)
+    while not TRACE.exists(f"go:{name}"):
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            pass
+
+
 @app.task(bind=True, acks_late=True, max_retries=3)
 def again(self, name):
     """Fails once, and is tried again by Celery's own policy."""

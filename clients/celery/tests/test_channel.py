@@ -219,6 +219,39 @@ def test_leases_are_renewed_while_the_message_is_in_hand(server, connect):
     until(renewed, "the renewal")
 
 
+def test_the_ttr_of_a_queue_holds_and_is_renewed(server, connect):
+    channel = connect(visibility_timeout=600).channel()
+    queue_of(channel)
+    ttrs = {"own": 900_000, "short": 3000, "none": 60_000}
+    for id, ttr in ttrs.items():
+        server.dq("CFGSET", "q", "TTR", ttr)
+        publish(channel, 17, headers={"id": id, "task": "t"})
+    # The first by DQ.BPOP, the others by DQ.POP.
+    got, _ = consume(channel.connection.client, channel, queue_of(channel), prefetch=1)
+    drain(channel.connection.client, got, 1)
+    held = [channel.basic_get("q") for _ in range(2)]
+    assert all(held)
+
+    def deadline(id):
+        return server.dq("GET", "q", id)[b"deadline"]
+
+    def left(id):
+        at = deadline(id)
+        seconds, micros = server.db.time()
+        return at - (seconds * 1000 + micros // 1000)
+
+    assert 600_000 < left("own") < 901_000
+    assert 60_000 < left("none") < 601_000
+    assert left("short") < 4000
+    for _ in range(2):
+        before = {id: deadline(id) for id in ttrs}
+        until(lambda before=before: all(deadline(id) > at for id, at in before.items()), "the renewal of all")
+    assert server.dq("GET", "q", "short")[b"attempts"] == 1
+    assert 600_000 < left("own") < 901_000
+    assert 60_000 < left("none") < 601_000
+    assert left("short") < 4000
+
+
 def test_a_closed_channel_gives_back_what_it_has(server, connect):
     connection = connect()
     channel = connection.channel()

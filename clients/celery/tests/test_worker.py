@@ -1,14 +1,15 @@
 """Celery's worker, in a process of its own."""
 
+import os
 import signal
 
 import pytest
 from celery import chord
-from celery.exceptions import ChordError, TaskRevokedError
+from celery.exceptions import ChordError, TaskRevokedError, WorkerLostError
 from conftest import until
 from kombu import serialization
 
-from dq_celery import jobs
+from dq_celery import deaths, jobs
 
 GREEN = ["gevent", "eventlet"]
 
@@ -90,6 +91,20 @@ def test_a_long_task_keeps_its_lease(server, worker, program, pool):
     assert server.ran("long") == 1
 
 
+@pytest.mark.parametrize("pool", ["solo", "threads", "prefork"], indirect=True)
+def test_a_task_that_keeps_the_interpreter_busy_keeps_its_lease(server, worker, program, pool):
+    app = program()
+    worker("-c", "2", pool=pool, LEASE=6)
+    result = app.spin.delay("busy")
+    until(lambda: server.ran("busy"), "the start")
+    for _ in range(2):
+        last = server.dq("GET", "celery", result.id)[b"deadline"]
+        until(lambda last=last: (server.dq("GET", "celery", result.id)[b"deadline"] or 0) > last, "a renewal")
+    server.trace.set("go:busy", 1)
+    result.get(timeout=60)
+    assert server.ran("busy") == 1
+
+
 def test_a_worker_that_stood_still_does_not_run_what_another_one_ran(server, worker, program):
     app = program()
     still = worker(LEASE=3)
@@ -105,6 +120,50 @@ def test_a_worker_that_stood_still_does_not_run_what_another_one_ran(server, wor
     app.note.delay("next").get(timeout=60)
     still.stop()
     assert (server.ran("late"), server.ran("next")) == (1, 1)
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork", *GREEN], indirect=True)
+def test_a_worker_that_stood_still_runs_nothing_that_it_had_fetched_and_lost(server, worker, program, pool):
+    app = program()
+    still = worker("-c", "1", pool=pool, LEASE=3)
+    app.hold.delay("first")
+    until(lambda: server.ran("first"), "the start")
+    names = ["a"] if pool in GREEN else ["a", "b", "c"]  # those fetch one more than they run
+    fetched = [app.note.delay(name).id for name in names]
+    until(lambda: server.dq("LEN", "celery", "RESERVED") == 1 + len(names), "the delivery of all")
+    os.killpg(still.process.pid, signal.SIGSTOP)
+    until(lambda: server.dq("LEN", "celery", "READY") == 1 + len(names), "the end of the leases")
+    server.trace.set("go:first", 1)
+    other = worker("-c", "1")
+    until(lambda: server.dq("LEN", "celery") == 0, "the run by the other worker")
+    other.stop()
+    os.killpg(still.process.pid, signal.SIGCONT)
+    app.note.delay("next").get(timeout=60)
+    assert {name: server.ran(name) for name in [*names, "next"]} == dict.fromkeys([*names, "next"], 1)
+    # And the worker fetches as much as before.
+    app.hold.delay("second")
+    until(lambda: server.ran("second"), "the start")
+    for name in "defgh":
+        app.note.delay(name)
+    until(lambda: server.dq("LEN", "celery", "RESERVED") > len(names), "the delivery of more")
+    # What it had read, and what only the server had delivered.
+    refused = [line for line in still.log.read_text().splitlines() if "is not run" in line]
+    assert all(any(id in line for line in refused) for id in fetched)
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork", *GREEN], indirect=True)
+def test_a_worker_does_not_run_a_task_beside_itself(server, worker, program, pool):
+    app = program()
+    busy = worker("-c", "2", pool=pool)
+    result = app.hold.delay("a")
+    until(lambda: server.ran("a"), "the start")
+    # As if the lease had ended while the server could not be reached.
+    server.dq("NACK", "celery", result.id)
+    until(lambda: busy.says("still runs here"), "the second delivery")
+    assert server.ran("a") == 1
+    server.trace.set("go:a", 1)
+    until(lambda: server.dq("LEN", "celery") == 0, "the second run")
+    assert server.ran("a") == 2
 
 
 @pytest.mark.parametrize("pool", ["solo", *GREEN], indirect=True)
@@ -204,6 +263,48 @@ def test_a_chord_hears_that_one_of_its_tasks_was_revoked(server, worker, program
     until(lambda: app.app.backend.get_state(body) == "FAILURE", "the end of the chord")
     assert isinstance(app.app.backend.get_result(body), ChordError)
     assert server.ran("body") == 0
+
+
+def test_a_task_that_is_dead_by_attempts_has_failed(server, worker, program):
+    """It kills each worker, and nobody but the server sees its end."""
+    app = program()
+    server.dq("CFGSET", "celery", "ATTEMPTS", 1)
+    result = app.hold.delay("poison")
+    body = chord([app.note.s("a"), app.hold.s("part")])(app.note.si("body")).id
+    lost = [worker(LEASE=2) for _ in range(2)]
+    until(lambda: server.ran("poison") and server.ran("part"), "the starts")
+    for each in lost:
+        each.kill()
+    alive = [worker(LEASE=2) for _ in range(2)]
+    with pytest.raises(WorkerLostError, match="dead after 1 delivery: lease ended"):
+        result.get(timeout=60)
+    until(lambda: app.app.backend.get_state(body) == "FAILURE", "the end of the chord")
+    until(lambda: server.ran("a"), "the other part")
+    assert server.dq("LEN", "celery", "DEAD") == 2
+    # It is said once, whatever looks.
+    said = [each.log.read_text().count(f"[{result.id}] failed") for each in alive]
+    assert sum(said) == 1
+    server.trace.set("go:poison", 1)
+    server.dq("KICK", "celery", "IDS", 1, result.id)
+    until(lambda: app.app.backend.get_state(result.id) == "SUCCESS", "the run after all")
+
+
+def test_the_dead_of_one_instant_are_all_taken_once(server, program, monkeypatch):
+    app = program()
+    monkeypatch.setattr(deaths, "PAGE", 3)
+    ids = [b"%d" % number for number in range(20)]
+    for id in ids:
+        server.dq("ADD", "celery", id, "x", "ATTEMPTS", 1)
+    server.dq("POP", "celery", "COUNT", 20, "TTR", 1)
+    until(lambda: server.dq("LEN", "celery", "DEAD") == 20, "their deaths")
+    with app.app.connection_for_read() as connection:
+        channel = connection.default_channel
+        assert sorted(id for id, *_ in deaths.take(channel, "celery")) == sorted(ids)
+        assert list(deaths.take(channel, "celery")) == []
+        server.dq("ADD", "celery", "late", "x")
+        server.dq("POP", "celery")
+        server.dq("NACK", "celery", "late", "FATAL")
+        assert [id for id, *_ in deaths.take(channel, "celery")] == [b"late"]
 
 
 def test_a_revoke_where_plain_content_is_disabled(server, program):

@@ -221,8 +221,12 @@ def test_smaller_priorities_are_served_first(broker, work):
     rest.send_with_options(args=("first",), priority=-5)
     urgent.send("urgent")
     consumer = broker.consume("default", prefetch=3, timeout=100)
-    assert [next(consumer).args[0] for _ in range(3)] == ["first", "urgent", "rest"]
+    messages = [next(consumer) for _ in range(3)]
+    assert [message.args[0] for message in messages] == ["first", "urgent", "rest"]
+    consumer.requeue(messages)
     consumer.close()
+    with pytest.raises(ConnectionClosed):
+        next(consumer)
 
 
 def test_a_lease_is_renewed_while_the_actor_runs(server, brokers, work):
@@ -325,6 +329,30 @@ def test_the_message_of_a_killed_worker_comes_back_when_its_lease_ends(server, p
     until(lambda: trace.llen("done"), "the second run")
     assert trace.llen("ran") > 1
     ended(broker)
+    broker.close()
+
+
+def test_a_worker_that_stood_still_runs_nothing_that_it_had_fetched_and_lost(server, process):
+    trace, db = server.client(db=2), server.client()
+    broker = DqBroker(url=server.url, middleware=[])
+    broker.declare_queue("default")
+    for name in "abcd":  # two begin
+        broker.enqueue(dramatiq.Message("default", "hold", (name,), {}, {}))
+    still = process(server, LEASE=3_000)
+    until(lambda: trace.llen("ran") == 2, "the start of two")
+    until(lambda: db.execute_command("DQ.LEN", "default", "RESERVED") == 4, "the delivery of all")
+    still.stand_still()
+    until(lambda: db.execute_command("DQ.LEN", "default", "READY") == 4, "the end of the leases")
+    for name in "abcde":
+        trace.set(f"go:{name}", 1)
+    other = process(server)
+    ended(broker)
+    other.stop()
+    before = trace.llen("ran")
+    still.go_on()
+    broker.enqueue(dramatiq.Message("default", "hold", ("e",), {}, {}))
+    ended(broker)
+    assert (before, trace.llen("ran")) == (6, 7)
     broker.close()
 
 

@@ -12,7 +12,8 @@ from brokers import processes, server, until  # noqa: E402
 
 __all__ = ["process", "server", "until"]
 
-process = processes(["taskiq", "worker", "program:broker", "--workers", "1", "--max-async-tasks", "2"], HERE)
+LIMITS = ["--workers", "1", "--max-async-tasks", "2", "--max-prefetch", "1"]
+process = processes(["taskiq", "worker", "program:broker", *LIMITS], HERE)
 
 
 @pytest.fixture

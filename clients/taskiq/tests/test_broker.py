@@ -228,6 +228,26 @@ def test_a_retry_runs(server, db, process):
     until(lambda: db.execute_command("DQ.LEN", "taskiq") == 0, "the acknowledgement")
 
 
+def test_a_worker_that_stood_still_runs_nothing_that_it_had_fetched_and_lost(server, db, process):
+    trace = server.client(db=2)
+    kick(server, *((name, "hold") for name in "abc"))  # two begin, and one more is fetched
+    still = process(server, LEASE=3)
+    until(lambda: trace.llen("ran") == 2, "the start of two")
+    until(lambda: db.execute_command("DQ.LEN", "taskiq", "RESERVED") == 3, "the delivery of all")
+    still.stand_still()
+    until(lambda: db.execute_command("DQ.LEN", "taskiq", "READY") == 3, "the end of the leases")
+    for name in "abcd":
+        trace.set(f"go:{name}", 1)
+    other = process(server)
+    until(lambda: db.execute_command("DQ.LEN", "taskiq") == 0, "the run by the other worker")
+    other.stop()
+    before = trace.llen("ran")
+    still.go_on()
+    kick(server, ("d", "hold"))
+    until(lambda: db.execute_command("DQ.LEN", "taskiq") == 0, "the next task")
+    assert (before, trace.llen("ran")) == (5, 6)
+
+
 def test_the_task_of_a_killed_worker_comes_back_when_its_lease_ends(server, process):
     trace = server.client(db=2)
     kick(server, ("a", "hold"))

@@ -10,7 +10,7 @@ from kombu import serialization
 from kombu.log import get_logger
 from kombu.utils.json import loads
 
-from . import jobs
+from . import jobs, results
 
 logger = get_logger("dq_celery")
 
@@ -64,30 +64,9 @@ def _is_stamped(text: bytes, wanted: dict[str, list[Any]]) -> bool:
 def _delete(channel: Any, ids: list[str]) -> None:
     """And records it as a worker would that discards the task. No worker will see it."""
     deleted = channel.delete_tasks(ids) if ids else {}
-    celery = sys.modules.get("celery")
-    if celery is None:
-        return
-    app = celery.current_app
-    for id, text in deleted.items():
-        try:
-            app.backend.mark_as_revoked(id, "revoked", request=_request(app, channel, text))
-        except Exception as error:
-            logger.warning("task %s is revoked, but its state was not stored: %r", id, error)
-
-
-def _request(app: Any, channel: Any, text: bytes) -> Any:
-    """What the result backend needs to tell the task's chord. None where the task cannot be read."""
-    from celery.app.task import Context
-
-    try:
-        accept = serialization.prepare_accept_content(app.conf.accept_content)
-        raw = jobs.message(text, tag="", attempts=1, due_ms=0, now_ms=0)
-        message = channel.Message(raw, channel=channel, accept=accept)
-        args, kwargs, embedded = message.payload
-        return Context(message.headers, args=args, kwargs=kwargs, **(embedded or {}))
-    except Exception as error:
-        logger.debug("a revoked task cannot be read: %r", error)
-        return None
+    if "celery" in sys.modules:
+        for id, text in deleted.items():
+            results.revoked(channel, id, text)
 
 
 def show_delayed() -> None:
@@ -113,7 +92,7 @@ def _delayed(state: Any) -> Iterator[dict[str, Any]]:
     consumer = state.consumer
     channel = consumer.task_consumer.channel
     for queue in channel.active_queues:
-        for text in channel.peek_delayed(queue, SHOWN):
+        for _id, text, *_ in channel.peek(queue, "DELAYED", "COUNT", SHOWN):
             try:
                 raw = jobs.message(text, tag="", attempts=1, due_ms=0, now_ms=0)
                 message = channel.Message(raw, channel=channel, accept=consumer.task_consumer.accept)

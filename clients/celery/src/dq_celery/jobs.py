@@ -59,11 +59,11 @@ def payload(message: Mapping[str, Any]) -> str:
     return dumps(message)
 
 
-def payload_of(shown: Any) -> bytes:
-    """Of what DQ.GET answers: with RESP2 a list of names and values. Empty where the answer is an error."""
+def field(shown: Any, name: bytes) -> Any:
+    """Of what DQ.GET answers: with RESP2 a list of names and values. None where the answer is nil or an error."""
     if isinstance(shown, list):
         shown = dict(zip(shown[::2], shown[1::2]))
-    return shown[b"payload"] if isinstance(shown, Mapping) else b""
+    return shown[name] if isinstance(shown, Mapping) else None
 
 
 def message(text: bytes, tag: str, attempts: int, due_ms: int, now_ms: int) -> dict[str, Any]:

@@ -5,11 +5,13 @@ A thread, as a pool of the worker may keep its event loop busy for the length of
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from multiprocessing.util import Finalize
+from time import monotonic, time
 from typing import Any, Optional
 
 import redis
@@ -22,6 +24,9 @@ logger = get_logger("dq_celery")
 #: Ids in one command.
 BATCH = 500
 RESEND_S = 0.5
+LATER_MS = 1000
+#: The TTR of jobs that were given none.
+USUAL_TTR_MS = 60_000
 
 
 def running_tags() -> set[str]:
@@ -30,6 +35,17 @@ def running_tags() -> set[str]:
     if state is None:
         return set()
     return {request.message.delivery_tag for request in tuple(state.active_requests)}
+
+
+class Lease:
+    """What is in hand, for how long at a time, and until when as far as this process knows."""
+
+    __slots__ = ("delivery", "length_s", "until")
+
+    def __init__(self, delivery: Delivery, length_s: float, until: float) -> None:
+        self.delivery = delivery
+        self.length_s = length_s
+        self.until = until
 
 
 class Leases:
@@ -42,34 +58,73 @@ class Leases:
         self.waits_for_acks = True
         self._acks = AckStream(client)
         self._lock = threading.Lock()
-        self._held: dict[str, Delivery] = {}
+        self._held: dict[str, Lease] = {}
         #: Of closed channels: given back as soon as no task runs for them any more.
         self._left: set[str] = set()
         self._unsent: list[Delivery] = []
         self._wake = threading.Event()
+        #: When leases are to be renewed next.
+        self._beat_at = math.inf
         self._thread: Optional[threading.Thread] = None
         self._closed = False
         self._at_exit: Optional[Finalize] = None
 
     # What channels say
 
-    def hold(self, tag: str, delivery: Delivery) -> None:
+    def take(self, tag: str, delivery: Delivery, deadline_ms: int, ttr_ms: int) -> bool:
+        """Holds what was delivered and renews its lease. False where that had ended before the reply was read."""
+        # A TTR of its own holds. One that is longer may be this server's default: then the lease is the shorter one.
+        length_s = (self.lease_ms if ttr_ms == USUAL_TTR_MS else min(self.lease_ms, ttr_ms)) / 1000
+        left_s = min(deadline_ms / 1000 - time(), length_s)
+        lease = Lease(delivery, length_s, monotonic() + left_s)
+        # The process stood still, or its clock is ahead.
+        if left_s <= 0 and not self._is_leased(lease):
+            return False
         with self._lock:
-            self._held[tag] = delivery
+            self._held[tag] = lease
+            beat_at = monotonic() + length_s / 3
+            is_next = beat_at < self._beat_at
+            self._beat_at = min(self._beat_at, beat_at)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="dq-leases", daemon=True)
                 self._thread.start()
                 self._at_exit = Finalize(self, self._give_back_all, exitpriority=0)
+        if is_next:
+            self._wake.set()
+        return True
 
-    def is_leased(self, delivery: Delivery) -> bool:
-        """Renews the lease, unless it has ended. If the server cannot be asked, the job is left to whoever gets it."""
+    def still_runs(self, tag: str, delivery: Delivery) -> bool:
+        """Whether this process runs the job, though its lease ended, as in a failover. Then it comes again later."""
+        _, name = tag.split(":", 1)
+        if all(running.split(":", 1)[-1] != name for running in running_tags()):
+            return False
+        logger.warning("job %r of %r still runs here, and is given back", delivery.id, delivery.key)
+        self.nack_delivery(delivery, "SILENT", "DELAY", LATER_MS)
+        return True
+
+    def holds(self, tag: str) -> bool:
+        return tag in self._held
+
+    def may_begin(self, tag: str) -> bool:
+        """Whether the job is still this process's: another worker may have it, or it was deleted."""
+        lease = self._held.get(tag)
+        if lease is None:
+            return False
+        if monotonic() < lease.until or self._is_leased(lease):
+            return True
+        self._drop(tag)
+        return False
+
+    def _is_leased(self, lease: Lease) -> bool:
+        """Renews a lease that should have ended. If the server cannot be asked, the job is left to whoever gets it."""
+        id, key = lease.delivery.id, lease.delivery.key
         try:
-            [deadline] = self._touch(delivery.key, [delivery])
+            [deadline] = self._touch(key, [lease])
         except UNREACHABLE as error:
-            logger.warning("job %r is left to others: %r", delivery.id, error)
+            logger.warning("job %r is left to others: %r", id, error)
             return False
         if deadline is None:
-            logger.warning("job %r of %r is not run: its lease ended before it was read", delivery.id, delivery.key)
+            logger.warning("job %r of %r is not run: its lease expired before it began", id, key)
         return deadline is not None
 
     def ack(self, tag: str) -> None:
@@ -124,19 +179,21 @@ class Leases:
 
     def _run(self) -> None:
         while not self._done():
-            self._wake.wait(RESEND_S if self._unsent else self.lease_ms / 3000)
+            self._wake.wait(RESEND_S if self._unsent else max(0, self._beat_at - monotonic()))
             self._wake.clear()
             try:
                 self._send_later(self._acks.collect())
                 self._resend()
                 self._return_left()
-                self._renew()
+                if monotonic() >= self._beat_at:
+                    self._renew()
+                continue
             except UNREACHABLE as error:
                 logger.warning("leases were not renewed, trying again: %r", error)
-                self._wake.wait(RESEND_S)
             except Exception:  # a thread that ended would let every lease end
                 logger.exception("leases were not renewed, trying again")
-                self._wake.wait(RESEND_S)
+            self._beat_at = monotonic()
+            self._wake.wait(RESEND_S)
 
     def _done(self) -> bool:
         with self._lock:
@@ -149,20 +206,27 @@ class Leases:
 
     def _renew(self) -> None:
         with self._lock:
-            by_key: dict[str, list[tuple[str, Delivery]]] = defaultdict(list)
-            for tag, delivery in self._held.items():
-                by_key[delivery.key].append((tag, delivery))
+            by_key: dict[str, list[tuple[str, Lease]]] = defaultdict(list)
+            for tag, lease in self._held.items():
+                by_key[lease.delivery.key].append((tag, lease))
+            shortest_s = min([self.lease_ms / 1000, *(lease.length_s for lease in self._held.values())])
+            self._beat_at = monotonic() + shortest_s / 3
         for key, held in by_key.items():
             for batch in _batches(held):
-                replies = self._touch(key, [delivery for _, delivery in batch])
-                for (tag, delivery), deadline in zip(batch, replies):
+                replies = self._touch(key, [lease for _, lease in batch])
+                for (tag, lease), deadline in zip(batch, replies):
                     # A job that was acknowledged meanwhile has no lease either, but is held no more.
                     if deadline is None and self._drop(tag) is not None:
-                        logger.warning("lost job %r of %r: its lease ended, or it was deleted", delivery.id, key)
+                        lost = "lost job %r of %r: its lease expired, or it was deleted"
+                        logger.warning(lost, lease.delivery.id, key)
 
-    def _touch(self, key: str, batch: list[Delivery]) -> list[Optional[int]]:
-        pairs = _pairs(batch)
-        return self.client.execute_command("DQ.TOUCH", key, "IDS", len(batch), *pairs, "TTR", self.lease_ms)
+    def _touch(self, key: str, leases: list[Lease]) -> list[Optional[int]]:
+        pairs, sent = _pairs(lease.delivery for lease in leases), monotonic()
+        replies = self.client.execute_command("DQ.TOUCH", key, "IDS", len(leases), *pairs)
+        for lease, deadline in zip(leases, replies):
+            if deadline is not None:
+                lease.until = sent + lease.length_s
+        return replies
 
     def _resend(self) -> None:
         while self._unsent:
@@ -182,7 +246,8 @@ class Leases:
 
     def _drop(self, tag: str) -> Optional[Delivery]:
         with self._lock:
-            return self._held.pop(tag, None)
+            lease = self._held.pop(tag, None)
+        return lease and lease.delivery
 
     def _send_ack(self, delivery: Delivery) -> bool:
         try:

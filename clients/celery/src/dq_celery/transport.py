@@ -17,7 +17,7 @@ from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 from redis import exceptions
 
-from . import control, jobs
+from . import control, jobs, worker
 from .errors import translate
 from .leases import Delivery, Leases
 from .qos import QoS
@@ -63,8 +63,9 @@ class Poller(kombu_redis.MultiChannelPoller):
 class Channel(kombu_redis.Channel):
     QoS = QoS
 
-    #: The lease in seconds. It is renewed while the worker lives, so it need not be as long as a task.
-    visibility_timeout = 60
+    #: The lease in seconds, where the queue has no TTR. It is renewed while the worker lives, so it need not be as long
+    #: as a task.
+    visibility_timeout = 10
     #: How long, in seconds, an expired task is kept for a worker to record that it was revoked.
     expires_grace = 3600
     #: Keep what is rejected without being requeued, as dead jobs.
@@ -93,7 +94,7 @@ class Channel(kombu_redis.Channel):
     # Adding
 
     def _put(self, queue: str, message: dict[str, Any], _publish_batch: Any = None, **kwargs: Any) -> None:
-        now_ms, key = int(time() * 1000), self._key(queue)
+        now_ms, key = int(time() * 1000), self.key(queue)
         command = ["DQ.ADD", key, jobs.job_id(message), jobs.payload(message), "NEXT"]
         command += ["PRIORITY", self._get_message_priority(message)]
         command += jobs.timing(message, now_ms, int(self.expires_grace * 1000))
@@ -130,7 +131,7 @@ class Channel(kombu_redis.Channel):
             for _ in keys:
                 shown, count = next(replies), next(replies)
                 if count == 1:
-                    deleted[id] = jobs.payload_of(shown)
+                    deleted[id] = jobs.field(shown, b"payload") or b""
         return deleted
 
     def scan_tasks(self) -> Iterator[list[tuple[str, bytes]]]:
@@ -147,18 +148,18 @@ class Channel(kombu_redis.Channel):
                 pipe.execute_command("DQ.GET", key, id)
             for id, shown in zip(ids, pipe.execute()):
                 if shown:
-                    yield bytes_to_str(id), jobs.payload_of(shown)
+                    yield bytes_to_str(id), jobs.field(shown, b"payload")
 
     def _declared_keys(self) -> list[str]:
         with self.conn_or_acquire() as client:
-            return [self._key(bytes_to_str(queue)) for queue in client.smembers(self.keyprefix_queues)]
+            return [self.key(bytes_to_str(queue)) for queue in client.smembers(self.keyprefix_queues)]
 
     # Taking
 
     def basic_consume(self, queue: str, no_ack: bool, *args: Any, **kwargs: Any) -> Any:
         if no_ack:
             self._no_ack.add(queue)
-        control.show_delayed()
+        worker.attach()
         self._withdraw()
         return super().basic_consume(queue, no_ack, *args, **kwargs)
 
@@ -174,10 +175,10 @@ class Channel(kombu_redis.Channel):
         connection = self.client.connection
         self._learn_id(connection)
         wait_s = timeout or self.connection.brpop_timeout
-        options = ["NOACK"] if self._no_ack.issuperset(queues) else ["TTR", self._lease_ms]
+        options = ["NOACK"] if self._no_ack.issuperset(queues) else ["LEASE", self._lease_ms]
         self._in_poll = connection
         self._brpop_sent_at = monotonic()
-        connection.send_command("DQ.BPOP", *map(self._key, queues), wait_s, *options, "WITHDUE")
+        connection.send_command("DQ.BPOP", *map(self.key, queues), wait_s, *options, "WITHDUE", "WITHTERMS")
 
     def _brpop_read(self, **options: Any) -> bool:
         reply = self._read_reply()
@@ -199,7 +200,7 @@ class Channel(kombu_redis.Channel):
         return True
 
     def _get(self, queue: str) -> dict[str, Any]:
-        reply = self._ask("DQ.POP", self._key(queue), "TTR", self._lease_ms, "WITHDUE")
+        reply = self._ask("DQ.POP", self.key(queue), "LEASE", self._lease_ms, "WITHDUE", "WITHTERMS")
         if queue in self._expires:
             with self.conn_or_acquire() as client:
                 client.pexpire(queue, self._expires[queue])
@@ -214,14 +215,14 @@ class Channel(kombu_redis.Channel):
         return message
 
     def _message(self, queue: str, job: list[Any], no_ack: bool) -> dict[str, Any]:
-        id, text, token, attempts, deadline, due = job
+        id, text, token, attempts, deadline, due, (ttr_ms, *_) = job
         tag = f"{bytes_to_str(token or b'')}:{bytes_to_str(id)}:{queue}"
         if token is not None:
-            delivery = Delivery(self._key(queue), id, token)
-            # The process stood still, or its clock is ahead.
-            if deadline <= time() * 1000 and not self.leases.is_leased(delivery):
+            delivery = Delivery(self.key(queue), id, token)
+            if attempts > 1 and self.leases.still_runs(tag, delivery):
                 raise Empty()
-            self.leases.hold(tag, delivery)
+            if not self.leases.take(tag, delivery, deadline, ttr_ms):
+                raise Empty()
         try:
             message = jobs.message(text, tag, attempts, due, int(time() * 1000))
         except ValueError as error:
@@ -301,7 +302,7 @@ class Channel(kombu_redis.Channel):
                 client.sadd(self.keyprefix_queues, queue)
 
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
-        if if_empty and self._ask("DQ.LEN", self._key(queue)):
+        if if_empty and self._ask("DQ.LEN", self.key(queue)):
             return
         super().queue_delete(queue, if_unused=if_unused, **kwargs)
 
@@ -311,21 +312,24 @@ class Channel(kombu_redis.Channel):
             client.srem(self.keyprefix_queues, queue)
 
     def _size(self, queue: str) -> int:
-        return self._ask("DQ.LEN", self._key(queue), "READY")
+        return self._ask("DQ.LEN", self.key(queue), "READY")
 
     def _has_queue(self, queue: str, **kwargs: Any) -> bool:
-        return bool(self._ask("EXISTS", self._key(queue)))
+        return bool(self._ask("EXISTS", self.key(queue)))
 
     def _purge(self, queue: str) -> int:
         """What no worker has; jobs that wait for their time are among them."""
-        return sum(self._ask("DQ.PURGE", self._key(queue), state) for state in ("READY", "DELAYED"))
+        return sum(self._ask("DQ.PURGE", self.key(queue), state) for state in ("READY", "DELAYED"))
 
-    def peek_delayed(self, queue: str, count: int) -> list[bytes]:
-        return [text for _id, text, *_ in self._ask("DQ.PEEK", self._key(queue), "DELAYED", "COUNT", count)]
+    def peek(self, queue: str, *what: Any) -> list[list[Any]]:
+        return self._ask("DQ.PEEK", self.key(queue), *what)
+
+    def show(self, queue: str, id: bytes) -> Any:
+        return self._ask("DQ.GET", self.key(queue), id)
 
     # Below
 
-    def _key(self, queue: str) -> str:
+    def key(self, queue: str) -> str:
         return f"{self.global_keyprefix}{queue}"
 
     def _queue_of(self, key: bytes) -> str:

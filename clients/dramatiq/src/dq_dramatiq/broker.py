@@ -18,7 +18,7 @@ from redis.exceptions import ConnectionError, TimeoutError
 from .consumer import Consumer, Delivered
 
 #: For how long a message stays with a process that crashed. Renewed while the process lives.
-LEASE_MS = 60_000
+LEASE_MS = 10_000
 PRIORITIES = range(-(2**31), 2**31)
 
 
@@ -26,7 +26,7 @@ class SkipLost(Middleware):
     """A message that was taken away before its actor began is not run: it was deleted, or another worker has it."""
 
     def before_process_message(self, broker: dramatiq.Broker, message: Any) -> None:
-        if isinstance(message, Delivered) and message.job.lost:
+        if isinstance(message, Delivered) and not message.is_ours():
             raise SkipMessage("the message was deleted, or its lease ended")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import dq
 import dramatiq
-from dramatiq.errors import DecodeError
+from dramatiq.errors import ConnectionClosed, DecodeError
 from dramatiq.logging import get_logger
 
 
@@ -22,6 +22,10 @@ class Delivered(dramatiq.MessageProxy):
         super().__init__(message)
         self.job = job
         self.owner = owner
+
+    def is_ours(self) -> bool:
+        """Its lease has not ended, and it was not deleted."""
+        return self.owner._jobs.holds(self.job)
 
 
 class Consumer(dramatiq.Consumer):
@@ -40,6 +44,8 @@ class Consumer(dramatiq.Consumer):
         self._said = ""
 
     def __next__(self) -> Delivered | None:
+        if self._closed:
+            raise ConnectionClosed("the consumer is closed")
         if not self._fetched:
             self._fetched = self._fetch()
         if not self._fetched:

@@ -20,7 +20,7 @@ from . import schedules
 logger = logging.getLogger("taskiq.dq")
 
 #: For how long a task stays with a process that crashed. Renewed while the process lives.
-LEASE_S = 60.0
+LEASE_S = 10.0
 #: How long one fetch waits. taskiq's workers notice SIGTERM only when something wakes their event loop.
 WAIT_S = 1.0
 #: The waits before a task comes again that ended without being acknowledged.
@@ -66,7 +66,7 @@ class DqBroker(AsyncBroker):
             priority=int(labels.get("priority") or 0),
         )
         if added is None:
-            logger.info("task %s waits already", message.task_id)
+            logger.info("task %s is already waiting", message.task_id)
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
         """Yields tasks, and renews their leases until they are acknowledged."""
@@ -109,6 +109,7 @@ class _Message(AckableMessage):
 
     taskiq takes ``ack`` when it begins with a task, and lets go of it in the end. It drops tasks that should have
     acknowledged themselves, and those of a middleware that fails. Their leases would be renewed for ever.
+    When it begins it also takes ``data``, which it gets only if the task is still this worker's.
     """
 
     def __init__(self, end: _End, payload: bytes) -> None:
@@ -117,6 +118,8 @@ class _Message(AckableMessage):
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
+        if name == "data":
+            super().__getattribute__("ack").__self__.check()
         return found() if name == "ack" else found
 
 
@@ -142,6 +145,11 @@ class _End:
         """Perhaps in another thread: wherever it is collected."""
         weakref.finalize(what, _in_loop, self._loop, then).atexit = False
 
+    def check(self) -> None:
+        if not self._consumer.holds(self._job):
+            logger.warning("task %s is not run: its lease expired, or it was deleted", self._job.id)
+            raise asyncio.CancelledError
+
     # To a task that has ended before, the consumer does nothing.
 
     def ack(self) -> None:
@@ -156,7 +164,7 @@ class _End:
         if not self._consumer.holds(self._job):
             return
         delay = exponential_s(self._job.attempt, FIRST_RETURN_S, LONGEST_RETURN_S)
-        logger.warning("task %s was not acknowledged, and comes again in %.0f s", self._job.id, delay)
+        logger.warning("task %s was not acknowledged, and will be delivered again in %.0f s", self._job.id, delay)
         self._consumer.nack(self._job, delay=delay, reason="it ended without being acknowledged")
 
 

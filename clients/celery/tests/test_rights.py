@@ -1,0 +1,94 @@
+"""The rights that docs/operations.md prints are enough for a producer and a worker, with all that they do."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from celery import chord
+from celery.exceptions import TaskRevokedError, WorkerLostError
+from conftest import Server, until
+from kombu.exceptions import OperationalError
+
+PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+
+
+def line(name):
+    [found] = [each.split() for each in PAGE.read_text().splitlines() if each.strip().startswith(f"user {name} ")]
+    return found[2:]
+
+
+@pytest.fixture
+def guarded():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    made = Server(True, "--port", str(port))
+    for name in ("celery-producer", "celery-worker"):
+        made.db.execute_command("ACL", "SETUSER", name, "reset", *line(name))
+    made.url_of = lambda name: f"dq://{name}:CHANGE-ME@127.0.0.1:{port}/0"
+    yield made
+    made.close()
+
+
+def denied(server):
+    """redis-py says its name and version to servers that let it."""
+    reasons = [entry["object"] for entry in server.db.acl_log()]
+    return [reason for reason in reasons if reason != "client|setinfo"]
+
+
+def end_of_lease(server):
+    [[_id, _payload, deadline, *_]] = server.dq("PEEK", "celery", "RESERVED")
+    return deadline
+
+
+@pytest.mark.parametrize("pool", ["solo", "prefork"])
+def test_a_producer_and_a_worker(guarded, worker, program, pool):
+    app = program(at=guarded, BROKER=guarded.url_of("celery-producer"))
+    start = {"at": guarded, "BROKER": guarded.url_of("celery-worker"), "pool": pool, "LEASE": 2}
+    guarded.dq("CFGSET", "celery", "ATTEMPTS", 2)
+    poison = app.hold.delay("poison")
+    for n in range(2):
+        killed = worker(**start)
+        until(lambda n=n: guarded.ran("poison") == n + 1, "the start")
+        killed.kill()
+    guarded.db.sadd("_kombu.binding.celeryev", "#\x06\x16\x06\x16celeryev.viewer")
+    running = worker("-E", **start)
+    with pytest.raises(WorkerLostError):
+        poison.get(timeout=60)
+    guarded.dq("CFGSET", "celery", "ATTEMPTS", 0)
+    assert app.note.apply_async(("a",), countdown=0.2, priority=3).get(timeout=60) == "a"
+    assert chord([app.note.s("b"), app.note.s("c")])(app.note.si("body")).get(timeout=60) == "body"
+    app.again.delay("retried").get(timeout=60)
+    app.refuse.delay("requeued", True)
+    until(lambda: guarded.ran("requeued") == 2, "the second run")
+    app.refuse.delay("dropped", False)
+    expired = app.note.apply_async(("expired",), expires=-1)
+    with pytest.raises(TaskRevokedError):
+        expired.get(timeout=60)
+    revoked = app.note.apply_async(("revoked",), countdown=3600)
+    stamped = app.note.apply_async(("stamped",), countdown=3600, stamped_headers=["order"], order="17")
+    inspect = app.app.control.inspect(timeout=10, limit=1)
+    shown = until(inspect.scheduled, "the worker's answer")[running.name]
+    assert {each["request"]["id"] for each in shown} == {revoked.id, stamped.id}
+    revoked.revoke()
+    app.app.control.revoke_by_stamped_headers({"order": "17"})
+    assert (revoked.state, stamped.state) == ("REVOKED", "REVOKED")
+    app.note.apply_async(("purged",), countdown=3600)
+    assert app.app.control.purge() == 1
+    app.hold.delay("held")
+    until(lambda: guarded.ran("held"), "the start")
+    deadline = end_of_lease(guarded)
+    until(lambda: end_of_lease(guarded) > deadline, "a renewal")
+    guarded.trace.set("go:held", 1)
+    until(lambda: guarded.dq("LEN", "celery") == guarded.dq("LEN", "celery", "DEAD"), "the last acknowledgement")
+    running.stop()
+    assert guarded.dq("LEN", "celeryev.viewer") > 0, "events"
+    assert denied(guarded) == []
+
+
+def test_the_rights_are_looked_at(guarded, program):
+    guarded.db.execute_command("ACL", "SETUSER", "celery-producer", "-dq.add")
+    app = program(at=guarded, BROKER=guarded.url_of("celery-producer"))
+    with pytest.raises(OperationalError, match=r"dq\.add"):
+        app.note.apply_async(("a",), retry=False)
+    assert denied(guarded) == ["dq.add"]
