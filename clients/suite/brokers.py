@@ -53,6 +53,12 @@ class Process:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def stand_still(self):
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def go_on(self):
+        os.killpg(self.process.pid, signal.SIGCONT)
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(PATIENCE_S)

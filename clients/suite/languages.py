@@ -14,7 +14,7 @@ def python(face):
     return [program, "-B", str(PYTHON_PROBE), face]
 
 
-# tools/suite.sh builds the others; the environment may name one, as DQ_PROBE_GO.
+# tools/testing/suite.sh builds the others; the environment may name one, as DQ_PROBE_GO.
 def launched(name):
     command = os.environ.get(f"DQ_PROBE_{name.upper().replace('-', '_')}")
     if command:

@@ -18,10 +18,24 @@ class CutBeforeReply:
 
 
 @dataclass
+class CutAfterTwo:
+    """The server gets it twice, as from a connection that sends again what got no answer; the client hears nothing."""
+
+    command: Command
+
+
+@dataclass
 class Reply:
     """The server is not asked; this is the answer."""
 
     raw: bytes
+
+
+@dataclass
+class Held:
+    """It reaches the server when this is set."""
+
+    until: threading.Event
 
 
 @dataclass
@@ -155,8 +169,18 @@ class Proxy:
         upstream.transport.abort()
 
     async def _one(self, number, command, raw, reader, upstream, writer):
-        verdict = next((said for said in (rule(command) for rule in self.rules) if said is not None), None)
+        verdict = next(
+            (said for said in (rule(command) for rule in self.rules) if said is not None),
+            None,
+        )
+        while isinstance(verdict, Held) and not verdict.until.is_set():
+            await asyncio.sleep(0.005)
         if isinstance(verdict, Cut):
+            return False
+        if isinstance(verdict, CutAfterTwo):
+            upstream.write(2 * pack(verdict.command))
+            for _ in range(2):
+                await read_reply(reader)
             return False
         if isinstance(verdict, Reply):
             reply = verdict.raw

@@ -41,8 +41,8 @@ def free_port():
 
 
 def server_program():
-    program = os.environ.get("DQ_SERVER") or subprocess.check_output([ROOT / "tools/server.sh"], text=True).strip()
-    return program
+    script = ROOT / "tools/servers/server.sh"
+    return os.environ.get("DQ_SERVER") or subprocess.check_output([script], text=True).strip()
 
 
 def module_path():

@@ -134,6 +134,15 @@ class World:
             assert not condition(), what
             time.sleep(0.01)
 
+    def lasts(self, condition, for_s):
+        """It is so all that while."""
+        end = time.monotonic() + for_s
+        while time.monotonic() < end:
+            if not condition():
+                return False
+            time.sleep(0.01)
+        return True
+
     def log_text(self):
         path = self.folder / "probe.log"
         return path.read_text(errors="replace")[-4000:] if path.exists() else ""

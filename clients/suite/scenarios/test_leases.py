@@ -61,6 +61,11 @@ def acks_whoever_has_it(world):
         return None
 
     no_heartbeats(world)
+    # It takes its lease to be longer than it is, or it would know that it is over.
+    world.settings["worker"] = {"handlers": [{"lease_ms": 600_000}]}
+    for word in (b"TTR", b"LEASE"):
+        short = with_value(b"DQ.BPOP", word, lambda _: b"600")
+        world.prepare(lambda proxy, short=short: proxy.rules.append(short))
     world.prepare(lambda proxy: proxy.rules.append(rule))
 
 
@@ -95,9 +100,9 @@ def two_leases_pass(world, lease_ms):
 def an_end_that_the_server_has_not_taken_keeps_its_lease(world):
     refused = refuse_acks_of(world, "j")
     world.add("j", {})
-    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 2500}])
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 5000}])
     probe.wait("ended", job="j")
-    two_leases_pass(world, 2500)
+    two_leases_pass(world, 5000)
     assert world.stats()["timed-out"] == 0
     refused.clear()
     world.gone("j")
@@ -213,14 +218,14 @@ def acked_anyway(command, reply):
 
 
 def long_lease(world):
-    for command in (b"DQ.BPOP", b"DQ.TOUCH"):
-        long = with_value(command, b"TTR", lambda _: b"600000")
+    for command, word in ((b"DQ.BPOP", b"TTR"), (b"DQ.BPOP", b"LEASE"), (b"DQ.TOUCH", b"TTR")):
+        long = with_value(command, word, lambda _: b"600000")
         world.prepare(lambda proxy, long=long: proxy.rules.append(long))
 
 
 @scenario(2, long_lease, gate=True)
 def a_job_of_a_killed_worker_comes_back_when_its_lease_ends(world):
-    world.add("j", {"do": "sleep", "ms": 60_000}, "TTR", 600_000)
+    world.add("j", {"do": "sleep", "ms": 60_000})
     probe = world.worker(handlers=[{"lease_ms": 700}])
     probe.wait("started", job="j")
     probe.kill()

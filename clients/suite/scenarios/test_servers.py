@@ -1,10 +1,11 @@
 """7: the server goes, and what cannot work is said."""
 
+import threading
 import time
 
 import redis
 from conftest import EACH, scenario
-from proxy import swallow
+from proxy import Held, swallow, when
 from servers import PATIENCE_S, Sentinels, wait_until
 
 
@@ -110,19 +111,29 @@ def a_full_memory_stops_producers_but_not_workers(world):
 @scenario(7, seems_fatal, gate=True)
 def a_full_disk_is_waited_out(world):
     world.serve("--appendonly", "no", "--enable-protected-configs", "yes", "--save", "3600 1000000")
-    world.add("j", {"do": "sleep", "ms": 300})
-    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
-    probe.wait("started", job="j")
+    is_full, acks = threading.Event(), []
+    world.proxy.rules.append(when(is_ack, Held(is_full)))
+    world.proxy.replies.append(lambda command, reply: acks.append(reply) if is_ack(command) else None)
+    world.add("j", {})
+    world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    world.until(lambda: world.proxy.commands(b"DQ.ACK"), "it acknowledges")
     world.db.config_set("dir", "/proc")
     write_snapshot(world)
     refused(world)
-    probe.wait("ended", job="j")
-    world.never(lambda: probe.events("stopped"), "it ended", for_s=0.5)
+    is_full.set()
+    world.until(lambda: acks, "it is answered")
+    assert acks[0].startswith(b"-"), acks
+    said = len(world.proxy.commands())
+    world.until(lambda: len(world.proxy.commands()) > said, "it tries again")
     world.db.config_set("dir", str(world.server.folder))
     write_snapshot(world)
     world.gone("j")
     world.add("next", {})
     world.gone("next")
+
+
+def is_ack(command):
+    return command[0].upper() == b"DQ.ACK"
 
 
 def write_snapshot(world):
