@@ -1,6 +1,7 @@
 //! What is read out of a source, whatever it is.
 
 use std::collections::HashSet;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{bail, Result};
 use sha2::{Digest, Sha256};
@@ -37,6 +38,12 @@ pub struct Rule {
     pub words: Vec<String>,
     /// The first run; else the rule's first instant after now.
     pub starts_ms: Option<u64>,
+}
+
+pub fn now_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_millis() as u64)
 }
 
 /// The last instant that dq knows: the year 2109.
@@ -82,8 +89,9 @@ impl Seen {
             .collect()
     }
 
-    pub fn insert(&mut self, name: &[u8]) {
-        self.0.insert(digest(name));
+    /// Whether it is the first of that name.
+    pub fn insert(&mut self, name: &[u8]) -> bool {
+        self.0.insert(digest(name))
     }
 
     pub fn contains(&self, name: &[u8]) -> bool {
@@ -126,8 +134,8 @@ impl IdRule {
     }
 }
 
-const NO_JSON_ID: &str = "it is no JSON object with the id's field";
-const NO_TEXT_ID: &str = "it is not as --id-text says";
+const NO_JSON_ID: &str = "it is not a JSON object with that field";
+const NO_TEXT_ID: &str = "it does not match --id-text";
 
 /// What stands before and after `{id}`.
 pub fn around_id(option: &str, pattern: &str) -> Result<(String, String)> {
@@ -158,7 +166,7 @@ fn field_of(object: &[u8], field: &str) -> Option<Vec<u8>> {
     }
 }
 
-fn digest(bytes: &[u8]) -> [u8; 16] {
+pub fn digest(bytes: &[u8]) -> [u8; 16] {
     let hash = Sha256::digest(bytes);
     hash[..16].try_into().expect("16 of 32 bytes")
 }
@@ -172,17 +180,15 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A sorted set's score as an instant, `per_ms` of it a millisecond. Rounded up, so that nothing is early;
-/// but what is a whole millisecond save for the binary fraction's error stays it.
-pub fn instant_ms(score: &str, per_ms: f64) -> Option<u64> {
-    const NOISE_MS: f64 = 1e-3;
-    let ms: f64 = score.parse::<f64>().ok()? / per_ms;
-    let rounded = if (ms - ms.round()).abs() < NOISE_MS {
-        ms.round()
-    } else {
-        ms.ceil()
-    };
-    (rounded >= 0.0 && rounded <= LAST_INSTANT_MS as f64).then_some(rounded as u64)
+/// A sorted set's score as an instant, one of it being `ms_each`: the first millisecond whose own score is not
+/// smaller. So nothing is early, and what was written as a whole millisecond stays it.
+pub fn instant_ms(score: &str, ms_each: f64) -> Option<u64> {
+    let score: f64 = score.parse().ok()?;
+    let near = (score * ms_each).round();
+    let first = [near - 1.0, near, near + 1.0]
+        .into_iter()
+        .find(|ms| ms / ms_each >= score)?;
+    (first >= 0.0 && first <= LAST_INSTANT_MS as f64).then_some(first as u64)
 }
 
 #[cfg(test)]
@@ -191,16 +197,27 @@ mod tests {
 
     #[test]
     fn scores_become_instants_that_are_never_early() {
-        assert_eq!(instant_ms("1795159820.557", 0.001), Some(1_795_159_820_557));
-        assert_eq!(instant_ms("1795159820", 0.001), Some(1_795_159_820_000));
+        let seconds = |score: &str| instant_ms(score, 1000.0);
+        assert_eq!(seconds("1795159820.557"), Some(1_795_159_820_557));
+        assert_eq!(seconds("1795159820"), Some(1_795_159_820_000));
+        for later in ["1795159820.5575", "1795159820.5570005"] {
+            assert_eq!(seconds(later), Some(1_795_159_820_558), "{later}");
+        }
+        // Whatever its binary fraction, and as Redis 7.0 writes it: with 17 digits.
+        for ms in 1_795_159_820_000_u64..1_795_159_821_000 {
+            let written = format!("{:.16e}", ms as f64 / 1000.0);
+            assert_eq!(seconds(&written), Some(ms), "{written}");
+            let next = (ms as f64 / 1000.0).next_up().to_string();
+            assert_eq!(seconds(&next), Some(ms + 1), "{next}");
+        }
+        assert_eq!(instant_ms("1795159820557", 1.0), Some(1_795_159_820_557));
         assert_eq!(
-            instant_ms("1795159820.5575", 0.001),
+            instant_ms("1795159820557.001", 1.0),
             Some(1_795_159_820_558)
         );
-        assert_eq!(instant_ms("1795159820557", 1.0), Some(1_795_159_820_557));
         // BullMQ: milliseconds times 4096, and the order within the millisecond.
         assert_eq!(
-            instant_ms(&(1_795_159_820_557_u64 * 4096).to_string(), 4096.0),
+            instant_ms(&(1_795_159_820_557_u64 * 4096).to_string(), 1.0 / 4096.0),
             Some(1_795_159_820_557)
         );
     }

@@ -1,24 +1,25 @@
 //! The passes over a source: look, copy, check, delete.
 
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 
-use crate::entry::{Entry, Item, Seen};
+use crate::entry::{now_ms, Entry, Item, Seen};
 use crate::options::Options;
+use crate::output::line;
 use crate::progress::Progress;
 use crate::source::{Pass, Source};
-use crate::tally::Tally;
+use crate::tally::{Ids, Tally, SAME_ID};
 use crate::target::{Found, Target, Written};
 
 const LONGEST_ID: usize = 1024;
-const TOO_SOON: &str = "left: due sooner than --due-after";
+const TOO_SOON: &str = "left: due before --due-after";
 const BEFORE: &str = "imported before";
-const CHANGED: &str = "imported before, and changed in the source since";
+const CHANGED: &str = "imported before, changed in the source since";
 const GONE: &str =
-    "imported, and GONE from the source since (an old worker had it, or it was cancelled)";
-const TAKEN: &str = "taken or changed by somebody else just now";
+    "imported, but GONE from the source since (an old worker took it, or it was cancelled)";
+const TAKEN: &str = "taken or changed by another client just now";
 const DELETED_BEFORE: &str = "deleted from the source before";
 
 pub struct Import<'a> {
@@ -31,11 +32,9 @@ pub struct Import<'a> {
 
 impl Import<'_> {
     pub fn new(options: &Options, source: Box<dyn Source>, target: Target) -> Import<'_> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |now| now.as_millis() as u64);
+        let margin = options.jobs.due_after;
         Import {
-            due_from_ms: options.jobs.due_after.map_or(0, |margin| now + margin),
+            due_from_ms: margin.map_or(0, |margin| now_ms() + margin),
             options,
             source,
             target,
@@ -46,6 +45,7 @@ impl Import<'_> {
     pub fn look(&mut self) -> Result<()> {
         let mut tally = Tally::default();
         let (mut first, mut last, mut bytes) = (u64::MAX, 0, 0);
+        let mut ids = Ids::default();
         self.pass(
             "looking",
             Pass::Read,
@@ -53,10 +53,14 @@ impl Import<'_> {
             |import, tally, entries| {
                 for (entry, found) in entries.iter().zip(import.target.find(&entries)?) {
                     let what = match found {
+                        Found::ChangedInSource => {
+                            ids.changed(entry);
+                            continue;
+                        }
                         Found::Missing if import.is_too_soon(entry) => TOO_SOON,
-                        Found::Missing => "would be imported",
                         Found::Duplicate => "were duplicates",
-                        Found::ChangedInSource => "were imported, and have changed in the source",
+                        _ if !ids.is_first(entry) => SAME_ID,
+                        Found::Missing => "would be imported",
                         Found::There | Found::Finished | Found::Differs => "were imported before",
                     };
                     tally.add(what, &entry.id);
@@ -69,15 +73,19 @@ impl Import<'_> {
                 Ok(())
             },
         )?;
-        tally.print(&format!("{}, looked at only", self.source.title()));
+        ids.tell("were imported, but have changed in the source", &mut tally);
+        tally.print(&format!("{}, dry run", self.source.title()))?;
         if last > 0 {
-            println!("  dues from {first} to {last}, payloads of {bytes} bytes");
+            line(format_args!(
+                "  due times from {first} to {last}, payloads of {bytes} bytes"
+            ))?;
         }
         self.print_remark()
     }
 
     pub fn copy(&mut self) -> Result<()> {
         let mut tally = Tally::default();
+        let mut ids = Ids::default();
         self.pass(
             "importing",
             Pass::Read,
@@ -88,19 +96,27 @@ impl Import<'_> {
                     .partition(|entry| import.is_too_soon(entry));
                 for (entry, found) in soon.iter().zip(import.target.find(&soon)?) {
                     let what = match found {
+                        Found::ChangedInSource => {
+                            ids.changed(entry);
+                            continue;
+                        }
                         Found::Missing => TOO_SOON,
                         Found::Duplicate => outcome(found),
-                        Found::ChangedInSource => CHANGED,
+                        _ if !ids.is_first(entry) => SAME_ID,
                         Found::There | Found::Finished | Found::Differs => BEFORE,
                     };
                     tally.add(what, &entry.id);
                 }
                 for (entry, written) in entries.iter().zip(import.target.add(&entries)?) {
                     let what = match written {
-                        Written::Added => "imported",
-                        Written::Before => BEFORE,
+                        Written::Changed => {
+                            ids.changed(entry);
+                            continue;
+                        }
                         Written::Duplicate => outcome(Found::Duplicate),
-                        Written::Changed => CHANGED,
+                        Written::Added if ids.is_first(entry) => "imported",
+                        Written::Before if ids.is_first(entry) => BEFORE,
+                        Written::Added | Written::Before => SAME_ID,
                         Written::Refused(why) => {
                             tally.add(format!("REFUSED by the server: {why}"), &entry.id);
                             continue;
@@ -111,37 +127,48 @@ impl Import<'_> {
                 Ok(())
             },
         )?;
+        ids.tell(CHANGED, &mut tally);
         let (from, to) = (self.source.title(), self.target.title());
-        tally.print(&format!("{from} to {to}"));
-        Ok(())
+        tally.print(&format!("{from} to {to}"))
     }
 
     /// Whether everything in the source was imported or stays there for a reason.
     pub fn check(&mut self) -> Result<bool> {
         let mut tally = Tally::default();
         let mut known = Seen::default();
+        let mut ids = Ids::default();
         self.pass(
             "checking",
             Pass::Read,
             &mut tally,
             |import, tally, entries| {
                 for (entry, found) in entries.iter().zip(import.target.find(&entries)?) {
-                    let soon = found == Found::Missing && import.is_too_soon(entry);
-                    tally.add(if soon { TOO_SOON } else { outcome(found) }, &entry.id);
                     known.insert(&entry.id);
+                    let what = match found {
+                        Found::ChangedInSource => {
+                            ids.changed(entry);
+                            continue;
+                        }
+                        Found::Missing if import.is_too_soon(entry) => TOO_SOON,
+                        Found::Missing | Found::Duplicate => outcome(found),
+                        _ if !ids.is_first(entry) => SAME_ID,
+                        _ => outcome(found),
+                    };
+                    tally.add(what, &entry.id);
                 }
                 Ok(())
             },
         )?;
+        ids.tell(outcome(Found::ChangedInSource), &mut tally);
         for (id, deleting) in self.target.imported_but(&known)? {
             tally.add(if deleting { DELETED_BEFORE } else { GONE }, &id);
         }
-        tally.print(&format!("check of {}", self.source.title()));
+        tally.print(&format!("check of {}", self.source.title()))?;
         self.print_remark()?;
-        Ok(self.in_order(&tally))
+        self.in_order(&tally)
     }
 
-    fn in_order(&self, tally: &Tally) -> bool {
+    fn in_order(&self, tally: &Tally) -> Result<bool> {
         let mut wrong = Vec::new();
         let mut fails = |found: Found, hint: &'static str| {
             if tally.count(outcome(found)) > 0 {
@@ -150,7 +177,7 @@ impl Import<'_> {
         };
         fails(
             Found::Missing,
-            "Jobs were refused (see above), or came to the source meanwhile: are old producers running? Run this again.",
+            "Jobs were refused (see above), or added to the source meanwhile. Stop the old producers and run this again.",
         );
         fails(
             Found::ChangedInSource,
@@ -159,7 +186,7 @@ impl Import<'_> {
         );
         fails(
             Found::Differs,
-            "Jobs in the queue are not what was imported: somebody else writes to it.",
+            "Jobs in the queue differ from what was imported: another client writes to it.",
         );
         if !self.options.mode.finished_ok {
             fails(
@@ -168,44 +195,41 @@ impl Import<'_> {
                  --finished-ok.",
             );
         }
-        println!(
-            "{}",
-            if wrong.is_empty() {
-                "In order."
-            } else {
-                "NOT in order."
-            }
-        );
+        line(match wrong.is_empty() {
+            true => "In order.",
+            false => "NOT in order.",
+        })?;
         for hint in &wrong {
-            println!("  {hint}");
+            line(format_args!("  {hint}"))?;
         }
-        wrong.is_empty()
+        Ok(wrong.is_empty())
     }
 
     /// Deletes from the source what is in the ledger unchanged. Whether all of it went.
     pub fn delete(&mut self) -> Result<bool> {
         let mut tally = Tally::default();
         let mut known = Seen::default();
+        let mut ids = Ids::default();
         self.pass(
             "deleting",
             Pass::Delete,
             &mut tally,
             |import, tally, entries| {
                 let found = import.target.find(&entries)?;
-                let (settled, others): (Vec<_>, Vec<_>) = entries
-                    .into_iter()
-                    .zip(found)
-                    .partition(|(_, found)| matches!(found, Found::There | Found::Finished));
+                let (settled, others): (Vec<_>, Vec<_>) =
+                    entries.into_iter().zip(found).partition(|(entry, found)| {
+                        matches!(found, Found::There | Found::Finished) && ids.is_first(entry)
+                    });
                 for (entry, _) in others {
                     known.insert(&entry.id);
-                    tally.add("left: not imported, or not unchanged", &entry.id);
+                    tally.add("left: not imported, or changed since", &entry.id);
                 }
                 let settled = settled.into_iter().map(|(entry, _)| entry).collect();
                 import.delete_some(settled, tally)
             },
         )?;
         self.settle_gone(&known, &mut tally)?;
-        tally.print(&format!("{}, deleted", self.source.title()));
+        tally.print(&format!("{}, deleted", self.source.title()))?;
         Ok(tally.count(TAKEN) == 0 && tally.count(GONE) == 0)
     }
 
@@ -239,7 +263,7 @@ impl Import<'_> {
                 tally.add("gone from the source since: cancelled in the queue", &id);
             } else {
                 tally.add(
-                    "gone from the source since, and from the queue: done twice, perhaps",
+                    "gone from the source and from the queue: possibly done twice",
                     &id,
                 );
             }
@@ -298,7 +322,7 @@ impl Import<'_> {
                 Item::Job(mut entry) => {
                     entry.id.splice(0..0, jobs.id_prefix.bytes());
                     if entry.id.is_empty() || entry.id.len() > LONGEST_ID {
-                        bail!("an id of {} bytes; dq takes 1 to 1024", entry.id.len());
+                        bail!("an id of {} bytes: ids have 1 to 1024", entry.id.len());
                     }
                     entry.options.ttr_ms = jobs.ttr.or(entry.options.ttr_ms);
                     entry.options.attempts = jobs.attempts.or(entry.options.attempts);
@@ -315,7 +339,7 @@ impl Import<'_> {
 
     fn print_remark(&mut self) -> Result<()> {
         if let Some(remark) = self.source.remark()? {
-            println!("  {remark}");
+            line(format_args!("  {remark}"))?;
         }
         Ok(())
     }
@@ -324,8 +348,8 @@ impl Import<'_> {
 fn outcome(found: Found) -> &'static str {
     match found {
         Found::There => "in the queue",
-        Found::Finished => "imported, and no longer in the queue",
-        Found::Duplicate => "duplicates: the queue had a job of that id",
+        Found::Finished => "imported, but no longer in the queue",
+        Found::Duplicate => "duplicates: the queue already had a job with that id",
         Found::ChangedInSource => "CHANGED in the source since their import",
         Found::Differs => "DIFFERENT in the queue",
         Found::Missing => "MISSING: never imported",

@@ -3,18 +3,19 @@
 //! source (read only) -> batches -> one script each on the server with dq, which adds jobs and notes them
 //! in a ledger -> a second pass over the source that compares -> only then, if told, deletion.
 
+mod connect;
 mod entry;
 mod import;
 mod options;
+mod output;
 mod progress;
 mod source;
 mod tally;
 mod target;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use clap::Parser;
 
 use options::{Options, SourceOptions};
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("dq-import: {}", told(&error));
+            output::aside(format_args!("dq-import: {}", told(&error)));
             ExitCode::from(2)
         }
     }
@@ -48,23 +49,28 @@ fn run(options: &Options) -> Result<bool> {
     if options.queue.is_empty() {
         bail!("which queue? --queue NAME");
     }
+    if options.source.due() && options.jobs.due_after.is_some() {
+        bail!("--due and --due-after cannot be combined: --due-after leaves those jobs to the old workers");
+    }
     let to = options.to.as_ref().unwrap_or(&options.from);
-    let mut target = target::Target::open(to, &options.queue, &options.source.name())?;
+    let server = connect::connect(to, options.cacert.as_deref())?;
+    let mut target = target::Target::open(server, to, &options.queue, &options.source.name())?;
     if options.mode.forget {
         let had = target.forget()?;
         let ledger = target.ledger();
-        println!("{ledger}: {}", if had { "removed" } else { "not there" });
+        let became = if had { "removed" } else { "not there" };
+        output::line(format_args!("{ledger}: {became}"))?;
         return Ok(true);
     }
     let writes_no_source = matches!(options.source, SourceOptions::Crontab { .. });
     if writes_no_source && options.mode.delete_source {
-        bail!("dq-import does not write crontabs: take the lines out by hand (crontab -e)");
+        bail!("dq-import does not change crontabs: remove the lines by hand (crontab -e)");
     }
     let mut source = source::open(options)?;
     // One that went with its last job may still have lines in the ledger.
     if !source.exists()? && !target.has_ledger()? {
         bail!(
-            "{} does not exist, and nothing of it is noted as imported: is the name right?",
+            "{} does not exist, and the ledger has no jobs imported from it: check the name",
             source.title()
         );
     }
@@ -83,40 +89,16 @@ fn run(options: &Options) -> Result<bool> {
     Ok(in_order)
 }
 
-pub fn connect(url: &str) -> Result<redis::Connection> {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let connection = redis::Client::open(url)
-        .and_then(|client| client.get_connection_with_timeout(PATIENCE))
-        .with_context(|| without_password(url).to_owned())?;
-    connection.set_read_timeout(Some(PATIENCE))?;
-    connection.set_write_timeout(Some(PATIENCE))?;
-    Ok(connection)
-}
-
-/// Messages go to logs.
-pub fn without_password(url: &str) -> &str {
-    url.rsplit_once('@').map_or(url, |(_, place)| place)
-}
-
 #[cfg(test)]
 mod tests {
     use anyhow::anyhow;
 
-    use super::{told, without_password};
+    use super::told;
 
     #[test]
     fn no_cause_is_told_twice() {
         let refused = || anyhow!("refused").context("connect: refused");
         assert_eq!(told(&refused().context("host")), "host: connect: refused");
         assert_eq!(told(&anyhow!("a").context("b")), "b: a");
-    }
-
-    #[test]
-    fn messages_hold_no_password() {
-        assert_eq!(
-            without_password("redis://user:p@ss@host:6379/0"),
-            "host:6379/0"
-        );
-        assert_eq!(without_password("redis://host"), "redis://host");
     }
 }

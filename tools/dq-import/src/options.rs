@@ -1,11 +1,13 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Brings the delayed jobs of another queue into a dq queue, with their due times.
+/// Imports the delayed jobs of another queue into a dq queue, with their due times.
 ///
-/// Run it again as often as you like: what was imported is remembered in a ledger beside the queue, and
-/// does not come a second time, even if it has been finished meanwhile. The source is only read, until
+/// Run it as often as you like: a ledger beside the queue lists the imported jobs, and none is imported
+/// twice, even if it has been finished meanwhile. The source is only read, unless you give
 /// --delete-source.
 #[derive(Parser, Debug)]
 #[command(
@@ -19,7 +21,10 @@ pub struct Options {
     /// The server with dq; the same one if not given
     #[arg(long, global = true)]
     pub to: Option<String>,
-    /// The dq queue: its key. Required
+    /// For rediss:// servers: a PEM file of trusted CA certificates, instead of the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// The key of the dq queue. Required
     #[arg(long, global = true, default_value = "", hide_default_value = true)]
     pub queue: String,
     #[command(flatten)]
@@ -40,17 +45,17 @@ pub struct Mode {
     /// Only compares the source with what is in the queue
     #[arg(long, global = true, group = "mode")]
     pub check: bool,
-    /// After the check, deletes from the source what was imported and has not changed there since
+    /// After the check, deletes the imported jobs from the source, unless they have changed there since
     #[arg(long, global = true, group = "mode")]
     pub delete_source: bool,
-    /// With --delete-source: cancels in the queue what was imported and has gone from the source since by
-    /// others' hands (an old worker took it, or somebody cancelled it there). Without, it is only counted
+    /// With --delete-source: cancels imported jobs in the queue that have gone from the source since (an old
+    /// worker took them, or they were cancelled there). Without it, they are only counted
     #[arg(long, global = true, requires = "delete_source")]
     pub cancel_gone: bool,
-    /// Removes the ledger of this queue and source: when all is done, and the source is empty or gone
+    /// Removes the ledger of this queue and source, when everything is done
     #[arg(long, global = true, group = "mode")]
     pub forget: bool,
-    /// Jobs that were imported and are no longer in the queue have been finished by workers: that is in order
+    /// Accept imported jobs that are no longer in the queue: workers have finished them
     #[arg(long, global = true)]
     pub finished_ok: bool,
 }
@@ -60,7 +65,7 @@ pub struct Pace {
     /// Jobs at a time; each batch is one script on the server with dq
     #[arg(long, global = true, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub batch: u32,
-    /// At most so many jobs in a second; 0: as fast as the servers allow
+    /// At most this many jobs per second; 0: no limit
     #[arg(long, global = true, default_value_t = 20_000)]
     pub rate: u32,
 }
@@ -76,7 +81,7 @@ pub struct Jobs {
     /// Deliveries allowed, instead of what the source says or the queue's own; 0: without limit
     #[arg(long, global = true)]
     pub attempts: Option<u64>,
-    /// Only jobs due later than so many ms from now; the old workers go on with the others
+    /// Only jobs due later than this many ms from now; the others stay with the old workers
     #[arg(long, global = true)]
     pub due_after: Option<u64>,
 }
@@ -126,6 +131,9 @@ pub enum SourceOptions {
         /// How its members are packed; they differ between versions of Redisson
         #[arg(long, default_value = "auto")]
         packing: Packing,
+        /// Also what is already due, in its list: when all of Redisson's producers and consumers are stopped
+        #[arg(long)]
+        due: bool,
         #[command(flatten)]
         id: IdOptions,
     },
@@ -137,6 +145,9 @@ pub enum SourceOptions {
         /// The payload: the job's data alone, or {"name":...,"data":...}
         #[arg(long, default_value = "named")]
         payload: BullPayload,
+        /// Also what is already due: when all of BullMQ's workers are stopped
+        #[arg(long)]
+        due: bool,
     },
     /// The job schedulers of a BullMQ queue, by its name: they become recurring jobs
     BullmqSchedulers {
@@ -172,6 +183,14 @@ pub enum SourceOptions {
 }
 
 impl SourceOptions {
+    /// Whether what is already due is wanted, too.
+    pub fn due(&self) -> bool {
+        matches!(
+            self,
+            SourceOptions::Redisson { due: true, .. } | SourceOptions::Bullmq { due: true, .. }
+        )
+    }
+
     /// Names the source among those that go into one queue.
     pub fn name(&self) -> String {
         match self {
@@ -195,10 +214,10 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// How much of a score is one millisecond.
-    pub fn per_ms(self) -> f64 {
+    /// How many milliseconds one of a score is.
+    pub fn ms_each(self) -> f64 {
         match self {
-            Unit::S => 0.001,
+            Unit::S => 1000.0,
             Unit::Ms => 1.0,
         }
     }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
+use crate::output::aside;
+
 pub struct Progress {
     bar: ProgressBar,
     what: &'static str,
@@ -56,11 +58,10 @@ impl Progress {
         let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let rate = done as f64 / self.start.elapsed().as_secs_f64().max(1e-3);
         let left = Duration::from_secs_f64(total.saturating_sub(done) as f64 / rate.max(1e-3));
-        eprintln!(
-            "{}: {done} of {total}, {rate:.0} a second, {} left",
-            self.what,
-            HumanDuration(left)
-        );
+        let (what, left) = (self.what, HumanDuration(left));
+        aside(format_args!(
+            "{what}: {done} of {total}, {rate:.0} a second, {left} left"
+        ));
     }
 }
 
@@ -69,7 +70,8 @@ impl Drop for Progress {
         self.bar.finish_and_clear();
         if self.next_line.is_some() {
             let seconds = self.start.elapsed().as_secs_f64();
-            eprintln!("{}: {} in {seconds:.1} s", self.what, self.bar.position());
+            let (what, done) = (self.what, self.bar.position());
+            aside(format_args!("{what}: {done} in {seconds:.1} s"));
         }
     }
 }

@@ -2,6 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
+
+use crate::entry::{Entry, Seen};
+use crate::output::line;
+
+pub const SAME_ID: &str = "left: another job of the source has the same id";
+
 #[derive(Default)]
 pub struct Tally(BTreeMap<String, (u64, Vec<String>)>);
 
@@ -21,13 +28,41 @@ impl Tally {
         self.0.get(what).map_or(0, |(count, _)| *count)
     }
 
-    pub fn print(&self, title: &str) {
-        println!("{title}:");
+    pub fn print(&self, title: &str) -> Result<()> {
+        line(format_args!("{title}:"))?;
         if self.0.is_empty() {
-            println!("  nothing");
+            line("  nothing")?;
         }
         for (what, (count, examples)) in &self.0 {
-            println!("  {count:>9}  {what}, such as {}", examples.join(", "));
+            let examples = examples.join(", ");
+            line(format_args!("  {count:>9}  {what}, such as {examples}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The ids of a pass. Where two jobs of the source have one id, one of them is imported, and the other one stays: it is
+/// not the same one changed.
+#[derive(Default)]
+pub struct Ids {
+    met: Seen,
+    changed: Vec<Vec<u8>>,
+}
+
+impl Ids {
+    pub fn is_first(&mut self, entry: &Entry) -> bool {
+        self.met.insert(&entry.id)
+    }
+
+    pub fn changed(&mut self, entry: &Entry) {
+        self.changed.push(entry.id.clone());
+    }
+
+    /// When all are met.
+    pub fn tell(self, changed: &str, tally: &mut Tally) {
+        for id in self.changed {
+            let is_other = self.met.contains(&id);
+            tally.add(if is_other { SAME_ID } else { changed }, &id);
         }
     }
 }

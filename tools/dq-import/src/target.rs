@@ -86,14 +86,13 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn open(url: &str, queue: &str, source: &str) -> Result<Target> {
-        let mut server = crate::connect(url)?;
+    pub fn open(mut server: Connection, url: &str, queue: &str, source: &str) -> Result<Target> {
         redis::cmd("DQ.LEN")
             .arg(queue)
             .query::<u64>(&mut server)
             .with_context(|| {
-                let place = crate::without_password(url);
-                format!("{place} must have dq, and a queue or nothing at {queue}")
+                let place = crate::connect::without_password(url);
+                format!("{place} must have the dq module, and {queue} must be a queue or not exist")
             })?;
         Ok(Target {
             server,
@@ -174,7 +173,7 @@ impl Target {
         let mut set = redis::cmd("HSET");
         set.arg(&self.ledger);
         for (id, line) in ids.into_iter().zip(lines) {
-            let line = line.context("the ledger has gone")?;
+            let line = line.context("the ledger was deleted")?;
             let line = line.trim_end_matches(DELETING);
             set.arg(id)
                 .arg(format!("{line}{}", if deleting { DELETING } else { "" }));
@@ -280,7 +279,7 @@ fn written(answer: &str) -> Result<Written> {
         refused if refused.starts_with(REFUSED) => {
             Written::Refused(refused[REFUSED.len()..].to_owned())
         }
-        other => bail!("the script answers {other}"),
+        other => bail!("unexpected answer of the script: {other}"),
     })
 }
 
@@ -298,7 +297,7 @@ fn found(
     let (mark, due) = line
         .trim_end_matches(DELETING)
         .split_once(' ')
-        .context("a line of the ledger that dq-import did not write")?;
+        .context("an entry of the ledger that dq-import did not write")?;
     if mark != entry.mark() {
         return Ok(Found::ChangedInSource);
     }

@@ -4,14 +4,12 @@
 //! `stats-job` and `peek` show a job by its id without taking it. So all ids are asked for, up to the
 //! latest one; what that is, only `put` tells: a job is put into a tube of its own, and deleted at once.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use anyhow::{bail, Context, Result};
 
 use super::beanstalkd_client::{fields, Answer, Client};
 use super::scan::left;
 use super::{Pass, Source};
-use crate::entry::{Entry, Item, JobOptions};
+use crate::entry::{now_ms, Entry, Item, JobOptions};
 
 /// Nobody watches it.
 const PROBE_TUBE: &str = "dq-import-probe";
@@ -84,12 +82,9 @@ impl Job {
 
     /// Whole seconds are all that beanstalkd tells. The next one, so that the job is never early.
     fn due_ms(&self) -> u64 {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |now| now.as_millis() as u64);
         match self.state.as_str() {
-            "delayed" => now + (self.left_s + 1) * 1000,
-            _ => now,
+            "delayed" => now_ms() + (self.left_s + 1) * 1000,
+            _ => now_ms(),
         }
     }
 
@@ -97,8 +92,8 @@ impl Job {
         let name = self.id.to_string().into_bytes();
         match self.state.as_str() {
             "delayed" | "ready" => {}
-            "buried" => return left(name, "it is buried: kick it first, or delete it"),
-            _ => return left(name, "a worker has it reserved"),
+            "buried" => return left(name, "it is buried: kick or delete it first"),
+            _ => return left(name, "a worker has reserved it"),
         }
         Item::Job(Entry {
             payload: body,
@@ -120,7 +115,7 @@ impl Tube {
     pub fn open(address: &str, tube: &str, first_id: u64, batch: usize) -> Result<Tube> {
         let mut client = Client::connect(address)?;
         if !client.ask_one(&format!("use {PROBE_TUBE}"))?.is("USING") {
-            bail!("beanstalkd does not know the command use");
+            bail!("beanstalkd does not know the command 'use'");
         }
         Ok(Tube {
             client,
@@ -137,7 +132,7 @@ impl Tube {
         let answer = self.client.ask_one(PROBE)?;
         if !answer.is("INSERTED") {
             bail!(
-                "beanstalkd answers {} to a put; ids cannot be bounded",
+                "beanstalkd answered {} to a put, so the latest id is unknown",
                 answer.words.join(" ")
             );
         }

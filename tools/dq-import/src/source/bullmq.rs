@@ -10,31 +10,39 @@ use redis::{Connection, Script};
 use serde_json::value::RawValue;
 use serde_json::Value;
 
-use super::scan::{any_exists, deleted, left, Scan, Scanned, Scored, NO_INSTANT, NO_PAYLOAD};
+use super::scan::{
+    any_exists, counted, deleted, left, Scan, Scanned, Scored, NO_INSTANT, NO_PAYLOAD,
+};
 use crate::entry::{instant_ms, sha1, Entry, Item, JobOptions};
 use crate::options::BullPayload;
 
+/// Before each script that deletes. KEYS begin with events and meta, ARGV with the queue's prefix.
+pub const REMOVE: &str = r"
+local function remove(id, job, state)
+  local prefix = ARGV[1]
+  local shared = redis.call('HGET', job, 'deid')
+  if shared and redis.call('GET', prefix .. 'de:' .. shared) == id then
+    redis.call('DEL', prefix .. 'de:' .. shared, prefix .. 'dn:' .. shared)
+  end
+  redis.call('DEL', job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed',
+    job .. ':unsuccessful')
+  local longest = redis.call('HGET', KEYS[2], 'opts.maxLenEvents') or 10000
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', longest, '*', 'event', 'removed', 'jobId', id, 'prev', state)
+end";
+
 /// Deletes as BullMQ's own Job.remove() does with a delayed job that has no parent.
-/// KEYS: delayed, events, meta, then for each job its hash. ARGV: the queue's prefix, then for each job
+/// KEYS: events, meta, delayed, then for each job its hash. ARGV: the queue's prefix, then for each job
 /// id, score, SHA-1 of its data.
 const DELETE: &str = r"
-local prefix = ARGV[1]
 local gone = {}
 for n = 1, #KEYS - 3 do
   local at = (n - 1) * 3 + 2
   local id, job = ARGV[at], KEYS[n + 3]
-  local score = redis.call('ZSCORE', KEYS[1], id)
+  local score = redis.call('ZSCORE', KEYS[3], id)
   local data = redis.call('HGET', job, 'data')
   if score and tonumber(score) == tonumber(ARGV[at + 1]) and data and redis.sha1hex(data) == ARGV[at + 2] then
-    redis.call('ZREM', KEYS[1], id)
-    local shared = redis.call('HGET', job, 'deid')
-    if shared and redis.call('GET', prefix .. 'de:' .. shared) == id then
-      redis.call('DEL', prefix .. 'de:' .. shared, prefix .. 'dn:' .. shared)
-    end
-    redis.call('DEL', job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed',
-      job .. ':unsuccessful')
-    local longest = redis.call('HGET', KEYS[3], 'opts.maxLenEvents') or 10000
-    redis.call('XADD', KEYS[2], 'MAXLEN', '~', longest, '*', 'event', 'removed', 'jobId', id, 'prev', 'delayed')
+    redis.call('ZREM', KEYS[3], id)
+    remove(id, job, 'delayed')
     gone[#gone + 1] = n
   end
 end
@@ -54,67 +62,68 @@ const FIELDS: [&str; 8] = [
     "attemptsMade", // what older versions call atm
 ];
 
-pub struct Delayed {
-    /// `bull:NAME:`
-    prefix: String,
-    scan: Scan,
-    payload: BullPayload,
-    delete: Script,
-}
-
 type Fields = [Option<String>; FIELDS.len()];
 
-impl Delayed {
-    pub fn new(
-        server: Connection,
-        prefix: &str,
-        name: &str,
-        payload: BullPayload,
-        batch: usize,
-    ) -> Delayed {
-        let prefix = format!("{prefix}:{name}:");
-        Delayed {
-            scan: Scan::new(server, &format!("{prefix}delayed"), batch),
-            prefix,
+/// The queue's jobs, wherever their ids stand.
+#[derive(Clone)]
+pub struct Jobs {
+    /// `bull:NAME:`
+    prefix: String,
+    payload: BullPayload,
+}
+
+impl Jobs {
+    pub fn new(prefix: &str, name: &str, payload: BullPayload) -> Jobs {
+        Jobs {
+            prefix: format!("{prefix}:{name}:"),
             payload,
-            delete: Script::new(DELETE),
         }
     }
 
-    fn job_key(&self, id: &[u8]) -> Vec<u8> {
-        [self.prefix.as_bytes(), id].concat()
+    pub fn prefix(&self) -> &str {
+        &self.prefix
     }
 
-    fn hashes(&mut self, page: &[(Vec<u8>, String)]) -> Result<Vec<Fields>> {
+    /// Of a job or a list.
+    pub fn key(&self, name: impl AsRef<[u8]>) -> Vec<u8> {
+        [self.prefix.as_bytes(), name.as_ref()].concat()
+    }
+
+    pub fn hashes<'a>(
+        &self,
+        server: &mut Connection,
+        ids: impl IntoIterator<Item = &'a Vec<u8>>,
+    ) -> Result<Vec<Fields>> {
         let mut pipe = redis::pipe();
-        for (id, _) in page {
-            pipe.cmd("HMGET").arg(self.job_key(id)).arg(&FIELDS);
+        for id in ids {
+            pipe.cmd("HMGET").arg(self.key(id)).arg(&FIELDS);
         }
-        Ok(pipe.query(&mut self.scan.server)?)
+        Ok(pipe.query(server)?)
     }
 
-    fn item(&self, id: Vec<u8>, score: String, fields: Fields) -> Item {
+    /// `when`: its due, and what else makes it what it is; None where it has no due.
+    pub fn item(&self, id: Vec<u8>, fields: Fields, when: Option<(u64, String)>) -> Item {
         let [name, data, opts, priority, parent, repeat, made, made_formerly] = fields;
         let (Some(name), Some(data)) = (name, data) else {
             return left(id, NO_PAYLOAD);
         };
         if parent.is_some_and(|parent| !parent.is_empty()) {
-            return left(id, "it is the child of a flow, whose parent waits for it");
+            return left(id, "it is the child of a flow; its parent waits for it");
         }
         if repeat.is_some() || id.starts_with(b"repeat:") {
             return left(
                 id,
-                "it belongs to a job scheduler, which makes the next one (bullmq-schedulers imports those)",
+                "it belongs to a job scheduler, which bullmq-schedulers imports",
             );
         }
-        let Some(due_ms) = instant_ms(&score, SCORE_PER_MS).and_then(|_| whole_ms(&score)) else {
+        let Some((due_ms, version)) = when else {
             return left(id, NO_INSTANT);
         };
         let payload = match self.payload {
             BullPayload::Data => data.into_bytes(),
             BullPayload::Named => match named(&name, &data) {
                 Some(payload) => payload,
-                None => return left(id, "its data is no JSON"),
+                None => return left(id, "its data is not JSON"),
             },
         };
         let made = made.or(made_formerly);
@@ -123,11 +132,46 @@ impl Delayed {
             id: id.clone(),
             payload,
             due_ms,
-            version: format!("{score} {options:?}").into_bytes(),
+            version: format!("{version} {options:?}").into_bytes(),
             options,
             handle: id,
         })
     }
+
+    /// The job's data out of the payload that was made of it.
+    pub fn data_of<'a>(&self, entry: &'a Entry) -> &'a [u8] {
+        #[derive(serde::Deserialize)]
+        struct Named<'a> {
+            #[serde(borrow)]
+            data: &'a RawValue,
+        }
+        match self.payload {
+            BullPayload::Data => &entry.payload,
+            BullPayload::Named => serde_json::from_slice::<Named>(&entry.payload)
+                .map_or(&[][..], |named| named.data.get().as_bytes()),
+        }
+    }
+}
+
+pub struct Delayed {
+    jobs: Jobs,
+    scan: Scan,
+    delete: Script,
+}
+
+impl Delayed {
+    pub fn new(server: Connection, jobs: Jobs, batch: usize) -> Delayed {
+        Delayed {
+            scan: Scan::new(server, &format!("{}delayed", jobs.prefix), batch),
+            jobs,
+            delete: Script::new(&format!("{REMOVE}{DELETE}")),
+        }
+    }
+}
+
+fn when(score: String) -> Option<(u64, String)> {
+    instant_ms(&score, 1.0 / SCORE_PER_MS)?;
+    Some((whole_ms(&score)?, score))
 }
 
 /// The low 12 bits are the order among jobs of the same millisecond, no part of the due.
@@ -194,49 +238,50 @@ impl Scanned for Delayed {
 
     /// A queue that BullMQ has ever opened has its settings.
     fn exists(&mut self) -> Result<bool> {
-        let meta = format!("{}meta", self.prefix);
+        let meta = format!("{}meta", self.jobs.prefix);
         any_exists(&mut self.scan.server, &[&meta, &self.scan.key])
     }
 
     fn items(&mut self, page: Scored) -> Result<Vec<Item>> {
-        let hashes = self.hashes(&page)?;
-        Ok(page
-            .into_iter()
-            .zip(hashes)
-            .map(|((id, score), fields)| self.item(id, score, fields))
+        let ids = page.iter().map(|(id, _)| id);
+        let hashes = self.jobs.hashes(&mut self.scan.server, ids)?;
+        let items = page.into_iter().zip(hashes);
+        Ok(items
+            .map(|((id, score), fields)| self.jobs.item(id, fields, when(score)))
             .collect())
     }
 
     fn delete(&mut self, entries: &[Entry]) -> Result<Vec<bool>> {
-        let mut invocation = self.delete.key(&self.scan.key);
-        invocation.key(format!("{}events", self.prefix));
-        invocation.key(format!("{}meta", self.prefix));
-        invocation.arg(&self.prefix);
+        let mut invocation = self.delete.key(self.jobs.key("events"));
+        invocation.key(self.jobs.key("meta"));
+        invocation.key(&self.scan.key);
+        invocation.arg(self.jobs.prefix());
         for entry in entries {
-            invocation.key(self.job_key(&entry.handle));
+            invocation.key(self.jobs.key(&entry.handle));
             invocation
                 .arg(&entry.handle)
                 .arg(score_of(entry))
-                .arg(sha1(data_of(entry, self.payload)));
+                .arg(sha1(self.jobs.data_of(entry)));
         }
         deleted(&invocation, &mut self.scan.server, entries.len())
     }
 
     fn remark(&mut self) -> Result<Option<String>> {
-        let key = |list: &str| format!("{}{list}", self.prefix);
         let (waiting, paused, prioritized, active): (u64, u64, u64, u64) = redis::pipe()
             .cmd("LLEN")
-            .arg(key("wait"))
+            .arg(self.jobs.key("wait"))
             .cmd("LLEN")
-            .arg(key("paused"))
+            .arg(self.jobs.key("paused"))
             .cmd("ZCARD")
-            .arg(key("prioritized"))
+            .arg(self.jobs.key("prioritized"))
             .cmd("LLEN")
-            .arg(key("active"))
+            .arg(self.jobs.key("active"))
             .query(&mut self.scan.server)?;
         let due = waiting + paused + prioritized;
         Ok((due + active > 0).then(|| {
-            format!("{due} jobs wait that are due, {active} are active: for BullMQ's own workers.")
+            let due = counted(due, "job is already due", "jobs are already due");
+            let active = counted(active, "is active", "are active");
+            format!("{due}, {active}: for BullMQ's own workers (--due imports what is due).")
         }))
     }
 }
@@ -247,20 +292,6 @@ fn score_of(entry: &Entry) -> &[u8] {
         .split(|&byte| byte == b' ')
         .next()
         .unwrap_or_default()
-}
-
-/// The job's data out of the payload that was made of it.
-fn data_of(entry: &Entry, payload: BullPayload) -> &[u8] {
-    #[derive(serde::Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        data: &'a RawValue,
-    }
-    match payload {
-        BullPayload::Data => &entry.payload,
-        BullPayload::Named => serde_json::from_slice::<Named>(&entry.payload)
-            .map_or(&[][..], |named| named.data.get().as_bytes()),
-    }
 }
 
 #[cfg(test)]
@@ -283,7 +314,8 @@ mod tests {
             handle: Vec::new(),
             version: b"77 x".to_vec(),
         };
-        assert_eq!(data_of(&entry, BullPayload::Named), data.as_bytes());
+        let jobs = Jobs::new("bull", "orders", BullPayload::Named);
+        assert_eq!(jobs.data_of(&entry), data.as_bytes());
         assert_eq!(score_of(&entry), b"77");
         assert_eq!(named("x", "{"), None);
     }

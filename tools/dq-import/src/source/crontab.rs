@@ -12,9 +12,9 @@ use super::scan::left;
 use super::{Pass, Source};
 use crate::entry::{id_from, Entry, Item, JobOptions, Rule};
 
-const NO_ZONE: &str = "no CRON_TZ or TZ stands before it: say in which zone it is meant (--tz)";
-const AT_BOOT: &str = "@reboot is no time: add such a job where the machine or the program starts";
-const NO_LINE: &str = "it is no line of a crontab";
+const NO_ZONE: &str = "no CRON_TZ or TZ line precedes it: name its time zone (--tz)";
+const AT_BOOT: &str = "@reboot is not a time: add the job when the program starts";
+const NO_LINE: &str = "it is not a crontab line";
 
 /// Those that crons know under two names.
 const SAME: [(&str, &str); 2] = [("@annually", "@yearly"), ("@midnight", "@daily")];
@@ -196,12 +196,12 @@ impl Source for Crontab {
     }
 
     fn delete(&mut self, _: &[Entry]) -> Result<Vec<bool>> {
-        bail!("dq-import does not write crontabs: take the lines out by hand (crontab -e)")
+        bail!("dq-import does not change crontabs: remove the lines by hand (crontab -e)")
     }
 
     fn remark(&mut self) -> Result<Option<String>> {
         let others = self.others.join(", ");
-        let remark = || format!("Not taken over, as they are for the command: {others}.");
+        let remark = || format!("Not imported, because they are meant for the command: {others}.");
         Ok((!self.others.is_empty()).then(remark))
     }
 }

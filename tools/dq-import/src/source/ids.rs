@@ -102,7 +102,7 @@ impl Ids {
         let Some(payload) = payload else {
             return left(id, NO_PAYLOAD);
         };
-        let Some(due_ms) = instant_ms(&score, self.unit.per_ms()) else {
+        let Some(due_ms) = instant_ms(&score, self.unit.ms_each()) else {
             return left(id, NO_INSTANT);
         };
         Item::Job(Entry {

@@ -2,16 +2,20 @@
 
 mod beanstalkd;
 mod beanstalkd_client;
+mod both;
 mod bullmq;
+mod bullmq_due;
 mod crontab;
 mod ids;
 mod redisson;
+mod redisson_due;
 mod scan;
 mod schedulers;
 mod zset;
 
 use anyhow::Result;
 
+use crate::connect::connect;
 use crate::entry::{Entry, IdRule, Item};
 use crate::options::{Options, SourceOptions};
 
@@ -64,7 +68,8 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
         let crontab = crontab::Crontab::open(file, tz.as_deref(), *system)?;
         return Ok(Box::new(crontab));
     }
-    let server = crate::connect(&options.from)?;
+    let connect = || connect(&options.from, options.cacert.as_deref());
+    let server = connect()?;
     Ok(match &options.source {
         SourceOptions::Zset { key, unit, id } => {
             let id = IdRule::new(&id.id_json, &id.id_text)?;
@@ -80,17 +85,39 @@ pub fn open(options: &Options) -> Result<Box<dyn Source>> {
             let place = ids::Place::new(payload_hash, payload_key, payload_field)?;
             Box::new(ids::Ids::new(server, key, *unit, place, batch))
         }
-        SourceOptions::Redisson { name, packing, id } => {
+        SourceOptions::Redisson {
+            name,
+            packing,
+            due,
+            id,
+        } => {
             let id = IdRule::new(&id.id_json, &id.id_text)?;
-            Box::new(redisson::DelayedQueue::new(
-                server, name, *packing, id, batch,
-            ))
+            let of_list = id.clone();
+            let delayed = redisson::DelayedQueue::new(server, name, *packing, id, batch);
+            match due {
+                true => Box::new(both::Both::new(
+                    Box::new(delayed),
+                    Box::new(redisson_due::Due::new(connect()?, name, of_list, batch)),
+                )),
+                false => Box::new(delayed),
+            }
         }
         SourceOptions::Bullmq {
             name,
             prefix,
             payload,
-        } => Box::new(bullmq::Delayed::new(server, prefix, name, *payload, batch)),
+            due,
+        } => {
+            let jobs = bullmq::Jobs::new(prefix, name, *payload);
+            let delayed = bullmq::Delayed::new(server, jobs.clone(), batch);
+            match due {
+                true => Box::new(both::Both::new(
+                    Box::new(delayed),
+                    Box::new(bullmq_due::Due::new(connect()?, jobs, batch)),
+                )),
+                false => Box::new(delayed),
+            }
+        }
         SourceOptions::BullmqSchedulers {
             name,
             prefix,

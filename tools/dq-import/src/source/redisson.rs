@@ -11,7 +11,7 @@
 use anyhow::Result;
 use redis::{Connection, Script};
 
-use super::scan::{any_exists, deleted, left, Scan, Scanned, Scored, NO_INSTANT};
+use super::scan::{any_exists, counted, deleted, left, Scan, Scanned, Scored, NO_INSTANT};
 use super::Pass;
 use crate::entry::{instant_ms, Entry, IdRule, Item, JobOptions};
 use crate::options::Packing;
@@ -94,7 +94,7 @@ impl DelayedQueue {
         let Some((name, value)) = unpack(&member, self.packing) else {
             return left(
                 member,
-                "it is not packed as Redisson does (see --packing), or in two ways at once",
+                "its bytes match none of Redisson's packings, or both (see --packing)",
             );
         };
         let Some(due_ms) = instant_ms(&score, 1.0) else {
@@ -203,8 +203,9 @@ impl Scanned for DelayedQueue {
             .arg(&self.name)
             .query(&mut self.scan.server)?;
         Ok((ready > 0).then(|| {
+            let due = counted(ready, "element is already due", "elements are already due");
             format!(
-                "{ready} elements are due already and wait in the list {}: for the old consumers.",
+                "{due}, in the list {}: for the old consumers, or --due.",
                 self.name
             )
         }))

@@ -1,16 +1,16 @@
 //! Reading a sorted set that others write to meanwhile.
 
 use anyhow::Result;
-use redis::Connection;
+use redis::{Connection, ToRedisArgs};
 
 use super::{Pass, Source};
 use crate::entry::{Entry, Item};
 
 /// Reason of an item whose score says nothing.
-pub const NO_INSTANT: &str = "its score is no instant of the years 1970 to 2109";
+pub const NO_INSTANT: &str = "its score is not an instant between 1970 and 2109";
 
 /// Reason of an item that the source holds no payload for.
-pub const NO_PAYLOAD: &str = "it has no payload (expired, or finished without being taken out)";
+pub const NO_PAYLOAD: &str = "it has no payload (expired, or finished but not removed)";
 
 /// Members with their scores as the server writes them.
 pub type Scored = Vec<(Vec<u8>, String)>;
@@ -122,9 +122,17 @@ impl<T: Scanned> Source for T {
 }
 
 /// Whether one of these keys is there.
-pub fn any_exists(server: &mut Connection, keys: &[&str]) -> Result<bool> {
+pub fn any_exists(server: &mut Connection, keys: &[impl ToRedisArgs]) -> Result<bool> {
     let there: u64 = redis::cmd("EXISTS").arg(keys).query(server)?;
     Ok(there > 0)
+}
+
+/// "one job waits", "17 jobs wait".
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("one {one}"),
+        _ => format!("{count} {many}"),
+    }
 }
 
 /// `Item::Left` for one that stays.

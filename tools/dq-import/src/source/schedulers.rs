@@ -15,10 +15,10 @@ use super::scan::{any_exists, deleted, left, Scan, Scanned, Scored, NO_INSTANT};
 use crate::entry::{instant_ms, sha1, Entry, Item, Rule};
 use crate::options::BullPayload;
 
-const NO_ZONE: &str =
-    "its pattern is in the zone of BullMQ's own process: say which one that is (--tz)";
+const NO_ZONE: &str = "its pattern uses the time zone of BullMQ's process: name it (--tz)";
+const LAST_RUN: &str = "its last run is already due, and left to BullMQ's workers";
 const NO_RULE: &str =
-    "it is no job scheduler (repeatable jobs of older versions: upsert them as schedulers first)";
+    "it is not a job scheduler (upsert repeatable jobs of older versions as schedulers first)";
 
 /// Deletes as BullMQ's own removeJobScheduler does, where the scheduler is still what was read.
 /// KEYS: repeat, delayed, events, then for each scheduler its hash. ARGV: the queue's prefix, how many fields,
@@ -134,8 +134,12 @@ impl Schedulers {
         if let Some(end) = end {
             words.extend(["UNTIL".into(), end.clone()]);
         }
-        if let Some(times) = remaining(limit.as_deref(), made.as_deref()) {
-            words.extend(["TIMES".into(), times.to_string()]);
+        // A run that is no longer delayed is for BullMQ's workers; the first here is the one after it.
+        let delayed_ms = read.run_at.as_deref().and_then(whole_ms);
+        match remaining(limit.as_deref(), made.as_deref(), delayed_ms.is_some()) {
+            Some(0) => return left(id, LAST_RUN),
+            Some(times) => words.extend(["TIMES".into(), times.to_string()]),
+            None => {}
         }
         let Some(next_ms) = instant_ms(&read.next, 1.0) else {
             return left(id, NO_INSTANT);
@@ -145,11 +149,9 @@ impl Schedulers {
             BullPayload::Data => data.as_bytes().to_vec(),
             BullPayload::Named => match named(name.as_deref().unwrap_or_default(), data) {
                 Some(payload) => payload,
-                None => return left(id, "its data is no JSON"),
+                None => return left(id, "its data is not JSON"),
             },
         };
-        // A run that is no longer delayed is for BullMQ's workers; the first here is the one after it.
-        let delayed_ms = read.run_at.as_deref().and_then(whole_ms);
         let starts = match (delayed_ms, every.as_deref().map(str::parse::<u64>)) {
             (Some(due_ms), _) => Some(due_ms),
             (None, Some(Ok(every_ms))) => Some(next_ms + every_ms),
@@ -172,11 +174,12 @@ impl Schedulers {
     }
 }
 
-/// How many runs are to come, the waiting one among them.
-fn remaining(limit: Option<&str>, made: Option<&str>) -> Option<u64> {
+/// How many runs are to come here: the latest that BullMQ made is among them if it is still delayed.
+fn remaining(limit: Option<&str>, made: Option<&str>, is_delayed: bool) -> Option<u64> {
     let limit: u64 = limit?.parse().ok()?;
     let made: u64 = made.and_then(|made| made.parse().ok()).unwrap_or(1);
-    Some((limit + 1).saturating_sub(made).max(1))
+    let after = limit.saturating_sub(made);
+    Some(after + u64::from(is_delayed))
 }
 
 fn priority_of(opts: Option<&str>) -> Option<i64> {
@@ -230,10 +233,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_waiting_run_counts_as_one_to_come() {
-        assert_eq!(remaining(Some("5"), Some("1")), Some(5));
-        assert_eq!(remaining(Some("5"), Some("5")), Some(1));
-        assert_eq!(remaining(Some("5"), None), Some(5));
-        assert_eq!(remaining(None, Some("7")), None);
+    fn the_latest_run_counts_as_one_to_come_while_it_is_delayed() {
+        assert_eq!(remaining(Some("5"), Some("1"), true), Some(5));
+        assert_eq!(remaining(Some("5"), Some("5"), true), Some(1));
+        assert_eq!(remaining(Some("5"), None, true), Some(5));
+        assert_eq!(remaining(Some("5"), Some("1"), false), Some(4));
+        assert_eq!(remaining(Some("1"), Some("1"), false), Some(0));
+        assert_eq!(remaining(Some("1"), Some("7"), false), Some(0));
+        assert_eq!(remaining(None, Some("7"), true), None);
     }
 }

@@ -37,7 +37,7 @@ impl Zset {
     }
 
     fn item(&self, member: Vec<u8>, score: String) -> Item {
-        let Some(due_ms) = instant_ms(&score, self.unit.per_ms()) else {
+        let Some(due_ms) = instant_ms(&score, self.unit.ms_each()) else {
             return left(member, NO_INSTANT);
         };
         let id = match self.id.id(&member, &member) {

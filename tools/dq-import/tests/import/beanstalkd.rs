@@ -158,7 +158,7 @@ fn jobs_come_with_their_dues_and_none_is_taken() {
         .ok()
         .counts(jobs.len(), "in the queue")
         .counts(1, "left: it is buried")
-        .counts(1, "left: a worker has it reserved");
+        .counts(1, "left: a worker has reserved it");
     for &(id, delay) in &jobs {
         let job = world.job(&id.to_string()).expect("imported");
         assert_eq!(job.ttr_ms, 30_000);

@@ -51,7 +51,7 @@ fn a_new_job_in_the_source() {
     cmd!(world.client, "ZADD", "old", now_ms() + HOUR_MS, "50");
     world
         .run(&["--check"])
-        .not_in_order("came to the source")
+        .not_in_order("added to the source")
         .counts(1, "MISSING");
     // The next run imports it.
     world.run(&[]).ok().counts(51, "in the queue");
@@ -78,7 +78,7 @@ fn another_payload_in_the_queue() {
         "AT",
         due
     );
-    must_fail(world, 50, "not what was imported");
+    must_fail(world, 50, "differ from what was imported");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn another_due_in_the_queue() {
         HOUR_MS * 2,
         "7"
     );
-    must_fail(world, 50, "not what was imported");
+    must_fail(world, 50, "differ from what was imported");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_lost_ledger() {
         "DEL",
         format!("dq-import:{{{QUEUE}}}:ids old")
     );
-    world.run(&["--check"]).not_in_order("came to the source");
+    world.run(&["--check"]).not_in_order("added to the source");
     // Run again it finds the jobs by their ids, adds nothing, and deletes nothing.
     world
         .run(&["--delete-source"])

@@ -51,7 +51,7 @@ fn bullmq_delayed_jobs() {
         .counts(JOBS + 1, "in the queue")
         .counts(1, "left: it belongs to a job scheduler")
         .counts(1, "left: it is the child of a flow")
-        .says("1 jobs wait that are due");
+        .says("2 jobs are already due, 0 are active");
     for job in &made {
         let found = world.job(&text(&job["id"])).expect("imported");
         assert_eq!(Some(found.due_ms), job["due"].as_u64(), "{job}");
@@ -93,6 +93,51 @@ fn bullmq_is_left_as_if_it_had_removed_the_jobs_itself() {
         0
     );
     assert_eq!(bullmq(&world).expect("BullMQ is here").len(), JOBS + 1);
+}
+
+#[test]
+fn bullmqs_due_jobs_move_if_asked() {
+    let mut world = World::new(&["bullmq", "orders", "--due"]);
+    if bullmq(&world).is_none() {
+        return;
+    }
+    let places = |world: &mut World| {
+        [("LLEN", "wait"), ("ZCARD", "prioritized")].map(|(length, place)| {
+            count(cmd!(world.client, length, format!("bull:orders:{place}")))
+        })
+    };
+    assert_eq!(places(&mut world), [1, 1]);
+    world
+        .run(&["--delete-source"])
+        .ok()
+        .counts(JOBS + 3, "deleted from the source");
+    assert_eq!(places(&mut world), [0, 0]);
+    assert_eq!(count(cmd!(world.client, "DQ.LEN", QUEUE, "READY")), 2);
+    // What is more urgent comes first, as in BullMQ: without a priority before all others.
+    let payloads: Vec<String> = (0..2)
+        .map(|_| {
+            let job: Vec<Value> =
+                from_redis_value(cmd!(world.client, "DQ.POP", QUEUE)).expect("a job");
+            from_redis_value(job[1].clone()).expect("text")
+        })
+        .collect();
+    assert_eq!(
+        payloads,
+        [
+            r#"{"name":"due","data":{}}"#,
+            r#"{"name":"urgent","data":{}}"#
+        ]
+    );
+    // A paused queue keeps them elsewhere.
+    assert!(bullmq(&world).is_some());
+    cmd!(
+        world.client,
+        "RENAME",
+        "bull:orders:wait",
+        "bull:orders:paused"
+    );
+    world.run(&[]).ok();
+    assert_eq!(count(cmd!(world.client, "DQ.LEN", QUEUE, "READY")), 2);
 }
 
 #[test]
@@ -146,7 +191,7 @@ fn redisson(version: &str) {
         .run(&[])
         .ok()
         .counts(JOBS, "in the queue")
-        .says("1 elements are due already");
+        .says("one element is already due");
     assert_eq!(lists(&mut world), before, "the source is only read");
 
     let mut found: Vec<(String, u64)> = all_jobs(&mut world.client)

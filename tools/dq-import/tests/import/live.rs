@@ -29,11 +29,11 @@ fn what_an_old_worker_took_is_counted_and_cancelled_only_if_told() {
     for n in 0..3 {
         assert_eq!(count(cmd!(world.client, "ZREM", "old", member(n))), 1);
     }
-    world.run(&["--check"]).ok().counts(3, "imported, and GONE");
+    world.run(&["--check"]).ok().counts(3, "imported, but GONE");
     let run = world.run(&["--delete-source"]);
     assert_eq!(run.code, 1, "{}", run.text);
     run.counts(JOBS - 3, "deleted from the source")
-        .counts(3, "imported, and GONE");
+        .counts(3, "imported, but GONE");
     assert_eq!((world.len(), world.zcard("old")), (JOBS, 0));
 
     // One of them is with a worker of the new queue: that one cannot be cancelled.
@@ -43,7 +43,7 @@ fn what_an_old_worker_took_is_counted_and_cancelled_only_if_told() {
         .run(&["--delete-source", "--cancel-gone"])
         .ok()
         .counts(2, "gone from the source since: cancelled in the queue")
-        .counts(1, "gone from the source since, and from the queue");
+        .counts(1, "gone from the source and from the queue");
     assert_eq!(world.len(), JOBS - 2);
     // And then there is nothing left, neither of the source nor in the ledger.
     let run = world.run(&["--delete-source", "--cancel-gone"]);
@@ -83,7 +83,7 @@ fn what_is_due_soon_stays_with_the_old_workers() {
         .run(&["--due-after", &margin, "--delete-source"])
         .ok()
         .counts(60, "imported")
-        .counts(40, "left: due sooner than --due-after")
+        .counts(40, "left: due before --due-after")
         .counts(60, "deleted from the source");
     assert_eq!((world.len(), world.zcard("old")), (60, 40));
     // A second run with a longer margin still deletes nothing that it did not import.

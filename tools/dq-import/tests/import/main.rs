@@ -8,6 +8,7 @@ mod canaries;
 mod libraries;
 mod live;
 mod moving;
+mod outside;
 mod plain;
 mod recurring;
 #[allow(unused_imports)] // its other users take the rest

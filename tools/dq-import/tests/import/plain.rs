@@ -55,7 +55,7 @@ fn seconds_become_milliseconds_and_what_is_due_is_ready() {
         .run(&[])
         .ok()
         .counts(2, "in the queue")
-        .counts(1, "left: its score is no instant");
+        .counts(1, "left: its score is not an instant");
     let Value::Array(popped) = cmd!(world.client, "DQ.POP", QUEUE) else {
         panic!("nothing is ready");
     };
@@ -103,7 +103,7 @@ fn killed_in_the_middle_it_goes_on_and_adds_nothing_twice() {
         .ok()
         .counts(so_far, "imported before")
         .counts(MANY as usize - so_far, "imported,")
-        .counts(finished, "imported, and no longer in the queue");
+        .counts(finished, "imported, but no longer in the queue");
     assert_eq!(world.len(), MANY as usize - finished, "none came back");
     let added: i64 = world
         .server
@@ -207,7 +207,7 @@ fn a_source_that_does_not_exist_is_an_error() {
     world.zadd("old", [("a".to_owned(), (now_ms() + HOUR_MS).to_string())]);
     world.run(&[]).ok();
     cmd!(world.client, "DEL", "old");
-    world.run(&[]).ok().counts(1, "imported, and GONE");
+    world.run(&[]).ok().counts(1, "imported, but GONE");
 }
 
 /// As Redisson packs them: a random id and the element, each behind its length.
@@ -245,7 +245,7 @@ fn redissons_elements_say_their_ids() {
     let mut world = World::new(&["redisson", "orders", "--id-json", "order"]);
     let elements = [r#"{"order":"o1"}"#, r#"{"order":17,"x":[]}"#, "no JSON"];
     redisson(&mut world, &elements);
-    let why = "left: it is no JSON object with the id's field";
+    let why = "left: it is not a JSON object with that field";
     say_their_ids(&mut world, &elements, &["o1", "17"], why);
 }
 
@@ -255,7 +255,7 @@ fn redissons_elements_are_their_ids() {
     let mut world = World::new(&["redisson", "orders", "--id-text", "order:{id}"]);
     let elements = ["order:17", r#""order:b 2""#, "bill:3"];
     redisson(&mut world, &elements);
-    let why = "left: it is not as --id-text says";
+    let why = "left: it does not match --id-text";
     say_their_ids(&mut world, &elements, &["17", "b 2"], why);
 }
 
@@ -265,7 +265,7 @@ fn members_are_their_ids() {
     let elements = ["17", r#""a""#, r#""""#];
     let due = (now_ms() + HOUR_MS).to_string();
     world.zadd("old", elements.map(|it| (it.to_owned(), due.clone())));
-    let why = "left: it is not as --id-text says";
+    let why = "left: it does not match --id-text";
     say_their_ids(&mut world, &elements, &["17", "a"], why);
 }
 
@@ -300,7 +300,7 @@ fn a_job_that_the_queue_had_before_stays_as_it_is() {
     world
         .run(&["--delete-source"])
         .ok()
-        .counts(1, "duplicates: the queue had a job of that id")
+        .counts(1, "duplicates: the queue already had a job with that id")
         .counts(MANY as usize - 1, "deleted from the source");
     assert_eq!(world.job("o5").expect("there").payload, "of a new producer");
     assert_eq!(world.zcard("old"), 1, "what was not imported stays");
@@ -310,6 +310,84 @@ fn a_job_that_the_queue_had_before_stays_as_it_is() {
         .output();
     world::run_of(run.expect("the tool runs")).ok();
     assert_eq!(world.job("o5").expect("there").payload, "of a new producer");
+}
+
+#[test]
+fn of_two_with_one_id_one_moves_and_the_other_holds_up_nothing() {
+    let mut world = World::new(&["zset", "old", "--id-json", "id"]);
+    let due = now_ms() + HOUR_MS;
+    many(&mut world, due);
+    let twin = r#"{"id":"o5","n":2}"#.to_owned();
+    world.zadd("old", [(twin.clone(), (due + 9).to_string())]);
+    let same = "left: another job of the source has the same id";
+    world.run(&["--dry-run"]).ok().counts(1, same);
+    world
+        .run(&[])
+        .ok()
+        .counts(MANY as usize, "in the queue")
+        .counts(1, same);
+    world
+        .run(&["--delete-source"])
+        .ok()
+        .counts(MANY as usize, "deleted from the source");
+    assert_eq!((world.zcard("old"), world.len()), (1, MANY as usize));
+    // The one that was imported is gone: what is left is another job, which the queue has no room for yet.
+    world
+        .run(&["--delete-source"])
+        .ok()
+        .counts(1, "duplicates: the queue already had a job with that id");
+}
+
+#[test]
+fn two_elements_that_are_equal_but_for_redissons_id_are_two() {
+    let mut world = World::new(&["redisson", "orders", "--id-text", "{id}"]);
+    redisson(&mut world, &["17", "17", "18"]);
+    world
+        .run(&["--delete-source"])
+        .ok()
+        .counts(2, "deleted from the source")
+        .counts(1, "left: another job of the source has the same id");
+    assert_eq!(world.zcard("redisson_delay_queue_timeout:{orders}"), 1);
+}
+
+#[test]
+fn redissons_due_elements_move_if_asked() {
+    let mut world = World::new(&["redisson", "orders", "--due"]);
+    redisson(&mut world, &["later"]);
+    for n in 0..500 {
+        cmd!(world.client, "RPUSH", "orders", format!("e{}", n / 2));
+    }
+    world.run(&["--dry-run"]).ok().counts(501, "would be");
+    // Again and again, and interrupted: each once, equal ones too.
+    let mut tool = world.start(&["--batch", "10", "--rate", "500"]);
+    wait_until("some jobs are imported", PATIENCE, || world.len() >= 30);
+    tool.kill().expect("the tool runs");
+    tool.wait().expect("the tool ends");
+    world.run(&[]).ok().counts(501, "in the queue");
+    world
+        .run(&["--delete-source", "--batch", "7"])
+        .ok()
+        .counts(501, "deleted from the source");
+    assert_eq!(count(cmd!(world.client, "EXISTS", "orders")), 0);
+    // In their order, before what is due later.
+    let popped = cmd!(world.client, "DQ.POP", QUEUE, "COUNT", 1000, "NOACK");
+    let popped: Vec<Vec<Value>> = redis::from_redis_value(popped).expect("jobs");
+    let payloads: Vec<String> = popped
+        .into_iter()
+        .map(|job| redis::from_redis_value(job[1].clone()).expect("text"))
+        .collect();
+    let expected: Vec<String> = (0..500).map(|n| format!("e{}", n / 2)).collect();
+    assert_eq!(payloads, expected);
+}
+
+#[test]
+fn what_is_due_and_what_is_left_to_the_old_workers_exclude_each_other() {
+    for source in ["redisson", "bullmq"] {
+        let world = World::new(&[source, "orders", "--due"]);
+        let run = world.run(&["--due-after", "1000"]);
+        assert_eq!(run.code, 2, "{}", run.text);
+        run.says("--due-after");
+    }
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn bullmq_schedulers_go_on_where_they_were() {
         .counts(3, "imported,")
         .counts(
             1,
-            "left: its pattern is in the zone of BullMQ's own process",
+            "left: its pattern uses the time zone of BullMQ's process",
         )
         .says("REFUSED by the server");
     for id in ["workdays", "hourly", "bounded"] {
@@ -148,6 +148,40 @@ fn a_schedulers_run_that_waits_for_bullmqs_workers_does_not_come_twice() {
 }
 
 #[test]
+fn a_limited_scheduler_runs_no_more_often_than_it_would_have() {
+    let mut world = World::new(&["bullmq-schedulers", "orders", "--tz", "UTC"]);
+    let Some(next) = schedulers(&world) else {
+        return;
+    };
+    let run = |world: &mut World, id: &str| {
+        let run = format!("repeat:{id}:{}", next[id]);
+        assert_eq!(
+            count(cmd!(world.client, "ZREM", "bull:orders:delayed", run)),
+            1
+        );
+    };
+    // The waiting run is BullMQ's: six are left of seven, and none of one.
+    run(&mut world, "bounded");
+    cmd!(
+        world.client,
+        "HSET",
+        "bull:orders:repeat:hourly",
+        "limit",
+        1
+    );
+    run(&mut world, "hourly");
+    world
+        .run(&[])
+        .counts(1, "left: its last run is already due");
+    assert_eq!(fields(&mut world, "bounded", &["times"]), ["6"]);
+    assert_eq!(
+        cmd!(world.client, "DQ.GET", QUEUE, "hourly"),
+        Value::Nil,
+        "a run too many"
+    );
+}
+
+#[test]
 fn a_crontab_becomes_recurring_jobs_once() {
     let file = env::temp_dir().join(format!("dq-import-crontab-{}", std::process::id()));
     let text =
@@ -158,7 +192,7 @@ fn a_crontab_becomes_recurring_jobs_once() {
     let mut world = World::new(&["crontab", &path]);
     let run = world.run(&[]).not_in_order("refused");
     run.counts(2, "imported,")
-        .counts(1, "left: @reboot is no time")
+        .counts(1, "left: @reboot is not a time")
         .says("REFUSED by the server")
         .says("MAILTO");
     assert_eq!(world.len(), 2);

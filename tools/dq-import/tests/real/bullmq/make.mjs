@@ -27,6 +27,7 @@ await flow.add({
   name: "parent", queueName: name, data: {},
   children: [{ name: "child", queueName: name, data: {}, opts: { delay: 3_600_000 } }],
 });
+await queue.add("urgent", {}, { priority: 5 });
 await queue.add("due", {});
 await flow.close();
 await queue.close();
