@@ -25,7 +25,7 @@ impl Audit {
     pub fn read(&mut self, parts: &Parts) -> Result<(), String> {
         self.keyspace.is_partial = parts.is_partial;
         if parts.is_partial {
-            self.note("of what stands before this file nothing is known");
+            self.note("what happened before this file is unknown");
         }
         for (part, path) in parts.files.iter().enumerate() {
             self.judge.at = At { part, offset: 0 };
@@ -33,6 +33,7 @@ impl Audit {
             self.read_part(path, parts.files.len() == 1)
                 .map_err(|error| format!("{}: {error}", path.display()))?;
         }
+        self.keyspace.finish(&mut self.judge);
         Ok(())
     }
 
@@ -58,7 +59,7 @@ impl Audit {
             Err(error) => {
                 self.keyspace.is_known_in_part();
                 self.note(format!(
-                    "{}: {error}; what was there is known in part",
+                    "{}: {error}; only a part of it is known",
                     path.display()
                 ));
                 Ok(())
@@ -79,7 +80,7 @@ impl Audit {
             (Some(error), _) => Err(error),
             (None, Ok(())) => Ok(()),
             (None, Err(rdb::Error::Unknown(what))) => {
-                Err(format!("{what} before byte {at} is not known"))
+                Err(format!("{what} before byte {at} is unknown"))
             }
             (None, Err(rdb::Error::Cut)) => Err(format!("cut at byte {at}")),
             (None, Err(rdb::Error::Io(error))) => Err(error.to_string()),
@@ -103,12 +104,12 @@ impl Audit {
                     ));
                     break;
                 }
-                Err(Error::Broken(at)) => return Err(format!("no command at byte {at}")),
+                Err(Error::Broken(at)) => return Err(format!("not a command at byte {at}")),
                 Err(Error::Io(error)) => return Err(io_text(&error)),
             }
         }
         if self.open.take().is_some_and(|open| !open.is_empty()) {
-            self.note("the last transaction is not whole, and no server carries it out");
+            self.note("the last transaction is incomplete; a server ignores it");
         }
         Ok(())
     }
@@ -123,7 +124,7 @@ impl Audit {
             if self.open.replace(Vec::new()).is_some() {
                 let at = self.judge.at.offset;
                 self.note(format!(
-                    "a transaction is not whole before byte {at}: was the file cut there once?"
+                    "a transaction before byte {at} is incomplete: the file may have been truncated there once"
                 ));
             }
         } else if is("DISCARD") {

@@ -10,6 +10,8 @@ use crate::rule::Rule;
 const KEPT: usize = 10_000;
 /// Claims that wait for an instant to be known.
 const CLAIMS: usize = 10_000;
+/// Between the instants that are remembered.
+const STEP_MS: u64 = 1000;
 
 /// A command's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +55,11 @@ pub struct Judge {
     counts: [u64; Rule::ALL.len()],
     /// It was this unix-ms, or later.
     known_ms: u64,
+    /// For how long things have gone on: times in which nothing happened do not count, but for their first second, as the
+    /// server may have stood still.
+    gone_on_ms: u64,
+    /// Some of what both were before.
+    passed: Vec<(u64, u64)>,
     claims: Vec<(u64, Fault)>,
 }
 
@@ -94,9 +101,15 @@ impl Judge {
             self.tally.set_back += 1;
             self.claims.clear();
             self.known_ms = earliest_ms;
+            self.passed.retain(|&(known_ms, _)| known_ms < earliest_ms);
             return;
         }
+        self.gone_on_ms += earliest_ms.saturating_sub(self.known_ms).min(STEP_MS);
         self.known_ms = self.known_ms.max(earliest_ms);
+        let last = self.passed.last();
+        if last.is_none_or(|(known_ms, _)| known_ms + STEP_MS <= self.known_ms) {
+            self.passed.push((self.known_ms, self.gone_on_ms));
+        }
         for (instant, mut fault) in std::mem::take(&mut self.claims) {
             if instant > latest_ms {
                 let early = instant - latest_ms;
@@ -112,6 +125,15 @@ impl Judge {
             let fault = self.made(rule, id, format!("{text} at {instant}"));
             self.claims.push((instant, fault));
         }
+    }
+
+    /// For how long things have gone on since that instant was first known to be over.
+    pub fn gone_on_after_ms(&self, instant: u64) -> u64 {
+        let first = self
+            .passed
+            .partition_point(|&(known_ms, _)| known_ms <= instant);
+        let first = self.passed.get(first);
+        first.map_or(0, |(_, gone_on_ms)| self.gone_on_ms - gone_on_ms)
     }
 
     /// What the clock is known to have shown last, at least.
@@ -147,6 +169,19 @@ mod tests {
         let ids: Vec<_> = judge.faults().iter().map(|it| it.id.clone()).collect();
         assert_eq!(ids, [b"c"]);
         assert_eq!(judge.known_ms(), 1004);
+    }
+
+    #[test]
+    fn what_went_on_counts_from_when_an_instant_was_known_to_be_over() {
+        let mut judge = Judge::default();
+        for known in [1000, 1500, 60_000, 60_500, 64_000] {
+            judge.clock_within(known, known);
+        }
+        assert_eq!(judge.gone_on_after_ms(2000), 1500);
+        assert_eq!(judge.gone_on_after_ms(60_000), 0);
+        assert_eq!(judge.gone_on_after_ms(70_000), 0);
+        judge.clock_within(1700, 1700);
+        assert_eq!(judge.gone_on_after_ms(2000), 0);
     }
 
     #[test]

@@ -40,6 +40,20 @@ impl Keyspace {
         queues.map(Ledger::len).sum()
     }
 
+    /// Where the files end.
+    pub fn finish(&self, judge: &mut Judge) {
+        let mut all: Vec<_> = self.dbs.iter().collect();
+        all.sort_unstable_by_key(|(db, _)| **db);
+        for (db, queues) in all {
+            let mut queues: Vec<_> = queues.iter().collect();
+            queues.sort_unstable_by_key(|(key, _)| *key);
+            for (key, queue) in queues {
+                judge.turn_to(*db, key);
+                queue.finish(judge);
+            }
+        }
+    }
+
     /// A new file begins: as a server that loads it, at database 0.
     pub fn begin_part(&mut self) {
         self.selected = 0;

@@ -6,20 +6,20 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 
 pub const HELP: &str = "\
-dq-audit reads an AOF and judges the history of the delay queues in it.
+dq-audit: reads an AOF and checks the history of the delay queues in it.
 
 Usage: dq-audit [options] FILE
 
 FILE is a manifest (appendonly.aof.manifest), the folder that has one, or a single AOF.
 
-  --limit N               faults to print, 100 unless said otherwise; all are counted
-  --rates                 judges RATE and GROUPRATE too: only if no failover made this server the master meanwhile
-  --trace QUEUE           prints the history of that queue instead, for docs/model/Trace.tla
-  -n DB                   the database of that queue, 0 unless said otherwise
-  --steps N               how much of its history, 200 steps unless said otherwise
+  --limit N               how many faults to print (default 100); all are counted
+  --rates                 check RATE and GROUPRATE too; only if the server was not promoted meanwhile
+  --trace QUEUE           print the history of that queue instead, for docs/model/Trace.tla
+  -n DB                   the database of that queue (default 0)
+  --steps N               how many steps of its history (default 200)
   --help, --version
 
-Exit status: 0 without a fault, 1 with faults, 2 where the file cannot be read.
+Exit status: 0 no faults, 1 faults, 2 the file cannot be read.
 ";
 
 #[derive(Debug)]

@@ -77,7 +77,7 @@ fn files_of(manifest: &str) -> Result<Vec<String>, String> {
             (Some(name), Some("i")) => increments.push(name.clone()),
             (Some(_), Some("h")) => {}
             _ if words.is_empty() => {}
-            _ => return Err(format!("no line of a manifest: {line}")),
+            _ => return Err(format!("not a manifest line: {line}")),
         }
     }
     base.extend(increments);

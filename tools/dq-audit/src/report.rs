@@ -56,7 +56,7 @@ fn summary(text: &mut String, audit: &Audit) {
     if tally.unknown > 0 {
         let _ = writeln!(
             text,
-            "{} effects on jobs of before, which are not judged",
+            "{} effects on earlier jobs, which are not checked",
             tally.unknown
         );
     }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use dq::queue::effect::{Change, Death, Effect, Removal};
+use dq::queue::effect::{Change, Death, Effect, OfDone, Removal};
 
 use crate::judge::Judge;
 use crate::queue::job::Job;
@@ -89,28 +89,37 @@ impl Trace {
         match *effect {
             Effect::Added {
                 id, due, ref terms, ..
+            } => self.added(id, due, terms.max_attempts),
+            Effect::AddedTogether {
+                group: None,
+                due,
+                ref terms,
+                ref jobs,
+                ..
             } => {
-                self.gone(id);
-                self.made += 1;
-                self.jobs.insert(id.to_vec(), (self.made, None));
-                self.push(Step {
-                    what: "add",
-                    job: self.made,
-                    due,
-                    limit: terms.max_attempts,
-                    state: "waiting",
-                    ..Step::default()
-                });
+                for job in jobs {
+                    self.added(&job.id, due, terms.max_attempts);
+                }
             }
             Effect::Job { id, change } | Effect::Failed { id, change, .. } => {
                 self.change(id, change, queue);
             }
-            Effect::Purged { .. }
+            // It is gone for the model, as one that is not kept.
+            Effect::Done(OfDone::Kept { id, remember, .. }) => {
+                let cause = Removal::Acked;
+                self.change(id, Change::Removed { cause, remember }, queue);
+            }
+            Effect::Done(OfDone::Kicked { .. } | OfDone::OccurrenceKept { .. })
+            | Effect::Purged { .. }
             | Effect::PurgedLeases { .. }
             | Effect::Trimmed { .. }
             | Effect::Followed { .. }
             | Effect::Recurs { .. }
             | Effect::Grouped { .. }
+            | Effect::AddedTogether { .. }
+            | Effect::AddedAfter { .. }
+            | Effect::Waits { .. }
+            | Effect::PurgedOverdue { .. }
             | Effect::Rows { .. }
             | Effect::Stored { .. } => self.end(),
             _ => {}
@@ -118,6 +127,20 @@ impl Trace {
         if self.steps.len() >= self.most {
             self.end();
         }
+    }
+
+    fn added(&mut self, id: &[u8], due: u64, limit: u32) {
+        self.gone(id);
+        self.made += 1;
+        self.jobs.insert(id.to_vec(), (self.made, None));
+        self.push(Step {
+            what: "add",
+            job: self.made,
+            due,
+            limit,
+            state: "waiting",
+            ..Step::default()
+        });
     }
 
     fn push(&mut self, step: Step) {

@@ -38,8 +38,9 @@ impl Ledger {
             if let Change::Reserved { token, .. } = change {
                 self.take_token(id, token, judge);
             }
-            return self.is_unknown(id, "something happened to a job that is not there", judge);
+            return self.is_unknown(id, "something happened to a job that does not exist", judge);
         };
+        check_over(&id, &job, judge);
         if let Change::Succeeded { end, .. } = change {
             return self.succeed(id, job, end, judge);
         }
@@ -61,7 +62,7 @@ impl Ledger {
             Change::TimedOut => {
                 end_lease(id, job, judge);
                 if job.is_exhausted() {
-                    judge.fault(Rule::AttemptsEnd, id, "goes on after its last attempt");
+                    judge.fault(Rule::AttemptsEnd, id, "continues after its last attempt");
                 }
                 job.lease_ended = job.at;
                 (job.at, job.place) = (0, Place::Scheduled);
@@ -91,9 +92,15 @@ impl Ledger {
         let Begun { earliest, latest } = begun(deadline, lease_ms, Some(token));
         judge.clock_within(earliest, latest);
         match job.place {
-            Place::Reserved => judge.fault(Rule::OneLease, id, "delivered while a lease goes on"),
-            Place::Dead => judge.fault(Rule::NothingFromNowhere, id, "delivered though it is dead"),
-            Place::Scheduled | Place::Successor => {}
+            Place::Reserved => {
+                judge.fault(Rule::OneLease, id, "delivered while another lease was live")
+            }
+            Place::Dead => judge.fault(
+                Rule::NothingFromNowhere,
+                id,
+                "delivered although it is dead",
+            ),
+            Place::Scheduled | Place::Successor | Place::Blocked => {}
         }
         if job.due > latest {
             let early = job.due - latest;
@@ -105,7 +112,7 @@ impl Ledger {
         }
         if job.lease_ended > latest {
             let early = job.lease_ended - latest;
-            let text = format!("delivered {early} ms before the lease before had ended");
+            let text = format!("delivered {early} ms before the previous lease had ended");
             judge.fault(Rule::OneLease, id, text);
         }
         if job.expires != 0 && job.expires <= earliest {
@@ -191,7 +198,7 @@ impl Ledger {
     pub(super) fn check_popped(&self, id: &[u8], job: &Job, judge: &mut Judge) {
         judge.tally.deliveries += 1;
         if job.place != Place::Scheduled {
-            let text = "taken while a lease goes on, or though it is dead";
+            let text = "taken while a lease was live, or although it is dead";
             judge.fault(Rule::OneLease, id, text);
         }
         judge.claim(job.due, Rule::NeverEarly, id, "delivered though it is due");
@@ -233,6 +240,22 @@ fn touch(id: &[u8], job: &mut Job, deadline: u64, lease_ms: u64, judge: &mut Jud
     job.at = deadline;
 }
 
+/// Whether its lease is over for so long that its end should have been said.
+pub(super) fn check_over(id: &[u8], job: &Job, judge: &mut Judge) {
+    const AT_ONCE_MS: u64 = 10_000;
+    if job.place != Place::Reserved {
+        return;
+    }
+    let gone_on = judge.gone_on_after_ms(job.at);
+    if gone_on > AT_ONCE_MS {
+        let text = format!(
+            "its lease, which ends at {}, had not ended {gone_on} ms later",
+            job.at
+        );
+        judge.fault(Rule::OneLease, id, text);
+    }
+}
+
 /// Its lease is said to have ended by itself.
 pub(super) fn end_lease(id: &[u8], job: &Job, judge: &mut Judge) {
     if job.place == Place::Reserved {
@@ -264,7 +287,7 @@ pub(super) fn check_death(id: &[u8], job: &Job, at: u64, judge: &mut Judge) {
 
 pub(super) fn check_current(id: &[u8], job: &Job, what: &str, judge: &mut Judge) {
     if job.token == 0 || job.place == Place::Dead {
-        let text = format!("{what} by who did not have it");
+        let text = format!("{what} by a worker that did not have it");
         judge.fault(Rule::StaleNeverActs, id, text);
     }
 }
@@ -275,7 +298,7 @@ pub(super) fn check_acked(id: &[u8], job: &Job, judge: &mut Judge) {
         judge.fault(
             Rule::StaleNeverActs,
             id,
-            "acknowledged by who did not have it",
+            "acknowledged by a worker that did not have it",
         );
     }
 }
@@ -302,7 +325,7 @@ pub(super) fn check_timed_out_expired(id: &[u8], job: &Job, judge: &mut Judge) {
 
 fn check_waits(id: &[u8], job: &Job, what: &str, judge: &mut Judge) {
     if job.place != Place::Scheduled {
-        let text = format!("{what} though it is reserved or dead");
+        let text = format!("{what} although it is reserved or dead");
         judge.fault(Rule::StaleNeverActs, id, text);
     }
 }
@@ -324,7 +347,11 @@ fn nack(id: &[u8], job: &mut Job, due: u64, attempts: u32, judge: &mut Judge) {
 fn kick(id: &[u8], job: &mut Job, due: u64, judge: &mut Judge) {
     judge.clock_within(due, due);
     if job.place != Place::Dead {
-        judge.fault(Rule::NothingFromNowhere, id, "kicked though it is not dead");
+        judge.fault(
+            Rule::NothingFromNowhere,
+            id,
+            "kicked although it is not dead",
+        );
     }
     (job.due, job.attempts, job.token, job.at) = (due, 0, 0, 0);
     (job.place, job.lease_ended, job.death) = (Place::Scheduled, 0, 0);

@@ -91,6 +91,13 @@ impl Job {
         self.max_attempts != 0 && self.attempts >= self.max_attempts
     }
 
+    /// Its lease was over by then, and it did not go with that.
+    pub fn is_overdue(&self, cut: u64) -> bool {
+        let has_expired = self.expires != 0 && self.expires <= self.at;
+        let is_over = self.place == Place::Reserved && self.at <= cut;
+        is_over && !has_expired && self.recurring.is_none()
+    }
+
     /// Deliveries that it may have had at most; 0 is without limit.
     pub fn attempts_allowed(&self) -> u32 {
         match self.max_attempts {

@@ -4,6 +4,7 @@
 //! whether it may follow from those before it.
 
 mod change;
+mod done;
 mod groups;
 pub mod job;
 mod rates;
@@ -19,6 +20,7 @@ use dq::queue::state::{each_job, NewJob};
 use crate::judge::Judge;
 use crate::rule::Rule;
 pub use change::{begun, Begun};
+use done::Done;
 use groups::Groups;
 use job::Job;
 use rates::Rates;
@@ -28,6 +30,7 @@ pub struct Ledger {
     jobs: HashMap<Box<[u8]>, Job>,
     /// By (since when, order of dying).
     dead: BTreeMap<(u64, u64), Box<[u8]>>,
+    done: Done,
     groups: Groups,
     limits: GroupLimits,
     rates: Rates,
@@ -47,6 +50,7 @@ impl Ledger {
         Ledger {
             jobs: HashMap::new(),
             dead: BTreeMap::new(),
+            done: Done::default(),
             groups: Groups::default(),
             limits: GroupLimits::default(),
             rates: Rates::default(),
@@ -86,6 +90,16 @@ impl Ledger {
         self.jobs.get(id)
     }
 
+    /// Where the files end.
+    pub fn finish(&self, judge: &mut Judge) {
+        let mut reserved: Vec<_> = self.jobs.iter().collect();
+        reserved.retain(|(_, job)| job.place == Place::Reserved);
+        reserved.sort_unstable_by_key(|(_, job)| job.token);
+        for (id, job) in reserved {
+            change::check_over(id, job, judge);
+        }
+    }
+
     /// Carries out one effect. False where the queue is gone with it.
     pub fn apply(&mut self, effect: &Effect<'_>, judge: &mut Judge) -> bool {
         judge.tally.effects += 1;
@@ -102,12 +116,14 @@ impl Ledger {
                 self.change(id, *change, judge);
             }
             Effect::Dropped => {
-                if self.is_whole && !self.jobs.is_empty() {
-                    let text = format!("the key went with {} jobs", self.jobs.len());
+                let left = self.jobs.len() + self.done.len();
+                if self.is_whole && left > 0 {
+                    let text = format!("the key was removed with {left} jobs in it");
                     judge.fault(Rule::NothingLost, b"", text);
                 }
                 return false;
             }
+            Effect::Done(of_done) => self.apply_done(of_done, judge),
             _ if self.comes(effect, judge) => {}
             _ => self.apply_to_queue(effect, judge),
         }
@@ -124,6 +140,18 @@ impl Ledger {
                 terms,
                 ..
             } => self.add(id, Job::new((*due, *expires), terms, None)),
+            Effect::AddedTogether {
+                group,
+                due,
+                expires,
+                terms,
+                jobs,
+                ..
+            } => {
+                for job in jobs {
+                    self.add(&job.id, Job::new((*due, *expires), terms, *group));
+                }
+            }
             Effect::Followed {
                 id,
                 due,
@@ -178,6 +206,7 @@ impl Ledger {
     /// In place of one of its id, if there is one.
     fn add(&mut self, id: &[u8], mut job: Job) {
         self.remove(id);
+        self.done.replace(id);
         self.seq += 1;
         job.seq = self.seq;
         self.put(id.into(), job);
@@ -207,7 +236,7 @@ impl Ledger {
         match job.place {
             Place::Reserved => self.reserved += 1,
             Place::Dead => drop(self.dead.insert((job.at, job.death), id.clone())),
-            Place::Scheduled | Place::Successor => {}
+            Place::Scheduled | Place::Successor | Place::Blocked => {}
         }
         self.jobs.insert(id, job);
     }
@@ -218,7 +247,7 @@ impl Ledger {
         match job.place {
             Place::Reserved => self.reserved -= 1,
             Place::Dead => drop(self.dead.remove(&(job.at, job.death))),
-            Place::Scheduled | Place::Successor => {}
+            Place::Scheduled | Place::Successor | Place::Blocked => {}
         }
         Some((id, job))
     }
@@ -275,13 +304,36 @@ impl Ledger {
                 judge.clock_within(cut, cut);
                 self.purge(|job| job.place == Place::Reserved && job.at > cut);
             }
+            Effect::PurgedOverdue { dead, cut } => {
+                judge.clock_within(cut, cut);
+                self.purge(|job| job.is_overdue(cut) && job.is_exhausted() == dead);
+            }
             Effect::Trimmed { count } => self.trim(count, judge),
+            Effect::AddedAfter { id, .. } => {
+                self.seq += 1;
+                self.done.replace(id);
+                self.lose_sight(id);
+            }
+            Effect::Waits { id, .. } => self.lose_sight(id),
+            Effect::Noted { id, .. } if !self.jobs.contains_key(id) => {
+                self.is_unknown(id, "a note of no job", judge);
+            }
             _ => {}
         }
     }
 
+    /// A job that is after others goes on when those have ended, which effects tell of by numbers alone: nothing of
+    /// it is judged from here on.
+    fn lose_sight(&mut self, id: &[u8]) {
+        self.remove(id);
+        self.is_known_in_part();
+    }
+
     /// A job of a snapshot, which is not judged.
     fn restore(&mut self, stored: &NewJob<'_>) {
+        if stored.place == Place::Blocked {
+            return self.lose_sight(stored.id);
+        }
         let job = Job::of_snapshot(stored);
         self.seq = self.seq.max(job.seq);
         self.deaths = self.deaths.max(job.death);
@@ -335,5 +387,6 @@ fn is_in(job: &Job, state: Option<State>, cut: u64) -> bool {
         Some(State::Ready) => job.place == Place::Scheduled && job.due <= cut,
         Some(State::Reserved) => job.place == Place::Reserved,
         Some(State::Dead) => job.place == Place::Dead,
+        Some(State::Done | State::Blocked) => false,
     }
 }

@@ -5,7 +5,8 @@ use dq::queue::job::{Place, Terms, INSTANT_MAX};
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 
 use super::change::{
-    check_acked, check_current, check_death, check_expired, check_timed_out_expired, end_lease,
+    check_acked, check_current, check_death, check_expired, check_over, check_timed_out_expired,
+    end_lease,
 };
 use super::job::{Job, Recurring};
 use super::Ledger;
@@ -23,13 +24,13 @@ impl Ledger {
         judge: &mut Judge,
     ) {
         let Some((id, mut job)) = self.remove(id) else {
-            return self.is_unknown(id, "a rule made anew for a job that is not there", judge);
+            return self.is_unknown(id, "a rule renewed for a job that does not exist", judge);
         };
         match &mut job.recurring {
             None => judge.fault(
                 Rule::NothingFromNowhere,
                 &id,
-                "a rule made anew that is none",
+                "a rule renewed for a job without one",
             ),
             Some(recurring) => recurring.rule = rule.clone().into_owned(),
         }
@@ -42,8 +43,13 @@ impl Ledger {
 
     pub(super) fn recur(&mut self, id: &[u8], ended: Ended, next: Option<Next>, judge: &mut Judge) {
         let Some((id, mut job)) = self.remove(id) else {
-            return self.is_unknown(id, "an occurrence ended of a job that is not there", judge);
+            return self.is_unknown(
+                id,
+                "an occurrence ended for a job that does not exist",
+                judge,
+            );
         };
+        check_over(&id, &job, judge);
         self.check_end(&id, &job, ended, judge);
         let Some(mut recurring) = job.recurring.take() else {
             return judge.fault(
@@ -80,7 +86,7 @@ impl Ledger {
                 None => judge.fault(
                     Rule::NothingLost,
                     id,
-                    "skipped without GRACE, or though it was delivered",
+                    "skipped without GRACE, or although it was delivered",
                 ),
                 Some(at) => judge.claim(
                     at,
@@ -148,7 +154,7 @@ fn check_next(id: &[u8], recurring: &Recurring, next: Option<Next>, judge: &mut 
     }
     if let Pattern::Every { ms } = rule.pattern {
         if after > before && !(after - before).is_multiple_of(ms) {
-            wrong(format!("{after} is no instant of its rule, as {before} is"));
+            wrong(format!("{after} does not match its rule, {before} does"));
         }
     }
     if is_last || (rule.until != 0 && after > rule.until) {

@@ -1,9 +1,11 @@
 //! Effects, in few words.
 
-use dq::queue::effect::{Change, Coming, Death, Effect, Ended, Removal};
+use std::ops::RangeInclusive;
+
+use dq::queue::effect::{Change, Coming, Death, DoneEnd, Effect, Ended, OfDone, Removal};
 use dq::queue::job::Terms;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
-use dq::queue::settings::{GroupLimits, Rate, Settings};
+use dq::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
 
 /// When everything begins.
 pub const T: u64 = 1_700_000_000_000;
@@ -96,6 +98,39 @@ pub fn acked(id: &'static str) -> E {
     removed(id, Removal::Acked)
 }
 
+/// With a limit of so many, if that is not 0.
+pub fn keeps_done(len: u64) -> E {
+    Effect::Done(OfDone::Limits(DoneLimits {
+        len,
+        ..DoneLimits::default()
+    }))
+}
+
+/// Kept from that instant until another one, if that is not 0.
+pub fn done(id: &'static str, finished: u64, until: u64) -> E {
+    let (id, remember, result) = (id.as_bytes(), 0, Some(&b"result"[..]));
+    let end = DoneEnd {
+        finished,
+        until,
+        result,
+    };
+    Effect::Done(OfDone::Kept { id, remember, end })
+}
+
+pub fn done_gone(id: &'static str) -> E {
+    let id = id.as_bytes();
+    Effect::Done(OfDone::Gone { id })
+}
+
+pub fn done_kicked(id: &'static str, due: u64) -> E {
+    let id = id.as_bytes();
+    Effect::Done(OfDone::Kicked { id, due })
+}
+
+pub fn done_trimmed(count: u64) -> E {
+    Effect::Done(OfDone::Trimmed { count })
+}
+
 pub fn kicked(id: &'static str, due: u64) -> E {
     job(id, Change::Kicked { due })
 }
@@ -140,6 +175,18 @@ pub fn served(at: [u64; 3]) -> Vec<E> {
     let added = ids.map(grouped);
     let served = [0, 1, 2].map(|n| reserved(ids[n], T + at[n]));
     [added, served].concat()
+}
+
+/// Jobs that are done at once, one each second.
+pub fn others(seconds: RangeInclusive<u64>) -> Vec<E> {
+    let done = |at| {
+        [
+            added("other", T, 0),
+            reserved("other", T + at),
+            acked("other"),
+        ]
+    };
+    seconds.flat_map(|second| done(second * 1000)).collect()
 }
 
 pub fn next(occurrence: u64) -> Next {

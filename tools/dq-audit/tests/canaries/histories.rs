@@ -1,6 +1,6 @@
 //! A history that is in order, and those in which a rule is broken in one place.
 
-use dq::queue::effect::{Change, Coming, Death, Effect, Ended, Removal};
+use dq::queue::effect::{Change, Coming, Death, Effect, Ended, OfDone, Removal};
 use dq::queue::job::Failure;
 use dq_audit::rule::Rule;
 
@@ -50,6 +50,24 @@ pub fn sound() -> Vec<E> {
         reserved("a", T + 700),
         acked("a"),
         Effect::Dropped,
+        keeps_done(1),
+        added("c", T, 0),
+        reserved("c", T + 710),
+        done("c", T + 720, T + 740),
+        added("d", T, 0),
+        reserved("d", T + 721),
+        done("d", T + 722, 0),
+        done_trimmed(1),
+        done_kicked("d", T + 730),
+        reserved("d", T + 731),
+        done("d", T + 732, T + 750),
+        added("e", T, 0),
+        reserved("e", T + 760),
+        done_gone("d"),
+        done("e", T + 761, 0),
+        keeps_done(0),
+        done_gone("e"),
+        Effect::Dropped,
     ]
 }
 
@@ -98,6 +116,21 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
                 added("b", T, 0),
                 reserved("b", T + 99),
             ],
+        ),
+        (
+            "a lease that never ends",
+            OneLease,
+            [vec![added("a", T, 0), reserved("a", T)], others(1..=13)].concat(),
+        ),
+        (
+            "a lease that ends when all has gone on without it",
+            OneLease,
+            [
+                vec![added("a", T, 0), reserved("a", T)],
+                others(1..=13),
+                vec![timed_out("a")],
+            ]
+            .concat(),
         ),
         (
             "dead at another instant",
@@ -304,6 +337,58 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
             ],
         ),
         (
+            "done by nobody",
+            StaleNeverActs,
+            vec![keeps_done(9), added("a", T, 0), done("a", T, 0)],
+        ),
+        (
+            "a done job lost",
+            NothingLost,
+            vec![
+                keeps_done(9),
+                added("a", T, 0),
+                reserved("a", T),
+                done("a", T + 1, 0),
+                done_gone("a"),
+            ],
+        ),
+        (
+            "a done job gone before its time",
+            NothingLost,
+            vec![
+                keeps_done(9),
+                added("a", T, 0),
+                reserved("a", T),
+                done("a", T + 1, T + 50),
+                done_gone("a"),
+                added("b", T, 0),
+                reserved("b", T + 10),
+            ],
+        ),
+        (
+            "more done jobs trimmed than are too many",
+            NothingLost,
+            vec![
+                keeps_done(2),
+                added("a", T, 0),
+                reserved("a", T),
+                done("a", T + 1, 0),
+                done_trimmed(1),
+            ],
+        ),
+        (
+            "a done job run twice",
+            NothingFromNowhere,
+            vec![
+                keeps_done(9),
+                added("a", T, 0),
+                reserved("a", T),
+                done("a", T + 1, 0),
+                done_kicked("a", T + 2),
+                done_kicked("a", T + 2),
+            ],
+        ),
+        (
             "beside its grid",
             OccurrencesGrow,
             vec![
@@ -349,6 +434,11 @@ pub fn later(history: Vec<E>) -> Vec<E> {
                 move_on(&mut next.occurrence);
                 move_on(&mut next.due);
             }
+            Effect::Done(OfDone::Kept { end, .. }) => {
+                move_on(&mut end.finished);
+                move_on(&mut end.until);
+            }
+            Effect::Done(OfDone::Kicked { due, .. }) => move_on(due),
             Effect::Job { change, .. } => match change {
                 Change::Reserved {
                     token, deadline, ..

@@ -97,6 +97,26 @@ fn each_fault_that_is_planted_is_noticed_where_it_is() {
 }
 
 #[test]
+fn a_lease_may_end_late_where_the_server_stood_still() {
+    let held = || vec![added("a", T, 0), reserved("a", T)];
+    for history in [
+        // An hour later the first that is seen is a delivery, and soon all that was over is ended.
+        [
+            held(),
+            [others(1..=2), others(3_600..=3_603)].concat(),
+            vec![timed_out("a")],
+        ],
+        // Nothing says that the clock went on: the files end.
+        [held(), others(1..=10), vec![]],
+        // It was acknowledged.
+        [held(), vec![acked("a")], others(1..=99)],
+    ] {
+        let audit = audited("late", &file("q", &history.concat()));
+        assert_eq!(audit.judge.total(), 0, "{:?}", audit.judge.faults());
+    }
+}
+
+#[test]
 fn every_rule_has_its_canary() {
     for rule in Rule::ALL {
         assert!(planted().iter().any(|(_, of, _)| *of == rule), "{rule}");
