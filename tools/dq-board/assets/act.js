@@ -81,8 +81,8 @@ export function button(text, about, danger) {
 
 export const pause = (row, done) => ({
   title: `Pause ${row.name}?`,
-  sentence: "Nothing is delivered from this queue while it is paused. Jobs can still be added, their times come, and leases go on.",
-  fields: [{ name: "ms", label: "For how long (empty: until somebody resumes it)", kind: "time" }],
+  sentence: "Nothing is delivered from this queue while it is paused. Jobs can still be added and acknowledged, become due, and their leases expire.",
+  fields: [{ name: "ms", label: "For how long (empty: until it is resumed)", kind: "time" }],
   yes: "Pause",
   what: { act: "pause", queue: row.key },
   done,
@@ -90,7 +90,7 @@ export const pause = (row, done) => ({
 
 export const resume = (row, done) => ({
   title: `Resume ${row.name}?`,
-  sentence: `${counted(row.jobs?.[1] ?? 0)} of it can be delivered at once.`,
+  sentence: `${counted(row.jobs?.[1] ?? 0)} can be delivered at once.`,
   yes: "Resume",
   what: { act: "resume", queue: row.key },
   done,
@@ -106,7 +106,7 @@ export const kickDead = (row, done) => ({
 
 export const purge = (row, state, count, done) => ({
   title: state === "all" ? "Purge the queue?" : `Purge all ${state} jobs?`,
-  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}There is no way back.`,
+  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}This cannot be undone.`,
   fields: [{ name: "typed", label: `Type the queue's name, ${row.name}`, must: row.name }],
   yes: "Purge",
   danger: true,
@@ -116,7 +116,7 @@ export const purge = (row, state, count, done) => ({
 
 export const add = (row, done) => ({
   title: `Add a test job to ${row.name}?`,
-  sentence: "Workers of this queue will get it as they get any other job.",
+  sentence: "Workers of this queue will get it like any other job.",
   fields: [
     { name: "id", label: "Id", value: `test-${Date.now()}`, needed: true, encode: true },
     { name: "payload", label: "Payload", kind: "text", value: "{}" },
@@ -137,7 +137,7 @@ export const kick = (queue, job, done) => ({
 
 export const runNow = (queue, job, done) => ({
   title: "Run this job now?",
-  sentence: `${job.name} becomes due at once instead of ${millis(Math.max(job.due - live.now(), 0))} from now.${job.rule ? " Its rule goes on as before." : ""}`,
+  sentence: `${job.name} becomes due at once instead of ${millis(Math.max(job.due - live.now(), 0))} from now.${job.rule ? " Its rule does not change." : ""}`,
   yes: "Run it now",
   what: { act: "now", queue, id: job.id },
   done,
@@ -145,7 +145,7 @@ export const runNow = (queue, job, done) => ({
 
 export const reschedule = (queue, job, done) => ({
   title: "Reschedule this job?",
-  sentence: `${job.name} is due that long from now instead. Attempts and reason stay.`,
+  sentence: `${job.name} will be due after this time instead. Its attempts and its reason do not change.`,
   fields: [{ name: "ms", label: "Due after", kind: "time", value: "60", needed: true }],
   yes: "Reschedule",
   what: { act: "reschedule", queue, id: job.id },
@@ -174,7 +174,7 @@ export const remove = (queue, job, done) => ({
 export const SEVERAL = {
   kick: ["Retry", "become ready now, with no attempts used", "Retry them"],
   now: ["Run now", "become due at once", "Run them now"],
-  cancel: ["Cancel", "are removed and will not run, but for those that a worker has at that moment", "Cancel them"],
+  cancel: ["Cancel", "are removed and will not run, except those that a worker has at that moment", "Cancel them"],
   delete: ["Delete", "are removed for good. Workers that have one can no longer acknowledge it", "Delete them"],
 };
 

@@ -34,7 +34,7 @@ function display() {
   if (!make || (name && !about.queue)) {
     shown = null;
     document.title = "dq";
-    main.append(h("div", { class: "empty" }, h("h1", {}, "There is no such page"), h("p", {}, h("a", { href: "./" }, "All queues"))));
+    main.append(h("div", { class: "empty" }, h("h1", {}, "Page not found"), h("p", {}, h("a", { href: "./" }, "All queues"))));
     return;
   }
   shown = make(main, about, { go, trail, put: replaceWords });
@@ -72,11 +72,11 @@ function frame() {
 }
 
 function why() {
-  if (live.state.link === "lost") return "No connection to the board. What you see is old; trying again.";
+  if (live.state.link === "lost") return "No connection to the board. This page is out of date; reconnecting.";
   const nodes = live.state.head?.nodes ?? [];
   const wrong = nodes.find((node) => node.down ?? node.trouble);
   if (!wrong) return "";
-  return wrong.down ? `${wrong.name} cannot be reached: ${wrong.down}. What you see is old; trying again.` : wrong.trouble;
+  return wrong.down ? `${wrong.name} cannot be reached: ${wrong.down}. This page is out of date; reconnecting.` : wrong.trouble;
 }
 
 document.addEventListener("click", (event) => {

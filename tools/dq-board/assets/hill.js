@@ -37,8 +37,8 @@ export function hill(parent, key, about, remember) {
   const wrong = h("p", { class: "wrong", role: "alert" });
   for (const input of [workers, ms]) input.addEventListener("input", () => { keep(); draw(); });
   const legend = h("ul", { class: "legend" });
-  const figure = h("section", { class: "card", "aria-label": "What is coming" },
-    h("div", { class: "card-head" }, h("h2", {}, "What was, and what is coming"), h("div", { class: "pick", role: "group", "aria-label": "How far" }, ...buttons)),
+  const figure = h("section", { class: "card", "aria-label": "Past and upcoming jobs" },
+    h("div", { class: "card-head" }, h("h2", {}, "Past and upcoming jobs"), h("div", { class: "pick", role: "group", "aria-label": "Time range" }, ...buttons)),
     readout, h("div", { class: "drawing" }, drawing), legend, wrong,
     h("div", { class: "ask" }, h("label", { for: "workers" }, "With"), workers, h("label", { for: "each" }, "workers of"), ms, h("span", {}, "ms a job:"), verdict));
   parent.append(figure);
@@ -52,7 +52,7 @@ export function hill(parent, key, about, remember) {
   const cursor = svg("path", { class: "cursor" });
   const labels = svg("g", { class: "labels" });
   drawing.append(unseen, lines, past, ahead, capacity, end, middle, cursor, labels);
-  const meanings = [[past, "past", "delivered"], [ahead, "ahead", "due"], [unseen, "unseen", "before this board started"], [capacity, "capacity", "what the workers manage"], [end, "end", "all done"]]
+  const meanings = [[past, "past", "delivered"], [ahead, "ahead", "due"], [unseen, "unseen", "before the board started"], [capacity, "capacity", "capacity of the workers"], [end, "end", "all done"]]
     .map(([path, name, meaning]) => [path, legend.appendChild(h("li", { class: name, hidden: true }, meaning))]);
   let follow = ask();
   const watch = new ResizeObserver(() => draw());
@@ -151,19 +151,19 @@ export function hill(parent, key, about, remember) {
     }
 
     function summary(all) {
-      const ready = answer.due ? `, ${text.jobs(answer.due)} due already` : "";
-      const later = answer.later ? `, ${text.jobs(answer.later)} later than that` : "";
+      const ready = answer.due ? `, ${text.jobs(answer.due)} already due` : "";
+      const later = answer.later ? `, ${text.jobs(answer.later)} later` : "";
       const delivered = before.reduce((sum, count) => sum + count, 0);
-      const since = answer.since > now - span ? `Since ${text.at(answer.since)}, when this board started` : `The last ${zoom}`;
+      const since = answer.since > now - span ? `Since ${text.at(answer.since)}, when the board started` : `The last ${zoom}`;
       return `${since}: ${text.jobs(Math.round(delivered))} delivered. The next ${zoom}: ${text.jobs(all - answer.due)} due${ready}${later}.`;
     }
 
     function sentence(all, { done, left, longest }) {
-      if (!all) return "nothing is to be done.";
+      if (!all) return "there is nothing to do.";
       const rateText = `${text.rate(perMs * 1000)} a second`;
-      if (left > 0) return `${rateText}: not enough. This hill lasts until ${text.at(now + done)}, ${text.millis(done - span)} past its end.`;
-      const wait = longest < 1000 ? "nobody waits a second" : `the longest wait is ${text.millis(longest)}`;
-      return `${rateText}: this hill lasts until ${text.at(now + done)}; ${wait}.`;
+      if (left > 0) return `${rateText}: not enough. This peak is worked off by ${text.at(now + done)}, ${text.millis(done - span)} after its end.`;
+      const wait = longest < 1000 ? "no job waits for a second" : `the longest wait is ${text.millis(longest)}`;
+      return `${rateText}: this peak is worked off by ${text.at(now + done)}; ${wait}.`;
     }
   }
 

@@ -22,7 +22,7 @@ function facts(job) {
     ["Failed at", given(job.failed, moment)],
     ["Due", moment(job.due)],
     ["Lease ends", given(job.deadline, moment), job.deadline && job.deadline < live.now() ? "bad" : ""],
-    ["Attempts", `${job.attempts} of ${job.maxAttempts || "any number"}`],
+    ["Attempts", `${job.attempts}${job.maxAttempts ? ` of ${job.maxAttempts}` : ", no limit"}`],
     ["Priority", String(job.priority)],
     ["Lease", text.millis(job.ttr)],
     ["Backoff", job.backoff.length ? job.backoff.slice(0, 12).map(text.millis).join(", ") : null],
@@ -99,7 +99,7 @@ export function job(main, about, env) {
     }
     gone.hidden = Boolean(last);
     body.hidden = !last;
-    put(gone, "There is no such job any more: it was acknowledged or deleted, or it expired.");
+    put(gone, "This job no longer exists: it was acknowledged or deleted, or it expired.");
     update();
   }
 

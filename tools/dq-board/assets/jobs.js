@@ -15,10 +15,10 @@ const AT = {
 };
 
 const NONE = {
-  delayed: "No job waits for its time.",
-  ready: "No job is ready: all that was due has been delivered.",
-  reserved: "No worker has a job.",
-  dead: "No job has failed for good.",
+  delayed: "No delayed jobs.",
+  ready: "No ready jobs: everything that is due has been delivered.",
+  reserved: "No reserved jobs: no worker has one.",
+  dead: "No dead jobs.",
 };
 
 // What can be done to several jobs at once; among those found by id, whatever their state.
@@ -105,7 +105,7 @@ export function jobs(main, about, env) {
     if (about.reason) links.unshift(["All reasons", null, here]);
     reasons.replaceChildren(...(found.seen || about.reason ? links : []).map(([reason, jobs, href]) => h("a", { href, title: reason, "aria-current": about.reason && href.endsWith(`&reason=${about.reason}`) ? "true" : undefined }, h("span", {}, reason), jobs === null ? null : h("b", {}, text.count(jobs)))));
     if (found.kinds > found.reasons.length) reasons.append(h("span", { class: "note" }, `and ${text.full(found.kinds - found.reasons.length)} more`));
-    if (found.more || about.cursor) reasons.append(h("span", { class: "note" }, `of ${text.jobs(found.seen)} looked at`));
+    if (found.more || about.cursor) reasons.append(h("span", { class: "note" }, `of ${text.jobs(found.seen)} checked`));
   }
 
   function takeDied(found, error) {
@@ -136,7 +136,7 @@ export function jobs(main, about, env) {
       if (found.more) further.append(h("button", { type: "button", onclick: () => seek(found.more) }, "Search further"));
       table.hidden = !body.children.length;
       empty.hidden = !table.hidden;
-      put(empty, found.more ? "None among those looked at so far." : "No job has this in its id.");
+      put(empty, found.more ? "No match so far." : "No id contains this text.");
     } catch (error) {
       put(wrong, error.message);
       further.replaceChildren();
@@ -167,11 +167,11 @@ export function jobs(main, about, env) {
     choice.keep(answer.ids ?? answer.jobs.map((job) => job.id));
     table.hidden = answer.jobs.length === 0;
     empty.hidden = !table.hidden;
-    put(empty, about.reason ? "No job looked at is dead for this reason." : about.from || about.skip ? "There are no jobs on this page any more." : NONE[state]);
+    put(empty, about.reason ? "None of the jobs checked died for this reason." : about.from || about.skip ? "This page has no jobs any more." : NONE[state]);
     const here = `jobs?queue=${key}&state=${state}`;
     const links = [];
     if (about.from || about.skip) links.push(["First page", here]);
-    if (answer.more && about.reason) links.push(["Look further", `${here}&reason=${about.reason}&cursor=${answer.more}`]);
+    if (answer.more && about.reason) links.push(["Search further", `${here}&reason=${about.reason}&cursor=${answer.more}`]);
     else if (answer.more) links.push(["Next page", `${here}&from=${answer.more.from}&skip=${answer.more.skip}`]);
     list(further, links, ([name]) => name, ([name, href]) => h("a", { class: "button", href }, name), (link, [, href]) => attribute(link, "href", href));
   }

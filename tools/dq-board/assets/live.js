@@ -117,7 +117,7 @@ export async function act(what) {
   try {
     answer = await fetch("api/act", { method: "POST", headers, body: JSON.stringify(what) });
   } catch (error) {
-    throw new Error("The board does not answer: it is not known whether this was done.", { cause: error });
+    throw new Error("The board does not answer. This may or may not have been done.", { cause: error });
   }
   return (await told(answer)).done;
 }

@@ -87,7 +87,7 @@ export function ofGroups(it) {
 
 const SETTINGS = [
   ["Lease", (it) => text.millis(it.ttr)],
-  ["Attempts", (it) => (it.attempts ? text.full(it.attempts) : "any number")],
+  ["Attempts", (it) => (it.attempts ? text.full(it.attempts) : "no limit")],
   ["Backoff", (it) => (it.backoff.length ? it.backoff.slice(0, 12).map(text.millis).join(", ") + (it.backoff.length > 12 ? " …" : "") : "none")],
   ["At most", (it) => (it.maxlen ? text.jobs(it.maxlen) : "no limit")],
   ["Bytes at most", (it) => (it.maxbytes ? text.bytes(it.maxbytes) : "no limit")],
@@ -109,7 +109,7 @@ export function queue(main, about, env) {
   const settings = h("dl", { class: "facts" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   main.append(h("div", { class: "two" },
-    h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Since it came to this server")), totals),
+    h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Totals on this server")), totals),
     h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Settings")), settings, wrong)));
   const numbers = facts(totals, TOTALS);
   const values = facts(settings, SETTINGS.map(([title]) => title));

@@ -28,7 +28,7 @@ export function recurring(main, about, env) {
       if (found.more) further.append(h("button", { type: "button", onclick: () => seek(found.more) }, "Search further"));
       table.hidden = !body.children.length;
       empty.hidden = !table.hidden;
-      put(empty, found.more ? "None among the jobs looked at so far." : "No job of this queue comes again. DQ.ADD with EVERY or CRON makes one that does.");
+      put(empty, found.more ? "No recurring jobs found so far." : "No recurring jobs. DQ.ADD with EVERY or CRON adds one.");
     } catch (error) {
       if (abort.signal.aborted) return;
       put(wrong, error.message);

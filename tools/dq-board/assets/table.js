@@ -196,9 +196,9 @@ export function table(main, about, env) {
   }
 
   function nothing(known, searching) {
-    if (known > 0) return "No queue has this in its name.";
+    if (known > 0) return "No queue name contains this text.";
     if (live.state.head.nodes.some((node) => node.down || (node.trouble && !node.module))) return "There is nothing to show.";
-    return searching ? "Searching for queues." : "There are no queues yet. The first DQ.ADD makes one.";
+    return searching ? "Searching for queues." : "There are no queues yet. The first DQ.ADD creates one.";
   }
 
   window.addEventListener("scroll", place, { passive: true });

@@ -214,7 +214,7 @@ async fn admit(guard: &Guard, request: Request, next: Next) -> Response {
 fn away(guard: &Guard, path: &str) -> Response {
     match path == guard.prefix || path == "/" {
         true => Redirect::temporary(&format!("{}/", guard.prefix)).into_response(),
-        false => plain(StatusCode::NOT_FOUND, "There is no such page.\n"),
+        false => plain(StatusCode::NOT_FOUND, "Page not found.\n"),
     }
 }
 

@@ -8,31 +8,31 @@ use dq_watch::read::target::Target;
 use dq_watch::read::Scope;
 
 pub const HELP: &str = "\
-dq-board shows in a browser what the delay queues of a Redis or Valkey server with the module dq do.
+dq-board: a monitor in the browser for the delay queues of a Redis or Valkey server with the dq module.
 
 Usage: dq-board [options]
 
-  --listen ADDRESS:PORT   where browsers find it, 127.0.0.1:6390 unless said otherwise; any address but a
-                          loopback one needs a password or a token
-  --prefix /PATH          the path under which a reverse proxy shows it
-  --allow-host NAME       without a password: another host name by which browsers may call it
-  --allow-actions         lets visitors change jobs and queues; without it they only look
+  --listen ADDRESS:PORT   the address to listen on (default 127.0.0.1:6390); any address but loopback
+                          requires a password or a token
+  --prefix /PATH          the path under which a reverse proxy serves it
+  --allow-host NAME       another host name that browsers may use; needed only without a password
+  --allow-actions         lets visitors change jobs and queues; the default is read-only
   --password PASSWORD     or DQ_BOARD_PASSWORD in the environment, where ps does not show it
   --token TOKEN           or DQ_BOARD_TOKEN: for programs, as Authorization: Bearer TOKEN
 
-  -h HOST, -p PORT        the server, 127.0.0.1 and 6379 unless said otherwise
+  -h HOST, -p PORT        the server (default 127.0.0.1:6379)
   -s SOCKET               its unix socket instead
   -u URL                  redis://[user:password@]host[:port], or unix:///path
   -a PASSWORD             or in the environment variable REDISCLI_AUTH
   --user USER, --pass PASSWORD
-  --tls                   encrypted, as with rediss://
-  --cacert FILE           with certificates signed by this one, not by those the system trusts
+  --tls                   use TLS, as rediss:// does
+  --cacert FILE           trust certificates signed by this CA instead of the system's
   --sentinel HOST:PORT[,HOST:PORT...] --master NAME [--sentinel-pass PASSWORD]
-                          the server is whichever these sentinels call the master
-  -n DB[,DB...] | all     databases to look through, 0 unless said otherwise
-  --cluster               all masters of the cluster; by itself where the server says it is in one
-  --no-cluster            only this node of it
-  --queue NAME            only this queue, without searching; may be given several times
+                          connect to the master that these sentinels name
+  -n DB[,DB...] | all     databases to show (default 0)
+  --cluster               all masters of the cluster; automatic if the server is part of one
+  --no-cluster            only this node of the cluster
+  --queue NAME            show only this queue, without searching; may be repeated
   --help, --version
 ";
 
@@ -71,7 +71,7 @@ pub fn parse(
             "--password" => password = Some(text(&mut parser)?),
             "--token" => token = Some(text(&mut parser)?),
             other if place.take(other, &mut parser)? || scope.take(other, &mut parser)? => {}
-            other => return Err(format!("there is no option {other}")),
+            other => return Err(format!("unknown option {other}")),
         }
     }
     let listen: SocketAddr = listen.parse().map_err(|_| {

@@ -297,7 +297,7 @@ async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, Strin
     Ok(json!({ "jobs": shown, "more": more, "now": board.reader.server_ms() }))
 }
 
-/// Of those that some steps look at, the ones with most jobs waiting.
+/// Of those that some steps look at, the ones with most waiting jobs.
 async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, String> {
     let mut cursor = question.text("cursor").to_owned();
     if cursor.is_empty() {

@@ -58,12 +58,12 @@ class Pages(BoardTest):
         expect(page.locator(".empty")).to_contain_text("There are no queues yet")
         for address, said in [
             ("queue?queue=0:none", "The next hour: 0 jobs due"),
-            ("jobs?queue=0:none&state=delayed", "No job waits for its time."),
-            ("jobs?queue=0:none&state=dead", "No job has failed for good."),
-            ("recurring?queue=0:none", "No job of this queue comes again."),
-            ("job?queue=0:none&id=x", "There is no such job any more"),
-            ("nonsense", "There is no such page"),
-            ("__proto__?queue=0:none", "There is no such page"),
+            ("jobs?queue=0:none&state=delayed", "No delayed jobs."),
+            ("jobs?queue=0:none&state=dead", "No dead jobs."),
+            ("recurring?queue=0:none", "No recurring jobs."),
+            ("job?queue=0:none&id=x", "This job no longer exists"),
+            ("nonsense", "Page not found"),
+            ("__proto__?queue=0:none", "Page not found"),
         ]:
             page.goto(board.url + address)
             expect(page.locator("#main")).to_contain_text(said)
@@ -77,12 +77,12 @@ class Pages(BoardTest):
         server.client.execute_command("DQ.ADD", "q", "late", "x", "DELAY", 400 * 24 * HOUR)
         page = self.window()
         page.goto(self.board(server).url + "queue?queue=0:q&workers=2&ms=1000")
-        expect(page.locator(".readout")).to_contain_text("The next hour: 1,200 jobs due, 1 job later than that")
+        expect(page.locator(".readout")).to_contain_text("The next hour: 1,200 jobs due, 1 job later")
         # 1,200 jobs at 2 a second, all at half of the hour: ten minutes.
-        expect(page.locator(".verdict")).to_contain_text("2.0 a second: this hill lasts until")
+        expect(page.locator(".verdict")).to_contain_text("2.0 a second: this peak is worked off by")
         expect(page.locator(".verdict")).to_contain_text("the longest wait is 10 min")
         self.assertEqual(page.locator("path.ahead").get_attribute("d").count("z"), 1)
-        expect(page.locator(".legend li:visible")).to_have_text(["due", "before this board started", "what the workers manage", "all done"])
+        expect(page.locator(".legend li:visible")).to_have_text(["due", "before the board started", "capacity of the workers", "all done"])
         page.get_by_role("button", name="minute").click()
         expect(page.locator(".readout")).to_contain_text("The next minute: 0 jobs due, 1,201 jobs later")
         self.assertIn("zoom=minute", page.url)
@@ -100,7 +100,7 @@ class Pages(BoardTest):
         # Its figures have been read once.
         expect(cell(page, "q", "ready")).to_have_text("0")
         page.get_by_role("link", name="q", exact=True).click()
-        expect(page.locator(".readout")).to_contain_text("when this board started: 0 jobs delivered")
+        expect(page.locator(".readout")).to_contain_text("when the board started: 0 jobs delivered")
         for number in range(30):
             server.client.execute_command("DQ.ADD", "q", number, "x")
         server.client.execute_command("DQ.POP", "q", "COUNT", 30, "NOACK")
@@ -148,7 +148,7 @@ class Pages(BoardTest):
         expect(page.locator("tbody tr")).to_have_count(10)
         page.get_by_role("searchbox").fill("*[")
         page.keyboard.press("Enter")
-        expect(page.locator(".empty")).to_have_text("No job has this in its id.")
+        expect(page.locator(".empty")).to_have_text("No id contains this text.")
 
     def test_a_job_with_all_it_has(self):
         server = self.server()
@@ -165,7 +165,7 @@ class Pages(BoardTest):
         expect(page.get_by_label("Payload")).to_contain_text('"big": 12345678901234567890,')
         expect(page.get_by_label("Payload")).to_contain_text('"list": [],')
         client.execute_command("DQ.DEL", "q", "job")
-        expect(page.locator(".empty")).to_contain_text("There is no such job any more")
+        expect(page.locator(".empty")).to_contain_text("This job no longer exists")
 
     def test_recurring_jobs_with_their_next_runs(self):
         server = self.server()
@@ -198,7 +198,7 @@ class Pages(BoardTest):
         page.goto(board.url + "groups?queue=0:q")
         expect(page.locator("tbody tr")).to_have_count(50)
         expect(page.locator("tbody tr").first).to_have_text("<b>large30")
-        expect(page.locator(".further")).to_contain_text("The 50 with most jobs waiting, of 121 looked at.")
+        expect(page.locator(".further")).to_contain_text("The 50 with most waiting jobs, of 121 checked.")
         expect(page.locator(".tabs").get_by_role("link", name="Groups 121")).to_be_visible()
         client.execute_command("DQ.CFGSET", "q", "GROUPMAX", 1)
         client.execute_command("DQ.POP", "q", "ID", "large-0")

@@ -114,6 +114,6 @@ class Servers(BoardTest):
         pages = [self.window() for _ in range(6)]
         for page in pages:
             page.goto(board.url + "queue?queue=0:mails")
-            expect(page.locator(".readout")).to_contain_text("due already")
+            expect(page.locator(".readout")).to_contain_text("already due")
         # The reader, and at most four questions at a time. (One that is closed may be listed a moment longer.)
         wait_until("six connections with ours", lambda: len(server.client.client_list()) <= 6)

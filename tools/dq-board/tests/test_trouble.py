@@ -86,7 +86,7 @@ class Trouble(BoardTest):
         expect(cell(page, "back", "ready")).to_have_text("1")
         expect(page.locator("#trouble")).to_be_hidden()
         page.goto(page.url + "queue?queue=0:back")
-        expect(page.locator(".readout")).to_contain_text("1 job due already")
+        expect(page.locator(".readout")).to_contain_text("1 job already due")
         self.assertEqual(page.wrong, [])
 
     def test_the_board_goes_and_comes_back(self):
@@ -125,7 +125,7 @@ class Trouble(BoardTest):
         server = self.server(module=False)
         page = self.window()
         page.goto(self.board(server).url)
-        expect(page.get_by_role("alert").first).to_contain_text("does not have the module dq")
+        expect(page.get_by_role("alert").first).to_contain_text("does not have the dq module")
         expect(page.locator(".empty")).to_have_text("There is nothing to show.")
 
     def test_what_the_acl_refuses_is_said(self):
@@ -138,7 +138,7 @@ class Trouble(BoardTest):
         board = self.board(server, "--allow-actions", "--user", "viewer", REDISCLI_AUTH="secret")
         page = self.window()
         page.goto(board.url + "queue?queue=0:q")
-        expect(page.locator(".readout")).to_contain_text("1 job due already")
+        expect(page.locator(".readout")).to_contain_text("1 job already due")
         page.get_by_role("button", name="Pause").click()
         page.get_by_role("dialog").get_by_role("button", name="Pause").click()
         expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("NOPERM")
