@@ -124,10 +124,7 @@ impl Reading<'_> {
         }
         let ca_file = file.ca_file.map(|path| match path.get_ref().is_file() {
             true => Ok(path.into_inner()),
-            false => Err(self.wrong(
-                &path,
-                format!("there is no file {}", path.get_ref().display()),
-            )),
+            false => Err(self.wrong(&path, format!("no such file: {}", path.get_ref().display()))),
         });
         let ca_file = ca_file.transpose()?;
         let mut hosts = BTreeMap::new();
@@ -227,7 +224,7 @@ impl Reading<'_> {
         if authority.as_str().contains('@') {
             return Err(self.wrong(
                 text,
-                "url: no user or password there; headers = { Authorization = \"...\" } says them",
+                "url: must not contain a user or password; use headers = { Authorization = \"...\" }",
             ));
         }
         let host = authority
@@ -238,7 +235,7 @@ impl Reading<'_> {
         match host.parse::<IpAddr>() {
             Ok(address) if !allowed.permits(&host, address) => Err(self.wrong(
                 text,
-                format!("url: {host} is no public address; allow = [\"{host}\"] permits it"),
+                format!("url: {host} is not a public address; allow = [\"{host}\"] permits it"),
             )),
             _ => Ok((url, host)),
         }
@@ -248,7 +245,7 @@ impl Reading<'_> {
         let mut headers = HeaderMap::new();
         for (name, value) in given {
             let wrong = |why: &str| self.wrong(value, format!("header {name}: {why}"));
-            let name: HeaderName = name.parse().map_err(|_| wrong("no name of a header"))?;
+            let name: HeaderName = name.parse().map_err(|_| wrong("not a valid header name"))?;
             let is_ours = ["dq-", "webhook-"]
                 .iter()
                 .any(|prefix| name.as_str().starts_with(prefix));
@@ -262,7 +259,7 @@ impl Reading<'_> {
                 "te",
             ];
             if is_ours || of_the_connection.contains(&name.as_str()) {
-                return Err(wrong("dq-push sets it itself"));
+                return Err(wrong("dq-push sets this header itself"));
             }
             headers.insert(name, self.header_value(value)?);
         }
@@ -271,15 +268,16 @@ impl Reading<'_> {
 
     fn header_value(&self, text: &Spanned<String>) -> Result<HeaderValue, String> {
         let value = self.value(text)?.parse::<HeaderValue>();
-        value.map_err(|_| self.wrong(text, "a header's value is one line of plain text"))
+        value.map_err(|_| self.wrong(text, "a header value must be one line of plain text"))
     }
 
     /// `env:NAME` stands for what that variable holds: secrets need not be in the file.
     fn value(&self, text: &Spanned<String>) -> Result<String, String> {
         match text.get_ref().strip_prefix("env:") {
             None => Ok(text.get_ref().clone()),
-            Some(name) => (self.environment)(name)
-                .ok_or_else(|| self.wrong(text, format!("the environment has no variable {name}"))),
+            Some(name) => (self.environment)(name).ok_or_else(|| {
+                self.wrong(text, format!("the environment variable {name} is not set"))
+            }),
         }
     }
 
@@ -375,11 +373,11 @@ mod tests {
             ("secrets = [\"x\"]", "4: a secret is"),
             (
                 "secrets = [\"env:NONE\"]",
-                "4: the environment has no variable NONE",
+                "4: the environment variable NONE is not set",
             ),
             ("headers = { Dq-Id = \"x\" }", "4: header Dq-Id"),
             ("headers = { \"a b\" = \"x\" }", "4: header a b"),
-            ("headers = { a = \"x\\ny\" }", "4: a header's value"),
+            ("headers = { a = \"x\\ny\" }", "4: a header value"),
             ("nonsense = 1", "4: unknown field `nonsense`"),
             ("lease = \"x\"", "4: invalid type"),
             (
@@ -400,15 +398,15 @@ mod tests {
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"http://u:p@a\"",
-                "6: url: no user",
+                "6: url: must not contain a user or password",
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"http://127.0.0.1/\"",
-                "6: url: 127.0.0.1 is no public",
+                "6: url: 127.0.0.1 is not a public",
             ),
             (
                 "[[queue]]\nname = \"r\"\nurl = \"http://[::1]:80/\"",
-                "6: url: ::1 is no public",
+                "6: url: ::1 is not a public",
             ),
             ("[hosts]\na = 0", "5: a host's limit"),
             ("x =", "4: "),
@@ -424,6 +422,6 @@ mod tests {
         assert!(read("ca-file = \"/no/where\"")
             .map(|_| ())
             .unwrap_err()
-            .starts_with("1: there is no file"));
+            .starts_with("1: no such file"));
     }
 }

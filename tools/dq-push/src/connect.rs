@@ -75,7 +75,7 @@ impl Connector {
             return Ok(Stream::Plain(TokioIo::new(stream)));
         }
         let server = ServerName::try_from(name)
-            .map_err(|_| wrong("no name that a certificate could have"))?;
+            .map_err(|_| wrong("not a name that a certificate can have"))?;
         let stream = self.tls.connect(server, stream).await?;
         Ok(Stream::Encrypted(Box::new(TokioIo::new(stream))))
     }
@@ -89,7 +89,7 @@ impl Connector {
                 continue;
             }
             let why = format!(
-                "{name} is {}, no public address, and is not allowed",
+                "{name} is {}, which is not a public address and not in allow",
                 address.ip()
             );
             none = io::Error::new(io::ErrorKind::PermissionDenied, why);
@@ -137,7 +137,7 @@ fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
         roots.add(certificate).map_err(|error| told(&error))?;
     }
     match roots.is_empty() {
-        true => Err(told(&"no certificate in it")),
+        true => Err(told(&"it contains no certificate")),
         false => Ok(roots),
     }
 }

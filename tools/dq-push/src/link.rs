@@ -87,18 +87,18 @@ impl Source {
 fn trouble(error: &RedisError) -> Trouble {
     if error.kind() == ErrorKind::AuthenticationFailed {
         return Trouble::Final(
-            "the server takes no such user or password (--user, --pass)".to_owned(),
+            "the server refuses this user or password (--user, --pass)".to_owned(),
         );
     }
     let detail = error.detail().unwrap_or_default();
     match error.code().unwrap_or_default() {
-        "NOAUTH" => {
-            Trouble::Final("the server wants a password (REDISCLI_AUTH, --user, --pass)".to_owned())
-        }
-        "WRONGTYPE" => Trouble::Final("a key of that name is there, and is no queue".to_owned()),
-        "NOPERM" => Trouble::Final(format!("the user may not do this: {detail}")),
+        "NOAUTH" => Trouble::Final(
+            "the server requires a password (REDISCLI_AUTH, --user, --pass)".to_owned(),
+        ),
+        "WRONGTYPE" => Trouble::Final("the key exists and is not a queue".to_owned()),
+        "NOPERM" => Trouble::Final(format!("the ACL denies this: {detail}")),
         "ERR" if detail.starts_with("unknown command") => Trouble::Final(
-            "the server has not loaded the module dq (loadmodule /path/to/libdq.so)".to_owned(),
+            "the server has not loaded the dq module (loadmodule /path/to/libdq.so)".to_owned(),
         ),
         "" => Trouble::Passing(error.to_string()),
         code => Trouble::Passing(format!("{code} {detail}")),

@@ -51,7 +51,7 @@ pub type Shown<'a> = (&'a str, &'a Metrics, usize);
 type Single = (&'static str, &'static str, &'static str, fn(&Shown) -> u64);
 
 const SINGLES: [Single; 5] = [
-    ("in_flight", "gauge", "Calls that go on.", |it| it.2 as u64),
+    ("in_flight", "gauge", "Calls running now.", |it| it.2 as u64),
     (
         "retries_total",
         "counter",
@@ -61,7 +61,7 @@ const SINGLES: [Single; 5] = [
     (
         "lost_total",
         "counter",
-        "Jobs that were deleted, or went to others, during their call.",
+        "Jobs that were deleted, or went to another worker, during their call.",
         |it| it.1.lost.load(Relaxed),
     ),
     (
@@ -77,21 +77,11 @@ const SINGLES: [Single; 5] = [
 
 pub fn text(queues: &[Shown]) -> String {
     let mut text = String::new();
-    head(
-        &mut text,
-        "calls_total",
-        "counter",
-        "Calls that ended, by what followed.",
-    );
+    head(&mut text, "calls_total", "counter", "Calls by outcome.");
     for (queue, metrics, _) in queues {
         calls(&mut text, &label(queue), metrics);
     }
-    head(
-        &mut text,
-        "call_seconds",
-        "histogram",
-        "How long calls took.",
-    );
+    head(&mut text, "call_seconds", "histogram", "Duration of calls.");
     for (queue, metrics, _) in queues {
         seconds(&mut text, &label(queue), metrics);
     }

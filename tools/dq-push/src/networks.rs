@@ -23,7 +23,7 @@ impl Allowed {
             self.names.insert(word.to_ascii_lowercase());
         } else {
             return Err(format!(
-                "{word:?} is neither a host's name, nor an address, nor a network such as 10.1.0.0/16"
+                "{word:?} is not a host name, an address, or a network such as 10.1.0.0/16"
             ));
         }
         Ok(())

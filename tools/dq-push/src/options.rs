@@ -9,24 +9,24 @@ use dq_watch::read::target::Target;
 use lexopt::ValueExt;
 
 pub const HELP: &str = "\
-dq-push takes the jobs of delay queues and calls each by HTTP, at the URL that a file gives for its queue.
+dq-push: takes jobs from delay queues and sends each to the URL of its queue by HTTP.
 
 Usage: dq-push --config FILE [options]
 
-  --config FILE           the queues and where they go: docs/push.md
-  --check                 only says whether that file is right
+  --config FILE           the queues and their URLs: docs/push.md
+  --check                 check the file and exit
   --metrics ADDRESS:PORT  /metrics for Prometheus, and /healthz
 
-  -h HOST, -p PORT        the server, 127.0.0.1 and 6379 unless said otherwise
+  -h HOST, -p PORT        the server (default 127.0.0.1:6379)
   -s SOCKET               its unix socket instead
   -u URL                  redis[s]://[user:password@]host[:port], or unix:///path
   -a PASSWORD             or in the environment variable REDISCLI_AUTH
   --user USER, --pass PASSWORD
-  --tls                   encrypted
-  --cacert FILE           with certificates signed by this one, not by those the system trusts
+  --tls                   use TLS
+  --cacert FILE           trust certificates signed by this CA instead of the system's
   --sentinel HOST:PORT[,HOST:PORT...] --master NAME [--sentinel-pass PASSWORD]
-                          the server is whichever these sentinels call the master
-  -n DB                   its database, 0 unless said otherwise
+                          connect to the master that these sentinels name
+  -n DB                   the database (default 0)
   --help, --version
 ";
 
@@ -58,7 +58,7 @@ pub fn parse(
                 db = i64::from(number);
             }
             other if place.take(other, &mut parser)? => {}
-            other => return Err(format!("there is no option {other}")),
+            other => return Err(format!("unknown option {other}")),
         }
     }
     Ok(Wish::Run(Box::new(Options {

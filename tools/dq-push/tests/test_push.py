@@ -178,7 +178,7 @@ class Addresses(PushTest):
             add(server, f"a{number}", name=host)
             self.push(server, config(url, "backoff = [33]", name=host, top='allow = ["other.example"]'))
             wait_until("told", lambda: (job(server, f"a{number}", host) or {}).get("failed") is not None)
-            self.assertIn(b"no public address", job(server, f"a{number}", host)["reason"])
+            self.assertIn(b"not a public address", job(server, f"a{number}", host)["reason"])
         self.assertEqual((receiver.requests.qsize(), receiver.connections), (0, 0))
 
     def test_a_network_that_is_allowed(self):
@@ -361,7 +361,7 @@ class Servers(PushTest):
         for at, name, options, why in [
             (server, "q", (), "password"),
             (server, "q", ("-a", "wrong"), "password"),
-            (server, "text", ("-a", "secret"), "no queue"),
+            (server, "text", ("-a", "secret"), "not a queue"),
             (bare, "q", (), "module"),
         ]:
             push = self.push(at, config(receiver.url, name=name), *options)
@@ -472,7 +472,7 @@ class Commands(PushTest):
         for lines, code, says in [
             (config("https://example.com/x"), 0, ""),
             (config("https://example.com/x", "concurrency = 0"), 1, ":5: concurrency"),
-            (config("http://169.254.169.254/latest"), 1, ":4: url: 169.254.169.254 is no public address"),
+            (config("http://169.254.169.254/latest"), 1, ":4: url: 169.254.169.254 is not a public address"),
         ]:
             push = self.push(None, lines, "--check", metrics=False)
             ended, said = push.ended()

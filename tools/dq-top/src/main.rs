@@ -23,7 +23,7 @@ fn main() -> ExitCode {
             once::table(&options).and_then(|table| print(&table))
         }
         Ok(Wish::Run(_)) if !io::stdout().is_terminal() => {
-            Err("the output is no terminal; --once prints a table".to_owned())
+            Err("the output is not a terminal; --once prints a table".to_owned())
         }
         Ok(Wish::Run(options)) => terminal::run(*options).map_err(|error| error.to_string()),
     };

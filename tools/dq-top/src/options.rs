@@ -10,32 +10,32 @@ use crate::read::target::Target;
 use crate::read::Scope;
 
 pub const HELP: &str = "\
-dq-top shows what the delay queues of a Redis or Valkey server with the module dq do.
+dq-top: a monitor in the terminal for the delay queues of a Redis or Valkey server with the dq module.
 
 Usage: dq-top [options]
 
-  -h HOST, -p PORT        the server, 127.0.0.1 and 6379 unless said otherwise
+  -h HOST, -p PORT        the server (default 127.0.0.1:6379)
   -s SOCKET               its unix socket instead
   -u URL                  redis://[user:password@]host[:port], or unix:///path
   -a PASSWORD             or in the environment variable REDISCLI_AUTH, where ps does not show it
   --user USER, --pass PASSWORD
-  --tls                   encrypted, as with rediss://
-  --cacert FILE           with certificates signed by this one, not by those the system trusts
+  --tls                   use TLS, as rediss:// does
+  --cacert FILE           trust certificates signed by this CA instead of the system's
   --sentinel HOST:PORT[,HOST:PORT...] --master NAME [--sentinel-pass PASSWORD]
-                          the server is whichever these sentinels call the master
-  -n DB[,DB...] | all     databases to look through, 0 unless said otherwise
-  --cluster               all masters of the cluster; by itself where the server says it is in one
-  --no-cluster            only this node of it
-  --queue NAME            only this queue, without searching; may be given several times
-  --interval SECONDS      between two readings, 1 unless said otherwise
-  --filter PATTERN        only queues whose name contains this; a pattern with * or ?
+                          connect to the master that these sentinels name
+  -n DB[,DB...] | all     databases to show (default 0)
+  --cluster               all masters of the cluster; automatic if the server is part of one
+  --no-cluster            only this node of the cluster
+  --queue NAME            show only this queue, without searching; may be repeated
+  --interval SECONDS      time between two readings (default 1)
+  --filter PATTERN        only queues whose name contains this; with * or ? a pattern
   --sort COLUMN           queue delayed ready reserved dead added delivered acked p50 p99 oldest
                           next waiting paused; trouble: what is red, then what is yellow, then
                           the others, as without --sort (with --once: queue)
   --reverse
-  --read-only             switches off whatever changes anything
+  --read-only             switch off all actions
   --no-color              as does the environment variable NO_COLOR
-  --once                  reads twice, prints a table for scripts, and ends
+  --once                  read twice, print a table for scripts, and exit
   --help, --version
 ";
 
@@ -73,7 +73,7 @@ pub fn parse(
             "--no-color" => color = false,
             "--once" => once = true,
             other if place.take(other, &mut parser)? || scope.take(other, &mut parser)? => {}
-            other => return Err(format!("there is no option {other}")),
+            other => return Err(format!("unknown option {other}")),
         }
     }
     let scope = scope.checked()?;

@@ -172,5 +172,5 @@ fn dbs(text: &str) -> Result<Dbs, String> {
 
 fn port(text: &str) -> Result<u16, String> {
     let number = text.parse().ok().filter(|&port| port > 0);
-    number.ok_or_else(|| format!("-p {text}: no port, which is a number from 1 to 65535"))
+    number.ok_or_else(|| format!("-p {text}: not a port number from 1 to 65535"))
 }

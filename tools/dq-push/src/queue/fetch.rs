@@ -41,7 +41,7 @@ impl Queue {
         };
         let Value::Int(client) = self.source.ask(&wire, cmd("CLIENT").arg("ID")).await? else {
             return Err(Trouble::Passing(
-                "not understood: the answer to CLIENT ID".to_owned(),
+                "unexpected answer to CLIENT ID".to_owned(),
             ));
         };
         self.metrics.up.store(true, Relaxed);
@@ -122,7 +122,7 @@ impl Queue {
                         never = self.withdraw(client) => never,
                     }
                 };
-                let late = |_| Trouble::Passing("no answer to a fetch that was withdrawn".to_owned());
+                let late = |_| Trouble::Passing("no answer to a fetch that was cancelled".to_owned());
                 timeout(WITHDRAWAL, answered).await.map_err(late)?
             }
         }
@@ -141,7 +141,7 @@ impl Queue {
 
     fn start_all(self: &Arc<Queue>, answer: Value, mut places: Places) -> Result<(), Trouble> {
         let jobs = jobs(answer)
-            .ok_or_else(|| Trouble::Passing("not understood: the answer to a fetch".to_owned()))?;
+            .ok_or_else(|| Trouble::Passing("unexpected answer to a fetch".to_owned()))?;
         for job in jobs {
             match places.one() {
                 Some(place) if !self.stop.is_set() => self.start(job, place),

@@ -96,7 +96,7 @@ impl Prompt {
         let lines = vec![
             format!("The job {}", quoted(&id)),
             format!("of queue {}", quoted(&key.name)),
-            "becomes due so long from now (500ms, 30s, 5m, 2h, 1d):".to_owned(),
+            "becomes due after this time (500ms, 30s, 5m, 2h, 1d):".to_owned(),
         ];
         Prompt::new("Reschedule a job", lines, Kind::Delay { key, id })
     }
@@ -107,7 +107,7 @@ impl Prompt {
             format!("is deleted from queue {}.", quoted(&key.name)),
         ];
         if state == State::Reserved.word() {
-            lines.push("A worker is at it: its acknowledgement will find nothing.".to_owned());
+            lines.push("A worker has it and can no longer acknowledge it.".to_owned());
         }
         let act = Act::Delete { id };
         Prompt::new("Delete a job", lines, Kind::Confirm { key, act })
@@ -116,8 +116,8 @@ impl Prompt {
     pub fn pause(key: QueueKey) -> Prompt {
         let lines = vec![
             format!("The queue {} delivers nothing", quoted(&key.name)),
-            "for so long (30s, 5m, 2h), or until it is resumed if no time is".to_owned(),
-            "given. Adding, dues, acknowledgements and leases go on.".to_owned(),
+            "for this time (30s, 5m, 2h), or until it is resumed if no time is".to_owned(),
+            "given. Jobs can still be added and acknowledged; leases expire.".to_owned(),
         ];
         Prompt::new("Pause a queue", lines, Kind::Pause { key })
     }
@@ -140,7 +140,7 @@ impl Prompt {
         let lines = vec![
             format!("All {which} jobs ({count})"),
             format!("of queue {} are removed.", quoted(&key.name)),
-            "There is no way back.".to_owned(),
+            "This cannot be undone.".to_owned(),
         ];
         let act = Act::Purge { state };
         let kind = Kind::ConfirmWord {
@@ -154,12 +154,12 @@ impl Prompt {
     /// How to answer.
     pub fn hint(&self) -> String {
         match &self.kind {
-            Kind::Confirm { .. } => "y  do it     any other key  leave it".to_owned(),
+            Kind::Confirm { .. } => "y  do it     any other key  cancel".to_owned(),
             Kind::ConfirmWord { word, .. } => {
-                format!("type {word} and Enter to do it     Esc  leave it")
+                format!("type {word} and Enter to do it     Esc  cancel")
             }
-            Kind::Delay { .. } => "Enter  reschedule     Esc  leave it".to_owned(),
-            Kind::Pause { .. } => "Enter  pause     Esc  leave it".to_owned(),
+            Kind::Delay { .. } => "Enter  reschedule     Esc  cancel".to_owned(),
+            Kind::Pause { .. } => "Enter  pause     Esc  cancel".to_owned(),
             Kind::Filter => "Enter  keep     Esc  show all".to_owned(),
         }
     }

@@ -34,8 +34,7 @@ pub fn draw(
         let text = format!(" {}", escape::line(refusal.as_bytes()));
         head.push(Line::styled(text, theme.tone(Tone::Warn)));
     } else if view.gone {
-        let text =
-            " There is no such job any more: it was acknowledged, deleted, or its time was over.";
+        let text = " This job no longer exists: it was acknowledged or deleted, or it expired.";
         head.push(Line::styled(text, theme.tone(Tone::Warn)));
     }
     let Some(job) = &view.job else {
@@ -73,7 +72,7 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
     };
     let instant = |ms: i64| format!("{} ({ms})", units::relative(ms, now_ms));
     let attempts = match job.max_attempts {
-        0 => format!("{} of any number", job.attempts),
+        0 => format!("{}, no limit", job.attempts),
         most => format!("{} of {most}", job.attempts),
     };
     let backoff: Vec<String> = job.backoff_ms.iter().map(|&ms| units::millis(ms)).collect();

@@ -66,7 +66,7 @@ fn a_job_is_rescheduled_run_now_and_deleted() {
     monitor.press("2");
     monitor.wait_for("▌a        in 59m");
     monitor.press("s");
-    monitor.wait_for("becomes due so long from now");
+    monitor.wait_for("becomes due after this time");
     monitor.press("5h\r");
     monitor.wait_for("q: due in 5h");
     monitor.wait_for("▌a        in 4h59m");
@@ -108,12 +108,12 @@ fn a_queue_is_paused_resumed_and_purged() {
     monitor.press("y");
     monitor.wait_for("q: resumed");
     monitor.press("P");
-    monitor.wait_for("There is no way back");
+    monitor.wait_for("This cannot be undone");
     monitor.press("purg\r");
     monitor.wait_for("not done: purge was not typed");
     assert_eq!(count(&mut client, "READY"), 1);
     monitor.press("P");
-    monitor.wait_for("There is no way back");
+    monitor.wait_for("This cannot be undone");
     monitor.press(ESCAPE);
     monitor.wait_for("nothing was done");
     monitor.press("Ppurge\r");

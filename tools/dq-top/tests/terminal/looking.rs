@@ -268,7 +268,7 @@ fn a_job_is_looked_at_as_text_and_in_hex() {
     monitor.press("x");
     monitor.wait_for("44 65 61 72 20 41 64 61"); // Dear Ada
     cmd!(client, "DQ.DEL", "q", "first");
-    monitor.wait_for("There is no such job any more");
+    monitor.wait_for("This job no longer exists");
     monitor.press(ESCAPE);
     monitor.wait("the list without it", |screen| {
         !screen.contains("first") && screen.contains("second")

@@ -13,7 +13,7 @@ fn a_lost_connection_is_said_and_made_again() {
     server.kill();
     monitor.wait_for("No connection to");
     monitor.press("p\r"); // an act meanwhile does no harm
-    monitor.wait_for("not connected: nothing was done");
+    monitor.wait_for("not connected; nothing was done");
     server.restart();
     cmd!(server.connect(), "DQ.ADD", "q", "b", "x");
     monitor.wait_for_row("q", |row| row[2] == "2");
@@ -27,7 +27,7 @@ fn a_lost_connection_is_said_and_made_again() {
 fn a_server_without_the_module_is_told_from_an_empty_one() {
     let plain = Server::plain().start();
     let monitor = Monitor::of(&plain);
-    monitor.wait_for("does not have the module dq");
+    monitor.wait_for("does not have the dq module");
     let empty = Server::start();
     let monitor = Monitor::of(&empty);
     let screen = monitor.wait_for("No queues.");
@@ -38,7 +38,7 @@ fn a_server_without_the_module_is_told_from_an_empty_one() {
 fn a_wrong_password_is_said_and_the_right_one_works() {
     let server = Server::builder().config("requirepass", "secret").start();
     let wrong = Monitor::start(&address(&server), &[("REDISCLI_AUTH", "wrong")]);
-    wrong.wait_for("the server takes no such user");
+    wrong.wait_for("the server refuses this user");
     let none = Monitor::of(&server);
     none.wait_for("NOAUTH");
     let right = Monitor::start(&address(&server), &[("REDISCLI_AUTH", "secret")]);

@@ -108,7 +108,7 @@ impl Act {
         let mut commands = self.commands(&key.name);
         lines.extend(commands.by_ref().take(CLI_LINES).map(|it| cli::line(&it)));
         if commands.next().is_some() {
-            lines.push("# and more of them".to_owned());
+            lines.push("# and more of these".to_owned());
         }
         lines.join("\n")
     }
@@ -146,13 +146,13 @@ impl Act {
             Act::Pause { ms: None } => "paused until resumed".to_owned(),
             Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
             Act::Resume => "resumed".to_owned(),
-            Act::Add { .. } if changed == 0 => "not added: there is a job of that id".to_owned(),
+            Act::Add { .. } if changed == 0 => "not added: a job with this id exists".to_owned(),
             Act::Add { .. } => "added".to_owned(),
             Act::Cancel { .. } if changed == 0 => {
-                "nothing done: no such job any more, or a worker has it".to_owned()
+                "nothing done: the job no longer exists, or a worker has it".to_owned()
             }
             Act::Cancel { .. } => "cancelled".to_owned(),
-            _ if changed == 0 => "nothing done: no such job any more".to_owned(),
+            _ if changed == 0 => "nothing done: the job no longer exists".to_owned(),
             Act::Kick { .. } | Act::KickDead { .. } => format!("kicked {jobs}"),
             Act::Reschedule { delay_ms: 0, .. } => "due now".to_owned(),
             Act::Reschedule { delay_ms, .. } => format!("due in {}", units::millis(*delay_ms)),

@@ -234,7 +234,7 @@ impl Detail {
             (Some(found), _) => found,
             (None, Value::Nil) => Found::Nothing,
             (None, _) => {
-                Found::Refused("the server's reply is of a kind unknown to this program".to_owned())
+                Found::Refused("this program does not understand the server's reply".to_owned())
             }
         }
     }

@@ -99,7 +99,7 @@ fn told(error: &RedisError) -> String {
         return format!("no answer within {} s", PATIENCE.as_secs());
     }
     if error.kind() == ErrorKind::AuthenticationFailed {
-        return "the server takes no such user or password".to_owned();
+        return "the server refuses this user or password".to_owned();
     }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

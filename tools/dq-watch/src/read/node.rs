@@ -65,7 +65,7 @@ pub struct Node {
 /// keys are many and SCAN is slow.
 const SEARCH_AT_ONCE: Duration = Duration::from_millis(10);
 
-const LOADING: &str = "The server is loading its data. Totals count what is loaded so far; queues show their last figures.";
+const LOADING: &str = "The server is loading its data. Totals cover what is loaded so far; queues show their last figures.";
 const OF_INFO: usize = 0;
 const OF_SEARCH: usize = 1;
 const OF_CLUSTER: usize = 2;
@@ -189,7 +189,7 @@ impl Node {
                 Ok(Request::Adopt(key)) => drop(self.known.add(key)),
                 Ok(Request::Pace(interval)) => self.scope.interval = interval,
                 Ok(Request::Act { key, act }) => {
-                    let said = Err("not connected: nothing was done".to_owned());
+                    let said = Err("not connected; nothing was done".to_owned());
                     self.report(News::Acted {
                         key,
                         act,
@@ -384,7 +384,7 @@ impl Node {
         let trouble = match (&info.dq, info.loading) {
             (_, true) => LOADING.to_owned(),
             (None, _) => format!(
-                "{} at {} does not have the module dq (see MODULE LIST; loadmodule /path/to/libdq.so)",
+                "{} at {} does not have the dq module (see MODULE LIST; loadmodule /path/to/libdq.so)",
                 info.version, self.name
             ),
             _ => String::new(),
