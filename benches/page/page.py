@@ -1,8 +1,7 @@
 """make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md, and draws its plots.
 
-    page.py FOLDER      takes bench.json, opponents.json (or bench-quick.json ...), libraries.json, tenants.json and
-                        scale.json,
-                        where they are there, into docs/benchmarks first
+    page.py FOLDER      first takes into docs/benchmarks what the folder has of bench.json, opponents.json (or
+                        bench-quick.json ...), libraries.json, tenants.json and scale.json
     page.py             only what docs/benchmarks has
     page.py --check     changes nothing; fails if the page does not say what those files say
 
@@ -22,6 +21,7 @@ import tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, DATA = DOCS / "benchmarks.md", DOCS / "benchmarks"
+LINE = 1000
 NAMES = ["bench.json", "opponents.json", "libraries.json", "tenants.json", "scale.json"]
 
 
@@ -32,7 +32,27 @@ def take(folder):
     for name, path in there:
         figures = json.loads(path.read_text())
         figures.pop("module", None)  # what a machine calls its files is nobody's business
-        (DATA / name).write_text(json.dumps(figures, indent=1) + "\n")
+        (DATA / name).write_text(laid_out(rounded(figures)) + "\n")
+
+
+def rounded(value):
+    """All numbers with nine digits: the page shows six at most."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return {name: rounded(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def laid_out(value):
+    """JSON with one row, one system or one curve to a line."""
+    line = json.dumps(value)
+    if len(line) <= LINE or not line.startswith("{") and "{" not in line:
+        return line
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(map(laid_out, value)) + "\n]"
+    parts = (f"{json.dumps(name)}: {laid_out(each)}" for name, each in value.items())
+    return "{\n" + ",\n".join(parts) + "\n}"
 
 
 def latest(folder, name):

@@ -2,7 +2,6 @@
 
 import re
 import sys
-import textwrap
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "opponents/harness"))
@@ -27,11 +26,9 @@ def sections(core, opponents, libraries, tenants, large):
     made["tenants"] = markdown(rows("tenants", tenants["subjects"]["tenants"]))
     for name, part in large["parts"].items():
         made[f"large-{name}"] = markdown([LARGE, *(large_row(row) for row in part["rows"])])
-        made[f"large-{name}-how"] = wrapped(" ".join(part["how"].split()))
     made["machine"] = machine(core, opponents, libraries, large)
     made["goals"] = markdown([GOALS, *(goal(row) for row in all_rows(core) if is_goal(row))])
-    made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if not is_goal(row))])
-    made["how"] = "\n\n".join(how(name, part) for name, part in core["parts"].items())
+    made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if is_told(row))])
     made["versions"] = versions(opponents)
     return made
 
@@ -42,6 +39,11 @@ def all_rows(core):
 
 def is_goal(row):
     return row["verdict"] != ""
+
+
+def is_told(row):
+    """What says the same as another row, of the server's own reckoning or of a replica's stream, is in the file alone."""
+    return not is_goal(row) and not re.search(r"by MEMORY USAGE|written to a replica", row["cells"][0])
 
 
 # The cells of a row, as `make bench` prints them: what, ours, the other, its figure, ratio, at least, aim, verdict,
@@ -67,15 +69,6 @@ def goal(row):
 
 def told(row):
     return [*row["cells"][:5], row["cells"][8]]
-
-
-def how(name, part):
-    text = " ".join(part["how"].split())
-    return wrapped(f"`{name}` (`make bench-core ONLY={name}`). {text}")
-
-
-def wrapped(text):
-    return textwrap.fill(text, 119, break_on_hyphens=False)
 
 
 def machine(core, opponents, libraries, large):

@@ -62,6 +62,10 @@ class Page(unittest.TestCase):
         changed["parts"]["scale"]["rows"][0]["cells"][1] = "7 bytes"
         self.assertNotEqual(made(*others, changed), made(*others, large))
 
+    def test_the_files_are_as_they_are_written(self):
+        for name, run in zip(page.NAMES, figures()):
+            self.assertEqual(page.laid_out(page.rounded(run)) + "\n", (page.DATA / name).read_text(), name)
+
     def test_another_count_makes_another_page(self):
         (name, (plain, *others)), *_ = counts.recorded(counts.BUILDS[0]).items()
         self.assertGreater(plain, 1000)

@@ -152,6 +152,49 @@ fn count_piped(counted: &mut Counted, table: &mut Table) {
     piped("DQ.ACK", &|out, n| dq::ack(out, ready(n)));
     piped("FLOOR.POP", &floor::pop);
     piped("FLOOR.ACK", &floor::ack);
+    count_steps(counted, crowd, table);
+}
+
+/// Of a job that somebody has: what keeps its lease, and what is kept with it.
+fn count_steps(counted: &mut Counted, crowd: &mut Crowd, table: &mut Table) {
+    let numbers = (0, COMMANDS);
+    let id = |n: usize| id(n + 3 * COMMANDS);
+    crowd.run(numbers, PIPELINE, |out, n| {
+        dq::add_ready(out, n + 3 * COMMANDS);
+    });
+    crowd.run(numbers, PIPELINE, dq::pop);
+    let mut client = counted.host.connect();
+    let tokens: Vec<_> = (0..COMMANDS)
+        .map(|n| token_of(&mut client, &id(n)))
+        .collect();
+    let mut piped = |name: &str, write: &dyn Fn(&mut Vec<u8>, usize)| {
+        let counts = counted.during(|_| crowd.run(numbers, PIPELINE, write));
+        table.insert(name.to_owned(), Figures::of(counts, COMMANDS));
+    };
+    piped("a lease kept by DQ.TOUCH", &|out, n| {
+        encode(out, &[b"DQ.TOUCH", b"dq", &id(n), b"TOKEN", &tokens[n]]);
+    });
+    piped("64 bytes kept by DQ.STEP", &|out, n| {
+        encode(
+            out,
+            &[
+                b"DQ.STEP",
+                b"dq",
+                &id(n),
+                &tokens[n],
+                b"charge",
+                &[b'v'; 64],
+            ],
+        );
+    });
+}
+
+/// Of the current delivery.
+fn token_of(client: &mut Connection, id: &[u8]) -> Vec<u8> {
+    let job = client.call(&[b"DQ.GET", b"dq", id]);
+    let mut lines = job.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.find(|line| *line == b"token");
+    lines.nth(1).expect("a token").to_vec()
 }
 
 /// Without what it costs to know that the client waits.

@@ -29,7 +29,7 @@ class Programs:
         return unpacked if unpacked.exists() else shutil.which("beanstalkd")
 
     def command(self, language):
-        """None where tools/opponents.sh could not get it."""
+        """None where tools/testing/opponents.sh could not get it."""
         java = self.out / "java"
         commands = {
             "Python": (SOURCES / "python/program.py", [sys.executable, SOURCES / "python/program.py"]),
