@@ -25,6 +25,7 @@ mod mutants_of_bounds;
 mod mutants_of_groups;
 mod recurring;
 mod report;
+mod results;
 mod rude;
 mod soak;
 mod steps;

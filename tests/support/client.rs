@@ -74,6 +74,11 @@ impl Client {
         self.req_command(command)
     }
 
+    /// Whether the server is there to take them.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.socket.write_all(bytes).is_ok()
+    }
+
     /// Sends without waiting: for blocking commands. The reply comes with `receive`.
     pub fn send(&mut self, command: &redis::Cmd) {
         self.socket

@@ -132,6 +132,11 @@ impl Raw {
         sent.expect("the server takes the bytes");
     }
 
+    /// Whether the server is there to take them.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.socket.write_all(bytes).is_ok()
+    }
+
     /// Sends one command and reads one reply.
     #[track_caller]
     pub fn call(&mut self, arguments: &[&[u8]]) -> Reply {
