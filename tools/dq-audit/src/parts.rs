@@ -39,13 +39,13 @@ fn manifest_of(path: &Path) -> Result<Option<PathBuf>, String> {
     }
     if path.is_dir() {
         let entries = fs::read_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut found: Vec<PathBuf> = entries
+        let all: Vec<PathBuf> = entries
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| is_manifest(path))
             .collect();
-        found.sort();
+        let mut found: Vec<_> = all.iter().filter(|it| !is_draft(it, &all)).collect();
         return match found.len() {
-            1 => Ok(found.pop()),
+            1 => Ok(found.pop().cloned()),
             0 => Err(format!("{} has no manifest", path.display())),
             _ => Err(format!(
                 "{} has several manifests: name one",
@@ -58,6 +58,14 @@ fn manifest_of(path: &Path) -> Result<Option<PathBuf>, String> {
     name.push(".manifest");
     let beside = path.with_file_name("appendonlydir").join(name);
     Ok((!path.exists() && beside.is_file()).then_some(beside))
+}
+
+/// A server writes its next manifest as `temp-NAME` and then renames it; one that is killed in between
+/// leaves it behind, and no server reads it.
+fn is_draft(path: &Path, manifests: &[PathBuf]) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let finished = name.strip_prefix("temp-");
+    finished.is_some_and(|name| manifests.contains(&path.with_file_name(name)))
 }
 
 /// `file NAME seq N type b|h|i`, line by line.
@@ -115,6 +123,21 @@ mod tests {
             ["a.aof.2.base.rdb", "a b.3.incr.aof", "a.aof.4.incr.aof"]
         );
         assert!(files_of("what is this\n").is_err());
+    }
+
+    #[test]
+    fn what_a_killed_server_had_not_renamed_is_passed_over() {
+        let folder = std::env::temp_dir().join(format!("dq-audit-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for name in ["temp-a.aof.manifest", "a.aof.manifest"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        let found = manifest_of(&folder);
+        fs::write(folder.join("b.aof.manifest"), "").unwrap();
+        let of_two = manifest_of(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, Ok(Some(folder.join("a.aof.manifest"))));
+        assert!(of_two.unwrap_err().contains("several manifests"));
     }
 
     #[test]

@@ -140,7 +140,7 @@ mod tests {
             ("Zoo\x01", 3),
         ] {
             let stats = Stats {
-                jobs: [0, ready, 0, 0],
+                jobs: [0, ready, 0, 0, 0, 0],
                 ..Stats::default()
             };
             let key = QueueKey::new(0, name);
@@ -195,7 +195,7 @@ mod tests {
         let mut board = board();
         for (name, dead, paused) in [("quiet", 0, 0), ("slow", 0, -1), ("wrong", 2, 0)] {
             let stats = Stats {
-                jobs: [0, 0, 0, dead],
+                jobs: [0, 0, 0, dead, 0, 0],
                 paused,
                 ..Stats::default()
             };

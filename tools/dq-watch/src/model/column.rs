@@ -15,6 +15,8 @@ pub enum Column {
     Ready,
     Reserved,
     Dead,
+    Blocked,
+    Done,
     Added,
     Delivered,
     Acked,
@@ -29,9 +31,9 @@ pub enum Column {
 
 use Column::*;
 
-pub const ALL: [Column; 15] = [
-    Queue, Delayed, Ready, Reserved, Dead, Added, Delivered, Acked, LateP50, LateP99, Oldest,
-    NextDue, Waiting, Paused, Trend,
+pub const ALL: [Column; 17] = [
+    Queue, Delayed, Ready, Reserved, Dead, Blocked, Done, Added, Delivered, Acked, LateP50,
+    LateP99, Oldest, NextDue, Waiting, Paused, Trend,
 ];
 
 /// What a value means; the screen has a colour for each.
@@ -66,6 +68,8 @@ impl Column {
             Ready => "READY",
             Reserved => "RESVD",
             Dead => "DEAD",
+            Blocked => "BLOCKED",
+            Done => "DONE",
             Added => "ADD/s",
             Delivered => "DLVR/s",
             Acked => "ACK/s",
@@ -87,6 +91,8 @@ impl Column {
             Ready => "ready",
             Reserved => "reserved",
             Dead => "dead",
+            Blocked => "blocked",
+            Done => "done",
             Added => "added",
             Delivered => "delivered",
             Acked => "acked",
@@ -108,7 +114,7 @@ impl Column {
     pub fn width(self) -> usize {
         match self {
             Queue => 16,
-            Delayed => 7,
+            Delayed | Blocked => 7,
             Waiting => 5,
             Trend => 10,
             _ => 6,
@@ -118,19 +124,21 @@ impl Column {
     /// Which go first where the screen is narrow: the smallest.
     pub fn importance(self) -> u8 {
         match self {
-            Queue => 15,
-            Ready => 14,
-            Delayed => 13,
-            Reserved => 12,
-            Dead => 11,
-            Delivered => 10,
-            Oldest => 9,
-            LateP99 => 8,
-            Waiting => 7,
-            NextDue => 6,
-            Added => 5,
-            Acked => 4,
-            Paused => 3,
+            Queue => 17,
+            Ready => 16,
+            Delayed => 15,
+            Reserved => 14,
+            Dead => 13,
+            Delivered => 12,
+            Oldest => 11,
+            LateP99 => 10,
+            Waiting => 9,
+            NextDue => 8,
+            Added => 7,
+            Acked => 6,
+            Paused => 5,
+            Blocked => 4,
+            Done => 3,
             Trend => 2,
             LateP50 => 1,
         }
@@ -152,6 +160,8 @@ impl Column {
             Ready => count(stats.jobs[1], Tone::Good),
             Reserved => count(stats.jobs[2], Tone::Plain),
             Dead => count(stats.jobs[3], Tone::Bad),
+            Blocked => count(stats.jobs[4], Tone::Plain),
+            Done => count(stats.jobs[5], Tone::Plain),
             Added => rate(row.rates[ADDED]),
             Delivered => rate(row.rates[DELIVERED]),
             Acked => rate(row.rates[ACKED]),
@@ -177,6 +187,8 @@ impl Column {
             Ready => b.jobs(1).cmp(&a.jobs(1)),
             Reserved => b.jobs(2).cmp(&a.jobs(2)),
             Dead => b.jobs(3).cmp(&a.jobs(3)),
+            Blocked => b.jobs(4).cmp(&a.jobs(4)),
+            Done => b.jobs(5).cmp(&a.jobs(5)),
             Added => largest(&|row| row.rates[ADDED]),
             Delivered | Trend => largest(&|row| row.rates[DELIVERED]),
             Acked => largest(&|row| row.rates[ACKED]),
@@ -286,7 +298,7 @@ mod tests {
     fn every_cell_fits_its_column_even_with_absurd_figures() {
         let most = u64::MAX / 2;
         let full = row(Stats {
-            jobs: [999_999_999_999; 4],
+            jobs: [999_999_999_999; 6],
             next_due: Some((1 << 42) - 1),
             oldest_ready_ms: Some(1 << 42),
             waiting_clients: 99_999,
@@ -310,7 +322,7 @@ mod tests {
     #[test]
     fn sorting_puts_first_what_is_worth_a_look() {
         let busy = row(Stats {
-            jobs: [1, 5, 0, 2],
+            jobs: [1, 5, 0, 2, 3, 4],
             next_due: Some(2_000_000),
             oldest_ready_ms: Some(10),
             ..Stats::default()
@@ -319,7 +331,7 @@ mod tests {
             next_due: Some(1_500_000),
             ..Stats::default()
         });
-        for column in [Delayed, Ready, Dead, Oldest] {
+        for column in [Delayed, Ready, Dead, Blocked, Done, Oldest] {
             assert_eq!(
                 column.compare(&busy, &idle, now()),
                 Ordering::Less,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::stats::{rates, Jobs, Rates, Totals, TOTALS};
+use super::stats::{rates, Jobs, Rates, Totals, STATES, TOTALS};
 
 /// Of one INFO.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +30,7 @@ pub struct ServerInfo {
 pub struct DqInfo {
     pub queues: u64,
     pub jobs: Jobs,
+    pub done_bytes: u64,
     pub waiting_clients: u64,
     pub totals: Totals,
     pub lateness_count: u64,
@@ -85,11 +86,11 @@ fn keys_of(name: &str, value: &str) -> Option<(u32, u64)> {
 
 impl DqInfo {
     fn parse(number: &dyn Fn(&str) -> u64) -> DqInfo {
-        let jobs = ["delayed", "ready", "reserved", "dead"];
         let total = |name: &str| number(&format!("dq_{}_total", name.replace('-', "_")));
         DqInfo {
             queues: number("dq_queues"),
-            jobs: jobs.map(|state| number(&format!("dq_jobs_{state}"))),
+            jobs: STATES.map(|state| number(&format!("dq_jobs_{state}"))),
+            done_bytes: number("dq_done_bytes"),
             waiting_clients: number("dq_waiting_clients"),
             totals: TOTALS.map(total),
             lateness_count: number("dq_lateness_us_count"),
@@ -102,6 +103,7 @@ impl DqInfo {
 
     fn add(&mut self, other: &DqInfo) {
         self.queues += other.queues;
+        self.done_bytes += other.done_bytes;
         self.waiting_clients += other.waiting_clients;
         for (mine, theirs) in self.jobs.iter_mut().zip(other.jobs) {
             *mine += theirs;
@@ -225,7 +227,8 @@ mod tests {
     const INFO: &str = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:8.0.1\r\n\
         server_time_usec:1795159827556123\r\nuptime_in_seconds:12\r\nrole:master\r\n\
         db0:keys=3,expires=0,avg_ttl=0\r\ndb15:keys=40,expires=1\r\ncluster_enabled:0\r\n\
-        # dq\r\ndq_queues:2\r\ndq_jobs_ready:7\r\ndq_timed_out_total:5\r\ndq_added_total:100\r\n\
+        # dq\r\ndq_queues:2\r\ndq_jobs_ready:7\r\ndq_jobs_done:3\r\n\
+        dq_jobs_blocked:2\r\ndq_done_bytes:900\r\ndq_timed_out_total:5\r\ndq_added_total:100\r\n\
         dq_lateness_us_count:10\r\ndq_lateness_us_sum:5000\r\n";
 
     #[test]
@@ -236,7 +239,10 @@ mod tests {
         assert_eq!(info.clock_ms, Some(1_795_159_827_556));
         assert_eq!(info.dbs, [(0, 3), (15, 40)]);
         let dq = info.dq.expect("the module is there");
-        assert_eq!((dq.queues, dq.jobs, dq.totals[4]), (2, [0, 7, 0, 0], 5));
+        assert_eq!(
+            (dq.queues, dq.jobs, dq.totals[4]),
+            (2, [0, 7, 0, 0, 2, 3], 5)
+        );
         let plain = ServerInfo::parse("redis_version:7.0.15\r\n");
         assert_eq!((plain.version.as_str(), plain.dq), ("Redis 7.0.15", None));
     }
@@ -260,5 +266,6 @@ mod tests {
         );
         let sum = Overall::of([&figures, &figures].into_iter());
         assert_eq!((sum.servers, sum.dq.queues, sum.rates[0]), (2, 4, 30.0));
+        assert_eq!((sum.dq.jobs[5], sum.dq.done_bytes), (6, 1800));
     }
 }

@@ -24,8 +24,11 @@ pub const DIED: usize = 5;
 pub type Totals = [u64; TOTALS.len()];
 pub type Rates = [f64; TOTALS.len()];
 
-/// Jobs by state: delayed, ready, reserved, dead.
-pub type Jobs = [u64; 4];
+/// The states of a job, in the order in which their jobs are counted and listed.
+pub const STATES: [&str; 6] = ["delayed", "ready", "reserved", "dead", "blocked", "done"];
+
+/// Jobs by state.
+pub type Jobs = [u64; STATES.len()];
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
@@ -38,6 +41,8 @@ pub struct Stats {
     /// Groups that hold jobs which are not dead.
     pub groups: u64,
     pub bytes: u64,
+    /// Of done jobs, as DONEBYTES counts them.
+    pub done_bytes: u64,
     /// 0 no, -1 until resumed, otherwise the instant at which it ends.
     pub paused: i64,
     pub totals: Totals,

@@ -3,19 +3,19 @@
 use redis::{Cmd, Value};
 
 use super::reply;
-use crate::model::QueueKey;
+use crate::model::{stats, QueueKey};
 use crate::text::units;
 
 /// Of a payload in a list; of one that is looked at.
-const IN_LIST: usize = 300;
+pub const IN_LIST: usize = 300;
 const IN_VIEW: usize = 64 * 1024;
 
 /// Runs of a recurring job that are shown ahead.
 const NEXT_RUNS: usize = 5;
 
-/// How far into the ready jobs one can look: they are in the order of delivery, in which no instant
-/// says where to go on, so each page is asked for with all those before it.
-pub const READY_MAX: usize = 1000;
+/// How far into the ready and the blocked jobs one can look: they are in the order of delivery or of adding,
+/// in which no instant says where to go on, so each page is asked for with all those before it.
+pub const IN_LINE_MAX: usize = 1000;
 
 /// Jobs due in one millisecond that are passed over at most, to go on behind them.
 const SAME_INSTANT_MAX: usize = 2000;
@@ -26,9 +26,19 @@ pub enum State {
     Ready,
     Reserved,
     Dead,
+    Blocked,
+    Done,
 }
 
-pub const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
+/// As `stats::STATES`.
+pub const STATES: [State; 6] = [
+    State::Delayed,
+    State::Ready,
+    State::Reserved,
+    State::Dead,
+    State::Blocked,
+    State::Done,
+];
 
 impl State {
     pub fn named(name: &str) -> Option<State> {
@@ -36,12 +46,12 @@ impl State {
     }
 
     pub fn word(self) -> &'static str {
-        match self {
-            State::Delayed => "delayed",
-            State::Ready => "ready",
-            State::Reserved => "reserved",
-            State::Dead => "dead",
-        }
+        stats::STATES[self as usize]
+    }
+
+    /// Not in the order of an instant.
+    fn is_in_line(self) -> bool {
+        matches!(self, State::Ready | State::Blocked)
     }
 }
 
@@ -94,13 +104,16 @@ pub struct Settings {
     pub groupmax: u64,
     pub grouprate: (u64, u64),
     pub groupfifo: bool,
+    pub donelen: u64,
+    pub donettl_ms: u64,
+    pub donebytes: u64,
 }
 
 /// Of DQ.GROUPS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub name: Vec<u8>,
-    /// Delayed or ready.
+    /// Blocked, delayed or ready.
     pub waiting: u64,
     pub reserved: u64,
 }
@@ -109,7 +122,8 @@ pub struct Group {
 pub struct PeekedJob {
     pub id: Vec<u8>,
     pub payload: Cut,
-    pub at_ms: i64,
+    /// None: blocked, without an instant of its own.
+    pub at_ms: Option<i64>,
     pub attempts: u64,
     pub priority: i64,
 }
@@ -120,7 +134,8 @@ pub struct Job {
     pub payload: Cut,
     pub state: String,
     pub priority: i64,
-    pub due_ms: i64,
+    /// None: blocked, without an instant of its own.
+    pub due_ms: Option<i64>,
     pub deadline_ms: Option<i64>,
     pub ttr_ms: u64,
     pub attempts: u64,
@@ -135,6 +150,36 @@ pub struct Job {
     /// What runs once more when this run is over.
     pub successor: Option<Cut>,
     pub rule: Option<Rule>,
+    /// Of the last delivery, while the job is reserved or done.
+    pub started_ms: Option<i64>,
+    /// Of a done job: when, and with what result.
+    pub finished_ms: Option<i64>,
+    pub result: Option<Cut>,
+    pub progress: Option<Vec<u8>>,
+    /// How long it is kept once it is done, where not as its queue's others.
+    pub keep_ms: Option<u64>,
+    /// What it waits for, while it is blocked.
+    pub after: Option<After>,
+    /// How those ended that it was told to wait for.
+    pub results: Vec<Ended>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Those that are not over.
+    Jobs { ids: Vec<Vec<u8>>, on_dead: String },
+    /// Until the group is empty.
+    Group(Vec<u8>),
+}
+
+/// A job that another one was told to wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub id: Vec<u8>,
+    /// None: not over when last looked at.
+    pub outcome: Option<String>,
+    /// The result of a done one, the reason of a dead one.
+    pub value: Option<Cut>,
 }
 
 /// What makes a job come again, and how often it has come.
@@ -241,13 +286,27 @@ impl Detail {
 }
 
 impl Found {
-    /// How much of the server's answer was payload: what is heavy is not asked for every second.
+    /// How much of the server's answer was payloads and results: what is heavy is not asked for every second.
     pub fn weight(&self) -> usize {
         match self {
             Found::Jobs(jobs) => jobs.iter().map(|job| job.payload.length).sum(),
-            Found::Job(job) => job.payload.length,
+            Found::Job(job) => job.weight(),
             _ => 0,
         }
+    }
+}
+
+impl Job {
+    pub fn weight(&self) -> usize {
+        let values = self.results.iter().filter_map(|ended| ended.value.as_ref());
+        let results = self.result.iter().chain(values);
+        self.payload.length + results.map(|cut| cut.length).sum::<usize>()
+    }
+
+    /// How long the delivery took of which it is done.
+    pub fn ran_ms(&self) -> Option<u64> {
+        let ran = self.finished_ms? - self.started_ms?;
+        Some(ran.max(0) as u64)
     }
 }
 
@@ -258,26 +317,27 @@ impl Page {
         if jobs.len() < count {
             return None;
         }
-        if state == State::Ready {
+        if state.is_in_line() {
             let skip = self.skip + jobs.len();
-            return (skip < READY_MAX).then_some(Page { from_ms: 0, skip });
+            return (skip < IN_LINE_MAX).then_some(Page { from_ms: 0, skip });
         }
+        let last_ms = last.at_ms?;
         let at_last = jobs
             .iter()
             .rev()
             .take_while(|job| job.at_ms == last.at_ms)
             .count();
-        let skip = match at_last == jobs.len() && last.at_ms == self.from_ms {
+        let skip = match at_last == jobs.len() && last_ms == self.from_ms {
             true => self.skip + at_last,
             false => at_last,
         };
         Some(match skip > SAME_INSTANT_MAX {
             true => Page {
-                from_ms: last.at_ms + 1,
+                from_ms: last_ms + 1,
                 skip: 0,
             },
             false => Page {
-                from_ms: last.at_ms,
+                from_ms: last_ms,
                 skip,
             },
         })
@@ -292,7 +352,7 @@ mod tests {
         PeekedJob {
             id: id.to_string().into_bytes(),
             payload: Cut::of(b"", 0),
-            at_ms,
+            at_ms: Some(at_ms),
             attempts: 0,
             priority: 0,
         }
@@ -300,7 +360,7 @@ mod tests {
 
     /// What DQ.PEEK with FROM and COUNT answers, without those that the page skips.
     fn peek(all: &[PeekedJob], page: Page, count: usize) -> Vec<PeekedJob> {
-        let from = all.iter().filter(|job| job.at_ms >= page.from_ms);
+        let from = all.iter().filter(|job| job.at_ms >= Some(page.from_ms));
         from.take(page.skip + count)
             .skip(page.skip)
             .cloned()
@@ -328,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_jobs_go_by_their_place_in_line() {
+    fn ready_and_blocked_jobs_go_by_their_place_in_line() {
         let jobs = [job(0, 900), job(1, 3)];
         let second = Page::default().next(State::Ready, &jobs, 2);
         assert_eq!(
@@ -340,7 +400,7 @@ mod tests {
         );
         let far = Page {
             from_ms: 0,
-            skip: READY_MAX,
+            skip: IN_LINE_MAX,
         };
         assert_eq!(far.next(State::Ready, &jobs, 2), None);
         assert_eq!(
@@ -348,6 +408,16 @@ mod tests {
             None,
             "that was the last"
         );
+        let blocked = jobs.map(|job| PeekedJob { at_ms: None, ..job });
+        assert_eq!(Page::default().next(State::Blocked, &blocked, 2), second);
+    }
+
+    #[test]
+    fn a_state_is_counted_where_it_is_listed() {
+        for (place, state) in STATES.into_iter().enumerate() {
+            assert_eq!(state as usize, place);
+            assert_eq!(State::named(stats::STATES[place]), Some(state));
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use super::detail::{Cut, Group, Job, PeekedJob, Rule, Settings, When};
-use crate::model::stats::{Stats, TOTALS};
+use super::detail::{After, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, When, IN_LIST};
+use crate::model::stats::{Jobs, Stats, STATES, TOTALS};
 
 /// An error reply, as the server wrote it.
 pub fn error(value: &Value) -> Option<String> {
@@ -96,12 +96,13 @@ impl<'a> Fields<'a> {
 /// DQ.STATS.
 pub fn stats(value: &Value) -> Option<Stats> {
     let fields = Fields::of(value)?;
-    let mut jobs = [0; 4];
-    for (count, state) in jobs
-        .iter_mut()
-        .zip(["delayed", "ready", "reserved", "dead"])
-    {
-        *count = fields.natural(state)?;
+    let mut jobs = Jobs::default();
+    for (count, state) in jobs.iter_mut().zip(STATES) {
+        *count = match state {
+            // Older modules do not know these.
+            "blocked" | "done" => fields.natural(state).unwrap_or_default(),
+            _ => fields.natural(state)?,
+        };
     }
     let buckets = array(fields.get("lateness-buckets")?)?
         .iter()
@@ -119,6 +120,7 @@ pub fn stats(value: &Value) -> Option<Stats> {
         recurring: fields.natural("recurring").unwrap_or_default(),
         groups: fields.natural("groups").unwrap_or_default(),
         bytes: fields.natural("bytes").unwrap_or_default(),
+        done_bytes: fields.natural("done-bytes").unwrap_or_default(),
         paused: fields.int("paused")?,
         totals: TOTALS.map(|name| fields.natural(name).unwrap_or_default()),
         lateness_count: fields.natural("lateness-count")?,
@@ -135,7 +137,7 @@ pub fn settings(value: &Value) -> Option<Settings> {
         let numbers = fields.naturals(name)?;
         Some((*numbers.first()?, *numbers.get(1)?))
     };
-    // Older modules have no limits of bytes or groups.
+    // Older modules have no limits of bytes, groups or done jobs.
     let newer = |name| fields.natural(name).unwrap_or_default();
     Some(Settings {
         ttr_ms: fields.natural("ttr")?,
@@ -150,6 +152,9 @@ pub fn settings(value: &Value) -> Option<Settings> {
         groupmax: newer("groupmax"),
         grouprate: pair("grouprate").unwrap_or_default(),
         groupfifo: newer("groupfifo") != 0,
+        donelen: newer("donelen"),
+        donettl_ms: newer("donettl"),
+        donebytes: newer("donebytes"),
     })
 }
 
@@ -181,7 +186,10 @@ pub fn peeked(value: &Value, longest: usize) -> Option<Vec<PeekedJob>> {
         Some(PeekedJob {
             id: bytes(id)?,
             payload: Cut::of(&bytes(payload)?, longest),
-            at_ms: int(at)?,
+            at_ms: match at {
+                Value::Nil => None,
+                at => Some(int(at)?),
+            },
             attempts: natural(attempts)?,
             priority: int(priority)?,
         })
@@ -197,7 +205,7 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
         payload: Cut::of(&bytes(fields.get("payload")?)?, longest),
         state: text(fields.get("state")?)?,
         priority: fields.int("priority")?,
-        due_ms: fields.int("due")?,
+        due_ms: fields.int("due"),
         deadline_ms: fields.int("deadline"),
         ttr_ms: fields.natural("ttr")?,
         attempts: fields.natural("attempts")?,
@@ -213,7 +221,42 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
             .and_then(bytes)
             .map(|payload| Cut::of(&payload, longest)),
         rule: rule(&fields),
+        started_ms: fields.int("started"),
+        finished_ms: fields.int("finished"),
+        result: fields
+            .get("result")
+            .and_then(bytes)
+            .map(|result| Cut::of(&result, longest)),
+        progress: fields.get("progress").and_then(bytes),
+        keep_ms: fields.natural("keep"),
+        after: after(&fields),
+        results: results(&fields).unwrap_or_default(),
     })
+}
+
+fn after(fields: &Fields) -> Option<After> {
+    if let Some(name) = fields.get("after-group").and_then(bytes) {
+        return Some(After::Group(name));
+    }
+    let ids = array(fields.get("after")?)?.iter().map(bytes);
+    Some(After::Jobs {
+        ids: ids.collect::<Option<_>>()?,
+        on_dead: fields.get("on-dead").and_then(text)?,
+    })
+}
+
+fn results(fields: &Fields) -> Option<Vec<Ended>> {
+    let results = array(fields.get("results")?)?.iter().map(|result| {
+        let [id, outcome, value] = array(result)? else {
+            return None;
+        };
+        Some(Ended {
+            id: bytes(id)?,
+            outcome: text(outcome),
+            value: bytes(value).map(|value| Cut::of(&value, IN_LIST)),
+        })
+    });
+    results.collect()
 }
 
 fn rule(fields: &Fields) -> Option<Rule> {
@@ -285,7 +328,7 @@ mod tests {
         let from_array = stats(&Value::Array(flat.collect())).expect("complete");
         let from_map = stats(&Value::Map(fields)).expect("complete");
         assert_eq!(from_array, from_map);
-        assert_eq!(from_map.jobs, [1, 2, 3, 4]);
+        assert_eq!(from_map.jobs, [1, 2, 3, 4, 0, 0], "an older module's");
         assert_eq!(
             (from_map.next_due, from_map.paused, from_map.totals[4]),
             (None, -1, 9)
@@ -321,7 +364,71 @@ mod tests {
             (jobs[0].payload.bytes.as_slice(), jobs[0].payload.length),
             (&b"a long"[..], 14)
         );
-        assert_eq!((jobs[0].at_ms, jobs[0].priority), (5, -3));
+        assert_eq!((jobs[0].at_ms, jobs[0].priority), (Some(5), -3));
+    }
+
+    fn a_job(more: &[(&str, Value)]) -> Job {
+        let common = [
+            ("id", bulk("id")),
+            ("payload", bulk("x")),
+            ("state", bulk("blocked")),
+            ("priority", Value::Int(0)),
+            ("due", Value::Nil),
+            ("ttr", Value::Int(1)),
+            ("attempts", Value::Int(1)),
+            ("max-attempts", Value::Int(0)),
+            ("backoff", Value::Array(Vec::new())),
+        ];
+        let fields = common.iter().chain(more);
+        let fields = fields.map(|(name, value)| (bulk(name), value.clone()));
+        job(&Value::Map(fields.collect()), 3).expect("a job")
+    }
+
+    #[test]
+    fn a_blocked_job_has_no_due_and_says_what_it_waits_for() {
+        let ended = |id, outcome, value| Value::Array(vec![bulk(id), outcome, value]);
+        let job = a_job(&[
+            ("after", Value::Array(vec![bulk("b")])),
+            ("on-dead", bulk("run")),
+            (
+                "results",
+                Value::Array(vec![
+                    ended("a", bulk("done"), bulk("twelve")),
+                    ended("b", Value::Nil, Value::Nil),
+                ]),
+            ),
+        ]);
+        assert_eq!((job.due_ms, job.weight()), (None, 1 + 6));
+        let after = After::Jobs {
+            ids: vec![b"b".to_vec()],
+            on_dead: "run".to_owned(),
+        };
+        assert_eq!(job.after, Some(after));
+        let outcomes = job.results.iter().map(|it| it.outcome.as_deref());
+        assert_eq!(outcomes.collect::<Vec<_>>(), [Some("done"), None]);
+        let of_group = a_job(&[("after", Value::Nil), ("after-group", bulk("acme"))]);
+        assert_eq!(of_group.after, Some(After::Group(b"acme".to_vec())));
+        let peeked_job = [
+            bulk("id"),
+            bulk("x"),
+            Value::Nil,
+            Value::Int(0),
+            Value::Int(0),
+        ];
+        let jobs = Value::Array(vec![Value::Array(peeked_job.to_vec())]);
+        assert_eq!(peeked(&jobs, 9).expect("a job")[0].at_ms, None);
+    }
+
+    #[test]
+    fn a_done_job_has_its_result_and_how_long_it_ran() {
+        let job = a_job(&[
+            ("started", Value::Int(500)),
+            ("finished", Value::Int(740)),
+            ("result", bulk("twelve")),
+        ]);
+        assert_eq!((job.ran_ms(), job.weight()), (Some(240), 1 + 6));
+        assert_eq!(job.result, Some(Cut::of(b"twelve", 3)));
+        assert_eq!((job.after, job.results.len()), (None, 0));
     }
 
     #[test]
