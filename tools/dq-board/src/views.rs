@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dq_watch::read::detail::{Detail, Found, Group, Page, Part, State, READY_MAX};
+use dq_watch::read::detail::{Detail, Found, Group, Page, Part, State, IN_LINE_MAX};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
 use redis::{Cmd, Value};
@@ -118,7 +118,7 @@ async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, String> {
     let state = State::named(question.text("state")).ok_or("There is no such state.")?;
     let page = Page {
         from_ms: question.number("from").unwrap_or(0),
-        skip: question.number("skip").unwrap_or(0).min(READY_MAX * 2),
+        skip: question.number("skip").unwrap_or(0).min(IN_LINE_MAX * 2),
     };
     let part = Part::Jobs {
         state,

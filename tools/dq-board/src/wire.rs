@@ -174,7 +174,7 @@ pub fn dead(job: &Job) -> Value {
     let mut shown = peeked(&PeekedJob {
         id: job.id.clone(),
         payload: job.payload.clone(),
-        at_ms: job.failed_ms.unwrap_or(job.due_ms),
+        at_ms: job.failed_ms.or(job.due_ms),
         attempts: job.attempts,
         priority: job.priority,
     });

@@ -171,7 +171,10 @@ fn search(link: &mut Link, dbs: Vec<u32>) -> Result<Vec<QueueKey>, String> {
 }
 
 fn printed(rows: &[&Row], several_dbs: bool, now: Now) -> String {
-    let columns = ALL.into_iter().filter(|column| *column != Column::Trend);
+    // Those that came later are the last, as scripts count columns.
+    let later = [Column::Blocked, Column::Done];
+    let first = ALL.into_iter().filter(|it| !later.contains(it));
+    let columns = first.filter(|it| *it != Column::Trend).chain(later);
     let mut table: Vec<Vec<String>> =
         vec![columns.clone().map(|it| title(it).to_owned()).collect()];
     for row in rows {
@@ -233,6 +236,8 @@ fn cell(column: Column, row: &Row, several_dbs: bool, now: Now) -> String {
         Column::Ready => row.jobs(1).to_string(),
         Column::Reserved => row.jobs(2).to_string(),
         Column::Dead => row.jobs(3).to_string(),
+        Column::Blocked => row.jobs(4).to_string(),
+        Column::Done => row.jobs(5).to_string(),
         Column::Added => rate(ADDED),
         Column::Delivered => rate(DELIVERED),
         Column::Acked => rate(ACKED),

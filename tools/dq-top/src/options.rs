@@ -29,9 +29,9 @@ Usage: dq-top [options]
   --queue NAME            show only this queue, without searching; may be repeated
   --interval SECONDS      time between two readings (default 1)
   --filter PATTERN        only queues whose name contains this; with * or ? a pattern
-  --sort COLUMN           queue delayed ready reserved dead added delivered acked p50 p99 oldest
-                          next waiting paused; trouble: what is red, then what is yellow, then
-                          the others, as without --sort (with --once: queue)
+  --sort COLUMN           queue delayed ready reserved dead blocked done added delivered acked p50
+                          p99 oldest next waiting paused; trouble: what is red, then what is
+                          yellow, then the others, as without --sort (with --once: queue)
   --reverse
   --read-only             switch off all actions
   --no-color              as does the environment variable NO_COLOR

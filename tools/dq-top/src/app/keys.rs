@@ -6,6 +6,7 @@ use super::prompt::{Kind, Prompt};
 use super::view::{QueueView, View};
 use super::{App, Out};
 use crate::model::column::{Column, Tone, ALL};
+use crate::model::stats::{Jobs, STATES};
 use crate::model::QueueKey;
 use crate::read::acts::Act;
 use crate::read::detail::State;
@@ -101,8 +102,8 @@ impl App {
         match code {
             KeyCode::Esc | KeyCode::Backspace => self.view = View::Table,
             KeyCode::Tab | KeyCode::Right => view.open_tab(view.tab + 1),
-            KeyCode::BackTab | KeyCode::Left => view.open_tab(view.tab + 4),
-            KeyCode::Char(digit @ '1'..='5') => view.open_tab(digit as usize - '1' as usize),
+            KeyCode::BackTab | KeyCode::Left => view.open_tab(view.tab + STATES.len()),
+            KeyCode::Char(digit @ '1'..='7') => view.open_tab(digit as usize - '1' as usize),
             KeyCode::Up => view.select(view.selected.saturating_sub(1)),
             KeyCode::Down => view.select(view.selected + 1),
             KeyCode::PageDown => view.next_page(),
@@ -140,7 +141,7 @@ impl App {
         let row = self.servers.board.row(&key);
         let jobs = row
             .and_then(|row| row.stats.as_ref())
-            .map_or([0; 4], |stats| stats.jobs);
+            .map_or(Jobs::default(), |stats| stats.jobs);
         let paused = row.is_some_and(|row| row.is_paused());
         let state = self.queue_view().and_then(QueueView::state);
         match (letter, jobs[State::Dead as usize]) {
@@ -166,14 +167,15 @@ impl App {
             };
             return self.say(why, Tone::Plain);
         };
+        let kicked = Prompt::kick(key.clone(), id.clone(), &state);
         let waits = state == State::Delayed.word() || state == State::Ready.word();
         match letter {
             'd' => self.prompt = Some(Prompt::delete(key, id, &state)),
-            'k' if state == State::Dead.word() => self.prompt = Some(Prompt::kick(key, id)),
+            'k' if kicked.is_some() => self.prompt = kicked,
             'n' if waits => self.prompt = Some(Prompt::run_now(key, id)),
             's' if waits => self.prompt = Some(Prompt::reschedule(key, id)),
             'k' => self.say(
-                format!("only dead jobs are kicked; this one is {state}"),
+                format!("only dead, done and blocked jobs are kicked; this one is {state}"),
                 Tone::Plain,
             ),
             _ => self.say(

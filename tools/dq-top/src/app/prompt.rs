@@ -57,20 +57,22 @@ impl Prompt {
         prompt
     }
 
-    pub fn kick(key: QueueKey, id: Vec<u8>) -> Prompt {
+    /// None: a job in this state is not kicked.
+    pub fn kick(key: QueueKey, id: Vec<u8>, state: &str) -> Option<Prompt> {
+        let what = match State::named(state)? {
+            State::Dead => "becomes ready now, with no attempts used.",
+            State::Done => "runs again: ready now, no attempts used, without its result.",
+            State::Blocked => "becomes ready now, whatever it waits for.",
+            _ => return None,
+        };
         let lines = vec![
-            format!("The dead job {}", quoted(&id)),
+            format!("The {state} job {}", quoted(&id)),
             format!("of queue {}", quoted(&key.name)),
-            "becomes ready now, with no attempts used.".to_owned(),
+            what.to_owned(),
         ];
-        Prompt::new(
-            "Kick a job",
-            lines,
-            Kind::Confirm {
-                key,
-                act: Act::Kick { id },
-            },
-        )
+        let act = Act::Kick { id };
+        let kind = Kind::Confirm { key, act };
+        Some(Prompt::new("Kick a job", lines, kind))
     }
 
     pub fn kick_dead(key: QueueKey, count: u64) -> Prompt {
@@ -136,9 +138,9 @@ impl Prompt {
 
     /// `count` as far as known.
     pub fn purge(key: QueueKey, state: Option<State>, count: u64) -> Prompt {
-        let which = state.map_or("delayed, ready, reserved and dead", State::word);
+        let which = state.map_or(String::new(), |state| format!("{} ", state.word()));
         let lines = vec![
-            format!("All {which} jobs ({count})"),
+            format!("All {which}jobs ({count})"),
             format!("of queue {} are removed.", quoted(&key.name)),
             "This cannot be undone.".to_owned(),
         ];

@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{App, Out};
 use crate::model::board::Order;
 use crate::model::overall::ServerInfo;
-use crate::model::stats::Stats;
+use crate::model::stats::{Jobs, Stats};
 use crate::model::QueueKey;
 use crate::read::acts::Act;
 use crate::read::cluster::Topology;
@@ -25,7 +25,7 @@ fn hear(app: &mut App, node: &str, news: News) {
     app.hear(Report { node, news });
 }
 
-fn queues(names: &[&str], jobs: [u64; 4]) -> News {
+fn queues(names: &[&str], jobs: Jobs) -> News {
     let stats = Stats {
         jobs,
         ..Stats::default()
@@ -64,7 +64,7 @@ fn acts(app: &mut App) -> Vec<(String, Act)> {
 #[test]
 fn nothing_is_sent_before_a_yes() {
     let mut app = app();
-    hear(&mut app, NODE, queues(&["q"], [0, 0, 0, 3]));
+    hear(&mut app, NODE, queues(&["q"], [0, 0, 0, 3, 0, 0]));
     type_in(&mut app, "K");
     assert!(app.prompt.is_some() && acts(&mut app).is_empty());
     press(&mut app, &[KeyCode::Enter]);
@@ -92,9 +92,9 @@ fn nothing_is_sent_before_a_yes() {
 #[test]
 fn an_act_is_about_what_was_asked_whatever_moves_meanwhile() {
     let mut app = app();
-    hear(&mut app, NODE, queues(&["b"], [0, 0, 0, 3]));
+    hear(&mut app, NODE, queues(&["b"], [0, 0, 0, 3, 0, 0]));
     type_in(&mut app, "K");
-    hear(&mut app, NODE, queues(&["a"], [0, 0, 0, 9]));
+    hear(&mut app, NODE, queues(&["a"], [0, 0, 0, 9, 0, 0]));
     type_in(&mut app, "y");
     let sent = app.servers.outbox.iter().find_map(|out| match out {
         Out::To(_, Request::Act { key, .. }) => Some(key.name.clone()),
@@ -107,14 +107,14 @@ fn an_act_is_about_what_was_asked_whatever_moves_meanwhile() {
 fn until_one_is_selected_the_first_is_so_trouble_is_in_sight() {
     let mut app = app();
     app.size = (80, 12);
-    hear(&mut app, NODE, queues(&["mails"], [0; 4]));
+    hear(&mut app, NODE, queues(&["mails"], [0; 6]));
     let names: Vec<String> = (0..50).map(|number| format!("a{number:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    hear(&mut app, NODE, queues(&names, [0, 0, 0, 1]));
+    hear(&mut app, NODE, queues(&names, [0, 0, 0, 1, 0, 0]));
     assert_eq!(app.selected, Some(QueueKey::new(0, "a00")));
     assert_eq!(app.top, 0);
     press(&mut app, &[KeyCode::Down, KeyCode::Up]);
-    hear(&mut app, NODE, queues(&["a"], [0, 0, 0, 1]));
+    hear(&mut app, NODE, queues(&["a"], [0, 0, 0, 1, 0, 0]));
     assert_eq!(app.selected, Some(QueueKey::new(0, "a")));
 }
 
@@ -124,7 +124,7 @@ fn the_selection_stays_with_its_queue_and_in_sight() {
     app.size = (80, 12); // five rows
     let names: Vec<String> = (0..50).map(|number| format!("q{number:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    hear(&mut app, NODE, queues(&names, [0; 4]));
+    hear(&mut app, NODE, queues(&names, [0; 6]));
     press(
         &mut app,
         &[KeyCode::PageDown, KeyCode::PageDown, KeyCode::Down],
@@ -135,7 +135,7 @@ fn the_selection_stays_with_its_queue_and_in_sight() {
         "{}",
         app.top
     );
-    hear(&mut app, NODE, queues(&["a", "b", "c"], [0; 4]));
+    hear(&mut app, NODE, queues(&["a", "b", "c"], [0; 6]));
     assert_eq!(
         app.selected,
         Some(QueueKey::new(0, "q11")),
@@ -158,7 +158,7 @@ fn the_selection_stays_with_its_queue_and_in_sight() {
 #[test]
 fn nodes_are_told_what_is_in_sight_and_only_when_it_changes() {
     let mut app = app();
-    hear(&mut app, NODE, queues(&["a", "b"], [0; 4]));
+    hear(&mut app, NODE, queues(&["a", "b"], [0; 6]));
     let watched = |app: &mut App| -> Vec<_> {
         let watch = |out| match out {
             Out::To(_, Request::Watch(watch)) => Some(watch),
@@ -167,7 +167,7 @@ fn nodes_are_told_what_is_in_sight_and_only_when_it_changes() {
         app.servers.outbox.drain(..).filter_map(watch).collect()
     };
     assert_eq!(watched(&mut app).last().expect("told").visible.len(), 2);
-    hear(&mut app, NODE, queues(&["a", "b"], [0; 4]));
+    hear(&mut app, NODE, queues(&["a", "b"], [0; 6]));
     assert!(watched(&mut app).is_empty());
     press(&mut app, &[KeyCode::Enter]);
     let watch = watched(&mut app).pop().expect("told");
@@ -178,7 +178,7 @@ fn nodes_are_told_what_is_in_sight_and_only_when_it_changes() {
 #[test]
 fn an_answer_to_an_older_question_is_not_shown() {
     let mut app = app();
-    hear(&mut app, NODE, queues(&["a"], [9, 0, 0, 0]));
+    hear(&mut app, NODE, queues(&["a"], [9, 0, 0, 0, 0, 0]));
     press(&mut app, &[KeyCode::Enter, KeyCode::Char('2')]);
     let count = app.job_rows();
     let answer = |state: State, id: &str| News::Detail {
@@ -193,7 +193,7 @@ fn an_answer_to_an_older_question_is_not_shown() {
         found: Found::Jobs(vec![PeekedJob {
             id: id.into(),
             payload: Cut::of(b"", 0),
-            at_ms: 0,
+            at_ms: Some(0),
             attempts: 0,
             priority: 0,
         }]),
@@ -226,7 +226,7 @@ fn an_act_is_sent_on_once_to_where_the_queue_went() {
         .outbox
         .iter()
         .any(|out| matches!(out, Out::Start(address) if address == other)));
-    hear(&mut app, NODE, queues(&["q"], [0; 4]));
+    hear(&mut app, NODE, queues(&["q"], [0; 6]));
     let moved = |to: &str| News::Acted {
         key: QueueKey::new(0, "q"),
         act: Act::Resume,
@@ -254,7 +254,7 @@ fn a_master_that_is_lost_and_no_longer_listed_is_let_go() {
         })
     };
     hear(&mut app, NODE, topology(&[NODE, other]));
-    hear(&mut app, other, queues(&["q"], [0; 4]));
+    hear(&mut app, other, queues(&["q"], [0; 6]));
     hear(&mut app, other, News::Down("gone".to_owned()));
     hear(&mut app, NODE, topology(&[NODE, other]));
     assert_eq!(app.servers.board.len(), 1, "it is listed still");

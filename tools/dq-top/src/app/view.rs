@@ -1,7 +1,9 @@
 //! Where one is: in the table, in a queue, at a job.
 
 use crate::model::QueueKey;
-use crate::read::detail::{Detail, Found, Job, Page, Part, PeekedJob, Settings, State, STATES};
+use crate::read::detail::{
+    Cut, Detail, Found, Job, Page, Part, PeekedJob, Settings, State, STATES,
+};
 use crate::text::escape;
 
 pub enum View {
@@ -35,20 +37,24 @@ pub struct JobView {
 }
 
 impl JobView {
-    /// The payload, as it is shown on a screen of that width.
-    pub fn payload_lines(&self, width: usize) -> Vec<String> {
-        let bytes = self.job.as_ref().map_or(&[][..], |job| &job.payload.bytes);
+    /// The payload, and the result of a done job, as they are shown on a screen of that width.
+    pub fn body(&self, width: usize) -> [Vec<String>; 2] {
         let width = width.saturating_sub(2);
-        match self.hex {
-            true => escape::hex(bytes, width),
-            false => escape::lines(bytes, width),
-        }
+        let lines = |cut: &Cut| match self.hex {
+            true => escape::hex(&cut.bytes, width),
+            false => escape::lines(&cut.bytes, width),
+        };
+        let Some(job) = &self.job else {
+            return Default::default();
+        };
+        let result = job.result.as_ref().map(lines);
+        [lines(&job.payload), result.unwrap_or_default()]
     }
 
-    /// Not further than to the last line.
+    /// Not further than to the last line; the result has a title above it.
     pub fn scroll_to(&mut self, line: usize, width: usize) {
-        let last = self.payload_lines(width).len().saturating_sub(1);
-        self.scroll = line.min(last);
+        let lines = self.body(width).iter().map(Vec::len).sum::<usize>();
+        self.scroll = line.min(lines);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::model::column::{late, Tone};
 use crate::model::lateness::Late;
 use crate::model::overall::Overall;
-use crate::model::stats::{ACKED, ADDED, DELIVERED, DIED, NACKED, TIMED_OUT};
+use crate::model::stats::{ACKED, ADDED, DELIVERED, DIED, NACKED, STATES, TIMED_OUT};
 use crate::text::{escape, units};
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
@@ -88,31 +88,22 @@ fn bar<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
 
 fn jobs<'a>(overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
     let dq = &overall.dq;
-    let [delayed, ready, reserved, dead] = dq.jobs;
-    spread(
-        [
-            ("queues", units::count(dq.queues), Tone::Plain),
-            (
-                "delayed",
-                units::count(delayed),
-                unless_zero(delayed, Tone::Note),
-            ),
-            ("ready", units::count(ready), unless_zero(ready, Tone::Good)),
-            (
-                "reserved",
-                units::count(reserved),
-                unless_zero(reserved, Tone::Plain),
-            ),
-            ("dead", units::count(dead), unless_zero(dead, Tone::Bad)),
-            (
-                "waiting",
-                units::count(dq.waiting_clients),
-                unless_zero(dq.waiting_clients, Tone::Plain),
-            ),
-        ],
-        width,
-        theme,
-    )
+    let mut parts = vec![("queues", units::count(dq.queues), Tone::Plain)];
+    let mut part = |label, number: u64, tone| {
+        parts.push((label, units::count(number), unless_zero(number, tone)));
+    };
+    for (state, number) in STATES.into_iter().zip(dq.jobs) {
+        match state {
+            "delayed" => part(state, number, Tone::Note),
+            "ready" => part(state, number, Tone::Good),
+            "dead" => part(state, number, Tone::Bad),
+            // The line is full without these, and many servers have none.
+            "blocked" | "done" if number == 0 => {}
+            _ => part(state, number, Tone::Plain),
+        }
+    }
+    part("waiting", dq.waiting_clients, Tone::Plain);
+    spread(&parts, width, theme)
 }
 
 fn rates<'a>(overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
@@ -132,7 +123,7 @@ fn rates<'a>(overall: &Overall, width: u16, theme: Theme) -> Line<'a> {
         ("died", rate(DIED, Tone::Bad)),
     ];
     spread(
-        named.map(|(label, (text, tone))| (label, text, tone)),
+        &named.map(|(label, (text, tone))| (label, text, tone)),
         width,
         theme,
     )
@@ -147,7 +138,7 @@ fn punctuality<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Li
     let timer_max =
         us((overall.dq.timer_fires > 0).then_some(overall.dq.timer_late_us_max as f64)).0;
     let mut line = spread(
-        [
+        &[
             ("late mean", mean, mean_tone),
             ("late max", max, Tone::Plain),
             ("timer/s", fires, Tone::Plain),
@@ -177,20 +168,16 @@ fn punctuality<'a>(app: &App, overall: &Overall, width: u16, theme: Theme) -> Li
 }
 
 /// Closer together where the screen is narrow.
-fn spread<'a, const N: usize>(
-    parts: [(&str, String, Tone); N],
-    width: u16,
-    theme: Theme,
-) -> Line<'a> {
+fn spread<'a>(parts: &[(&str, String, Tone)], width: u16, theme: Theme) -> Line<'a> {
     let words = |(label, text, _): &(&str, String, Tone)| label.width() + 1 + text.width();
-    let needed = parts.iter().map(words).sum::<usize>() + 3 * N;
+    let needed = parts.iter().map(words).sum::<usize>() + 3 * parts.len();
     let gap = match needed <= width.into() {
         true => "   ",
         false => "  ",
     };
     let mut spans = vec![Span::raw(" ")];
     for (label, text, tone) in parts {
-        spans.extend(labelled(theme, label, text, tone));
+        spans.extend(labelled(theme, label, text.clone(), *tone));
         spans.push(Span::raw(gap));
     }
     Line::from(spans)

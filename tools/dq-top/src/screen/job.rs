@@ -1,4 +1,4 @@
-//! One job: its fields, and its payload as text or in hex.
+//! One job: its fields, and its payload and result as text or in hex.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -10,7 +10,7 @@ use super::theme::Theme;
 use crate::app::view::{JobView, QueueView};
 use crate::app::App;
 use crate::model::column::Tone;
-use crate::read::detail::{Job, Rule};
+use crate::read::detail::{After, Cut, Ended, Job, Rule};
 use crate::text::{escape, units};
 
 pub fn draw(
@@ -43,23 +43,25 @@ pub fn draw(
     };
     head.extend(fields(job, app.now().server_ms, width, theme));
     let body_height = (area.height as usize).saturating_sub(head.len() + 1);
-    let body = view.payload_lines(width);
-    let furthest = body.len().saturating_sub(body_height);
-    let scroll = view.scroll.min(furthest);
-    head.push(payload_title(
-        job,
-        view,
-        scroll,
-        body.len(),
-        body_height,
-        theme,
-    ));
-    head.extend(
-        body.into_iter()
-            .skip(scroll)
-            .take(body_height)
-            .map(|line| Line::raw(format!(" {line}"))),
-    );
+    let [payload, result] = view.body(width);
+    let raw = |line: String| Line::raw(format!(" {line}"));
+    let mut body: Vec<Line> = payload.into_iter().map(raw).collect();
+    if let Some(cut) = &job.result {
+        body.push(title("RESULT", cut, view, "", theme));
+        body.extend(result.into_iter().map(raw));
+    }
+    let scroll = view.scroll.min(body.len().saturating_sub(body_height));
+    let part = match body.len() > body_height {
+        true => format!(
+            "   lines {} to {} of {}",
+            scroll + 1,
+            (scroll + body_height).min(body.len()),
+            body.len()
+        ),
+        false => String::new(),
+    };
+    head.push(title("PAYLOAD", &job.payload, view, &part, theme));
+    head.extend(body.into_iter().skip(scroll).take(body_height));
     frame.render_widget(Paragraph::new(head), area);
 }
 
@@ -81,9 +83,15 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("priority", job.priority.to_string(), Tone::Plain),
         ("attempts", attempts, Tone::Plain),
         ("ttr", units::millis(job.ttr_ms), Tone::Plain),
-        ("due", instant(job.due_ms), Tone::Plain),
     ];
     let rest = [
+        ("due", job.due_ms.map(instant)),
+        ("started", job.started_ms.map(instant)),
+        ("finished", job.finished_ms.map(instant)),
+        ("ran for", job.ran_ms().map(units::millis)),
+        ("progress", job.progress.as_deref().map(escape::line)),
+        ("waits for", job.after.as_ref().map(of_after)),
+        ("ended", of_results(&job.results)),
         ("lease ends", job.deadline_ms.map(instant)),
         ("vanishes", job.expires_ms.map(instant)),
         ("backoff", (!backoff.is_empty()).then(|| backoff.join(" "))),
@@ -91,6 +99,7 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("failed", job.failed_ms.map(instant)),
         ("reason", job.reason.as_deref().map(escape::line)),
         ("group", job.group.as_deref().map(escape::line)),
+        ("kept for", job.keep_ms.map(units::millis)),
     ];
     let recurring = job.rule.iter().flat_map(|rule| of_rule(rule, &instant));
     let rest = rest.into_iter().chain(recurring);
@@ -99,6 +108,38 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         .filter_map(|(label, text)| Some((label, text?, Tone::Plain)));
     pairs.extend(there);
     flow(pairs, width, theme)
+}
+
+/// Of many jobs only the first are named.
+const NAMED: usize = 8;
+
+fn named(jobs: impl ExactSizeIterator<Item = String>) -> String {
+    let more = jobs.len().saturating_sub(NAMED);
+    let mut names: Vec<String> = jobs.take(NAMED).collect();
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}
+
+fn of_after(after: &After) -> String {
+    match after {
+        After::Group(name) => format!("all jobs of the group {}", escape::name(name)),
+        After::Jobs { ids, on_dead } => {
+            let ids = named(ids.iter().map(|id| escape::name(id)));
+            format!("{ids} (on dead: {on_dead})")
+        }
+    }
+}
+
+/// Those that it waited for, with their outcomes.
+fn of_results(results: &[Ended]) -> Option<String> {
+    let text = |ended: &Ended| {
+        let outcome = ended.outcome.as_ref()?;
+        Some(format!("{} {outcome}", escape::name(&ended.id)))
+    };
+    let over: Vec<String> = results.iter().filter_map(text).collect();
+    (!over.is_empty()).then(|| named(over.into_iter()))
 }
 
 /// The rule and the next runs of a recurring job.
@@ -137,34 +178,20 @@ fn flow<'a>(pairs: Vec<(&str, String, Tone)>, width: usize, theme: Theme) -> Vec
     lines
 }
 
-fn payload_title<'a>(
-    job: &Job,
-    view: &JobView,
-    scroll: usize,
-    lines: usize,
-    height: usize,
-    theme: Theme,
-) -> Line<'a> {
+fn title<'a>(what: &str, cut: &Cut, view: &JobView, part: &str, theme: Theme) -> Line<'a> {
     let kind = if view.hex { "hex" } else { "text" };
-    let cut = match job.payload.is_cut() {
+    let shown = match cut.is_cut() {
         true => format!(
             ", the first {} of them",
-            units::bytes(job.payload.bytes.len() as u64)
+            units::bytes(cut.bytes.len() as u64)
         ),
         false => String::new(),
     };
-    let part = match lines > height {
-        true => format!(
-            "   lines {} to {} of {lines}",
-            scroll + 1,
-            (scroll + height).min(lines)
-        ),
-        false => String::new(),
-    };
+    let bytes = if cut.length == 1 { "byte" } else { "bytes" };
     Line::from(vec![
-        Span::styled(format!(" PAYLOAD as {kind}"), theme.title()),
+        Span::styled(format!(" {what} as {kind}"), theme.title()),
         Span::styled(
-            format!("   {} bytes{cut}{part}", job.payload.length),
+            format!("   {} {bytes}{shown}{part}", cut.length),
             theme.label(),
         ),
     ])

@@ -58,6 +58,7 @@ fn titles<'a>(view: &QueueView, id_width: usize, width: usize, theme: Theme) -> 
     let at = match view.state() {
         Some(State::Reserved) => "LEASE ENDS",
         Some(State::Dead) => "DIED",
+        Some(State::Done) => "FINISHED",
         _ => "DUE",
     };
     let left = format!(
@@ -106,7 +107,8 @@ fn line<'a>(
         payload.push('…');
     }
     let payload = escape::pad(&payload, width.saturating_sub(used));
-    let at = escape::pad(&units::relative(job.at_ms, now_ms), AT);
+    let at = job.at_ms.map(|at_ms| units::relative(at_ms, now_ms));
+    let at = escape::pad(&at.unwrap_or_else(|| "-".to_owned()), AT);
     Line::from(vec![
         Span::styled(if selected { "▌" } else { " " }, style(Tone::Note)),
         Span::styled(

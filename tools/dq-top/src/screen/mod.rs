@@ -4,6 +4,8 @@ mod header;
 mod job;
 mod jobs;
 mod overview;
+#[cfg(test)]
+mod picture;
 mod popup;
 mod queue;
 mod table;
@@ -156,6 +158,7 @@ fn draw_keys(frame: &mut Frame, area: Rect, app: &App, theme: Theme) {
         View::Queue(view) => match view.job_state() {
             _ if view.tab == 0 => &[("p", "pause"), ("K", "kick dead"), ("P", "purge")],
             Some("dead") => &[("k", "kick"), ("K", "all"), ("d", "delete"), ("P", "purge")],
+            Some("done" | "blocked") => &[("k", "kick"), ("d", "delete"), ("P", "purge")],
             Some("reserved") => &[("d", "delete"), ("P", "purge")],
             None => &[],
             Some(_) => &[

@@ -91,19 +91,26 @@ fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'
     let (p99, p99_tone) = late(row.percentile(0.99, now.here));
     let (old, old_tone) = oldest(stats.oldest_ready_ms);
     let line = |label: &str, text: String, tone: Tone| entry(label, 12, text, tone, theme);
-    vec![
+    let mut lines = vec![
         Line::styled(" NOW", theme.title()),
         line("next due", next, Tone::Note),
         line("oldest ready", old, old_tone),
         line("waiting", units::count(stats.waiting_clients), Tone::Plain),
         line("recurring", units::count(stats.recurring), Tone::Plain),
         line("groups", units::count(stats.groups), Tone::Plain),
+    ];
+    if stats.done_bytes > 0 {
+        let bytes = units::bytes(stats.done_bytes);
+        lines.push(line("done bytes", bytes, Tone::Plain));
+    }
+    lines.extend([
         line("late p50", p50, p50_tone),
         line("late p99", p99, p99_tone),
         Line::styled(" SINCE IT CAME", theme.title()),
         line("late mean", us(mean), Tone::Plain),
         line("late max", us(max), Tone::Plain),
-    ]
+    ]);
+    lines
 }
 
 fn settings_list<'a>(view: &QueueView, theme: Theme) -> Vec<Line<'a>> {
@@ -132,7 +139,7 @@ fn settings_list<'a>(view: &QueueView, theme: Theme) -> Vec<Line<'a>> {
     lines
 }
 
-/// None: no such limit. Those of groups are only there where they are set.
+/// None: no such limit. Those of groups and done jobs are only there where they are set.
 fn named(settings: &Settings) -> Vec<(&'static str, Option<String>)> {
     let number = |number: u64| (number > 0).then(|| units::count(number));
     let millis = |ms: u64| (ms > 0).then(|| units::millis(ms));
@@ -163,12 +170,18 @@ fn named(settings: &Settings) -> Vec<(&'static str, Option<String>)> {
         ("maxreserved", number(settings.maxreserved)),
         ("rate", rate(settings.rate)),
     ];
-    let of_groups = [
+    let newer = [
         ("groupmax", number(settings.groupmax)),
         ("grouprate", rate(settings.grouprate)),
         ("groupfifo", settings.groupfifo.then(|| "on".to_owned())),
+        ("donelen", number(settings.donelen)),
+        ("donettl", millis(settings.donettl_ms)),
+        (
+            "donebytes",
+            (settings.donebytes > 0).then(|| units::bytes(settings.donebytes)),
+        ),
     ];
-    all.extend(of_groups.into_iter().filter(|(_, value)| value.is_some()));
+    all.extend(newer.into_iter().filter(|(_, value)| value.is_some()));
     all
 }
 

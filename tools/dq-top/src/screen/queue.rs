@@ -4,20 +4,21 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
+use unicode_width::UnicodeWidthStr;
 
 use super::theme::Theme;
 use super::{job, jobs, overview};
 use crate::app::view::QueueView;
 use crate::app::App;
 use crate::model::column::Tone;
-use crate::read::detail::STATES;
+use crate::model::stats::STATES;
 use crate::text::{escape, units};
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
     let top = Rect { height: 2, ..area };
     let lines = vec![
         title(app, view, area.width as usize, theme),
-        tabs(app, view, theme),
+        tabs(app, view, area.width.into(), theme),
     ];
     frame.render_widget(Paragraph::new(lines), top);
     let body = Rect {
@@ -73,27 +74,38 @@ fn title<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a
     ])
 }
 
-fn tabs<'a>(app: &App, view: &QueueView, theme: Theme) -> Line<'a> {
+/// With their keys and counts; on a narrow screen without the keys, or without the counts.
+fn tabs<'a>(app: &App, view: &QueueView, width: usize, theme: Theme) -> Line<'a> {
     let row = app.servers.board.row(&view.key);
+    let titles = |keys: bool, counts: bool| -> Vec<String> {
+        let title = |(index, name): (usize, &str)| {
+            let key = match keys {
+                true => format!("{} ", index + 1),
+                false => String::new(),
+            };
+            let count = match (index, row) {
+                (1.., Some(row)) if counts => format!(" {}", units::count(row.jobs(index - 1))),
+                _ => String::new(),
+            };
+            format!(" {key}{name}{count} ")
+        };
+        let names = ["overview"].into_iter().chain(STATES);
+        names.enumerate().map(title).collect()
+    };
+    let fits = |all: &Vec<String>| all.iter().map(|it| it.width() + 1).sum::<usize>() <= width;
+    let narrower = || Some(titles(false, true)).filter(fits);
+    let all = Some(titles(true, true)).filter(fits).or_else(narrower);
     let mut spans = vec![Span::raw(" ")];
-    let names = ["overview"]
+    for (index, title) in all
+        .unwrap_or_else(|| titles(true, false))
         .into_iter()
-        .chain(STATES.map(|state| state.word()));
-    for (index, name) in names.enumerate() {
-        let count = match (index, row) {
-            (0, _) | (_, None) => String::new(),
-            (_, Some(row)) => format!(" {}", units::count(row.jobs(index - 1))),
+        .enumerate()
+    {
+        let style = match index == view.tab {
+            true => theme.bar(),
+            false => theme.label(),
         };
-        let style = if index == view.tab {
-            theme.bar()
-        } else {
-            theme.label()
-        };
-        spans.push(Span::styled(
-            format!(" {} {name}{count} ", index + 1),
-            style,
-        ));
-        spans.push(Span::raw(" "));
+        spans.extend([Span::styled(title, style), Span::raw(" ")]);
     }
     Line::from(spans)
 }

@@ -15,14 +15,16 @@ use crate::model::board::Order;
 use crate::model::overall::ServerInfo;
 use crate::model::stats::Stats;
 use crate::model::QueueKey;
-use crate::read::detail::{Cut, Found, Job, Part, PeekedJob, Rule, Settings, When};
+use crate::read::detail::{
+    After, Cut, Ended, Found, Job, Part, PeekedJob, Rule, Settings, State, When,
+};
 use crate::read::{Heard, News, Report};
 
-const NODE: &str = "127.0.0.1:6379";
+pub const NODE: &str = "127.0.0.1:6379";
 const EVIL: &[u8] = b"evil\x1b[2J\0\xff\xe2\x80\xae\xc2\x9b \xf0\x9f\x98\x80 name";
-const NOW_MS: i64 = 1_795_159_827_000;
+pub const NOW_MS: i64 = 1_795_159_827_000;
 
-fn hear(app: &mut App, news: News) {
+pub fn hear(app: &mut App, news: News) {
     let node = NODE.to_owned();
     app.hear(Report { node, news });
 }
@@ -33,7 +35,7 @@ fn press(app: &mut App, code: KeyCode) {
 
 fn stats(delivered: u64) -> Stats {
     let mut stats = Stats {
-        jobs: [1200, 34, 5, 6],
+        jobs: [1200, 34, 5, 6, 7, 8],
         next_due: Some(NOW_MS + 90_000),
         oldest_ready_ms: Some(12_000),
         waiting_clients: 7,
@@ -96,6 +98,11 @@ fn answer(app: &mut App) {
         return;
     };
     let payload = [EVIL, b"\n", &[0xc3; 300]].concat();
+    let ended = Ended {
+        id: EVIL.to_vec(),
+        outcome: Some("done".to_owned()),
+        value: None,
+    };
     let found = match &detail.part {
         Part::Settings => Found::Settings(Settings {
             ttr_ms: 60_000,
@@ -103,6 +110,8 @@ fn answer(app: &mut App) {
             groupmax: 5,
             grouprate: (100, 60_000),
             groupfifo: true,
+            donelen: 1000,
+            donettl_ms: 3_600_000,
             ..Settings::default()
         }),
         Part::Job(id) => Found::Job(Box::new(Job {
@@ -110,7 +119,7 @@ fn answer(app: &mut App) {
             payload: Cut::of(&payload, 64),
             state: "delayed".to_owned(),
             priority: i64::from(i32::MIN),
-            due_ms: NOW_MS + 5_000,
+            due_ms: Some(NOW_MS + 5_000),
             deadline_ms: Some(1 << 42),
             ttr_ms: 1 << 42,
             attempts: u64::from(u32::MAX),
@@ -135,12 +144,22 @@ fn answer(app: &mut App) {
                 runs: 2,
                 next_ms: vec![NOW_MS + 60_000; 5],
             }),
+            started_ms: Some(NOW_MS - 5_200),
+            finished_ms: Some(NOW_MS - 1_000),
+            result: Some(Cut::of(EVIL, 100)),
+            progress: Some(EVIL.to_vec()),
+            keep_ms: Some(u64::MAX),
+            after: Some(After::Jobs {
+                ids: vec![EVIL.to_vec(); 1000],
+                on_dead: "wait".to_owned(),
+            }),
+            results: vec![ended; 1000],
         })),
-        Part::Jobs { count, .. } => {
+        Part::Jobs { state, count, .. } => {
             let job = |number: usize| PeekedJob {
                 id: [EVIL, number.to_string().as_bytes()].concat(),
                 payload: Cut::of(&payload, 50),
-                at_ms: NOW_MS + number as i64,
+                at_ms: (*state != State::Blocked).then_some(NOW_MS + number as i64),
                 attempts: u64::from(u32::MAX),
                 priority: i64::from(i32::MIN),
             };
@@ -150,7 +169,7 @@ fn answer(app: &mut App) {
     hear(app, News::Detail { detail, found });
 }
 
-fn drawn(app: &mut App, size: (u16, u16), color: bool) -> Buffer {
+pub fn drawn(app: &mut App, size: (u16, u16), color: bool) -> Buffer {
     app.size = size;
     app.settle();
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).expect("memory");
@@ -160,7 +179,7 @@ fn drawn(app: &mut App, size: (u16, u16), color: bool) -> Buffer {
     terminal.backend().buffer().clone()
 }
 
-fn lines(buffer: &Buffer) -> Vec<String> {
+pub fn lines(buffer: &Buffer) -> Vec<String> {
     let width = usize::from(buffer.area.width);
     let line = |cells: &[ratatui::buffer::Cell]| {
         cells.iter().map(|cell| cell.symbol()).collect::<String>()
@@ -196,10 +215,19 @@ fn views() -> Vec<(&'static str, Vec<KeyCode>)> {
         ("delayed", vec![Enter, Char('2')]),
         ("dead", vec![Enter, Char('5'), Down]),
         ("kick", vec![Enter, Char('5'), Char('k')]),
+        ("blocked", vec![Enter, Char('6')]),
+        ("set free", vec![Enter, Char('6'), Char('k')]),
+        ("done", vec![Enter, Char('7')]),
+        ("run again", vec![Enter, Char('7'), Char('k')]),
         ("job", vec![Enter, Char('2'), Enter]),
         ("job in hex", vec![Enter, Char('2'), Enter, Char('x'), Down]),
         ("delete", vec![Enter, Char('2'), Enter, Char('d')]),
     ]
+}
+
+fn keys_to(name: &str) -> Vec<KeyCode> {
+    let view = views().into_iter().find(|view| view.0 == name);
+    view.expect("a view").1
 }
 
 fn open(keys: &[KeyCode], size: (u16, u16)) -> App {
@@ -330,14 +358,7 @@ fn a_queue_and_a_job_at_80_by_24() {
             assert!(screen.contains(text), "{text}:\n{screen}");
         }
     };
-    let all = views();
-    let keys = |name: &str| {
-        all.iter()
-            .find(|view| view.0 == name)
-            .expect("a view")
-            .1
-            .clone()
-    };
+    let keys = keys_to;
     let down: Vec<KeyCode> = keys("evil overview");
     has(
         &down,
@@ -350,6 +371,8 @@ fn a_queue_and_a_job_at_80_by_24() {
             "groupmax    5",
             "grouprate   100 in 1m",
             "groupfifo   on",
+            "donelen     1000",
+            "donettl     1h",
             "LATENESS of 200",
         ],
     );
@@ -371,9 +394,23 @@ fn a_queue_and_a_job_at_80_by_24() {
             "the first 64B of them",
         ],
     );
+    has(&keys("blocked"), &["blocked 7", "DUE", " -  "]);
+    has(&keys("done"), &["FINISHED", "done 8"]);
+    has(
+        &keys("set free"),
+        &[
+            "The blocked job",
+            "becomes ready now, whatever it waits for.",
+        ],
+    );
+    has(
+        &keys("run again"),
+        &["The done job", "no attempts used, without its result."],
+    );
+    has(&keys("job"), &["ran for 4.2s", "finished 1.0s ago"]);
     has(
         &keys("job in hex"),
-        &["PAYLOAD as hex", "00000000  65 76 69 6c 1b 5b"],
+        &["PAYLOAD as hex", "00000010  f0 9f 98 80 20 6e"],
     );
 }
 
@@ -447,6 +484,33 @@ fn each_figure_has_a_name_of_its_own() {
 }
 
 #[test]
+fn many_jobs_that_one_waits_for_are_told_by_a_few() {
+    let keys = &keys_to("job");
+    let screen = lines(&drawn(&mut open(keys, (2000, 40)), (2000, 40), true)).join("\n");
+    for told in [
+        "waits for evil",
+        "and 992 more (on dead: wait)",
+        "ended evil",
+        "RESULT as text",
+    ] {
+        assert!(screen.contains(told), "{told}:\n{screen}");
+    }
+}
+
+#[test]
+fn counts_or_keys_of_the_tabs_go_where_the_screen_is_narrow() {
+    let keys = &keys_to("done");
+    for (width, tabs) in [
+        (120, "  1 overview   2 delayed 1200   3 ready 34   4 reserved 5   5 dead 6   6 blocked 7   7 done 8"),
+        (80, "  overview   delayed 1200   ready 34   reserved 5   dead 6   blocked 7   done 8"),
+        (70, "  1 overview   2 delayed   3 ready   4 reserved   5 dead   6 blocked"),
+    ] {
+        let shown = lines(&drawn(&mut open(keys, (width, 24)), (width, 24), true))[2].clone();
+        assert!(shown.starts_with(tabs), "{shown}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_with_care() {
     let mut app = app((80, 24));
     let told = |app: &mut App| lines(&drawn(app, (80, 24), true))[22].clone();
@@ -456,105 +520,4 @@ fn what_is_wrong_is_told_with_care() {
     assert!(told(&mut app).contains("No connection to 127.0.0.1:6379: Connection refused"));
     hear(&mut app, News::Trouble(String::new()));
     assert_eq!(told(&mut app), "");
-}
-
-/// Queues of a shop, with a reading each second; far ahead, so that no time passes for them meanwhile.
-fn shop() -> App {
-    let mut app = App::new(NODE, Order::default(), Duration::from_secs(1), false);
-    let start = Instant::now() + Duration::from_secs(3600);
-    // Name, jobs by state, deliveries a second, lateness, age of the oldest ready, next due, waiting, paused.
-    type Queue = (&'static str, [u64; 4], u64, u64, Option<u64>, i64, u64, i64);
-    let queues: [Queue; 6] = [
-        ("invoices", [1_204, 0, 3, 2], 3, 50, None, 1_800, 4, 0),
-        ("mails", [48_310, 12, 40, 0], 310, 20, Some(40), 12, 0, 0),
-        (
-            "newsletter",
-            [250_000, 9_120, 0, 0],
-            0,
-            0,
-            Some(93_000),
-            0,
-            0,
-            -1,
-        ),
-        (
-            "order-timeouts",
-            [1_481_522, 0, 16, 0],
-            125,
-            10,
-            None,
-            7,
-            24,
-            0,
-        ),
-        ("reports", [14, 0, 1, 0], 0, 0, None, 2_940_000, 2, 0),
-        ("webhooks", [904, 0, 55, 0], 96, 10, None, 240, 9, 0),
-    ];
-    for second in 0..24 {
-        let at = start + Duration::from_secs(second);
-        let wave = |rate: u64| {
-            (0..=second)
-                .map(|it| rate + rate * (it * it % 7) / 9)
-                .sum::<u64>()
-        };
-        let mut sums = [0; 4];
-        let mut read = Vec::new();
-        for (name, jobs, rate, late, oldest, next, waiting, paused) in queues {
-            let done = wave(rate);
-            let mut stats = Stats {
-                jobs,
-                next_due: Some(NOW_MS + next),
-                oldest_ready_ms: oldest,
-                waiting_clients: waiting,
-                paused,
-                lateness_count: done,
-                lateness: vec![(Some(late), done), (None, done)],
-                ..Stats::default()
-            };
-            stats.totals[..3].fill(done);
-            sums.iter_mut()
-                .zip(jobs)
-                .for_each(|(sum, jobs)| *sum += jobs);
-            read.push((QueueKey::new(0, name), Heard::Figures(Box::new(stats))));
-        }
-        let done = wave(534);
-        let text = format!(
-            "valkey_version:8.1.1\r\nrole:master\r\nserver_time_usec:{NOW_MS}000\r\nuptime_in_seconds:193784\r\n\
-             used_memory:281345678\r\ninstantaneous_ops_per_sec:2140\r\nconnected_clients:52\r\ndq_queues:6\r\n\
-             dq_jobs_delayed:{}\r\ndq_jobs_ready:{}\r\ndq_jobs_reserved:{}\r\ndq_jobs_dead:{}\r\ndq_waiting_clients:39\r\n\
-             dq_added_total:{done}\r\ndq_delivered_total:{done}\r\ndq_acked_total:{done}\r\ndq_lateness_us_count:{done}\r\n\
-             dq_lateness_us_sum:{}\r\ndq_timer_fires_total:{done}\r\n\
-             dq_lateness_us_max:1840\r\ndq_timer_late_us_max:960\r\n",
-            sums[0], sums[1], sums[2], sums[3], done * 12
-        );
-        let info = Box::new(ServerInfo::parse(&text));
-        hear(&mut app, News::Info { info, at });
-        hear(&mut app, News::Queues { read, at });
-    }
-    let found = Vec::new();
-    let complete = true;
-    hear(&mut app, News::Scanned { found, complete });
-    app
-}
-
-/// With DQ_TOP_PICTURE=write it is written anew.
-#[test]
-fn the_picture_in_the_readme_is_what_is_drawn() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let text = std::fs::read_to_string(path).expect("the README");
-    let (before, rest) = text.split_once("```text\n").expect("a picture");
-    let (picture, after) = rest.split_once("```").expect("its end");
-    let drawn = lines(&drawn(&mut shop(), (118, 12), true));
-    let drawn: String = drawn
-        .iter()
-        .map(|line| format!("{}\n", line.trim_end()))
-        .collect();
-    if std::env::var("DQ_TOP_PICTURE").as_deref() == Ok("write") {
-        std::fs::write(path, format!("{before}```text\n{drawn}```{after}")).expect("written");
-    } else {
-        assert_eq!(
-            picture, drawn,
-            "DQ_TOP_PICTURE=write make test-top draws it anew"
-        );
-    }
 }

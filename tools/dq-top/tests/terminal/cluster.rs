@@ -54,7 +54,7 @@ fn a_queue_that_moves_to_another_node_stays_in_sight() {
     cluster.move_slot(cluster.slot_of(&name), 0, 1);
     monitor.wait_for(&format!("on 127.0.0.1:{}", cluster.nodes[1].port()));
     cmd!(cluster.nodes[1].connect(), "DQ.ADD", &name, "b", "x");
-    monitor.wait_for("3 ready 2");
+    monitor.wait_for("ready 2");
     monitor.press("p\r");
     monitor.wait_for("paused until resumed");
     wait_until("it is paused where it is now", PATIENCE, || {
@@ -105,7 +105,7 @@ fn a_queue_is_followed_to_the_new_master() {
     );
     monitor.wait_for(&format!("on 127.0.0.1:{}", cluster.nodes[replica].port()));
     cmd!(cluster.nodes[replica].connect(), "DQ.ADD", &name, "b", "x");
-    monitor.wait_for("3 ready 2");
+    monitor.wait_for("ready 2");
     cluster.nodes[0].kill();
     monitor.press(ESCAPE);
     monitor.wait_for_row(&name, |row| row[2] == "2");

@@ -2,6 +2,7 @@
 
 mod acts;
 mod cluster;
+mod ended;
 mod looking;
 mod monitor;
 mod once;

@@ -33,9 +33,11 @@ fn a_table_with_a_word_for_every_column() {
     cmd!(client, "DQ.ADD", "two words", "a", "x", "DELAY", 3_600_000);
     cmd!(client, "DQ.ADD", "mails", "a", "x");
     cmd!(client, "DQ.PAUSE", "mails");
+    cmd!(client, "DQ.CFGSET", "mails", "DONELEN", 9);
+    cmd!(client, "DQ.ADD", "mails", "b", "x", "AFTER", 1, "a");
     let table = table(address(&server), &["--sort", "ready"]);
     assert_eq!(table.len(), 3);
-    assert!(table.iter().all(|line| line.len() == 14), "{table:?}");
+    assert!(table.iter().all(|line| line.len() == 16), "{table:?}");
     let names: Vec<&str> = table.iter().map(|line| line[0].as_str()).collect();
     assert_eq!(names, ["queue", "mails", r"two\x20words"]);
     assert_eq!(table[1][1..5], ["0", "1", "0", "0"]);
@@ -43,6 +45,8 @@ fn a_table_with_a_word_for_every_column() {
         (table[0][13].as_str(), table[1][13].as_str()),
         ("paused", "yes")
     );
+    assert_eq!(table[0][14..], ["blocked", "done"]);
+    assert_eq!(table[1][14..], ["1", "0"]);
     assert_eq!(table[0][11], "next-ms");
     let next: u64 = table[2][11].parse().expect("milliseconds");
     assert!((3_000_000..=3_600_000).contains(&next), "{next}");
