@@ -16,6 +16,7 @@ mod clock;
 mod cut;
 mod cycles;
 mod failover;
+mod flows;
 mod handlers;
 mod history;
 mod link;

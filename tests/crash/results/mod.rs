@@ -23,7 +23,7 @@ use judge::{judge, look, Found, Seen};
 use keeper::{Keeper, Line, Report, Waiter};
 use model::{Model, Op, Policy, What, POLICIES};
 
-const LIVES: u64 = 10;
+const LIVES: u64 = 8;
 const WAITERS: usize = 40;
 
 /// What became of one queue in one life.
@@ -74,7 +74,7 @@ impl Run {
     /// Until the server is killed, or for so many rounds. `files` may change what the next life begins with.
     fn live(&mut self, rounds: Option<u64>, files: impl FnOnce(&Server)) -> Vec<Life> {
         let before: Vec<Model> = self.keepers.iter().map(|it| it.model.clone()).collect();
-        let life = Duration::from_millis(self.rng.within(15, 90));
+        let life = Duration::from_millis(self.rng.within(15, 50));
         let server = &mut self.server;
         if rounds.is_none() && self.rng.one_in(3) {
             cmd!(server.connect(), "BGREWRITEAOF");
