@@ -74,12 +74,15 @@ Verdict(ondead, outcome) == CASE outcome = "done" -> "over"
                               [] ondead = "run" -> "over"
                               [] OTHER -> "die"
 
+(* What is done about it. *)
+Heed(ondead, outcome) == IF Fault = "ONDEAD ignored" THEN "over" ELSE Verdict(ondead, outcome)
+
 (* All of `over` end in one command, which makes the jobs s. None of them dies of another. *)
 End(over, outcome, s, l) ==
     LET e == EdgesWithout(over)
-        hit == {p \in e : p[2] \in over /\ Verdict(jobs[p[1]].ondead, outcome) # "stays"}
+        hit == {p \in e : p[2] \in over /\ Heed(jobs[p[1]].ondead, outcome) # "stays"}
         told == IF Fault = "deleted in silence" /\ outcome = "gone" THEN <<>> ELSE Listed(hit)
-        items == [i \in 1..Len(told) |-> <<told[i][1], Verdict(jobs[told[i][1]].ondead, outcome)>>]
+        items == [i \in 1..Len(told) |-> <<told[i][1], Heed(jobs[told[i][1]].ondead, outcome)>>]
     IN  /\ Becomes(s, IF Fault = "edge stays" THEN e ELSE e \ hit, LineWithout(l, over) \o items)
         /\ owed' = [x \in Jobs |-> IF x \in over THEN {}
                                    ELSE owed[x] \ {j \in over : Verdict(jobs[x].ondead, outcome) = "over"}]

@@ -66,14 +66,16 @@ holds Flows Flows Groups AllRun
 noticed_by Flows Flows CountedOnce "line by id" "edge stays"
 noticed_by Flows Flows NoneStuck "deleted in silence" "line is lost"
 noticed_by Flows Flows EdgesHeld "edge stays"
-noticed_by Flows Flows NotBefore "first is enough"
+noticed_by Flows Flows NotBefore "first is enough" "ONDEAD ignored"
 noticed_by Flows Flows NoCircle "no check"
 noticed_by Flows Groups NoCircle "no check"
 noticed Flows AllRun "line is lost"
 holds Steps Steps
 noticed Steps Steps "stale token" "no wake" "no second look" "lost with the lease" "second signal"
-holds Outcomes Outcomes
+holds Outcomes Outcomes Kept
 noticed Outcomes Outcomes missed "not looked" swapped "looked late" "too many" "never told"
+noticed Outcomes Kept "only kept are told" "KEEP ignored" "by the setting of now" "kept by nothing" \
+    "shown beyond its time" "kept for ever"
 
 [ -n "$traces" ] || exit 0
 for trace in "$traces"/*.tla; do
