@@ -104,9 +104,15 @@ export const kickDead = (row, done) => ({
   done,
 });
 
+// What the end of some means to others.
+function tellWaiting(queue, them) {
+  const waiting = live.rows.get(queue)?.jobs?.[4];
+  return waiting ? ` Blocked jobs that wait for ${them} die, unless they were added with ONDEAD RUN.` : "";
+}
+
 export const purge = (row, state, count, done) => ({
   title: state === "all" ? "Purge the queue?" : `Purge all ${state} jobs?`,
-  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}This cannot be undone.`,
+  sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}This cannot be undone.${["all", "blocked", "done"].includes(state) ? "" : tellWaiting(row.key, "them")}`,
   fields: [{ name: "typed", label: `Type the queue's name, ${row.name}`, must: row.name }],
   yes: "Purge",
   danger: true,
@@ -127,10 +133,16 @@ export const add = (row, done) => ({
   done,
 });
 
+const KICKS = {
+  dead: ["Retry this job now?", (job) => `is dead after ${job.attempts} ${job.attempts === 1 ? "delivery" : "deliveries"}. It becomes ready now, with no attempts used.`, "Retry it"],
+  done: ["Run this job again?", () => "becomes ready now, with no attempts used. Its result is dropped.", "Run it again"],
+  blocked: ["Run this job now?", () => "becomes ready now, whatever it waits for.", "Run it now"],
+};
+
 export const kick = (queue, job, done) => ({
-  title: "Retry this job now?",
-  sentence: `${job.name} is dead after ${job.attempts} ${job.attempts === 1 ? "delivery" : "deliveries"}. It becomes ready now, with no attempts used.`,
-  yes: "Retry it",
+  title: KICKS[job.state][0],
+  sentence: `${job.name} ${KICKS[job.state][1](job)}`,
+  yes: KICKS[job.state][2],
   what: { act: "kick", queue, id: job.id },
   done,
 });
@@ -154,7 +166,7 @@ export const reschedule = (queue, job, done) => ({
 
 export const cancel = (queue, job, done) => ({
   title: job.rule ? "Cancel this recurring job?" : "Cancel this job?",
-  sentence: `${job.name} is removed and will not run${job.rule ? " again" : ""}. If a worker has it at that moment, nothing happens.`,
+  sentence: `${job.name} is removed and will not run${job.rule ? " again" : ""}. If a worker has it at that moment, nothing happens.${tellWaiting(queue, "it")}`,
   yes: "Cancel it",
   danger: true,
   what: { act: "cancel", queue, id: job.id },
@@ -163,15 +175,17 @@ export const cancel = (queue, job, done) => ({
 
 export const remove = (queue, job, done) => ({
   title: "Delete this job?",
-  sentence: `${job.name} is removed for good${job.state === "reserved" ? ", and the worker that has it can no longer acknowledge it" : ""}.`,
+  sentence: `${job.name} is removed for good${job.state === "reserved" ? ", and the worker that has it can no longer acknowledge it" : ""}.${job.state === "done" ? "" : tellWaiting(queue, "it")}`,
   yes: "Delete it",
   danger: true,
   what: { act: "delete", queue, id: job.id },
   done,
 });
 
-// The button's word, what happens to them, and the yes.
+// The button's word, what happens to them, the yes, and the action where its name is another.
 export const SEVERAL = {
+  again: ["Run again", "become ready now, with no attempts used. Results are dropped", "Run them again", "kick"],
+  free: ["Run now", "become ready now without waiting for others", "Run them now", "kick"],
   kick: ["Retry", "become ready now, with no attempts used", "Retry them"],
   now: ["Run now", "become due at once", "Run them now"],
   cancel: ["Cancel", "are removed and will not run, except those that a worker has at that moment", "Cancel them"],
@@ -180,9 +194,9 @@ export const SEVERAL = {
 
 export const several = (queue, what, ids, done) => ({
   title: `${SEVERAL[what][0]}: ${counted(ids.length)}?`,
-  sentence: `The ${counted(ids.length)} selected ${ids.length === 1 ? SEVERAL[what][1].replace(/^become /, "becomes ").replace(/^are /, "is ") : SEVERAL[what][1]}.`,
+  sentence: `The ${counted(ids.length)} selected ${ids.length === 1 ? SEVERAL[what][1].replace(/^become /, "becomes ").replace(/^are /, "is ") : SEVERAL[what][1]}.${what === "cancel" || what === "delete" ? tellWaiting(queue, "them") : ""}`,
   yes: SEVERAL[what][2],
   danger: what === "cancel" || what === "delete",
-  what: { act: what, queue, ids },
+  what: { act: SEVERAL[what][3] ?? what, queue, ids },
   done,
 });

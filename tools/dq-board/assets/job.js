@@ -5,8 +5,9 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
 import { nameOf } from "./queue.js";
+import { after, waiters } from "./waits.js";
 
-const TONES = { ready: "good", reserved: "note", dead: "bad", delayed: "" };
+const TONES = { ready: "good", reserved: "note", dead: "bad", done: "good" };
 
 function moment(instant) {
   return `${text.at(instant)} (${text.until(instant, live.now())})`;
@@ -20,13 +21,19 @@ function facts(job) {
     ["State", job.state, TONES[job.state]],
     ["Failed because", given(job.reason), "bad"],
     ["Failed at", given(job.failed, moment)],
-    ["Due", moment(job.due)],
+    ["Due", given(job.due, moment)],
+    ["Started", given(job.started, moment)],
+    ["Finished", given(job.finished, moment)],
+    ["Ran for", given(job.ran, text.millis)],
+    ["Progress", given(job.progress)],
+    ["Waits for the signal", given(job.awaits)],
     ["Lease ends", given(job.deadline, moment), job.deadline && job.deadline < live.now() ? "bad" : ""],
     ["Attempts", `${job.attempts}${job.maxAttempts ? ` of ${job.maxAttempts}` : ", no limit"}`],
     ["Priority", String(job.priority)],
     ["Lease", text.millis(job.ttr)],
     ["Backoff", job.backoff.length ? job.backoff.slice(0, 12).map(text.millis).join(", ") : null],
     ["Expires", given(job.expires, moment)],
+    ["Kept once done for", given(job.keep, text.millis)],
     ["Token", given(job.token)],
     ["Group", given(job.group)],
     ["Rule", rule ? rule.text : null],
@@ -63,6 +70,22 @@ function shown(payload) {
   return ["text", text.visible(payload.text)];
 }
 
+// A payload, or a result.
+function content(title) {
+  const kind = h("span", { class: "note" });
+  const body = h("pre", { tabindex: "0", "aria-label": title });
+  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, title), kind, copyButton("Copy", body)), body);
+  return {
+    section,
+    show(it) {
+      const [as, told] = shown(it);
+      const cut = it.shown < it.length ? `, the first ${text.full(it.shown)} of them` : "";
+      put(kind, `${as}, ${text.full(it.length)} ${it.length === 1 ? "byte" : "bytes"}${cut}`);
+      put(body, told);
+    },
+  };
+}
+
 export function job(main, about, env) {
   const key = about.queue;
   env.trail.append(h("a", { href: "./" }, "Queues"), h("a", { href: `queue?queue=${key}` }, nameOf(key)));
@@ -72,17 +95,16 @@ export function job(main, about, env) {
   const wrong = h("p", { class: "wrong", role: "alert" });
   const gone = h("div", { class: "empty", hidden: true });
   const fields = h("dl", { class: "facts wide" });
-  const kind = h("span", { class: "note" });
-  const payload = h("pre", { tabindex: "0", "aria-label": "Payload" });
-  const copy = copyButton("Copy", payload);
-  const body = h("div", { hidden: true },
-    h("section", { class: "card" }, fields),
-    h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Payload"), kind, copy), payload));
+  const [payload, result] = [content("Payload"), content("Result")];
+  const before = after(key);
+  const behind = waiters(key, about);
+  const all = h("section", { class: "card" }, fields);
+  const body = h("div", { hidden: true });
   main.append(h("div", { class: "queue-head" }, h("h1", {}, name, " ", mark), buttons), wrong, gone, body);
   live.see([key]);
   let last = null;
   let offered = null;
-  const followed = live.follow((signal) => live.look("job", `queue=${key}&id=${about.id}`, signal), take, { weight: (answer) => answer.job?.payload.length });
+  const followed = live.follow((signal) => live.look("job", `queue=${key}&id=${about.id}`, signal), take, { weight: (answer) => answer.weight ?? 0 });
   put(name, nameOf(`:${about.id ?? ""}`));
   document.title = `${name.textContent} – dq`;
 
@@ -92,10 +114,9 @@ export function job(main, about, env) {
     last = answer.job;
     if (last) {
       put(name, last.name);
-      const [as, content] = shown(last.payload);
-      const cut = last.payload.shown < last.payload.length ? `, the first ${text.full(last.payload.shown)} of them` : "";
-      put(kind, `${as}, ${text.full(last.payload.length)} bytes${cut}`);
-      put(payload, content);
+      payload.show(last.payload);
+      if (last.result) result.show(last.result);
+      before.show(last);
     }
     gone.hidden = Boolean(last);
     body.hidden = !last;
@@ -107,6 +128,8 @@ export function job(main, about, env) {
     put(mark, last?.state ?? "", TONES[last?.state] ?? "");
     offer();
     if (!last) return;
+    const sections = [["facts", all, true], ["result", result.section, last.result], ["before", before.section, before.any(last)], ["behind", behind.section, behind.any(last)], ["payload", payload.section, true]];
+    list(body, sections.filter(([, , there]) => there), ([name]) => name, ([, section]) => section);
     list(fields, facts(last), ([title]) => title, ([title]) => h("div", {}, h("dt", {}, title), h("dd", {})), (row, [, value, tone]) => put(row.lastChild, value, tone ?? ""));
   }
 
@@ -117,11 +140,19 @@ export function job(main, about, env) {
     buttons.replaceChildren();
     if (!wanted) return;
     const about = (make) => () => make(key, last, () => followed.now());
-    if (last.state === "dead") buttons.append(act.button("Retry now", about(act.kick)));
+    const kick = { dead: "Retry now", done: "Run again", blocked: "Run now" }[last.state];
+    if (kick) buttons.append(act.button(kick, about(act.kick)));
     if (last.state === "delayed") buttons.append(act.button("Run now", about(act.runNow)));
-    if (last.state === "delayed" || last.state === "ready") buttons.append(act.button("Reschedule", about(act.reschedule)), act.button("Cancel", about(act.cancel), true));
+    if (last.state === "delayed" || last.state === "ready") buttons.append(act.button("Reschedule", about(act.reschedule)));
+    if (["delayed", "ready", "blocked"].includes(last.state)) buttons.append(act.button("Cancel", about(act.cancel), true));
     else buttons.append(act.button("Delete", about(act.remove), true));
   }
 
-  return { update, close: () => followed.stop() };
+  return {
+    update,
+    close: () => {
+      followed.stop();
+      behind.close();
+    },
+  };
 }

@@ -3,7 +3,7 @@ import { attribute, h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
-import { head, STATES } from "./queue.js";
+import { head, rowOf, STATES } from "./queue.js";
 import { decode } from "./table.js";
 
 // What the instant of a job means in each state, and how it is told.
@@ -12,6 +12,21 @@ const AT = {
   ready: ["Late by", (at, now) => [text.millis(Math.max(now - at, 0)), now - at > 50_000 ? "bad" : now - at > 5000 ? "warn" : ""]],
   reserved: ["Lease ends", (at, now) => (at < now ? ["over", "bad"] : [text.until(at, now), at - now < 2000 ? "warn" : ""])],
   dead: ["Died", (at, now) => [text.until(at, now), ""]],
+  blocked: ["Due", (at, now) => (at === null ? ["–", "quiet"] : [text.until(at, now), ""])],
+  done: ["Finished", (at, now) => [text.until(at, now), ""]],
+};
+
+const given = (value, show = String) => (value === null || value === undefined ? "–" : show(value));
+const ATTEMPTS = ["Attempts", (job) => text.full(job.attempts)];
+const PRIORITY = ["Priority", (job) => String(job.priority)];
+const SIZE = ["Size", (job) => text.bytes(job.length)];
+const OTHERS = [ATTEMPTS, PRIORITY, SIZE, ["Payload", (job) => job.payload]];
+
+// What else a list tells of each job.
+const MORE = {
+  dead: [ATTEMPTS, PRIORITY, SIZE, ["Reason", (job) => given(job.reason)]],
+  blocked: [ATTEMPTS, PRIORITY, SIZE, ["Waits for", (job) => given(job.after)]],
+  done: [["Ran for", (job) => given(job.ran, text.millis)], ATTEMPTS, SIZE, ["Result", (job) => given(job.result)]],
 };
 
 const NONE = {
@@ -19,10 +34,12 @@ const NONE = {
   ready: "No ready jobs: everything that is due has been delivered.",
   reserved: "No reserved jobs: no worker has one.",
   dead: "No dead jobs.",
+  blocked: "No blocked jobs: none waits for others.",
+  done: "No done jobs are kept. A queue keeps them by DONELEN, DONETTL or DONEBYTES of DQ.CFGSET, a job by KEEP of DQ.ADD.",
 };
 
 // What can be done to several jobs at once; among those found by id, whatever their state.
-const ACTS = { delayed: ["now", "cancel"], ready: ["cancel"], reserved: ["delete"], dead: ["kick", "delete"], found: ["cancel"] };
+const ACTS = { delayed: ["now", "cancel"], ready: ["cancel"], reserved: ["delete"], dead: ["kick", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], found: ["cancel"] };
 
 // Boxes to choose jobs with, and what is done to those chosen.
 function choosing(key, about, state, table, done) {
@@ -75,17 +92,18 @@ export function jobs(main, about, env) {
   const state = STATES.includes(about.state) ? about.state : "delayed";
   const updateHead = head(main, key, state, env);
   const [title, show] = AT[state];
-  const last = state === "dead" ? "Reason" : "Payload";
+  const more = MORE[state] ?? OTHERS;
   const search = h("input", { type: "search", placeholder: "Search by id", "aria-label": "Search by id", spellcheck: "false" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const body = h("tbody", {});
   const table = h("table", { class: "jobs", hidden: true });
   const choice = choosing(key, about, state, table, () => (followed ? followed.now() : env.go(location.href, true)));
-  table.append(h("thead", {}, h("tr", {}, choice.head, ...["Id", title, "Attempts", "Priority", "Size", last].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
+  table.append(h("thead", {}, h("tr", {}, choice.head, ...["Id", title, ...more.map(([name]) => name)].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
+  const kept = state === "done" ? h("p", { class: "note" }) : null;
   const reasons = h("nav", { class: "reasons", "aria-label": "Reasons" });
   const empty = h("div", { class: "empty", hidden: true });
   const further = h("div", { class: "further" });
-  main.append(h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); find(); } }, search, h("button", { type: "submit" }, "Search")), reasons, wrong, choice.bar, table, empty, further);
+  main.append(h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); find(); } }, search, h("button", { type: "submit" }, "Search"), kept), reasons, wrong, choice.bar, table, empty, further);
   let answer = null;
   let followed = null;
 
@@ -94,7 +112,7 @@ export function jobs(main, about, env) {
     search.value = decode(about.find);
     seek("");
   } else if (about.reason) followed = live.follow((signal) => live.look("died", `queue=${key}&reason=${about.reason}${about.cursor ? `&cursor=${about.cursor}` : ""}`, signal), takeDied, { every: 10_000 });
-  else followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (found) => found.jobs.reduce((sum, job) => sum + job.length, 0) });
+  else followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (found) => found.weight });
 
   const counted = state === "dead" && !about.find && !about.reason ? live.follow((signal) => live.look("died", `queue=${key}`, signal), (found) => found && count(found), { every: 30_000 }) : null;
 
@@ -151,16 +169,14 @@ export function jobs(main, about, env) {
     const now = live.now();
     const cells = [...element.children].slice(1);
     put(cells[1], ...show(job.at, now));
-    attribute(cells[1], "title", text.at(job.at));
-    put(cells[2], text.full(job.attempts));
-    put(cells[3], String(job.priority));
-    put(cells[4], text.bytes(job.length));
-    put(cells[5], state === "dead" ? job.reason ?? "–" : job.payload);
+    attribute(cells[1], "title", job.at === null ? null : text.at(job.at));
+    more.forEach(([, cell], index) => put(cells[index + 2], cell(job)));
     attribute(cells[5], "title", cells[5].textContent.slice(0, 300));
   }
 
   function update() {
     updateHead();
+    if (kept) put(kept, `${text.bytes(rowOf(key).doneBytes)} of ids, payloads, results and progress`);
     if (!answer) return;
     list(body, answer.jobs, (job) => job.id, line, fill);
     choice.offer();

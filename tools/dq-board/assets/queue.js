@@ -6,8 +6,9 @@ import * as act from "./act.js";
 import { hill } from "./hill.js";
 import { badge, lateness, oldest, tile } from "./table.js";
 
-export const STATES = ["delayed", "ready", "reserved", "dead"];
-const EMPTY = { jobs: [0, 0, 0, 0], rates: [0, 0, 0], late: [null, null], waiting: 0, paused: 0, recurring: 0, groups: 0, bytes: 0, totals: [] };
+// In the order in which they are counted.
+export const STATES = ["delayed", "ready", "reserved", "dead", "blocked", "done"];
+const EMPTY = { jobs: STATES.map(() => 0), rates: [0, 0, 0], late: [null, null], waiting: 0, paused: 0, recurring: 0, groups: 0, bytes: 0, doneBytes: 0, totals: [] };
 
 // A name is encoded bytes; what is no text is shown escaped.
 export function nameOf(key) {
@@ -65,7 +66,7 @@ export function head(main, key, current, env) {
 
 const TILES = [
   ["Ready", (row, it) => (put(it.value, text.count(row.jobs[1])), put(it.small, row.oldest === null || row.oldest === undefined ? "none waits" : `oldest ${oldest(row.oldest)[0]}`, oldest(row.oldest)[1]))],
-  ["Delayed", (row, it) => (put(it.value, text.count(row.jobs[0])), put(it.small, row.next ? `next ${text.until(Math.max(row.next, live.now()), live.now())}` : "none"))],
+  ["Delayed", (row, it) => (put(it.value, text.count(row.jobs[0])), put(it.small, row.next ? `next ${text.until(Math.max(row.next, live.now()), live.now())}` : row.jobs[4] ? `${text.count(row.jobs[4])} blocked` : "none"))],
   ["Reserved", (row, it) => (put(it.value, text.count(row.jobs[2])), put(it.small, `${text.count(row.waiting)} ${row.waiting === 1 ? "client waits" : "clients wait"}`))],
   ["Dead", (row, it) => (put(it.value, text.count(row.jobs[3]), row.jobs[3] ? "bad" : ""), put(it.small, `${text.count(row.totals[5] ?? 0)} died in all`))],
   ["Delivered a second", (row, it) => (put(it.value, text.rate(row.rates[1])), put(it.small, `${text.rate(row.rates[0])} added, ${text.rate(row.rates[2])} acked`))],
@@ -85,6 +86,15 @@ export function ofGroups(it) {
   return limits.join(", ");
 }
 
+// Which done jobs are kept.
+function ofDone(it) {
+  const limits = [];
+  if (it.donelen) limits.push(`${text.full(it.donelen)} at most`);
+  if (it.donettl) limits.push(`for ${text.millis(it.donettl)}`);
+  if (it.donebytes) limits.push(`${text.bytes(it.donebytes)} at most`);
+  return limits.join(", ");
+}
+
 const SETTINGS = [
   ["Lease", (it) => text.millis(it.ttr)],
   ["Attempts", (it) => (it.attempts ? text.full(it.attempts) : "no limit")],
@@ -92,6 +102,7 @@ const SETTINGS = [
   ["At most", (it) => (it.maxlen ? text.jobs(it.maxlen) : "no limit")],
   ["Bytes at most", (it) => (it.maxbytes ? text.bytes(it.maxbytes) : "no limit")],
   ["Dead jobs kept", (it) => (it.deadlen ? text.full(it.deadlen) : "all")],
+  ["Done jobs kept", (it) => ofDone(it) || "only those added with KEEP"],
   ["Ids remembered", (it) => (it.dedupe ? `for ${text.millis(it.dedupe)}` : "no")],
   ["Reserved at most", (it) => (it.maxreserved ? text.full(it.maxreserved) : "no limit")],
   ["Rate", (it) => rate(it.rate)],

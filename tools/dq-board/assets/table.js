@@ -17,10 +17,12 @@ const COLUMNS = [
   { id: "delayed", title: "Delayed", wide: 0, sort: largest(jobs(0)), show: (row) => [text.count(row.jobs[0]), row.jobs[0] ? "" : "quiet"] },
   { id: "reserved", title: "Reserved", wide: 2, sort: largest(jobs(2)), show: (row) => [text.count(row.jobs[2]), row.jobs[2] ? "" : "quiet"] },
   { id: "dead", title: "Dead", wide: 1, sort: largest(jobs(3)), show: (row) => [text.count(row.jobs[3]), row.jobs[3] ? "bad" : "quiet"] },
+  { id: "blocked", title: "Blocked", wide: 4, sort: largest(jobs(4)), show: (row) => [text.count(row.jobs[4]), row.jobs[4] ? "" : "quiet"] },
+  { id: "done", title: "Done", wide: 4, sort: largest(jobs(5)), show: (row) => [text.count(row.jobs[5]), row.jobs[5] ? "" : "quiet"] },
   { id: "in", title: "Added/s", wide: 3, sort: largest((row) => row.rates?.[0]), show: (row) => rate(row.rates[0]) },
   { id: "out", title: "Delivered/s", wide: 2, sort: largest((row) => row.rates?.[1]), show: (row) => rate(row.rates[1]) },
   { id: "trend", title: "Deliveries", wide: 3 },
-  { id: "p50", title: "Late p50", wide: 4, sort: largest((row) => late(row.late?.[0])), show: (row) => lateness(row.late[0]) },
+  { id: "p50", title: "Late p50", wide: 5, sort: largest((row) => late(row.late?.[0])), show: (row) => lateness(row.late[0]) },
   { id: "p99", title: "Late p99", wide: 3, sort: largest((row) => late(row.late?.[1])), show: (row) => lateness(row.late[1]) },
   { id: "oldest", title: "Oldest ready", wide: 2, sort: largest((row) => row.oldest), show: (row) => oldest(row.oldest) },
   { id: "waiting", title: "Waiting", wide: 4, sort: largest((row) => row.waiting), show: (row) => [text.count(row.waiting), row.waiting ? "" : "quiet"] },
@@ -235,9 +237,9 @@ export function tile(parent, title) {
 
 const FIGURES = [
   ["Ready", (head, it) => (put(it.value, text.count(head.jobs[1])), put(it.small, `${text.count(head.jobs[2])} reserved`))],
-  ["Delayed", (head, it) => (put(it.value, text.count(head.jobs[0])), put(it.small, `in ${text.count(head.queues)} ${head.queues === 1 ? "queue" : "queues"}`))],
+  ["Delayed", (head, it) => (put(it.value, text.count(head.jobs[0])), put(it.small, `in ${text.count(head.queues)} ${head.queues === 1 ? "queue" : "queues"}${head.jobs[4] ? `, and ${text.count(head.jobs[4])} blocked` : ""}`))],
   ["Dead", (head, it) => (put(it.value, text.count(head.jobs[3]), head.jobs[3] ? "bad" : ""), put(it.small, `${text.rate(head.rates[5])} die a second`))],
-  ["Delivered a second", (head, it) => (put(it.value, text.rate(head.rates[1])), put(it.small, `${text.rate(head.rates[0])} added, ${text.rate(head.rates[2])} acked`))],
+  ["Delivered a second", (head, it) => (put(it.value, text.rate(head.rates[1])), put(it.small, `${text.rate(head.rates[0])} added, ${text.rate(head.rates[2])} acked${head.jobs[5] ? `; ${text.count(head.jobs[5])} done are kept (${text.bytes(head.doneBytes)})` : ""}`))],
   ["Lateness", (head, it) => (put(it.value, head.late === null ? "–" : text.micros(head.late)), put(it.small, "mean of the last deliveries"))],
   ["Waiting clients", (head, it) => (put(it.value, text.count(head.waiting)), put(it.small, "in DQ.BPOP"))],
 ];

@@ -33,6 +33,7 @@ assets! {
     "groups.js": "text/javascript; charset=utf-8",
     "recurring.js": "text/javascript; charset=utf-8",
     "table.js": "text/javascript; charset=utf-8",
+    "waits.js": "text/javascript; charset=utf-8",
     "text.js": "text/javascript; charset=utf-8",
 }
 

@@ -10,6 +10,8 @@ mod options;
 mod reader;
 mod serve;
 mod views;
+mod waiters;
+mod walk;
 mod wire;
 
 use std::env;

@@ -215,6 +215,7 @@ impl State {
             "nodes": nodes.collect::<Vec<_>>(),
             "queues": overall.dq.queues,
             "jobs": overall.dq.jobs,
+            "doneBytes": overall.dq.done_bytes,
             "waiting": overall.dq.waiting_clients,
             "rates": overall.rates.map(|rate| (rate * 10.0).round() / 10.0),
             "late": overall.lateness_mean_us.map(f64::round),

@@ -1,5 +1,6 @@
 //! The answers to the questions of the views, from the servers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use dq_watch::read::detail::{Detail, Found, Group, Page, Part, State, IN_LINE_MAX};
@@ -9,7 +10,8 @@ use redis::{Cmd, Value};
 use serde_json::{json, Value as Json};
 
 use crate::api::{Board, Question};
-use crate::{dead, wire};
+use crate::walk::Reading;
+use crate::{dead, waiters, wire};
 
 /// Jobs on a page.
 const PAGE: usize = 50;
@@ -28,8 +30,9 @@ const STEPS: usize = 20;
 const FOUND_MAX: usize = 50;
 /// Groups that one step looks at: their names are short.
 const GROUPS_STEP: usize = 1000;
-/// A page with more payload than this is shown without the reasons, for which each job is read.
-const REASONS_MAX: usize = 256 * 1024;
+/// A page with more payload than this is shown without reasons, results and what is waited for: for these each job
+/// is read.
+const READ_MAX: usize = 256 * 1024;
 const NEXT_RUNS: usize = 3;
 
 pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Result<String, String> {
@@ -42,12 +45,13 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
         "recurring" => recurring(board, question).await,
         "groups" => groups(board, question).await,
         "died" => dead::died(board, question).await,
+        "waiters" => waiters::waiters(board, question).await,
         _ => Err("There is no such view.".to_owned()),
     };
     answer.map(|answer| answer.to_string())
 }
 
-async fn detail(board: &Arc<Board>, question: &Question, part: Part) -> Result<Found, String> {
+pub async fn detail(board: &Arc<Board>, question: &Question, part: Part) -> Result<Found, String> {
     let key = question.key.clone();
     let detail = Detail { key, part };
     let values = board
@@ -126,41 +130,26 @@ async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, String> {
         count: PAGE,
     };
     let found = detail(board, &question, part).await?;
-    let light = found.weight() <= REASONS_MAX;
+    let mut weight = found.weight();
     let Found::Jobs(found) = found else {
-        return Ok(json!({ "jobs": [], "more": null }));
+        return Ok(json!({ "jobs": [], "more": null, "weight": 0 }));
     };
     let more = page.next(state, &found, PAGE);
-    let mut shown: Vec<Json> = found.iter().map(wire::peeked).collect();
-    if state == State::Dead && light {
-        let ids: Vec<Vec<u8>> = found.into_iter().map(|job| job.id).collect();
-        let reasons = reasons(board, &question, &ids).await?;
-        for (job, reason) in shown.iter_mut().zip(reasons) {
-            job["reason"] = reason;
-        }
+    let mut read = HashMap::new();
+    if matches!(state, State::Dead | State::Blocked | State::Done) && weight <= READ_MAX {
+        let ids: Vec<Vec<u8>> = found.iter().map(|job| job.id.clone()).collect();
+        let mut reading = Reading::default();
+        let jobs = reading.jobs(board, &question, &ids).await?;
+        weight += reading.bytes;
+        read.extend(jobs.into_iter().map(|job| (job.id.clone(), job)));
     }
+    let shown = found.iter().map(|job| match read.get(&job.id) {
+        Some(all) => wire::listed(job, all),
+        None => wire::peeked(job),
+    });
     let more = more.map(|page| json!({ "from": page.from_ms, "skip": page.skip }));
-    Ok(json!({ "jobs": shown, "more": more, "now": board.reader.server_ms() }))
-}
-
-async fn reasons(
-    board: &Arc<Board>,
-    question: &Question,
-    ids: &[Vec<u8>],
-) -> Result<Vec<Json>, String> {
-    let get = |id: &Vec<u8>| about(question, "DQ.GET", id);
-    let values = board
-        .looker
-        .ask(question.key.clone(), ids.iter().map(get).collect())
-        .await?;
-    let reason = |value: &Value| {
-        let job = reply::job(value, 0)?;
-        Some(escape::line(&job.reason?).into())
-    };
-    Ok(values
-        .iter()
-        .map(|value| reason(value).unwrap_or(Json::Null))
-        .collect())
+    let now = board.reader.server_ms();
+    Ok(json!({ "jobs": shown.collect::<Vec<_>>(), "more": more, "now": now, "weight": weight }))
 }
 
 pub fn about(question: &Question, command: &str, id: &[u8]) -> Cmd {
@@ -174,7 +163,10 @@ async fn job(board: &Arc<Board>, question: Question) -> Result<Json, String> {
     let id = question.bytes("id").to_vec();
     let found = detail(board, &question, Part::Job(id)).await?;
     Ok(match found {
-        Found::Job(job) => json!({ "job": wire::job(&job), "now": board.reader.server_ms() }),
+        Found::Job(job) => {
+            let now = board.reader.server_ms();
+            json!({ "job": wire::job(&job), "now": now, "weight": job.weight() })
+        }
         _ => json!({ "job": null }),
     })
 }
@@ -202,9 +194,7 @@ async fn search(board: &Arc<Board>, question: Question) -> Result<Json, String> 
         }
     }
     found.truncate(FOUND_MAX);
-    let shown = found
-        .iter()
-        .map(|id| json!({ "id": wire::encoded(id), "name": escape::name(id) }));
+    let shown = found.iter().map(|id| wire::named(id));
     let more = (cursor != "0").then_some(cursor);
     Ok(json!({ "found": shown.collect::<Vec<_>>(), "more": more }))
 }
@@ -220,6 +210,14 @@ fn quoted(id: &[u8]) -> Vec<u8> {
         }
     };
     id.iter().flat_map(quote).collect()
+}
+
+/// Where a question begins that takes several.
+pub fn cursor(question: &Question) -> String {
+    match question.text("cursor") {
+        "" => "0".to_owned(),
+        cursor => cursor.to_owned(),
+    }
 }
 
 /// One step of DQ.SCAN; the option's value may be any bytes.
@@ -247,10 +245,7 @@ pub async fn scan(
 
 /// Of each job of some steps, whether it comes again, which costs the server no payload.
 async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, String> {
-    let mut cursor = question.text("cursor").to_owned();
-    if cursor.is_empty() {
-        cursor = "0".to_owned();
-    }
+    let mut cursor = cursor(&question);
     let mut shown = Vec::new();
     for _ in 0..STEPS {
         let (next, ids) = scan(board, &question, &cursor, ("MATCH", b"*"), STEP).await?;
@@ -299,10 +294,7 @@ async fn recurring(board: &Arc<Board>, question: Question) -> Result<Json, Strin
 
 /// Of those that some steps look at, the ones with most waiting jobs.
 async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, String> {
-    let mut cursor = question.text("cursor").to_owned();
-    if cursor.is_empty() {
-        cursor = "0".to_owned();
-    }
+    let mut cursor = cursor(&question);
     let part = question.bytes("part");
     let pattern = [b"*".as_slice(), &quoted(part), b"*"].concat();
     let mut all: Vec<Group> = Vec::new();

@@ -10,7 +10,7 @@ use dq_watch::model::lateness::Late;
 use dq_watch::model::row::Row;
 use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
 use dq_watch::model::QueueKey;
-use dq_watch::read::detail::{Cut, Group, Job, PeekedJob, Settings};
+use dq_watch::read::detail::{After, Cut, Group, Job, PeekedJob, Settings};
 use dq_watch::text::escape;
 use serde_json::{json, Value};
 
@@ -120,6 +120,7 @@ pub fn row(row: &Row, now: std::time::Instant, several_dbs: bool) -> Value {
     shown["recurring"] = stats.recurring.into();
     shown["groups"] = stats.groups.into();
     shown["bytes"] = stats.bytes.into();
+    shown["doneBytes"] = stats.done_bytes.into();
     shown["totals"] = json!(stats.totals);
     if trend.iter().any(|&rate| rate > 0.0) {
         shown["trend"] = trend.iter().map(|&value| rate(value)).collect();
@@ -141,7 +142,24 @@ pub fn settings(settings: &Settings) -> Value {
         "groupmax": settings.groupmax,
         "grouprate": [settings.grouprate.0, settings.grouprate.1],
         "groupfifo": settings.groupfifo,
+        "donelen": settings.donelen,
+        "donettl": settings.donettl_ms,
+        "donebytes": settings.donebytes,
     })
+}
+
+/// Any bytes by which a job is asked for, and as they are shown.
+pub fn named(id: &[u8]) -> Value {
+    json!({ "id": encoded(id), "name": escape::name(id) })
+}
+
+/// The beginning, in one line.
+fn line(cut: &Cut) -> String {
+    let mut text = escape::line(&cut.bytes);
+    if cut.is_cut() {
+        text.push('…');
+    }
+    text
 }
 
 pub fn group(group: &Group) -> Value {
@@ -154,14 +172,10 @@ pub fn group(group: &Group) -> Value {
 }
 
 pub fn peeked(job: &PeekedJob) -> Value {
-    let mut payload = escape::line(&job.payload.bytes);
-    if job.payload.is_cut() {
-        payload.push('…');
-    }
     json!({
         "id": encoded(&job.id),
         "name": escape::name(&job.id),
-        "payload": payload,
+        "payload": line(&job.payload),
         "length": job.payload.length,
         "at": job.at_ms,
         "attempts": job.attempts,
@@ -169,17 +183,26 @@ pub fn peeked(job: &PeekedJob) -> Value {
     })
 }
 
+/// As in a list, with what only reading it tells.
+pub fn listed(peeked_job: &PeekedJob, job: &Job) -> Value {
+    let mut shown = peeked(peeked_job);
+    shown["reason"] = job.reason.as_deref().map(escape::line).into();
+    shown["result"] = job.result.as_ref().map(line).into();
+    shown["ran"] = job.ran_ms().into();
+    shown["after"] = job.after.as_ref().map(After::text).into();
+    shown
+}
+
 /// As in a list of dead jobs.
 pub fn dead(job: &Job) -> Value {
-    let mut shown = peeked(&PeekedJob {
+    let peeked_job = PeekedJob {
         id: job.id.clone(),
         payload: job.payload.clone(),
         at_ms: job.failed_ms.or(job.due_ms),
         attempts: job.attempts,
         priority: job.priority,
-    });
-    shown["reason"] = job.reason.as_deref().map(escape::line).into();
-    shown
+    };
+    listed(&peeked_job, job)
 }
 
 /// A payload as text where it is some, else in base64.
@@ -198,6 +221,37 @@ fn payload(cut: &Cut) -> Value {
         None => shown["base64"] = STANDARD.encode(&cut.bytes).into(),
     }
     shown
+}
+
+/// Of what a job waits for, that many are told.
+const WAITS: usize = 100;
+
+/// What it was told to wait for, and how that ended.
+fn waits(job: &Job) -> Value {
+    let ids = match &job.after {
+        Some(After::Jobs { ids, .. }) => ids.as_slice(),
+        _ => &[],
+    };
+    // The results name those that are not over, too.
+    let jobs: Vec<Value> = match job.results.as_slice() {
+        [] => ids.iter().take(WAITS).map(|id| named(id)).collect(),
+        results => {
+            let ended = results.iter().take(WAITS).map(|ended| {
+                let mut shown = named(&ended.id);
+                shown["outcome"] = json!(ended.outcome);
+                shown["value"] = ended.value.as_ref().map(line).into();
+                shown
+            });
+            ended.collect()
+        }
+    };
+    let (on_dead, group) = match &job.after {
+        Some(After::Jobs { on_dead, .. }) => (Some(on_dead), None),
+        Some(After::Group(name)) => (None, Some(escape::name(name))),
+        None => (None, None),
+    };
+    let count = job.results.len().max(ids.len());
+    json!({ "jobs": jobs, "count": count, "onDead": on_dead, "group": group })
 }
 
 pub fn job(job: &Job) -> Value {
@@ -220,6 +274,14 @@ pub fn job(job: &Job) -> Value {
         "reason": bytes(&job.reason),
         "group": bytes(&job.group),
         "successor": job.successor.as_ref().map(payload),
+        "started": job.started_ms,
+        "finished": job.finished_ms,
+        "ran": job.ran_ms(),
+        "result": job.result.as_ref().map(payload),
+        "progress": bytes(&job.progress),
+        "awaits": bytes(&job.awaits),
+        "keep": job.keep_ms,
+        "waits": waits(job),
     });
     if let Some(rule) = &job.rule {
         shown["rule"] = json!({

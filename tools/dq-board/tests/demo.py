@@ -41,9 +41,17 @@ def fill(client):
         for number in range(count):
             pipe.execute_command("DQ.ADD", "exports", f"{tenant}-{number}", "{}", "GROUP", tenant)
     pipe.execute_command("DQ.POP", "exports", "COUNT", 8, "TTR", 7_200_000)
+    pipe.execute_command("DQ.CFGSET", "reports", "DONELEN", 1000, "DONETTL", 24 * hour)
+    regions = ["eu", "us", "asia"]
+    for region in regions:
+        pipe.execute_command("DQ.ADD", "reports", f"collect-{region}", json.dumps({"region": region}))
+    pipe.execute_command("DQ.ADD", "reports", "november", json.dumps({"month": "2026-11"}), "AFTER", 3, *[f"collect-{region}" for region in regions])
     pipe.execute_command("DQ.ADD", "newsletter", "issue-12", "{}")
     pipe.execute_command("DQ.PAUSE", "newsletter")
     pipe.execute()
+    for sold in [1203, 877]:
+        id, _, token, _, _ = client.execute_command("DQ.POP", "reports")
+        client.execute_command("DQ.ACK", "reports", "RESULTS", id, token, json.dumps({"sold": sold}))
 
 
 class Worker(threading.Thread):

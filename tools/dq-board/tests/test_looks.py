@@ -49,6 +49,10 @@ class Looks(BoardTest):
         "reason": ("jobs?queue=0:mails&state=dead&reason=mailbox%20full", "tbody tr"),
         "delayed": ("jobs?queue=0:order-timeouts&state=delayed", "tbody tr"),
         "job": ("job?queue=0:mails&id=bounced-1", ".facts div"),
+        "done": ("jobs?queue=0:reports&state=done", "tbody tr"),
+        "blocked": ("jobs?queue=0:reports&state=blocked", "tbody tr"),
+        "waits": ("job?queue=0:reports&id=november", "tbody tr"),
+        "result": ("job?queue=0:reports&id=collect-eu", ".facts div"),
         "recurring": ("recurring?queue=0:schedules", "tbody tr"),
         "groups": ("groups?queue=0:exports", "tbody tr"),
     }
@@ -69,7 +73,7 @@ class Looks(BoardTest):
                 expect(page.locator(there).first).to_be_visible()
                 self.check(axe, page, f"{name}, {theme}, {width}")
                 self.assertEqual(page.evaluate("document.documentElement.scrollWidth > innerWidth"), False, f"{name} at {width}")
-                if PICTURES and name not in ("delayed", "reason") and (name == "queue" or (width, theme) == (1280, "light")):
+                if PICTURES and name not in ("delayed", "reason", "blocked", "result") and (name == "queue" or (width, theme) == (1280, "light")):
                     self.picture(page, f"{name}{'' if theme == 'light' else '-dark'}{'' if width > 400 else '-phone'}")
             page.goto(board.url + "queue?queue=0:mails")
             page.locator(".actions").get_by_role("button", name="Purge").click()

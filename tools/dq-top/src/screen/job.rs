@@ -10,7 +10,7 @@ use super::theme::Theme;
 use crate::app::view::{JobView, QueueView};
 use crate::app::App;
 use crate::model::column::Tone;
-use crate::read::detail::{After, Cut, Ended, Job, Rule};
+use crate::read::detail::{first_few, After, Cut, Ended, Job, Rule};
 use crate::text::{escape, units};
 
 pub fn draw(
@@ -90,6 +90,7 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("finished", job.finished_ms.map(instant)),
         ("ran for", job.ran_ms().map(units::millis)),
         ("progress", job.progress.as_deref().map(escape::line)),
+        ("awaits", job.awaits.as_deref().map(escape::line)),
         ("waits for", job.after.as_ref().map(of_after)),
         ("ended", of_results(&job.results)),
         ("lease ends", job.deadline_ms.map(instant)),
@@ -110,25 +111,10 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
     flow(pairs, width, theme)
 }
 
-/// Of many jobs only the first are named.
-const NAMED: usize = 8;
-
-fn named(jobs: impl ExactSizeIterator<Item = String>) -> String {
-    let more = jobs.len().saturating_sub(NAMED);
-    let mut names: Vec<String> = jobs.take(NAMED).collect();
-    if more > 0 {
-        names.push(format!("and {more} more"));
-    }
-    names.join(", ")
-}
-
 fn of_after(after: &After) -> String {
     match after {
-        After::Group(name) => format!("all jobs of the group {}", escape::name(name)),
-        After::Jobs { ids, on_dead } => {
-            let ids = named(ids.iter().map(|id| escape::name(id)));
-            format!("{ids} (on dead: {on_dead})")
-        }
+        After::Group(_) => after.text(),
+        After::Jobs { on_dead, .. } => format!("{} (on dead: {on_dead})", after.text()),
     }
 }
 
@@ -139,7 +125,7 @@ fn of_results(results: &[Ended]) -> Option<String> {
         Some(format!("{} {outcome}", escape::name(&ended.id)))
     };
     let over: Vec<String> = results.iter().filter_map(text).collect();
-    (!over.is_empty()).then(|| named(over.into_iter()))
+    (!over.is_empty()).then(|| first_few(over.into_iter()))
 }
 
 /// The rule and the next runs of a recurring job.

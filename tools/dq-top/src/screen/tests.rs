@@ -148,6 +148,7 @@ fn answer(app: &mut App) {
             finished_ms: Some(NOW_MS - 1_000),
             result: Some(Cut::of(EVIL, 100)),
             progress: Some(EVIL.to_vec()),
+            awaits: Some(EVIL.to_vec()),
             keep_ms: Some(u64::MAX),
             after: Some(After::Jobs {
                 ids: vec![EVIL.to_vec(); 1000],

@@ -4,7 +4,7 @@ use redis::{Cmd, Value};
 
 use super::reply;
 use crate::model::{stats, QueueKey};
-use crate::text::units;
+use crate::text::{escape, units};
 
 /// Of a payload in a list; of one that is looked at.
 pub const IN_LIST: usize = 300;
@@ -156,6 +156,8 @@ pub struct Job {
     pub finished_ms: Option<i64>,
     pub result: Option<Cut>,
     pub progress: Option<Vec<u8>>,
+    /// The signal it waits for.
+    pub awaits: Option<Vec<u8>>,
     /// How long it is kept once it is done, where not as its queue's others.
     pub keep_ms: Option<u64>,
     /// What it waits for, while it is blocked.
@@ -170,6 +172,27 @@ pub enum After {
     Jobs { ids: Vec<Vec<u8>>, on_dead: String },
     /// Until the group is empty.
     Group(Vec<u8>),
+}
+
+impl After {
+    /// Of many ids only the first few.
+    pub fn text(&self) -> String {
+        match self {
+            After::Jobs { ids, .. } => first_few(ids.iter().map(|id| escape::name(id))),
+            After::Group(name) => format!("all jobs of the group {}", escape::name(name)),
+        }
+    }
+}
+
+const FEW: usize = 8;
+
+pub fn first_few(all: impl ExactSizeIterator<Item = String>) -> String {
+    let more = all.len().saturating_sub(FEW);
+    let mut first: Vec<String> = all.take(FEW).collect();
+    if more > 0 {
+        first.push(format!("and {more} more"));
+    }
+    first.join(", ")
 }
 
 /// A job that another one was told to wait for.

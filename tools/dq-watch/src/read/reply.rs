@@ -228,6 +228,7 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
             .and_then(bytes)
             .map(|result| Cut::of(&result, longest)),
         progress: fields.get("progress").and_then(bytes),
+        awaits: fields.get("awaits").and_then(bytes),
         keep_ms: fields.natural("keep"),
         after: after(&fields),
         results: results(&fields).unwrap_or_default(),
