@@ -7,7 +7,6 @@ use super::{change_open, reply_delivery, Waiting};
 use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
-use crate::queue::note::Notes;
 use crate::queue::Queue;
 use crate::server::api::acl;
 use crate::server::api::command_info::OptionWord;
@@ -16,7 +15,7 @@ use crate::server::api::{Args, Ctx, KeyName, Refusal};
 use crate::server::blocked::{self, PopRequest};
 use crate::server::clock::{real, with_mint};
 use crate::server::key::OpenKey;
-use crate::server::waits::{Handover, OwnEnded};
+use crate::server::waits::{Handover, OwnExtras};
 use crate::slots::slot_of;
 use std::ffi::c_int;
 use std::ops::Range;
@@ -152,9 +151,9 @@ fn request(args: Args<'_>, first: usize) -> Result<PopRequest, Refusal> {
             Word::LEASE => request.lease_ms = Some(positive_millis(options.value()?)?),
             Word::NOACK => request.noack = true,
             Word::WITHDUE => request.with_due = true,
-            Word::WITHRESULTS => request.with_results = true,
-            Word::WITHSTEPS => request.with_steps = true,
-            Word::WITHTERMS => request.with_terms = true,
+            Word::WITHRESULTS => request.with.results = true,
+            Word::WITHSTEPS => request.with.steps = true,
+            Word::WITHTERMS => request.with.terms = true,
         }
     }
     options.only_one_of(&[Word::TTR, Word::LEASE])?;
@@ -212,7 +211,7 @@ fn pop_at_once(
                     Elements::begin(ctx, many)
                 });
                 let key = (!many).then_some(name);
-                reply_delivery(ctx, key, request.with_due, job.results, job);
+                reply_delivery(ctx, key, request.with_due, job);
                 jobs.count();
             });
         });
@@ -238,22 +237,16 @@ fn reply(ctx: Ctx<'_>, handover: &Handover) {
         ctx.reply_array(handover.jobs.len());
     }
     for job in &handover.jobs {
-        let results = job
-            .results
-            .as_ref()
-            .map(|it| it.iter().map(OwnEnded::shown));
-        let results: Option<Vec<_>> = results.map(Iterator::collect);
+        let extras = job.extras.as_ref().map(OwnExtras::shown);
         let delivery = Delivery {
             id: &job.id,
             payload: &job.payload,
             attempts: job.attempts,
             lease: job.lease,
             due: job.due,
-            terms: job.terms,
-            results: results.as_deref(),
-            steps: job.steps.as_deref().map(Notes::of),
+            extras: extras.as_ref(),
         };
         let key = (!handover.many).then_some(&*handover.key);
-        reply_delivery(ctx, key, handover.with_due, delivery.results, delivery);
+        reply_delivery(ctx, key, handover.with_due, delivery);
     }
 }

@@ -41,6 +41,7 @@ use crate::queue::budget::SETTLE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::effects::Effects;
+use crate::queue::extras::Extras;
 use crate::queue::note::Notes;
 use crate::queue::overdue::At;
 use crate::queue::Queue;
@@ -203,23 +204,11 @@ fn look_at_jobs(
     Ok(())
 }
 
-/// `[id, payload, token, attempts, deadline]`, behind the key where there is one, before the due, the results, the steps and the terms
+/// `[id, payload, token, attempts, deadline]`, behind the key where there is one, before the due and the extras
 /// where they are asked for.
-fn reply_delivery(
-    ctx: Ctx<'_>,
-    key: Option<&[u8]>,
-    with_due: bool,
-    results: Option<&[Ended<'_>]>,
-    job: Delivery<'_>,
-) {
-    let appended = [
-        with_due,
-        results.is_some(),
-        job.steps.is_some(),
-        job.terms.is_some(),
-    ];
-    let appended: usize = appended.map(usize::from).into_iter().sum();
-    ctx.reply_array(5 + usize::from(key.is_some()) + appended);
+fn reply_delivery(ctx: Ctx<'_>, key: Option<&[u8]>, with_due: bool, job: Delivery<'_>) {
+    let extras = job.extras.map_or(0, extras_len);
+    ctx.reply_array(5 + usize::from(key.is_some()) + usize::from(with_due) + extras);
     if let Some(key) = key {
         ctx.reply_bytes(key);
     }
@@ -234,13 +223,31 @@ fn reply_delivery(
     if with_due {
         ctx.reply_integer(job.due as i64);
     }
-    if let Some(results) = results {
+    if let Some(extras) = job.extras {
+        reply_extras(ctx, extras);
+    }
+}
+
+#[cold]
+fn extras_len(extras: &Extras<'_>) -> usize {
+    let asked_for = [
+        extras.results.is_some(),
+        extras.steps.is_some(),
+        extras.terms.is_some(),
+    ];
+    asked_for.into_iter().map(usize::from).sum()
+}
+
+/// The results, the steps and the terms.
+#[cold]
+fn reply_extras(ctx: Ctx<'_>, extras: &Extras<'_>) {
+    if let Some(results) = &extras.results {
         reply_results(ctx, results);
     }
-    if let Some(notes) = job.steps {
+    if let Some(notes) = extras.steps {
         reply_steps(ctx, notes);
     }
-    if let Some(terms) = job.terms {
+    if let Some(terms) = extras.terms {
         ctx.reply_array(3);
         ctx.reply_integer(terms.ttr_ms as i64);
         ctx.reply_integer(terms.max_attempts.into());

@@ -23,9 +23,9 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::LEASE => request.lease_ms = Some(positive_millis(options.value()?)?),
             Word::NOACK => request.noack = true,
             Word::WITHDUE => request.with_due = true,
-            Word::WITHRESULTS => request.with_results = true,
-            Word::WITHSTEPS => request.with_steps = true,
-            Word::WITHTERMS => request.with_terms = true,
+            Word::WITHRESULTS => request.with.results = true,
+            Word::WITHSTEPS => request.with.steps = true,
+            Word::WITHTERMS => request.with.terms = true,
         }
     }
     options.only_one_of(&[Word::COUNT, Word::ID])?;
@@ -41,7 +41,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         let mut jobs = Elements::begin(ctx, count.is_some());
         with_mint(|mint| {
             delivered = queue.pop(&pop, now, mint, effects, |job| {
-                reply_delivery(ctx, None, request.with_due, job.results, job);
+                reply_delivery(ctx, None, request.with_due, job);
                 jobs.count();
             })
         });

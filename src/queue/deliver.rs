@@ -1,16 +1,14 @@
 //! The rules of deliveries: POP, ACK, NACK, TOUCH.
 
-use super::after::Ended;
 use super::budget::{DELIVERED_BYTES, OUT_OF_TURN, SETTLE_BUDGET};
 use super::clock::{Mint, Now};
 use super::effect::Change;
 use super::effects::Effects;
 use super::end::Cause;
 use super::error::QueueError;
-use super::job::{
-    Failure, Handle, Place, State, TermsShown, INSTANT_MAX, PROGRESS_MAX, REASON_MAX, TOKEN_MAX,
-};
-use super::note::{check_step_name, Note, Notes};
+use super::extras::{Extras, Wanted};
+use super::job::{Failure, Handle, Place, State, INSTANT_MAX, PROGRESS_MAX, REASON_MAX, TOKEN_MAX};
+use super::note::{check_step_name, Note};
 use super::state::store::{Course, Id, Job};
 use super::Queue;
 
@@ -25,12 +23,8 @@ pub struct Pop<'a> {
     pub lease: LeaseLength,
     /// Removes the job at delivery.
     pub noack: bool,
-    /// Each delivery tells the job's terms.
-    pub with_terms: bool,
-    /// And how those ended that it was after.
-    pub with_results: bool,
-    /// And its steps.
-    pub with_steps: bool,
+    /// What each delivery tells beside the job.
+    pub with: Wanted,
 }
 
 /// How long the lease of a delivery is.
@@ -82,12 +76,8 @@ pub struct Delivery<'a> {
     pub lease: Option<Lease>,
     /// For which instant it was due; of a recurring job that of its occurrence.
     pub due: u64,
-    /// Where they are asked for.
-    pub terms: Option<TermsShown>,
-    /// How those ended that it was after.
-    pub results: Option<&'a [Ended<'a>]>,
-    /// The job's notes, where its steps are asked for.
-    pub steps: Option<Notes<'a>>,
+    /// Where something of it is asked for.
+    pub extras: Option<&'a Extras<'a>>,
 }
 
 /// Of [`TOKEN_MAX`].
@@ -365,22 +355,18 @@ impl Queue {
     ) -> usize {
         let Course { due, life, .. } = job.course();
         let payload = job.payload();
-        let results = pop
-            .with_results
-            .then(|| self.results_of(handle).collect::<Vec<_>>());
-        let steps = pop.with_steps.then(|| self.jobs().notes(handle));
         let attempts = life.attempts.saturating_add(1);
+        let wanted = pop.with;
+        let extras = wanted.any().then(|| self.extras(handle, wanted, attempts));
         deliver(Delivery {
             id: job.id(),
             payload,
             attempts,
             due: job.recurring().map_or(due, |it| it.round.occurrence),
             lease,
-            terms: pop.with_terms.then(|| job.terms().shown(attempts)),
-            results: results.as_deref(),
-            steps,
+            extras: extras.as_ref(),
         });
-        payload.len() + steps.map_or(0, |steps| steps.bytes().len())
+        payload.len() + extras.as_ref().map_or(0, Extras::steps_len)
     }
 
     /// Ends a finished job, with its result where it has one; whether the claim reached one.

@@ -27,6 +27,7 @@ mod end;
 pub mod error;
 pub mod event;
 pub mod expire;
+pub mod extras;
 pub mod glob;
 pub mod instant;
 pub mod job;

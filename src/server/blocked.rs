@@ -7,6 +7,7 @@ use super::api::{Ctx, KeyName};
 use super::config;
 use super::waits::{self, Kind, ReplyJobs, Taken};
 use crate::queue::deliver::{LeaseLength, Pop};
+use crate::queue::extras::Wanted;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
@@ -21,15 +22,14 @@ pub struct PopRequest {
     pub lease_ms: Option<u64>,
     pub noack: bool,
     pub with_due: bool,
-    pub with_terms: bool,
-    pub with_results: bool,
-    pub with_steps: bool,
+    pub with: Wanted,
     /// Of BPOP: writes what a client gets that has waited.
     pub reply: Option<ReplyJobs>,
 }
 
 impl PopRequest {
     /// As the queue is asked now: the server's default may be set to another while a client waits.
+    #[inline]
     pub fn pop(self) -> Pop<'static> {
         Pop {
             count: self.count.unwrap_or(1),
@@ -43,9 +43,7 @@ impl PopRequest {
                 (None, None) => LeaseLength::OfJob,
             },
             noack: self.noack,
-            with_terms: self.with_terms,
-            with_results: self.with_results,
-            with_steps: self.with_steps,
+            with: self.with,
         }
     }
 }

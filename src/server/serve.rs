@@ -11,7 +11,7 @@
 use super::api::{Ctx, KeyName};
 use super::blocked::{self, PopRequest};
 use super::queue_value::Value;
-use super::waits::{End, Handover, Occasion, OwnDelivery, OwnEnded, Taken};
+use super::waits::{End, Handover, Occasion, OwnDelivery, OwnExtras, Taken};
 use super::{agenda, clock};
 use crate::queue::budget::OUT_OF_TURN;
 use crate::queue::clock::Now;
@@ -113,18 +113,15 @@ pub fn pop(
                 attempts: delivery.attempts,
                 lease: delivery.lease,
                 due: delivery.due,
-                terms: delivery.terms,
-                results: delivery
-                    .results
-                    .map(|it| it.iter().map(OwnEnded::of).collect()),
-                steps: delivery.steps.map(|steps| steps.bytes().to_vec()),
+                extras: delivery.extras.map(OwnExtras::of),
             });
         };
         value
             .queue()
             .take(&pop, now, mint, effects, steps, &mut keep)
     });
-    let len = |job: &OwnDelivery| job.payload.len() + job.steps.as_ref().map_or(0, Vec::len);
+    let len =
+        |job: &OwnDelivery| job.payload.len() + job.extras.as_ref().map_or(0, OwnExtras::steps_len);
     let bytes: usize = jobs.iter().map(len).sum();
     *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);
     jobs

@@ -19,7 +19,9 @@ use super::api::{api, guarded, Ctx, KeyName, OwnString, RawString, ERR, OK};
 use super::timer::{self, Fired};
 use crate::queue::after::{Ended, Outcome};
 use crate::queue::deliver::Lease;
+use crate::queue::extras::Extras;
 use crate::queue::job::TermsShown;
+use crate::queue::note::Notes;
 use crate::slots::unused_name_beside;
 use redis_module::raw;
 use std::cell::RefCell;
@@ -40,15 +42,45 @@ pub struct OwnDelivery {
     pub attempts: u32,
     pub lease: Option<Lease>,
     pub due: u64,
-    pub terms: Option<TermsShown>,
-    /// As [`crate::queue::note::Notes`] has them.
-    pub steps: Option<Vec<u8>>,
-    pub results: Option<Vec<OwnEnded>>,
+    pub extras: Option<OwnExtras>,
+}
+
+/// What was asked for beside the job.
+#[derive(Clone, Debug)]
+pub struct OwnExtras {
+    terms: Option<TermsShown>,
+    results: Option<Vec<OwnEnded>>,
+    /// As [`Notes`] has them.
+    steps: Option<Vec<u8>>,
+}
+
+impl OwnExtras {
+    pub fn of(extras: &Extras<'_>) -> Self {
+        let own = |results: &Vec<Ended<'_>>| results.iter().map(OwnEnded::of).collect();
+        OwnExtras {
+            terms: extras.terms,
+            results: extras.results.as_ref().map(own),
+            steps: extras.steps.map(|steps| steps.bytes().to_vec()),
+        }
+    }
+
+    pub fn shown(&self) -> Extras<'_> {
+        let results = self.results.as_ref();
+        Extras {
+            terms: self.terms,
+            results: results.map(|results| results.iter().map(OwnEnded::shown).collect()),
+            steps: self.steps.as_deref().map(Notes::of),
+        }
+    }
+
+    pub fn steps_len(&self) -> usize {
+        self.steps.as_ref().map_or(0, Vec::len)
+    }
 }
 
 /// How one of those ended that a job was after.
 #[derive(Clone, Debug)]
-pub struct OwnEnded {
+struct OwnEnded {
     id: Vec<u8>,
     outcome: Option<Outcome>,
     value: Option<Vec<u8>>,

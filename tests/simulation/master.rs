@@ -9,6 +9,7 @@ use dq::queue::after::{Ended, For, Outcome};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{Claim, LeaseLength, Nack, Pop, Touch};
 use dq::queue::effects::Effects;
+use dq::queue::extras::Wanted;
 use dq::queue::note::check_step_name;
 use dq::queue::recurring::rule::{Pattern, Rule};
 use dq::queue::recurring::zone::{Zone, UTC};
@@ -224,20 +225,26 @@ fn execute_pop(
             (None, None) => LeaseLength::OfJob,
         },
         noack: pop.noack,
-        with_terms: pop.with_terms,
-        with_steps: pop.with_steps,
-        with_results: true,
+        with: Wanted {
+            terms: pop.with_terms,
+            steps: pop.with_steps,
+            results: true,
+        },
     };
     let mut jobs = Vec::new();
     let delivered = queue.pop(&pop, now, mint, out, |job| {
+        let extras = job.extras.expect("results are asked for");
+        let results_there = extras.results.as_deref();
         jobs.push(Delivered {
             id: job.id.to_vec(),
             payload: job.payload.to_vec(),
             attempts: job.attempts,
             lease: job.lease.map(|lease| (lease.token, lease.deadline_ms)),
-            terms: job.terms.map(|it| (it.ttr_ms, it.max_attempts, it.wait_ms)),
-            steps: job.steps.map(|it| it.steps().map(owned).collect()),
-            results: results(job.results.unwrap_or_default()),
+            terms: extras
+                .terms
+                .map(|it| (it.ttr_ms, it.max_attempts, it.wait_ms)),
+            steps: extras.steps.map(|it| it.steps().map(owned).collect()),
+            results: results(results_there.expect("they are asked for")),
         });
     });
     assert_eq!(delivered, jobs.len() as u64);

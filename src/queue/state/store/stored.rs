@@ -132,6 +132,8 @@ impl<'a> Job<'a> {
         place_of(self.bytes)
     }
 
+    // Every command needs some of it: where it is inlined, the rest is not computed.
+    #[inline(always)]
     pub fn course(self) -> Course {
         let word0 = self.word0();
         let (due, life) = match self.store.rare(word0) {
