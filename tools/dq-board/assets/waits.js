@@ -70,7 +70,7 @@ export function waiters(key, about) {
     any({ state }) {
       const there = state !== "done" && live.rows.get(key)?.jobs?.[4] > 0;
       if (!there) close();
-      else followed ??= live.follow((signal) => live.look("waiters", `queue=${key}&id=${about.id}${about.cursor ? `&cursor=${about.cursor}` : ""}`, signal), take, { every: 10_000 });
+      else followed ??= live.follow((signal) => live.look("waiters", `queue=${key}&id=${about.id}${about.cursor ? `&cursor=${about.cursor}` : ""}`, signal), take, { every: 30_000 });
       return there;
     },
     close,
