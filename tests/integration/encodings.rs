@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::scene::Lines;
-use crate::support::{Raw, Server};
+use crate::support::{wait_until, Raw, Server, PATIENCE};
 
 const ENCODINGS: [(&str, &str); 2] = [
     ("1", "a8254faf2b2dd20bca3e971706925db2ac21e954"),
@@ -186,4 +186,99 @@ fn files_from_before_recurring_jobs_are_read() {
     client.says("DQ.LEN full DELAYED", "3");
     client.says("DQ.ADD full each x EVERY 60000", "'each'");
     client.says("DQ.LEN full", "4");
+}
+
+/// Made by the first build with outcomes, flows and steps. One half of `full` is in the base of its AOF, the other one
+/// in the increment.
+#[test]
+fn files_with_outcomes_flows_and_steps_are_read() {
+    const DIGEST: &str = "6e90ec7edc87dcfee1a9f44ca79cbb6a87ee84de";
+    /// What DQ.GET shows of them, in its order.
+    const JOBS: [(&str, &[&str]); 12] = [
+        ("done", &["'state' 'done'", "'result' 'result\\x00\\xff'"]),
+        ("kept", &["'state' 'done'", "'keep' 1000000000000", "'result' nil$"]),
+        ("unkept", &["nil$"]),
+        (
+            "steps",
+            &[
+                "'state' 'reserved'",
+                "'progress' 'half'",
+                "'steps' [ 'paid' '1' 'sent' '\\x00' ]",
+            ],
+        ),
+        ("waits", &["'due' 4398046511103", "'awaits' 'approved'"]),
+        ("signalled", &["'state' 'delayed'", "'steps' [ 'approved' 'yes' ]"]),
+        (
+            "join",
+            &[
+                "'state' 'blocked'",
+                "'after' [ 'HALF-a' ]",
+                "'on-dead' 'wait'",
+                "'results' [ [ 'HALF-done' 'done' 'result\\x00\\xff' ] [ 'HALF-a' nil$ nil$ ] [ 'HALF-b' 'done' 'of\\x20b' ] ]",
+            ],
+        ),
+        ("run", &["'state' 'ready'", "'results' [ [ 'HALF-a' 'dead' 'no\\x20route' ] ]"]),
+        ("die", &["'state' 'dead'", "'reason' 'after\\x20HALF-a:\\x20dead'"]),
+        ("c", &["'state' 'blocked'", "'after' [ 'HALF-member' ]"]),
+        ("behind", &["'state' 'blocked'", "'after-group' 'HALF-group'"]),
+        ("m1", &["'state' 'delayed'", "'group' 'HALF-group'", "'keep' 5"]),
+    ];
+    let folder = folder_of("5-effects-5");
+    assert_read(&folder, DIGEST, |client| {
+        for half in ["base", "incr"] {
+            for (id, expected) in JOBS {
+                let shown = client.ask(&format!("DQ.GET full {half}-{id}"));
+                for part in expected {
+                    let part = part.replace("HALF", half);
+                    assert!(shown.contains(&part), "{half}-{id}: {shown}, not {part}");
+                }
+            }
+        }
+        client.says("DQ.LEN full BLOCKED", "6");
+        client.says("DQ.LEN full DONE", "8");
+    });
+}
+
+/// The same build's DUMPs: what was blocked, done and under way goes on.
+#[test]
+fn dumps_with_outcomes_flows_and_steps_go_on() {
+    let folder = folder_of("5-effects-5");
+    let server = Server::start();
+    let mut client = server.raw();
+    for key in ["full", "wide"] {
+        let dump = std::fs::read(folder.join(format!("{key}.dump"))).expect("a DUMP");
+        client.call(&[b"RESTORE", key.as_bytes(), b"0", &dump]);
+    }
+    // Dumped when its root had ended, and most of 1500 were blocked.
+    wait_until("all are free", PATIENCE, || {
+        client.ask("DQ.LEN wide BLOCKED") == "0"
+    });
+    client.says("DQ.LEN wide READY", "1500");
+    let job = client.ask("DQ.GET wide j1499");
+    assert!(
+        job.contains("'results' [ [ 'root' 'done' 'result' ] ]"),
+        "{job}"
+    );
+    client.says(
+        "DQ.AWAIT full 60 base-done",
+        "[ [ 'base-done' 'done' 'result\\x00\\xff' 1795495779728 1 ] ]",
+    );
+    for (line, id, state) in [
+        (
+            "DQ.SIGNAL full base-waits approved yes",
+            "base-waits",
+            "ready",
+        ),
+        ("DQ.KICK full IDS 1 base-a", "base-join", "blocked"),
+        ("DQ.DEL full base-a", "base-join", "dead"),
+        (
+            "DQ.DEL full base-member base-m1 base-m2",
+            "base-behind",
+            "ready",
+        ),
+    ] {
+        client.run(line);
+        let job = client.ask(&format!("DQ.GET full {id}"));
+        assert!(job.contains(&format!("'state' '{state}'")), "{line}: {job}");
+    }
 }

@@ -68,6 +68,9 @@ fn all_that_a_newer_master_tells_is_met() {
         "DQ.DEL q a",
         "EVAL return{redis.call('DQ.ADD',KEYS[1],'b','x')} 1 q",
         "DQ.ADD q soon x TTL 1",
+        "DQ.MADD q 2 b x c x",
+        "DQ.ADD q b x AFTER 1 a",
+        "DQ.SIGNAL q a name",
     ] {
         let (master, mut replica) = (newer(), Server::start());
         replica.replica_of(&master);
@@ -115,6 +118,52 @@ fn a_newer_aof_is_not_half_loaded() {
         let log = older.try_start().err().expect("it does not start");
         assert!(log.contains(LOADED), "{log}");
         assert_eq!(files(), before);
+    }
+}
+
+/// An RDB file by a newer encoding of the type, which its module's id tells: 9 characters of 6 bits, and 10 bits for
+/// the encoding.
+#[test]
+fn an_rdb_of_a_newer_encoding_is_not_loaded() {
+    let builder = Server::builder().config("appendonly", "no");
+    let mut writer = builder.clone().config("rdbchecksum", "no").start();
+    writer.raw().says("DQ.ADD q a x", "'a'");
+    writer.save_and_stop();
+    let file = writer.folder().join("dump.rdb");
+    let written = fs::read(&file).expect("a file");
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let number = |letter: &u8| {
+        letters
+            .iter()
+            .position(|it| it == letter)
+            .expect("a letter")
+    };
+    let name = b"dq-queue1"
+        .iter()
+        .fold(0, |id, letter| id << 6 | number(letter) as u64);
+    let ids: Vec<usize> = written
+        .windows(8)
+        .enumerate()
+        .filter(|(_, bytes)| {
+            u64::from_be_bytes((*bytes).try_into().expect("8 bytes")) >> 10 == name
+        })
+        .map(|(at, _)| at)
+        .collect();
+    assert!(!ids.is_empty(), "the id of the type");
+    for (more, is_read) in [(0, true), (1, false)] {
+        let mut changed = written.clone();
+        for &at in &ids {
+            changed[at + 7] += more;
+        }
+        fs::write(&file, &changed).expect("a file of ours");
+        let started = builder.clone().with_files_of(writer.folder()).try_start();
+        match started {
+            Ok(server) => {
+                assert!(is_read, "a newer encoding is loaded");
+                server.raw().says("DQ.LEN q", "1");
+            }
+            Err(log) => assert!(!is_read && log.contains(LOADED), "{log}"),
+        }
     }
 }
 

@@ -15,7 +15,13 @@ use crate::support::{poll, Raw, Reply, Server, Socket, PATIENCE};
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
 
 /// Builds whose files are kept: encoding and version of the effects.
-const VERSIONS: [&str; 4] = ["2-effects-1", "3-effects-2", "4-effects-3", "5-effects-4"];
+const VERSIONS: [&str; 5] = [
+    "2-effects-1",
+    "3-effects-2",
+    "4-effects-3",
+    "5-effects-4",
+    "5-effects-5",
+];
 
 /// The bytes of the AOF's file that ends so; none where there is none.
 fn part(folder: &Path, end: &str) -> Vec<u8> {
