@@ -6,6 +6,8 @@
 mod audit;
 #[path = "../../tests/simulation/compare.rs"]
 mod compare;
+#[path = "../../tests/simulation/ends.rs"]
+mod ends;
 #[path = "../../tests/simulation/follow.rs"]
 mod follow;
 #[path = "../../tests/simulation/generate.rs"]

@@ -2,7 +2,8 @@
 //! run without a fuzzer. `make fuzz` goes on from there.
 
 use crate::hostile::{
-    dump, effects, effects_of_groups, furnished_dumps, operations, Broken, SHAPES_WITH_GROUPS,
+    dump, effects, effects_of_ends, effects_of_groups, furnished_dumps, operations, Broken,
+    SHAPES_WITH_ENDS, SHAPES_WITH_GROUPS,
 };
 use crate::rng::Rng;
 use crate::run::Sabotage;
@@ -26,13 +27,22 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 
 /// Histories of some hundred operations each, where jobs have groups.
 fn operations_of_groups() -> Vec<Vec<u8>> {
+    operations_of(&SHAPES_WITH_GROUPS, 8)
+}
+
+/// The same where jobs are done and kept, or after others.
+fn operations_of_ends() -> Vec<Vec<u8>> {
+    operations_of(&SHAPES_WITH_ENDS, 32)
+}
+
+fn operations_of(shapes: &[u8], count: usize) -> Vec<Vec<u8>> {
     let mut rng = Rng::new(0x6702);
     let mut history = |shape| {
         let choices = (0..4000).map(|_| rng.next() as u8);
         std::iter::once(shape).chain(choices).collect()
     };
-    let shapes = SHAPES_WITH_GROUPS.into_iter().cycle();
-    shapes.take(8).map(&mut history).collect()
+    let shapes = shapes.iter().copied().cycle();
+    shapes.take(count).map(&mut history).collect()
 }
 
 /// Some bytes changed, put in or taken out; now and then the tail of another input in place of its own.
@@ -101,7 +111,7 @@ fn dumps_from_anybody() {
 
 #[test]
 fn effects_from_anybody() {
-    let inputs = [corpus("effects"), effects_of_groups()].concat();
+    let inputs = [corpus("effects"), effects_of_groups(), effects_of_ends()].concat();
     holds(first_error(&inputs, 40, |bytes| {
         effects(bytes, Broken::Nothing)
     }));
@@ -109,10 +119,40 @@ fn effects_from_anybody() {
 
 #[test]
 fn operations_by_bytes() {
-    let inputs = [corpus("operations"), operations_of_groups()].concat();
+    let inputs = [
+        corpus("operations"),
+        operations_of_groups(),
+        operations_of_ends(),
+    ]
+    .concat();
     holds(first_error(&inputs, 10, |bytes| {
         operations(bytes, Sabotage::Nothing)
     }));
+}
+
+/// Only a nightly compiler builds them there.
+#[test]
+fn the_fuzzer_has_all_modules_of_its_harness() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let list = fs::read_to_string(root.join("fuzz/src/lib.rs")).expect("a list");
+    let lines = list.lines().map(|line| line.trim_start_matches("pub "));
+    let has: Vec<&str> = lines.filter_map(|line| line.strip_prefix("mod ")).collect();
+    let missing = |has: &[&str]| -> Vec<String> {
+        let files = has.iter().map(|name| name.trim_end_matches(';'));
+        let uses = files.flat_map(|name| {
+            let file = root.join("tests/simulation").join(format!("{name}.rs"));
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let uses = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("use crate::"));
+            let modules = uses.map(|path| path.split([':', ';']).next().expect("a name"));
+            modules.map(|it| format!("{it};")).collect::<Vec<_>>()
+        });
+        uses.filter(|it| !has.contains(&it.as_str())).collect()
+    };
+    assert_eq!(missing(&has), [""; 0]);
+    let less: Vec<&str> = has.iter().copied().filter(|it| *it != "ends;").collect();
+    assert!(!missing(&less).is_empty());
 }
 
 /// The same inputs must notice what is wrong on purpose.
@@ -142,6 +182,19 @@ fn the_corpus_notices() {
     });
     noticed(of_groups, "the reply");
     let deaf = first_error(&effects_of_groups(), 0, |bytes| {
+        effects(bytes, Broken::FollowerDeaf)
+    });
+    noticed(deaf, "the follower differs|is refused");
+    for fault in [
+        crate::model::Fault::OnDeadIgnored,
+        crate::model::Fault::KeepForgotten,
+    ] {
+        let of_ends = first_error(&operations_of_ends(), 0, |bytes| {
+            operations(bytes, Sabotage::Model(fault))
+        });
+        noticed(of_ends, "the reply|the ends|STATS");
+    }
+    let deaf = first_error(&effects_of_ends(), 0, |bytes| {
         effects(bytes, Broken::FollowerDeaf)
     });
     noticed(deaf, "the follower differs|is refused");

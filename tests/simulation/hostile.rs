@@ -4,10 +4,11 @@
 use crate::follow::{new_queue, same, snapshot, Follower};
 use crate::generate::Shape;
 use crate::master::Call;
-use crate::op::{AddOp, Id, NackOp, Op, PopOp, Reply, TouchOp};
+use crate::op::{AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, StepOp, TouchOp};
 use crate::run::{Run, Sabotage};
 use crate::shapes;
 use dq::queue::add::{Condition, When};
+use dq::queue::after::OnDead;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::decode;
 use dq::queue::deliver::NackKind;
@@ -19,7 +20,7 @@ use dq::queue::Queue;
 /// An operation of a history takes some ten bytes; what lies behind so many operations is cut.
 const STEPS: u64 = 2000;
 
-const SHAPES: [Shape; 12] = [
+const SHAPES: [Shape; 16] = [
     shapes::FEW_IDS,
     shapes::TWO_IDS,
     shapes::LIMITS,
@@ -32,9 +33,15 @@ const SHAPES: [Shape; 12] = [
     shapes::RECURRING_GROUPS,
     shapes::STEPS,
     shapes::RECURRING_STEPS,
+    shapes::DONE,
+    shapes::FLOWS,
+    shapes::FLOWS_OF_GROUPS,
+    shapes::FLOWS_WILD,
 ];
 /// Those of them that have groups.
 pub const SHAPES_WITH_GROUPS: [u8; 2] = [8, 9];
+/// Those where jobs are done and kept, or after others.
+pub const SHAPES_WITH_ENDS: [u8; 4] = [12, 13, 14, 15];
 
 /// A history: the first byte names the shape, the others are the choices of operations and of the clock.
 /// Master, model, replica and log must agree.
@@ -59,17 +66,23 @@ pub enum Broken {
 /// A dump: what is taken must be sound, be the same written and read again, and go on as any queue does.
 pub fn dump(bytes: &[u8], broken: Broken) -> Result<(), String> {
     let mut taken = Follower::new(1);
-    let as_effects = taken.carry_out(bytes);
-    let as_file = Follower::of_file(3, Mint::new(), &[bytes.to_vec()]);
-    match (&as_effects, &as_file) {
-        (Ok(()), Ok(file)) => same("as a file", &taken.queue, &file.queue)?,
-        (Err(_), Err(_)) => {}
-        _ => {
-            let as_file = as_file.map(drop);
-            return Err(format!("as effects {as_effects:?}, as a file {as_file:?}"));
-        }
+    let mut file = Follower::new(3);
+    file.queue.begin_restore();
+    let end = |follower: &mut Follower| {
+        let sound = follower.queue.end_restore();
+        sound.map_err(|error| error.to_string())
+    };
+    let as_effects = taken.carry_out(bytes).and_then(|()| end(&mut taken));
+    let carried_out = file.carry_out(bytes);
+    let as_file = carried_out.clone().and_then(|()| end(&mut file));
+    match (&as_effects, &carried_out, &as_file) {
+        (Ok(()), _, Ok(())) => same("as a file", &taken.queue, &file.queue)?,
+        // What is wrong with the whole shows at the end of a file alone, or of its rows.
+        (Err(_), _, Err(_)) | (Ok(()), Ok(()), Err(_)) => {}
+        (Ok(()), Err(error), _) if error.contains("a turn of no group") => {}
+        _ => return Err(format!("as effects {as_effects:?}, as a file {as_file:?}")),
     }
-    if as_effects.is_err() || is_refused_from_a_client(&taken.queue) {
+    if as_effects.is_err() || as_file.is_err() || is_refused_from_a_client(&taken.queue) {
         return Ok(());
     }
     taken.queue.check_invariants()?;
@@ -131,8 +144,13 @@ fn cut_last(chunks: &mut [Vec<u8>]) {
 fn work(mut here: Follower, mut there: Follower, broken: Broken) -> Result<(), String> {
     let mut deaf = broken == Broken::FollowerDeaf;
     let mut out = Effects::default();
-    for now in instants(&here.queue) {
-        for op in everything(&ids(&here.queue, now)) {
+    for (round, now) in instants(&here.queue).into_iter().enumerate() {
+        let some = ids(&here.queue, now);
+        let mut ops = everything(&some);
+        if round < 2 {
+            ops.extend(ends(&some, &tokens(&here.queue, now)));
+        }
+        for op in ops {
             out.clear();
             let call = Call {
                 queue: &mut here.queue,
@@ -177,6 +195,98 @@ fn ids(queue: &Queue, now: Now) -> Vec<Id> {
     }
     ids.truncate(4);
     ids
+}
+
+/// Of the jobs that are reserved.
+fn tokens(queue: &Queue, now: Now) -> Vec<(Id, Vec<u8>)> {
+    let (mut tokens, mut cursor) = (Vec::new(), 0);
+    loop {
+        cursor = queue.scan(cursor, now, |view| {
+            if view.state == State::Reserved {
+                let token = view.life.token.to_string();
+                tokens.push((view.id.to_vec(), token.into_bytes()));
+            }
+        });
+        if cursor == 0 || tokens.len() > 3 {
+            return tokens;
+        }
+    }
+}
+
+/// Jobs that end, are kept, are after others, and come many at a time.
+fn ends(ids: &[Id], reserved: &[(Id, Vec<u8>)]) -> Vec<Op> {
+    let keeps = |most| {
+        Op::Configure(SettingsChange {
+            done_len: Some(most),
+            done_bytes: Some(most * 20),
+            done_ttl_ms: Some(most * 5),
+            ..SettingsChange::default()
+        })
+    };
+    let mut ops = vec![keeps(2)];
+    let mut waits = OnDead::ALL.map(|on_dead| AddOp {
+        condition: Condition::Replace,
+        group: Some(b"g2".to_vec()),
+        after: Some(AfterOp::Jobs(ids[1..].to_vec(), on_dead)),
+        ..AddOp::like(on_dead_name(on_dead))
+    });
+    waits[0].when = Some(When::Delay(2));
+    ops.extend(waits.map(Op::Add));
+    ops.push(Op::Add(AddOp {
+        after: Some(AfterOp::Group(b"g2".to_vec())),
+        ttl: Some(2),
+        ..AddOp::like(b"behind")
+    }));
+    for (number, (id, token)) in reserved.iter().enumerate() {
+        ops.push(Op::Step(StepOp {
+            id: id.clone(),
+            token: token.clone(),
+            pairs: vec![(b"b".to_vec(), b"step".to_vec())],
+        }));
+        ops.push(match number % 2 {
+            0 => Op::Ack {
+                id: id.clone(),
+                token: Some(token.clone()),
+                result: Some(b"result".to_vec()),
+            },
+            _ => Op::Nack(NackOp {
+                id: id.clone(),
+                token: Some(token.clone()),
+                delay: None,
+                priority: None,
+                kind: NackKind::Silent,
+                reason: None,
+                awaits: None,
+                after: Some(AfterOp::Jobs(ids[1..].to_vec(), OnDead::Run)),
+            }),
+        });
+    }
+    let several = |id: &Id| NewOp {
+        id: Some(id.clone()),
+        payload: b"many".to_vec(),
+    };
+    let together = AddOp {
+        id: None,
+        condition: Condition::Replace,
+        keep: Some(9),
+        ..AddOp::like(b"")
+    };
+    ops.push(Op::AddMany(together, ids.iter().map(several).collect()));
+    ops.push(Op::Del {
+        id: on_dead_name(OnDead::Wait).to_vec(),
+        unreserved: true,
+    });
+    ops.extend(ids.iter().cloned().map(Op::Kick));
+    ops.extend([Op::Settle(2), Op::Purge(Some(State::Done)), keeps(0)]);
+    ops
+}
+
+fn on_dead_name(on_dead: OnDead) -> &'static [u8] {
+    match on_dead {
+        OnDead::Wait => b"wait",
+        OnDead::Run => b"run",
+        OnDead::Die => b"die",
+    }
 }
 
 fn everything(ids: &[Id]) -> Vec<Op> {
@@ -293,13 +403,16 @@ fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
     let history = FURNITURE[which as usize % FURNITURE.len()];
     // Seven operations for each byte of the history, so that lists have more than one node.
     for (number, &byte) in history.iter().cycle().take(history.len() * 7).enumerate() {
+        let now = Now::from_ms(1_700_000_000_000 + number as u64);
+        let op = furnish_ends(byte, number, &queue.queue, now);
+        let op = op.unwrap_or_else(|| furnish(byte, number));
         let call = Call {
             queue: &mut queue.queue,
-            now: Now::from_ms(1_700_000_000_000 + number as u64),
+            now,
             mint: &mut queue.mint,
             out: &mut out,
         };
-        call.execute(&furnish(byte, number));
+        call.execute(&op);
         effects.extend(out.bytes());
         out.clear();
     }
@@ -308,8 +421,9 @@ fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
 }
 
 /// a: ready, d: delayed, g: of a group, v: of one and delayed, m: GROUPMAX, f: GROUPFIFO, n: follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
-/// z: purged; h: with KEEP, s: signalled, u: with progress, w: waits for another signal.
-const FURNITURE: [&[u8]; 14] = [
+/// z: purged; h: with KEEP, s: signalled, u: with progress, w: waits for another signal. E: done with a result, C: done ones are kept,
+/// B: after two others, G: after a group, Y: given back to be after another, M: three at once, D: deleted.
+const FURNITURE: [&[u8]; 18] = [
     b"",
     b"aaad",
     b"adptr",
@@ -324,7 +438,76 @@ const FURNITURE: [&[u8]; 14] = [
     b"gggggggvvvvvvz",
     b"asrusxhswrw",
     b"hsrnhrusrwxsz",
+    b"ChhrEahrEh",
+    b"aaBBrEaBrxDB",
+    b"CgvBGrEgBGMrYhBrxD",
+    b"hMrEsrYBMBnrE",
 ];
+
+/// What needs to know what is there.
+fn furnish_ends(byte: u8, number: usize, queue: &Queue, now: Now) -> Option<Op> {
+    let some = |count: usize| {
+        let all = ids(queue, now);
+        let picked = all.into_iter().skip(1).skip(number % 2).take(count);
+        AfterOp::Jobs(picked.collect(), OnDead::ALL[number % 3])
+    };
+    let add = |after| AddOp {
+        group: number.is_multiple_of(4).then(|| b"g1".to_vec()),
+        after: Some(after),
+        ..AddOp::like(number.to_string().as_bytes())
+    };
+    let reserved = || tokens(queue, now).into_iter().next();
+    Some(match byte {
+        b'C' => Op::Configure(SettingsChange {
+            done_len: Some(6),
+            done_ttl_ms: Some(90),
+            ..SettingsChange::default()
+        }),
+        b'E' => {
+            let (id, token) = reserved()?;
+            Op::Ack {
+                id,
+                token: Some(token),
+                result: Some(vec![byte; number % 30]),
+            }
+        }
+        b'B' => Op::Add(add(some(2))),
+        b'G' => Op::Add(AddOp {
+            group: None,
+            ..add(AfterOp::Group(b"g1".to_vec()))
+        }),
+        b'Y' => {
+            let (id, token) = reserved()?;
+            Op::Nack(NackOp {
+                id,
+                token: Some(token),
+                delay: None,
+                priority: None,
+                kind: NackKind::Silent,
+                reason: None,
+                awaits: None,
+                after: Some(some(1)),
+            })
+        }
+        b'M' => {
+            let job = |part: usize| NewOp {
+                id: Some(format!("{number}.{part}").into_bytes()),
+                payload: vec![byte; part],
+            };
+            let alike = AddOp {
+                id: None,
+                keep: Some(50),
+                ..AddOp::like(b"")
+            };
+            Op::AddMany(alike, (0..3).map(job).collect())
+        }
+        b'D' => Op::Del {
+            id: ids(queue, now).pop()?,
+            unreserved: false,
+        },
+        _ => return None,
+    })
+}
 
 fn furnish(byte: u8, number: usize) -> Op {
     match byte {
@@ -425,10 +608,18 @@ pub fn furnished_dumps() -> Vec<Vec<u8>> {
 
 /// What makes each queue that has groups, on a queue that is empty and on one that has other ones.
 pub fn effects_of_groups() -> Vec<Vec<u8>> {
-    let all = [8, 9, 10, 11].map(|which| {
-        let mut effects = Vec::new();
-        furnish_with(which, &mut effects);
-        [0, 8].map(|on| [&[on], &effects[..]].concat())
-    });
+    let all = [8, 9, 10, 11].map(|which| effects_of(which, [0, 8]));
     all.concat()
+}
+
+/// The same where jobs are done, kept, and after others.
+pub fn effects_of_ends() -> Vec<Vec<u8>> {
+    let all = [14, 15, 16, 17].map(|which| effects_of(which, [0, 16]));
+    all.concat()
+}
+
+fn effects_of(which: u8, on: [u8; 2]) -> [Vec<u8>; 2] {
+    let mut effects = Vec::new();
+    furnish_with(which, &mut effects);
+    on.map(|on| [&[on], &effects[..]].concat())
 }

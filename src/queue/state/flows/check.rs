@@ -62,6 +62,10 @@ impl Queue {
                 }
             }
         }
+        let restoring = flows.restoring.iter().flat_map(|it| &it.ends);
+        for &(over, _) in restoring {
+            *ends.entry(over).or_default() += 1;
+        }
         let mut known = 0;
         for (number, &count) in &users {
             let awaited = flows.awaited(*number);
@@ -99,9 +103,7 @@ impl Queue {
                 return Err(format!("{over:?} has {count} users"));
             }
         }
-        if flows.restoring.is_none()
-            && (ends.len() != flows.overs.len() || bytes != flows.value_bytes)
-        {
+        if ends.len() != flows.overs.len() || bytes != flows.value_bytes {
             return Err("ends that nobody has".into());
         }
         let there = flows

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// Ends as they come, and by which numbers jobs have them.
 #[derive(Clone, Debug, Default)]
 pub struct Restoring {
-    ends: Vec<(Number, [Number; 3])>,
+    pub(super) ends: Vec<(Number, [Number; 3])>,
     /// What is settled is linked to apart: it is not in the line.
     settled: Vec<[Number; 3]>,
 }
