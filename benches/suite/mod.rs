@@ -22,6 +22,7 @@ mod heartbeat;
 mod idle;
 mod lateness;
 mod million;
+mod outcomes;
 mod pings;
 mod queues;
 mod scale;
@@ -47,7 +48,7 @@ use scratch::Scratch;
 
 type Subject = (&'static str, fn(Plan) -> Part);
 
-const SUBJECTS: [Subject; 13] = [
+const SUBJECTS: [Subject; 14] = [
     ("commands", commands::measure),
     ("million", million::measure),
     ("heartbeat", heartbeat::measure),
@@ -57,6 +58,7 @@ const SUBJECTS: [Subject; 13] = [
     ("idle", idle::measure),
     ("sizes", sizes::measure),
     ("wake", wake::measure),
+    ("outcomes", outcomes::measure),
     ("timeouts", timeouts::measure),
     ("snapshot", snapshot::measure),
     ("durable", durable::measure),

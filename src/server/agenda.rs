@@ -332,10 +332,12 @@ pub fn unpark(slot: u16, count: usize) -> usize {
 /// unknown, and is to be looked at.
 pub fn account(db: c_int, name: &[u8], ticket: &mut Ticket, figures: Figures, until: u64) -> bool {
     DEADLINES.with_borrow_mut(|d| {
-        let database = d.databases.entry(db).or_default();
-        if database.ledger.enter(*ticket, figures, until) {
+        // Nearly always: each command asks.
+        let database = d.databases.get_mut(&db);
+        if database.is_some_and(|it| it.ledger.enter(*ticket, figures, until)) {
             return true;
         }
+        let database = d.databases.entry(db).or_default();
         let was_here;
         (*ticket, was_here) = database.account(db, name);
         database.ledger.enter(*ticket, figures, until);
