@@ -199,11 +199,11 @@ impl Keeper {
 
     /// Jobs come, and come again.
     fn beginnings(&mut self) -> Vec<What> {
-        let mut whats = Vec::new();
+        let mut claims = Vec::new();
         for _ in 0..self.rng.within(2, 9) {
             self.serials += 1;
             let keep = *self.rng.pick(self.policy.keeps);
-            whats.push(What::Add {
+            claims.push(What::Add {
                 id: format!("{}{}", self.policy.queue, self.serials),
                 keep,
             });
@@ -216,24 +216,24 @@ impl Keeper {
         };
         for id in self.model.ids(stays) {
             match self.rng.below(24) {
-                0 | 1 if !self.awaited.contains(&id) => whats.push(What::Kick(id)),
-                2 | 3 => whats.push(What::Del(id)),
+                0 | 1 if !self.awaited.contains(&id) => claims.push(What::Kick(id)),
+                2 | 3 => claims.push(What::Del(id)),
                 _ => {}
             }
         }
-        whats.push(What::Pop);
-        whats
+        claims.push(What::Pop);
+        claims
     }
 
     fn ends(&mut self) -> Vec<What> {
         let mut open = self.model.ids(|job| job.state == State::Reserved);
-        let mut whats = Vec::new();
+        let mut claims = Vec::new();
         while !open.is_empty() {
             let at = self.rng.below(open.len() as u64) as usize;
             let id = open.swap_remove(at);
             self.serials += 1;
             let text = format!("{}-{}", self.policy.queue, self.serials);
-            whats.push(match self.rng.below(12) {
+            claims.push(match self.rng.below(12) {
                 0 => What::Fatal { id, reason: text },
                 1 => What::Del(id),
                 2 => What::Ack(vec![(id, None)]),
@@ -246,13 +246,18 @@ impl Keeper {
                 }
             });
         }
-        whats
+        claims
     }
 
     /// All at once, and reads the answers.
-    fn send(&mut self, client: &mut Client, whats: Vec<What>, line: &mut Line) -> Result<(), Gone> {
+    fn send(
+        &mut self,
+        client: &mut Client,
+        claims: Vec<What>,
+        line: &mut Line,
+    ) -> Result<(), Gone> {
         let first = line.ops.len();
-        let (mut bytes, expected) = self.bytes_of(whats, line);
+        let (mut bytes, expected) = self.bytes_of(claims, line);
         for (at, expected) in (first..line.ops.len()).zip(expected) {
             let op = &line.ops[at];
             let mut reply = read(client, &mut bytes)?;
@@ -273,10 +278,10 @@ impl Keeper {
     }
 
     /// Takes them for sent; and what must be answered.
-    fn bytes_of(&mut self, whats: Vec<What>, line: &mut Line) -> (Vec<u8>, Vec<String>) {
+    fn bytes_of(&mut self, claims: Vec<What>, line: &mut Line) -> (Vec<u8>, Vec<String>) {
         let mut bytes = Vec::new();
         let mut expected = Vec::new();
-        for what in whats {
+        for what in claims {
             let op = Op {
                 sent_ms: self.clock.stamp().wall_ms(),
                 in_transaction: self.rng.one_in(4) && !matches!(what, What::Pop),
