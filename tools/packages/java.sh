@@ -95,7 +95,7 @@ import org.redisson.config.Config;
 
 public class Connectors {
     static void run(Connector connector, String name) {
-        try (Queue queue = Queue.on(connector, name)) {
+        try (DqQueue queue = DqQueue.on(connector, name)) {
             queue.add(17, JobOptions.withId("a"));
             Worker[] worker = new Worker[1];
             worker[0] = Worker.on(queue).handler(Handler.of(Integer.class, (job, data) -> worker[0].stop())).build();

@@ -1,5 +1,5 @@
+import io.github.redisdq.DqQueue;
 import io.github.redisdq.Handler;
-import io.github.redisdq.Queue;
 import io.github.redisdq.Worker;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -7,11 +7,11 @@ import java.util.List;
 /** The Java library of dq: a worker with ten threads. */
 final class DqLibrary implements QueueSystem {
     private final Dq plain;
-    private final Queue queue;
+    private final DqQueue queue;
 
     DqLibrary(int port) {
         plain = new Dq(port);
-        queue = Queue.connect("redis://127.0.0.1:" + port, "jobs");
+        queue = DqQueue.connect("redis://127.0.0.1:" + port, "jobs");
     }
 
     @Override

@@ -1,10 +1,10 @@
 package shop;
 
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.GiveUpException;
 import io.github.redisdq.Handler;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobOptions;
-import io.github.redisdq.Queue;
-import io.github.redisdq.Say;
 import io.github.redisdq.Worker;
 import java.time.Duration;
 
@@ -23,10 +23,10 @@ public final class Shop {
 
     record Export(int pages) {}
 
-    private final Queue queue;
+    private final DqQueue queue;
     private final World world;
 
-    public Shop(Queue queue, World world) {
+    public Shop(DqQueue queue, World world) {
         this.queue = queue;
         this.world = world;
     }
@@ -63,7 +63,7 @@ public final class Shop {
     Handler<Payment> charge() {
         return Handler.of(Payment.class, (job, payment) -> {
                     if (payment.amount <= 0) {
-                        throw Say.giveUp("nothing to pay");
+                        throw new GiveUpException("nothing to pay");
                     }
                     world.pay(payment.order, payment.amount);
                 })
@@ -76,7 +76,7 @@ public final class Shop {
         for (int page = 0; page < export.pages; page++) {
             job.check(); // whether the worker stops: then another one begins anew
             world.mail("accounting", "page " + page);
-            job.sleep(Duration.ofMillis(10));
+            job.pause(Duration.ofMillis(10));
         }
     }
 }

@@ -4,10 +4,10 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.GiveUpException;
 import io.github.redisdq.InlineQueue;
 import io.github.redisdq.JobInfo;
-import io.github.redisdq.Queue;
-import io.github.redisdq.Say;
 import io.github.redisdq.State;
 import io.github.redisdq.Worker;
 import io.github.redisdq.testing.Clock;
@@ -55,7 +55,7 @@ class ShopTest {
     private final List<Integer> payments = new ArrayList<>();
     private final CountDownLatch mailed = new CountDownLatch(1);
     private int declines;
-    private Queue queue;
+    private DqQueue queue;
     private Shop shop;
 
     @BeforeEach
@@ -129,6 +129,6 @@ class ShopTest {
         Shop inline = new Shop(InlineQueue.of("shop", shop.charge()), new World());
         inline.order(17, 20);
         assertEquals(List.of(17), payments);
-        assertThrows(Say.GiveUp.class, () -> inline.order(18, 0));
+        assertThrows(GiveUpException.class, () -> inline.order(18, 0));
     }
 }

@@ -9,7 +9,7 @@ final class Adding {
     private final boolean isOurId;
     private final Words words;
 
-    Adding(Queue queue, Object data, JobOptions options) {
+    Adding(DqQueue queue, Object data, JobOptions options) {
         isOurId = options.id() == null;
         if (isOurId && options.ifExists() == JobOptions.IfExists.ONLY_REPLACE) {
             throw new IllegalArgumentException("what replaces a job needs that job's id: JobOptions.withId(\"close:17\")");
@@ -31,7 +31,7 @@ final class Adding {
         return isOurId ? id : Reply.text(reply);
     }
 
-    private static byte[] payload(Queue queue, Object data, JobOptions options) {
+    private static byte[] payload(DqQueue queue, Object data, JobOptions options) {
         Map<String, String> headers = new LinkedHashMap<>(options.headers());
         for (Hooks each : queue.hooks()) {
             headers = hooked(each, queue.name(), headers);

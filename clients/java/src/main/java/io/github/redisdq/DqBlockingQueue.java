@@ -81,8 +81,8 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
 
     @Override
     public boolean addAll(Collection<? extends V> elements) {
-        List<Queue.NewJob> jobs = new ArrayList<>();
-        elements.forEach(each -> jobs.add(new Queue.NewJob(Objects.requireNonNull(each), JobOptions.create())));
+        List<DqQueue.NewJob> jobs = new ArrayList<>();
+        elements.forEach(each -> jobs.add(new DqQueue.NewJob(Objects.requireNonNull(each), JobOptions.create())));
         queue().addAll(jobs);
         return !jobs.isEmpty();
     }

@@ -9,7 +9,7 @@ import java.util.concurrent.ThreadLocalRandom;
 /** The fetch commands of one waiting connection. */
 final class Fetches {
     /** A key of a queue, with its weight. */
-    record Member(Queue queue, byte[] key, double weight) {}
+    record Member(DqQueue queue, byte[] key, double weight) {}
 
     private record Drawn(byte[] key, double draw) {}
 

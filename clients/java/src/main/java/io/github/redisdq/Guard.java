@@ -62,22 +62,22 @@ final class Guard {
         if (error == null) {
             return Verdict.DONE;
         }
-        if (error instanceof Say.GiveUp) {
+        if (error instanceof GiveUpException) {
             return new Verdict(End.GIVEN_UP, null, text(error));
         }
         if (error instanceof PayloadException) {
             return new Verdict(End.GIVEN_UP, null, PayloadException.SAID + message(error));
         }
-        if (error instanceof Say.Snooze snooze) {
+        if (error instanceof SnoozeException snooze) {
             Duration wait = usable(job, snooze.delay);
             return wait == null
                     ? new Verdict(End.FAILED, null, snooze.getMessage() == null ? "snooze without a delay" : snooze.getMessage())
                     : new Verdict(End.SNOOZED, wait, snooze.getMessage());
         }
-        if (error instanceof Say.Retry retry) {
+        if (error instanceof RetryException retry) {
             return new Verdict(End.FAILED, usable(job, retry.delay), text(error));
         }
-        if (error instanceof Say.Cancelled && job.batchWasTold() || job.told() == Told.STOPPING) {
+        if (error instanceof CancelledException && job.batchWasTold() || job.cancelReason() == CancelReason.STOPPING) {
             return Verdict.RETURNED; // whatever it threw: it was told to end
         }
         return new Verdict(End.FAILED, null, text(error));
@@ -100,7 +100,7 @@ final class Guard {
         if (message == null) {
             return name;
         }
-        return error instanceof Say ? message : name + ": " + message;
+        return error instanceof ControlException ? message : name + ": " + message;
     }
 
     private static String name(Throwable error) {

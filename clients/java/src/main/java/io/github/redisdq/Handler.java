@@ -12,8 +12,8 @@ import java.util.Objects;
  * Handler.of(Order.class, (job, order) -> close(order)).attempts(5).backoff(Duration.ofMinutes(1)).lease(Duration.ofSeconds(30))
  * }</pre>
  *
- * What it throws says how the job goes on: see {@link Say}; after anything else the job's own ladder decides, else the
- * handler's, else 1 s doubling to 1 hour.
+ * What it throws says how the job goes on: see {@link ControlException}; after anything else the job's own ladder decides,
+ * else the handler's, else 1 s doubling to 1 hour.
  */
 public final class Handler<T> {
     private static final Duration FIRST_DELAY = Duration.ofSeconds(1);

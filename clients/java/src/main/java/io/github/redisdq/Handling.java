@@ -82,7 +82,7 @@ final class Handling {
         if (failed == null) {
             inside.forEach(each -> Guard.hook("after", each, () -> each.after(job)));
         } else {
-            if (!(failed instanceof Say) && isOurs) {
+            if (!(failed instanceof ControlException) && isOurs) {
                 Guard.warn(job + " failed", failed);
             }
             inside.forEach(each -> Guard.hook("failed", each, () -> each.failed(job, failed)));
@@ -92,7 +92,7 @@ final class Handling {
 
     void lost(Job job) {
         Guard.warn("lost " + job + ": its lease expired before it was acknowledged, or it was deleted or replaced");
-        job.tell(Told.LOST);
+        job.tell(CancelReason.LOST);
         hooks.forEach(each -> Guard.hook("lost", each, () -> each.lost(job)));
     }
 }

@@ -10,8 +10,8 @@ import java.util.List;
 public final class InlineQueue {
     private InlineQueue() {}
 
-    public static Queue of(String name, Handler<?>... handlers) {
-        return Queue.on(new Inline(new Handlers(List.of(handlers))), name);
+    public static DqQueue of(String name, Handler<?>... handlers) {
+        return DqQueue.on(new Inline(new Handlers(List.of(handlers))), name);
     }
 
     private record Inline(Handlers handlers) implements Connector {

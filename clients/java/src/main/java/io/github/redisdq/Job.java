@@ -32,7 +32,7 @@ public final class Job {
 
     private Envelope envelope;
     private boolean isRead;
-    private volatile Told told;
+    private volatile CancelReason told;
     private volatile Run run;
 
     /** By a row of DQ.BPOP. */
@@ -131,7 +131,7 @@ public final class Job {
 
     /** Another worker may have the job: stop, the end of this handler will not count. */
     public boolean isLost() {
-        return told == Told.LOST;
+        return told == CancelReason.LOST;
     }
 
     /** The job was lost, or the worker stops and the handler's time to finish is over; its thread is interrupted, too. */
@@ -140,19 +140,19 @@ public final class Job {
     }
 
     /** What the handler was told; null: nothing. */
-    public Told told() {
+    public CancelReason cancelReason() {
         return told;
     }
 
-    /** Throws {@link Say.Cancelled} where cancelled: for long handlers, between two steps. */
+    /** Throws {@link CancelledException} where cancelled: for long handlers, between two steps. */
     public void check() {
         if (told != null) {
-            throw new Say.Cancelled(told);
+            throw new CancelledException(told);
         }
     }
 
-    /** Sleeps; throws {@link Say.Cancelled} at once when cancelled. */
-    public void sleep(Duration duration) throws InterruptedException {
+    /** Sleeps; throws {@link CancelledException} at once when cancelled. */
+    public void pause(Duration duration) throws InterruptedException {
         check();
         try {
             Thread.sleep(duration.toMillis());
@@ -193,7 +193,7 @@ public final class Job {
         leaseEnd = since + Math.min(ms, LONGEST_LEASE_MS) * 1_000_000;
     }
 
-    void tell(Told why) {
+    void tell(CancelReason why) {
         Run running;
         synchronized (this) {
             if (told != null) {

@@ -326,7 +326,7 @@ final class Link {
         List<byte[][]> commands = new ArrayList<>();
         for (List<Job> group : Held.groups(held.all())) {
             List<Job> left = group.stream().filter(held::release).toList();
-            left.forEach(job -> job.tell(Told.STOPPING));
+            left.forEach(job -> job.tell(CancelReason.STOPPING));
             if (!left.isEmpty()) {
                 commands.add(Outcome.forAll("DQ.NACK", left, new Words("SILENT")));
             }
@@ -360,7 +360,7 @@ final class Link {
     // --- Orders of the worker
 
     void tellAll() {
-        held.all().forEach(job -> job.tell(Told.STOPPING));
+        held.all().forEach(job -> job.tell(CancelReason.STOPPING));
     }
 
     /** How many are in hand. */

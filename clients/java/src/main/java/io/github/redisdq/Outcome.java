@@ -70,7 +70,7 @@ final class Outcome {
             case DONE -> new Outcome(job, Mode.ACK, null, null);
             case GIVEN_UP -> new Outcome(job, Mode.FATAL, null, verdict.reason());
             case SNOOZED -> new Outcome(job, Mode.SNOOZE, atLeast(verdict.delay()), verdict.reason());
-            case RETURNED -> job.told() == null ? running(job) : returned(job);
+            case RETURNED -> job.cancelReason() == null ? running(job) : returned(job);
             case FAILED -> failed(job, verdict);
         };
     }

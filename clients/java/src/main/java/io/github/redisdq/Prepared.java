@@ -1,11 +1,11 @@
 package io.github.redisdq;
 
-/** A job whose bytes and id are made, and that is still to be sent: see {@link Queue#prepare}. */
+/** A job whose bytes and id are made, and that is still to be sent: see {@link DqQueue#prepare}. */
 public final class Prepared {
-    private final Queue queue;
+    private final DqQueue queue;
     private final Adding adding;
 
-    Prepared(Queue queue, Adding adding) {
+    Prepared(DqQueue queue, Adding adding) {
         this.queue = queue;
         this.adding = adding;
     }
@@ -15,7 +15,7 @@ public final class Prepared {
         return adding.id();
     }
 
-    /** Adds it, and answers as {@link Queue#add}. A delay counts from now. */
+    /** Adds it, and answers as {@link DqQueue#add}. A delay counts from now. */
     public String send() {
         return queue.send(adding);
     }

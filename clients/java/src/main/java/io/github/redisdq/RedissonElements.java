@@ -27,7 +27,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
 
     final RedissonClient client;
     private final org.redisson.client.codec.Codec codec;
-    private final Queue queue;
+    private final DqQueue queue;
     private final State state;
 
     RedissonElements(RedissonClient client, RBucket<V> key, State state) {
@@ -35,7 +35,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
         this.client = client;
         this.codec = key.getCodec();
         this.state = state;
-        this.queue = Queue.on(RedissonConnector.sharedBy(client), rawName(key)).withCodec(new RedissonPayload(codec));
+        this.queue = DqQueue.on(RedissonConnector.sharedBy(client), rawName(key)).withCodec(new RedissonPayload(codec));
     }
 
     static <V> RBucket<V> key(RedissonClient client, String name, org.redisson.client.codec.Codec codec) {
@@ -48,7 +48,7 @@ abstract class RedissonElements<V> extends RedissonKey implements RQueue<V> {
     }
 
     /** The same queue with all that dq has, and the same codec: ids, cancelling, priorities, recurring jobs, workers. */
-    public final Queue queue() {
+    public final DqQueue queue() {
         return queue;
     }
 

@@ -3,7 +3,7 @@ package io.github.redisdq;
 import java.time.Duration;
 import java.time.Instant;
 
-/** When a recurring job comes, for {@link Queue#recur}. */
+/** When a recurring job comes, for {@link DqQueue#recur}. */
 public final class Rule {
     private final Words rule;
     private Instant first;

@@ -3,7 +3,7 @@ package io.github.redisdq;
 import java.time.Duration;
 import java.util.List;
 
-/** Settings of a queue, for {@link Queue#configure}: those that are not said stay as they are; 0 turns a limit off. */
+/** Settings of a queue, for {@link DqQueue#configure}: those that are not said stay as they are; 0 turns a limit off. */
 public final class Settings {
     private final Words words = new Words();
 

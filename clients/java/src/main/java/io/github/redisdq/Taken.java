@@ -5,11 +5,11 @@ import java.time.Instant;
 
 /** An element that its consumer has still to acknowledge. If it does not, another one gets it when the lease ends. */
 public final class Taken<V> {
-    private final Queue queue;
+    private final DqQueue queue;
     private final Reserved job;
     private final V value;
 
-    Taken(Queue queue, Reserved job, V value) {
+    Taken(DqQueue queue, Reserved job, V value) {
         this.queue = queue;
         this.job = job;
         this.value = value;

@@ -16,10 +16,10 @@ final class Taking {
     private static final Duration LONGEST_WAIT = Duration.ofSeconds(5); // so that a connection that hangs is noticed
     private static final Duration FOR_EVER = Duration.ofNanos(Long.MAX_VALUE);
 
-    private final Queue queue;
+    private final DqQueue queue;
     private final BooleanSupplier isOver;
 
-    Taking(Queue queue, BooleanSupplier isOver) {
+    Taking(DqQueue queue, BooleanSupplier isOver) {
         this.queue = queue;
         this.isOver = isOver;
     }

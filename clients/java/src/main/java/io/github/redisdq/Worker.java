@@ -32,7 +32,7 @@ public final class Worker implements AutoCloseable {
     final Leases leases;
     final Duration wait;
     final Duration answer;
-    private final List<Queue> queues;
+    private final List<DqQueue> queues;
     private final Duration drain;
     private final Executor executor;
     private final Handling handling;
@@ -60,7 +60,7 @@ public final class Worker implements AutoCloseable {
     }
 
     /** Those queues, in strict order unless {@link Builder#weights} says otherwise. */
-    public static Builder on(Queue... queues) {
+    public static Builder on(DqQueue... queues) {
         return new Builder(List.of(queues));
     }
 
@@ -69,7 +69,7 @@ public final class Worker implements AutoCloseable {
         Map<Object, List<Fetches.Member>> groups = new LinkedHashMap<>();
         boolean isWeighted = from.weights != null;
         for (int at = 0; at < from.queues.size(); at++) {
-            Queue queue = from.queues.get(at);
+            DqQueue queue = from.queues.get(at);
             double weight = from.weights == null ? 1 : from.weights[at];
             for (byte[] key : queue.keys()) {
                 Object place = queue.connector().place(key);
@@ -101,7 +101,7 @@ public final class Worker implements AutoCloseable {
      * @throws ConfigurationException where waiting would not help
      */
     public void check() {
-        for (Queue queue : queues) {
+        for (DqQueue queue : queues) {
             try {
                 queue.size();
             } catch (DqException error) {
@@ -291,7 +291,7 @@ public final class Worker implements AutoCloseable {
     public static final class Builder {
         private static final Duration LONGEST = Duration.ofDays(365);
 
-        private final List<Queue> queues;
+        private final List<DqQueue> queues;
         private final List<Handler<?>> handlers = new ArrayList<>();
         private final List<Hooks> hooks = new ArrayList<>();
         private double[] weights;
@@ -302,7 +302,7 @@ public final class Worker implements AutoCloseable {
         private Duration drain = Duration.ofSeconds(25);
         private Duration wait = Duration.ofSeconds(5);
 
-        private Builder(List<Queue> queues) {
+        private Builder(List<DqQueue> queues) {
             if (queues.isEmpty()) {
                 throw new ConfigurationException("the worker has no queue");
             }

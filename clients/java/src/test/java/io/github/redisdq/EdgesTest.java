@@ -33,7 +33,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(DqExtension.class)
 @Timeout(60)
 class EdgesTest {
-    private Queue queue;
+    private DqQueue queue;
 
     @BeforeEach
     void open(DqServer server) {
@@ -69,11 +69,11 @@ class EdgesTest {
 
     @Test
     void anAddThatIsSentTwiceAddsOneJob() {
-        Queue twice = Queue.on(new Twice(queue.connector()), "q");
+        DqQueue twice = DqQueue.on(new Twice(queue.connector()), "q");
         String id = twice.add("x");
         assertEquals(1, queue.size());
         assertEquals(id, queue.get(id).id());
-        assertEquals(2, twice.addAll(List.of(new Queue.NewJob(1, JobOptions.create()), new Queue.NewJob(2, JobOptions.create())))
+        assertEquals(2, twice.addAll(List.of(new DqQueue.NewJob(1, JobOptions.create()), new DqQueue.NewJob(2, JobOptions.create())))
                 .stream().filter(each -> queue.get(each) != null).count());
         assertEquals(3, queue.size());
         assertNull(twice.add("x", JobOptions.withId("given")), "whose first sending cannot be told from another's");
@@ -83,7 +83,7 @@ class EdgesTest {
 
     @Test
     void aHookThatThrowsDoesNotKeepAJobFromBeingAdded() {
-        Queue hooked = queue.withHooks(new Hooks() {
+        DqQueue hooked = queue.withHooks(new Hooks() {
             @Override
             public void adding(String queue, Map<String, String> headers) {
                 headers.put("half", "done");
@@ -104,7 +104,7 @@ class EdgesTest {
 
     @Test
     void manyAreDoneAtATime() {
-        queue.addAll(List.of(new Queue.NewJob(1, JobOptions.withId("a")), new Queue.NewJob(2, JobOptions.withId("b"))));
+        queue.addAll(List.of(new DqQueue.NewJob(1, JobOptions.withId("a")), new DqQueue.NewJob(2, JobOptions.withId("b"))));
         List<Reserved> jobs = queue.pop(2, null);
         assertEquals(1, queue.ackAll(Map.of("a", jobs.get(0).token(), "b", "1")));
         assertEquals(1, queue.size());

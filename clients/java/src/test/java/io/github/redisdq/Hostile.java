@@ -85,17 +85,17 @@ final class Hostile {
         all.put("an error of the server", throwing(new ServerException("NOPERM this user has no permissions")));
         all.put("an error of configuration", throwing(new ConfigurationException("not the worker's")));
         all.put("no payload", throwing(new PayloadException(null, null)));
-        all.put("retryIn(null)", throwing(Say.retryIn(null)));
-        all.put("retryIn(FOREVER)", throwing(Say.retryIn(forEver, "\udc80")));
-        all.put("retryIn(negative)", throwing(Say.retryIn(negative, null)));
-        all.put("retryIn(century)", throwing(Say.retryIn(century)));
-        all.put("snooze(null)", throwing(Say.snooze(null)));
-        all.put("snooze(FOREVER)", throwing(Say.snooze(forEver, "x".repeat(1 << 14))));
-        all.put("snooze(negative)", throwing(Say.snooze(negative)));
-        all.put("snooze(century)", throwing(Say.snooze(century, "\ud800")));
-        all.put("giveUp(null)", throwing(Say.giveUp(null)));
-        all.put("giveUp(half a character)", throwing(Say.giveUp("\udc80")));
-        all.put("somebody else's Cancelled", throwing(new Say.Cancelled(Told.LOST)));
+        all.put("retryIn(null)", throwing(new RetryException(null)));
+        all.put("retryIn(FOREVER)", throwing(new RetryException(forEver, "\udc80")));
+        all.put("retryIn(negative)", throwing(new RetryException(negative, null)));
+        all.put("retryIn(century)", throwing(new RetryException(century)));
+        all.put("snooze(null)", throwing(new SnoozeException(null)));
+        all.put("snooze(FOREVER)", throwing(new SnoozeException(forEver, "x".repeat(1 << 14))));
+        all.put("snooze(negative)", throwing(new SnoozeException(negative)));
+        all.put("snooze(century)", throwing(new SnoozeException(century, "\ud800")));
+        all.put("giveUp(null)", throwing(new GiveUpException(null)));
+        all.put("giveUp(half a character)", throwing(new GiveUpException("\udc80")));
+        all.put("somebody else's Cancelled", throwing(new CancelledException(CancelReason.LOST)));
         return all;
     }
 }

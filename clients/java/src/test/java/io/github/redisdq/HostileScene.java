@@ -27,7 +27,7 @@ final class HostileScene {
     private static final int THREADS = 2;
 
     private final Place place;
-    private final Queue queue;
+    private final DqQueue queue;
     private final AtomicInteger done = new AtomicInteger();
     private final AtomicInteger threadsThatDied = new AtomicInteger();
     private volatile Hostile.Thrower thrower = () -> {};
@@ -35,7 +35,7 @@ final class HostileScene {
 
     HostileScene(Place place, String url) {
         this.place = place;
-        queue = Queue.connect(url, "hostile").withCodec(new Reads()).withHooks(new Joins());
+        queue = DqQueue.connect(url, "hostile").withCodec(new Reads()).withHooks(new Joins());
     }
 
     @SuppressWarnings("unchecked")
@@ -181,9 +181,9 @@ final class HostileScene {
     }
 
     private void addGood() {
-        List<Queue.NewJob> good = new ArrayList<>();
+        List<DqQueue.NewJob> good = new ArrayList<>();
         for (int n = 0; n < GOOD; n++) {
-            good.add(new Queue.NewJob("good", JobOptions.create()));
+            good.add(new DqQueue.NewJob("good", JobOptions.create()));
         }
         queue.addAll(good);
     }

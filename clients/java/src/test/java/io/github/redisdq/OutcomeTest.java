@@ -122,11 +122,11 @@ class OutcomeTest {
     @Test
     void whatAHandlerMaySay() {
         Duration minute = Duration.ofMinutes(1);
-        assertEquals("DELAY 60000 REASON busy", ended(job(plain(), 1, "", terms(0, 1L)), Say.retryIn(minute, "busy")));
-        assertEquals("SILENT DELAY 60000", ended(job(""), Say.snooze(minute)));
-        assertEquals("FATAL REASON bad", ended(job(""), Say.giveUp("bad")));
-        assertEquals("SILENT DELAY 100", ended(job(""), Say.snooze(Duration.ZERO)));
-        assertEquals("DELAY 100 REASON Retry", ended(job(""), Say.retryIn(Duration.ZERO)));
+        assertEquals("DELAY 60000 REASON busy", ended(job(plain(), 1, "", terms(0, 1L)), new RetryException(minute, "busy")));
+        assertEquals("SILENT DELAY 60000", ended(job(""), new SnoozeException(minute)));
+        assertEquals("FATAL REASON bad", ended(job(""), new GiveUpException("bad")));
+        assertEquals("SILENT DELAY 100", ended(job(""), new SnoozeException(Duration.ZERO)));
+        assertEquals("DELAY 100 REASON RetryException", ended(job(""), new RetryException(Duration.ZERO)));
         assertEquals("FATAL REASON payload cannot be decoded: no", ended(job(""), new PayloadException("no", null)));
     }
 
@@ -134,9 +134,9 @@ class OutcomeTest {
     void aDelayThatIsNoneIsAsIfItWasNotSaid() {
         Handler<Void> handler = plain().backoff(Duration.ofSeconds(7));
         for (Duration wrong : Arrays.asList(null, Duration.ofSeconds(-1), ChronoUnit.FOREVER.getDuration())) {
-            assertEquals("DELAY 7000 REASON Retry", ended(job(handler, 1, ""), Say.retryIn(wrong)));
-            assertEquals("REASON busy", ended(job(handler, 1, "", terms(0, 1L)), Say.retryIn(wrong, "busy")));
-            assertEquals("DELAY 7000 REASON busy", ended(job(handler, 1, ""), Say.snooze(wrong, "busy")), "it counts");
+            assertEquals("DELAY 7000 REASON RetryException", ended(job(handler, 1, ""), new RetryException(wrong)));
+            assertEquals("REASON busy", ended(job(handler, 1, "", terms(0, 1L)), new RetryException(wrong, "busy")));
+            assertEquals("DELAY 7000 REASON busy", ended(job(handler, 1, ""), new SnoozeException(wrong, "busy")), "it counts");
         }
     }
 
@@ -144,22 +144,22 @@ class OutcomeTest {
     @Test
     void whatTheServerRefusesIsLeftOut() {
         Duration century = Duration.ofDays(36_500);
-        Outcome retry = Outcome.ended(job(plain(), 1, "", terms(0, 1L)), Say.retryIn(century, "busy"));
+        Outcome retry = Outcome.ended(job(plain(), 1, "", terms(0, 1L)), new RetryException(century, "busy"));
         assertEquals("the delay", retry.weaken());
         assertEquals("REASON busy", text(retry.command(), 5));
         assertEquals("the reason", retry.weaken());
         assertEquals("", text(retry.command(), 5));
         assertNull(retry.weaken());
-        Outcome snooze = Outcome.ended(job(""), Say.snooze(century));
+        Outcome snooze = Outcome.ended(job(""), new SnoozeException(century));
         assertEquals("the delay", snooze.weaken());
         assertTrue(text(snooze.command(), 5).matches("DELAY 1\\d\\d\\d"), "a failure, and no hot loop");
-        Outcome ladder = Outcome.ended(job(plain().backoff(Duration.ofSeconds(7)), 1, ""), Say.retryIn(century, "busy"));
+        Outcome ladder = Outcome.ended(job(plain().backoff(Duration.ofSeconds(7)), 1, ""), new RetryException(century, "busy"));
         ladder.weaken();
         assertEquals("DELAY 7000 REASON busy", text(ladder.command(), 5));
         Outcome wrongLadder = Outcome.ended(job(plain().backoff(century), 1, ""), new Error());
         assertEquals("the delay", wrongLadder.weaken());
         assertTrue(text(wrongLadder.command(), 5).matches("DELAY 1\\d\\d\\d REASON Error"));
-        Outcome last = Outcome.ended(job(plain().attempts(1), 1, ""), Say.snooze(century));
+        Outcome last = Outcome.ended(job(plain().attempts(1), 1, ""), new SnoozeException(century));
         last.weaken();
         assertEquals("FATAL", text(last.command(), 5));
         assertNull(Outcome.ended(job(""), null).weaken());
@@ -169,23 +169,23 @@ class OutcomeTest {
     @Test
     void whoWasNotToldToEndHasFailed() {
         Job other = job("");
-        other.tell(Told.LOST);
-        Say.Cancelled kept = assertThrows(Say.Cancelled.class, other::check);
+        other.tell(CancelReason.LOST);
+        CancelledException kept = assertThrows(CancelledException.class, other::check);
         assertTrue(ended(job(""), kept).startsWith("DELAY 1"));
         Job one = job("");
         Job two = job("");
         new Job.Run(List.of(one, two)).end();
-        one.tell(Told.STOPPING);
+        one.tell(CancelReason.STOPPING);
         assertEquals("SILENT DELAY 1000", ended(two, kept), "of a batch of which one was told");
     }
 
     @Test
     void whoIsToldToStopIsGivenBackUncounted() {
         Job job = job("");
-        job.tell(Told.STOPPING);
+        job.tell(CancelReason.STOPPING);
         assertEquals("SILENT", ended(job, new InterruptedException()));
         assertEquals("DQ.ACK", Bytes.text(Outcome.ended(job, null).command()[0]));
-        assertThrows(Say.Cancelled.class, job::check);
+        assertThrows(CancelledException.class, job::check);
     }
 
     @Test
@@ -391,19 +391,19 @@ class OutcomeTest {
         Job one = job("");
         Job two = job("");
         Job.Run run = new Job.Run(List.of(one, two));
-        one.tell(Told.LOST);
-        one.tell(Told.STOPPING);
+        one.tell(CancelReason.LOST);
+        one.tell(CancelReason.STOPPING);
         assertFalse(Thread.currentThread().isInterrupted());
         assertTrue(one.isLost() && !two.isCancelled());
-        two.tell(Told.LOST);
+        two.tell(CancelReason.LOST);
         assertTrue(Thread.currentThread().isInterrupted());
         run.end();
         assertFalse(Thread.currentThread().isInterrupted());
         Job three = job("");
         Job.Run other = new Job.Run(List.of(three));
         other.end();
-        three.tell(Told.STOPPING);
+        three.tell(CancelReason.STOPPING);
         assertFalse(Thread.currentThread().isInterrupted());
-        assertNotNull(three.told());
+        assertNotNull(three.cancelReason());
     }
 }

@@ -36,12 +36,12 @@ class ReadmeTest {
                 record Order(int number) {}
                 record Customer(String name) {}
                 static class Shop {
-                    Shop(Queue queue) {}
+                    Shop(DqQueue queue) {}
                     void startTrial(String customer) {}
                     Worker worker() { return null; }
                 }
                 Handler<Order> close;
-                Queue queue;
+                DqQueue queue;
                 RedissonClient redisson;
                 abstract void closeOrder(Order order);
                 abstract void remind(Customer customer);

@@ -218,7 +218,7 @@ class RedissonQueueTest {
 
     @Test
     void anElementMayHaveAnId(Clock clock) {
-        Queue queue = DqDelayedQueue.of(redisson, "orders", null).queue();
+        DqQueue queue = DqDelayedQueue.of(redisson, "orders", null).queue();
         queue.add(17, JobOptions.withId("close:17").delay(SECOND));
         queue.add(18, JobOptions.withId("close:18").delay(SECOND));
         assertEquals(1, queue.deleteUnreserved("close:17"));

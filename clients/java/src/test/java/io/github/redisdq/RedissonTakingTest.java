@@ -37,7 +37,7 @@ class RedissonTakingTest {
     private RedissonClient redisson;
     private DqBlockingQueue<String> ready;
     private DqDelayedQueue<String> delayed;
-    private Queue queue;
+    private DqQueue queue;
 
     @BeforeEach
     void open(DqServer server) {
@@ -249,7 +249,7 @@ class RedissonTakingTest {
     void anAcknowledgementWhoseAnswerWasLostCounts() {
         queue.add("a");
         queue.add("b");
-        Taking deaf = new Taking(Queue.on(new Deaf(queue.connector(), "DQ.ACK"), "orders"), () -> false);
+        Taking deaf = new Taking(DqQueue.on(new Deaf(queue.connector(), "DQ.ACK"), "orders"), () -> false);
         List<Reserved> jobs = queue.pop(2, LEASE);
         assertEquals(jobs, deaf.own(jobs));
         assertEquals(0, queue.size());
@@ -259,7 +259,7 @@ class RedissonTakingTest {
     @Test
     void aDeliveryThatWasLostComesAgain(Clock clock) throws Exception {
         queue.add("a");
-        Taking deaf = new Taking(Queue.on(new Deaf(queue.connector(), "DQ.BPOP"), "orders"), () -> false);
+        Taking deaf = new Taking(DqQueue.on(new Deaf(queue.connector(), "DQ.BPOP"), "orders"), () -> false);
         CompletableFuture<List<Reserved>> found = inAThread(() -> deaf.reserve(queue.keys(), null, 1, LEASE));
         until(() -> queue.size(State.RESERVED) == 1);
         until(() -> queue.stats().waitingClients() == 1);

@@ -82,9 +82,9 @@ class RightsTest {
         }
     }
 
-    private static void produce(Queue queue) {
+    private static void produce(DqQueue queue) {
         assertEquals("a", queue.add("a", JobOptions.withId("a").delay(Duration.ofHours(1))));
-        queue.addAll(List.of(new Queue.NewJob(1, JobOptions.create()), new Queue.NewJob("throw", JobOptions.withId("bad"))));
+        queue.addAll(List.of(new DqQueue.NewJob(1, JobOptions.create()), new DqQueue.NewJob("throw", JobOptions.withId("bad"))));
         queue.recur(Rule.every(Duration.ofHours(1)), 1, JobOptions.withId("each hour"));
         assertEquals(1, queue.reschedule(Duration.ofHours(2), "a"));
         assertEquals(State.DELAYED, queue.get("a").state());
@@ -92,15 +92,15 @@ class RightsTest {
         assertTrue(queue.size() > 0);
     }
 
-    private static void work(Queue queue) throws InterruptedException {
+    private static void work(DqQueue queue) throws InterruptedException {
         CountDownLatch begun = new CountDownLatch(2);
         CountDownLatch mayEnd = new CountDownLatch(1);
         Worker worker = Worker.on(queue)
                 .handler(Handler.of(job -> {
                     begun.countDown();
-                    job.sleep(Duration.ofMillis(700)); // some heartbeats
+                    job.pause(Duration.ofMillis(700)); // some heartbeats
                     if (job.data(Object.class).equals("throw")) {
-                        throw Say.snooze(Duration.ofHours(1));
+                        throw new SnoozeException(Duration.ofHours(1));
                     }
                     mayEnd.await();
                 }).lease(Duration.ofMillis(900)))
@@ -123,8 +123,8 @@ class RightsTest {
         allow(server, printed("java-worker"));
         try (Connector producer = connector(client, server, "java-producer");
                 Connector worker = connector(client, server, "java-worker")) {
-            produce(Queue.on(producer, "orders"));
-            work(Queue.on(worker, "orders"));
+            produce(DqQueue.on(producer, "orders"));
+            work(DqQueue.on(worker, "orders"));
         }
     }
 
@@ -138,12 +138,12 @@ class RightsTest {
         allow(server, rules);
         try (Connector producer = connector("jedis", server, "java-producer");
                 Connector worker = connector("jedis", server, "java-worker")) {
-            Queue.on(producer, "orders").add(Map.of("no", "matter"), JobOptions.create());
-            Queue.on(producer, "orders").add("throw", JobOptions.withId("bad"));
-            Queue queue = Queue.on(worker, "orders");
+            DqQueue.on(producer, "orders").add(Map.of("no", "matter"), JobOptions.create());
+            DqQueue.on(producer, "orders").add("throw", JobOptions.withId("bad"));
+            DqQueue queue = DqQueue.on(worker, "orders");
             ConfigurationException error = assertThrows(ConfigurationException.class, () -> {
                 Worker made = Worker.on(queue).handler(Handler.of(job -> {
-                    job.sleep(Duration.ofMillis(700));
+                    job.pause(Duration.ofMillis(700));
                     if (job.id().equals("bad")) {
                         throw new IllegalStateException("so that it is given back");
                     }

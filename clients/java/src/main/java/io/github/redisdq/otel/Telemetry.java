@@ -1,8 +1,8 @@
 package io.github.redisdq.otel;
 
+import io.github.redisdq.ControlException;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.Job;
-import io.github.redisdq.Say;
 import io.opentelemetry.api.GlobalOpenTelemetry;
 import io.opentelemetry.api.OpenTelemetry;
 import io.opentelemetry.api.common.AttributeKey;
@@ -129,7 +129,7 @@ public final class Telemetry implements Hooks {
         try {
             if (error != null) {
                 attributes = attributes.toBuilder().put("error.type", error.getClass().getName()).build();
-                if (!(error instanceof Say)) {
+                if (!(error instanceof ControlException)) {
                     it.span.setStatus(StatusCode.ERROR);
                 }
                 it.span.recordException(error); // whose text may be hostile

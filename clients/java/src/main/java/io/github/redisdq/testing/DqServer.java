@@ -1,6 +1,6 @@
 package io.github.redisdq.testing;
 
-import io.github.redisdq.Queue;
+import io.github.redisdq.DqQueue;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.ServerSocket;
@@ -117,8 +117,8 @@ public final class DqServer implements AutoCloseable {
     }
 
     /** A queue on it, to be closed by the test. */
-    public Queue queue(String name) {
-        return Queue.connect(url(), name);
+    public DqQueue queue(String name) {
+        return DqQueue.connect(url(), name);
     }
 
     public Clock clock() {

@@ -1,12 +1,12 @@
 package io.github.redisdq.probe;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.github.redisdq.DqQueue;
 import io.github.redisdq.JobInfo;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.JobOptions.IfExists;
 import io.github.redisdq.NackOptions;
 import io.github.redisdq.Page;
-import io.github.redisdq.Queue;
 import io.github.redisdq.Reserved;
 import io.github.redisdq.Rule;
 import io.github.redisdq.Settings;
@@ -71,7 +71,7 @@ final class Calls {
         });
     }
 
-    private static Object rule(Queue queue, Rule rule, JsonNode args) {
+    private static Object rule(DqQueue queue, Rule rule, JsonNode args) {
         rule.first(instant(args, "first")).until(instant(args, "until"));
         if (args.hasNonNull("times")) {
             rule.times(args.get("times").asInt());
@@ -125,7 +125,7 @@ final class Calls {
         return out;
     }
 
-    static Object call(Queue queue, JsonNode order) {
+    static Object call(DqQueue queue, JsonNode order) {
         JsonNode args = order.path("args");
         String id = args.path("id").asText(null);
         String token = args.path("token").asText(null);
@@ -160,18 +160,18 @@ final class Calls {
         };
     }
 
-    private static Object add(Queue queue, JsonNode args) {
+    private static Object add(DqQueue queue, JsonNode args) {
         if (!args.hasNonNull("repeat")) {
             return queue.add(data(args), options(args));
         }
-        List<Queue.NewJob> jobs = new ArrayList<>();
+        List<DqQueue.NewJob> jobs = new ArrayList<>();
         for (int n = 0; n < args.get("repeat").asInt(); n++) {
-            jobs.add(new Queue.NewJob(data(args), options(args).id(args.get("id").asText() + ":" + n)));
+            jobs.add(new DqQueue.NewJob(data(args), options(args).id(args.get("id").asText() + ":" + n)));
         }
         return queue.addAll(jobs);
     }
 
-    private static Object pop(Queue queue, JsonNode args) {
+    private static Object pop(DqQueue queue, JsonNode args) {
         if (args.hasNonNull("id")) {
             Reserved found = queue.popId(args.get("id").asText(), duration(args, "ttr"));
             return found == null ? List.of() : List.of(popped(found));
@@ -181,7 +181,7 @@ final class Calls {
         return found.stream().map(Calls::popped).toList();
     }
 
-    private static Object look(Queue queue, String method, JsonNode args) {
+    private static Object look(DqQueue queue, String method, JsonNode args) {
         Integer count = args.hasNonNull("count") ? args.get("count").asInt() : null;
         switch (method) {
             case "get":

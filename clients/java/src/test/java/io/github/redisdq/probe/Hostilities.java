@@ -1,9 +1,11 @@
 package io.github.redisdq.probe;
 
+import io.github.redisdq.GiveUpException;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.Job;
 import io.github.redisdq.PayloadException;
-import io.github.redisdq.Say;
+import io.github.redisdq.RetryException;
+import io.github.redisdq.SnoozeException;
 import java.io.IOException;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
@@ -28,22 +30,22 @@ final class Hostilities implements Hooks {
                 throw new Unspeakable();
             },
             () -> {
-                throw Say.retryIn(null);
+                throw new RetryException(null);
             },
             () -> {
-                throw Say.retryIn(FOR_EVER, "\udc80");
+                throw new RetryException(FOR_EVER, "\udc80");
             },
             () -> {
-                throw Say.retryIn(Duration.ofSeconds(-1));
+                throw new RetryException(Duration.ofSeconds(-1));
             },
             () -> {
-                throw Say.snooze(null);
+                throw new SnoozeException(null);
             },
             () -> {
-                throw Say.snooze(FOR_EVER, "\ud800");
+                throw new SnoozeException(FOR_EVER, "\ud800");
             },
             () -> {
-                throw Say.giveUp(null);
+                throw new GiveUpException(null);
             },
             () -> {
                 throw null;

@@ -3,16 +3,17 @@ package io.github.redisdq.probe;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.github.redisdq.Connector;
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.GiveUpException;
 import io.github.redisdq.Handler;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.InlineQueue;
 import io.github.redisdq.JedisConnector;
 import io.github.redisdq.Job;
 import io.github.redisdq.LettuceConnector;
-import io.github.redisdq.Queue;
 import io.github.redisdq.RedissonConnector;
-import io.github.redisdq.Say;
-import io.github.redisdq.Told;
+import io.github.redisdq.RetryException;
+import io.github.redisdq.SnoozeException;
 import io.github.redisdq.Worker;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
@@ -49,7 +50,7 @@ public final class Probe {
     private static final PrintStream OUT = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     private static final Map<String, Integer> RUNS = new ConcurrentHashMap<>();
 
-    private final Map<String, Queue> queues = new HashMap<>();
+    private final Map<String, DqQueue> queues = new HashMap<>();
     private final CountDownLatch stopped = new CountDownLatch(1);
     private final String client; // jedis, lettuce or redisson
     private final RedisClient lettuce;
@@ -103,9 +104,9 @@ public final class Probe {
             case "stubborn" -> stubborn(duration);
             case "hang" -> stubborn(Duration.ofDays(1));
             case "throw" -> throw new RuntimeException(todo.path("message").asText("thrown"));
-            case "retry" -> throw Say.retryIn(duration, reason);
-            case "snooze" -> throw Say.snooze(duration, reason);
-            case "give_up" -> throw Say.giveUp(reason);
+            case "retry" -> throw new RetryException(duration, reason);
+            case "snooze" -> throw new SnoozeException(duration, reason);
+            case "give_up" -> throw new GiveUpException(reason);
             case "hostile" -> Hostilities.act(todo.get("n").asInt());
             case "exit" -> Runtime.getRuntime().halt(3);
             case "fork" -> new ProcessBuilder("sleep", "2").start();
@@ -118,7 +119,7 @@ public final class Probe {
         try {
             Thread.sleep(duration.toMillis());
         } catch (InterruptedException error) {
-            emit("told", "job", job.id(), "why", job.told().name().toLowerCase(Locale.ROOT));
+            emit("told", "job", job.id(), "why", job.cancelReason().name().toLowerCase(Locale.ROOT));
             throw error;
         }
     }
@@ -273,15 +274,15 @@ public final class Probe {
     }
 
     private void queue(JsonNode order) {
-        Queue queue = Queue.on(connector(order), order.get("name").asText());
+        DqQueue queue = DqQueue.on(connector(order), order.get("name").asText());
         queues.put(order.get("queue").asText(), queue.withShards(order.path("shards").asInt()));
         emit("made");
     }
 
     private void start(JsonNode order) {
-        List<Queue> all = new ArrayList<>();
+        List<DqQueue> all = new ArrayList<>();
         order.get("queues").forEach(name -> all.add(queues.get(name.asText())));
-        Worker.Builder builder = Worker.on(all.toArray(Queue[]::new));
+        Worker.Builder builder = Worker.on(all.toArray(DqQueue[]::new));
         handlers(order).forEach(builder::handler);
         if (order.hasNonNull("concurrency")) {
             builder.concurrency(order.get("concurrency").asInt());
@@ -343,7 +344,7 @@ public final class Probe {
             case "worker" -> start(order);
             case "stop" -> worker.stop();
             case "inline" -> {
-                Queue queue = InlineQueue.of("inline", handlers(order).toArray(Handler<?>[]::new));
+                DqQueue queue = InlineQueue.of("inline", handlers(order).toArray(Handler<?>[]::new));
                 queue.add(order.get("data"), Calls.options(order));
                 emit("answer", "value", null);
             }

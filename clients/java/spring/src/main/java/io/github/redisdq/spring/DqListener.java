@@ -9,7 +9,7 @@ import java.lang.annotation.Target;
 /**
  * Has a method of a bean handle the jobs of a queue. Its parameters are the data of the job, a
  * {@link io.github.redisdq.Job}, or both; or a {@code List<Job>}, where {@link #batch} says how many. A job is done when the
- * method returns. When it throws, {@link io.github.redisdq.Say} or the ladder says how it goes on.
+ * method returns. When it throws, {@link io.github.redisdq.ControlException} or the ladder says how it goes on.
  *
  * <pre>{@code
  * @DqListener(queue = "orders", concurrency = "8", attempts = "5", backoff = {"1m", "5m"})

@@ -1,9 +1,9 @@
 package io.github.redisdq.spring;
 
+import io.github.redisdq.ControlException;
 import io.github.redisdq.DqException;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.Job;
-import io.github.redisdq.Say;
 import io.github.redisdq.State;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -14,8 +14,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 
 /**
  * Micrometer's meters: {@code dq.listener} (how long methods took, by queue and outcome), {@code dq.listener.lateness} (from
@@ -68,7 +68,7 @@ final class DqMetrics implements Hooks, SmartInitializingSingleton {
 
     @Override
     public void failed(Job job, Throwable error) {
-        end(job, error instanceof Say ? "said" : "failure");
+        end(job, error instanceof ControlException ? "control" : "failure");
     }
 
     private void end(Job job, String outcome) {

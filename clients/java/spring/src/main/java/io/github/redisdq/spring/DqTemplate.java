@@ -2,10 +2,10 @@ package io.github.redisdq.spring;
 
 import io.github.redisdq.Codec;
 import io.github.redisdq.Connector;
+import io.github.redisdq.DqQueue;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.Prepared;
-import io.github.redisdq.Queue;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -22,7 +22,7 @@ public class DqTemplate {
     private final Codec codec;
     private final Hooks[] hooks;
     private final boolean afterCommit;
-    private final Map<String, Queue> queues = new ConcurrentHashMap<>();
+    private final Map<String, DqQueue> queues = new ConcurrentHashMap<>();
 
     public DqTemplate(Connector connector, Codec codec, List<Hooks> hooks) {
         this(connector, codec, hooks, true);
@@ -37,8 +37,8 @@ public class DqTemplate {
     }
 
     /** The queue of that name; not to be closed. */
-    public Queue queue(String name) {
-        return queues.computeIfAbsent(name, it -> Queue.on(connector, name).withCodec(codec).withHooks(hooks));
+    public DqQueue queue(String name) {
+        return queues.computeIfAbsent(name, it -> DqQueue.on(connector, name).withCodec(codec).withHooks(hooks));
     }
 
     /** Adds a job that is due now. Returns its id. */

@@ -2,11 +2,11 @@ package io.github.redisdq.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.github.redisdq.DqQueue;
+import io.github.redisdq.GiveUpException;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobInfo;
 import io.github.redisdq.JobOptions;
-import io.github.redisdq.Queue;
-import io.github.redisdq.Say;
 import io.github.redisdq.State;
 import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
@@ -68,7 +68,7 @@ class LiveTest {
 
         @DqListener(queue = "orders", kind = "remind")
         void remind(String customer) {
-            throw Say.giveUp("no such customer: " + customer);
+            throw new GiveUpException("no such customer: " + customer);
         }
 
         @DqListener(queue = "mails", batch = "10")
@@ -96,7 +96,7 @@ class LiveTest {
             clock.advance(MINUTE);
             assertThat(shop.seen.take()).isEqualTo(new Order(17));
             assertThat(shop.seen.take()).isEqualTo(1);
-            Queue orders = template.queue("orders");
+            DqQueue orders = template.queue("orders");
             until(() -> orders.size(State.DELAYED) == 1); // by the listener's ladder
             assertThat(orders.get("close:17").reason()).isEqualTo("IllegalStateException: the shop is closed");
             shop.isOpen = true;
@@ -169,7 +169,7 @@ class LiveTest {
             ending[0].start();
         });
         assertThat(slow[0].result).isEqualTo("done");
-        try (Queue queue = server.queue("slow")) {
+        try (DqQueue queue = server.queue("slow")) {
             assertThat(queue.get("first")).isNull();
             assertThat(queue.get("second").state()).isEqualTo(State.READY);
         }

@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.github.redisdq.Codec;
 import io.github.redisdq.DqException;
+import io.github.redisdq.DqQueue;
 import io.github.redisdq.JedisConnector;
 import io.github.redisdq.JobOptions;
-import io.github.redisdq.Queue;
 import io.github.redisdq.State;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
@@ -41,7 +41,7 @@ class TransactionTest {
     private final TransactionTemplate transaction = new TransactionTemplate(manager);
     private JedisConnector connector;
     private DqTemplate dq;
-    private Queue queue;
+    private DqQueue queue;
 
     @BeforeEach
     void open(DqServer server) {

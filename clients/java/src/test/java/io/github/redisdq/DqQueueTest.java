@@ -32,10 +32,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 @ExtendWith(DqExtension.class)
-class QueueTest {
+class DqQueueTest {
     private static final Duration MINUTE = Duration.ofMinutes(1);
 
-    private Queue queue;
+    private DqQueue queue;
 
     @BeforeEach
     void open(DqServer server) {
@@ -132,10 +132,10 @@ class QueueTest {
 
     @Test
     void shardsAreAddedUp(Clock clock) {
-        Queue sharded = queue.withShards(5);
-        List<Queue.NewJob> jobs = new ArrayList<>();
+        DqQueue sharded = queue.withShards(5);
+        List<DqQueue.NewJob> jobs = new ArrayList<>();
         for (int n = 0; n < 2500; n++) {
-            jobs.add(new Queue.NewJob(n, JobOptions.create().delay(Duration.ofHours(1))));
+            jobs.add(new DqQueue.NewJob(n, JobOptions.create().delay(Duration.ofHours(1))));
         }
         List<String> ids = sharded.addAll(jobs);
         assertEquals(2500, sharded.size(State.DELAYED));
@@ -186,7 +186,7 @@ class QueueTest {
         queue.add(1, JobOptions.withId("a"));
         Job job = link.fetch(1, Duration.ofMillis(1)).get(0);
         job.handler = handler;
-        job.tell(Told.STOPPING);
+        job.tell(CancelReason.STOPPING);
         new Handling(List.of()).handle(List.of(job));
         link.tellOutcomes();
         assertEquals(List.of(State.READY, 0), List.of(queue.get("a").state(), queue.get("a").attempts()));
@@ -244,7 +244,7 @@ class QueueTest {
 
     @Test
     void mistakesAreSaidBeforeAnythingIsSent() {
-        try (Queue nowhere = Queue.connect("redis://127.0.0.1:1", "q")) {
+        try (DqQueue nowhere = DqQueue.connect("redis://127.0.0.1:1", "q")) {
             Duration wrong = Duration.ofSeconds(-5);
             Map<String, Runnable> mistakes = Map.ofEntries(
                     Map.entry("delay must be 0 or more, not PT-5S", () -> nowhere.add(1, JobOptions.create().delay(wrong))),

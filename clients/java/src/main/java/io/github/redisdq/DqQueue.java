@@ -13,40 +13,40 @@ import java.util.Objects;
  *
  * <p>Ids are texts; bytes that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF.
  */
-public final class Queue implements AutoCloseable {
+public final class DqQueue implements AutoCloseable {
     private static final Duration SLACK = Duration.ofSeconds(5);
 
     private final Shards shards;
     private final Codec codec;
     private final List<Hooks> hooks;
 
-    private Queue(Shards shards, Codec codec, List<Hooks> hooks) {
+    private DqQueue(Shards shards, Codec codec, List<Hooks> hooks) {
         this.shards = shards;
         this.codec = codec;
         this.hooks = hooks;
     }
 
     /** A queue by the URL of its server, with Jedis: {@code redis://user:password@host:6379/0}, {@code rediss://} with TLS. */
-    public static Queue connect(String url, String name) {
+    public static DqQueue connect(String url, String name) {
         return on(JedisConnector.of(URI.create(url)), name);
     }
 
     /** A queue by a connector; several may share one. */
-    public static Queue on(Connector connector, String name) {
-        return new Queue(new Shards(connector, name, 0), Codec.json(), List.of());
+    public static DqQueue on(Connector connector, String name) {
+        return new DqQueue(new Shards(connector, name, 0), Codec.json(), List.of());
     }
 
     /** Spread over so many keys, {@code name:{0}} to {@code name:{n-1}}, by the CRC-32 of the id. */
-    public Queue withShards(int count) {
-        return new Queue(new Shards(shards.connector, shards.name, count), codec, hooks);
+    public DqQueue withShards(int count) {
+        return new DqQueue(new Shards(shards.connector, shards.name, count), codec, hooks);
     }
 
-    public Queue withCodec(Codec codec) {
-        return new Queue(shards, Objects.requireNonNull(codec, "no codec"), hooks);
+    public DqQueue withCodec(Codec codec) {
+        return new DqQueue(shards, Objects.requireNonNull(codec, "no codec"), hooks);
     }
 
-    public Queue withHooks(Hooks... hooks) {
-        return new Queue(shards, codec, List.of(hooks));
+    public DqQueue withHooks(Hooks... hooks) {
+        return new DqQueue(shards, codec, List.of(hooks));
     }
 
     public String name() {
