@@ -37,6 +37,11 @@ def scenario(number, canary, *, gate=False, only=None):
     return decorate
 
 
+def breaks(*rules):
+    """A canary: the proxy follows these."""
+    return lambda world: world.prepare(lambda proxy: proxy.rules.extend(rules))
+
+
 def pytest_addoption(parser):
     parser.addoption("--gate", action="store_true", help="only the scenarios that are short")
 
@@ -91,6 +96,7 @@ class Play(pytest.Item):
             print(world.log_text())
             raise
         finally:
+            self.user_properties += [("figure", f"{self.name}: {figure}") for figure in world.figures]
             world.close()
 
     def repr_failure(self, excinfo, style=None):
@@ -101,12 +107,13 @@ class Play(pytest.Item):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    results, numbers = {}, {}
+    results, numbers, figures = {}, {}, []
     for outcome in ("passed", "failed", "error"):
         for report in terminalreporter.stats.get(outcome, []):
             known = dict(report.user_properties)
             if "scenario" not in known:
                 continue
+            figures += [value for name, value in report.user_properties if name == "figure"]
             name = known["scenario"]
             numbers[name] = known["number"]
             cell = results.setdefault(name, {}).setdefault(known["language"], {})
@@ -121,7 +128,7 @@ def pytest_terminal_summary(terminalreporter, config):
     path = Path(os.environ.get("DQ_SUITE_OUT", Path(__file__).parents[2] / "target" / "suite"))
     path.mkdir(parents=True, exist_ok=True)
     (path / "table.md").write_text("\n".join(lines) + "\n")
-    terminalreporter.write_line("\n".join(["", *lines]))
+    terminalreporter.write_line("\n".join(["", *lines, *sorted(figures)]))
 
 
 def mark(cell):

@@ -254,6 +254,11 @@ def swallow(name, raw):
     return lambda command: Reply(raw(command) if callable(raw) else raw) if command[0].upper() == name else None
 
 
+def held(name):
+    """The command gets no answer."""
+    return when(lambda command: command[0].upper() == name, Held(threading.Event()))
+
+
 def without(name, word, values=1):
     """The option is left out of the command."""
 
@@ -263,6 +268,18 @@ def without(name, word, values=1):
         for at in range(len(command) - 1, 1, -1):
             if command[at].upper() == word:
                 return Instead(command[:at] + command[at + 1 + values :])
+        return None
+
+    return rule
+
+
+def without_list(name, word):
+    """The option that counts its values (``AFTER 2 a b``) is left out of the command, or of all."""
+
+    def rule(command):
+        if name in (None, command[0].upper()) and word in command:
+            at = command.index(word)
+            return Instead(command[:at] + command[at + 2 + int(command[at + 1]) :])
         return None
 
     return rule

@@ -26,6 +26,8 @@ class World:
         self._closing = []
         self._prepared = []
         self.settings = {}
+        self.figures = []
+        """What was measured, for the summary."""
 
     # --- Places
 
@@ -82,6 +84,14 @@ class World:
         given = {"queues": ["q"], "concurrency": 2, "drain_ms": 5000, "handlers": [{"lease_ms": 3000}]}
         probe.ask("worker", "running", **{**given, **settings, **self.settings.get("worker", {})})
 
+    def producer(self):
+        """A probe with a queue, and no worker."""
+        return self.worker(start=False)
+
+    def ear_is_open(self, count=1):
+        """So many waits for what may be cancelled were sent."""
+        self.until(lambda: len(self.proxy.commands(b"DQ.BTOUCH")) >= count, "a wait for a cancellation")
+
     # --- Jobs
 
     def add(self, id, data=None, *options, key=KEY, payload=None):
@@ -116,8 +126,12 @@ class World:
         return wait_until(condition, what, self.patience_s)
 
     def waiting(self):
-        """How many clients wait."""
-        return self.db.info("clients")["blocked_clients"]
+        """How many clients wait for jobs."""
+        return sum(each["cmd"] == "dq.bpop" and "b" in each["flags"] for each in self.db.client_list())
+
+    def done(self, *ids, key=KEY):
+        """All of them were acknowledged, and are kept."""
+        self.until(lambda: all(self.state(id, key) == "done" for id in ids), f"{ids} are done")
 
     def gone(self, *ids, key=KEY):
         """All of them were acknowledged."""

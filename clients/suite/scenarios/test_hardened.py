@@ -4,7 +4,7 @@ import json
 
 from conftest import EACH, scenario
 from places import printed
-from proxy import CutAfterTwo, CutBeforeReply, Instead, once, swallow, when, with_value
+from proxy import CutAfterTwo, CutBeforeReply, Instead, held, once, swallow, when, with_value
 from servers import Cluster, wait_until
 
 HAVE = {
@@ -47,7 +47,10 @@ def touched(command):
 
 no_nack = rule(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 no_ack = rule(swallow(b"DQ.ACK", b":1\r\n"))
-no_touch = rule(swallow(b"DQ.TOUCH", touched))
+
+
+def no_touch(world):
+    world.prepare(lambda proxy: proxy.rules.extend([swallow(b"DQ.TOUCH", touched), held(b"DQ.BTOUCH")]))
 
 
 # --- 4, 5, 12: nothing that users' code does stops or stalls a worker

@@ -4,11 +4,11 @@ import signal
 import time
 
 from conftest import EACH, scenario
-from proxy import Cut, CutBeforeReply, Reply, once, swallow, when, with_value, without
+from proxy import Cut, CutBeforeReply, Reply, held, once, swallow, when, with_value, without
 
 
 def no_heartbeats(world):
-    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.TOUCH", touched)))
+    world.prepare(lambda proxy: proxy.rules.extend([swallow(b"DQ.TOUCH", touched), held(b"DQ.BTOUCH")]))
 
 
 def touched(command):
@@ -26,7 +26,7 @@ def a_slow_job_keeps_its_lease(world):
     assert world.stats()["timed-out"] == 0 if world.stats() else True
 
 
-@scenario(2, lambda world: world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.TOUCH", touched))), gate=True)
+@scenario(2, no_heartbeats, gate=True)
 def one_heartbeat_for_all_jobs(world):
     for n in range(8):
         world.add(f"j{n}", {"do": "sleep", "ms": 60_000})

@@ -1,0 +1,190 @@
+"""21: jobs after others, chains, and handlers that wait for other jobs. A language joins by its name in HAVE."""
+
+from conftest import EACH, breaks, scenario
+from proxy import Cut, Instead, once, swallow, when, without, without_list
+
+HAVE = {"after": set(), "chain": set(), "add_many": set(), "wait_for": set(), "spawn": set()}
+KEEP_MS = 600_000
+no_after = breaks(without_list(None, b"AFTER"))
+no_after_of_nack = breaks(without_list(b"DQ.NACK", b"AFTER"))
+
+
+def returns(value):
+    return {"do": "return", "value": value}
+
+
+def script(*actions):
+    return {"do": "script", "actions": list(actions)}
+
+
+def started(probe, id, world, count=1):
+    return probe.wait("started", job=id, count=count, patience_s=world.patience_s)
+
+
+def before(probe, *ids):
+    """Each ended before the next one began."""
+    for earlier, later in zip(ids, ids[1:]):
+        ended, begun = (probe.events("ended", job=earlier)[0], probe.events("started", job=later)[0])
+        assert ended["at"] <= begun["at"], f"{later} began before {earlier} had ended"
+
+
+# --- after
+
+
+@scenario(21, no_after, gate=EACH, only=HAVE["after"])
+def a_job_runs_after_others_and_has_their_results(world):
+    probe = world.worker(start=False)
+    probe.call("q", "add", id="a", data=returns({"n": 1}))
+    probe.call("q", "add", id="b", data={"do": "stubborn", "ms": 300})
+    probe.call("q", "add", id="c", data={}, after=["b", "a"])
+    world.start(probe, concurrency=3)
+    assert started(probe, "c", world)["results"] == [["b", "done", None], ["a", "done", {"n": 1}]]
+    before(probe, "a", "c")
+    before(probe, "b", "c")
+    assert not started(probe, "a", world).get("results")
+
+
+@scenario(21, breaks(without(b"DQ.ADD", b"ONDEAD")), gate=EACH, only=HAVE["after"])
+def what_a_dead_job_means_to_those_after_it(world):
+    probe = world.worker(start=False)
+    probe.call("q", "add", id="a", data={"do": "give_up", "reason": "no room"})
+    for on_dead in ("run", "die", "wait", None):
+        probe.call("q", "add", id=on_dead or "default", data={}, after=["a"], on_dead=on_dead)
+    world.start(probe)
+    assert started(probe, "run", world)["results"] == [["a", "dead", "no room"]]
+    world.until(lambda: world.state("die") == "dead", "it dies too")
+    assert world.get("die")["reason"] == "after a: dead"
+    assert world.state("wait") == world.state("default") == "blocked"
+
+
+def no_group(command):
+    if command[0].upper() == b"DQ.ADD" and b"AFTER" in command:
+        at = command.index(b"AFTER")
+        return Instead(command[:at] + command[at + 3 :])
+    return None
+
+
+@scenario(21, breaks(no_group), gate=True, only=HAVE["after"])
+def a_job_runs_after_a_group(world):
+    probe = world.worker(start=False)
+    for n in range(4):
+        probe.call("q", "add", id=f"m{n}", data={"do": "stubborn", "ms": 200}, group="mails")
+    probe.call("q", "add", id="report", data={}, after_group="mails")
+    world.start(probe, concurrency=5)
+    started(probe, "report", world)
+    for n in range(4):
+        before(probe, f"m{n}", "report")
+
+
+@scenario(21, no_after, gate=EACH, only=HAVE["chain"])
+def a_chain_runs_one_by_one(world):
+    """Also where a worker is quick to take the first one: all are added at once."""
+    probe = world.worker(concurrency=4)
+    for _ in range(3):
+        ids = probe.call("q", "chain", jobs=[{"do": "stubborn", "ms": 100}, returns(2), {}])
+        assert len(ids) == 3
+        assert started(probe, ids[2], world)["results"] == [[ids[1], "done", 2]]
+        before(probe, *ids)
+
+
+@scenario(21, no_after, gate=True, only=HAVE["add_many"])
+def jobs_added_together_can_be_after_one_another(world):
+    probe = world.worker(concurrency=4)
+    for n in range(3):
+        a, b, c = f"a{n}", f"b{n}", f"c{n}"
+        jobs = [
+            {"id": a, "data": {"do": "stubborn", "ms": 100}},
+            {"id": b, "data": returns(2)},
+            {"id": c, "data": {}, "after": [a, b]},
+        ]
+        assert probe.call("q", "add_many", jobs=jobs) == [a, b, c]
+        assert started(probe, c, world)["results"] == [[a, "done", None], [b, "done", 2]]
+        before(probe, a, c)
+
+
+def one_by_one(command):
+    """What the proxy recorded is what counts."""
+    if command[0].upper() == b"DQ.MADD":
+        command[0] = b"DQ.ADD"
+
+
+@scenario(21, breaks(one_by_one), gate=EACH, only=HAVE["add_many"])
+def many_jobs_go_in_few_commands(world):
+    probe = world.worker(start=False)
+    jobs = [{"id": f"j{n}", "data": n, "delay": 60_000, "priority": 3} for n in range(2500)]
+    ids = probe.call("q", "add_many", jobs=jobs)
+    assert ids == [job["id"] for job in jobs]
+    assert world.len("DELAYED") == 2500 and world.get("j2499")["priority"] == 3
+    assert len(world.proxy.commands(b"DQ.MADD")) == 3 and not world.proxy.commands(b"DQ.ADD")
+    assert probe.call("q", "add_many", jobs=[{**jobs[0], "if_exists": None}, {"id": "new", "data": 1}]) == [None, "new"]
+    assert world.state("new") == "ready"
+
+
+# --- Handlers that wait for other jobs
+
+
+def results(probe, world, id, count=1):
+    return probe.wait("results", job=id, count=count, patience_s=world.patience_s)["results"]
+
+
+@scenario(21, no_after_of_nack, gate=EACH, only=HAVE["wait_for"])
+def a_handler_waits_for_other_jobs(world):
+    """The attempt ends, and is not counted; the next one finds how they ended."""
+    world.add("a", returns(1), "DELAY", 86_400_000)
+    world.add("b", {"do": "give_up", "reason": "no room"}, "DELAY", 86_400_000)
+    world.add("j", script({"wait_for": ["b", "a"]}, {"return": "sum"}), "KEEP", KEEP_MS, "ATTEMPTS", 1)
+    probe = world.worker(concurrency=1, hooks=True)
+    world.until(lambda: world.state("j") == "blocked", "it waits for them")
+    assert world.get("j")["attempts"] == 0
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "a", "b")
+    world.done("j")
+    assert results(probe, world, "j") == [["b", "dead", "no room"], ["a", "done", 1]]
+    assert world.get("j")["result"] == '"sum"'
+    assert [event["attempt"] for event in probe.events("started", job="j")] == [1, 1]
+    assert not probe.events("failed", job="j") and len(probe.events("after", job="j")) <= 1
+
+
+@scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=True, only=HAVE["wait_for"])
+def what_was_waited_for_is_not_waited_for_again(world):
+    """The results stay with the job, also when it waits for others."""
+    world.add("a", returns(1), "DELAY", 86_400_000)
+    world.add("b", returns(2), "DELAY", 86_400_000)
+    actions = [{"wait_for": ["a"]}, {"throw": "once", "times": 2}, {"wait_for": ["b"]}, {"return": 3}]
+    world.add("j", script(*actions), "KEEP", KEEP_MS, "BACKOFF", 1, 1)
+    probe = world.worker(concurrency=1)
+    for id in "ab":
+        world.until(lambda id=id: waits_for(world, id), f"it waits for {id}")
+        world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, id)
+    world.done("j")
+    assert results(probe, world, "j", 1) == results(probe, world, "j", 2) == [["a", "done", 1]]
+    assert probe.events("results", job="j")[-1]["results"] == [["b", "done", 2]]
+    waits = [each for each in world.proxy.commands(b"DQ.NACK") if b"AFTER" in each]
+    assert len(waits) == 2, waits
+
+
+def waits_for(world, id):
+    return id.encode() in (world.get("j").get("after") or [])
+
+
+@scenario(21, no_after_of_nack, gate=EACH, only=HAVE["spawn"])
+def a_handler_spawns_jobs_and_waits_for_them(world):
+    children = [{"data": returns(1)}, {"data": {"do": "give_up", "reason": "no"}}, {"data": returns([3])}]
+    world.add("j", script({"spawn": children}, {"spawn": [{"data": returns(4)}]}, {"return": "ok"}), "KEEP", KEEP_MS)
+    probe = world.worker(concurrency=2)
+    world.done("j")
+    assert results(probe, world, "j") == [["j/1/0", "done", 1], ["j/1/1", "dead", "no"], ["j/1/2", "done", [3]]]
+    assert probe.events("results", job="j")[-1]["results"] == [["j/2/0", "done", 4]]
+    assert len(probe.events("started", job="j/1/0")) == 1 and len(probe.events("started", job="j")) == 3
+    assert world.get("j")["result"] == '"ok"'
+
+
+@scenario(21, no_after_of_nack, gate=True, only=HAVE["spawn"])
+def jobs_are_spawned_in_the_transaction_that_waits_for_them(world):
+    """The connection is lost before the transaction's end: nothing of it has happened, or all."""
+    world.add("j", script({"spawn": [{"data": returns(n)} for n in range(3)]}, {"return": "ok"}), "KEEP", KEEP_MS)
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"EXEC", Cut())))
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 1500}])
+    world.done("j")
+    assert len(world.proxy.commands(b"EXEC")) >= 2, "the transaction was not sent again"
+    assert [row[2] for row in results(probe, world, "j")] == [0, 1, 2]
+    assert len(probe.events("started", job="j/1/0")) == 1

@@ -1,0 +1,389 @@
+"""16, 17, 20: results and who waits for them, cancelling, progress. A language joins by its name in HAVE."""
+
+import json
+import statistics
+import time
+
+from conftest import EACH, breaks, scenario
+from proxy import Cut, Instead, held, once, swallow, when, without
+
+HAVE = {
+    "results": set(),
+    "wait": set(),
+    "batch": set(),
+    "unencodable": set(),
+    "cancel": set(),
+    "progress": set(),
+}
+KEPT = ("KEEP", 600_000)
+DAY_MS = 86_400_000
+
+
+def without_results(command):
+    """As an ACK that gives none."""
+    if command[0].upper() != b"DQ.ACK" or command[2].upper() != b"RESULTS":
+        return None
+    rows = [command[at : at + 2] for at in range(3, len(command), 3)]
+    return Instead([*command[:2], b"WITHTOKENS", *(word for row in rows for word in row)])
+
+
+no_results = breaks(without_results)
+deaf = breaks(held(b"DQ.AWAIT"))
+no_reason = breaks(without(b"DQ.NACK", b"REASON"))
+
+
+def returns(value, **rest):
+    return {"do": "return", "value": value, **rest}
+
+
+def result_of(world, id):
+    return json.loads(world.get(id)["result"])
+
+
+def timeout_ms(world):
+    return int(world.patience_s * 800)
+
+
+# --- 16: results
+
+
+@scenario(16, no_results, gate=EACH, only=HAVE["results"])
+def what_a_handler_returns_is_the_result(world):
+    values = {"object": {"n": [1, None, "ü"]}, "zero": 0, "false": False, "empty": ""}
+    for id, value in values.items():
+        world.add(id, returns(value), *KEPT)
+    world.add("nothing", {}, *KEPT)
+    world.worker()
+    world.done(*values, "nothing")
+    asking = world.producer()
+    for id, value in values.items():
+        assert result_of(world, id) == value
+        assert asking.call("q", "result", id=id) == value
+    assert world.get("nothing")["result"] is None
+    assert asking.call("q", "result", id="nothing") is None
+    assert asking.call("q", "result", id="never there") is None
+
+
+@scenario(16, no_reason, gate=True, only=HAVE["results"])
+def the_result_of_a_dead_job_is_its_reason(world):
+    world.add("j", {"do": "give_up", "reason": "no such order"})
+    world.worker()
+    world.until(lambda: world.state("j") == "dead", "it is dead")
+    said = world.producer().ask("call", "refused", queue="q", method="result", args={"id": "j"})
+    assert (said["error"], said["outcome"], said["reason"]) == ("JobFailed", "dead", "no such order"), said
+
+
+@scenario(16, no_results, gate=True, only=HAVE["batch"])
+def each_job_of_a_batch_has_a_result_of_its_own(world):
+    for n in range(5):
+        world.add(f"j{n}", {"do": "throw"} if n == 3 else returns(n), *KEPT, "BACKOFF", 1, 600_000)
+    world.worker(concurrency=1, handlers=[{"batch": 10, "lease_ms": 60_000}])
+    world.done(*[f"j{n}" for n in range(5) if n != 3])
+    world.until(lambda: world.state("j3") == "delayed", "it waits for its retry")
+    assert [result_of(world, f"j{n}") for n in (0, 1, 2, 4)] == [0, 1, 2, 4]
+
+
+@scenario(16, no_reason, gate=EACH, only=HAVE["unencodable"])
+def a_result_that_cannot_be_encoded_fails_its_job(world):
+    world.add("bad", {"do": "unencodable"}, "BACKOFF", 1, 600_000)
+    world.add("good", returns(1), *KEPT)
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    world.done("good")
+    world.until(lambda: world.state("bad") == "delayed", "it waits for its retry")
+    assert (world.get("bad")["reason"] or "").startswith("result cannot be encoded: "), world.get("bad")["reason"]
+    probe.finish()
+    assert not probe.events("error"), probe.events("error")
+
+
+def acks_only_once(world):
+    seen = []
+    lost = swallow(b"DQ.ACK", b":1\r\n")
+
+    def later(command):
+        seen.extend([command] if command[0].upper() == b"DQ.ACK" else [])
+        return lost(command) if len(seen) > 1 else None
+
+    breaks(later)(world)
+
+
+@scenario(16, acks_only_once, gate=True, only=HAVE["results"])
+def a_result_that_the_connection_lost_is_sent_again(world):
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut())))
+    world.add("j", returns(17), *KEPT)
+    world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    world.done("j")
+    assert result_of(world, "j") == 17
+
+
+# --- 16: waiting
+
+
+def waits(world, probe, *ids):
+    """Beside what the probe does else, until the server knows of all."""
+    for id in ids:
+        args = {"id": id, "timeout": timeout_ms(world)}
+        probe.order("call", queue="q", method="wait", args=args, tag=id)
+    if ids:
+        known = lambda: set(ids) <= {_text(word) for each in world.proxy.commands(b"DQ.AWAIT") for word in each[3:]}  # noqa: E731
+        world.until(known, "all are waited for")
+
+
+def _text(word):
+    return word.decode()
+
+
+@scenario(16, deaf, gate=EACH, only=HAVE["wait"])
+def who_waits_is_told_the_result(world):
+    asking = world.producer()
+    world.add("j", returns({"n": 1}), "DELAY", DAY_MS)
+    waits(world, asking, "j")
+    world.worker()
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "j")
+    answer = asking.wait("answer", tag="j", patience_s=world.patience_s)
+    assert answer["value"] == {"n": 1}, answer
+
+
+@scenario(16, deaf, gate=EACH, only=HAVE["wait"])
+def who_waits_is_told_why_there_is_no_result(world):
+    asking = world.producer()
+    ids = {"dead": "no such order", "deleted": None, "expired": None}
+    world.add("dead", {"do": "give_up", "reason": ids["dead"]}, "DELAY", DAY_MS)
+    world.add("deleted", {}, "DELAY", DAY_MS)
+    world.add("expired", {}, "DELAY", DAY_MS, "TTL", 3000)
+    waits(world, asking, *ids)
+    world.worker()
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "dead")
+    world.db.execute_command("DQ.DEL", "q", "deleted")
+    for id, reason in ids.items():
+        said = asking.wait("refused", tag=id, patience_s=world.patience_s)
+        assert (said["error"], said["outcome"], said["reason"] or None) == ("JobFailed", id, reason), said
+    waits(world, asking, "never there")
+    said = asking.wait("refused", tag="never there", patience_s=world.patience_s)
+    assert (said["error"], said["outcome"]) == ("JobFailed", "unknown") and "KEEP" in said["message"], said
+
+
+def soon_over(world):
+    world.due = "READY"
+
+
+@scenario(16, soon_over, gate=True, only=HAVE["wait"])
+def a_wait_has_an_end(world):
+    """And the next one goes on from there."""
+    asking = world.producer()
+    world.add("j", returns(5), "DELAY", 0 if hasattr(world, "due") else DAY_MS)
+    world.worker()
+    args = {"id": "j", "timeout": 700}
+    assert asking.ask("call", "refused", queue="q", method="wait", args=args)["error"] == "timeout"
+    waits(world, asking, "j")
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "j")
+    assert asking.wait("answer", tag="j", patience_s=world.patience_s)["value"] == 5
+
+
+def counts_each_write_as_a_connection(world):
+    def change(proxy):
+        class Apart(list):
+            def append(self, write):
+                super().append(type(write)(len(self), write.commands))
+
+        proxy.writes = Apart()
+
+    world.prepare(change)
+
+
+@scenario(16, counts_each_write_as_a_connection, gate=True, only=HAVE["wait"])
+def many_waits_share_one_connection(world):
+    asking = world.producer()
+    ids = [f"j{n}" for n in range(30)]
+    for id in ids:
+        world.add(id, returns(id), "DELAY", DAY_MS)
+    waits(world, asking, *ids)
+    world.worker(concurrency=10)
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, *ids)
+    for id in ids:
+        assert asking.wait("answer", tag=id, patience_s=world.patience_s)["value"] == id
+    connections = {
+        write.connection for write in world.proxy.writes for each in write.commands if each[0].upper() == b"DQ.AWAIT"
+    }
+    assert len(connections) == 1, f"{len(connections)} connections"
+
+
+def deaf_later(world):
+    """Only the first wait is heard."""
+    seen = []
+    silent = held(b"DQ.AWAIT")
+
+    def rule(command):
+        seen.extend([command] if command[0].upper() == b"DQ.AWAIT" else [])
+        return silent(command) if len(seen) > 1 else None
+
+    breaks(rule)(world)
+
+
+@scenario(16, deaf_later, gate=EACH, only=HAVE["wait"])
+def a_wait_survives_a_lost_connection(world):
+    asking = world.producer()
+    world.add("j", returns(1), "DELAY", DAY_MS, *KEPT)
+    waits(world, asking, "j")
+    world.proxy.cut()
+    world.worker()
+    world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "j")
+    assert asking.wait("answer", tag="j", patience_s=world.patience_s)["value"] == 1
+
+
+@scenario(16, no_results, gate=EACH, only=HAVE["wait"])
+def a_request_has_its_reply(world):
+    world.worker(concurrency=1)
+    asking = world.producer()
+    for n in range(5):
+        args = {"data": returns(n), "timeout": timeout_ms(world)}
+        assert asking.call("q", "add_and_wait", **args) == n
+    (add, *_) = world.proxy.commands(b"DQ.ADD")
+    words = [word.upper() for word in add]
+    assert words[words.index(b"KEEP") + 1] == b"60000", add
+    said = asking.ask(
+        "call",
+        "refused",
+        queue="q",
+        method="add_and_wait",
+        args={"data": {"do": "give_up", "reason": "no"}, "timeout": timeout_ms(world), "id": "j"},
+    )
+    assert (said["error"], said["outcome"], said["reason"]) == ("JobFailed", "dead", "no"), said
+
+
+# --- 17: cancelling
+
+LEASE_MS = 30_000
+BEAT_S = LEASE_MS / 3 / 1000
+no_ear = breaks(swallow(b"DQ.BTOUCH", b"-ERR unknown command 'DQ.BTOUCH'\r\n"))
+
+
+@scenario(17, no_ear, gate=EACH, only=HAVE["cancel"])
+def a_cancel_is_heard(world):
+    """At once, and not at the next heartbeat. Nothing of the job is said to the server afterwards."""
+    asking = world.producer()
+    probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": LEASE_MS}])
+    took = []
+    for n in range(7):
+        world.add(f"j{n}", {"do": "sleep", "ms": 600_000})
+        probe.wait("started", job=f"j{n}")
+        world.ear_is_open(n + 1)
+        world.until(lambda: in_the_ear(world, f"j{n}"), "it is waited for")  # noqa: B023 # called at once
+        begin = time.monotonic()
+        if n == 0:
+            assert asking.call("q", "cancel", id="j0") is True
+        else:
+            world.db.execute_command("DQ.DEL", "q", f"j{n}")
+        told = probe.wait("told", job=f"j{n}", patience_s=world.patience_s)
+        assert told["why"] == "lost", told
+        took.append(told["at"] - begin)
+        probe.wait("lost", job=f"j{n}", patience_s=world.patience_s)
+    assert asking.call("q", "cancel", id="j0") is False
+    median = statistics.median(took)
+    world.figures.append(f"from DQ.DEL to told: median {median * 1000:.2f} ms, fastest {min(took) * 1000:.2f} ms")
+    assert median < BEAT_S / 10, f"{took}: no faster than heartbeats, which come each {BEAT_S} s"
+    probe.finish()
+    assert not world.proxy.commands(b"DQ.ACK") and not world.proxy.commands(b"DQ.NACK")
+
+
+def in_the_ear(world, id):
+    """Whether the server waits with it."""
+    commands = [each for each in world.proxy.commands(b"DQ.BTOUCH") if id.encode() in each]
+    waiting = [each for each in world.db.client_list() if each["cmd"] == "dq.btouch" and "b" in each["flags"]]
+    return commands and waiting
+
+
+def hears_only_the_first(world):
+    seen = []
+    silent = held(b"DQ.BTOUCH")
+
+    def rule(command):
+        seen.extend([command] if command[0].upper() == b"DQ.BTOUCH" else [])
+        return silent(command) if len(seen) > 1 else None
+
+    breaks(rule)(world)
+
+
+@scenario(17, hears_only_the_first, gate=EACH, only=HAVE["cancel"])
+def a_cancel_of_a_job_that_came_later_is_heard(world):
+    """The wait for the first one is begun anew, with both."""
+    probe = world.worker(concurrency=2, handlers=[{"lease_ms": LEASE_MS}])
+    for id in ("first", "later"):
+        world.add(id, {"do": "sleep", "ms": 600_000})
+        probe.wait("started", job=id)
+        world.until(lambda id=id: in_the_ear(world, id), f"{id} is waited for")
+    begin = time.monotonic()
+    world.db.execute_command("DQ.DEL", "q", "later")
+    told = probe.wait("told", job="later", patience_s=world.patience_s)
+    assert told["at"] - begin < BEAT_S / 3, told["at"] - begin
+    assert not probe.events("told", job="first") and world.state("first") == "reserved"
+
+
+def nothing_hears(world):
+    from test_leases import no_heartbeats
+
+    no_heartbeats(world)
+
+
+@scenario(17, nothing_hears, gate=EACH, only=HAVE["cancel"])
+def without_the_right_to_hear_heartbeats_do(world):
+    world.proxy.rules.append(swallow(b"DQ.BTOUCH", b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n"))
+    world.add("j", {"do": "sleep", "ms": 600_000})
+    world.add("k", {"do": "sleep", "ms": 600_000})
+    probe = world.worker(concurrency=2, handlers=[{"lease_ms": 1500}])
+    probe.wait("started", count=2)
+    world.ear_is_open()
+    world.db.execute_command("DQ.DEL", "q", "j")
+    assert probe.wait("told", job="j", patience_s=world.patience_s)["why"] == "lost"
+    world.until(lambda: len(world.proxy.commands(b"DQ.TOUCH")) >= 5, "heartbeats")
+    assert world.state("k") == "reserved" and world.get("k")["attempts"] == 1
+    assert len(world.proxy.commands(b"DQ.BTOUCH")) == 1, "it asks again for what it may not"
+    said = [line for line in world.log_text().splitlines() if "BTOUCH" in line.upper()]
+    assert len(said) == 1, said
+    assert not probe.events("error"), probe.events("error")
+
+
+def seems_to_listen(command):
+    if command[0].upper() == b"DQ.ACK":
+        command[0] = b"DQ.BTOUCH"
+
+
+@scenario(17, breaks(seems_to_listen), gate=True, only=HAVE["cancel"])
+def short_jobs_pay_nothing_for_it(world):
+    ids = [f"j{n}" for n in range(300)]
+    for id in ids:
+        world.add(id, {})
+    world.worker(concurrency=1)
+    world.until(lambda: world.len() == 0, "all are acknowledged")
+    # On a busy machine one or the other is in hand for longer than it takes.
+    assert len(world.proxy.commands(b"DQ.BTOUCH")) < len(ids) / 10
+
+
+# --- 20: progress
+
+
+def is_progress(command):
+    return command[0].upper() == b"DQ.TOUCH" and b"PROGRESS" in [word.upper() for word in command]
+
+
+no_progress = breaks(
+    lambda command: swallow(b"DQ.TOUCH", b":4000000000000\r\n")(command) if is_progress(command) else None
+)
+
+
+@scenario(20, no_progress, gate=EACH, only=HAVE["progress"])
+def progress_is_shown_at_most_once_a_second(world):
+    steps = [[n / 100, f"page {n}"] for n in range(1, 51)]
+    world.add("j", {"do": "progress", "steps": steps, "ms": 600_000})
+    world.worker(handlers=[{"lease_ms": 60_000}])
+    world.until(lambda: world.get("j")["progress"] == "0.5 page 50", "the last one is shown")
+    sent = [each for each in world.proxy.commands(b"DQ.TOUCH") if is_progress(each)]
+    assert len(sent) <= 5, f"{len(sent)} writes for {len(steps)} reports at once"
+    assert not any(word.upper() == b"TTR" for each in sent for word in each)
+
+
+@scenario(20, no_progress, gate=True, only=HAVE["progress"])
+def the_last_progress_is_there_when_the_job_ends(world):
+    world.add("done", {"do": "progress", "steps": [[0.1, ""], [0.25, "a"], [1, "all"]]}, *KEPT)
+    world.worker(concurrency=1)
+    world.done("done")
+    assert world.get("done")["progress"] == "1 all", world.get("done")["progress"]
