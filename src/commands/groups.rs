@@ -23,11 +23,12 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::COUNT => count = positive(options.value()?)?,
         }
     }
-    look(ctx, args, |queue, _| {
+    look(ctx, args, |queue, at| {
         let mut groups: Vec<(Vec<u8>, usize, usize)> = Vec::new();
         let (mut looked_at, mut steps) = (0, 0);
-        while let Some(queue) = queue {
-            cursor = queue.scan_groups(cursor, |group| {
+        let all = queue.map(|queue| queue.groups_at(at));
+        while let Some(all) = &all {
+            cursor = all.scan(cursor, |group| {
                 looked_at += 1;
                 if pattern.is_none_or(|pattern| matches(pattern, group.name)) {
                     groups.push((group.name.to_vec(), group.waiting, group.reserved));
@@ -38,7 +39,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
                 break;
             }
         }
-        if queue.is_none() {
+        if all.is_none() {
             cursor = 0;
         }
         ctx.reply_array(2);

@@ -29,9 +29,8 @@ fn of_group(ctx: Ctx<'_>, args: Args<'_>, name: &[u8]) -> Result<(), Refusal> {
     if !word.eq_ignore_ascii_case(b"GROUP") || args.len() > 4 {
         return Err(wrong_arity(args));
     }
-    look(ctx, args, |queue, _| {
-        let group = queue.and_then(|queue| queue.group(name));
-        let len = group.map_or(0, |group| group.waiting + group.reserved);
+    look(ctx, args, |queue, at| {
+        let len = queue.map_or(0, |queue| queue.group_len(name, at));
         ctx.reply_integer(len as i64);
     })
 }

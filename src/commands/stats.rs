@@ -44,7 +44,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
     integer("paused", queue.paused(at.now));
     integer("bytes", queue.bytes() as i64);
     integer("recurring", queue.recurring_len() as i64);
-    integer("groups", queue.groups_len() as i64);
+    integer("groups", queue.groups_at(at).len() as i64);
     for (name, total) in totals.named() {
         integer(name, total as i64);
     }

@@ -9,6 +9,8 @@ use super::state::position::{Ending, Fate};
 use super::Queue;
 use std::ops::RangeInclusive;
 
+mod groups;
+
 /// Leases that are over and that a look passes over one by one, at most: a few milliseconds, after a standstill.
 const LOOKED_AT: usize = 10_000;
 

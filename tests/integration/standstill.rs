@@ -98,6 +98,28 @@ fn a_purge_takes_all_of_its_state() {
     }
 }
 
+/// Those of one group have all died, and so it holds none.
+#[test]
+fn groups_hold_what_is_theirs_at_that_instant() {
+    for count in [20_000, 90_000] {
+        let server = Server::start();
+        let mut client = server.raw();
+        let options = ", 'ATTEMPTS', i % 2, 'GROUP', 'g' .. i % 2";
+        reserve(&mut client, "q", count, options);
+        let lines = [
+            "DQ.LEN q GROUP g0",
+            "DQ.LEN q GROUP g1",
+            "DQ.GROUPS q 0",
+            "DQ.STATS q",
+        ];
+        let said = after_a_standstill(&mut client, &lines.map(String::from));
+        let half = (count / 2).to_string();
+        assert_eq!(said[..2], [half.clone(), "0".into()]);
+        assert_eq!(said[2], format!("[ '0' [ [ 'g0' {half} 0 ] ] ]"));
+        assert!(said[3].contains("'groups' 1 "), "{}", said[3]);
+    }
+}
+
 /// A TTL that is over is the end, too, of a job in any state.
 #[test]
 fn jobs_whose_ttl_is_over_are_in_no_state() {

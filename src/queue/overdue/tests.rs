@@ -179,6 +179,25 @@ fn shown(queue: &Queue, state: State, now: Now) -> [Vec<Vec<u8>>; 2] {
     }
 }
 
+/// Name, waiting and reserved of all groups, sorted.
+fn groups(queue: &Queue, at: At) -> Vec<(Vec<u8>, usize, usize)> {
+    let (groups, mut all, mut cursor) = (queue.groups_at(at), Vec::new(), 0);
+    loop {
+        cursor = groups.scan(cursor, |it| {
+            all.push((it.name.to_vec(), it.waiting, it.reserved));
+        });
+        if cursor == 0 {
+            break;
+        }
+    }
+    all.sort_unstable();
+    for (name, waiting, reserved) in &all {
+        assert_eq!(queue.group_len(name, at), waiting + reserved);
+    }
+    assert!(queue.has_leftovers() || groups.len() == all.len());
+    all
+}
+
 fn each_standstill(dead_len: Option<u64>, with_ttl: bool, mut check: impl FnMut(&Stage)) {
     let mut overdue = 0;
     for seed in 0..60 {
@@ -206,6 +225,19 @@ fn what_is_past_is_counted_as_what_it_has_become() {
             assert_eq!(seen.ready > 0, seen.oldest_ready_ms.is_some());
         });
     }
+}
+
+#[test]
+fn groups_hold_what_they_will_hold() {
+    let mut differ = 0;
+    each_standstill(None, true, |stage| {
+        let [still, settled] = stage.twins();
+        let (now, told) = (stage.now().into(), At::as_told(stage.now()));
+        assert_eq!(groups(&still, now), groups(&settled, now));
+        // As the timer left them.
+        differ += usize::from(groups(&still, told) != groups(&still, now));
+    });
+    assert!(differ > 100, "{differ}");
 }
 
 #[test]

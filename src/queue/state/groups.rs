@@ -110,6 +110,12 @@ pub struct GroupView<'a> {
     pub reserved: usize,
 }
 
+impl GroupView<'_> {
+    pub(in crate::queue) fn holds_any(&self) -> bool {
+        self.waiting + self.reserved > 0
+    }
+}
+
 /// All groups of a queue.
 #[derive(Clone)]
 pub struct Groups {
@@ -315,17 +321,22 @@ impl Queue {
         Some(groups.view(number))
     }
 
-    /// One step of a scan over the groups that hold jobs, as [`Queue::scan`].
-    pub fn scan_groups(&self, cursor: u64, mut show: impl FnMut(GroupView<'_>)) -> u64 {
+    pub(in crate::queue) fn group_view(&self, number: GroupNumber) -> Option<GroupView<'_>> {
+        let groups = self.groups.as_ref()?;
+        Some(groups.view(number))
+    }
+
+    /// One step of a scan over all groups.
+    pub(in crate::queue) fn scan_groups(
+        &self,
+        cursor: u64,
+        mut show: impl FnMut(GroupNumber, GroupView<'_>),
+    ) -> u64 {
         let Some(groups) = &self.groups else {
             return 0;
         };
-        groups.names.scan(cursor, |number| {
-            let group = groups.view(number);
-            if group.waiting + group.reserved > 0 {
-                show(group);
-            }
-        })
+        let show = |number| show(number, groups.view(number));
+        groups.names.scan(cursor, show)
     }
 
     /// Bytes of names that MAXBYTES counts.

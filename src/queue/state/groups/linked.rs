@@ -343,9 +343,7 @@ impl Queue {
     /// Whether jobs of that group, or without one, are delayed, ready or reserved.
     fn holds(&self, group: Option<&[u8]>) -> bool {
         match group {
-            Some(name) => self
-                .group(name)
-                .is_some_and(|group| group.waiting + group.reserved > 0),
+            Some(name) => self.group(name).is_some_and(|group| group.holds_any()),
             None => {
                 let of_groups = |groups: &Groups| groups.reserved + groups.blocked_len();
                 let grouped = self.groups.as_deref().map_or(0, of_groups);

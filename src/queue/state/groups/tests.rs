@@ -150,8 +150,9 @@ impl Stage {
         let groups = |queue: &Queue| {
             let (mut all, mut cursor) = (Vec::new(), 0);
             loop {
-                cursor = queue.scan_groups(cursor, |it| {
-                    all.push((it.name.to_vec(), it.waiting, it.reserved));
+                cursor = queue.scan_groups(cursor, |_, it| {
+                    let is_held = it.holds_any();
+                    all.extend(is_held.then(|| (it.name.to_vec(), it.waiting, it.reserved)));
                 });
                 if cursor == 0 {
                     all.sort_unstable();

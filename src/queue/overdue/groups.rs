@@ -1,0 +1,153 @@
+//! Groups, where what is overdue counts as what it has become. No list is kept by group and deadline, so this looks at
+//! each overdue job, as long as there are any.
+
+use super::At;
+use crate::queue::job::Handle;
+use crate::queue::state::groups::{GroupNumber, GroupView};
+use crate::queue::state::position::{Ending, Fate};
+use crate::queue::Queue;
+use crate::storage::skiplist::Skiplist;
+use std::collections::HashMap;
+use std::ops::AddAssign;
+
+/// Overdue jobs that one look goes through, the earliest of each kind first: some milliseconds. The timer ends more of
+/// them in a tenth of a second.
+const WALKED: usize = 100_000;
+/// Jobs whose memory is on its way at once.
+const AT_ONCE: usize = 32;
+
+/// How the counts of a group change with what is overdue.
+#[derive(Clone, Copy, Default)]
+struct Shift {
+    /// Leases that have expired.
+    leases: usize,
+    /// Jobs that wait again, and jobs that wait no more.
+    back: usize,
+    expired: usize,
+}
+
+impl AddAssign for Shift {
+    fn add_assign(&mut self, other: Shift) {
+        self.leases += other.leases;
+        self.back += other.back;
+        self.expired += other.expired;
+    }
+}
+
+impl Shift {
+    fn of_lease(fate: Fate) -> Shift {
+        let is_back = matches!(fate, Fate::Back | Fate::Odd);
+        Shift {
+            leases: 1,
+            back: usize::from(is_back),
+            expired: 0,
+        }
+    }
+
+    const EXPIRED: Shift = Shift {
+        leases: 0,
+        back: 0,
+        expired: 1,
+    };
+
+    fn apply<'a>(self, group: GroupView<'a>) -> GroupView<'a> {
+        GroupView {
+            waiting: (group.waiting + self.back).saturating_sub(self.expired),
+            reserved: group.reserved.saturating_sub(self.leases),
+            ..group
+        }
+    }
+}
+
+/// The groups of a queue as they are at an instant.
+pub struct GroupsAt<'a> {
+    queue: &'a Queue,
+    shifts: HashMap<GroupNumber, Shift>,
+}
+
+impl GroupsAt<'_> {
+    /// One step of a scan over the groups that hold jobs, as [`Queue::scan`].
+    pub fn scan(&self, cursor: u64, mut show: impl FnMut(GroupView<'_>)) -> u64 {
+        self.queue.scan_groups(cursor, |number, group| {
+            let shift = self.shifts.get(&number).copied().unwrap_or_default();
+            let group = shift.apply(group);
+            if group.holds_any() {
+                show(group);
+            }
+        })
+    }
+
+    /// How many there are: see [`Queue::groups_len`].
+    pub fn len(&self) -> usize {
+        let is_left = |(&number, shift): (&GroupNumber, &Shift)| {
+            let group = self.queue.group_view(number);
+            group.is_some_and(|group| group.holds_any() && !shift.apply(group).holds_any())
+        };
+        let left = self.shifts.iter().filter(|&it| is_left(it)).count();
+        self.queue.groups_len().saturating_sub(left)
+    }
+}
+
+impl Queue {
+    /// What DQ.GROUPS shows.
+    pub fn groups_at(&self, at: impl Into<At>) -> GroupsAt<'_> {
+        let mut shifts: HashMap<GroupNumber, Shift> = HashMap::new();
+        self.each_shift(at.into(), |number, shift| {
+            *shifts.entry(number).or_default() += shift;
+        });
+        GroupsAt {
+            queue: self,
+            shifts,
+        }
+    }
+
+    /// Jobs that the group of that name holds.
+    pub fn group_len(&self, name: &[u8], at: impl Into<At>) -> usize {
+        let number = self.group_named(name);
+        let Some((number, group)) = number.and_then(|it| Some((it, self.group_view(it)?))) else {
+            return 0;
+        };
+        let mut all = Shift::default();
+        if group.holds_any() {
+            self.each_shift(at.into(), |of, shift| {
+                if of == number {
+                    all += shift;
+                }
+            });
+        }
+        let group = all.apply(group);
+        group.waiting + group.reserved
+    }
+
+    fn each_shift(&self, at: At, mut each: impl FnMut(GroupNumber, Shift)) {
+        let ended = at.ended_ms;
+        if !self.has_groups() || self.next_event().is_none_or(|first| first > ended) {
+            return;
+        }
+        let mut left = WALKED;
+        let mut walk = |list: &Skiplist<u64>, shift: Shift| {
+            let over = list.iter().take_while(|&(at, _)| at <= ended);
+            let over: Vec<Handle> = over.take(left).map(|(_, handle)| handle).collect();
+            left -= over.len();
+            self.each_group_of(&over, |number| each(number, shift));
+        };
+        for fate in Fate::ALL {
+            walk(self.reserved().list(fate as usize), Shift::of_lease(fate));
+        }
+        // One whose lease has expired before waits again by what its lease says.
+        for ending in [Ending::Ready, Ending::Delayed] {
+            walk(self.expiring().list(ending as usize), Shift::EXPIRED);
+        }
+    }
+
+    fn each_group_of(&self, handles: &[Handle], mut each: impl FnMut(GroupNumber)) {
+        let jobs = self.jobs();
+        for some in handles.chunks(AT_ONCE) {
+            some.iter().for_each(|&job| jobs.prefetch_slot(job));
+            some.iter().for_each(|&job| jobs.prefetch_job(job));
+            let there = some.iter().filter(|&&job| !self.is_purged(job));
+            let groups = there.filter_map(|&job| jobs.job(job).group());
+            groups.for_each(&mut each);
+        }
+    }
+}
