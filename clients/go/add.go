@@ -24,6 +24,21 @@ const (
 // Unlimited is for Attempts: no limit, whatever the queue's settings say.
 const Unlimited = -1
 
+// NotKept is for Keep: the job goes when it is done, whatever the queue's settings say.
+const NotKept = -1
+
+// OnDead says what a job does if one of those that it is after dies.
+type OnDead string
+
+const (
+	// OnDeadWait: it goes on waiting (the default), as the other one may be kicked. It dies if that one is deleted.
+	OnDeadWait OnDead = "WAIT"
+	// OnDeadRun: it runs; its results say how they ended.
+	OnDeadRun OnDead = "RUN"
+	// OnDeadDie: it dies, too.
+	OnDeadDie OnDead = "DIE"
+)
+
 // JobOptions are for [Queue.Add]. What is not set is the queue's, or the worker's handler's.
 type JobOptions struct {
 	// ID is unique in the queue; without one the library makes one, which grows with time.
@@ -42,6 +57,16 @@ type JobOptions struct {
 	// TTL: the job vanishes so long after it was added.
 	TTL   time.Duration
 	Group string
+	// Keep: how long it is kept, with its result, after it is done; NotKept: not at all. Without one the queue's settings
+	// decide.
+	Keep time.Duration
+	// Cost is what a delivery of it counts in the queue's rates (1).
+	Cost int
+	// After: it is blocked until these jobs of its queue have ended. AfterGroup: until that group has no jobs left.
+	After      []string
+	AfterGroup string
+	// OnDead says what becomes of it if one of After dies.
+	OnDead OnDead
 	// Kind chooses the worker's handler.
 	Kind    string
 	Headers map[string]string
@@ -89,27 +114,6 @@ func added(options *JobOptions, call words, reply any, err error) string {
 		return asText(call[2])
 	}
 	return asText(reply)
-}
-
-// AddMany adds many jobs in one round trip, and returns their ids as [Queue.Add] does.
-func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
-	calls := make([]words, len(jobs))
-	for at := range jobs {
-		call, err := q.adding(ctx, jobs[at].Data, &jobs[at].JobOptions, nil)
-		if err != nil {
-			return nil, err
-		}
-		calls[at] = call
-	}
-	if len(calls) == 0 {
-		return nil, nil
-	}
-	replies, err := q.all(ctx, calls)
-	ids := make([]string, len(jobs))
-	for at := range replies {
-		ids[at] = added(&jobs[at].JobOptions, calls[at], replies[at], err)
-	}
-	return ids, err
 }
 
 // Every makes a job come each interval. Say it again at each start: the same rule goes on as it was.
@@ -161,7 +165,24 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 	}
 	call = call.value("PRIORITY", o.Priority, o.Priority != 0).ms("TTR", o.TTR).ladder(o.Backoff).ms("TTL", o.TTL)
 	call = call.value("GROUP", o.Group, o.Group != "").flag(string(o.IfExists), o.IfExists != Refuse)
-	return call.ms("DELAY", o.Delay).instant("AT", o.At).add(rule...), nil
+	if o.Keep == NotKept {
+		call = call.add("KEEP", 0)
+	} else {
+		call = call.ms("KEEP", o.Keep)
+	}
+	call = call.value("COST", o.Cost, o.Cost != 0).ms("DELAY", o.Delay).instant("AT", o.At)
+	return call.add(o.after()...).add(rule...), nil
+}
+
+func (o *JobOptions) after() words {
+	var after words
+	if len(o.After) > 0 {
+		after = words{"AFTER", len(o.After)}.ids(o.After)
+	}
+	if o.AfterGroup != "" {
+		after = after.add("AFTER", "GROUP", o.AfterGroup)
+	}
+	return after.value("ONDEAD", string(o.OnDead), o.OnDead != "")
 }
 
 func (q *Queue) payload(ctx context.Context, data any, kind string, headers map[string]string) (payload []byte, err error) {

@@ -25,7 +25,7 @@ type PopOptions struct {
 }
 
 func (o *PopOptions) words() words {
-	return words{}.ms("TTR", o.TTR).ms("LEASE", o.Lease).flag("NOACK", o.NoAck).add("WITHDUE", "WITHTERMS")
+	return words{}.ms("TTR", o.TTR).ms("LEASE", o.Lease).flag("NOACK", o.NoAck).ids(extras)
 }
 
 // Delete removes jobs, in whatever state, and returns how many went.
@@ -36,6 +36,13 @@ func (q *Queue) Delete(ctx context.Context, ids ...string) (int, error) {
 // DeleteUnreserved is Delete, but not of those at which a worker is.
 func (q *Queue) DeleteUnreserved(ctx context.Context, ids ...string) (int, error) {
 	return q.countByKey(ctx, ids, func(int) words { return words{"UNRESERVED"} }, "DQ.DEL")
+}
+
+// Cancel removes a job, and says whether it was there. A handler that is at work on it hears of it: its context ends, with
+// the cause [ErrLost].
+func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
+	count, err := q.Delete(ctx, id)
+	return count == 1, err
 }
 
 // Pop takes ready jobs (of each shard), without waiting.
@@ -57,7 +64,7 @@ func (q *Queue) Pop(ctx context.Context, options *PopOptions) ([]Reserved, error
 		if o.ID != "" && reply != nil {
 			rows = []any{reply}
 		}
-		found = append(found, reservedOf(keys[at], rows)...)
+		found = append(found, q.reservedOf(keys[at], rows)...)
 	}
 	return found, err
 }
@@ -126,7 +133,7 @@ func (p *popping) pop(ctx context.Context, patience time.Duration, call words) (
 	// The deadline of ctx is the call's: go-redis, if it looked at it, would leave a job unread.
 	reply, err := answer(p.conn.Do(context.WithoutCancel(ctx), call...).Result())
 	if pair := asList(reply); len(pair) == 2 {
-		p.found = reservedOf(asText(pair[0]), asList(pair[1]))
+		p.found = p.queue.reservedOf(asText(pair[0]), asList(pair[1]))
 	}
 	return p.found, err
 }
@@ -162,20 +169,11 @@ func (p *popping) withdraw(ctx context.Context) {
 }
 
 func (q *Queue) patient(ctx context.Context, patience time.Duration) (*redis.Client, error) {
-	switch client := q.client.(type) {
-	case *redis.Client:
-		return client.WithTimeout(patience), nil
-	case *redis.ClusterClient:
-		if err := client.Do(ctx, "DQ.LEN", q.keys[0]).Err(); err != nil { // it follows a slot that moved
-			return nil, err
-		}
-		node, err := client.MasterForKey(ctx, q.keys[0])
-		if err != nil {
-			return nil, err
-		}
-		return node.WithTimeout(patience), nil
+	node, err := q.node(ctx, q.keys[0])
+	if err != nil {
+		return nil, err
 	}
-	return nil, &ConfigurationError{What: "BPop needs a *redis.Client or a *redis.ClusterClient"}
+	return node.WithTimeout(patience), nil
 }
 
 // Ack says that the job is done. False where the token is no longer its current one: somebody else has it, or it is
@@ -183,6 +181,32 @@ func (q *Queue) patient(ctx context.Context, patience time.Duration) (*redis.Cli
 func (q *Queue) Ack(ctx context.Context, id, token string) (bool, error) {
 	reply, err := q.do(ctx, words{"DQ.ACK", q.key(id), "WITHTOKENS", id, token})
 	return asInt(reply) == 1, err
+}
+
+// AckResults is [Queue.Ack] for many jobs with results, which the codec encodes. It returns how many went.
+func (q *Queue) AckResults(ctx context.Context, all ...AckResult) (int, error) {
+	byKey := map[string]words{}
+	for _, each := range all {
+		raw, err := encoded(q.codec, each.Result)
+		if err != nil {
+			return 0, &ResultError{err}
+		}
+		key := q.key(each.ID)
+		if byKey[key] == nil {
+			byKey[key] = words{"DQ.ACK", key, "RESULTS"}
+		}
+		byKey[key] = byKey[key].add(each.ID, each.Token, raw)
+	}
+	if len(byKey) == 0 {
+		return 0, nil
+	}
+	return sum(q.all(ctx, slices.Collect(maps.Values(byKey))))
+}
+
+// AckResult is a delivery that ended well.
+type AckResult struct {
+	ID, Token string
+	Result    any
 }
 
 // AckMany is [Queue.Ack] for many: tokens by ids. It returns how many went.

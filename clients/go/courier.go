@@ -13,7 +13,7 @@ func (l *link) carry() {
 	defer timer.Stop()
 	troubles := 0
 	for {
-		timer.Reset(l.untilBeat())
+		timer.Reset(l.untilNext())
 		select {
 		case <-l.bell:
 		case <-timer.C:
@@ -24,8 +24,10 @@ func (l *link) carry() {
 		l.control.timeout = l.patience()
 		// First, so that nothing that the server refuses keeps leases from being renewed.
 		err := l.beat()
-		if err == nil {
-			err = l.round()
+		for _, next := range []func() error{l.wakeEars, l.sendProgress, l.round} {
+			if err == nil {
+				err = next()
+			}
 		}
 		if err == nil {
 			troubles = 0
@@ -71,7 +73,7 @@ func (l *link) tellSome() error {
 	}
 	var packed []byte
 	for _, each := range told {
-		packed = appendCommand(packed, each.command())
+		packed = each.pack(packed)
 	}
 	if err := l.control.send(packed); err != nil {
 		l.putBack(told, l.control.isUp())
@@ -87,7 +89,7 @@ func (l *link) tellSome() error {
 
 // withdraw ends the fetch that waits. A job that was handed out in that instant is read, and given back.
 func (l *link) withdraw() error {
-	patience := time.Now().Add(telling)
+	patience := time.Now().Add(telling / 2)
 	for l.isFetching.Load() && time.Now().Before(patience) {
 		id := l.waiting.id.Load()
 		if id == 0 {
@@ -121,8 +123,11 @@ func (l *link) finish() {
 			_ = l.tellAll()
 			return
 		}
-		if err == nil {
+		if err == nil && l.hasSupplied() {
 			return
+		}
+		if err == nil {
+			continue
 		}
 		l.control.close()
 		pause := troubleWait(troubles)
@@ -131,6 +136,20 @@ func (l *link) finish() {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// hasSupplied waits for the supplier, which may hold outcomes that went with a fetch whose answer is still to come. It
+// says whether nothing is left to be told.
+func (l *link) hasSupplied() bool {
+	if l.withdraw() != nil {
+		l.waiting.cut()
+	}
+	select {
+	case <-l.supplied:
+	case <-time.After(time.Until(l.finishBy)):
+		return true
+	}
+	return l.pending() == 0
 }
 
 func (l *link) givingBack() (commands [][]string) {
@@ -166,6 +185,7 @@ func (l *link) finishAt(by time.Time) {
 	case <-time.After(time.Until(by)):
 	}
 	l.schedule.watch.Stop()
+	l.cutEars()
 	l.waiting.cut()
 	l.control.cut()
 }

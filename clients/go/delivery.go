@@ -13,8 +13,9 @@ type delivery struct {
 	attempt int
 	payload []byte
 	terms   terms
-	codec   Codec
-	link    *link
+	results []ending
+	source  *Queue
+	link    *link    // nil where no server is
 	handler *Handler // nil where none takes it
 	job     *Job
 	ctx     context.Context // its handler's; nil before it began
@@ -22,15 +23,28 @@ type delivery struct {
 	opening  sync.Once
 	envelope *envelope
 
-	mu      sync.Mutex
-	failure error // what Fail was given
-	told    error
-	tell    func(error) // ends the context of its handler
+	mu         sync.Mutex
+	failure    error // what Fail was given
+	isGood     bool  // Succeed was called, last
+	result     any
+	told       error
+	tell       func(error) // ends the context of its handler
+	suspension *suspension
+	steps      steps
 
 	// Of link.mu.
-	isHeld bool // its end is not decided yet
-	lease  time.Duration
-	until  time.Time // the end of its lease by this program's clock; zero: it is not counted
+	isHeld   bool // its end is not decided yet
+	since    time.Time
+	lease    time.Duration
+	until    time.Time // the end of its lease by this program's clock; zero: it is not counted
+	progress progress
+}
+
+func deliveryOf(source *Queue, key string, r row) *delivery {
+	return &delivery{
+		jobKey: jobKey{key, r.id}, token: r.token, attempt: r.attempt, payload: r.payload, terms: r.terms,
+		results: r.results, source: source, steps: steps{kept: r.steps},
+	}
 }
 
 // jobKey names a job on one server.
@@ -67,6 +81,13 @@ func (d *delivery) why() error {
 	return d.told
 }
 
+// waits is what the handler had the job wait for, or nil.
+func (d *delivery) waits() *suspension {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.suspension
+}
+
 func (d *delivery) end(why error) {
 	d.mu.Lock()
 	tell := d.tell
@@ -80,14 +101,28 @@ func (d *delivery) end(why error) {
 	}
 }
 
-// verdict is what the handler's end means for this one of its batch.
-func (d *delivery) verdict(err error) (verdict, error) {
+// verdict is what the handler's end means for this one of its batch, and its result.
+func (d *delivery) verdict(err error) (verdict, []byte, error) {
 	d.mu.Lock()
-	if d.failure != nil {
+	suspension, result := d.suspension, d.result
+	switch {
+	case d.failure != nil:
 		err = d.failure
+	case d.isGood && d.handler.DoBatch != nil: // whatever becomes of the others
+		err = nil
 	}
 	d.mu.Unlock()
-	return judge(err, d), err
+	if suspension != nil {
+		return verdict{way: suspended, wait: unsaid}, nil, ErrSuspended
+	}
+	var raw []byte
+	if err == nil && result != nil {
+		failure := door(func() (failure error) { raw, failure = encoded(d.source.codec, result); return failure })
+		if failure != nil {
+			raw, err = nil, &ResultError{failure}
+		}
+	}
+	return judge(err, d), raw, err
 }
 
 // contextOf makes the context of a batch's handler: it ends when all its jobs were told.

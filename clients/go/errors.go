@@ -17,6 +17,14 @@ var (
 	// job: its lease expired, or it was deleted or replaced. The end of the handler will not count.
 	ErrLost = errors.New("dq: the job was lost")
 
+	// ErrTimeout is the cause with which a handler's context ends when its Timeout is over. The attempt has failed; what
+	// the handler does afterwards does not count.
+	ErrTimeout = errors.New("dq: the handler's time is over")
+
+	// ErrSuspended is what [Job.Sleep], [WaitSignal], [Job.WaitFor] and [Job.Spawn] return where the job has to wait. The
+	// handler returns it, and is called again when the wait is over. This attempt does not count.
+	ErrSuspended = errors.New("dq: the job waits, this attempt is over")
+
 	// ErrStopping is the cause with which a handler's context ends when the worker stops and the handler's time to
 	// finish is over. The job is given back, and the attempt does not count.
 	ErrStopping = errors.New("dq: the worker stops")
@@ -81,6 +89,12 @@ type DecodeError struct {
 
 func (e *DecodeError) Error() string { return "payload cannot be decoded: " + reasonOf(e.Err, "nil") }
 func (e *DecodeError) Unwrap() error { return e.Err }
+
+// ResultError is the failure of a handler whose result the codec cannot encode.
+type ResultError struct{ Err error }
+
+func (e *ResultError) Error() string { return "result cannot be encoded: " + reasonOf(e.Err, "nil") }
+func (e *ResultError) Unwrap() error { return e.Err }
 
 // PanicError is the failure of a handler that panicked.
 type PanicError struct {

@@ -78,13 +78,14 @@ type fetches struct {
 // command waits for up to count jobs. Strict order is BPOP's own; with weights each queue comes first in its share of
 // the fetches.
 func (f *fetches) command(count int, wait time.Duration) []string {
-	words := make([]string, 0, len(f.members)+8)
+	words := make([]string, 0, len(f.members)+10)
 	words = append(words, "DQ.BPOP")
 	for _, each := range f.order() {
 		words = append(words, each.key)
 	}
 	seconds := strconv.FormatFloat(wait.Seconds(), 'f', -1, 64)
-	words = append(words, seconds, "COUNT", strconv.Itoa(count), "WITHDUE", "WITHTERMS")
+	words = append(words, seconds, "COUNT", strconv.Itoa(count))
+	words = append(words, extras...)
 	if f.leases.option != "" {
 		words = append(words, f.leases.option, ms(f.leases.length))
 	}
@@ -118,34 +119,15 @@ func (l *link) deliveriesOf(reply any) []*delivery {
 		return nil
 	}
 	key := asText(pair[0])
-	rows := asList(pair[1])
-	found := make([]*delivery, 0, len(rows))
-	for _, each := range rows {
-		row := asList(each)
-		if len(row) < 7 {
-			continue
-		}
-		d := &delivery{
-			jobKey: jobKey{key, asText(row[0])}, token: asText(row[2]), attempt: int(asInt(row[3])), payload: asBytes(row[1]),
-			terms: termsOf(row[6]), codec: l.codecs[key], link: l,
-		}
+	rows := rowsOf(asList(pair[1]))
+	found := make([]*delivery, len(rows))
+	for at, row := range rows {
+		d := deliveryOf(l.queues[key], key, row)
+		d.link = l
 		d.handler = l.worker.handlers.choose(d)
-		d.job = jobOf(d, time.UnixMilli(asInt(row[4])), time.UnixMilli(asInt(row[5])))
+		d.job = jobOf(d, row.deadline, row.due)
 		d.lease = l.fetches.leases.given(d.terms.ttr)
-		found = append(found, d)
-	}
-	return found
-}
-
-func termsOf(value any) terms {
-	row := asList(value)
-	if len(row) < 3 {
-		return terms{ttr: serverTTR}
-	}
-	found := terms{ttr: asDuration(row[0]), maxAttempts: int(asInt(row[1]))}
-	if row[2] != nil {
-		wait := asDuration(row[2])
-		found.ladder = &wait
+		found[at] = d
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package dq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,15 +17,15 @@ const (
 	longestJitter = 0.25
 )
 
-// Func works on one job. Its context ends when the job was lost ([ErrLost]) or the worker's drain is over
-// ([ErrStopping]). Nil: the job is done. [RetryIn], [Snooze] and [GiveUp] say how it goes on; after any other error,
+// Func works on one job. Its context ends when the job was lost ([ErrLost]), its Timeout is over ([ErrTimeout]), or the
+// worker's drain is ([ErrStopping]). Nil: the job is done. [RetryIn], [Snooze] and [GiveUp] say how it goes on; after any other error,
 // and after a panic, the job's own ladder decides, else the handler's, else 1 s doubling to 1 hour.
 type Func func(ctx context.Context, job *Job) error
 
 // Handler is a function, and how its jobs are treated. Exactly one of Do and DoBatch is set.
 type Handler struct {
 	Do Func
-	// DoBatch works on up to Batch jobs at a time; [Job.Fail] fails one of them.
+	// DoBatch works on up to Batch jobs at a time; [Job.Fail] fails one of them, [Job.Succeed] gives one a result.
 	DoBatch func(ctx context.Context, jobs []*Job) error
 	Batch   int
 
@@ -38,6 +39,24 @@ type Handler struct {
 	// Of a handler with a Kind it holds for all jobs of that kind, else for those without a TTR of their own or of their
 	// queue. Without one it is the TTR, which is a minute unless someone says otherwise.
 	Lease time.Duration
+	// Timeout is how long the handler may take. Then its context ends, with the cause [ErrTimeout], and the job fails at
+	// once; its place among the running ones stays taken until it returns. Without one (0) a handler may run for ever.
+	Timeout time.Duration
+	// RetryOn, if it is set, says which errors are tried again; all others give the job up. GiveUpOn says which are final.
+	// What the handler says itself ([RetryIn], [Snooze], [GiveUp]) goes first. See [ErrorIs] and [ErrorAs].
+	RetryOn, GiveUpOn func(err error) bool
+}
+
+// ErrorIs is for RetryOn and GiveUpOn of a [Handler]: whether an error is one of these, as [errors.Is] says.
+func ErrorIs(targets ...error) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+	}
+}
+
+// ErrorAs is for RetryOn and GiveUpOn of a [Handler]: whether an error is of this type, as [errors.As] says.
+func ErrorAs[E error]() func(error) bool {
+	return func(err error) bool { var found E; return errors.As(err, &found) }
 }
 
 // Typed makes a Func of a function that takes the job's decoded data, too. A payload that does not fit, or is null where
@@ -64,12 +83,15 @@ func isNil(data any) bool {
 	return false
 }
 
+// isNothing: a nil of whatever kind.
+func isNothing(value any) bool { return value == nil || isNil(value) }
+
 func (h *Handler) check() error {
 	switch {
 	case (h.Do == nil) == (h.DoBatch == nil):
 		return &ConfigurationError{What: "a handler has either Do or DoBatch"}
-	case (h.DoBatch == nil) != (h.Batch == 0) || h.Batch < 0 || h.Attempts < 0 || h.Lease < 0:
-		return &ConfigurationError{What: "Batch goes with DoBatch; Batch, Attempts and Lease are 0 or more"}
+	case (h.DoBatch == nil) != (h.Batch == 0) || h.Batch < 0 || h.Attempts < 0 || h.Lease < 0 || h.Timeout < 0:
+		return &ConfigurationError{What: "Batch goes with DoBatch; Batch, Attempts, Lease and Timeout are 0 or more"}
 	}
 	return words{}.ladder(h.Backoff).mistake()
 }

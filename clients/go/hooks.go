@@ -13,6 +13,8 @@ type Hooks struct {
 	After func(ctx context.Context, job *Job)
 	// Failed: its handler ended with an error, or with what it may return to say how the job goes on.
 	Failed func(ctx context.Context, job *Job, err error)
+	// Suspended: its handler has the job wait, see [ErrSuspended]. It is called again, neither After nor Failed is.
+	Suspended func(ctx context.Context, job *Job)
 	// Lost: another worker may have the job, as its lease expired before it was acknowledged.
 	Lost func(job *Job)
 }

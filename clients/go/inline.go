@@ -3,33 +3,58 @@ package dq
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
+const mostRuns = 1000 // of one job: a handler that sleeps under another name each time would never end
+
 // NewInlineQueue makes a queue for tests, without a server: [Queue.Add] runs the handler at once, whatever the delay,
-// and returns its error. Other commands are errors.
+// and returns its error. A handler that sleeps goes on at once; one that waits for a signal goes on in [Queue.Signal], for
+// as long as the queue's memory lasts. [Result] and [Wait] find the results. Other commands are errors.
 func NewInlineQueue(name string, all ...Handler) (*Queue, error) {
 	made, err := newHandlers(all)
 	if err != nil {
 		return nil, err
 	}
 	client := redis.NewClient(&redis.Options{Addr: "nowhere:0", MaxRetries: -1})
-	client.AddHook(inline{made})
-	return NewQueue(client, name), nil
+	q := NewQueue(client, name)
+	q.inline = &inline{queue: q, handlers: made, jobs: map[string]*inlineJob{}}
+	client.AddHook(q.inline)
+	return q, nil
 }
 
 // inline answers in place of a server.
-type inline struct{ handlers *handlers }
+type inline struct {
+	queue    *Queue
+	handlers *handlers
+	mu       sync.Mutex
+	jobs     map[string]*inlineJob
+}
 
-func (i inline) DialHook(next redis.DialHook) redis.DialHook { return next }
+// inlineJob is a job, also after its end.
+type inlineJob struct {
+	payload  []byte
+	steps    map[string][]byte
+	results  []ending
+	progress string
+	awaits   string // the signal that it waits for
+	end      ending // its outcome is "" before
+}
 
-func (i inline) ProcessHook(redis.ProcessHook) redis.ProcessHook { return i.process }
+func (i *inline) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (i inline) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (i *inline) ProcessHook(redis.ProcessHook) redis.ProcessHook { return i.process }
+
+func (i *inline) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, commands []redis.Cmder) error {
 		for _, command := range commands {
+			if name := command.Name(); name == "multi" || name == "exec" {
+				continue
+			}
 			if err := i.process(ctx, command); err != nil {
 				return err
 			}
@@ -38,33 +63,201 @@ func (i inline) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipe
 	}
 }
 
-func (i inline) process(ctx context.Context, command redis.Cmder) error {
-	id, err := i.run(ctx, command.Args())
+func (i *inline) process(ctx context.Context, command redis.Cmder) error {
+	reply, err := i.answer(ctx, words(command.Args()).texts())
+	if err == nil && reply == nil {
+		err = redis.Nil
+	}
 	if err != nil {
 		command.SetErr(err)
 		return err
 	}
-	command.(*redis.Cmd).SetVal(id)
+	command.(*redis.Cmd).SetVal(reply)
 	return nil
 }
 
-func (i inline) run(ctx context.Context, words []any) (string, error) {
-	if words[0] != "DQ.ADD" {
-		return "", fmt.Errorf("dq: %v needs a server: see package dqtest", words[0])
+func (i *inline) answer(ctx context.Context, words []string) (any, error) {
+	switch words[0] {
+	case "DQ.ADD":
+		return i.add(ctx, words[2], words[3])
+	case "DQ.MADD":
+		var ids []any
+		count, _ := strconv.Atoi(words[2])
+		for n := range count {
+			id, err := i.add(ctx, words[3+2*n], words[4+2*n])
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, id)
+		}
+		return ids, nil
+	case "DQ.STEP", "DQ.TOUCH":
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		job := i.jobs[words[2]]
+		if job == nil {
+			return nil, nil
+		}
+		if words[0] == "DQ.STEP" {
+			job.steps[words[4]] = []byte(words[5])
+		} else {
+			job.progress = words[len(words)-1]
+		}
+		return int64(1), nil
+	case "DQ.SIGNAL":
+		return i.signal(ctx, words[2], words[3], append(words, "")[4])
+	case "DQ.GET":
+		return i.get(words[2]), nil
 	}
-	id := asText(words[2])
-	if id == "*" {
-		id = newID()
+	return nil, fmt.Errorf("dq: %s needs a server: see package dqtest", words[0])
+}
+
+func (i *inline) add(ctx context.Context, id, payload string) (any, error) {
+	job := &inlineJob{payload: []byte(payload), steps: map[string][]byte{}}
+	i.mu.Lock()
+	if before := i.jobs[id]; before != nil && before.end.outcome == "" {
+		i.mu.Unlock()
+		return nil, nil
 	}
+	i.jobs[id] = job
+	i.mu.Unlock()
+	return id, i.run(ctx, id, job)
+}
+
+func (i *inline) signal(ctx context.Context, id, name, value string) (any, error) {
+	i.mu.Lock()
+	job := i.jobs[id]
+	if job == nil || job.end.outcome != "" {
+		i.mu.Unlock()
+		return nil, nil
+	}
+	_, isSet := job.steps[name]
+	mustRun := !isSet && job.awaits == name
+	if !isSet {
+		job.steps[name] = []byte(value)
+	}
+	i.mu.Unlock()
+	if isSet {
+		return int64(0), nil
+	}
+	if mustRun {
+		return int64(1), i.run(ctx, id, job)
+	}
+	return int64(1), nil
+}
+
+func (i *inline) get(id string) any {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	job := i.jobs[id]
+	if job == nil {
+		return nil
+	}
+	fields := map[any]any{"id": id, "payload": string(job.payload), "state": string(Delayed), "progress": job.progress}
+	steps := map[any]any{}
+	for name, value := range job.steps {
+		steps[name] = string(value)
+	}
+	fields["steps"] = steps
+	switch job.end.outcome {
+	case OutcomeDone:
+		fields["state"] = string(Done)
+		if job.end.value != nil {
+			fields["result"] = string(job.end.value)
+		}
+	case OutcomeDead:
+		fields["state"], fields["reason"] = string(Dead), string(job.end.value)
+	}
+	return fields
+}
+
+// run calls the handler until it ends, or waits for a signal.
+func (i *inline) run(ctx context.Context, id string, job *inlineJob) error {
+	for attempt := range mostRuns {
+		v, result, d, err := i.attempt(ctx, id, job, attempt+1)
+		if d == nil {
+			return err
+		}
+		if v.way != suspended {
+			i.ends(id, job, v, result)
+			return err
+		}
+		if goesOn, err := i.goOn(ctx, job, d.waits()); err != nil || !goesOn {
+			return err
+		}
+	}
+	return fmt.Errorf("dq: job %s waits again and again", id)
+}
+
+func (i *inline) attempt(ctx context.Context, id string, job *inlineJob, attempt int) (verdict, []byte, *delivery, error) {
+	i.mu.Lock()
+	job.awaits = ""
+	row := row{id: id, payload: job.payload, token: "1", attempt: attempt, results: job.results, steps: map[string][]byte{}}
+	for name, value := range job.steps {
+		row.steps[name] = value
+	}
+	i.mu.Unlock()
+	d := deliveryOf(i.queue, i.queue.keys[0], row)
 	now := time.Now()
-	d := &delivery{
-		jobKey: jobKey{asText(words[1]), id}, token: "1", attempt: 1, payload: asBytes(words[3]), codec: JSON,
-	}
+	d.ctx = ctx
 	d.handler = i.handlers.choose(d)
 	d.job = jobOf(d, now.Add(serverTTR), now)
 	if d.handler == nil {
-		return "", fmt.Errorf("dq: no handler for jobs of kind %q", d.job.Kind())
+		return verdict{}, nil, nil, fmt.Errorf("dq: no handler for jobs of kind %q", d.job.Kind())
 	}
-	_, err := d.verdict(door(func() error { return call(ctx, []*delivery{d}) }))
-	return id, err
+	v, result, err := d.verdict(door(func() error { return call(ctx, []*delivery{d}) }))
+	return v, result, d, err
+}
+
+func (i *inline) ends(id string, job *inlineJob, v verdict, result []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	job.end = ending{id, OutcomeDone, result}
+	if v.way != succeeded {
+		job.end = ending{id, OutcomeDead, []byte(v.reason)}
+	}
+}
+
+// goOn does what the server does when a job waits. It says whether its wait is over.
+func (i *inline) goOn(ctx context.Context, job *inlineJob, s *suspension) (bool, error) {
+	for _, each := range s.before {
+		_, err := i.answer(ctx, each)
+		if each[0] != "DQ.ADD" && err != nil { // how children end the results say
+			return false, err
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch s.rest[0] {
+	case "AWAIT":
+		if _, isSet := job.steps[s.rest[1]]; !isSet {
+			job.awaits = s.rest[1]
+			return false, nil
+		}
+	case "AFTER":
+		job.results = nil
+		count, _ := strconv.Atoi(s.rest[1])
+		for _, id := range s.rest[2 : 2+count] {
+			other := i.jobs[id]
+			if other == nil || other.end.outcome == "" {
+				return false, fmt.Errorf("dq: job %s has not ended: the job that waits for it waits for ever", id)
+			}
+			job.results = append(job.results, other.end)
+		}
+	}
+	return true, nil
+}
+
+// wait is for [Wait].
+func (i *inline) wait(ctx context.Context, id string) (ending, error) {
+	i.mu.Lock()
+	job := i.jobs[id]
+	defer i.mu.Unlock()
+	if job == nil {
+		return ending{id: id, outcome: OutcomeUnknown}, nil
+	}
+	if job.end.outcome == "" {
+		return ending{}, fmt.Errorf("dq: job %s has not ended, and nothing goes on while it is waited for", id)
+	}
+	return job.end, ctx.Err()
 }

@@ -47,16 +47,14 @@ func (j *Job) Headers() map[string]string {
 func (j *Job) Decode(v any) (err error) {
 	codec, payload := JSON, j.Payload
 	if j.delivery != nil {
-		codec, payload = j.delivery.codec, j.delivery.payload
+		codec, payload = j.delivery.source.codec, j.delivery.payload
 	}
 	if e := j.opened(); e != nil {
 		codec, payload = JSON, e.data
 	}
-	through(func() error { return codec.Decode(payload, v) }, func(failure error) {
-		if failure != nil {
-			err = &DecodeError{failure, j.delivery}
-		}
-	})
+	if failure := decoded(codec, payload, v); failure != nil {
+		err = &DecodeError{failure, j.delivery}
+	}
 	return err
 }
 
@@ -68,8 +66,26 @@ func (j *Job) Fail(err error) {
 	if d := j.delivery; d != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.failure = err
+		d.failure, d.result, d.isGood = err, nil, false
 	}
+}
+
+// Succeed gives the job a result, which its codec encodes, for [Result], [Wait] and the jobs that come after it. It
+// counts if the handler then returns nil; in a batch it says that this one job succeeded, whatever the others do.
+func (j *Job) Succeed(result any) {
+	if d := j.delivery; d != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.failure, d.result, d.isGood = nil, result, true
+	}
+}
+
+// Results are how the jobs ended that this one came after (see [JobOptions].After), in that order.
+func (j *Job) Results() []JobResult {
+	if j.delivery == nil {
+		return nil
+	}
+	return resultsOf(j.delivery.results, j.delivery.source.codec)
 }
 
 // Lost says whether another worker may have the job: then the end of its handler will not count.

@@ -15,6 +15,7 @@ type schedule struct {
 	shortest time.Duration // of the leases in hand at the last heartbeat, and since
 	beat     time.Time     // the next heartbeat; zero: nothing is in hand
 	isAsked  bool          // for a heartbeat at once
+	progress time.Time     // when progress is to be sent; zero: there is none
 	ends     time.Time     // when watch looks for leases that ended; zero: it does not
 	watch    *time.Timer
 }
@@ -45,7 +46,7 @@ func (l *link) takeInHand(found []*delivery, now time.Time) (mine, older []*deli
 		}
 		if old == nil {
 			l.hands[d.jobKey] = d
-			d.isHeld = true
+			d.isHeld, d.since = true, now
 			l.lasts(d, now)
 			mine = append(mine, d)
 			continue
@@ -62,6 +63,7 @@ func (l *link) lasts(d *delivery, since time.Time) {
 	if l.worker.isDrained { // the server's clock may stand still
 		return
 	}
+	l.listenSoon()
 	s := &l.schedule
 	d.until = since.Add(d.lease)
 	if s.ends.IsZero() || d.until.Before(s.ends) {
@@ -142,14 +144,17 @@ func (l *link) beatAtOnce() {
 	l.ring()
 }
 
-// untilBeat is how long it is to the next heartbeat.
-func (l *link) untilBeat() time.Duration {
+// untilNext is how long it is to the next heartbeat, or progress.
+func (l *link) untilNext() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.schedule.beat.IsZero() {
-		return time.Hour
+	left := time.Hour
+	for _, next := range []time.Time{l.schedule.beat, l.schedule.progress} {
+		if !next.IsZero() {
+			left = min(left, time.Until(next))
+		}
 	}
-	return time.Until(l.schedule.beat)
+	return left
 }
 
 // patience is how long the answer to a command is waited for.
@@ -193,6 +198,7 @@ func (l *link) beat() error {
 		if said := firstError(replies); err == nil && said != nil {
 			err = said
 		}
+		l.isReached.Store(err == nil)
 		if err != nil {
 			l.beatAtOnce()
 			return err

@@ -132,23 +132,11 @@ func (l *line) keep(conn net.Conn) {
 
 // options are those of the client for one connection of RESP2, where nothing comes unasked.
 func (l *line) options(ctx context.Context) (*redis.Options, error) {
-	var options redis.Options
-	switch client := l.client.(type) {
-	case *redis.Client:
-		options = *client.Options()
-	case *redis.ClusterClient:
-		// A keyed command first: it follows a slot that moved, so the client learns of its node.
-		if err := client.Do(ctx, "DQ.LEN", l.key).Err(); err != nil {
-			return nil, err
-		}
-		node, err := client.MasterForKey(ctx, l.key)
-		if err != nil {
-			return nil, err
-		}
-		options = *node.Options()
-	default:
-		return nil, &ConfigurationError{What: "a worker needs a *redis.Client or a *redis.ClusterClient"}
+	node, err := nodeOf(ctx, l.client, l.key)
+	if err != nil {
+		return nil, err
 	}
+	options := *node.Options()
 	patience := min(l.timeout, longestConnect)
 	options.Protocol = 2
 	options.PoolSize, options.MinIdleConns, options.MaxRetries = 1, 0, -1

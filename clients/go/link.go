@@ -23,12 +23,14 @@ type link struct {
 	worker     *Worker
 	place      place
 	fetches    *fetches
-	codecs     map[string]Codec
+	queues     map[string]*Queue // by key
 	waiting    *line
 	control    *line
 	bell       chan struct{}
 	isFetching atomic.Bool
+	isReached  atomic.Bool // the last fetch or heartbeat was answered
 	finishBy   time.Time
+	supplied   chan struct{} // closed when the supplier has ended
 	finishing  chan struct{} // closed when finishBy is set
 	ended      chan struct{} // closed when the courier has ended
 
@@ -40,6 +42,10 @@ type link struct {
 	unheard  map[*delivery]struct{} // settled, and the server has not answered yet
 	outcomes []*outcome
 	schedule schedule
+
+	ears        map[string]*ear // by key; nil: heartbeats alone
+	isListening bool            // the timer is set
+	listenTimer *time.Timer
 }
 
 func newLink(w *Worker, members []member, isWeighted bool) *link {
@@ -48,10 +54,11 @@ func newLink(w *Worker, members []member, isWeighted bool) *link {
 		worker:    w,
 		place:     placeOf(client, key),
 		fetches:   &fetches{members, isWeighted, w.leases},
-		codecs:    map[string]Codec{},
+		queues:    map[string]*Queue{},
 		waiting:   &line{client: client, key: key, timeout: w.wait + slack},
 		control:   &line{client: client, key: key, timeout: longestAnswer},
 		bell:      make(chan struct{}, 1),
+		supplied:  make(chan struct{}),
 		finishing: make(chan struct{}),
 		ended:     make(chan struct{}),
 		hands:     map[jobKey]*delivery{},
@@ -59,8 +66,13 @@ func newLink(w *Worker, members []member, isWeighted bool) *link {
 	}
 	made.schedule.watch = time.AfterFunc(time.Hour, made.expire)
 	made.schedule.watch.Stop()
+	made.listenTimer = time.AfterFunc(time.Hour, made.listen)
+	made.listenTimer.Stop()
+	if len(members) <= mostEars {
+		made.ears = map[string]*ear{}
+	}
 	for _, each := range members {
-		made.codecs[each.key] = each.queue.codec
+		made.queues[each.key] = each.queue
 	}
 	return made
 }
@@ -101,15 +113,24 @@ func (l *link) pending() int {
 	return len(l.outcomes)
 }
 
-// settle: who takes a held delivery decides how it ends: its handler, a heartbeat, the end of its lease or the stop.
-// Here its handler ended, or never begins.
-func (l *link) settle(d *delivery, made *outcome) {
+// conclude: who takes a held delivery decides how it ends: its handler, a heartbeat, the end of its lease or the stop.
+func (l *link) conclude(d *delivery, made *outcome) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.isHeld {
+	wasHeld := d.isHeld
+	if wasHeld {
 		d.isHeld = false
+		made.progress = d.progress.take()
 		l.tell(made)
 	}
+	return wasHeld
+}
+
+// settle is for one whose handler ended, or never begins.
+func (l *link) settle(d *delivery, made *outcome) {
+	l.conclude(d, made)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.forget(d)
 }
 
@@ -159,59 +180,61 @@ func (l *link) heldLocked() []*delivery {
 
 // hear takes the answers in; it returns those that have none yet, and what went wrong.
 func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error) {
+	var refusal error
 	for len(told) > 0 {
-		reply, err := on.read()
-		if err != nil {
-			return told, err
-		}
 		each := told[0]
-		told = told[1:]
-		if said, isError := reply.(serverError); isError {
-			if l.refused(each, said) {
-				continue
+		var reply any
+		for range each.answers() {
+			if reply, trouble = on.read(); trouble != nil {
+				return told, trouble
 			}
-			trouble = said
-			l.putBack([]*outcome{each}, false)
-			continue
 		}
-		l.mu.Lock()
-		delete(l.unheard, each.of)
-		l.mu.Unlock()
-		if each.isLost(reply) {
-			l.worker.lost(each.of)
+		told = told[1:]
+		isLost, said := each.heard(reply)
+		switch {
+		case said == "":
+			l.heardOf(each)
+			if isLost {
+				l.worker.lost(each.of)
+			}
+		case each.isRefusedForGood(reply, said):
+			l.refused(each, said)
+		default:
+			refusal = said
+			l.putBack([]*outcome{each}, false)
 		}
 	}
-	return nil, trouble
+	return nil, refusal
 }
 
-// refused: what the server will never take is not sent again as it was. False: it may take it later.
-func (l *link) refused(o *outcome, said serverError) bool {
-	if !said.isForGood() || fatal(said) != nil {
-		return false
-	}
+func (l *link) heardOf(o *outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.unheard, o.of)
+}
+
+// refused: what the server will never take is not sent again as it was.
+func (l *link) refused(o *outcome, said serverError) {
 	if !o.isRefused {
 		o.isRefused = true
 		l.worker.warn("dq: the server refuses how a job ended, leaving that out", "job", o.of.id, "queue", o.of.queue,
 			"error", string(said))
 	}
-	if o.refused() {
+	if o.refused(said) {
 		l.putBack([]*outcome{o}, false)
 		l.ring()
-		return true
+		return
 	}
-	l.mu.Lock()
-	delete(l.unheard, o.of)
-	l.mu.Unlock()
-	return true
+	l.heardOf(o)
 }
 
 // --- The supplier
 
 // fetch tells what happened since, and waits for jobs. Trouble is waited out.
 func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
-	told := l.takeOutcomes(math.MaxInt)
-	l.isFetching.Store(true)
+	l.isFetching.Store(true) // before it takes what is to be told: who waits for the fetch waits for that, too
 	defer l.isFetching.Store(false)
+	told := l.takeOutcomes(math.MaxInt)
 	if l.worker.isDraining() {
 		l.putBack(told, false)
 		l.ring()
@@ -224,8 +247,10 @@ func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
 	}
 	if err == nil {
 		l.troubles = 0
+		l.isReached.Store(true)
 		return found, nil
 	}
+	l.isReached.Store(false)
 	l.waiting.close()
 	l.beatAtOnce()
 	l.troubles++
@@ -237,7 +262,7 @@ func (l *link) fetch(count int, wait time.Duration) ([]*delivery, error) {
 func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*delivery, []*outcome, error) {
 	packed := l.packed[:0]
 	for _, each := range told {
-		packed = appendCommand(packed, each.command())
+		packed = each.pack(packed)
 	}
 	packed = appendCommand(packed, l.fetches.command(count, wait))
 	l.packed = packed

@@ -9,12 +9,14 @@ import (
 // State is that of a job.
 type State string
 
-// The states of jobs. All is for [Queue.Purge], and for [Queue.Len]: delayed, ready and reserved together.
+// The states of jobs. All is for [Queue.Purge], and for [Queue.Len]: blocked, delayed, ready and reserved together.
 const (
 	Delayed  State = "delayed"
 	Ready    State = "ready"
 	Leased   State = "reserved"
 	Dead     State = "dead"
+	Blocked  State = "blocked"
+	Done     State = "done"
 	All      State = "all"
 	AnyState State = ""
 )
@@ -59,11 +61,15 @@ type ScanOptions struct {
 	Shard int
 	State State // not for Groups
 	Match string
-	Count int
+	Group string // not for Groups
+	// Payload is a pattern, as Match is one for ids. Not for Groups.
+	Payload string
+	Count   int
 }
 
 func (o *ScanOptions) words() words {
 	return words{}.value("STATE", string(o.State), o.State != "").
+		value("GROUP", o.Group, o.Group != "").value("PAYLOAD", o.Payload, o.Payload != "").
 		value("MATCH", o.Match, o.Match != "").value("COUNT", o.Count, o.Count != 0)
 }
 
@@ -121,7 +127,7 @@ func (q *Queue) Forecast(ctx context.Context, from, to time.Time, buckets int) (
 	return counts, err
 }
 
-// Len counts the jobs in a state; with [All], those that are delayed, ready and reserved.
+// Len counts the jobs in a state; with [All], those that are blocked, delayed, ready and reserved.
 func (q *Queue) Len(ctx context.Context, state State) (int, error) {
 	if state == All || state == AnyState {
 		return sum(q.each(ctx, "DQ.LEN"))

@@ -10,13 +10,23 @@ const unknownKindDelay = 5 * time.Second
 
 // outcome is what the server is still to be told of a delivery that ended.
 type outcome struct {
-	of        *delivery
-	mode      string // of a NACK; "": an ACK
-	wait      time.Duration
-	reason    string
-	isOwnWait bool // it is the library's
-	wasSent   bool // and the connection was lost before the answer
-	isRefused bool
+	of         *delivery
+	mode       string // of a NACK; "": an ACK
+	wait       time.Duration
+	reason     string
+	result     []byte      // of an ACK; nil: none
+	progress   string      // to be kept before it ends; "": none
+	suspension *suspension // instead of all of these
+	isOwnWait  bool        // it is the library's
+	wasSent    bool        // and the connection was lost before the answer
+	isRefused  bool
+}
+
+// suspension gives a job back until something happens: what is to be done before, and then the NACK's options, in one
+// transaction.
+type suspension struct {
+	before [][]string
+	rest   []string
 }
 
 // settled is what follows from how an attempt ended.
@@ -25,6 +35,8 @@ func settled(d *delivery, v verdict) *outcome {
 	h := d.handler
 	switch v.way {
 	case succeeded:
+	case suspended:
+		o.suspension = d.waits()
 	case snoozed, givenBack:
 		o.mode = "SILENT"
 	case gaveUp:
@@ -53,8 +65,49 @@ func unknown(d *delivery) *outcome {
 	return returnedFor(d, time.Duration(float64(unknownKindDelay)*(1+rand.Float64())))
 }
 
+// pack appends the commands to a write.
+func (o *outcome) pack(out []byte) []byte {
+	if o.answers() == 1 {
+		return appendCommand(out, o.command())
+	}
+	for _, each := range o.commands() {
+		out = appendCommand(out, each)
+	}
+	return out
+}
+
+// answers is how many will come. The last one counts.
+func (o *outcome) answers() int {
+	count := 1
+	if o.suspension != nil {
+		count = len(o.suspension.before) + 3
+	}
+	if o.progress != "" {
+		count++
+	}
+	return count
+}
+
+func (o *outcome) commands() [][]string {
+	d := o.of
+	var all [][]string
+	if o.progress != "" {
+		all = append(all, progressCommand(d, o.progress))
+	}
+	if o.suspension == nil {
+		return append(all, o.command())
+	}
+	all = append(all, []string{"MULTI"})
+	all = append(all, o.suspension.before...)
+	nack := append([]string{"DQ.NACK", d.queue, d.id, "TOKEN", d.token, "SILENT"}, o.suspension.rest...)
+	return append(all, nack, []string{"EXEC"})
+}
+
 func (o *outcome) command() []string {
 	d := o.of
+	if o.mode == "" && o.result != nil {
+		return []string{"DQ.ACK", d.queue, "RESULTS", d.id, d.token, string(o.result)}
+	}
 	if o.mode == "" {
 		return []string{"DQ.ACK", d.queue, "WITHTOKENS", d.id, d.token}
 	}
@@ -68,17 +121,41 @@ func (o *outcome) command() []string {
 	return words
 }
 
-// isLost: the token was no longer the job's current one. An answer to what was sent before says only that it had been
-// taken then.
-func (o *outcome) isLost(reply any) bool { return (reply == nil || reply == int64(0)) && !o.wasSent }
+// heard is what an answer means. Of a transaction each command has its own: the NACK's counts, which is the last, and
+// of all others only what they refuse.
+func (o *outcome) heard(reply any) (isLost bool, refused serverError) {
+	if said, isError := reply.(serverError); isError {
+		return false, said
+	}
+	if replies, isTransaction := reply.([]any); isTransaction && o.suspension != nil && len(replies) > 0 {
+		if said, isError := firstError(replies).(serverError); isError {
+			return false, said
+		}
+		reply = replies[len(replies)-1]
+	}
+	// An answer to what was sent before says only that it had been taken then.
+	return (reply == nil || reply == int64(0)) && !o.wasSent, ""
+}
+
+// isRefusedForGood says whether the server will never take what it refused.
+func (o *outcome) isRefusedForGood(reply any, said serverError) bool {
+	_, isError := reply.(serverError)
+	return (!isError || said.isForGood()) && fatal(said) == nil
+}
 
 func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
 	return o.mode, o.wait, o.reason
 }
 
 // refused leaves out what the server may not have liked. It says whether anything is left to be tried.
-func (o *outcome) refused() bool {
+func (o *outcome) refused(said serverError) bool {
 	switch {
+	case o.suspension != nil: // a transaction does the rest of it: if the job was given back, this one finds nothing
+		failure := verdict{way: failed, wait: unsaid, reason: clean(string(said), reasonBytes)}
+		o.suspension, o.wasSent = nil, true
+		o.mode, o.wait, o.reason = settled(o.of, failure).parts()
+	case o.result != nil:
+		o.result = nil
 	case o.mode == "":
 		return false
 	case o.mode == "SILENT" && o.wait != unsaid && !o.isOwnWait:

@@ -15,9 +15,17 @@ import (
 
 const token = "1882361448423751680"
 
+var aQueue = NewQueue(redis.NewClient(&redis.Options{}), "q")
+
+// isLost is what an answer says of an outcome.
+func isLost(o *outcome, reply any) bool {
+	lost, _ := o.heard(reply)
+	return lost
+}
+
 func aJob(handler Handler, attempt int, payload string) *delivery {
 	d := &delivery{
-		jobKey: jobKey{"q", "id"}, token: token, attempt: attempt, payload: []byte(payload), codec: JSON, handler: &handler,
+		jobKey: jobKey{"q", "id"}, token: token, attempt: attempt, payload: []byte(payload), source: aQueue, handler: &handler,
 	}
 	d.job = jobOf(d, time.Time{}, time.Time{})
 	return d
@@ -36,16 +44,16 @@ func expect(t *testing.T, got, want any) {
 func TestSuccessIsAcknowledgedWithTheToken(t *testing.T) {
 	outcome := settled(aJob(Handler{}, 1, ""), judge(nil, nil))
 	expect(t, outcome.command(), []string{"DQ.ACK", "q", "WITHTOKENS", "id", token})
-	expect(t, []bool{outcome.isLost(int64(1)), outcome.isLost(int64(0))}, []bool{false, true})
+	expect(t, []bool{isLost(outcome, int64(1)), isLost(outcome, int64(0))}, []bool{false, true})
 }
 
 func TestAnEndThatIsSentAgainIsNotLost(t *testing.T) {
 	for _, err := range []error{nil, errors.New("no")} {
 		d := aJob(Handler{}, 1, "")
 		outcome := settled(d, judge(err, d))
-		expect(t, outcome.isLost(nil), true)
+		expect(t, isLost(outcome, nil), true)
 		outcome.wasSent = true
-		expect(t, []bool{outcome.isLost(nil), outcome.isLost(int64(0))}, []bool{false, false})
+		expect(t, []bool{isLost(outcome, nil), isLost(outcome, int64(0))}, []bool{false, false})
 	}
 }
 
@@ -112,7 +120,7 @@ func TestWhatTheServerRefusesIsLeftOut(t *testing.T) {
 		d := aJob(Handler{Backoff: []time.Duration{century}}, 1, "")
 		outcome := settled(d, judge(err, d))
 		var said [][]string
-		for left := true; left; left = outcome.refused() {
+		for left := true; left; left = outcome.refused("ERR no") {
 			said = append(said, outcome.command()[5:])
 		}
 		last := said[len(said)-1]
@@ -124,7 +132,7 @@ func TestWhatTheServerRefusesIsLeftOut(t *testing.T) {
 			expect(t, []any{wait >= 1000 && wait <= 1250, err}, []any{true, nil})
 		}
 	}
-	expect(t, (&outcome{}).refused(), false)
+	expect(t, (&outcome{}).refused("ERR no"), false)
 }
 
 func TestWhoIsToldToStopIsGivenBackUncounted(t *testing.T) {

@@ -32,6 +32,8 @@ type Queue struct {
 	codec  Codec
 	hooks  []Hooks
 	client redis.UniversalClient
+	waits  waits
+	inline *inline // instead of a server; else nil
 }
 
 // Open makes a queue by the URL of its server, as redis://user:password@host:6379/0, rediss:// with TLS or unix://.
@@ -72,8 +74,11 @@ func (q *Queue) Name() string { return q.name }
 // Client is the queue's connection.
 func (q *Queue) Client() redis.UniversalClient { return q.client }
 
-// Close closes the client.
-func (q *Queue) Close() error { return q.client.Close() }
+// Close closes the client, and ends all waits.
+func (q *Queue) Close() error {
+	q.waits.close()
+	return q.client.Close()
+}
 
 // key is the shard of an id: by its CRC-32, the same in all languages.
 func (q *Queue) key(id string) string {
@@ -159,6 +164,22 @@ func (w words) ladder(steps []time.Duration) words {
 	return w
 }
 
+// texts are the words as they are sent.
+func (w words) texts() []string {
+	out := make([]string, len(w))
+	for at, word := range w {
+		switch word := word.(type) {
+		case []byte:
+			out[at] = string(word)
+		case string:
+			out[at] = word
+		default:
+			out[at] = fmt.Sprint(word) // a number
+		}
+	}
+	return out
+}
+
 func (w words) ids(ids []string) words {
 	for _, id := range ids {
 		w = append(w, id)
@@ -205,6 +226,25 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
+// node is the client of the server that has a key.
+func (q *Queue) node(ctx context.Context, key string) (*redis.Client, error) {
+	return nodeOf(ctx, q.client, key)
+}
+
+func nodeOf(ctx context.Context, client redis.UniversalClient, key string) (*redis.Client, error) {
+	switch client := client.(type) {
+	case *redis.Client:
+		return client, nil
+	case *redis.ClusterClient:
+		// A keyed command first: it follows a slot that moved, so the client learns of its node.
+		if err := client.Do(ctx, "DQ.LEN", key).Err(); err != nil {
+			return nil, err
+		}
+		return client.MasterForKey(ctx, key)
+	}
+	return nil, &ConfigurationError{What: "dq needs a *redis.Client or a *redis.ClusterClient"}
+}
+
 // all sends several in one round trip, as those of a sharded queue.
 func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
 	if len(calls) == 1 {
@@ -216,9 +256,16 @@ func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
 			return nil, err
 		}
 	}
+	return q.sent(ctx, calls, q.client.Pipelined)
+}
+
+type sending = func(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error)
+
+// sent answers up to the first error.
+func (q *Queue) sent(ctx context.Context, calls []words, send sending) ([]any, error) {
 	commands, err := within(ctx, func() ([]*redis.Cmd, error) {
 		commands := make([]*redis.Cmd, len(calls))
-		_, _ = q.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
+		_, _ = send(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
 			for at, call := range calls {
 				commands[at] = pipe.Do(ctx, call...)
 			}

@@ -221,7 +221,7 @@ func TestWithoutAServer(t *testing.T) {
 	expect(t, err.Error(), "bad")
 	_, err = queue.Add(ctx, 1, nil)
 	expect(t, strings.Contains(err.Error(), "no handler"), true)
-	_, err = queue.Get(ctx, "a")
+	_, err = queue.Len(ctx, dq.All)
 	expect(t, strings.Contains(err.Error(), "needs a server"), true)
 	expect(t, kinds, []string{"close", "close"})
 }

@@ -1,6 +1,9 @@
 package dq
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Reserved is a job that was popped by hand, without a worker.
 type Reserved struct {
@@ -17,19 +20,17 @@ type Reserved struct {
 	TTR         time.Duration
 	MaxAttempts int
 	RetryIn     *time.Duration
+	// Results are how the jobs ended that it came after. Steps are what earlier attempts kept.
+	Results []JobResult
+	Steps   map[string][]byte
 }
 
-func reservedOf(key string, rows []any) []Reserved {
+func (q *Queue) reservedOf(key string, rows []any) []Reserved {
 	var found []Reserved
-	for _, each := range rows {
-		row := asList(each)
-		if len(row) < 7 {
-			continue
-		}
-		terms := termsOf(row[6])
+	for _, row := range rowsOf(rows) {
 		found = append(found, Reserved{
-			key, asText(row[0]), asBytes(row[1]), asText(row[2]), int(asInt(row[3])), asTime(row[4]), asTime(row[5]),
-			terms.ttr, terms.maxAttempts, terms.ladder,
+			key, row.id, row.payload, row.token, row.attempt, row.deadline, row.due,
+			row.terms.ttr, row.terms.maxAttempts, row.terms.ladder, resultsOf(row.results, q.codec), row.steps,
 		})
 	}
 	return found
@@ -52,6 +53,19 @@ type JobInfo struct {
 	Reason      string    // of the last failure
 	Failed      time.Time // when that was
 	Group       string
+	// Progress is what it said last; Steps are what it has kept, and Awaits is the signal that it waits for.
+	Progress string
+	Steps    map[string][]byte
+	Awaits   string
+	// Started is when it was delivered, of a reserved or done job. Finished and Result are those of a done one: nil, where
+	// it has none.
+	Started, Finished time.Time
+	Result            []byte
+	Keep              *time.Duration // nil: the queue's settings decide
+	// After are the ids that a blocked job still waits for, or AfterGroup the group.
+	After      []string
+	AfterGroup string
+	OnDead     OnDead
 	// Next is the payload of the job that takes its place when its run is over; nil without one.
 	Next []byte
 	// Rule is that of a recurring job; else nil.
@@ -91,7 +105,17 @@ func jobInfoOf(fields map[string]any) *JobInfo {
 		MaxAttempts: int(asInt(fields["max-attempts"])), Backoff: asLadder(fields["backoff"]),
 		Expires: asTime(fields["expires"]), Token: asText(fields["token"]), Reason: asText(fields["reason"]),
 		Failed: asTime(fields["failed"]), Group: asText(fields["group"]), Rule: ruleOf(fields),
+		Progress: asText(fields["progress"]), Steps: stepsOf(fields["steps"]), Awaits: asText(fields["awaits"]),
+		Started: asTime(fields["started"]), Finished: asTime(fields["finished"]), Result: valueOf(fields["result"]),
+		AfterGroup: asText(fields["after-group"]), OnDead: OnDead(strings.ToUpper(asText(fields["on-dead"]))),
 		Fields: fields,
+	}
+	for _, id := range asList(fields["after"]) {
+		info.After = append(info.After, asText(id))
+	}
+	if fields["keep"] != nil {
+		keep := asDuration(fields["keep"])
+		info.Keep = &keep
 	}
 	if next := fields["next"]; next != nil {
 		info.Next = asBytes(next)
@@ -103,7 +127,7 @@ func jobInfoOf(fields map[string]any) *JobInfo {
 type Peeked struct {
 	ID      string
 	Payload []byte
-	// At is when it is due, its lease ends, or it died, by the state that was asked for.
+	// At is when it is due, its lease ends, it died, or it was done, by the state that was asked for.
 	At       time.Time
 	Attempts int
 	Priority int

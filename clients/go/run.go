@@ -33,7 +33,9 @@ func (w *Worker) attempt(batch []*delivery, next func()) {
 		return
 	}
 	ctx, cancel := w.begin(ours)
-	through(func() error { return call(ctx, ours) }, func(err error) {
+	limit := w.limit(ours)
+	through(func() error { return w.around(ctx, ours) }, func(err error) {
+		limit()
 		cancel(nil)
 		for _, d := range ours {
 			begun.end(d)
@@ -45,6 +47,9 @@ func (w *Worker) attempt(batch []*delivery, next func()) {
 
 func (w *Worker) begin(batch []*delivery) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := contextOf(w.base, batch)
+	if limit := batch[0].handler.Timeout; limit > 0 {
+		ctx = limited{ctx, time.Now().Add(limit)}
+	}
 	for _, d := range batch {
 		for _, hooks := range w.hooks {
 			if hooks.Before == nil {
@@ -61,37 +66,37 @@ func (w *Worker) begin(batch []*delivery) (context.Context, context.CancelCauseF
 	return ctx, cancel
 }
 
-func call(ctx context.Context, batch []*delivery) error {
-	h := batch[0].handler
-	if h.DoBatch == nil {
-		return h.Do(ctx, batch[0].job)
-	}
-	jobs := make([]*Job, len(batch))
-	for at, d := range batch {
-		jobs[at] = d.job
-	}
-	return h.DoBatch(ctx, jobs)
-}
-
 func (w *Worker) finished(d *delivery, err error) {
-	v, err := d.verdict(err)
-	w.report(d, v, err)
-	d.link.settle(d, settled(d, v))
+	v, result, err := d.verdict(err)
+	if d.why() != ErrTimeout { // that has been reported
+		w.report(d, v, err)
+	}
+	ended := settled(d, v)
+	ended.result = result
+	d.link.settle(d, ended)
 }
 
 func (w *Worker) report(d *delivery, v verdict, err error) {
 	if v.unfit != "" {
 		w.warn("dq: a handler said what cannot be, going on without it", "job", d.id, "queue", d.queue, "said", v.unfit)
 	}
-	if err != nil && !v.isMeant && d.why() == nil {
+	if v.way != suspended && err != nil && !v.isMeant && d.why() == nil {
 		attributes := []any{"job", d.id, "queue", d.queue, "attempt", d.attempt, "error", v.reason}
 		if v.stack != nil {
 			attributes = append(attributes, "stack", string(v.stack))
 		}
 		w.warn("dq: a job failed", attributes...)
 	}
+	w.tellHooks(d, v, err)
+}
+
+func (w *Worker) tellHooks(d *delivery, v verdict, err error) {
 	for _, hooks := range w.hooks {
 		switch {
+		case v.way == suspended:
+			if hooks.Suspended != nil {
+				w.hook("Suspended", func() { hooks.Suspended(d.ctx, d.job) })
+			}
 		case err != nil && hooks.Failed != nil:
 			w.hook("Failed", func() { hooks.Failed(d.ctx, d.job, err) })
 		case err == nil && hooks.After != nil:
@@ -129,18 +134,22 @@ func (w *Worker) next(batch []*delivery) []*delivery {
 // lost tells the handler and the hooks. The caller has released the delivery, and does not wait for the hooks.
 func (w *Worker) lost(d *delivery) {
 	d.end(ErrLost)
-	w.mu.Lock()
-	w.reporting++
-	w.mu.Unlock()
-	go through(func() error {
+	w.aside(func() {
 		w.warn("dq: lost a job, its lease expired before it was acknowledged", "job", d.id, "queue", d.queue)
 		for _, hooks := range w.hooks {
 			if hooks.Lost != nil {
 				w.hook("Lost", func() { hooks.Lost(d.job) })
 			}
 		}
-		return nil
-	}, func(error) {
+	})
+}
+
+// aside reports in another goroutine, for which the worker waits when it stops.
+func (w *Worker) aside(f func()) {
+	w.mu.Lock()
+	w.reporting++
+	w.mu.Unlock()
+	go through(func() error { f(); return nil }, func(error) {
 		w.mu.Lock()
 		w.reporting--
 		w.mu.Unlock()

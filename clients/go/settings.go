@@ -26,6 +26,10 @@ type Settings struct {
 	GroupMax    *int
 	GroupRate   *Rate
 	GroupFIFO   *bool
+	// DoneLen, DoneTTL and DoneBytes say which done jobs are kept, with their results.
+	DoneLen   *int
+	DoneTTL   *time.Duration
+	DoneBytes *int
 }
 
 // Configure sets the settings that are not nil, on each shard. It makes the queue if it is not there.
@@ -34,7 +38,7 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 	for _, each := range []struct {
 		name  string
 		value *time.Duration
-	}{{"TTR", s.TTR}, {"DEDUPE", s.Dedupe}} {
+	}{{"TTR", s.TTR}, {"DEDUPE", s.Dedupe}, {"DONETTL", s.DoneTTL}} {
 		if each.value != nil {
 			out = out.add(each.name, wait(each.name, *each.value))
 		}
@@ -44,7 +48,7 @@ func (q *Queue) Configure(ctx context.Context, s Settings) error {
 		value *int
 	}{
 		{"ATTEMPTS", s.Attempts}, {"MAXLEN", s.MaxLen}, {"MAXBYTES", s.MaxBytes}, {"DEADLEN", s.DeadLen},
-		{"MAXRESERVED", s.MaxReserved}, {"GROUPMAX", s.GroupMax},
+		{"MAXRESERVED", s.MaxReserved}, {"GROUPMAX", s.GroupMax}, {"DONELEN", s.DoneLen}, {"DONEBYTES", s.DoneBytes},
 	} {
 		if each.value != nil {
 			out = out.add(each.name, *each.value)
@@ -85,7 +89,7 @@ func (q *Queue) Settings(ctx context.Context) (*Settings, error) {
 		TTR: duration("ttr"), Attempts: number("attempts"), Backoff: asLadder(fields["backoff"]), MaxLen: number("maxlen"),
 		MaxBytes: number("maxbytes"), DeadLen: number("deadlen"), Dedupe: duration("dedupe"),
 		MaxReserved: number("maxreserved"), Rate: rate("rate"), GroupMax: number("groupmax"), GroupRate: rate("grouprate"),
-		GroupFIFO: &isFIFO,
+		GroupFIFO: &isFIFO, DoneLen: number("donelen"), DoneTTL: duration("donettl"), DoneBytes: number("donebytes"),
 	}, nil
 }
 

@@ -15,6 +15,7 @@ func (w *Worker) supply(l *link) {
 		found, _ := l.fetch(claim, wait)
 		w.accept(found, claim)
 	}
+	close(l.supplied)
 	l.ring()
 	w.mu.Lock()
 	w.suppliers--

@@ -3,6 +3,7 @@ package dq
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -30,6 +31,7 @@ const (
 	snoozed
 	gaveUp
 	givenBack // as if it had not been delivered
+	suspended // until what it waits for
 )
 
 // judge reads the error of a handler. What its outermost links say goes first.
@@ -53,6 +55,10 @@ func judge(err error, d *delivery) verdict {
 			if said != nil {
 				return fit(verdict{way: gaveUp, wait: unsaid, reason: text, isMeant: true})
 			}
+		case *ResultError:
+			if said != nil {
+				made.reason = text
+			}
 		case *DecodeError:
 			if said != nil && said.of == d {
 				return fit(verdict{way: gaveUp, wait: unsaid, reason: said.Error()})
@@ -70,7 +76,30 @@ func judge(err error, d *delivery) verdict {
 	if d.why() == ErrStopping { // whatever its error: it was told to end
 		return verdict{way: givenBack, wait: unsaid}
 	}
-	return fit(made)
+	return fit(sorted(made, err, d.handler))
+}
+
+// sorted asks what the handler's settings say of an error.
+func sorted(v verdict, err error, h *Handler) verdict {
+	if h == nil || h.RetryOn == nil && h.GiveUpOn == nil {
+		return v
+	}
+	isFinal := false
+	failure := door(func() error {
+		isFinal = h.GiveUpOn != nil && h.GiveUpOn(err) || h.RetryOn != nil && !h.RetryOn(err)
+		return nil
+	})
+	if failure != nil {
+		v.unfit = "RetryOn or GiveUpOn: " + textOf(failure)
+	} else if isFinal {
+		v.way = gaveUp
+	}
+	return v
+}
+
+// overdue is the verdict on a handler whose Timeout is over.
+func overdue(limit time.Duration) verdict {
+	return verdict{way: failed, wait: unsaid, reason: "timeout after " + strconv.FormatFloat(limit.Seconds(), 'f', -1, 64) + " s"}
 }
 
 // fit leaves out what no server takes.

@@ -38,8 +38,13 @@ type WorkerConfig struct {
 	// Drain is how long handlers may go on when the worker stops (25 s; negative: not at all).
 	Drain time.Duration
 	// Wait is how long one fetch waits at the server (5 s); then it is sent again.
-	Wait   time.Duration
+	Wait time.Duration
+	// Around is code around all handlers; the first is outermost.
+	Around []Around
 	Hooks  []Hooks
+	// Health is an address ("127.0.0.1:8081") at which [Worker.HealthHandler] answers while the worker runs, or the path of a
+	// file whose time is set each second while it is healthy.
+	Health string
 	Logger *slog.Logger
 }
 
@@ -49,6 +54,7 @@ type Worker struct {
 	drain, wait                     time.Duration
 	leases                          leases
 	handlers                        *handlers
+	layers                          []Around
 	hooks                           []Hooks
 	logger                          *slog.Logger
 	links                           []*link
@@ -59,6 +65,8 @@ type Worker struct {
 	draining  chan struct{} // closed when it stops
 	news      chan struct{} // something ended
 	hasRun    atomic.Bool
+	hasEnded  atomic.Bool
+	health    string
 	isDrained bool         // by Drain
 	said      atomic.Value // the last trouble that was logged
 	gaveBack  atomic.Int64 // when it stopped
@@ -86,6 +94,8 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 		return nil, &ConfigurationError{What: "the worker has no queue"}
 	case config.Weights != nil && len(config.Weights) != len(config.Queues):
 		return nil, &ConfigurationError{What: "weights: one for each queue"}
+	case slices.ContainsFunc(config.Around, func(each Around) bool { return each == nil }):
+		return nil, &ConfigurationError{What: "Around has a nil"}
 	case config.Concurrency < 0 || config.Prefetch < 0 || config.Lease < 0 || config.Wait < 0:
 		return nil, &ConfigurationError{What: "Concurrency, Prefetch, Lease and Wait are 0 or more"}
 	}
@@ -100,7 +110,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 		}
 	}
 	w := &Worker{
-		handlers: made, hooks: slices.Clone(config.Hooks), logger: config.Logger, base: context.Background(),
+		handlers: made, layers: slices.Clone(config.Around), hooks: slices.Clone(config.Hooks), logger: config.Logger, base: context.Background(),
 		concurrency: or(config.Concurrency, defaultConcurrency),
 		prefetch:    config.Prefetch,
 		leases:      newLeases(made, config.Lease),
@@ -110,6 +120,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 		fatal:       make(chan *ConfigurationError, 1),
 		draining:    make(chan struct{}),
 		news:        make(chan struct{}, 1),
+		health:      config.Health,
 	}
 	if w.logger == nil {
 		w.logger = slog.Default()
@@ -188,6 +199,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.hasRun.Swap(true) {
 		return &ConfigurationError{What: "a worker runs only once: create another one"}
 	}
+	endHealth, err := w.showHealth()
+	if err != nil {
+		return err
+	}
+	defer endHealth()
+	defer w.hasEnded.Store(true)
 	w.base = context.WithoutCancel(ctx)
 	w.suppliers = len(w.links)
 	for _, l := range w.links {

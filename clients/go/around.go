@@ -1,0 +1,105 @@
+package dq
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Around is code around handlers, such as logging, metrics, transactions or locks. It calls next, which calls the handler;
+// or does not, and decides itself. What it returns is treated as the handler's error, [Job.Succeed] changes the result. The
+// jobs are one, or those of a batch.
+//
+//	func timed(ctx context.Context, jobs []*dq.Job, next func(context.Context) error) error {
+//		defer observe(time.Now())
+//		return next(ctx)
+//	}
+type Around func(ctx context.Context, jobs []*Job, next func(context.Context) error) error
+
+// around calls the handler of a batch through all layers.
+func (w *Worker) around(ctx context.Context, batch []*delivery) error {
+	if len(w.layers) == 0 {
+		return call(ctx, batch)
+	}
+	jobs := jobsOf(batch)
+	run := func(ctx context.Context) error { return call(ctx, batch) }
+	for at := len(w.layers) - 1; at >= 0; at-- {
+		layer, next := w.layers[at], run
+		run = func(ctx context.Context) error { return layer(ctx, jobs, next) }
+	}
+	return run(ctx)
+}
+
+func call(ctx context.Context, batch []*delivery) error {
+	if h := batch[0].handler; h.DoBatch != nil {
+		return h.DoBatch(ctx, jobsOf(batch))
+	}
+	return batch[0].handler.Do(ctx, batch[0].job)
+}
+
+func jobsOf(batch []*delivery) []*Job {
+	jobs := make([]*Job, len(batch))
+	for at, d := range batch {
+		jobs[at] = d.job
+	}
+	return jobs
+}
+
+// --- The time that a handler has
+
+// limited says when the handler's time is over; that its context ends then is the worker's doing.
+type limited struct {
+	context.Context
+	at time.Time
+}
+
+func (l limited) Deadline() (time.Time, bool) {
+	if earlier, has := l.Context.Deadline(); has && earlier.Before(l.at) {
+		return earlier, true
+	}
+	return l.at, true
+}
+
+// limit watches a batch until the answered function has been called.
+func (w *Worker) limit(batch []*delivery) (end func()) {
+	limit := batch[0].handler.Timeout
+	if limit == 0 {
+		return func() {}
+	}
+	var mu sync.Mutex
+	hasEnded := false
+	timer := time.AfterFunc(limit, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, d := range batch {
+			if !hasEnded {
+				w.overdue(d, overdue(limit))
+			}
+		}
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		hasEnded = true
+	}
+}
+
+// overdue fails a job whose handler still runs.
+func (w *Worker) overdue(d *delivery, v verdict) {
+	if d.waits() != nil {
+		v = verdict{way: suspended, wait: unsaid}
+	}
+	if !d.link.conclude(d, settled(d, v)) {
+		return
+	}
+	d.end(ErrTimeout)
+	d.link.ring()
+	w.aside(func() {
+		if v.way != suspended {
+			report(w.logger, slog.LevelWarn, "dq: a job failed", "job", d.id, "queue", d.queue, "attempt", d.attempt, "error", v.reason)
+		}
+		w.tellHooks(d, v, ErrTimeout)
+	})
+}

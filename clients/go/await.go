@@ -1,0 +1,293 @@
+package dq
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	keepResult   = time.Minute // of AddAndWait
+	betweenAsks  = time.Millisecond
+	withdrawing  = time.Second
+	awaitOutcome = "DQ.AWAIT"
+)
+
+var errClosed = errors.New("dq: the queue was closed")
+
+// Wait waits until a job has ended, and returns what its handler returned. It waits no longer than ctx lasts. A job that
+// did not end well, or ended before and is not kept (see [JobOptions].Keep), is a [*JobFailedError].
+//
+// All waits of a queue share one connection, for each shard, that is opened for the first one and closed with the queue.
+func Wait[T any](ctx context.Context, queue *Queue, id string) (T, error) {
+	var none T
+	ended, err := queue.wait(ctx, id)
+	switch {
+	case err != nil:
+		return none, err
+	case ended.outcome != OutcomeDone:
+		return none, &JobFailedError{id, ended.outcome, string(ended.value)}
+	}
+	return resultOf[T](queue.codec, ended.value)
+}
+
+// AddAndWait adds a job and waits for its result, as [Wait] does. The job is kept for a minute, unless the options say
+// otherwise. Where a job of that id is there already, it waits for that one.
+func AddAndWait[T any](ctx context.Context, queue *Queue, data any, options *JobOptions) (T, error) {
+	var none T
+	o := *or(options, &JobOptions{})
+	o.Keep = or(o.Keep, keepResult)
+	id, err := queue.Add(ctx, data, &o)
+	if err != nil {
+		return none, err
+	}
+	return Wait[T](ctx, queue, or(id, o.ID))
+}
+
+func (q *Queue) wait(ctx context.Context, id string) (ending, error) {
+	if q.inline != nil {
+		return q.inline.wait(ctx, id)
+	}
+	if err := ctx.Err(); err != nil {
+		return ending{}, err
+	}
+	w, err := q.waits.of(q, q.key(id))
+	if err != nil {
+		return ending{}, err
+	}
+	told := w.add(id)
+	select {
+	case ended := <-told:
+		return ended.ending, ended.err
+	case <-ctx.Done():
+		w.mu.Lock()
+		w.awaited.drop(id, told)
+		w.mu.Unlock()
+		return ending{}, ctx.Err()
+	}
+}
+
+// --- What is waited for, without I/O
+
+type waitResult struct {
+	ending
+	err error
+}
+
+// awaited are the waits for jobs of one key.
+type awaited struct {
+	by    map[string][]chan waitResult
+	asked map[string]bool // the jobs of the command that waits; nil: none does
+}
+
+// add notes a wait. It says whether the command that waits does not know of it.
+func (a *awaited) add(id string, told chan waitResult) (isBehind bool) {
+	if a.by == nil {
+		a.by = map[string][]chan waitResult{}
+	}
+	a.by[id] = append(a.by[id], told)
+	return a.isBehind()
+}
+
+func (a *awaited) isBehind() bool {
+	if a.asked == nil {
+		return false
+	}
+	for id := range a.by {
+		if !a.asked[id] {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *awaited) drop(id string, told chan waitResult) {
+	a.by[id] = slices.DeleteFunc(a.by[id], func(each chan waitResult) bool { return each == told })
+	if len(a.by[id]) == 0 {
+		delete(a.by, id)
+	}
+}
+
+// ask are the jobs that the next command waits for.
+func (a *awaited) ask() []string {
+	ids := make([]string, 0, len(a.by))
+	a.asked = make(map[string]bool, len(a.by))
+	for id := range a.by {
+		ids = append(ids, id)
+		a.asked[id] = true
+	}
+	return ids
+}
+
+func (a *awaited) ended(all []ending) {
+	a.asked = nil
+	for _, each := range all {
+		for _, told := range a.by[each.id] {
+			told <- waitResult{ending: each}
+		}
+		delete(a.by, each.id)
+	}
+}
+
+func (a *awaited) fail(err error) {
+	a.asked = nil
+	for _, all := range a.by {
+		for _, told := range all {
+			told <- waitResult{err: err}
+		}
+	}
+	a.by = nil
+}
+
+// --- The connections
+
+// waits are those of a queue: each key has its own.
+type waits struct {
+	mu       sync.Mutex
+	byKey    map[string]*waiter
+	isClosed bool
+}
+
+func (all *waits) of(q *Queue, key string) (*waiter, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.isClosed {
+		return nil, errClosed
+	}
+	if all.byKey == nil {
+		all.byKey = map[string]*waiter{}
+	}
+	w := all.byKey[key]
+	if w == nil {
+		w = &waiter{queue: q, key: key, closed: make(chan struct{})}
+		w.line = &line{client: q.client, key: key, timeout: defaultWait + slack}
+		all.byKey[key] = w
+	}
+	return w, nil
+}
+
+func (all *waits) close() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if !all.isClosed {
+		all.isClosed = true
+		for _, w := range all.byKey {
+			w.close()
+		}
+	}
+}
+
+type waiter struct {
+	queue  *Queue
+	key    string
+	line   *line
+	closed chan struct{}
+
+	mu            sync.Mutex
+	awaited       awaited
+	isHearing     bool
+	isWithdrawing bool
+}
+
+func (w *waiter) add(id string) chan waitResult {
+	told := make(chan waitResult, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	isBehind := w.awaited.add(id, told)
+	if !w.isHearing {
+		w.isHearing = true
+		go w.hear()
+	}
+	if isBehind && !w.isWithdrawing {
+		w.isWithdrawing = true
+		go w.withdraw()
+	}
+	return told
+}
+
+func (w *waiter) close() {
+	close(w.closed)
+	w.line.cut()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.awaited.fail(errClosed)
+}
+
+// hear asks as long as anyone waits.
+func (w *waiter) hear() {
+	for troubles := 0; ; {
+		w.mu.Lock()
+		ids := w.awaited.ask()
+		w.isHearing = len(ids) > 0
+		w.mu.Unlock()
+		if len(ids) == 0 {
+			return
+		}
+		all, err := w.ask(ids)
+		isClosed := false
+		select {
+		case <-w.closed:
+			isClosed = true
+		default:
+		}
+		end := fatal(err)
+		w.mu.Lock()
+		switch {
+		case isClosed:
+			w.awaited.fail(errClosed)
+		case end != nil:
+			w.awaited.fail(end)
+		default:
+			w.awaited.ended(all)
+		}
+		w.mu.Unlock()
+		if err == nil {
+			troubles = 0
+			continue
+		}
+		w.line.close()
+		troubles++
+		select {
+		case <-w.closed:
+		case <-time.After(troubleWait(troubles)):
+		}
+	}
+}
+
+func (w *waiter) ask(ids []string) ([]ending, error) {
+	command := append([]string{awaitOutcome, w.key, strconv.FormatFloat(defaultWait.Seconds(), 'f', -1, 64)}, ids...)
+	replies, err := w.line.ask(command)
+	if err != nil {
+		return nil, err
+	}
+	if said := firstError(replies); said != nil {
+		return nil, said
+	}
+	return endingsOf(replies[0]), nil
+}
+
+// withdraw ends the command that waits, so that it is sent again with all that is waited for. Where that is forbidden, a
+// new wait begins when the command ends by itself.
+func (w *waiter) withdraw() {
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawing)
+	defer cancel()
+	for isBehind := true; isBehind; {
+		if id := w.line.id.Load(); id != 0 {
+			node, err := w.queue.node(ctx, w.key)
+			if err == nil {
+				err = node.Do(ctx, "CLIENT", "UNBLOCK", id).Err()
+			}
+			if err != nil {
+				isBehind = false
+			}
+		}
+		time.Sleep(betweenAsks)
+		w.mu.Lock()
+		isBehind = isBehind && w.awaited.isBehind()
+		w.isWithdrawing = isBehind
+		w.mu.Unlock()
+	}
+}

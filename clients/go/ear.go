@@ -1,0 +1,223 @@
+package dq
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	heardFrom = 20 * time.Millisecond // shorter jobs pay nothing
+	mostEars  = 8                     // of one link: each is a connection
+)
+
+// ear waits in DQ.BTOUCH with the jobs of one queue that have been in hand for a while, to hear of it when one is
+// cancelled. It lasts as long as there are any.
+type ear struct {
+	link   *link
+	key    string
+	line   *line
+	listen listening // of link.mu
+}
+
+// listening is what an ear knows of its jobs, without I/O.
+type listening struct {
+	covered   map[*delivery]struct{} // by the command that waits; nil: none does
+	isAwake   bool
+	isOutdone bool // there are others: the command that waits is to be ended
+}
+
+// look says what follows from the jobs in hand: whether the ear has to be woken, whether its command does not cover all,
+// and when to look again (zero: when jobs come).
+func (s *listening) look(held []*delivery, now time.Time) (mustWake, isOutdone bool, next time.Time) {
+	for _, d := range held {
+		age := now.Sub(d.since)
+		_, isCovered := s.covered[d]
+		switch {
+		case age < heardFrom:
+			if grown := d.since.Add(heardFrom); next.IsZero() || grown.Before(next) {
+				next = grown
+			}
+		case !s.isAwake:
+			mustWake = true
+		case s.covered != nil && !isCovered:
+			isOutdone = true
+		}
+	}
+	if mustWake || isOutdone { // at most so often
+		next = now.Add(heardFrom)
+	}
+	return mustWake, isOutdone, next
+}
+
+// cover are the jobs of the next command.
+func (s *listening) cover(held []*delivery, now time.Time) (group []*delivery) {
+	s.covered, s.isOutdone = map[*delivery]struct{}{}, false
+	for _, d := range held {
+		if now.Sub(d.since) >= heardFrom {
+			group = append(group, d)
+			s.covered[d] = struct{}{}
+		}
+	}
+	if len(group) == 0 {
+		s.covered, s.isAwake = nil, false
+	}
+	return group
+}
+
+// listenSoon has the link look for jobs that take a while. It is called with mu.
+func (l *link) listenSoon() {
+	if l.ears != nil && !l.isListening {
+		l.isListening = true
+		l.listenTimer.Reset(heardFrom)
+	}
+}
+
+// listen looks for them.
+func (l *link) listen() {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isListening = false
+	if l.ears == nil || l.isFinishing() {
+		return
+	}
+	soonest := time.Time{}
+	for key, held := range byKey(l.heldLocked()) {
+		mustWake, isOutdone, next := l.earOf(key).look(held, now)
+		e := l.ears[key]
+		if mustWake {
+			e.listen.isAwake = true
+			go e.hear()
+		}
+		if isOutdone {
+			e.listen.isOutdone = true
+			l.ring()
+		}
+		if !next.IsZero() && (soonest.IsZero() || next.Before(soonest)) {
+			soonest = next
+		}
+	}
+	if !soonest.IsZero() {
+		l.isListening = true
+		l.listenTimer.Reset(time.Until(soonest))
+	}
+}
+
+func (l *link) earOf(key string) *listening {
+	e := l.ears[key]
+	if e == nil {
+		e = &ear{link: l, key: key, line: &line{client: l.waiting.client, key: key, timeout: longestAnswer}}
+		l.ears[key] = e
+	}
+	return &e.listen
+}
+
+// hear renews leases, and waits, as long as there are jobs.
+func (e *ear) hear() {
+	l := e.link
+	for troubles := 0; ; {
+		group, wait := e.cover()
+		if len(group) == 0 {
+			return
+		}
+		e.line.timeout = wait + slack
+		err := e.ask(group, wait)
+		if err == nil {
+			troubles = 0
+			continue
+		}
+		e.line.close()
+		if forbids(err) {
+			l.worker.warn("dq: the server has no DQ.BTOUCH for this user, so handlers hear of a cancelled job at the next heartbeat",
+				"error", err.Error())
+			l.mu.Lock()
+			l.ears = nil
+			l.mu.Unlock()
+			return
+		}
+		troubles++
+		select {
+		case <-time.After(troubleWait(troubles)):
+		case <-l.finishing:
+			return
+		}
+	}
+}
+
+func (e *ear) cover() (group []*delivery, wait time.Duration) {
+	l := e.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.isFinishing() {
+		group = e.listen.cover(byKey(l.heldLocked())[e.key], time.Now())
+	}
+	for _, d := range group {
+		wait = min(or(wait, beatOf(d.lease)), beatOf(d.lease))
+	}
+	return group, wait
+}
+
+// ask is a heartbeat that ends when one of these jobs is lost. What it renews is not counted: the heartbeats do that.
+func (e *ear) ask(group []*delivery, wait time.Duration) error {
+	command := append([]string{"DQ.BTOUCH", e.key, strconv.FormatFloat(wait.Seconds(), 'f', -1, 64)},
+		forAll("", "", group)[2:]...)
+	replies, err := e.line.ask(command)
+	if said := firstError(replies); err == nil && said != nil {
+		err = said
+	}
+	if err != nil {
+		return err
+	}
+	for at, deadline := range asList(replies[0]) {
+		if at < len(group) && deadline == nil && e.link.release(group[at]) {
+			e.link.worker.lost(group[at])
+		}
+	}
+	return nil
+}
+
+func forbids(err error) bool {
+	return isServerError(err) && (strings.HasPrefix(err.Error(), "NOPERM") || strings.HasPrefix(err.Error(), "ERR unknown command"))
+}
+
+// outdone are the connections of ears whose commands are to be ended.
+func (l *link) outdone() (ids []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.ears {
+		if id := e.line.id.Load(); e.listen.isOutdone && id != 0 {
+			ids = append(ids, id)
+		}
+		e.listen.isOutdone = false
+	}
+	return ids
+}
+
+// wakeEars has ears ask again, with all jobs. Where that is forbidden, they do so when their time is over.
+func (l *link) wakeEars() error {
+	for _, id := range l.outdone() {
+		if _, err := l.control.ask([]string{"CLIENT", "UNBLOCK", strconv.FormatInt(id, 10)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *link) cutEars() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listenTimer.Stop()
+	for _, e := range l.ears {
+		e.line.cut()
+	}
+}
+
+func (l *link) isFinishing() bool {
+	select {
+	case <-l.finishing:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,95 @@
+package dq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// WaitOptions are for [Job.WaitFor] and [Job.Spawn].
+type WaitOptions struct {
+	// Name is that of the wait; without one, its number in this attempt. A handler whose waits depend on more than its
+	// steps names them.
+	Name string
+	// OnDead says what one of the jobs that dies means (OnDeadRun: it has ended, as [JobResult].Outcome says).
+	OnDead OnDead
+}
+
+// WaitFor has the job wait until those other jobs of its queue have ended, and returns how: where they have not, the
+// error is [ErrSuspended], which the handler returns, and is called again when they have.
+func (j *Job) WaitFor(ctx context.Context, ids []string, options ...WaitOptions) ([]JobResult, error) {
+	return j.join(ctx, options, func(*delivery, string) ([]string, [][]string, error) { return ids, nil, nil })
+}
+
+// Spawn adds jobs, and has this one wait until they have ended, as [Job.WaitFor] does; both happen, or neither. Their ids
+// are made of the job's, the wait's name and their number, unless they are given.
+func (j *Job) Spawn(ctx context.Context, jobs []NewJob, options ...WaitOptions) ([]JobResult, error) {
+	return j.join(ctx, options, func(d *delivery, name string) (ids []string, adds [][]string, err error) {
+		for at := range jobs {
+			child := jobs[at].JobOptions
+			if child.ID == "" {
+				child.ID = d.source.idIn(d.queue, fmt.Sprintf("%s/%s/%d", d.id, name, at))
+			}
+			call, err := d.source.adding(ctx, jobs[at].Data, &child, nil)
+			if err == nil {
+				err = call.mistake()
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			ids, adds = append(ids, child.ID), append(adds, call.texts())
+		}
+		return ids, adds, nil
+	})
+}
+
+// join waits for jobs, which prepare names, and may have to add.
+func (j *Job) join(
+	ctx context.Context, options []WaitOptions, prepare func(*delivery, string) ([]string, [][]string, error),
+) ([]JobResult, error) {
+	var o WaitOptions
+	if len(options) > 0 {
+		o = options[0]
+	}
+	d, name, err := j.waitFor(o.Name)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	packed, isOver := d.steps.kept[afterPrefix+name]
+	d.mu.Unlock()
+	if isOver {
+		all, err := unpackEndings(packed)
+		return resultsOf(all, d.source.codec), err
+	}
+	ids, adds, err := prepare(d, name)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	if slices.EqualFunc(ids, d.results, func(id string, each ending) bool { return id == each.id }) {
+		return resultsOf(d.results, d.source.codec), d.keep(ctx, afterPrefix+name, packEndings(d.results))
+	}
+	if slices.ContainsFunc(ids, func(id string) bool { return d.source.key(id) != d.queue }) {
+		return nil, errors.New("dq: a job can only wait for jobs of its own shard")
+	}
+	after := append([]string{"AFTER", strconv.Itoa(len(ids))}, ids...)
+	return nil, d.suspend(adds, append(after, "ONDEAD", string(or(o.OnDead, OnDeadRun)))...)
+}
+
+// waitFor is the job's delivery, whose attempt comes to a wait of that name.
+func (j *Job) waitFor(name string) (*delivery, string, error) {
+	d, err := j.running()
+	if err != nil {
+		return nil, "", err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.steps.wait++
+	name = or(name, strconv.Itoa(d.steps.wait))
+	if err := checkName(name, afterPrefix); err != nil {
+		return nil, "", err
+	}
+	return d, name, d.steps.use(afterPrefix + name)
+}

@@ -1,0 +1,96 @@
+package dq
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+const touchPause = time.Second // between two touches of the file
+
+// Health says whether the worker is healthy: nil where the last fetch or heartbeat of each of its connections was answered
+// within its time; else what is wrong. Before the first answer, and when it has stopped, it is not.
+func (w *Worker) Health() error {
+	switch {
+	case !w.hasRun.Load():
+		return errors.New("dq: the worker does not run")
+	case w.hasEnded.Load():
+		return errors.New("dq: the worker has stopped")
+	}
+	for _, l := range w.links {
+		if !l.isReached.Load() {
+			said, _ := w.said.Load().(string)
+			return errors.New("dq: the server does not answer: " + or(said, "no answer yet"))
+		}
+	}
+	return nil
+}
+
+// IsHealthy is whether [Worker.Health] finds nothing wrong.
+func (w *Worker) IsHealthy() bool { return w.Health() == nil }
+
+// HealthHandler answers 200 and "ok" while the worker is healthy, else 503 and the reason.
+func (w *Worker) HealthHandler() http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		said, code := "ok", http.StatusOK
+		if err := w.Health(); err != nil {
+			said, code = err.Error(), http.StatusServiceUnavailable
+		}
+		out.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		out.WriteHeader(code)
+		_, _ = io.WriteString(out, said+"\n")
+	})
+}
+
+// showHealth serves the worker's health, until the answered function is called.
+func (w *Worker) showHealth() (end func(), err error) {
+	if w.health == "" {
+		return func() {}, nil
+	}
+	if _, _, err := net.SplitHostPort(w.health); err != nil || strings.ContainsRune(w.health, os.PathSeparator) {
+		return w.touchHealth(), nil
+	}
+	listener, err := net.Listen("tcp", w.health)
+	if err != nil {
+		return nil, &ConfigurationError{"the worker cannot show its health at " + w.health, err}
+	}
+	server := &http.Server{Handler: w.HealthHandler(), ReadTimeout: slack, WriteTimeout: slack}
+	go func() { _ = server.Serve(listener) }()
+	return func() { _ = server.Close() }, nil
+}
+
+// touchHealth keeps a file young while the worker is healthy.
+func (w *Worker) touchHealth() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		ticks := time.NewTicker(touchPause)
+		defer ticks.Stop()
+		for {
+			if w.IsHealthy() {
+				if err := touch(w.health, time.Now()); err != nil {
+					w.warn("dq: the file of the worker's health cannot be written", "file", w.health, "error", err.Error())
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks.C:
+			}
+		}
+	}()
+	return cancel
+}
+
+func touch(path string, now time.Time) error {
+	err := os.Chtimes(path, now, now)
+	if errors.Is(err, os.ErrNotExist) {
+		err = os.WriteFile(path, nil, 0o644)
+	}
+	return err
+}

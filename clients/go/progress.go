@@ -1,0 +1,138 @@
+package dq
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+const (
+	progressPause = time.Second
+	progressBytes = 1024
+)
+
+// Progress says how far the job is, from 0 to 1, and what it is at (or ""): [JobInfo].Progress shows it. The worker sends
+// at most one a second, and the last one always.
+func (j *Job) Progress(fraction float64, text string) error {
+	if !(0 <= fraction && fraction <= 1) {
+		return fmt.Errorf("dq: progress is from 0 to 1, not %v", fraction)
+	}
+	d, err := j.running()
+	if err != nil {
+		return err
+	}
+	said := strconv.FormatFloat(math.Round(fraction*1000)/1000, 'f', -1, 64)
+	if text != "" {
+		said = clean(said+" "+text, progressBytes)
+	}
+	if d.link == nil {
+		_, err := d.source.do(d.ctx, words{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "PROGRESS", said})
+		return err
+	}
+	d.link.note(d, said)
+	return nil
+}
+
+// progress is the last that a handler said. It is of link.mu.
+type progress struct {
+	text  string // not sent yet; "": nothing
+	after time.Time
+}
+
+// take answers what is to be sent.
+func (p *progress) take() string {
+	text := p.text
+	p.text = ""
+	return text
+}
+
+// due answers what is to be sent now; else when.
+func (p *progress) due(now time.Time) (text string, when time.Time) {
+	if p.text == "" || now.Before(p.after) {
+		return "", p.after
+	}
+	p.after = now.Add(progressPause)
+	return p.take(), time.Time{}
+}
+
+func progressCommand(d *delivery, text string) []string {
+	return []string{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "PROGRESS", text}
+}
+
+func (l *link) note(d *delivery, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !d.isHeld {
+		return
+	}
+	d.progress.text = text
+	if s := &l.schedule; s.progress.IsZero() || d.progress.after.Before(s.progress) {
+		s.progress = d.progress.after
+		if s.progress.IsZero() { // the first
+			s.progress = time.Now()
+		}
+		l.ring()
+	}
+}
+
+// sendProgress sends what is due of those in hand.
+func (l *link) sendProgress() error {
+	sent := l.dueProgress(time.Now())
+	if len(sent) == 0 {
+		return nil
+	}
+	commands := make([][]string, len(sent))
+	for at, each := range sent {
+		commands[at] = progressCommand(each.of, each.text)
+	}
+	replies, err := l.control.ask(commands...)
+	if err != nil {
+		l.unsent(sent)
+		return err
+	}
+	for at, reply := range replies {
+		if reply == nil && l.release(sent[at].of) {
+			l.worker.lost(sent[at].of)
+		}
+	}
+	return nil
+}
+
+// unsent keeps what may not have arrived, unless the handler has said more.
+func (l *link) unsent(all []saying) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, each := range all {
+		p := &each.of.progress
+		p.text = or(p.text, each.text)
+		l.schedule.progress = p.after
+	}
+}
+
+type saying struct {
+	of   *delivery
+	text string
+}
+
+func (l *link) dueProgress(now time.Time) (sent []saying) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.schedule
+	if s.progress.IsZero() || now.Before(s.progress) {
+		return nil
+	}
+	s.progress = time.Time{}
+	for _, d := range l.heldLocked() {
+		if d.progress.text == "" {
+			continue
+		}
+		text, when := d.progress.due(now)
+		if text != "" {
+			sent = append(sent, saying{d, text})
+		} else if s.progress.IsZero() || when.Before(s.progress) {
+			s.progress = when
+		}
+	}
+	return sent
+}

@@ -1,0 +1,135 @@
+package dq
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+)
+
+// extras are what a pop asks for besides; the answer has them in this order.
+var extras = []string{"WITHDUE", "WITHRESULTS", "WITHSTEPS", "WITHTERMS"}
+
+const rowSize = 9
+
+// row is a delivery, as DQ.POP and DQ.BPOP answer it with the extras.
+type row struct {
+	id            string
+	payload       []byte
+	token         string
+	attempt       int
+	deadline, due time.Time
+	results       []ending
+	steps         map[string][]byte
+	terms         terms
+}
+
+func rowsOf(rows []any) []row {
+	found := make([]row, 0, len(rows))
+	for _, each := range rows {
+		r := asList(each)
+		if len(r) < rowSize {
+			continue
+		}
+		found = append(found, row{
+			asText(r[0]), asBytes(r[1]), asText(r[2]), int(asInt(r[3])), asTime(r[4]), asTime(r[5]),
+			endingsOf(r[6]), stepsOf(r[7]), termsOf(r[8]),
+		})
+	}
+	return found
+}
+
+// ending is how a job ended that others wait for.
+type ending struct {
+	id      string
+	outcome Outcome
+	value   []byte // nil: none
+}
+
+func endingsOf(value any) []ending {
+	rows := asList(value)
+	if len(rows) == 0 {
+		return nil
+	}
+	found := make([]ending, 0, len(rows))
+	for _, each := range rows {
+		if r := asList(each); len(r) >= 3 {
+			found = append(found, ending{asText(r[0]), Outcome(asText(r[1])), valueOf(r[2])})
+		}
+	}
+	return found
+}
+
+// valueOf tells an empty value from none.
+func valueOf(value any) []byte {
+	if value == nil {
+		return nil
+	}
+	return asBytes(value)
+}
+
+func stepsOf(value any) map[string][]byte {
+	fields := asMap(value)
+	if len(fields) == 0 {
+		return nil
+	}
+	steps := make(map[string][]byte, len(fields))
+	for name, each := range fields {
+		steps[name] = asBytes(each)
+	}
+	return steps
+}
+
+func termsOf(value any) terms {
+	row := asList(value)
+	if len(row) < 3 {
+		return terms{ttr: serverTTR}
+	}
+	found := terms{ttr: asDuration(row[0]), maxAttempts: int(asInt(row[1]))}
+	if row[2] != nil {
+		wait := asDuration(row[2])
+		found.ladder = &wait
+	}
+	return found
+}
+
+// --- Endings, as a step keeps them: [[id, outcome, base64 or null], ...], the same in all languages
+
+func packEndings(all []ending) []byte {
+	rows := make([][3]*string, len(all))
+	for at, each := range all {
+		rows[at] = [3]*string{&each.id, (*string)(&each.outcome), nil}
+		if each.outcome == "" { // kicked meanwhile
+			rows[at][1] = nil
+		}
+		if each.value != nil {
+			value := base64.StdEncoding.EncodeToString(each.value)
+			rows[at][2] = &value
+		}
+	}
+	packed, _ := json.Marshal(rows) // texts: it cannot fail
+	return packed
+}
+
+func unpackEndings(packed []byte) ([]ending, error) {
+	var rows [][3]*string
+	if err := json.Unmarshal(packed, &rows); err != nil {
+		return nil, err
+	}
+	found := make([]ending, len(rows))
+	for at, each := range rows {
+		if each[0] != nil {
+			found[at].id = *each[0]
+		}
+		if each[1] != nil {
+			found[at].outcome = Outcome(*each[1])
+		}
+		if each[2] != nil {
+			value, err := base64.StdEncoding.DecodeString(*each[2])
+			if err != nil {
+				return nil, err
+			}
+			found[at].value = append([]byte{}, value...)
+		}
+	}
+	return found, nil
+}

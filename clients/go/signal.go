@@ -1,0 +1,87 @@
+package dq
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Signal sets a signal of a job, with a value that the queue's codec encodes (nil: none): [WaitSignal] returns it, also
+// where the handler comes to it only later. False: one is set already, and stays. The error is [ErrNotFound] where there
+// is no such job, or it has ended.
+func (q *Queue) Signal(ctx context.Context, id, name string, value any) (bool, error) {
+	if err := checkName(name, ""); err != nil {
+		return false, err
+	}
+	call := words{"DQ.SIGNAL", q.key(id), id, name}
+	if value != nil {
+		raw, err := encoded(q.codec, value)
+		if err != nil {
+			return false, fmt.Errorf("dq: the value of signal %q cannot be encoded: %w", name, err)
+		}
+		call = call.add(raw)
+	}
+	reply, err := found(q.do(ctx, call))
+	return asInt(reply) == 1, err
+}
+
+// Keep keeps values under names with a job that was popped by hand, as [Step] does. False where the token is no longer
+// its current one.
+func (q *Queue) Keep(ctx context.Context, id, token string, steps map[string][]byte) (bool, error) {
+	call := words{"DQ.STEP", q.key(id), id, token}
+	for name, value := range steps {
+		call = call.add(name, value)
+	}
+	reply, err := q.do(ctx, call)
+	return asInt(reply) == 1, err
+}
+
+// The step says "begun" before the user's script and "ended" behind it: a script that fails has no step, and one whose
+// answer was lost, and that the client sends again, finds its end.
+const (
+	onceEnded = "ended"
+	onceStart = `
+local function ended()
+  local fields = redis.call('DQ.GET', KEYS[1], ARGV[1])
+  for n = 1, #fields, 2 do
+    if fields[n] == 'steps' then
+      for m = 1, #fields[n + 1], 2 do
+        if fields[n + 1][m] == ARGV[3] then return fields[n + 1][m + 1] == 'ended' end
+      end
+    end
+  end
+end
+if not redis.call('DQ.TOUCH', KEYS[1], ARGV[1], 'TOKEN', ARGV[2]) then return -1 end
+if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], 'begun') == 0 and ended() then return 0 end
+local function work(KEYS, ARGV)
+`
+	onceEnd = `
+end
+local said = work({unpack(KEYS, 2)}, {unpack(ARGV, 4)})
+if type(said) == 'table' and said.err then return said end
+redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
+return 1
+`
+)
+
+// Once runs a Lua script on keys of this server (in a cluster: of the queue's slot) exactly once in the life of the job:
+// the script and its being done, as a step of that name, take effect together. True: it ran now; false: it ran in an
+// earlier attempt. The error is that of the script, which should fail before it writes, or [ErrLost].
+func (j *Job) Once(ctx context.Context, name, script string, keys []string, args ...any) (bool, error) {
+	d, value, _, err := j.at(name, "")
+	if err != nil || string(value) == onceEnded {
+		return false, err
+	}
+	call := words{"EVAL", onceStart + strings.TrimSpace(script) + onceEnd, 1 + len(keys), d.queue}.ids(keys)
+	reply, err := d.ask(ctx, call.add(d.id, d.token, name).add(args...))
+	if err == nil && asInt(reply) < 0 {
+		err = d.lost()
+	}
+	if err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.steps.keep(name, []byte(onceEnded))
+	return asInt(reply) == 1, nil
+}

@@ -1,0 +1,280 @@
+package dq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+)
+
+const (
+	ours         = "dq:" // names of steps that are the library's
+	afterPrefix  = ours + "after:"
+	waitPrefix   = ours + "wait:"
+	waiting      = "waiting"
+	timedOut     = "over"
+	longestName  = 256
+	shortestStep = 20 * time.Millisecond // between two tries, while the server is away
+)
+
+// steps are what a job has got done, and what this attempt has asked of them. They are of delivery.mu.
+type steps struct {
+	kept map[string][]byte
+	used map[string]bool
+	wait int // how many waits for other jobs there were
+}
+
+// use notes that this attempt comes to a name.
+func (s *steps) use(name string) error {
+	if s.used[name] {
+		return fmt.Errorf("dq: %q was used already in this attempt: each step, sleep and wait needs a name of its own", name)
+	}
+	if s.used == nil {
+		s.used = map[string]bool{}
+	}
+	s.used[name] = true
+	return nil
+}
+
+func checkName(name, prefix string) error {
+	switch longest := longestName - len(prefix); {
+	case name == "" || len(name) > longest:
+		return fmt.Errorf("dq: names of steps have 1 to %d bytes, not %d", longest, len(name))
+	case strings.HasPrefix(name, ours):
+		return fmt.Errorf("dq: names of steps that begin with %q are the library's: %q", ours, name)
+	}
+	return nil
+}
+
+func (s *steps) keep(name string, value []byte) {
+	if s.kept == nil {
+		s.kept = map[string][]byte{}
+	}
+	s.kept[name] = value
+}
+
+// running is the job's delivery, if its attempt goes on.
+func (j *Job) running() (*delivery, error) {
+	d := j.delivery
+	if d == nil {
+		return nil, errors.New("dq: this job was not delivered")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.suspension != nil {
+		return nil, ErrSuspended
+	}
+	return d, d.told
+}
+
+// at is the job's delivery, whose attempt comes to a step of that name; and its value, if it is there. Behind the prefix
+// the name is that of a marker, too.
+func (j *Job) at(name, prefix string) (d *delivery, value []byte, isKept bool, err error) {
+	if err = checkName(name, prefix); err != nil {
+		return nil, nil, false, err
+	}
+	if d, err = j.running(); err != nil {
+		return nil, nil, false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	value, isKept = d.steps.kept[name]
+	return d, value, isKept, d.steps.use(name)
+}
+
+// Steps are a copy of what is kept with the job: of [Step], and of [Queue.Signal].
+func (j *Job) Steps() map[string][]byte {
+	d := j.delivery
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := maps.Clone(d.steps.kept)
+	maps.DeleteFunc(all, func(name string, _ []byte) bool { return strings.HasPrefix(name, ours) })
+	return all
+}
+
+// Step runs do once in the life of the job, and keeps what it returns: in later attempts that comes back, and do is not
+// run. What is not a step runs again in each attempt. If the process dies after do and before its value is kept, do runs
+// again, too.
+//
+//	receipt, err := dq.Step(ctx, job, "charge", func(ctx context.Context) (Receipt, error) {
+//		return charge(ctx, order, job.ID+"/charge")
+//	})
+//	if err != nil {
+//		return err
+//	}
+//
+// The error is that of do, or [ErrLost] where another worker may have the job.
+func Step[T any](ctx context.Context, job *Job, name string, do func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+	d, value, isKept, err := job.at(name, "")
+	if err != nil {
+		return none, err
+	}
+	if isKept {
+		return stepOf[T](d, name, value)
+	}
+	made, err := do(ctx)
+	if err != nil {
+		return made, err
+	}
+	raw, err := encoded(d.source.codec, made)
+	if err != nil {
+		return none, fmt.Errorf("dq: the value of step %q cannot be encoded: %w", name, err)
+	}
+	return made, d.keep(ctx, name, raw)
+}
+
+func stepOf[T any](d *delivery, name string, value []byte) (found T, err error) {
+	if err = decoded(d.source.codec, value, &found); err != nil {
+		err = fmt.Errorf("dq: the value of step %q cannot be decoded: %w", name, err)
+	}
+	return found, err
+}
+
+// keep has the server keep a step, as soon as it is there.
+func (d *delivery) keep(ctx context.Context, name string, value []byte) error {
+	reply, err := d.ask(ctx, words{"DQ.STEP", d.queue, d.id, d.token, name, value})
+	if err != nil {
+		return err
+	}
+	if reply == nil {
+		return d.lost()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.steps.keep(name, value)
+	return nil
+}
+
+// ask sends a command that is safe to send twice, again while the server is away and the job is ours.
+func (d *delivery) ask(ctx context.Context, call words) (any, error) {
+	for tries := 1; ; tries++ {
+		reply, err := d.source.do(ctx, call)
+		if err == nil || !passes(err) {
+			return reply, err
+		}
+		select {
+		case <-time.After(max(shortestStep, min(troubleWait(tries), time.Second))):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if told := d.why(); told != nil {
+			return nil, told
+		}
+	}
+}
+
+// passes says whether waiting may help.
+func passes(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrQueueFull) {
+		return false
+	}
+	var said *ConfigurationError
+	if errors.As(err, &said) || fatal(err) != nil {
+		return false
+	}
+	return !isServerError(err) || !strings.HasPrefix(err.Error(), "ERR ")
+}
+
+// lost tells that the server does not know the delivery any more.
+func (d *delivery) lost() error {
+	if d.link != nil && d.link.release(d) {
+		d.link.worker.lost(d)
+	}
+	return or(d.why(), ErrLost)
+}
+
+// suspend ends the attempt. Its end is told to the server when the handler has returned.
+func (d *delivery) suspend(before [][]string, rest ...string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.suspension == nil {
+		d.suspension = &suspension{before, rest}
+	}
+	return ErrSuspended
+}
+
+func (d *delivery) step(name, value string) []string {
+	return []string{"DQ.STEP", d.queue, d.id, d.token, name, value}
+}
+
+// Sleep has the job wait for so long: it returns [ErrSuspended], which the handler returns; then the handler is called
+// again, by any worker, and Sleep returns nil. No process waits meanwhile, and the attempt does not count.
+//
+//	if err := job.Sleep("until reminded", 72*time.Hour); err != nil {
+//		return err
+//	}
+func (j *Job) Sleep(name string, duration time.Duration) error {
+	if duration < 0 {
+		return fmt.Errorf("dq: a sleep of %s", duration)
+	}
+	d, _, isOver, err := j.at(name, "")
+	if err != nil || isOver {
+		return err
+	}
+	return d.suspend([][]string{d.step(name, "")}, "DELAY", ms(duration))
+}
+
+// WaitSignal has the job wait until [Queue.Signal] sets a signal, and returns its value: where it has not been set, the
+// error is [ErrSuspended], which the handler returns, and is called again when it is. With a timeout other than 0, the
+// error is one of [context.DeadlineExceeded] if it is not set by then, even if it is set later.
+func WaitSignal[T any](ctx context.Context, job *Job, name string, timeout time.Duration) (T, error) {
+	var none T
+	if timeout < 0 {
+		return none, fmt.Errorf("dq: a timeout of %s", timeout)
+	}
+	d, value, isSet, err := job.at(name, waitPrefix)
+	if err != nil {
+		return none, err
+	}
+	marker := waitPrefix + name
+	d.mu.Lock()
+	state := string(d.steps.kept[marker])
+	d.mu.Unlock()
+	switch waited(state, isSet, timeout > 0) {
+	case hears:
+		if len(value) == 0 {
+			return none, nil
+		}
+		return stepOf[T](d, name, value)
+	case gaveItUp:
+		if state != timedOut {
+			if err := d.keep(ctx, marker, []byte(timedOut)); err != nil {
+				return none, err
+			}
+		}
+		return none, fmt.Errorf("dq: no signal %q within %s: %w", name, timeout, context.DeadlineExceeded)
+	case waitsBriefly:
+		return none, d.suspend([][]string{d.step(marker, waiting)}, "AWAIT", name, "DELAY", ms(timeout))
+	}
+	return none, d.suspend(nil, "AWAIT", name)
+}
+
+type waitState int
+
+const (
+	hears waitState = iota
+	gaveItUp
+	waitsBriefly
+	waitsOn
+)
+
+// waited says how a wait for a signal goes on, by its marker.
+func waited(marker string, isSet, hasTimeout bool) waitState {
+	switch {
+	case marker == timedOut:
+		return gaveItUp
+	case isSet:
+		return hears
+	case !hasTimeout:
+		return waitsOn
+	case marker == waiting:
+		return gaveItUp
+	}
+	return waitsBriefly
+}
