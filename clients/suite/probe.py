@@ -55,21 +55,21 @@ class Probe:
 
     # --- Events
 
-    def events(self, name=None, **fields):
+    def events(self, event=None, /, **fields):
         with self._news:
-            return [it for it in self._events if fits(it, name and (name,), fields)]
+            return [it for it in self._events if fits(it, event and (event,), fields)]
 
     def _first(self, names, fields, since=0):
         return next((it for it in self._events[since:] if fits(it, names, fields)), None)
 
-    def wait(self, name, count=1, patience_s=PATIENCE_S, **fields):
+    def wait(self, event, /, count=1, patience_s=PATIENCE_S, **fields):
         """The event of that name and those fields, the ``count``-th of them."""
 
         def found():
-            matching = [it for it in self._events if fits(it, (name,), fields)]
+            matching = [it for it in self._events if fits(it, (event,), fields)]
             return matching[count - 1] if len(matching) >= count else None
 
-        return self._await(found, f"{name} {fields or ''} ({count})", patience_s)
+        return self._await(found, f"{event} {fields or ''} ({count})", patience_s)
 
     def _await(self, found, what, patience_s=PATIENCE_S):
         end = time.monotonic() + patience_s

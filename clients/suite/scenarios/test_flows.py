@@ -3,7 +3,7 @@
 from conftest import EACH, breaks, scenario
 from proxy import Cut, Instead, once, swallow, when, without, without_list
 
-HAVE = {"after": set(), "chain": set(), "add_many": set(), "wait_for": set(), "spawn": set()}
+HAVE = {"after": {"go"}, "chain": {"go"}, "add_many": {"go"}, "wait_for": {"go"}, "spawn": {"go"}}
 KEEP_MS = 600_000
 no_after = breaks(without_list(None, b"AFTER"))
 no_after_of_nack = breaks(without_list(b"DQ.NACK", b"AFTER"))
@@ -24,8 +24,8 @@ def started(probe, id, world, count=1):
 def before(probe, *ids):
     """Each ended before the next one began."""
     for earlier, later in zip(ids, ids[1:]):
-        ended, begun = (probe.events("ended", job=earlier)[0], probe.events("started", job=later)[0])
-        assert ended["at"] <= begun["at"], f"{later} began before {earlier} had ended"
+        ended, begun = (probe.events("ended", job=earlier), probe.events("started", job=later)[0])
+        assert ended and ended[0]["at"] <= begun["at"], f"{later} began before {earlier} had ended"
 
 
 # --- after

@@ -3,7 +3,7 @@
 from conftest import EACH, breaks, scenario
 from proxy import Instead, held, swallow, without
 
-HAVE = {"timeout": set(), "errors": set(), "around": set(), "health": set()}
+HAVE = {"timeout": {"go"}, "errors": {"go"}, "around": {"go"}, "health": {"go"}}
 no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 
 
@@ -38,6 +38,7 @@ def what_a_handler_does_after_its_time_is_dropped(world):
     world.until(lambda: world.state("j") == "delayed", "it waits for its retry")
     assert not probe.events("ended", job="j") and not probe.events("started", job="next")
     world.gone("next")
+    probe.wait("ended", job="next", patience_s=world.patience_s)
     names = [event["event"] for event in probe.events() if event["event"] in ("started", "ended")]
     assert names[:3] == ["started", "ended", "started"], names
     assert not [each for each in world.proxy.commands(b"DQ.ACK") if b"j" in each]
