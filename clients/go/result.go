@@ -26,8 +26,8 @@ type JobFailedError struct {
 
 func (e *JobFailedError) Error() string {
 	if e.Outcome == OutcomeUnknown {
-		return fmt.Sprintf("dq: job %s is not known: it ended before it was asked for (add it with Keep, or give the queue "+
-			"a DoneTTL), or it was never added", e.ID)
+		return fmt.Sprintf("dq: job %s is not known: it ended before it was asked for (add it with Keep, as KEEP of DQ.ADD, or "+
+			"give the queue a DoneTTL), or it was never added", e.ID)
 	}
 	if e.Reason == "" {
 		return fmt.Sprintf("dq: job %s: %s", e.ID, e.Outcome)

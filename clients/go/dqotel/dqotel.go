@@ -63,7 +63,7 @@ func New(options ...Options) dq.Hooks {
 	t.sent, _ = meter.Int64Counter("messaging.client.sent.messages", metric.WithUnit("{message}"))
 	t.consumed, _ = meter.Int64Counter("messaging.client.consumed.messages", metric.WithUnit("{message}"))
 	t.duration, _ = meter.Float64Histogram("messaging.process.duration", metric.WithUnit("s"))
-	return dq.Hooks{Adding: t.adding, Before: t.before, After: t.after, Failed: t.failed}
+	return dq.Hooks{Adding: t.adding, Before: t.before, After: t.after, Failed: t.failed, Suspended: t.suspended}
 }
 
 func about(queue string) []attribute.KeyValue {
@@ -94,6 +94,12 @@ func (t *telemetry) before(ctx context.Context, job *dq.Job) context.Context {
 }
 
 func (t *telemetry) after(ctx context.Context, job *dq.Job) { t.end(ctx, job, about(job.Queue)) }
+
+// suspended: the job waits, which is neither a failure nor its end.
+func (t *telemetry) suspended(ctx context.Context, job *dq.Job) {
+	trace.SpanFromContext(ctx).AddEvent("suspended")
+	t.end(ctx, job, about(job.Queue))
+}
 
 func (t *telemetry) failed(ctx context.Context, job *dq.Job, err error) {
 	span := trace.SpanFromContext(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
@@ -14,15 +15,14 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/dqtest"
 )
 
-func TestAnAttemptIsASpanLinkedToItsProducers(t *testing.T) {
+// spansOf are those of a job that is added, and attempted once.
+func spansOf(t *testing.T, do dq.Func) []sdk.ReadOnlySpan {
 	recorder := tracetest.NewSpanRecorder()
 	tracers := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
 	hooks := []dq.Hooks{New(Options{Tracers: tracers, Propagator: propagation.TraceContext{}})}
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := dq.NewQueue(server.Client, "q", dq.QueueOptions{Hooks: hooks})
-	worker, err := dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Hooks: hooks, Handlers: []dq.Handler{{
-		Do: func(context.Context, *dq.Job) error { return errors.New("no paper") },
-	}}})
+	worker, err := dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Hooks: hooks, Handlers: []dq.Handler{{Do: do}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,21 @@ func TestAnAttemptIsASpanLinkedToItsProducers(t *testing.T) {
 	if handled, err := worker.Drain(ctx); handled != 1 || err != nil {
 		t.Fatal(handled, err)
 	}
-	spans := recorder.Ended()
+	return recorder.Ended()
+}
+
+func TestAnAttemptThatWaitsIsASpanWithoutAnError(t *testing.T) {
+	spans := spansOf(t, func(_ context.Context, job *dq.Job) error { return job.Sleep("nap", time.Hour) })
+	if len(spans) != 2 {
+		t.Fatalf("%d spans", len(spans))
+	}
+	if process := spans[1]; process.Status().Code != codes.Unset || len(process.Events()) != 1 || process.Events()[0].Name != "suspended" {
+		t.Errorf("%v, %v", process.Status(), process.Events())
+	}
+}
+
+func TestAnAttemptIsASpanLinkedToItsProducers(t *testing.T) {
+	spans := spansOf(t, func(context.Context, *dq.Job) error { return errors.New("no paper") })
 	if len(spans) != 2 {
 		t.Fatalf("%d spans", len(spans))
 	}

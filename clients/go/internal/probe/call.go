@@ -54,6 +54,14 @@ type args struct {
 	MaxLen     *int
 	Rate       []int64
 	Unreserved bool
+	After      []string
+	OnDead     string `json:"on_dead"`
+	AfterGroup string `json:"after_group"`
+	Keep       *int64
+	Cost       int
+	Name       string
+	Value      any
+	Jobs       []json.RawMessage
 }
 
 func instant(ms int64) time.Time {
@@ -81,7 +89,13 @@ func (a args) job() dq.JobOptions {
 	conditions := map[string]dq.IfExists{"replace": dq.Replace, "only-replace": dq.OnlyReplace, "next": dq.RunAgain}
 	options := dq.JobOptions{
 		ID: a.ID, IfExists: conditions[a.IfExists], At: instant(a.At), TTR: duration(a.TTR), Attempts: a.Attempts,
-		TTL: duration(a.TTL), Group: a.Group, Kind: a.Kind, Headers: a.Headers,
+		TTL: duration(a.TTL), Group: a.Group, Kind: a.Kind, Headers: a.Headers, After: a.After, AfterGroup: a.AfterGroup,
+		OnDead: dq.OnDead(strings.ToUpper(a.OnDead)), Cost: a.Cost,
+	}
+	if a.Keep != nil {
+		if options.Keep = duration(*a.Keep); options.Keep == 0 {
+			options.Keep = dq.NotKept
+		}
 	}
 	for _, ms := range a.Backoff {
 		options.Backoff = append(options.Backoff, duration(ms))
@@ -200,7 +214,66 @@ func call(ctx context.Context, q *dq.Queue, method string, raw json.RawMessage) 
 	case "kick_oldest":
 		return q.KickOldest(ctx, a.Count)
 	}
+	if isIts, value, err := flow(ctx, q, method, a); isIts {
+		return value, err
+	}
 	return look(ctx, q, method, a)
+}
+
+// flow has the methods for results and for jobs that belong together.
+func flow(ctx context.Context, q *dq.Queue, method string, a args) (isIts bool, value any, err error) {
+	limited := ctx
+	if a.Timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, duration(a.Timeout))
+		defer cancel()
+	}
+	switch method {
+	case "result":
+		if value, err = dq.Result[any](ctx, q, a.ID); errors.Is(err, dq.ErrNotFound) {
+			err = nil
+		}
+	case "wait":
+		value, err = dq.Wait[any](limited, q, a.ID)
+	case "add_and_wait":
+		options := a.job()
+		value, err = dq.AddAndWait[any](limited, q, a.data(), &options)
+	case "cancel":
+		value, err = q.Cancel(ctx, a.ID)
+	case "signal":
+		value, err = q.Signal(ctx, a.ID, a.Name, a.Value)
+		if errors.Is(err, dq.ErrNotFound) {
+			value, err = nil, nil
+		}
+	case "chain":
+		jobs := make([]dq.NewJob, len(a.Jobs))
+		for at, data := range a.Jobs {
+			jobs[at].Data = data
+		}
+		value, err = q.Chain(ctx, jobs)
+	case "add_many":
+		value, err = addMany(ctx, q, a.Jobs)
+	default:
+		return false, nil, nil
+	}
+	return true, value, err
+}
+
+func addMany(ctx context.Context, q *dq.Queue, all []json.RawMessage) (any, error) {
+	jobs := make([]dq.NewJob, len(all))
+	for at, raw := range all {
+		var each args
+		if err := json.Unmarshal(raw, &each); err != nil {
+			return nil, err
+		}
+		jobs[at] = dq.NewJob{Data: each.data(), JobOptions: each.job()}
+	}
+	ids, err := q.AddMany(ctx, jobs)
+	out := make([]any, len(ids))
+	for at, id := range ids {
+		out[at], _ = orNull(id, nil)
+	}
+	return out, err
 }
 
 func orNothing(err error) (any, error) {

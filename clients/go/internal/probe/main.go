@@ -4,15 +4,14 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -43,139 +42,31 @@ func emit(event string, more fields) {
 	_, _ = os.Stdout.Write(append(line, '\n'))
 }
 
-// --- Handlers
-
-type script struct {
-	Do      string `json:"do"`
-	Ms      int64  `json:"ms"`
-	Message string `json:"message"`
-	Reason  string `json:"reason"`
-	Times   int    `json:"times"`
-	N       int    `json:"n"`
-}
-
-func announce(jobs []*dq.Job) {
-	for _, job := range jobs {
-		writing.Lock()
-		runs[job.ID]++
-		writing.Unlock()
-		var kind any
-		if job.Kind() != "" {
-			kind = job.Kind()
-		}
-		headers := job.Headers()
-		if headers == nil {
-			headers = map[string]string{}
-		}
-		emit("started", fields{
-			"job": job.ID, "queue": job.Queue, "attempt": job.Attempt, "kind": kind, "headers": headers,
-			"payload": base64.StdEncoding.EncodeToString(job.Payload), "due": job.Due.UnixMilli(), "batch": len(jobs),
-		})
-	}
-}
-
-func scriptOf(job *dq.Job) (script, error) {
-	var data any
-	var todo script
-	if err := job.Decode(&data); err != nil {
-		return todo, err
-	}
-	if _, isObject := data.(map[string]any); isObject {
-		_ = job.Decode(&todo) // any other object succeeds
-	}
-	writing.Lock()
-	defer writing.Unlock()
-	if todo.Times > 0 && runs[job.ID] > todo.Times {
-		return script{}, nil
-	}
-	return todo, nil
-}
-
-func work(ctx context.Context, job *dq.Job) error {
-	todo, err := scriptOf(job)
-	if err != nil {
-		return err
-	}
-	duration := time.Duration(todo.Ms) * time.Millisecond
-	switch todo.Do {
-	case "sleep":
-		select {
-		case <-time.After(duration):
-		case <-ctx.Done():
-			why := "stopping"
-			if errors.Is(context.Cause(ctx), dq.ErrLost) {
-				why = "lost"
-			}
-			emit("told", fields{"job": job.ID, "why": why})
-			return ctx.Err()
-		}
-	case "stubborn":
-		time.Sleep(duration)
-	case "hang":
-		select {}
-	case "throw":
-		return errors.New(todo.Message)
-	case "retry":
-		return dq.RetryIn(duration, reasonOf(todo))
-	case "snooze":
-		return dq.Snooze(duration)
-	case "give_up":
-		return dq.GiveUp(reasonOf(todo))
-	case "hostile":
-		return hostile[todo.N%len(hostile)](job)
-	case "exit":
-		os.Exit(3)
-	case "fork":
-		return exec.Command("sleep", "2").Start()
-	case "quit_thread":
-		runtime.Goexit()
-	}
-	return nil
-}
-
-func reasonOf(todo script) error {
-	if todo.Reason == "" {
-		return nil
-	}
-	return errors.New(todo.Reason)
-}
-
-func handle(ctx context.Context, job *dq.Job) error {
-	announce([]*dq.Job{job})
-	defer emit("ended", fields{"job": job.ID})
-	return work(ctx, job)
-}
-
-func handleBatch(ctx context.Context, jobs []*dq.Job) error {
-	announce(jobs)
-	for _, job := range jobs {
-		if err := work(ctx, job); err != nil {
-			job.Fail(err)
-		}
-	}
-	return nil
-}
-
-var reports = dq.Hooks{
-	Before: func(ctx context.Context, job *dq.Job) context.Context {
-		emit("before", fields{"job": job.ID})
-		return ctx
-	},
-	After: func(_ context.Context, job *dq.Job) { emit("after", fields{"job": job.ID}) },
-	Failed: func(_ context.Context, job *dq.Job, err error) {
-		emit("failed", fields{"job": job.ID, "error": fmt.Sprintf("%T", err)})
-	},
-	Lost: func(job *dq.Job) { emit("lost", fields{"job": job.ID}) },
-}
-
 // --- Orders
 
 type handlerOrder struct {
-	Kind      string  `json:"kind"`
-	Attempts  int     `json:"attempts"`
-	BackoffMs []int64 `json:"backoff_ms"`
-	LeaseMs   int64   `json:"lease_ms"`
-	Batch     int     `json:"batch"`
+	Kind      string     `json:"kind"`
+	Attempts  int        `json:"attempts"`
+	BackoffMs []int64    `json:"backoff_ms"`
+	LeaseMs   int64      `json:"lease_ms"`
+	Batch     int        `json:"batch"`
+	TimeoutMs int64      `json:"timeout_ms"`
+	RetryOn   errorTypes `json:"retry_on"`
+	GiveUpOn  errorTypes `json:"give_up_on"`
+}
+
+// errorTypes are names of the probe's types of errors.
+type errorTypes []string
+
+func (names errorTypes) rule() func(error) bool {
+	if names == nil {
+		return nil
+	}
+	return func(err error) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			return name == "Flaky" && dq.ErrorAs[*flaky]()(err) || name == "Broken" && dq.ErrorAs[*broken]()(err)
+		})
+	}
 }
 
 type order struct {
@@ -195,6 +86,8 @@ type order struct {
 	WaitMs      int64  `json:"wait_ms"`
 	LeaseMs     int64  `json:"lease_ms"`
 	Hooks       any
+	Around      any
+	Tag         string
 	Own         bool
 	Handlers    []handlerOrder
 	Method      string
@@ -212,6 +105,7 @@ func handlers(given []handlerOrder) []dq.Handler {
 	var made []dq.Handler
 	for _, each := range given {
 		handler := dq.Handler{Do: handle, Kind: each.Kind, Attempts: each.Attempts, Lease: duration(each.LeaseMs)}
+		handler.Timeout, handler.RetryOn, handler.GiveUpOn = duration(each.TimeoutMs), each.RetryOn.rule(), each.GiveUpOn.rule()
 		for _, ms := range each.BackoffMs {
 			handler.Backoff = append(handler.Backoff, duration(ms))
 		}
@@ -273,6 +167,12 @@ func (p *probe) start(ctx context.Context, o order) error {
 	case "hostile":
 		config.Hooks = []dq.Hooks{rudeHooks}
 	}
+	switch o.Around {
+	case true:
+		config.Around = []dq.Around{aroundAll}
+	case "hostile":
+		config.Around = []dq.Around{func(context.Context, []*dq.Job, func(context.Context) error) error { panic(itself) }}
+	}
 	for _, name := range o.Queues {
 		config.Queues = append(config.Queues, p.queues[name])
 	}
@@ -311,14 +211,41 @@ func (p *probe) obey(ctx context.Context, o order) error {
 			return err
 		}
 		emit("answer", fields{"value": nil})
+	case "health":
+		emit("answer", fields{"value": p.worker.IsHealthy()})
 	case "call":
-		value, err := call(ctx, p.queues[o.Queue], o.Method, o.Args)
-		if err != nil {
-			return err
+		if o.Tag != "" {
+			go p.call(ctx, o)
+		} else {
+			p.call(ctx, o)
 		}
-		emit("answer", fields{"value": value})
 	}
 	return nil
+}
+
+func (p *probe) call(ctx context.Context, o order) {
+	said := fields{}
+	if o.Tag != "" {
+		said["tag"] = o.Tag
+	}
+	value, err := call(ctx, p.queues[o.Queue], o.Method, o.Args)
+	if err == nil {
+		said["value"] = value
+		emit("answer", said)
+		return
+	}
+	refuse(said, err)
+}
+
+func refuse(said fields, err error) {
+	said["error"], said["message"] = err.Error(), err.Error()
+	var failed *dq.JobFailedError
+	if errors.As(err, &failed) {
+		said["error"], said["outcome"], said["reason"] = "JobFailed", failed.Outcome, failed.Reason
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		said["error"] = "timeout"
+	}
+	emit("refused", said)
 }
 
 func main() {
@@ -338,7 +265,7 @@ func main() {
 			err = p.obey(ctx, o)
 		}
 		if err != nil {
-			emit("refused", fields{"error": err.Error()})
+			refuse(fields{}, err)
 		}
 	}
 }
