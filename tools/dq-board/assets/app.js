@@ -69,6 +69,11 @@ function frame() {
   const { held } = live.state;
   put(document.getElementById("server"), held ? "Refreshing is stopped" : server, held ? "" : text ? "bad" : "good");
   attribute(document.getElementById("hold"), "aria-pressed", held);
+  const { user, session } = live.state;
+  const visitor = document.getElementById("visitor");
+  visitor.hidden = !user || session;
+  put(visitor, user ?? "");
+  document.getElementById("sign-out").hidden = !session;
 }
 
 function why() {
@@ -100,6 +105,11 @@ document.getElementById("theme").addEventListener("click", () => {
   try {
     localStorage.setItem("dq-theme", root.dataset.theme);
   } catch { /* it holds until the tab is closed */ }
+});
+
+document.getElementById("sign-out").addEventListener("click", async () => {
+  await live.signOut();
+  location.assign("./");
 });
 
 const KEYS = [["/", "search or filter"], ["↑ ↓", "move in a list"], ["Enter", "open"], ["u", "one level up"], ["p", "stop or resume refreshing"], ["?", "this list"]];

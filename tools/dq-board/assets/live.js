@@ -1,7 +1,7 @@
 // What the one reader tells: all queues, and then what changes. And the questions that views ask beside it.
 
 export const rows = new Map();
-export const state = { head: null, actions: false, tab: 0, link: "new", behind: 0, held: false };
+export const state = { head: null, actions: false, user: null, session: false, tab: 0, link: "new", behind: 0, held: false };
 const listeners = new Set();
 
 export function listen(listener) {
@@ -22,6 +22,8 @@ function take(message) {
   if (message.kind === "hello") {
     state.tab = message.tab;
     state.actions = message.actions;
+    state.user = message.user;
+    state.session = message.session;
     seen = "";
     return;
   }
@@ -98,6 +100,10 @@ export function see(queues) {
   if (!state.tab || body === seen) return;
   seen = body;
   fetch("api/see", { method: "POST", headers, body }).catch(() => (seen = ""));
+}
+
+export async function signOut() {
+  await fetch("api/sign-out", { method: "POST", headers }).catch(() => {});
 }
 
 // `about` is what stands behind the question mark; names and ids in it are encoded already.

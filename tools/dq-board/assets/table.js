@@ -14,9 +14,9 @@ const jobs = (index) => (row) => row.jobs?.[index] ?? 0;
 const COLUMNS = [
   { id: "name", title: "Queue", wide: 0 },
   { id: "ready", title: "Ready", wide: 0, sort: largest(jobs(1)), show: (row) => [text.count(row.jobs[1]), row.jobs[1] ? "good" : "quiet"] },
-  { id: "delayed", title: "Delayed", wide: 0, sort: largest(jobs(0)), show: (row) => [text.count(row.jobs[0]), row.jobs[0] ? "" : "quiet"] },
+  { id: "delayed", title: "Delayed", wide: 1, sort: largest(jobs(0)), show: (row) => [text.count(row.jobs[0]), row.jobs[0] ? "" : "quiet"] },
   { id: "reserved", title: "Reserved", wide: 2, sort: largest(jobs(2)), show: (row) => [text.count(row.jobs[2]), row.jobs[2] ? "" : "quiet"] },
-  { id: "dead", title: "Dead", wide: 1, sort: largest(jobs(3)), show: (row) => [text.count(row.jobs[3]), row.jobs[3] ? "bad" : "quiet"] },
+  { id: "dead", title: "Dead", wide: 0, sort: largest(jobs(3)), show: (row) => [text.count(row.jobs[3]), row.jobs[3] ? "bad" : "quiet"] },
   { id: "blocked", title: "Blocked", wide: 4, sort: largest(jobs(4)), show: (row) => [text.count(row.jobs[4]), row.jobs[4] ? "" : "quiet"] },
   { id: "done", title: "Done", wide: 4, sort: largest(jobs(5)), show: (row) => [text.count(row.jobs[5]), row.jobs[5] ? "" : "quiet"] },
   { id: "in", title: "Added/s", wide: 3, sort: largest((row) => row.rates?.[0]), show: (row) => rate(row.rates[0]) },
@@ -24,7 +24,7 @@ const COLUMNS = [
   { id: "trend", title: "Deliveries", wide: 3 },
   { id: "p50", title: "Late p50", wide: 5, sort: largest((row) => late(row.late?.[0])), show: (row) => lateness(row.late[0]) },
   { id: "p99", title: "Late p99", wide: 3, sort: largest((row) => late(row.late?.[1])), show: (row) => lateness(row.late[1]) },
-  { id: "oldest", title: "Oldest ready", wide: 2, sort: largest((row) => row.oldest), show: (row) => oldest(row.oldest) },
+  { id: "oldest", title: "Oldest ready", wide: 0, sort: largest((row) => row.oldest), show: (row) => oldest(row.oldest) },
   { id: "waiting", title: "Waiting", wide: 4, sort: largest((row) => row.waiting), show: (row) => [text.count(row.waiting), row.waiting ? "" : "quiet"] },
   { id: "next", title: "Next due", wide: 5, sort: (row) => row.next ?? Infinity, show: (row) => next(row.next) },
 ];
@@ -55,11 +55,12 @@ export function badge(row) {
   return [row.paused < 0 ? "paused" : `paused, ${text.millis(Math.max(row.paused - live.now(), 0))} left`, "warn"];
 }
 
-// 2 what is bad, 1 what is worth a look.
+// The largest first: dead jobs, then a refusal, jobs that wait long, lateness, a pause; then those worth a look.
 function trouble(row) {
-  if (row.refusal) return 2;
-  const tones = row.jobs ? [row.jobs[3] ? "bad" : "", oldest(row.oldest)[1], lateness(row.late[1])[1], row.paused ? "warn" : ""] : [];
-  return tones.includes("bad") ? 2 : tones.includes("warn") ? 1 : 0;
+  if (!row.jobs) return row.refusal ? 7 : 0;
+  const tones = [oldest(row.oldest)[1], lateness(row.late[1])[1]];
+  const bad = [row.jobs[3] > 0, Boolean(row.refusal), tones[0] === "bad", tones[1] === "bad", row.paused !== 0, tones[0] === "warn", tones[1] === "warn"].indexOf(true);
+  return bad < 0 ? 0 : 8 - bad + (bad === 0 ? 1 - 1 / (1 + row.jobs[3]) : 0);
 }
 
 export function trend(element, values = []) {

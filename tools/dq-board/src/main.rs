@@ -1,18 +1,14 @@
 //! A web board for dq. See docs/board.md.
 
-mod api;
-mod assets;
-mod dead;
-mod guard;
-mod guesses;
-mod look;
+mod audit;
+mod board;
+mod config;
+mod core;
+mod http;
+mod locked;
 mod options;
-mod reader;
-mod serve;
+mod servers;
 mod views;
-mod waiters;
-mod walk;
-mod wire;
 
 use std::env;
 use std::process::ExitCode;
@@ -21,20 +17,24 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{signal, SignalKind};
+use tokio::sync::watch;
 
-use api::Board;
+use audit::Audit;
+use board::Board;
 use dq_watch::place::Wish;
-use guard::Guard;
-use look::Looker;
+use http::api::{self, Site};
+use http::guard::Guard;
+use http::serve;
+use http::sessions::Sessions;
 use options::Options;
-use reader::Reader;
+use servers::look::Looker;
+use servers::reader::Reader;
 
 /// Between two words to the tabs.
 const TICK: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
-    let variable = |name: &str| env::var(name).ok();
-    let done = match options::parse(env::args_os().skip(1), variable) {
+    let done = match wish() {
         Err(error) => Err(format!("{error}\n(dq-board --help lists the options)")),
         Ok(Wish::Help) => {
             print!("{}", options::HELP);
@@ -55,43 +55,99 @@ fn main() -> ExitCode {
     }
 }
 
+/// The command line, and the files that it names, as they are now.
+fn wish() -> Result<Wish<Options>, String> {
+    options::parse(env::args_os().skip(1), |name| env::var(name).ok())
+}
+
 #[tokio::main(worker_threads = 2)]
 async fn run(options: Options) -> Result<(), String> {
+    // Before anybody can send one.
+    let signals = Signals::new().map_err(|error| error.to_string())?;
     let listener = TcpListener::bind(options.listen).await;
     let listener = listener.map_err(|error| format!("{}: {error}", options.listen))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
-    let guard = Arc::new(Guard::new(&options)?);
-    let reader = Reader::start(options.target.clone(), options.scope);
+    let audit = Arc::new(Audit::open(options.audit_log.as_deref())?);
+    let reader = Reader::start(options.target.clone(), options.scope.clone());
     let looker = Looker::new(options.target.clone(), Arc::clone(&reader));
-    let board = Arc::new(Board {
-        reader: Arc::clone(&reader),
-        looker: Arc::new(looker),
-        guard,
-        prefix: options.prefix.clone(),
-        allow_actions: options.allow_actions,
-        since_ms: reader.server_ms(),
-    });
+    let board = Board::new(Arc::clone(&reader), Arc::new(looker), options.scope);
+    let named = format!("{} {} {address}", options.target.name(), options.prefix);
+    let sessions = Sessions::new(&options.prefix, &named);
     println!(
         "dq-board: http://{address}{}/ shows the queues of {}{}",
         options.prefix,
         options.target.name(),
-        match options.allow_actions {
+        match options.access.may_anybody_act() {
             true => "",
             false => ", to look at only (--allow-actions)",
         }
     );
-    let ticks = async {
-        let mut ticks = tokio::time::interval(TICK);
-        loop {
-            ticks.tick().await;
-            reader.tick();
+    let hosts = options.hosts;
+    let guard = Guard::new(options.access, sessions, audit, hosts, &options.prefix);
+    let (end, ending) = watch::channel(false);
+    let site = Arc::new(Site {
+        board: Arc::new(board),
+        guard: Arc::new(guard),
+        prefix: options.prefix,
+        ending: ending.clone(),
+    });
+    tokio::spawn(ticks(reader));
+    tokio::spawn(obey(signals, end, Arc::clone(&site), options.reads_files));
+    serve::serve(listener, api::routes(site), ending).await;
+    Ok(())
+}
+
+async fn ticks(reader: Arc<Reader>) {
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        ticks.tick().await;
+        reader.tick();
+    }
+}
+
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+/// Until a signal ends the program. SIGHUP reads the files again, if there are any.
+async fn obey(mut signals: Signals, end: watch::Sender<bool>, site: Arc<Site>, reads_files: bool) {
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => break,
+            _ = signals.interrupt.recv() => break,
+            _ = signals.hang_up.recv() => match reads_files {
+                true => read_again(&site),
+                false => break,
+            },
         }
-    };
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-    tokio::select! {
-        () = serve::serve(listener, api::routes(board)) => Ok(()),
-        () = ticks => Ok(()),
-        _ = terminate.recv() => Ok(()),
-        _ = tokio::signal::ctrl_c() => Ok(()),
+    }
+    end.send_replace(true);
+}
+
+/// What cannot be read leaves all as it was.
+fn read_again(site: &Site) {
+    let read = wish().and_then(|wish| match wish {
+        Wish::Run(options) => site.guard.audit.open_again().map(|()| options),
+        _ => Err("no options".to_owned()),
+    });
+    match read {
+        Err(error) => eprintln!("dq-board: nothing changes: {error}"),
+        Ok(options) => {
+            site.guard.set(options.access);
+            site.board.set_target(options.target);
+            println!("dq-board: read again");
+        }
     }
 }

@@ -2,10 +2,14 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use dq_watch::place::{next_name, text, Place, Wish};
+use dq_watch::place::{next_name, text, told, Place, Wish};
 use dq_watch::read::target::Target;
 use dq_watch::read::Scope;
+
+use crate::config::{self, token_is_long, Config};
+use crate::core::access::{network, Access, Key, Role};
 
 pub const HELP: &str = "\
 dq-board: a monitor in the browser for the delay queues of a Redis or Valkey server with the dq module.
@@ -13,12 +17,15 @@ dq-board: a monitor in the browser for the delay queues of a Redis or Valkey ser
 Usage: dq-board [options]
 
   --listen ADDRESS:PORT   the address to listen on (default 127.0.0.1:6390); any address but loopback
-                          requires a password or a token
+                          requires a password, a token or users
   --prefix /PATH          the path under which a reverse proxy serves it
   --allow-host NAME       another host name that browsers may use; needed only without a password
-  --allow-actions         lets visitors change jobs and queues; the default is read-only
+  --allow-actions         lets those who come in change jobs and queues; the default is read-only
   --password PASSWORD     or DQ_BOARD_PASSWORD in the environment, where ps does not show it
   --token TOKEN           or DQ_BOARD_TOKEN: for programs, as Authorization: Bearer TOKEN
+  --config FILE           passwords, tokens and users with their roles; read again on SIGHUP
+  --trusted-proxy NET     a proxy whose X-Forwarded-For counts, as 10.0.0.7 or 10.0.0.0/8; may be repeated
+  --audit-log FILE        appends a line of JSON for each action and each sign-in; opened again on SIGHUP
 
   -h HOST, -p PORT        the server (default 127.0.0.1:6379)
   -s SOCKET               its unix socket instead
@@ -26,14 +33,17 @@ Usage: dq-board [options]
   -a PASSWORD             or in the environment variable REDISCLI_AUTH
   --user USER, --pass PASSWORD
   --tls                   use TLS, as rediss:// does
-  --cacert FILE           trust certificates signed by this CA instead of the system's
+  --cacert FILE           trust certificates signed by this CA instead of the system's; read again on SIGHUP
   --sentinel HOST:PORT[,HOST:PORT...] --master NAME [--sentinel-pass PASSWORD]
                           connect to the master that these sentinels name
-  -n DB[,DB...] | all     databases to show (default 0)
+  -n DB[,DB...] | all     databases to show (default 0); others can be neither seen nor changed
   --cluster               all masters of the cluster; automatic if the server is part of one
   --no-cluster            only this node of the cluster
-  --queue NAME            show only this queue, without searching; may be repeated
+  --queue NAME            show only this queue, without searching; may be repeated; others can be
+                          neither seen nor changed
   --help, --version
+
+SIGHUP reads the files of --config and --cacert again; without any, it ends the program as SIGTERM does.
 ";
 
 pub struct Options {
@@ -41,11 +51,73 @@ pub struct Options {
     /// Empty, or with a slash before it and none behind.
     pub prefix: String,
     pub hosts: Vec<String>,
-    pub allow_actions: bool,
-    pub password: Option<String>,
-    pub token: Option<String>,
+    pub access: Access,
+    pub audit_log: Option<PathBuf>,
     pub target: Target,
     pub scope: Scope,
+    /// There are files that SIGHUP reads again.
+    pub reads_files: bool,
+}
+
+/// What was given of the door.
+#[derive(Default)]
+struct Door {
+    listen: Option<String>,
+    prefix: String,
+    hosts: Vec<String>,
+    allow_actions: bool,
+    password: Option<String>,
+    token: Option<String>,
+    config: Option<PathBuf>,
+    proxies: Vec<String>,
+    audit_log: Option<PathBuf>,
+}
+
+impl Door {
+    /// Whether it is an option about the door.
+    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
+        match name {
+            "--listen" => self.listen = Some(text(parser)?),
+            "--prefix" => self.prefix = path(&text(parser)?)?,
+            "--allow-host" => self.hosts.push(text(parser)?),
+            "--allow-actions" => self.allow_actions = true,
+            "--password" => self.password = Some(text(parser)?),
+            "--token" => self.token = Some(text(parser)?),
+            "--config" => self.config = Some(parser.value().map_err(told)?.into()),
+            "--trusted-proxy" => self.proxies.push(text(parser)?),
+            "--audit-log" => self.audit_log = Some(parser.value().map_err(told)?.into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn access(&self, config: Config) -> Result<Access, String> {
+        let role = match self.allow_actions {
+            true => Role::Operate,
+            false => Role::Look,
+        };
+        let key = |name: &str, secret: &Option<String>| {
+            let name = name.to_owned();
+            let secret = secret.clone()?;
+            Some(Key { name, secret, role })
+        };
+        let mut access = Access {
+            passwords: config.passwords,
+            tokens: config.tokens,
+            users: config.users,
+            proxies: config.proxies,
+            open: role,
+        };
+        access.passwords.extend(key("password", &self.password));
+        let token = key("token", &self.token);
+        token.iter().try_for_each(token_is_long)?;
+        access.tokens.extend(token);
+        for net in &self.proxies {
+            let net = network(net).map_err(|error| format!("--trusted-proxy {error}"))?;
+            access.proxies.push(net);
+        }
+        Ok(access)
+    }
 }
 
 /// `environment` looks up a variable.
@@ -56,42 +128,45 @@ pub fn parse(
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let mut place = Place::new(&environment);
     let mut scope = Scope::default();
-    let mut listen = "127.0.0.1:6390".to_owned();
-    let (mut prefix, mut hosts, mut allow_actions) = (String::new(), Vec::new(), false);
-    let (mut password, mut token) = (set("DQ_BOARD_PASSWORD"), set("DQ_BOARD_TOKEN"));
+    let mut door = Door {
+        password: set("DQ_BOARD_PASSWORD"),
+        token: set("DQ_BOARD_TOKEN"),
+        ..Door::default()
+    };
     let mut parser = lexopt::Parser::from_iter(std::iter::once("dq-board".into()).chain(arguments));
     while let Some(name) = next_name(&mut parser)? {
         match name.as_str() {
             "--help" => return Ok(Wish::Help),
             "--version" => return Ok(Wish::Version),
-            "--listen" => listen = text(&mut parser)?,
-            "--prefix" => prefix = path(&text(&mut parser)?)?,
-            "--allow-host" => hosts.push(text(&mut parser)?),
-            "--allow-actions" => allow_actions = true,
-            "--password" => password = Some(text(&mut parser)?),
-            "--token" => token = Some(text(&mut parser)?),
-            other if place.take(other, &mut parser)? || scope.take(other, &mut parser)? => {}
+            other
+                if door.take(other, &mut parser)?
+                    || place.take(other, &mut parser)?
+                    || scope.take(other, &mut parser)? => {}
             other => return Err(format!("unknown option {other}")),
         }
     }
+    let listen = door.listen.as_deref().unwrap_or("127.0.0.1:6390");
     let listen: SocketAddr = listen.parse().map_err(|_| {
         format!("--listen {listen}: not an address and port, such as 127.0.0.1:6390")
     })?;
-    if !listen.ip().is_loopback() && password.is_none() && token.is_none() {
+    let config = door.config.as_deref().map(config::read).transpose()?;
+    let access = door.access(config.unwrap_or_default())?;
+    if !listen.ip().is_loopback() && access.is_open() {
         return Err(format!(
             "--listen {listen}: others can reach that address, so a password (DQ_BOARD_PASSWORD) or a \
              token (DQ_BOARD_TOKEN) is needed"
         ));
     }
+    let reads_files = door.config.is_some() || door.audit_log.is_some() || place.reads_files();
     Ok(Wish::Run(Box::new(Options {
         listen,
-        prefix,
-        hosts,
-        allow_actions,
-        password,
-        token,
+        prefix: door.prefix,
+        hosts: door.hosts,
+        access,
+        audit_log: door.audit_log,
         target: place.target()?,
         scope: scope.checked()?,
+        reads_files,
     })))
 }
 
@@ -124,10 +199,31 @@ mod tests {
         ] {
             let refused = run(open).map(|_| ()).unwrap_err();
             assert!(refused.contains("DQ_BOARD_PASSWORD"), "{refused}");
-            assert!(run(&format!("{open} --token x")).is_ok());
+            assert!(run(&format!("{open} --token 0123456789abcdef")).is_ok());
         }
         assert!(run("--listen [::1]:80").is_ok() && run("").is_ok());
-        assert!(!run("").unwrap().allow_actions);
+        assert_eq!(run("").unwrap().access.open, Role::Look);
+        let actions = run("--allow-actions --password x").unwrap().access;
+        assert_eq!(
+            (actions.open, actions.passwords[0].role),
+            (Role::Operate, Role::Operate)
+        );
+    }
+
+    #[test]
+    fn a_token_that_could_be_guessed_is_refused() {
+        assert!(run("--token 0123456789abcde").is_err());
+        assert!(run("--token 0123456789abcdef").is_ok());
+    }
+
+    #[test]
+    fn proxies_are_addresses_or_networks() {
+        let access = run("--trusted-proxy 10.0.0.0/8 --trusted-proxy ::1")
+            .unwrap()
+            .access;
+        assert!(access.is_proxy("10.3.3.3".parse().unwrap()));
+        assert!(access.is_proxy("::1".parse().unwrap()));
+        assert!(run("--trusted-proxy nonsense").is_err());
     }
 
     #[test]

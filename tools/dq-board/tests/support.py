@@ -4,6 +4,8 @@ DQ_SERVER, DQ_MODULE: as in the module's own tests. DQ_BOARD: the program. DQ_BR
 """
 
 import asyncio
+import atexit
+import json
 import os
 import socket
 import ssl
@@ -58,6 +60,22 @@ def row(page, name):
 
 def cell(page, name, column):
     return row(page, name).locator(f".c-{column}")
+
+
+def post(url, what, **headers):
+    """As a page of the board asks."""
+    return ask(url, "POST", json.dumps(what).encode(), x_dq_board="1", **headers)
+
+
+def die(client, name, count, why=lambda number: ""):
+    """Dead jobs job:0 to job:<count - 1>."""
+    pipe = client.pipeline(transaction=False)
+    for number in range(count):
+        pipe.execute_command("DQ.ADD", name, f"job:{number}", f"payload {number}", "GROUP", f"g{number % 3}")
+    pipe.execute_command("DQ.POP", name, "COUNT", count)
+    for number in range(count):
+        pipe.execute_command("DQ.NACK", name, f"job:{number}", "FATAL", "REASON", why(number))
+    pipe.execute()
 
 
 class Board:
@@ -115,20 +133,23 @@ class Encrypted:
         self.loop.close()
 
 
+class Browser:
+    """One for all tests, begun by the first that opens a window."""
+
+    browser = None
+
+    @classmethod
+    def there(cls):
+        if cls.browser is None:
+            playwright = sync_playwright().start()
+            cls.browser = playwright.chromium.launch(executable_path=os.environ["DQ_BROWSER"], args=["--no-sandbox", "--disable-dev-shm-usage"])
+            atexit.register(playwright.stop)
+            atexit.register(cls.browser.close)
+        return cls.browser
+
+
 class BoardTest(unittest.TestCase):
-    """One browser for all tests of a class; a fresh window for each test."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.playwright = sync_playwright().start()
-        cls.browser = cls.playwright.chromium.launch(
-            executable_path=os.environ["DQ_BROWSER"], args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.playwright.stop()
+    """A fresh window for each test."""
 
     def server(self, *options, **about):
         server = Server(*options, **about)
@@ -143,7 +164,7 @@ class BoardTest(unittest.TestCase):
     def window(self, **about):
         """A page, and what went wrong in it: errors of scripts, and what the policy forbade."""
         about = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce", "timezone_id": "UTC", **about}
-        context = self.browser.new_context(**about)
+        context = Browser.there().new_context(**about)
         context.set_default_timeout(PATIENCE_S * 1000)
         self.addCleanup(context.close)
         page = context.new_page()

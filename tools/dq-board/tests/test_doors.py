@@ -12,11 +12,11 @@ class Doors(BoardTest):
     def test_a_password_keeps_others_out(self):
         server = self.server()
         server.client.execute_command("DQ.ADD", "q", "job", "x")
-        board = self.board(server, DQ_BOARD_PASSWORD="open sesame", DQ_BOARD_TOKEN="token-1")
+        board = self.board(server, DQ_BOARD_PASSWORD="open sesame", DQ_BOARD_TOKEN="token-0123456789")
         for path in ["api/live", "api/look/queue?queue=0:q"]:
             self.assertEqual(ask(board.url + path)[0], 401)
             self.assertEqual(ask(board.url + path, authorization="Bearer wrong")[0], 401)
-        self.assertEqual(ask(board.url + "api/look/queue?queue=0:q", authorization="Bearer token-1")[0], 200)
+        self.assertEqual(ask(board.url + "api/look/queue?queue=0:q", authorization="Bearer token-0123456789")[0], 200)
         page = self.window()
         page.goto(board.url + "queue?queue=0:q")
         page.get_by_label("Password").fill("wrong")

@@ -6,7 +6,7 @@ import time
 import demo
 import redis
 from playwright.sync_api import expect
-from support import HOUR, BoardTest, calls, cell, row, wait_until
+from support import HOUR, BoardTest, calls, cell, die, row, wait_until
 
 
 class Pages(BoardTest):
@@ -82,7 +82,7 @@ class Pages(BoardTest):
         expect(page.locator(".verdict")).to_contain_text("2.0 a second: this peak is worked off by")
         expect(page.locator(".verdict")).to_contain_text("the longest wait is 10 min")
         self.assertEqual(page.locator("path.ahead").get_attribute("d").count("z"), 1)
-        expect(page.locator(".legend li:visible")).to_have_text(["due", "before the board started", "capacity of the workers", "all done"])
+        expect(page.locator(".legend li:visible")).to_have_text(["due", "not known", "capacity of the workers", "all done"])
         page.get_by_role("button", name="minute").click()
         expect(page.locator(".readout")).to_contain_text("The next minute: 0 jobs due, 1,201 jobs later")
         self.assertIn("zoom=minute", page.url)
@@ -91,6 +91,70 @@ class Pages(BoardTest):
         page.get_by_label("With", exact=True).fill("1")
         expect(page.locator(".verdict")).to_contain_text("1.0 a second")
         self.assertEqual(page.wrong, [])
+
+    def test_what_is_due_already_is_drawn_and_the_scale_fits(self):
+        server = self.server()
+        pipe = server.client.pipeline(transaction=False)
+        for number in range(9):
+            pipe.execute_command("DQ.ADD", "q", f"later-{number}", "x", "DELAY", HOUR // 2)
+        for number in range(600):
+            pipe.execute_command("DQ.ADD", "q", f"due-{number}", "x")
+        pipe.execute()
+        page = self.window()
+        page.goto(self.board(server).url + "queue?queue=0:q&workers=600&ms=10")
+        expect(page.locator(".legend li:visible")).to_have_text(["due already", "due", "not known", "all done"])
+        labels = page.locator(".hill text")
+        # 600 beside 9 is cut and says so; the capacity is far above the scale, and pointed at.
+        expect(labels.get_by_text("600", exact=True)).to_be_visible()
+        expect(labels.get_by_text("10 jobs in 30 s")).to_be_visible()
+        expect(labels.get_by_text("capacity 1.80M ↑")).to_be_visible()
+        page.get_by_role("button", name="log").click()
+        expect(labels.get_by_text("1,000 jobs in 30 s")).to_be_visible()
+        self.assertIn("scale=log", page.url)
+        heights = {name: float(re.search(r"V([\d.]+)h", page.locator(f"path.{name}").get_attribute("d"))[1]) for name in ["due", "ahead"]}
+        self.assertLess(heights["due"], heights["ahead"])
+        self.assertEqual(page.wrong, [])
+
+    def test_the_workers_are_those_that_were_measured(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q")
+        page = self.window()
+        page.goto(self.board(server).url + "queue?queue=0:q")
+        expect(page.locator(".ask .note")).to_have_text("(assumed: nothing was measured yet)")
+        turn = 0
+
+        def measured():
+            nonlocal turn
+            turn += 1
+            for number in range(4):
+                client.execute_command("DQ.ADD", "q", f"job-{turn}-{number}", "x")
+            for id, _, token, _, _ in client.execute_command("DQ.POP", "q", "COUNT", 4)[turn % 2:]:
+                client.execute_command("DQ.ACK", "q", "WITHTOKENS", id, token)
+            return page.locator(".ask .note").text_content() == "(as measured)"
+
+        wait_until("it is measured", measured)
+        self.assertGreater(float(page.get_by_label("workers of").input_value()), 0)
+        page.get_by_label("workers of").fill("7.5")
+        expect(page.locator(".ask .note")).to_have_text("")
+        self.assertEqual(page.wrong, [])
+
+    def test_queues_in_trouble_come_first_those_with_dead_jobs_before_others(self):
+        server = self.server()
+        client = server.client
+        for name, count in [("b-dead", 1), ("c-dead", 3)]:
+            die(client, name, count)
+        client.execute_command("DQ.ADD", "a-paused", "job", "x")
+        client.execute_command("DQ.PAUSE", "a-paused")
+        client.execute_command("DQ.ADD", "d-well", "job", "x", "DELAY", HOUR)
+        client.execute_command("DQ.ADD", "z-late", "job", "x", "AT", 1)
+        for width in [1280, 390]:
+            page = self.window(viewport={"width": width, "height": 860})
+            page.goto(self.board(server).url)
+            expect(page.locator("[data-line] a")).to_have_text(["c-dead", "b-dead", "z-late", "a-paused", "d-well"])
+            # On a phone, too.
+            expect(row(page, "a-paused").locator(".badge")).to_be_visible()
+            expect(cell(page, "z-late", "oldest")).to_be_visible()
 
     def test_past_deliveries_stand_beside_it(self):
         server = self.server()
@@ -148,7 +212,7 @@ class Pages(BoardTest):
         expect(page.locator("tbody tr")).to_have_count(10)
         page.get_by_role("searchbox").fill("*[")
         page.keyboard.press("Enter")
-        expect(page.locator(".empty")).to_have_text("No id contains this text.")
+        expect(page.locator(".empty")).to_have_text("No job matches.")
 
     def test_a_job_with_all_it_has(self):
         server = self.server()

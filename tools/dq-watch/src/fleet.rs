@@ -57,6 +57,20 @@ impl Fleet {
         self.nodes.insert(name, sender);
     }
 
+    /// All nodes are reached in this way from now on.
+    pub fn set_target(&mut self, first: Target) {
+        for (name, sender) in &self.nodes {
+            let target = match *name == first.name() {
+                true => Some(first.clone()),
+                false => first.at(name),
+            };
+            if let Some(target) = target {
+                let _ = sender.send(Request::Target(Box::new(target)));
+            }
+        }
+        self.first = first;
+    }
+
     /// To all nodes, and those that come.
     pub fn pace(&mut self, interval: Duration) {
         self.scope.interval = interval;

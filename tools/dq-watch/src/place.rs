@@ -65,6 +65,11 @@ impl Place {
         Ok(true)
     }
 
+    /// Whether `target` reads a file.
+    pub fn reads_files(&self) -> bool {
+        self.cacert.is_some()
+    }
+
     pub fn target(self) -> Result<Target, String> {
         let from_url = self
             .url

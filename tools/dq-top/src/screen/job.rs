@@ -10,7 +10,7 @@ use super::theme::Theme;
 use crate::app::view::{JobView, QueueView};
 use crate::app::App;
 use crate::model::column::Tone;
-use crate::read::detail::{first_few, After, Cut, Ended, Job, Rule};
+use crate::read::detail::{first_few, After, Cut, Ended, Job, Rule, Step};
 use crate::text::{escape, units};
 
 pub fn draw(
@@ -90,6 +90,7 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("finished", job.finished_ms.map(instant)),
         ("ran for", job.ran_ms().map(units::millis)),
         ("progress", job.progress.as_deref().map(escape::line)),
+        ("steps", of_steps(&job.steps)),
         ("awaits", job.awaits.as_deref().map(escape::line)),
         ("waits for", job.after.as_ref().map(of_after)),
         ("ended", of_results(&job.results)),
@@ -101,6 +102,7 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         ("reason", job.reason.as_deref().map(escape::line)),
         ("group", job.group.as_deref().map(escape::line)),
         ("kept for", job.keep_ms.map(units::millis)),
+        ("cost", (job.cost != 1).then(|| job.cost.to_string())),
     ];
     let recurring = job.rule.iter().flat_map(|rule| of_rule(rule, &instant));
     let rest = rest.into_iter().chain(recurring);
@@ -109,6 +111,16 @@ fn fields<'a>(job: &Job, now_ms: i64, width: usize, theme: Theme) -> Vec<Line<'a
         .filter_map(|(label, text)| Some((label, text?, Tone::Plain)));
     pairs.extend(there);
     flow(pairs, width, theme)
+}
+
+/// What it has got done.
+fn of_steps(steps: &[Step]) -> Option<String> {
+    let text = |step: &Step| {
+        let more = if step.value.is_cut() { "…" } else { "" };
+        let value = escape::line(&step.value.bytes);
+        format!("{} = {value}{more}", escape::name(&step.name))
+    };
+    (!steps.is_empty()).then(|| first_few(steps.iter().map(text)))
 }
 
 fn of_after(after: &After) -> String {

@@ -199,10 +199,9 @@ fn draw_lateness(frame: &mut Frame, area: Rect, stats: &Stats, theme: Theme) {
     let histogram = Histogram::between(&[], &stats.lateness);
     let buckets = &histogram.buckets;
     let per_bucket = (usize::from(area.width).saturating_sub(2) / buckets.len().max(1)).max(1);
-    let title = format!(
-        " LATENESS of {} deliveries",
-        units::count(histogram.count())
-    );
+    let count = histogram.count();
+    let what = if count == 1 { "delivery" } else { "deliveries" };
+    let title = format!(" LATENESS of {} {what}", units::count(count));
     let mut lines = vec![Line::styled(title, theme.title())];
     let height = usize::from(area.height).saturating_sub(2);
     let largest = buckets

@@ -16,7 +16,7 @@ use crate::model::overall::ServerInfo;
 use crate::model::stats::Stats;
 use crate::model::QueueKey;
 use crate::read::detail::{
-    After, Cut, Ended, Found, Job, Part, PeekedJob, Rule, Settings, State, When,
+    After, Cut, Ended, Found, Job, Part, PeekedJob, Rule, Settings, State, Step, When,
 };
 use crate::read::{Heard, News, Report};
 
@@ -103,6 +103,10 @@ fn answer(app: &mut App) {
         outcome: Some("done".to_owned()),
         value: None,
     };
+    let step = Step {
+        name: EVIL.to_vec(),
+        value: Cut::of(EVIL, 9),
+    };
     let found = match &detail.part {
         Part::Settings => Found::Settings(Settings {
             ttr_ms: 60_000,
@@ -147,7 +151,7 @@ fn answer(app: &mut App) {
             started_ms: Some(NOW_MS - 5_200),
             finished_ms: Some(NOW_MS - 1_000),
             result: Some(Cut::of(EVIL, 100)),
-            progress: Some(EVIL.to_vec()),
+            progress: Some(b"\x1b 50 %".to_vec()),
             awaits: Some(EVIL.to_vec()),
             keep_ms: Some(u64::MAX),
             after: Some(After::Jobs {
@@ -155,6 +159,8 @@ fn answer(app: &mut App) {
                 on_dead: "wait".to_owned(),
             }),
             results: vec![ended; 1000],
+            steps: vec![step; 1000],
+            cost: 1,
         })),
         Part::Jobs { state, count, .. } => {
             let job = |number: usize| PeekedJob {

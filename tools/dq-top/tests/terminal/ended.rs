@@ -79,6 +79,45 @@ fn done_and_blocked_jobs_are_counted_listed_and_told() {
 }
 
 #[test]
+fn steps_and_what_they_wait_for_are_told() {
+    let server = Server::start();
+    let mut client = server.connect();
+    cmd!(client, "DQ.ADD", "q", "order", "x");
+    let job: Vec<redis::Value> =
+        redis::from_redis_value(cmd!(client, "DQ.POP", "q")).expect("a job");
+    let token: String = redis::from_redis_value(job[2].clone()).expect("a token");
+    cmd!(
+        client,
+        "DQ.STEP",
+        "q",
+        "order",
+        &token,
+        "paid",
+        "ref-9\x1b[2J",
+        "sent",
+        ""
+    );
+    cmd!(
+        client,
+        "DQ.NACK",
+        "q",
+        "order",
+        "SILENT",
+        "AWAIT",
+        "delivered"
+    );
+    let monitor = Monitor::of(&server);
+    monitor.wait_for_row("q", |_| true);
+    monitor.press(ENTER);
+    monitor.wait_for("LATENESS of 1 delivery");
+    monitor.press("2");
+    monitor.wait_for("▌order");
+    monitor.press(ENTER);
+    let screen = monitor.wait_for(r"steps paid = ref-9\x1b[2J, sent =");
+    assert!(screen.contains("awaits delivered"), "{screen}");
+}
+
+#[test]
 fn a_done_job_runs_again_and_a_blocked_one_is_set_free() {
     let server = Server::start();
     let mut client = server.connect();

@@ -7,7 +7,7 @@ use wildmatch::WildMatch;
 
 use super::column::{Column, Now};
 use super::row::Row;
-use super::stats::Stats;
+use super::stats::{Stats, DEAD};
 use super::QueueKey;
 use crate::text::escape;
 
@@ -104,7 +104,11 @@ impl Board {
         rows.sort_by(|a, b| {
             let by_column = match order.column {
                 Some(column) => column.compare(a, b, now),
-                None => b.trouble(now).cmp(&a.trouble(now)),
+                None => {
+                    let dead = |row: &Row| row.jobs(DEAD);
+                    let by_trouble = b.trouble(now).cmp(&a.trouble(now));
+                    by_trouble.then_with(|| dead(b).cmp(&dead(a)))
+                }
             };
             let by_name = || a.key.name.cmp(&b.key.name).then(a.key.db.cmp(&b.key.db));
             match (order.reversed, order.column) {
@@ -193,9 +197,15 @@ mod tests {
     #[test]
     fn trouble_comes_first() {
         let mut board = board();
-        for (name, dead, paused) in [("quiet", 0, 0), ("slow", 0, -1), ("wrong", 2, 0)] {
+        for (name, dead, paused, old) in [
+            ("quiet", 0, 0, None),
+            ("slow", 0, -1, None),
+            ("late", 0, 0, Some(1 << 40)),
+            ("wrong", 2, 0, None),
+        ] {
             let stats = Stats {
                 jobs: [0, 0, 0, dead, 0, 0],
+                oldest_ready_ms: old,
                 paused,
                 ..Stats::default()
             };
@@ -204,7 +214,8 @@ mod tests {
         }
         board.refused(&QueueKey::new(0, "mails"), "a", "NOPERM".to_owned());
         let first = shown(&board, None, false, "");
-        assert_eq!(first[..4], ["wrong", "mails", "slow", r"Zoo\x01"]);
+        let zoo = r"Zoo\x01";
+        assert_eq!(first[..5], ["wrong", "late", "mails", "slow", zoo]);
         assert_eq!(shown(&board, None, true, "").last().unwrap(), "wrong");
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::column::{Now, Tone, ALL};
 use super::lateness::{Histogram, Late};
 use super::past::{self, Past};
-use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED};
+use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED, RESERVED};
 use super::QueueKey;
 
 /// Values kept for the charts: at one reading a second the last four minutes.
@@ -39,7 +39,19 @@ pub struct History {
     pub added: Series,
     pub delivered: Series,
     pub acked: Series,
+    /// Jobs, at each reading.
+    pub reserved: Series,
 }
+
+/// How many workers there seem to be, and how long a job takes them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    pub workers: u64,
+    pub ms: f64,
+}
+
+/// Fewer acknowledgements tell no mean.
+const MEASURED_FROM: f64 = 5.0;
 
 #[derive(Clone, Debug, Default)]
 pub struct Series(VecDeque<f64>);
@@ -101,6 +113,8 @@ impl Row {
                 .delivered
                 .push(self.rates[DELIVERED], bars.max(1));
             self.history.acked.push(self.rates[ACKED], bars.max(1));
+            let reserved = stats.jobs[RESERVED] as f64;
+            self.history.reserved.push(reserved, bars.max(1));
             let between = Histogram::between(&old.lateness, &stats.lateness);
             if between.count() > 0 {
                 self.late = Some((between, at));
@@ -130,6 +144,26 @@ impl Row {
             return None;
         }
         histogram.percentile(share)
+    }
+
+    /// By Little's law: so many were at work on average, while so many were done a second.
+    pub fn measured(&self) -> Option<Measured> {
+        let sum = |series: &Series| series.values().iter().sum::<f64>();
+        let (reserved, acked) = (sum(&self.history.reserved), sum(&self.history.acked));
+        if reserved <= 0.0 || acked < MEASURED_FROM {
+            return None;
+        }
+        let most = self
+            .history
+            .reserved
+            .values()
+            .into_iter()
+            .fold(1.0, f64::max);
+        let idle = self.stats.as_ref().map_or(0, |stats| stats.waiting_clients);
+        Some(Measured {
+            workers: (most as u64).max(idle + self.jobs(RESERVED)),
+            ms: 1000.0 * reserved / acked,
+        })
     }
 
     pub fn jobs(&self, state: usize) -> u64 {
@@ -182,6 +216,25 @@ mod tests {
         assert_eq!(row.rates[DELIVERED], 0.0);
         assert_eq!(late(&row, 4), Some(Late::AtMost(10)), "the last ones still");
         assert_eq!(late(&row, 14), None, "too long ago");
+    }
+
+    #[test]
+    fn workers_are_measured() {
+        let second = Duration::from_secs(1);
+        let start = Instant::now();
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        // Ten are done each second, and four at work: 400 ms a job.
+        let after = |seconds: u64| {
+            let mut stats = stats(0);
+            (stats.totals[ACKED], stats.jobs[RESERVED]) = (10 * seconds, 4);
+            stats.waiting_clients = 2;
+            stats
+        };
+        row.read(after(0), start, second);
+        assert_eq!(row.measured(), None);
+        row.read(after(3), start + 3 * second, second);
+        let (workers, ms) = (6, 400.0);
+        assert_eq!(row.measured(), Some(Measured { workers, ms }));
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub type Rates = [f64; TOTALS.len()];
 /// The states of a job, in the order in which their jobs are counted and listed.
 pub const STATES: [&str; 6] = ["delayed", "ready", "reserved", "dead", "blocked", "done"];
 
+/// Places in `STATES`.
+pub const READY: usize = 1;
+pub const RESERVED: usize = 2;
+pub const DEAD: usize = 3;
+
 /// Jobs by state.
 pub type Jobs = [u64; STATES.len()];
 

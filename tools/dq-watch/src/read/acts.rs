@@ -48,6 +48,14 @@ pub enum Act {
     Many(Vec<Act>),
 }
 
+/// What an action did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Jobs that it changed; of one about the queue 1.
+    pub changed: u64,
+    pub said: String,
+}
+
 impl Act {
     /// One after the other: of very many jobs it is many steps.
     fn commands<'a>(&'a self, key: &'a [u8]) -> Box<dyn Iterator<Item = redis::Cmd> + 'a> {
@@ -118,7 +126,7 @@ impl Act {
         &self,
         link: &mut Link,
         key: &QueueKey,
-    ) -> Result<Result<String, String>, String> {
+    ) -> Result<Result<Done, String>, String> {
         let mut changed = 0;
         for command in self.commands(&key.name) {
             let value = link.call(key.db, command)?;
@@ -134,7 +142,10 @@ impl Act {
                 (None, number) => changed += number.unwrap_or(1),
             }
         }
-        Ok(Ok(self.result(changed)))
+        Ok(Ok(Done {
+            changed: changed.max(0) as u64,
+            said: self.result(changed),
+        }))
     }
 
     fn result(&self, changed: i64) -> String {

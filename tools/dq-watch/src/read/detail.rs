@@ -164,6 +164,16 @@ pub struct Job {
     pub after: Option<After>,
     /// How those ended that it was told to wait for.
     pub results: Vec<Ended>,
+    /// What it has got done, in the order of first writing.
+    pub steps: Vec<Step>,
+    /// What a delivery of it counts in RATE and GROUPRATE.
+    pub cost: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub name: Vec<u8>,
+    pub value: Cut,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -322,8 +332,27 @@ impl Found {
 impl Job {
     pub fn weight(&self) -> usize {
         let values = self.results.iter().filter_map(|ended| ended.value.as_ref());
-        let results = self.result.iter().chain(values);
+        let steps = self.steps.iter().map(|step| &step.value);
+        let results = self.result.iter().chain(values).chain(steps);
         self.payload.length + results.map(|cut| cut.length).sum::<usize>()
+    }
+
+    /// The instant by which its state's jobs are listed.
+    pub fn at_ms(&self) -> Option<i64> {
+        match self.state.as_str() {
+            "dead" => self.failed_ms.or(self.due_ms),
+            "done" => self.finished_ms,
+            "reserved" => self.deadline_ms,
+            _ => self.due_ms,
+        }
+    }
+
+    /// Since when it has been in its state; of one that is not due yet an instant that is to come.
+    pub fn since_ms(&self) -> Option<i64> {
+        match self.state.as_str() {
+            "reserved" => self.started_ms,
+            _ => self.at_ms(),
+        }
     }
 
     /// How long the delivery took of which it is done.

@@ -19,6 +19,7 @@ use crate::model::QueueKey;
 use acts::Act;
 use cluster::Topology;
 use detail::{Detail, Found};
+use target::Target;
 
 /// Which databases are looked through for queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,17 @@ pub struct Scope {
     pub cluster: Option<bool>,
     /// If there are some, only these are looked at, and nothing is searched for.
     pub queues: Vec<Vec<u8>>,
+}
+
+impl Scope {
+    /// Whether that queue is one of those that are read.
+    pub fn has(&self, key: &QueueKey) -> bool {
+        let of_db = match &self.dbs {
+            Dbs::All => true,
+            Dbs::These(dbs) => dbs.contains(&key.db),
+        };
+        of_db && (self.queues.is_empty() || self.queues.contains(&key.name))
+    }
 }
 
 impl Default for Scope {
@@ -62,6 +74,8 @@ pub enum Request {
     Adopt(QueueKey),
     /// From now on so long between two readings.
     Pace(Duration),
+    /// The node is reached in this way from now on.
+    Target(Box<Target>),
     Stop,
 }
 
@@ -121,4 +135,26 @@ pub enum Heard {
     Refused(String),
     /// Another node has it.
     Moved(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_has_its_databases_and_queues() {
+        let of = |dbs, queues: &[&str]| Scope {
+            dbs,
+            queues: queues.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            ..Scope::default()
+        };
+        let key = |db, name: &str| QueueKey::new(db, name);
+        let all = of(Dbs::All, &[]);
+        assert!(all.has(&key(7, "q")));
+        let two = of(Dbs::These(vec![0, 3]), &[]);
+        assert!(two.has(&key(3, "q")) && !two.has(&key(1, "q")));
+        let one = of(Dbs::These(vec![0]), &["orders"]);
+        assert!(one.has(&key(0, "orders")));
+        assert!(!one.has(&key(0, "order")) && !one.has(&key(1, "orders")));
+    }
 }

@@ -73,6 +73,8 @@ const OF_CLUSTER: usize = 2;
 /// Why a connection is no longer served.
 enum End {
     Stopped,
+    /// It is reached in another way now.
+    Again,
     Lost(String),
 }
 
@@ -121,6 +123,7 @@ impl Node {
                     pause = RETRY.0;
                     match self.serve(&mut link) {
                         End::Stopped => return,
+                        End::Again => continue,
                         End::Lost(error) => error,
                     }
                 }
@@ -188,6 +191,10 @@ impl Node {
                 Ok(Request::Watch(watch)) => self.watch = watch,
                 Ok(Request::Adopt(key)) => drop(self.known.add(key)),
                 Ok(Request::Pace(interval)) => self.scope.interval = interval,
+                Ok(Request::Target(target)) => {
+                    self.target = *target;
+                    return End::Again;
+                }
                 Ok(Request::Act { key, act }) => {
                     let said = Err("not connected; nothing was done".to_owned());
                     self.report(News::Acted {
@@ -216,6 +223,10 @@ impl Node {
                     }
                 }
                 Ok(Request::Adopt(key)) => drop(self.known.add(key)),
+                Ok(Request::Target(target)) => {
+                    self.target = *target;
+                    return Err(End::Again);
+                }
                 Ok(Request::Pace(interval)) => {
                     // Sooner at once, later after the round that is due.
                     let sooner = interval < self.scope.interval;
@@ -225,7 +236,7 @@ impl Node {
                     }
                 }
                 Ok(Request::Act { key, act }) => {
-                    let said = act.carry_out(link, &key)?;
+                    let said = act.carry_out(link, &key)?.map(|done| done.said);
                     let moved = said.as_ref().err().and_then(|error| reply::moved_to(error));
                     let moved = moved.map(str::to_owned);
                     self.report(News::Acted {

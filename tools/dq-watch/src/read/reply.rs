@@ -2,7 +2,9 @@
 
 use redis::Value;
 
-use super::detail::{After, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, When, IN_LIST};
+use super::detail::{
+    After, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When, IN_LIST,
+};
 use crate::model::stats::{Jobs, Stats, STATES, TOTALS};
 
 /// An error reply, as the server wrote it.
@@ -232,7 +234,21 @@ pub fn job(value: &Value, longest: usize) -> Option<Job> {
         keep_ms: fields.natural("keep"),
         after: after(&fields),
         results: results(&fields).unwrap_or_default(),
+        steps: steps(&fields),
+        cost: fields.natural("cost").unwrap_or(1),
     })
+}
+
+fn steps(fields: &Fields) -> Vec<Step> {
+    let steps = fields.get("steps").and_then(Fields::of);
+    let step = |(name, value): (&Value, &Value)| {
+        Some(Step {
+            name: bytes(name)?,
+            value: Cut::of(&bytes(value)?, IN_LIST),
+        })
+    };
+    let steps = steps.map(|Fields(pairs)| pairs.into_iter().filter_map(step).collect());
+    steps.unwrap_or_default()
 }
 
 fn after(fields: &Fields) -> Option<After> {
@@ -418,6 +434,17 @@ mod tests {
         ];
         let jobs = Value::Array(vec![Value::Array(peeked_job.to_vec())]);
         assert_eq!(peeked(&jobs, 9).expect("a job")[0].at_ms, None);
+    }
+
+    #[test]
+    fn steps_are_read_in_their_order() {
+        let pair = |name, value| [bulk(name), bulk(value)];
+        let steps = Value::Array([pair("paid", "ref-9"), pair("sent", "")].concat());
+        let job = a_job(&[("steps", steps), ("cost", Value::Int(5))]);
+        let names: Vec<&[u8]> = job.steps.iter().map(|step| step.name.as_slice()).collect();
+        assert_eq!(names, [b"paid", b"sent"]);
+        assert_eq!((job.cost, job.weight()), (5, 1 + 5));
+        assert_eq!(a_job(&[]).steps, [], "an older module's");
     }
 
     #[test]

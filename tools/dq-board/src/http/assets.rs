@@ -7,7 +7,7 @@ macro_rules! assets {
     ($($name:literal: $kind:literal),* $(,)?) => {
         fn find(name: &str) -> Option<(&'static str, &'static str)> {
             match name {
-                $($name => Some(($kind, include_str!(concat!("../assets/", $name)))),)*
+                $($name => Some(($kind, include_str!(concat!("../../assets/", $name)))),)*
                 _ => None,
             }
         }
@@ -25,6 +25,10 @@ assets! {
     "act.js": "text/javascript; charset=utf-8",
     "copy.js": "text/javascript; charset=utf-8",
     "dom.js": "text/javascript; charset=utf-8",
+    "choice.js": "text/javascript; charset=utf-8",
+    "filter.js": "text/javascript; charset=utf-8",
+    "found.js": "text/javascript; charset=utf-8",
+    "scale.js": "text/javascript; charset=utf-8",
     "hill.js": "text/javascript; charset=utf-8",
     "job.js": "text/javascript; charset=utf-8",
     "jobs.js": "text/javascript; charset=utf-8",

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 use dq_watch::model::lateness::Late;
-use dq_watch::model::row::Row;
+use dq_watch::model::row::{Measured, Row};
 use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{After, Cut, Group, Job, PeekedJob, Settings};
@@ -193,16 +193,24 @@ pub fn listed(peeked_job: &PeekedJob, job: &Job) -> Value {
     shown
 }
 
-/// As in a list of dead jobs.
-pub fn dead(job: &Job) -> Value {
+/// As in a list of jobs that were found, whatever their state.
+pub fn found(job: &Job) -> Value {
     let peeked_job = PeekedJob {
         id: job.id.clone(),
         payload: job.payload.clone(),
-        at_ms: job.failed_ms.or(job.due_ms),
+        at_ms: job.at_ms(),
         attempts: job.attempts,
         priority: job.priority,
     };
-    listed(&peeked_job, job)
+    let mut shown = listed(&peeked_job, job);
+    shown["state"] = job.state.as_str().into();
+    shown["group"] = job.group.as_deref().map(escape::name).into();
+    shown
+}
+
+/// How many workers there seem to be, and how long a job takes them.
+pub fn measured(measured: Measured) -> Value {
+    json!({ "workers": measured.workers, "ms": (measured.ms * 10.0).round() / 10.0 })
 }
 
 /// A payload as text where it is some, else in base64.

@@ -5,28 +5,42 @@ use std::sync::Arc;
 use dq_watch::read::detail::{After, Found, Job, Part, State};
 use serde_json::{json, Value as Json};
 
-use crate::api::{Board, Question};
-use crate::{views, walk, wire};
+use super::walk::{walk, ALL_THAT_ONE_MAY};
+use crate::board::Board;
+use crate::core::failure::Failure;
+use crate::core::filter::Filter;
+use crate::core::question::Question;
+use crate::core::wire;
 
 /// Jobs shown.
 const SHOWN: usize = 50;
 
-pub async fn waiters(board: &Arc<Board>, question: Question) -> Result<Json, String> {
+pub async fn waiters(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let id = question.bytes("id").to_vec();
-    let Found::Job(of) = views::detail(board, &question, Part::Job(id)).await? else {
+    let Found::Job(of) = super::detail(board, &question, Part::Job(id)).await? else {
         return Ok(json!({ "jobs": [], "count": 0, "seen": 0, "more": null }));
     };
     let (mut jobs, mut count) = (Vec::new(), 0);
-    let walked = walk::walk(board, &question, State::Blocked, |job| {
+    let filter = Filter::of_state(State::Blocked);
+    let each = |job: Job| {
         if waits_for(&job, &of) {
             count += 1;
             if jobs.len() < SHOWN {
                 jobs.push(wire::named(&job.id));
             }
         }
-    })
+    };
+    let cursor = question.cursor();
+    let walked = walk(
+        board,
+        &question.key,
+        &filter,
+        cursor,
+        ALL_THAT_ONE_MAY,
+        each,
+    )
     .await?;
-    Ok(json!({ "jobs": jobs, "count": count, "seen": walked.seen, "more": walked.more }))
+    Ok(json!({ "jobs": jobs, "count": count, "seen": walked.found, "more": walked.more }))
 }
 
 fn waits_for(job: &Job, of: &Job) -> bool {

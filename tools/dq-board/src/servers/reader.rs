@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use dq_watch::fleet::{Fleet, Out};
+use dq_watch::model::row::Measured;
 use dq_watch::model::{past, QueueKey};
 use dq_watch::read::target::Target;
 use dq_watch::read::{News, Report, Request, Scope, Watch};
@@ -15,7 +16,8 @@ use dq_watch::servers::Servers;
 use serde_json::{json, Value};
 use tokio::sync::broadcast;
 
-use crate::wire;
+use crate::core::wire;
+use crate::locked::locked;
 
 /// Between two readings while nobody looks: what was delivered is still written down.
 const UNSEEN: Duration = Duration::from_secs(10);
@@ -86,6 +88,10 @@ impl Reader {
         locked(&self.state)
     }
 
+    pub fn set_target(&self, target: Target) {
+        self.state().fleet.set_target(target);
+    }
+
     fn hear(&self, reports: &Receiver<Report>) {
         while let Ok(report) = reports.recv() {
             self.state().hear(report);
@@ -140,6 +146,11 @@ impl Reader {
 
     pub fn server_ms(&self) -> i64 {
         self.state().servers.now().server_ms
+    }
+
+    pub fn measured(&self, key: &QueueKey) -> Option<Measured> {
+        let state = self.state();
+        state.servers.board.row(key)?.measured()
     }
 
     /// Deliveries of a queue before now: by the second for a minute, else in parts.
@@ -307,11 +318,4 @@ impl State {
             }
         }
     }
-}
-
-/// A thread that panicked with the lock held has changed nothing by halves that matters here.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -7,14 +7,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dq_watch::model::QueueKey;
-use dq_watch::read::acts::Act;
+use dq_watch::read::acts::{Act, Done};
 use dq_watch::read::link::Link;
 use dq_watch::read::reply;
 use dq_watch::read::target::Target;
+use dq_watch::text::escape;
 use redis::{Cmd, Value};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use crate::reader::{locked, Reader};
+use super::reader::Reader;
+use crate::core::failure::Failure;
+use crate::locked::locked;
 
 /// Questions to the servers under way at a time.
 const AT_ONCE: usize = 4;
@@ -25,11 +28,11 @@ const FRESH: Duration = Duration::from_millis(900);
 /// Answers remembered at most.
 const REMEMBERED: usize = 500;
 
-type Answer = Result<Arc<str>, String>;
+type Answer = Result<Arc<str>, Failure>;
 type Slot = Arc<AsyncMutex<Option<(Instant, Answer)>>>;
 
 pub struct Looker {
-    first: Target,
+    first: Mutex<Target>,
     reader: Arc<Reader>,
     links: Mutex<HashMap<String, Vec<Link>>>,
     places: Arc<Semaphore>,
@@ -39,7 +42,7 @@ pub struct Looker {
 impl Looker {
     pub fn new(first: Target, reader: Arc<Reader>) -> Looker {
         Looker {
-            first,
+            first: Mutex::new(first),
             reader,
             links: Mutex::default(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
@@ -47,8 +50,13 @@ impl Looker {
         }
     }
 
+    pub fn set_target(&self, target: Target) {
+        *locked(&self.first) = target;
+        locked(&self.links).clear();
+    }
+
     /// The answer to that question, perhaps one that another tab has just got.
-    pub async fn shared<F: Future<Output = Result<String, String>>>(
+    pub async fn shared<F: Future<Output = Result<String, Failure>>>(
         &self,
         question: String,
         ask: impl FnOnce() -> F,
@@ -78,7 +86,7 @@ impl Looker {
         self: &Arc<Looker>,
         key: QueueKey,
         commands: Vec<Cmd>,
-    ) -> Result<Vec<Value>, String> {
+    ) -> Result<Vec<Value>, Failure> {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
@@ -87,14 +95,11 @@ impl Looker {
             link.look(commands.collect())
         })
         .await
+        .map_err(Failure::Lost)
     }
 
-    /// The outer error is a lost connection; the inner one the server's refusal.
-    pub async fn act(
-        self: &Arc<Looker>,
-        key: QueueKey,
-        act: Act,
-    ) -> Result<Result<String, String>, String> {
+    /// A lost connection leaves it open what was done.
+    pub async fn act(self: &Arc<Looker>, key: QueueKey, act: Act) -> Result<Done, Failure> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let looker = Arc::clone(self);
         let acting = move || {
@@ -112,7 +117,8 @@ impl Looker {
             }
             Err("the cluster is moving this queue; try again".to_owned())
         };
-        done(tokio::task::spawn_blocking(acting).await)
+        let said = done(tokio::task::spawn_blocking(acting).await).map_err(Failure::Lost)?;
+        said.map_err(|error| Failure::Refused(escape::line(error.as_bytes())))
     }
 
     async fn with_link(
@@ -154,16 +160,17 @@ impl Looker {
 
     /// To that node, or the first one.
     fn link(&self, node: Option<&str>) -> Result<(String, Link), String> {
-        let first = self.first.name();
+        let target = locked(&self.first).clone();
+        let first = target.name();
         let name = node.unwrap_or(&first).to_owned();
         let kept = locked(&self.links).get_mut(&name).and_then(Vec::pop);
         if let Some(link) = kept {
             return Ok((name, link));
         }
         let link = match name == first {
-            true => self.first.connect()?,
+            true => target.connect()?,
             false => {
-                let target = self.first.at(&name);
+                let target = target.at(&name);
                 target.ok_or("a node without an address")?.connect()?
             }
         };

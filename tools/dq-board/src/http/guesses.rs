@@ -10,8 +10,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::guard::plain;
-use crate::reader::locked;
+use super::answer::plain;
+use crate::locked::locked;
 
 const AFTER_WRONG: Duration = Duration::from_millis(500);
 /// So many of one address may wait for their turn.
@@ -36,17 +36,21 @@ impl IntoResponse for Full {
 }
 
 impl Guesses {
-    pub async fn guess(&self, from: IpAddr, is_right: impl FnOnce() -> bool) -> Result<bool, Full> {
+    pub async fn guess<T>(
+        &self,
+        from: IpAddr,
+        right: impl FnOnce() -> Option<T>,
+    ) -> Result<Option<T>, Full> {
         let turn = self.line(from)?.lock_owned().await;
-        if is_right() {
-            return Ok(true);
+        if let Some(right) = right() {
+            return Ok(Some(right));
         }
         let wait = tokio::spawn(async {
             tokio::time::sleep(AFTER_WRONG).await;
             drop(turn);
         });
         let _ = wait.await;
-        Ok(false)
+        Ok(None)
     }
 
     fn line(&self, from: IpAddr) -> Result<Arc<AsyncMutex<()>>, Full> {

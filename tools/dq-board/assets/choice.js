@@ -1,0 +1,49 @@
+// Boxes to choose jobs with, and what is done to those chosen.
+import { h, put } from "./dom.js";
+import * as live from "./live.js";
+import * as text from "./text.js";
+import * as act from "./act.js";
+
+// What can be done to several jobs at once; among those of several states only what can be done to all of them.
+export const ACTS = { delayed: ["now", "cancel"], ready: ["cancel"], reserved: ["delete"], dead: ["kick", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
+const DANGERS = ["cancel", "delete"];
+
+export function choosing(key, state, table, done) {
+  const chosen = new Set();
+  const count = h("p", { class: "note", role: "status" });
+  const buttons = ACTS[state].map((what) => act.button(act.SEVERAL[what][0], () => act.several(key, what, [...chosen], () => { clear(); done(); }), DANGERS.includes(what)));
+  const bar = h("div", { class: "chosen", role: "group", "aria-label": "Selected jobs", hidden: true }, count, ...buttons);
+  const every = h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: () => all(every.checked ? boxes().map((box) => box.value) : []) });
+  const boxes = () => [...table.querySelectorAll("tbody .pick input")];
+
+  function all(ids) {
+    chosen.clear();
+    for (const id of ids) chosen.add(id);
+    show();
+  }
+
+  function clear() {
+    all([]);
+  }
+
+  function show() {
+    const shown = boxes();
+    for (const box of shown) box.checked = chosen.has(box.value);
+    every.checked = shown.length > 0 && shown.every((box) => box.checked);
+    bar.hidden = chosen.size === 0;
+    put(count, `${text.jobs(chosen.size)} selected`);
+  }
+
+  return {
+    bar,
+    head: h("th", { scope: "col", class: "pick" }, every),
+    box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "aria-label": `Select ${job.name}`, onchange: (event) => { chosen[event.target.checked ? "add" : "delete"](job.id); show(); } })),
+    // What is not there any more cannot be chosen.
+    keep(ids) {
+      const there = new Set(ids);
+      for (const id of chosen) if (!there.has(id)) chosen.delete(id);
+      show();
+    },
+    offer: () => table.classList.toggle("choosing", live.state.actions),
+  };
+}

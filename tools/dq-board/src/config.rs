@@ -1,0 +1,159 @@
+//! The file of `--config`: who may come in, and what is told to whom. It is read again on SIGHUP.
+
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use serde::Deserialize;
+
+use crate::core::access::{network, Key, Role, Users};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct File {
+    password: Vec<FileKey>,
+    token: Vec<FileKey>,
+    trusted_proxies: Vec<String>,
+    users: Option<FileUsers>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileKey {
+    name: String,
+    secret: Option<String>,
+    secret_file: Option<PathBuf>,
+    #[serde(default)]
+    role: Role,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileUsers {
+    user_header: String,
+    groups_header: Option<String>,
+    #[serde(default)]
+    look: Vec<String>,
+    #[serde(default)]
+    operate: Vec<String>,
+}
+
+#[derive(Default)]
+pub struct Config {
+    pub passwords: Vec<Key>,
+    pub tokens: Vec<Key>,
+    pub users: Option<Users>,
+    pub proxies: Vec<IpNet>,
+}
+
+/// Shorter ones could be guessed, and a right one waits for no guesses.
+pub const TOKEN_MIN: usize = 16;
+
+pub fn read(path: &Path) -> Result<Config, String> {
+    let said = |error: &dyn std::fmt::Display| format!("--config {}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| said(&error))?;
+    parse(&text).map_err(|error| said(&error))
+}
+
+fn parse(text: &str) -> Result<Config, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    if file.users.is_some() && file.trusted_proxies.is_empty() {
+        return Err("[users] needs trusted-proxies: the only ones whose headers count".to_owned());
+    }
+    let keys = |keys: Vec<FileKey>| keys.into_iter().map(key).collect::<Result<Vec<_>, _>>();
+    let tokens = keys(file.token)?;
+    tokens.iter().try_for_each(token_is_long)?;
+    let proxies = file.trusted_proxies.iter().map(|net| network(net));
+    let proxies: Result<Vec<IpNet>, String> = proxies.collect();
+    let proxies = proxies.map_err(|error| format!("trusted-proxies: {error}"))?;
+    Ok(Config {
+        passwords: keys(file.password)?,
+        tokens,
+        users: file.users.map(|users| Users {
+            user_header: users.user_header,
+            groups_header: users.groups_header,
+            look: users.look,
+            operate: users.operate,
+        }),
+        proxies,
+    })
+}
+
+pub fn token_is_long(token: &Key) -> Result<(), String> {
+    match token.secret.len() < TOKEN_MIN {
+        true => Err(format!(
+            "the token {} is shorter than {TOKEN_MIN} characters, so it could be guessed",
+            token.name
+        )),
+        false => Ok(()),
+    }
+}
+
+fn key(key: FileKey) -> Result<Key, String> {
+    let secret = match (key.secret, key.secret_file) {
+        (Some(secret), None) => secret,
+        (None, Some(path)) => {
+            let read = std::fs::read_to_string(&path);
+            let read = read.map_err(|error| format!("secret-file {}: {error}", path.display()))?;
+            read.trim_end_matches(['\r', '\n']).to_owned()
+        }
+        _ => return Err(format!("{} needs a secret, or a secret-file", key.name)),
+    };
+    match secret.is_empty() {
+        true => Err(format!("the secret of {} is empty", key.name)),
+        false => Ok(Key {
+            name: key.name,
+            secret,
+            role: key.role,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_come_in() {
+        let text = r#"
+            trusted-proxies = ["10.0.0.0/8"]
+            [[password]]
+            name = "oncall"
+            secret = "open sesame"
+            role = "operate"
+            [[token]]
+            name = "keda"
+            secret = "0123456789abcdef"
+            [users]
+            user-header = "X-Forwarded-User"
+            look = ["*"]
+        "#;
+        let config = parse(text).unwrap();
+        assert_eq!(config.passwords[0].role, Role::Operate);
+        assert_eq!(config.tokens[0].role, Role::Look, "the default");
+        assert_eq!(config.users.unwrap().look, ["*"]);
+        assert_eq!(config.proxies.len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, says) in [
+            ("pasword = []", "unknown field"),
+            (
+                "[[token]]\nname = 'a'\nsecret = 'short'",
+                "could be guessed",
+            ),
+            ("[[password]]\nname = 'a'", "needs a secret"),
+            ("[[password]]\nname = 'a'\nsecret = ''", "is empty"),
+            ("[[password]]\nname = 'a'\nsecret-file = '/none'", "/none"),
+            (
+                "[[password]]\nname = 'a'\nsecret = 'b'\nrole = 'king'",
+                "king",
+            ),
+            ("[users]\nuser-header = 'X-User'", "trusted-proxies"),
+            ("trusted-proxies = ['nonsense']", "trusted-proxies"),
+        ] {
+            let error = parse(text).map(|_| ()).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

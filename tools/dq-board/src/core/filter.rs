@@ -1,0 +1,140 @@
+//! Which jobs are meant: by state, a part of the id or of the payload, group, reason and age.
+
+use dq_watch::read::detail::{Job, State};
+use redis::Cmd;
+
+use super::reasons;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    pub state: Option<State>,
+    id: Vec<u8>,
+    payload: Vec<u8>,
+    group: Vec<u8>,
+    /// As `reasons` words it.
+    reason: String,
+    older_ms: Option<u64>,
+}
+
+impl Filter {
+    /// Of a question's words; None where one of them is no value.
+    pub fn of<'a>(word: impl Fn(&str) -> &'a [u8]) -> Option<Filter> {
+        let text = |name| std::str::from_utf8(word(name)).ok();
+        let state = match text("state")? {
+            "" | "all" => None,
+            name => Some(State::named(name)?),
+        };
+        let older_ms = match text("older")? {
+            "" => None,
+            ms => Some(ms.parse().ok()?),
+        };
+        Some(Filter {
+            state,
+            id: word("id").to_owned(),
+            payload: word("payload").to_owned(),
+            group: word("group").to_owned(),
+            reason: text("reason")?.to_owned(),
+            older_ms,
+        })
+    }
+
+    pub fn of_state(state: State) -> Filter {
+        Filter {
+            state: Some(state),
+            ..Filter::default()
+        }
+    }
+
+    /// The job that has exactly the id that was asked for a part of.
+    pub fn exact(&self) -> Option<&[u8]> {
+        (!self.id.is_empty()).then_some(&self.id)
+    }
+
+    pub fn asks_for_payload(&self) -> bool {
+        !self.payload.is_empty()
+    }
+
+    /// What the server can leave out itself.
+    pub fn scan(&self, scan: &mut Cmd) {
+        if let Some(state) = self.state {
+            scan.arg("STATE").arg(state.word());
+        }
+        for (option, part) in [("MATCH", &self.id), ("PAYLOAD", &self.payload)] {
+            if !part.is_empty() {
+                scan.arg(option)
+                    .arg([b"*".as_slice(), &quoted(part), b"*"].concat());
+            }
+        }
+        if !self.group.is_empty() {
+            scan.arg("GROUP").arg(&self.group);
+        }
+    }
+
+    /// All of it, of a job as it was read; but for its payload, of which only the beginning is at hand.
+    pub fn fits(&self, job: &Job, now_ms: i64) -> bool {
+        let of_group = || job.group.as_ref() == Some(&self.group);
+        let for_reason = || reasons::of(job.reason.as_deref()) == self.reason;
+        self.state.is_none_or(|state| state.word() == job.state)
+            && contains(&job.id, &self.id)
+            && (self.group.is_empty() || of_group())
+            && (self.reason.is_empty() || for_reason())
+            && self.older_ms.is_none_or(|ms| {
+                let since = job.since_ms();
+                since.is_some_and(|since| now_ms.saturating_sub(since) >= ms as i64)
+            })
+    }
+}
+
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || whole.windows(part.len()).any(|it| it == part)
+}
+
+/// Bytes that a pattern would read otherwise are taken as they are.
+pub fn quoted(part: &[u8]) -> Vec<u8> {
+    let quote = |byte: &u8| match b"*?[]\\^-".contains(byte) {
+        true => vec![b'\\', *byte],
+        false => vec![*byte],
+    };
+    part.iter().flat_map(quote).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn filter(words: &[(&str, &'static str)]) -> Option<Filter> {
+        let words: HashMap<&str, &str> = words.iter().copied().collect();
+        Filter::of(|name| words.get(name).map_or(b"", |word| word.as_bytes()))
+    }
+
+    #[test]
+    fn a_search_takes_every_byte_as_it_is() {
+        assert_eq!(quoted(b"a*[\\\xff"), b"a\\*\\[\\\\\xff");
+    }
+
+    #[test]
+    fn what_is_no_value_is_no_filter() {
+        assert_eq!(filter(&[]), Some(Filter::default()));
+        assert_eq!(filter(&[("state", "nonsense")]), None);
+        assert_eq!(filter(&[("older", "-1")]), None);
+    }
+
+    #[test]
+    fn the_server_is_asked_for_what_it_can_tell() {
+        let mut scan = redis::cmd("DQ.SCAN");
+        let words = [
+            ("state", "dead"),
+            ("id", "a*"),
+            ("payload", "x"),
+            ("group", "g*"),
+        ];
+        filter(&words).unwrap().scan(&mut scan);
+        let words = scan.args_iter().map(|word| match word {
+            redis::Arg::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => String::new(),
+        });
+        let said = words.collect::<Vec<_>>().join(" ");
+        assert_eq!(said, r"DQ.SCAN STATE dead MATCH *a\** PAYLOAD *x* GROUP g*");
+    }
+}

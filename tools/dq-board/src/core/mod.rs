@@ -1,0 +1,8 @@
+//! What follows from what was read or asked: no connections, no files, no clock.
+
+pub mod access;
+pub mod failure;
+pub mod filter;
+pub mod question;
+pub mod reasons;
+pub mod wire;

@@ -1,0 +1,69 @@
+//! Reasons of dead jobs, of which those that differ in an id, a time or a count only are one.
+
+use dq_watch::text::escape;
+
+const NONE: &str = "(no reason)";
+
+pub fn of(reason: Option<&[u8]>) -> String {
+    reason.map_or(NONE.to_owned(), |reason| pattern(&escape::line(reason)))
+}
+
+/// Numbers of any length, and words of which most are digits, are `#`; but not a status, which says what happened.
+fn pattern(reason: &str) -> String {
+    let mut shown = String::with_capacity(reason.len());
+    let mut word = String::new();
+    let mut before = String::new();
+    for letter in reason.chars().chain(std::iter::once(' ')) {
+        if letter.is_alphanumeric() || letter == '-' {
+            word.push(letter);
+            continue;
+        }
+        if !word.is_empty() {
+            let kept = is_status(&word, &before) || !is_number(&word);
+            shown.push_str(if kept { &word } else { "#" });
+            before = std::mem::take(&mut word);
+        }
+        shown.push(letter);
+    }
+    shown.pop();
+    shown
+}
+
+/// A number, also with its unit (`12s`), or an id: `7f3a-90c1` and `order-70123`, not `utf-8`.
+fn is_number(word: &str) -> bool {
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let starts = word.starts_with(|letter: char| letter.is_ascii_digit());
+    let others = word.chars().count() - digits;
+    digits >= 4 || (starts && others <= 2 && digits > 0)
+}
+
+/// `HTTP 404`, `status 503`, `550 no such user`: three digits at the begin, or behind such a word.
+fn is_status(word: &str, before: &str) -> bool {
+    let three = word.len() == 3 && word.bytes().all(|it| it.is_ascii_digit());
+    let names = ["http", "status", "code", "error", "smtp"];
+    three && (before.is_empty() || names.contains(&before.to_ascii_lowercase().as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pattern;
+
+    #[test]
+    fn reasons_that_differ_in_numbers_are_one() {
+        for (reason, is) in [
+            ("HTTP 404: no order 70123", "HTTP 404: no order #"),
+            ("HTTP 404: no order 7", "HTTP 404: no order #"),
+            ("order:70123 (2026-11-22)", "order:# (#)"),
+            ("no 550e8400-e29b-41d4-a716-446655440000!", "no #!"),
+            ("no answer within 30s", "no answer within #"),
+            ("no answer within 5 s", "no answer within # s"),
+            ("row 12 of 345", "row # of #"),
+            ("status 503", "status 503"),
+            ("550 no such user", "550 no such user"),
+            ("utf-8 expected, v2", "utf-8 expected, v2"),
+            ("", ""),
+        ] {
+            assert_eq!(pattern(reason), is);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What visitors want done.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::Extension;
+use dq_watch::model::QueueKey;
+use dq_watch::read::acts::Act;
+use dq_watch::read::detail::State as JobState;
+use dq_watch::text::escape;
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+use super::answer::json_text;
+use super::api::Shared;
+use crate::core::access::{Role, Visitor};
+use crate::core::failure::Failure;
+use crate::core::wire;
+
+#[derive(Deserialize)]
+struct Asked {
+    queue: String,
+    act: String,
+    #[serde(default)]
+    id: String,
+    /// Several jobs instead of one.
+    #[serde(default)]
+    ids: Vec<String>,
+    #[serde(default)]
+    ms: Option<u64>,
+    #[serde(default)]
+    count: u64,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    payload: String,
+    /// A purge wants the queue's name typed.
+    #[serde(default)]
+    typed: String,
+}
+
+impl Asked {
+    fn act(&self) -> Result<Act, Failure> {
+        if self.ids.is_empty() {
+            return self.one(&self.id);
+        }
+        if !["kick", "now", "cancel", "delete"].contains(&self.act.as_str()) {
+            return Err(Failure::asked("That cannot be done to several jobs."));
+        }
+        let acts = self.ids.iter().map(|id| self.one(id));
+        Ok(Act::Many(acts.collect::<Result<_, _>>()?))
+    }
+
+    fn one(&self, id: &str) -> Result<Act, Failure> {
+        let id = wire::decoded(id);
+        let state = JobState::named(&self.state);
+        let delay_ms = || {
+            self.ms
+                .ok_or_else(|| Failure::asked("In how many milliseconds?"))
+        };
+        Ok(match self.act.as_str() {
+            "kick" => Act::Kick { id },
+            "kick-dead" => Act::KickDead { count: self.count },
+            "now" => Act::Reschedule { id, delay_ms: 0 },
+            "reschedule" => Act::Reschedule {
+                id,
+                delay_ms: delay_ms()?,
+            },
+            "cancel" => Act::Cancel { id },
+            "delete" => Act::Delete { id },
+            "pause" => Act::Pause { ms: self.ms },
+            "resume" => Act::Resume,
+            "purge" if state.is_none() && self.state != "all" => {
+                return Err(Failure::asked("Which jobs?"))
+            }
+            "purge" => Act::Purge { state },
+            "add" if self.id.is_empty() => return Err(Failure::asked("A job needs an id.")),
+            "add" => Act::Add {
+                id,
+                payload: self.payload.clone().into_bytes(),
+                delay_ms: self.ms.unwrap_or(0),
+            },
+            _ => return Err(Failure::asked("There is no such action.")),
+        })
+    }
+
+    /// As the audit log tells it.
+    fn told(&self, key: &QueueKey) -> Value {
+        let name = |id: &String| escape::name(&wire::decoded(id));
+        let mut told =
+            json!({ "db": key.db, "queue": escape::name(&key.name), "action": self.act });
+        if !self.id.is_empty() {
+            told["id"] = name(&self.id).into();
+        }
+        if !self.ids.is_empty() {
+            told["ids"] = self.ids.iter().map(name).collect();
+        }
+        if !self.state.is_empty() {
+            told["state"] = self.state.as_str().into();
+        }
+        if let Some(ms) = self.ms {
+            told["ms"] = ms.into();
+        }
+        told
+    }
+}
+
+fn asked(body: &Bytes) -> Result<(Asked, QueueKey, Act), Failure> {
+    let asked = serde_json::from_slice::<Asked>(body);
+    let asked = asked.map_err(|_| Failure::asked("Not understood."))?;
+    let key = wire::key_of(&asked.queue).ok_or_else(|| Failure::asked("Which queue?"))?;
+    let act = asked.act()?;
+    Ok((asked, key, act))
+}
+
+/// What an action would send; it is not sent.
+pub async fn commands(body: Bytes) -> Response {
+    match asked(&body) {
+        Err(failure) => failure.into_response(),
+        Ok((_, key, act)) => json_text(json!({ "commands": act.for_cli(&key) }).to_string()),
+    }
+}
+
+/// Actions are for those who may, and written down whatever comes of them.
+pub async fn act(
+    State(site): Shared,
+    Extension(visitor): Extension<Visitor>,
+    body: Bytes,
+) -> Response {
+    let (asked, key, act) = match asked(&body) {
+        Ok(asked) => asked,
+        Err(failure) => return failure.into_response(),
+    };
+    let allowed = may_act(&visitor)
+        .and_then(|()| site.board.shows(&key))
+        .and_then(|()| is_typed(&asked, &key, &act));
+    let done = match allowed {
+        Ok(()) => site.board.looker.act(key.clone(), act).await,
+        Err(failure) => Err(failure),
+    };
+    let mut told = asked.told(&key);
+    match &done {
+        Ok(done) => {
+            (told["count"], told["outcome"]) = (done.changed.into(), done.said.clone().into())
+        }
+        Err(failure) => told["refused"] = failure.why().into(),
+    }
+    site.guard.audit.visitor(&visitor, "action", told);
+    match done {
+        Ok(done) => json_text(json!({ "done": done.said }).to_string()),
+        Err(failure) => failure.into_response(),
+    }
+}
+
+pub fn may_act(visitor: &Visitor) -> Result<(), Failure> {
+    match visitor.role {
+        Role::Operate => Ok(()),
+        Role::Look => Err(Failure::Forbidden(
+            "You may only look: actions need --allow-actions, or the role \"operate\".".to_owned(),
+        )),
+    }
+}
+
+fn is_typed(asked: &Asked, key: &QueueKey, act: &Act) -> Result<(), Failure> {
+    match matches!(act, Act::Purge { .. }) && asked.typed != escape::name(&key.name) {
+        true => Err(Failure::asked("The name typed is not the queue's.")),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,96 @@
+//! What the pages ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::Router;
+use tokio::sync::watch;
+
+use super::answer::{json_text, plain};
+use super::guard::Guard;
+use super::{act, assets, live, sign};
+use crate::board::Board;
+use crate::core::failure::Failure;
+use crate::core::question::Question;
+use crate::views;
+
+/// Bodies are a few words and perhaps a test job's payload.
+const BODY_MAX: usize = 1 << 20;
+
+/// A board, and the door to it.
+pub struct Site {
+    pub board: Arc<Board>,
+    pub guard: Arc<Guard>,
+    pub prefix: String,
+    /// Whether the program ends.
+    pub ending: watch::Receiver<bool>,
+}
+
+/// For a request's body and what is to be done; a purge or a retry of very many jobs takes longest.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub type Shared = State<Arc<Site>>;
+
+pub fn routes(site: Arc<Site>) -> Router {
+    let pages = Router::new()
+        .route("/assets/{name}", get(asset))
+        .route("/api/live", get(live::live))
+        .route("/api/see", post(live::see))
+        .route("/api/look/{view}", get(look))
+        .route("/api/act", post(act::act))
+        .route("/api/commands", post(act::commands))
+        .route("/api/sign-in", post(sign::sign_in))
+        .route("/api/sign-out", post(sign::sign_out))
+        .fallback(get(page))
+        .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
+        .layer(axum::middleware::from_fn(in_time));
+    let guard = Arc::clone(&site.guard);
+    let pages = pages.with_state(Arc::clone(&site));
+    let pages = match site.prefix.as_str() {
+        "" => pages,
+        prefix => Router::new().nest(&format!("{prefix}/"), pages),
+    };
+    pages.layer(axum::middleware::from_fn_with_state(
+        guard,
+        super::guard::guard,
+    ))
+}
+
+/// An answer begins in time, or the connection is worth nothing: so does one whose body never comes.
+async fn in_time(request: Request, next: Next) -> Response {
+    let answer = tokio::time::timeout(PATIENCE, next.run(request)).await;
+    answer.unwrap_or_else(|_| plain(StatusCode::REQUEST_TIMEOUT, "This took too long.\n"))
+}
+
+async fn page(State(site): Shared) -> Response {
+    assets::page("index.html", &site.prefix).into_response()
+}
+
+async fn asset(Path(name): Path<String>) -> Response {
+    assets::asset(&name).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "No such file.\n"))
+}
+
+async fn look(
+    State(site): Shared,
+    Path(view): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let query = query.unwrap_or_default();
+    let Some(question) = Question::of(&query) else {
+        return Failure::asked("Which queue?").into_response();
+    };
+    let board = Arc::clone(&site.board);
+    let named = format!("{view}?{query}");
+    let answer = site.board.looker.shared(named, || async move {
+        views::answer(&board, &view, question).await
+    });
+    match answer.await {
+        Ok(answer) => json_text(answer.to_string()),
+        Err(failure) => failure.into_response(),
+    }
+}

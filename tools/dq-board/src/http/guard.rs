@@ -1,0 +1,303 @@
+//! Who may come in, and from where.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, RwLock};
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{header, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+
+use super::answer::plain;
+use super::assets;
+use super::guesses::{Full, Guesses};
+use super::sessions::Sessions;
+use crate::audit::Audit;
+use crate::core::access::{Access, By, Key, Role, Users, Visitor};
+
+/// No page of another site can send this without being asked first, and that question is never answered.
+const OUR_HEADER: &str = "x-dq-board";
+
+const POLICY: &str =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'self'; form-action 'none'; frame-ancestors 'none'";
+
+pub struct Guard {
+    access: RwLock<Arc<Access>>,
+    pub sessions: Sessions,
+    pub audit: Arc<Audit>,
+    hosts: Vec<String>,
+    prefix: String,
+    guesses: Guesses,
+}
+
+/// Why one is not let in.
+enum Closed {
+    Full(Full),
+    /// Nothing was said, or something wrong.
+    SignIn,
+    /// A user whom the proxy knows and the board does not.
+    Stranger,
+}
+
+impl Guard {
+    /// `hosts`: names that browsers may use without a password, beside those of this machine.
+    pub fn new(
+        access: Access,
+        sessions: Sessions,
+        audit: Arc<Audit>,
+        hosts: Vec<String>,
+        prefix: &str,
+    ) -> Guard {
+        Guard {
+            access: RwLock::new(Arc::new(access)),
+            sessions,
+            audit,
+            hosts,
+            prefix: prefix.to_owned(),
+            guesses: Guesses::default(),
+        }
+    }
+
+    fn access(&self) -> Arc<Access> {
+        let access = self.access.read();
+        Arc::clone(&access.unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    pub fn set(&self, access: Access) {
+        self.sessions.keep(&access);
+        let now = self.access.write();
+        *now.unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(access);
+    }
+
+    /// Without a password only the names of this machine are taken: else a page of another site could have its
+    /// own name lead here, and read as if it were ours.
+    fn is_our_host(&self, headers: &HeaderMap) -> bool {
+        let Some(host) = text(headers, &header::HOST) else {
+            return false;
+        };
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let hosts = self.hosts.iter().map(String::as_str);
+        ["localhost", "127.0.0.1", "[::1]"]
+            .into_iter()
+            .chain(hosts)
+            .any(|ours| ours.eq_ignore_ascii_case(name))
+    }
+
+    /// Who it is that asks.
+    pub fn client(&self, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
+        let all = headers.get_all("x-forwarded-for").iter();
+        let all: Vec<&str> = all.filter_map(|value| value.to_str().ok()).collect();
+        self.access().client(peer, &all.join(","))
+    }
+
+    async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Visitor, Closed> {
+        let access = self.access();
+        let address = self.client(headers, peer);
+        let visitor = |by, role| Visitor { address, role, by };
+        let users = access.users.as_ref().filter(|_| access.is_proxy(peer));
+        if let Some((users, user)) = users.and_then(|users| Some((users, user_of(users, headers)?)))
+        {
+            let Some(role) = users.role(&user, &groups_of(users, headers)) else {
+                self.audit.refused(address, "proxy", Some(&user));
+                return Err(Closed::Stranger);
+            };
+            return Ok(visitor(By::User(user), role));
+        }
+        if let Some(key) = self.sessions.key(headers) {
+            return Ok(visitor(By::Password(key.name), key.role));
+        }
+        if let Some(said) = text(headers, &header::AUTHORIZATION) {
+            let (by, role) = self.by_key(&access, said, address).await?;
+            return Ok(visitor(by, role));
+        }
+        match access.is_open() {
+            true => Ok(visitor(By::Nothing, access.open)),
+            false => Err(Closed::SignIn),
+        }
+    }
+
+    /// A token, or a password as browsers and curl send it. A right token does not wait for others who guess: it is
+    /// too long for guesses.
+    async fn by_key(
+        &self,
+        access: &Access,
+        said: &str,
+        from: IpAddr,
+    ) -> Result<(By, Role), Closed> {
+        if let Some(token) = said.strip_prefix("Bearer ") {
+            if let Some(key) = access.token(token) {
+                return Ok((By::Token(key.name.clone()), key.role));
+            }
+            self.guess(from, "token", || None).await?;
+            return Err(Closed::SignIn);
+        }
+        let login = said.strip_prefix("Basic ");
+        let login = login.and_then(|login| STANDARD.decode(login).ok());
+        let login = login.and_then(|login| String::from_utf8(login).ok());
+        let password = login.as_deref().and_then(|login| login.split_once(':'));
+        let right = || access.password(password?.1).cloned();
+        match self.guess(from, "password", right).await? {
+            Some(key) => Ok((By::Password(key.name), key.role)),
+            None => Err(Closed::SignIn),
+        }
+    }
+
+    async fn guess(
+        &self,
+        from: IpAddr,
+        what: &str,
+        right: impl FnOnce() -> Option<Key>,
+    ) -> Result<Option<Key>, Closed> {
+        let guessed = self.guesses.guess(from, right).await;
+        if !matches!(guessed, Ok(Some(_))) {
+            self.audit.refused(from, what, None);
+        }
+        guessed.map_err(Closed::Full)
+    }
+
+    /// The cookie for one who says a password.
+    pub async fn sign_in(
+        &self,
+        password: &str,
+        encrypted: bool,
+        from: IpAddr,
+    ) -> Result<Option<String>, Response> {
+        let access = self.access();
+        let right = || access.password(password).cloned();
+        let key = match self.guess(from, "password", right).await {
+            Err(Closed::Full(full)) => return Err(full.into_response()),
+            Err(_) | Ok(None) => return Ok(None),
+            Ok(Some(key)) => key,
+        };
+        let visitor = Visitor {
+            address: from,
+            role: key.role,
+            by: By::Password(key.name.clone()),
+        };
+        self.audit
+            .visitor(&visitor, "sign-in", serde_json::json!({}));
+        let cookie = self.sessions.begin(key, encrypted);
+        cookie
+            .map(Some)
+            .map_err(|error| plain(StatusCode::INTERNAL_SERVER_ERROR, &error))
+    }
+
+    /// What stands behind the prefix; None elsewhere.
+    fn place<'a>(&self, path: &'a str) -> Option<&'a str> {
+        path.strip_prefix(&self.prefix)?.strip_prefix('/')
+    }
+
+    /// Not under the prefix: one who only forgot the slash behind it is shown the way.
+    fn away(&self, path: &str) -> Response {
+        match path == self.prefix || path == "/" {
+            true => Redirect::temporary(&format!("{}/", self.prefix)).into_response(),
+            false => plain(StatusCode::NOT_FOUND, "Page not found.\n"),
+        }
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn user_of(users: &Users, headers: &HeaderMap) -> Option<String> {
+    let user = headers.get(&users.user_header)?;
+    let user = String::from_utf8_lossy(user.as_bytes()).into_owned();
+    (!user.is_empty()).then_some(user)
+}
+
+fn groups_of(users: &Users, headers: &HeaderMap) -> String {
+    let Some(header) = &users.groups_header else {
+        return String::new();
+    };
+    let all = headers.get_all(header.as_str()).iter();
+    let all: Vec<&str> = all.filter_map(|value| value.to_str().ok()).collect();
+    all.join(",")
+}
+
+pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let mut response = admit(&guard, request, next).await;
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if guard.access().is_open() && !guard.is_our_host(headers) {
+        return plain(
+            StatusCode::MISDIRECTED_REQUEST,
+            "dq-board does not answer to this host name (see --allow-host).\n",
+        );
+    }
+    let Some(place) = guard.place(request.uri().path()) else {
+        return guard.away(request.uri().path());
+    };
+    let api = place.starts_with("api/");
+    let only_looks = [Method::GET, Method::HEAD].contains(request.method());
+    let foreign = match only_looks {
+        true => api && is_of_another_site(headers),
+        false => !is_from_our_page(headers),
+    };
+    if foreign {
+        return plain(
+            StatusCode::FORBIDDEN,
+            "Only dq-board's own pages may ask for this.\n",
+        );
+    }
+    if place.starts_with("assets/") || place == "api/sign-in" {
+        return next.run(request).await;
+    }
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map_or(IpAddr::from([0; 4]), |peer| peer.0.ip());
+    match guard.visitor(headers, peer).await {
+        Ok(visitor) => {
+            request.extensions_mut().insert(visitor);
+            next.run(request).await
+        }
+        Err(Closed::Full(full)) => full.into_response(),
+        Err(Closed::Stranger) => plain(
+            StatusCode::FORBIDDEN,
+            "You may not see this board (see its configuration, [users]).\n",
+        ),
+        Err(Closed::SignIn) if api => plain(StatusCode::UNAUTHORIZED, "Sign in first.\n"),
+        Err(Closed::SignIn) => {
+            let page = assets::page("sign-in.html", &guard.prefix);
+            (StatusCode::UNAUTHORIZED, page).into_response()
+        }
+    }
+}
+
+fn is_from_our_page(headers: &HeaderMap) -> bool {
+    headers.contains_key(OUR_HEADER) && !is_of_another_site(headers)
+}
+
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    site.is_some_and(|site| site != "same-origin" && site != "none")
+}

@@ -1,0 +1,12 @@
+//! What browsers and programs are told, and who may ask.
+
+mod act;
+mod answer;
+pub mod api;
+mod assets;
+pub mod guard;
+mod guesses;
+mod live;
+pub mod serve;
+pub mod sessions;
+mod sign;

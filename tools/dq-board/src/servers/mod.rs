@@ -1,0 +1,4 @@
+//! What the servers are asked.
+
+pub mod look;
+pub mod reader;

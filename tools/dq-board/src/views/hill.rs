@@ -1,0 +1,67 @@
+//! What was delivered, and what is coming.
+
+use std::sync::Arc;
+
+use dq_watch::read::reply;
+use redis::Value;
+use serde_json::{json, Value as Json};
+
+use super::{refusal, strange};
+use crate::board::Board;
+use crate::core::failure::Failure;
+use crate::core::question::Question;
+use crate::core::wire;
+
+/// Bars of the hill, for each width of the window.
+const ZOOMS: [(&str, i64, usize); 6] = [
+    ("minute", 60_000, 60),
+    ("hour", 3_600_000, 120),
+    ("day", 86_400_000, 96),
+    ("week", 604_800_000, 84),
+    ("month", 2_592_000_000, 90),
+    ("year", 31_536_000_000, 73),
+];
+
+pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
+    let zoom = question.text("zoom");
+    let (_, span, parts) = *ZOOMS
+        .iter()
+        .find(|it| it.0 == zoom)
+        .ok_or_else(|| Failure::asked("There is no such zoom."))?;
+    let now = board.reader.server_ms();
+    let ask = |from: i64, to: i64, parts: usize| {
+        let mut forecast = redis::cmd("DQ.FORECAST");
+        forecast.arg(&question.key.name);
+        forecast
+            .arg("FROM")
+            .arg(from)
+            .arg("TO")
+            .arg(to)
+            .arg("BUCKETS")
+            .arg(parts)
+            .to_owned()
+    };
+    // What is due already stands before the hill, and what comes later behind it.
+    let last = 4_398_046_511_103;
+    let commands = vec![
+        ask(now, now + span, parts),
+        ask(0, now, 1),
+        ask(now + span, last, 1),
+    ];
+    let values = board.looker.ask(question.key.clone(), commands).await?;
+    let counts = |value: &Value| match refusal(value) {
+        Some(refused) => Err(refused),
+        None => reply::instants(value).ok_or_else(strange),
+    };
+    let past = board.reader.past(&question.key, span, parts);
+    Ok(json!({
+        "now": now,
+        "span": span,
+        "dues": counts(&values[0])?,
+        "due": counts(&values[1])?[0],
+        "later": counts(&values[2])?[0],
+        "past": past,
+        "since": board.since_ms,
+        "measured": board.reader.measured(&question.key).map(wire::measured),
+    }))
+}

@@ -1,0 +1,105 @@
+//! The jobs of one state in its order, one job with all it has, and the jobs that a filter means.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use dq_watch::read::detail::{Found, Job, Page, Part, State, IN_LINE_MAX, IN_LIST};
+use dq_watch::read::reply;
+use serde_json::{json, Value as Json};
+
+use super::walk::{walk, Enough, Reading};
+use super::{about, detail, refusal};
+use crate::board::Board;
+use crate::core::failure::Failure;
+use crate::core::filter::Filter;
+use crate::core::question::Question;
+use crate::core::wire;
+
+/// Jobs on a page.
+const PAGE: usize = 50;
+/// A page with more payload than this is shown without reasons, results and what is waited for: for these each job
+/// is read.
+const READ_MAX: usize = 256 * 1024;
+/// What one question of a search does: then it tells what it has, and how far it looked.
+const SEARCHED: Enough = Enough {
+    found: PAGE,
+    looked: 20_000,
+};
+
+pub async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
+    let state = State::named(question.text("state"))
+        .ok_or_else(|| Failure::asked("There is no such state."))?;
+    let page = Page {
+        from_ms: question.number("from").unwrap_or(0),
+        skip: question.number("skip").unwrap_or(0).min(IN_LINE_MAX * 2),
+    };
+    let part = Part::Jobs {
+        state,
+        page,
+        count: PAGE,
+    };
+    let found = detail(board, &question, part).await?;
+    let mut weight = found.weight();
+    let Found::Jobs(found) = found else {
+        return Ok(json!({ "jobs": [], "more": null, "weight": 0 }));
+    };
+    let more = page.next(state, &found, PAGE);
+    let mut read = HashMap::new();
+    if matches!(state, State::Dead | State::Blocked | State::Done) && weight <= READ_MAX {
+        let ids: Vec<Vec<u8>> = found.iter().map(|job| job.id.clone()).collect();
+        let mut reading = Reading::default();
+        let (jobs, _) = reading.jobs(board, &question.key, &ids, false).await?;
+        weight += reading.bytes;
+        read.extend(jobs.into_iter().map(|job| (job.id.clone(), job)));
+    }
+    let shown = found.iter().map(|job| match read.get(&job.id) {
+        Some(all) => wire::listed(job, all),
+        None => wire::peeked(job),
+    });
+    let more = more.map(|page| json!({ "from": page.from_ms, "skip": page.skip }));
+    let now = board.reader.server_ms();
+    Ok(json!({ "jobs": shown.collect::<Vec<_>>(), "more": more, "now": now, "weight": weight }))
+}
+
+pub async fn job(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
+    let id = question.bytes("id").to_vec();
+    let found = detail(board, &question, Part::Job(id)).await?;
+    Ok(match found {
+        Found::Job(job) => {
+            let now = board.reader.server_ms();
+            json!({ "job": wire::job(&job), "now": now, "weight": job.weight() })
+        }
+        _ => json!({ "job": null }),
+    })
+}
+
+/// One that has the whole id comes first, then all others, as many at a time as make a page or more.
+pub async fn find(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
+    let filter = Filter::of(|name| question.bytes(name))
+        .ok_or_else(|| Failure::asked("This is not a filter."))?;
+    let key = &question.key;
+    let cursor = question.cursor();
+    let mut found: Vec<Json> = Vec::new();
+    let exact = filter.exact().filter(|_| cursor == "0");
+    if let Some(id) = exact {
+        let get = vec![about(key, "DQ.GET", id)];
+        let values = board.looker.ask(key.clone(), get).await?;
+        if let Some(refused) = refusal(&values[0]) {
+            return Err(refused);
+        }
+        let job = reply::job(&values[0], IN_LIST);
+        let fits = |job: &Job| filter.fits(job, board.reader.server_ms());
+        // Its payload may be what is asked for, too: then the search finds it.
+        let job = job.filter(|job| fits(job) && !filter.asks_for_payload());
+        found.extend(job.as_ref().map(wire::found));
+    }
+    let first = found.len();
+    let each = |job: Job| {
+        if first == 0 || Some(job.id.as_slice()) != exact {
+            found.push(wire::found(&job));
+        }
+    };
+    let walked = walk(board, key, &filter, cursor, SEARCHED, each).await?;
+    let now = board.reader.server_ms();
+    Ok(json!({ "jobs": found, "looked": walked.looked, "more": walked.more, "now": now }))
+}

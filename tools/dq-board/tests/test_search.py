@@ -1,0 +1,105 @@
+"""Finding jobs, and what a board must not show."""
+
+import json
+import urllib.parse
+
+from playwright.sync_api import expect
+from support import HOUR, BoardTest, ask, die, key, post
+
+
+class Search(BoardTest):
+    def found(self, board, words):
+        """All pages of a search."""
+        jobs, cursor = {}, ""
+        while cursor is not None:
+            page = json.loads(ask(f"{board.url}api/look/find?{words}{cursor and '&cursor=' + cursor}")[2])
+            jobs.update({job["id"]: job for job in page["jobs"]})
+            cursor = page["more"]
+        return jobs
+
+    def test_none_that_matches_is_left_out(self):
+        server = self.server()
+        client = server.client
+        die(client, "q", 3000, lambda number: f"HTTP 503: order {number} waits" if number % 2 else "no room")
+        client.execute_command("DQ.ADD", "q", "job:waits", "payload 77", "DELAY", HOUR, "GROUP", "g1")
+        client.execute_command("DQ.ADD", "q", "job:1*", "x")
+        board = self.board(server)
+        ids = [f"job:{number}" for number in range(3000)]
+        found = self.found(board, "queue=0:q&id=job%3A1&state=all")
+        self.assertEqual(sorted(found), sorted(urllib.parse.quote(it, safe="") for it in ids + ["job:1*"] if "job:1" in it))
+        job = found["job%3A11"]
+        self.assertEqual([job[field] for field in ["state", "attempts", "reason", "group"]], ["dead", 1, "HTTP 503: order 11 waits", "g2"])
+        self.assertIsNotNone(job["at"])
+        self.assertEqual(len(self.found(board, "queue=0:q&id=job%3A1&state=dead")), 1111)
+        # Across states, by payload, group, reason and age, and several of them.
+        self.assertEqual(len(self.found(board, "queue=0:q&payload=payload%2077")), 12)
+        self.assertEqual(len(self.found(board, "queue=0:q&group=g1")), 1001)
+        reason = urllib.parse.quote("HTTP 503: order # waits")
+        self.assertEqual(len(self.found(board, f"queue=0:q&reason={reason}")), 1500)
+        self.assertEqual(len(self.found(board, f"queue=0:q&reason={reason}&group=g1&id=9")), sum(number % 6 == 1 and "9" in str(number) for number in range(3000)))
+        self.assertEqual(len(self.found(board, "queue=0:q&older=3600000")), 0)
+        self.assertEqual(len(self.found(board, "queue=0:q&id=job%3A1*&state=ready")), 1)
+
+    def test_heavy_jobs_are_found_all_the_same(self):
+        server = self.server()
+        for number in range(30):
+            server.client.execute_command("DQ.ADD", "q", f"job:{number}", b"x" * 1_500_000)
+        self.assertEqual(len(self.found(self.board(server), "queue=0:q&id=job")), 30)
+
+    def test_the_page_says_how_far_it_looked(self):
+        server = self.server()
+        die(server.client, "q", 700, lambda number: f"HTTP 503: order {number} waits" if number % 7 else "<b>no room</b>")
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        page.get_by_role("navigation", name="Reasons").get_by_role("link", name="no room").click()
+        expect(page.locator("#filter-reason")).to_have_value("<b>no room</b>")
+        status = page.locator(".further [role=status]")
+        expect(status).to_contain_text("found,")
+        while page.get_by_role("button", name="Search further").is_visible():
+            page.get_by_role("button", name="Search further").click()
+        expect(status).to_have_text("100 found, all jobs searched.")
+        expect(page.locator("tbody tr")).to_have_count(100)
+        expect(page.locator("tbody tr").first).to_contain_text("dead")
+        page.locator("#filter-reason").fill("")
+        page.get_by_role("searchbox").fill("job:77")
+        page.get_by_label("Payload contains").fill("payload 77")
+        page.get_by_label("In all states").check()
+        page.get_by_role("button", name="Search", exact=True).click()
+        expect(page.locator("tbody tr a")).to_have_text(["job:77"])
+        self.assertIn("id=job%3A77&", page.url)
+        self.assertEqual(page.wrong, [])
+
+    def test_a_mistake_is_the_clients(self):
+        board = self.board(self.server())
+        for words, status in [("nonsense?queue=0:q", 404), ("hill?queue=0:q&zoom=eon", 400), ("jobs?queue=0:q&state=odd", 400), ("find?queue=0:q&older=-1", 400), ("jobs?state=dead", 400)]:
+            self.assertEqual(ask(f"{board.url}api/look/{words}")[0], status, words)
+
+
+class Scope(BoardTest):
+    def test_queues_and_databases_that_are_not_shown_cannot_be_reached(self):
+        server = self.server()
+        for db in [0, 1]:
+            server.client.execute_command("SELECT", db)
+            for name in ["orders", "other"]:
+                server.client.execute_command("DQ.ADD", name, "job", "secret", "DELAY", HOUR)
+        server.client.execute_command("SELECT", 0)
+        for options, shown, hidden in [
+            (["--queue", "orders"], [("orders", 0)], [("other", 0), ("orders", 1)]),
+            ([], [("orders", 0), ("other", 0)], [("orders", 1)]),
+            (["-n", "1"], [("orders", 1)], [("orders", 0)]),
+            (["-n", "all"], [("orders", 0), ("other", 1)], []),
+        ]:
+            board = self.board(server, "--allow-actions", *options)
+            for where, status in [(it, 200) for it in shown] + [(it, 403) for it in hidden]:
+                queue = key(*where)
+                for view in ["queue", "jobs", "job", "find", "hill", "groups", "recurring", "died", "waiters"]:
+                    answer = ask(f"{board.url}api/look/{view}?queue={queue}&id=job&state=delayed&zoom=hour")
+                    self.assertEqual(answer[0], status, (options, view, queue))
+                    self.assertEqual("secret" in answer[2], status == 200 and view in ["jobs", "job", "find"])
+                for act in [{"act": "pause"}, {"act": "purge", "state": "all", "typed": where[0]}]:
+                    if status == 403:
+                        self.assertEqual(post(board.url + "api/act", {"queue": queue, **act})[0], 403)
+        for db in [0, 1]:
+            server.client.execute_command("SELECT", db)
+            self.assertEqual([server.client.execute_command("DQ.LEN", name) for name in ["orders", "other"]], [1, 1])
