@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (text, says) in [
-            ("pasword = []", "unknown field"),
+            ("passwords = []", "unknown field"),
             (
                 "[[token]]\nname = 'a'\nsecret = 'short'",
                 "could be guessed",
