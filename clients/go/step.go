@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -169,6 +170,9 @@ func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 	}
 }
 
+// passing are the words with which a server's errors begin that pass. A script's may begin with any other.
+var passing = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "MISCONF", "OOM", "NOREPLICAS"}
+
 // passes says whether waiting may help.
 func passes(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrQueueFull) {
@@ -178,7 +182,8 @@ func passes(err error) bool {
 	if errors.As(err, &said) || fatal(err) != nil {
 		return false
 	}
-	return !isServerError(err) || !strings.HasPrefix(err.Error(), "ERR ")
+	word, _, _ := strings.Cut(err.Error(), " ")
+	return !isServerError(err) || slices.Contains(passing, word)
 }
 
 // lost tells that the server does not know the delivery any more.
