@@ -39,6 +39,14 @@ func (exiting) Error() string  { runtime.Goexit(); return "" }
 func (exiting) String() string { runtime.Goexit(); return "" }
 func (exiting) Unwrap() error  { runtime.Goexit(); return nil }
 
+type explosive struct{}
+
+func (explosive) MarshalJSON() ([]byte, error) { panic("boom") }
+
+type leaving struct{}
+
+func (leaving) MarshalJSON() ([]byte, error) { runtime.Goexit(); return nil, nil }
+
 type circle struct{ text string }
 
 func (e *circle) Error() string { return e.text }
@@ -111,7 +119,24 @@ var rudenesses = map[string]func(job *dq.Job) error{
 	"an exit in a panic":         func(*dq.Job) error { defer runtime.Goexit(); panic("one") },
 	"fail, typed nil":            func(job *dq.Job) error { job.Fail(noFields); return nil },
 	"fail, what exits":           func(job *dq.Job) error { job.Fail(exiting{}); return plain },
-	"another job":                func(job *dq.Job) error { *job = dq.Job{}; job.Fail(plain); return nil }, //nolint:govet // so too
+	"a result that panics":       func(job *dq.Job) error { job.Succeed(explosive{}); return nil },
+	"a result that exits":        func(job *dq.Job) error { job.Succeed(leaving{}); return nil },
+	"a result without end":       func(job *dq.Job) error { job.Succeed(endless); return nil },
+	"a function as result":       func(job *dq.Job) error { job.Succeed(func() {}); return plain },
+	"progress that is none":      func(job *dq.Job) error { return job.Progress(math.NaN(), "\xff") },
+	"progress, much":             func(job *dq.Job) error { return job.Progress(1, strings.Repeat("\xff", 1<<12)) },
+	"a sleep that is swallowed":  func(job *dq.Job) error { _ = job.Sleep("nap", time.Hour); panic("boom") },
+	"the longest sleep":          func(job *dq.Job) error { return job.Sleep("nap", math.MaxInt64) },
+	"a wait for itself":          func(job *dq.Job) error { _, err := job.WaitFor(context.Background(), []string{job.ID}); return err },
+	"a step that panics": func(job *dq.Job) error {
+		_, err := dq.Step(context.Background(), job, "a", func(context.Context) (int, error) { panic("boom") })
+		return err
+	},
+	"a step of what exits": func(job *dq.Job) error {
+		_, err := dq.Step(context.Background(), job, "a", func(context.Context) (leaving, error) { return leaving{}, nil })
+		return err
+	},
+	"another job": func(job *dq.Job) error { *job = dq.Job{}; job.Fail(plain); return nil }, //nolint:govet // so too
 	"another token": func(job *dq.Job) error {
 		job.ID, job.Queue, job.Token, job.Payload = "", "\xff", "x", nil
 		return plain
@@ -130,12 +155,12 @@ func names() []string {
 }
 
 // scene says who is rude, and how, in one round.
-type scene struct{ Handler, Batch, Before, After, Failed, Lost, Log, Adding string }
+type scene struct{ Handler, Batch, Before, After, Failed, Lost, Log, Adding, Around, Rule string }
 
 func (scene) Generate(random *rand.Rand, _ int) reflect.Value {
 	all := names()
 	one := func() string { return all[random.Intn(len(all))] }
-	return reflect.ValueOf(scene{one(), one(), one(), one(), one(), one(), one(), one()})
+	return reflect.ValueOf(scene{one(), one(), one(), one(), one(), one(), one(), one(), one(), one()})
 }
 
 // theatre is a worker, and code of a user's around it.
@@ -186,6 +211,25 @@ func (t *theatre) batch(_ context.Context, jobs []*dq.Job) error {
 	return t.rude(played.Batch, first)
 }
 
+// around is rude instead of the handler, or behind it.
+func (t *theatre) around(ctx context.Context, jobs []*dq.Job, next func(context.Context) error) error {
+	job := jobs[0]
+	if _, isRude := job.Headers()["rude"]; !isRude {
+		return next(ctx)
+	}
+	t.begun.Store(job.ID, true)
+	if t.played.Load().Around == "success" {
+		return next(ctx)
+	}
+	return t.rude(t.played.Load().Around, job)
+}
+
+// isFinal is rude, and answers no.
+func (t *theatre) isFinal(error) bool {
+	_ = t.rude(t.played.Load().Rule, &dq.Job{})
+	return false
+}
+
 func (t *theatre) hooks() dq.Hooks {
 	return dq.Hooks{
 		Adding: func(context.Context, string, map[string]string) { _ = t.rude(t.played.Load().Adding, &dq.Job{}) },
@@ -195,9 +239,10 @@ func (t *theatre) hooks() dq.Hooks {
 			}
 			return nil
 		},
-		After:  func(_ context.Context, job *dq.Job) { _ = t.rude(t.played.Load().After, job) },
-		Failed: func(_ context.Context, job *dq.Job, _ error) { _ = t.rude(t.played.Load().Failed, job) },
-		Lost:   func(job *dq.Job) { _ = t.rude(t.played.Load().Lost, job) },
+		After:     func(_ context.Context, job *dq.Job) { _ = t.rude(t.played.Load().After, job) },
+		Failed:    func(_ context.Context, job *dq.Job, _ error) { _ = t.rude(t.played.Load().Failed, job) },
+		Suspended: func(_ context.Context, job *dq.Job) { _ = t.rude(t.played.Load().Failed, job) },
+		Lost:      func(job *dq.Job) { _ = t.rude(t.played.Load().Lost, job) },
 	}
 }
 
@@ -212,7 +257,8 @@ func newTheatre(t *testing.T, url string) *theatre {
 	made.said = chatter{slog.NewTextHandler(&sink, nil), func() { _ = made.rude(made.played.Load().Log, &dq.Job{}) }}
 	worker := must(dq.NewWorker(dq.WorkerConfig{
 		Queues: []*dq.Queue{made.queue}, Concurrency: 3, Hooks: []dq.Hooks{made.hooks()}, Logger: slog.New(&made.said),
-		Handlers: []dq.Handler{{Do: made.handle}, {Kind: "batch", DoBatch: made.batch, Batch: 10}},
+		Around:   []dq.Around{made.around},
+		Handlers: []dq.Handler{{Do: made.handle, GiveUpOn: made.isFinal}, {Kind: "batch", DoBatch: made.batch, Batch: 10}},
 	}))
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Run(context.Background()) }()
@@ -261,7 +307,7 @@ func (t *theatre) await(played scene, what string, is func() bool) {
 func TestNothingThatCodeOfUsersDoesStopsAWorker(t *testing.T) {
 	made := newTheatre(t, dqtest.Start(t).URL)
 	for name := range rudenesses {
-		if !made.play(scene{name, name, name, name, name, name, name, name}) {
+		if !made.play(scene{name, name, name, name, name, name, name, name, "success", name}) {
 			t.Fatal(name)
 		}
 	}
@@ -293,8 +339,8 @@ func TestWithoutTheGuard(t *testing.T) {
 		t.Skip("for the canary")
 	}
 	dq.WithoutGuard()
-	played := scene{"success", "success", "success", "success", "success", "success", "success", "success"}
-	if place == "Failed" {
+	played := scene{"success", "success", "success", "success", "success", "success", "success", "success", "success", "success"}
+	if place == "Failed" || place == "Rule" {
 		played.Handler = "no text"
 	}
 	reflect.ValueOf(&played).Elem().FieldByName(place).SetString("a panic")

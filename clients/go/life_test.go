@@ -131,7 +131,11 @@ func TestAHandlerThatSleepsAndThenGoesOnPastItsTimeSleeps(t *testing.T) {
 	queue := server.Queue(t, "q")
 	run(t, dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{
 		Timeout: 50 * time.Millisecond,
-		Do:      func(ctx context.Context, job *dq.Job) error { _ = job.Sleep("nap", time.Hour); <-ctx.Done(); return nil },
+		Do: func(ctx context.Context, job *dq.Job) error {
+			_ = job.Sleep("nap", time.Hour)
+			<-ctx.Done()
+			return nil
+		},
 	}}})
 	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a"}))
 	until(t, "it sleeps", func() bool { return must(queue.Get(ctx, "a")).State == dq.Delayed })

@@ -13,8 +13,12 @@ const preamble = `package readme
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"log"
+	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -32,6 +36,9 @@ func (*Shop) Worker() *dq.Worker        { return nil }
 
 func closeOrder(context.Context, *dq.Job, Order) error { return nil }
 func remind(context.Context, *dq.Job) error            { return nil }
+func charge(context.Context, Order, string) (string, error) { return "", nil }
+func refund(context.Context, string) error             { return nil }
+func ship(context.Context, Order, string) error        { return nil }
 func use(...any)                                       {}
 
 var (
@@ -39,6 +46,10 @@ var (
 	queue *dq.Queue
 	err   error
 	_     = dqtest.Start
+	_     = errors.Is
+	_     = sql.ErrNoRows
+	_     = os.ErrNotExist
+	_     net.Error
 	_     = fmt.Sprint
 	_     = log.Fatal
 	_     testing.TB
@@ -61,8 +72,10 @@ func program(text string) string {
 			continue
 		}
 		out += fmt.Sprintf("func block%d() (failure error) {\n%s\nuse(err)\n", n, block)
-		if strings.Contains(block, "handlers :=") {
-			out += "use(handlers)\n"
+		for _, name := range []string{"handlers", "handler", "thumb", "path", "config"} {
+			if strings.Contains(block, name+" :=") || strings.Contains(block, name+", err :=") {
+				out += "use(" + name + ")\n"
+			}
 		}
 		out += "return nil\n}\n"
 	}

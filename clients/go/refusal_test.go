@@ -113,6 +113,15 @@ func TestTheRightsOfTheDocsAreEnoughForAProducer(t *testing.T) {
 	expect(t, must(queue.Get(ctx, "a")).State, dq.Delayed)
 	expect(t, must(queue.DeleteUnreserved(ctx, "a"))+must(queue.Delete(ctx, "r", "s")), 3)
 	expect(t, must(queue.Len(ctx, dq.All)), 3)
+	must(queue.Chain(ctx, make([]dq.NewJob, 2)))
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "late", Delay: time.Hour}))
+	expect(t, must(queue.Signal(ctx, "late", "signed", 1)), true)
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err := dq.Wait[any](short, queue, "late")
+	expect(t, errors.Is(err, context.DeadlineExceeded), true)
+	_, err = dq.Wait[any](ctx, queue, "never") // withdraws the first one
+	expect(t, err, error(&dq.JobFailedError{ID: "never", Outcome: dq.OutcomeUnknown}))
 	if _, err := as(t, server, "go-producer", "+dq.add").Add(ctx, 1, nil); err == nil {
 		t.Error("the rights are not looked at")
 	}
@@ -141,6 +150,12 @@ func TestTheRightsOfTheDocsAreEnoughForAWorker(t *testing.T) {
 					case "hold":
 						begun <- true
 						<-ctx.Done()
+					case "sleep":
+						_, err := dq.Step(ctx, job, "a", func(context.Context) (int, error) { return 1, job.Progress(1, "a") })
+						return errors.Join(err, job.Sleep("nap", time.Hour))
+					case "spawn":
+						_, err := job.Spawn(ctx, []dq.NewJob{{JobOptions: dq.JobOptions{Delay: time.Hour}}})
+						return err
 					}
 					return nil
 				}},
@@ -148,6 +163,7 @@ func TestTheRightsOfTheDocsAreEnoughForAWorker(t *testing.T) {
 		})
 		states := map[string]dq.State{
 			"fail": dq.Delayed, "retry": dq.Delayed, "snooze": dq.Delayed, "give up": dq.Dead, "unknown": dq.Delayed, "hold": dq.Leased,
+			"sleep": dq.Delayed, "spawn": dq.Blocked,
 		}
 		for id := range states {
 			must(queue.Add(ctx, 1, &dq.JobOptions{ID: id, Kind: map[bool]string{true: id, false: "one"}[id == "unknown"]}))
@@ -157,6 +173,8 @@ func TestTheRightsOfTheDocsAreEnoughForAWorker(t *testing.T) {
 		for id, state := range states {
 			until(t, id, func() bool { return must(queue.Get(ctx, id)).State == state })
 		}
+		until(t, "it hears", func() bool { return waitsInBTouch(server) })
+		expect(t, string(must(queue.Get(ctx, "sleep")).Steps["a"]), "1")
 		until(t, "batch", func() bool { _, err := queue.Get(ctx, "batch"); return errors.Is(err, dq.ErrNotFound) })
 		select {
 		case err := <-ended:
