@@ -1,29 +1,79 @@
 package io.github.redisdq;
 
+import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 
-/** One DQ.ADD, and what its answer means. */
+/** One job to be added, and what the answer means. */
 final class Adding {
     private final String id;
     private final boolean isOurId;
-    private final Words words;
+    private final byte[] key;
+    private final byte[] payload;
+    private final Words options;
+    private final List<String> after;
+    private final boolean isPlain;
 
     Adding(DqQueue queue, Object data, JobOptions options) {
+        this(queue, data, options, null);
+    }
+
+    /** {@code key}: of the shard that it is to be in; null for any. */
+    Adding(DqQueue queue, Object data, JobOptions options, byte[] key) {
         isOurId = options.id() == null;
         if (isOurId && options.ifExists() == JobOptions.IfExists.ONLY_REPLACE) {
             throw new IllegalArgumentException("what replaces a job needs that job's id: JobOptions.withId(\"close:17\")");
         }
-        id = isOurId ? Ids.next() : options.id();
-        words = new Words("DQ.ADD").add(queue.key(id)).add(id).add(payload(queue, data, options)).add(options.words());
+        after = options.after();
+        byte[] shard = key == null && !after.isEmpty() ? queue.key(after.get(0)) : key;
+        id = isOurId ? Ids.next(it -> shard == null || Arrays.equals(queue.key(it), shard)) : options.id();
+        this.key = queue.key(id);
+        if (shard != null && !Arrays.equals(this.key, shard)) {
+            throw new IllegalArgumentException("job " + id + " and those that it is after are in different shards");
+        }
+        payload = payload(queue.name(), queue.codec(), queue.hooks(), data, options);
+        isPlain = options.isPlain();
+        this.options = options.words();
+    }
+
+    /** One that is added by its parent, to whose key it belongs. */
+    static Words child(byte[] key, String id, DqQueue.NewJob child, Codec codec, List<Hooks> hooks) {
+        JobOptions options = child.options();
+        byte[] payload = payload(Bytes.text(key), codec, hooks, child.data(), options);
+        return new Words("DQ.ADD").add(key).add(id).add(payload).add(options.words());
     }
 
     String id() {
         return id;
     }
 
+    byte[] key() {
+        return key;
+    }
+
+    List<String> after() {
+        return after;
+    }
+
+    int size() {
+        return id.length() + payload.length;
+    }
+
     Words words() {
-        return words;
+        return new Words("DQ.ADD").add(key).add(id).add(payload).add(options);
+    }
+
+    /** Whether one command can add both. */
+    boolean isLike(Adding other) {
+        return isPlain && options.equals(other.options);
+    }
+
+    /** For those that are alike, and of one key. */
+    static Words many(List<Adding> all) {
+        Words words = new Words("DQ.MADD").add(all.get(0).key).add(all.size());
+        all.forEach(each -> words.add(each.id).add(each.payload));
+        return words.add(all.get(0).options);
     }
 
     /** An id of ours that is there already was added by this command, which the client library sent twice. */
@@ -31,13 +81,13 @@ final class Adding {
         return isOurId ? id : Reply.text(reply);
     }
 
-    private static byte[] payload(DqQueue queue, Object data, JobOptions options) {
+    private static byte[] payload(String queue, Codec codec, List<Hooks> hooks, Object data, JobOptions options) {
         Map<String, String> headers = new LinkedHashMap<>(options.headers());
-        for (Hooks each : queue.hooks()) {
-            headers = hooked(each, queue.name(), headers);
+        for (Hooks each : hooks) {
+            headers = hooked(each, queue, headers);
         }
         boolean isPlain = options.kind() == null && headers.isEmpty();
-        return isPlain ? queue.codec().encode(data) : Envelope.write(queue.codec(), data, options.kind(), headers);
+        return isPlain ? codec.encode(data) : Envelope.write(codec, data, options.kind(), headers);
     }
 
     /** The headers with what the hook sets; as they were where it throws. */

@@ -69,6 +69,16 @@ final class Bytes {
         return 0;
     }
 
+    /** At most so many bytes, and no part of a character. */
+    static byte[] cut(String text, int most) {
+        byte[] raw = text.getBytes(StandardCharsets.UTF_8);
+        int size = Math.min(raw.length, most);
+        while (size < raw.length && size > 0 && (raw[size] & 0xC0) == 0x80) {
+            size--;
+        }
+        return Arrays.copyOf(raw, size);
+    }
+
     static boolean contains(byte[] whole, byte[] part) {
         for (int at = 0; at + part.length <= whole.length; at++) {
             if (Arrays.equals(whole, at, at + part.length, part, 0, part.length)) {

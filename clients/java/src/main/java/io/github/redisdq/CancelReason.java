@@ -5,5 +5,7 @@ public enum CancelReason {
     /** Another worker may have the job: the end of this handler will not count. */
     LOST,
     /** The worker stops, and the handler's time to finish is over: the job is given back. */
-    STOPPING
+    STOPPING,
+    /** The handler took longer than its time limit: the job has failed. */
+    TIMEOUT
 }

@@ -1,29 +1,32 @@
 package io.github.redisdq;
 
+import java.lang.reflect.Type;
 import java.net.URI;
 import java.time.Duration;
-import java.time.Instant;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /**
  * Adds jobs, and has every command of dq as a method. Safe for use by many threads.
  *
  * <p>Ids are texts; bytes that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF.
  */
-public final class DqQueue implements AutoCloseable {
-    private static final Duration SLACK = Duration.ofSeconds(5);
+public final class DqQueue extends QueueCommands implements AutoCloseable {
+    private static final Duration KEEP = Duration.ofMinutes(1);
 
-    private final Shards shards;
     private final Codec codec;
     private final List<Hooks> hooks;
+    private final Waits waits;
 
     private DqQueue(Shards shards, Codec codec, List<Hooks> hooks) {
-        this.shards = shards;
+        super(shards);
         this.codec = codec;
         this.hooks = hooks;
+        this.waits = new Waits(shards.connector, codec);
     }
 
     /** A queue by the URL of its server, with Jedis: {@code redis://user:password@host:6379/0}, {@code rediss://} with TLS. */
@@ -69,16 +72,21 @@ public final class DqQueue implements AutoCloseable {
         return shards.count > 0;
     }
 
-    /** Closes the connector. */
+    /** Ends its waits, and closes the connector. */
     @Override
     public void close() {
+        waits.close();
         shards.connector.close();
     }
 
     // --- Adding
 
-    /** A job for {@link #addAll}. */
-    public record NewJob(Object data, JobOptions options) {}
+    /** One of several jobs that are added together. */
+    public record NewJob(Object data, JobOptions options) {
+        public NewJob(Object data) {
+            this(data, JobOptions.create());
+        }
+    }
 
     /** Adds a job that is due now. Returns its id. */
     public String add(Object data) {
@@ -103,15 +111,17 @@ public final class DqQueue implements AutoCloseable {
         return new Prepared(this, new Adding(this, data, options));
     }
 
-    /** Adds many jobs in one round trip; returns what {@link #add} does for each. */
+    /**
+     * Adds many jobs; returns what {@link #add} does for each. Those whose options are alike, but for the id, go in few
+     * commands. Where some are after others of the list, all are added in one transaction.
+     */
     public List<String> addAll(List<NewJob> jobs) {
-        List<Adding> all = jobs.stream().map(job -> new Adding(this, job.data, job.options)).toList();
-        List<Object> replies = shards.all(all.stream().map(Adding::words).toList(), null);
-        List<String> ids = new ArrayList<>();
-        for (int at = 0; at < replies.size(); at++) {
-            ids.add(all.get(at).answered(replies.get(at)));
-        }
-        return ids;
+        return new Flows(shards).all(jobs.stream().map(job -> new Adding(this, job.data, job.options)).toList());
+    }
+
+    /** Adds jobs, each after the one before it, in one transaction. Returns their ids. */
+    public List<String> chain(List<NewJob> jobs) {
+        return new Flows(shards).chain(this, jobs);
     }
 
     /**
@@ -127,275 +137,98 @@ public final class DqQueue implements AutoCloseable {
         return adding.answered(shards.one(adding.words().add(rule.words())));
     }
 
-    byte[] key(String id) {
-        return shards.key(id);
-    }
-
     List<Hooks> hooks() {
         return hooks;
     }
 
-    // --- A job's life by hand: a Worker does all of this
+    // --- Results
 
-    /** Removes jobs, in whatever state. Returns how many went. */
-    public int delete(String... ids) {
-        return shards.count("DQ.DEL", size -> new Words(), ids);
+    /**
+     * What the handler of a job returned that is done and kept: see {@link JobOptions#keep}. Null for nothing, and for a job that
+     * is not done, or not there.
+     *
+     * @throws JobFailedException where it is dead
+     */
+    public <T> T result(String id, Class<T> type) {
+        return result(id, (Type) type);
     }
 
-    /** As {@link #delete}, but not those at which a worker is. */
-    public int deleteUnreserved(String... ids) {
-        return shards.count("DQ.DEL", size -> new Words("UNRESERVED"), ids);
-    }
-
-    /** Takes up to {@code count} ready jobs (of each shard), without waiting. {@code ttr}: null for the job's own lease. */
-    public List<Reserved> pop(int count, Duration ttr) {
-        return popped(new Words().value("COUNT", count).value("TTR", ttr).add("WITHDUE"));
-    }
-
-    private List<Reserved> popped(Words options) {
-        List<Object> replies = shards.each("DQ.POP", options);
-        List<Reserved> found = new ArrayList<>();
-        for (int at = 0; at < replies.size(); at++) {
-            found.addAll(reserved(shards.keys.get(at), replies.get(at)));
+    /** As {@link #result(String, Class)}, for a type with parameters. */
+    public <T> T result(String id, Type type) {
+        JobInfo job = get(id);
+        if (job != null && job.state() == State.DEAD) {
+            throw new JobFailedException(id, JobOutcome.DEAD, job.reason());
         }
-        return found;
+        return job == null || job.state() != State.DONE ? null : Values.decode(codec, job.result(), type);
     }
 
-    /** Takes that very job, if it is ready; null otherwise. */
-    public Reserved popId(String id, Duration ttr) {
-        byte[] key = shards.key(id);
-        Object reply = shards.one(new Words("DQ.POP").add(key).value("ID", id).value("TTR", ttr).add("WITHDUE"));
-        return reply == null ? null : Reserved.of(key, Reply.list(reply));
+    /**
+     * Waits until a job has ended; returns what its handler returned, or null for nothing. All waits of this object share a
+     * connection.
+     *
+     * @throws JobFailedException where it ended otherwise; also where it ended before without being kept
+     * @throws TimeoutException where it has not ended by then
+     */
+    public <T> T waitFor(String id, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
+        return waitFor(id, (Type) type, timeout);
     }
 
-    /** Takes and removes up to {@code count} ready jobs: at most once. */
-    public List<Reserved> popAndForget(int count) {
-        return popped(new Words().value("COUNT", count).add("NOACK").add("WITHDUE"));
-    }
-
-    /** Waits for ready jobs for up to {@code timeout} and takes up to {@code count}. Not of a sharded queue in a cluster. */
-    public List<Reserved> bpop(Duration timeout, int count, Duration ttr) {
-        return bpop(shards.keys, timeout, count, ttr);
-    }
-
-    /** Of the first of the keys that has any. */
-    List<Reserved> bpop(List<byte[]> keys, Duration timeout, int count, Duration ttr) {
-        Words words = new Words("DQ.BPOP");
-        keys.forEach(words::add);
-        words.add(Double.toString(Words.wait("timeout", timeout) / 1000.0)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
-        Duration patience = timeout.isZero() ? Duration.ZERO : timeout.plus(SLACK); // 0: for ever
-        List<Object> pair = Reply.list(shards.all(List.of(words), patience).get(0));
-        return pair.size() == 2 ? reserved((byte[]) pair.get(0), pair.get(1)) : List.of();
-    }
-
-    /** The same without waiting. */
-    List<Reserved> pop(List<byte[]> keys, int count, Duration ttr) {
-        for (byte[] key : keys) {
-            Words words = new Words("DQ.POP").add(key).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
-            List<Reserved> found = reserved(key, shards.one(words));
-            if (!found.isEmpty()) {
-                return found;
+    /** As {@link #waitFor(String, Class, Duration)}, for a type with parameters. */
+    public <T> T waitFor(String id, Type type, Duration timeout) throws TimeoutException, InterruptedException {
+        CompletableFuture<JobResult> end = end(id);
+        try {
+            JobResult found = end.get(Words.wait("a timeout", timeout), TimeUnit.MILLISECONDS);
+            if (found.isDone()) {
+                return found.value(type);
             }
-        }
-        return List.of();
-    }
-
-    /** Of whichever queues they are: what {@link #ack} says of each. */
-    List<Boolean> ackEach(List<Reserved> jobs) {
-        List<Words> calls = jobs.stream()
-                .map(job -> new Words("DQ.ACK").add(job.queue()).add("WITHTOKENS").add(job.id()).add(job.token()))
-                .toList();
-        return shards.all(calls, null).stream().map(reply -> Reply.number(reply) == 1).toList();
-    }
-
-    private static List<Reserved> reserved(byte[] key, Object rows) {
-        return Reply.list(rows).stream().map(row -> Reserved.of(key, Reply.list(row))).toList();
-    }
-
-    /** The job is done. False where the token is not its current one: somebody else has it, or it is gone. */
-    public boolean ack(String id, String token) {
-        return Reply.number(shards.one(new Words("DQ.ACK").add(shards.key(id)).add("WITHTOKENS").add(id).add(token))) == 1;
-    }
-
-    /** {@link #ack} for many: tokens by ids. Returns how many of them were done by that. */
-    public int ackAll(Map<String, String> tokens) {
-        return Shards.sum(shards.all(shards.withTokens("DQ.ACK", size -> new Words("WITHTOKENS"), tokens, new Words()), null));
-    }
-
-    /** Gives a job back. Returns its state; null where the token is not its current one. */
-    public State nack(String id, String token, NackOptions options) {
-        return State.of(shards.one(new Words("DQ.NACK").add(shards.key(id)).add(id).value("TOKEN", token).add(options.words())));
-    }
-
-    /** {@link #nack} for many: tokens by ids. Returns states by ids. */
-    public Map<String, State> nackAll(Map<String, String> tokens, NackOptions options) {
-        return shards.many("DQ.NACK", tokens, options.words(), State::of);
-    }
-
-    /** A fresh lease from now (null: as long as the last one). Returns its end; null where the token is not current. */
-    public Instant touch(String id, String token, Duration ttr) {
-        return Reply.instant(shards.one(new Words("DQ.TOUCH").add(shards.key(id)).add(id).value("TOKEN", token).value("TTR", ttr)));
-    }
-
-    /** {@link #touch} for many: tokens by ids. Returns the leases' ends by ids. */
-    public Map<String, Instant> touchAll(Map<String, String> tokens, Duration ttr) {
-        return shards.many("DQ.TOUCH", tokens, new Words().value("TTR", ttr), Reply::instant);
-    }
-
-    /** Gives delayed or ready jobs another due time. Returns how many it found. */
-    public int reschedule(Duration delay, String... ids) {
-        return shards.count("DQ.RESCHEDULE", size -> new Words().value("DELAY", given(delay)), ids);
-    }
-
-    /** Gives delayed or ready jobs another due time. Returns how many it found. */
-    public int reschedule(Instant at, String... ids) {
-        return shards.count("DQ.RESCHEDULE", size -> new Words().value("AT", given(at)), ids);
-    }
-
-    private static <T> T given(T due) {
-        return Objects.requireNonNull(due, "reschedule needs a new due time: a Duration from now, or an Instant");
-    }
-
-    /** Gives delayed or ready jobs another priority. Returns how many it found. */
-    public int reprioritize(int priority, String... ids) {
-        return shards.count("DQ.RESCHEDULE", size -> new Words().value("PRIORITY", priority), ids);
-    }
-
-    /** Makes dead jobs ready again. Returns how many. */
-    public int kick(String... ids) {
-        return shards.count("DQ.KICK", size -> new Words().value("IDS", size), ids);
-    }
-
-    /** Makes the longest dead jobs (of each shard) ready again. Returns how many. */
-    public int kickOldest(int count) {
-        return Shards.sum(shards.each("DQ.KICK", new Words().value("COUNT", count)));
-    }
-
-    // --- Looking
-
-    /** All about one job; null where there is none. */
-    public JobInfo get(String id) {
-        return JobInfo.of(Reply.map(shards.one(new Words("DQ.GET").add(shards.key(id)).add(id))));
-    }
-
-    /** The first jobs in a state, in its order (of each shard). */
-    public List<Peeked> peek(State state, int count) {
-        return peek(state, count, null, null);
-    }
-
-    /** As {@link #peek(State, int)}, between two instants; either may be null. */
-    public List<Peeked> peek(State state, int count, Instant since, Instant until) {
-        Words rest = new Words(state.name()).value("FROM", since).value("TO", until).value("COUNT", count);
-        List<Peeked> found = new ArrayList<>();
-        shards.each("DQ.PEEK", rest).forEach(rows -> Reply.list(rows).forEach(row -> found.add(Peeked.of(Reply.list(row)))));
-        return found;
-    }
-
-    /** One step through the ids of a shard (0 where there is one key). State, pattern and count may be null. */
-    public Page<String> scan(String cursor, int shard, State state, String match, Integer count) {
-        Words words = new Words("DQ.SCAN").add(shards.keys.get(shard)).add(cursor).value("STATE", state);
-        List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
-        return new Page<>(Reply.text(pair.get(0)), Reply.list(pair.get(1)).stream().map(Reply::text).toList());
-    }
-
-    /** All ids, step by step. */
-    public void forEachId(java.util.function.Consumer<String> action) {
-        for (int shard = 0; shard < shards.keys.size(); shard++) {
-            String cursor = "0";
-            do {
-                Page<String> page = scan(cursor, shard, null, null, 1000);
-                page.found().forEach(action);
-                cursor = page.cursor();
-            } while (!cursor.equals("0"));
+            throw new JobFailedException(id, found.outcome(), found.reason());
+        } catch (ExecutionException error) {
+            throw error.getCause() instanceof DqException said ? said : new DqException(Guard.text(error.getCause()), error.getCause());
+        } catch (TimeoutException error) {
+            throw new TimeoutException("job " + id + " has not ended within " + timeout);
+        } finally {
+            end.cancel(false);
         }
     }
 
-    /** How many jobs will be due in each of so many equal parts of that time. */
-    public long[] forecast(Instant from, Instant to, int buckets) {
-        long[] counts = new long[buckets];
-        Words rest = new Words().value("FROM", from).value("TO", to).value("BUCKETS", buckets);
-        for (Object reply : shards.each("DQ.FORECAST", rest)) {
-            List<Object> parts = Reply.list(reply);
-            for (int at = 0; at < parts.size(); at++) {
-                counts[at] += Reply.number(parts.get(at));
-            }
-        }
-        return counts;
+    /** Completes when the job has ended, however it did. Cancel it where nobody waits any longer. */
+    public CompletableFuture<JobResult> end(String id) {
+        return waits.end(key(id), id);
     }
 
-    /** How many jobs are delayed, ready and reserved. */
-    public int size() {
-        return Shards.sum(shards.each("DQ.LEN", new Words()));
+    /**
+     * Adds a job, which is kept for a minute unless the options say otherwise, and waits for its result as {@link #waitFor} does.
+     * Where a job of that id is there, it waits for that.
+     */
+    public <T> T addAndWait(Object data, JobOptions options, Class<T> type, Duration timeout)
+            throws TimeoutException, InterruptedException {
+        return addAndWait(data, options, (Type) type, timeout);
     }
 
-    /** How many jobs are in a state. */
-    public int size(State state) {
-        return Shards.sum(shards.each("DQ.LEN", new Words(state.name())));
+    /** As {@link #addAndWait(Object, JobOptions, Class, Duration)}, for a type with parameters. */
+    public <T> T addAndWait(Object data, JobOptions options, Type type, Duration timeout)
+            throws TimeoutException, InterruptedException {
+        Adding adding = new Adding(this, data, options.isKept() ? options : options.keep(KEEP));
+        send(adding);
+        return waitFor(adding.id(), type, timeout);
     }
 
-    /** How many jobs a group has. */
-    public int sizeOfGroup(String group) {
-        return Shards.sum(shards.each("DQ.LEN", new Words().value("GROUP", group)));
+    /** The job is done, with a result, as {@link #ack(String, String)}. */
+    public boolean ack(String id, String token, Object result) {
+        Words words = new Words("DQ.ACK").add(key(id)).add("RESULTS").add(id).add(token);
+        return Reply.number(shards.one(words.add(Values.encode(codec, result)))) == 1;
     }
 
-    /** The queue's figures, added up over its shards; null where there is no queue. */
-    public Stats stats() {
-        return Stats.addUp(shards.each("DQ.STATS", new Words()).stream().map(Reply::map).toList());
+    /** Sets a value for which a job waits, or will: see {@link Job#awaitSignal}. As {@link #signal(String, String, Object)}. */
+    public Boolean signal(String id, String name) {
+        return signal(id, name, null);
     }
 
-    /** When a recurring job will be due; empty for another job, null where there is none. */
-    public List<Instant> next(String id, int count) {
-        Object reply = shards.one(new Words("DQ.NEXT").add(shards.key(id)).add(id).value("COUNT", count));
-        return reply == null ? null : Reply.list(reply).stream().map(Reply::instant).toList();
-    }
-
-    /** One step through the groups of a shard (0 where there is one key) that hold jobs. */
-    public Page<Group> groups(String cursor, int shard, String match, Integer count) {
-        Words words = new Words("DQ.GROUPS").add(shards.keys.get(shard)).add(cursor);
-        List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
-        List<Group> groups = new ArrayList<>();
-        for (Object each : Reply.list(pair.get(1))) {
-            List<Object> row = Reply.list(each);
-            groups.add(new Group(Reply.text(row.get(0)), Reply.number(row.get(1)), Reply.number(row.get(2))));
-        }
-        return new Page<>(Reply.text(pair.get(0)), groups);
-    }
-
-    // --- Settings
-
-    /** Sets the settings that are named, on each shard. */
-    public void configure(Settings settings) {
-        shards.each("DQ.CFGSET", settings.words());
-    }
-
-    /** All settings (of the first shard) by name: Long, or a List of them; null where there is no queue. */
-    public Map<String, Object> settings() {
-        return Reply.map(shards.one(new Words("DQ.CFGGET").add(shards.keys.get(0))));
-    }
-
-    /** Delivers nothing until {@link #resume}. */
-    public void pause() {
-        shards.each("DQ.PAUSE", new Words());
-    }
-
-    /** Delivers nothing for so long. */
-    public void pause(Duration duration) {
-        shards.each("DQ.PAUSE", new Words().add(Words.wait("a pause", duration)));
-    }
-
-    /** Ends a pause. */
-    public void resume() {
-        shards.each("DQ.RESUME", new Words());
-    }
-
-    /** Removes all jobs in a state. Returns how many. */
-    public int purge(State state) {
-        return Shards.sum(shards.each("DQ.PURGE", new Words(state.name())));
-    }
-
-    /** Removes all jobs. Returns how many. */
-    public int purge() {
-        return Shards.sum(shards.each("DQ.PURGE", new Words("ALL")));
+    /** True if it is set now, false if one was set before, null if there is no such job. */
+    public Boolean signal(String id, String name, Object value) {
+        Words words = new Words("DQ.SIGNAL").add(key(id)).add(id).add(name).add(Values.encode(codec, value));
+        Object reply = shards.one(words);
+        return reply == null ? null : Reply.number(reply) == 1;
     }
 
     @Override

@@ -9,7 +9,7 @@ import java.util.Set;
 import java.util.function.Consumer;
 
 /** What the server is still to be told of deliveries that ended. */
-final class Ends {
+class Ends {
     private Deque<Outcome> outcomes = new ArrayDeque<>();
     private final Set<Job> unheard = new HashSet<>(); // the server has not answered yet
 
@@ -54,7 +54,7 @@ final class Ends {
         List<byte[][]> commands = new ArrayList<>(told.size() + 1);
         told.forEach(each -> {
             each.sending();
-            commands.add(each.command());
+            commands.addAll(each.commands());
         });
         return commands;
     }
@@ -63,15 +63,16 @@ final class Ends {
     ServerException hear(Wire wire, Deque<Outcome> told, Consumer<Job> lost) {
         ServerException trouble = null;
         while (!told.isEmpty()) {
-            Object reply = wire.read();
-            Outcome each = told.removeFirst();
+            Outcome each = told.getFirst();
+            Object reply = each.answer(wire.read(each.commands().size()));
+            told.removeFirst();
             each.heard();
             if (!(reply instanceof ServerException said)) {
                 forget(each.job);
                 if (each.answered(reply) == Outcome.Answer.LOST) {
                     lost.accept(each.job);
                 }
-            } else if (Trouble.isRefusal(said)) {
+            } else if (each.isRefused(said)) {
                 refused(each, said);
             } else {
                 trouble = said;
@@ -83,7 +84,7 @@ final class Ends {
 
     /** Nothing is said twice that the server refuses. */
     private void refused(Outcome outcome, ServerException said) {
-        String part = outcome.weaken();
+        String part = outcome.weaken(said);
         if (part == null) {
             forget(outcome.job);
             Guard.warn("the server refuses the end of " + outcome.job + " (" + said.getMessage() + "): it comes again when its lease ends");

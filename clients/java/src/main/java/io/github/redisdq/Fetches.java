@@ -31,7 +31,7 @@ final class Fetches {
         Words words = new Words("DQ.BPOP");
         order().forEach(words::add);
         words.add(Double.toString(wait.toMillis() / 1000.0)).add("COUNT").add(count);
-        return words.add(leases.words()).add("WITHDUE").add("WITHTERMS").all();
+        return words.add(leases.words()).add("WITHDUE").add("WITHRESULTS").add("WITHSTEPS").add("WITHTERMS").all();
     }
 
     /** Strict order is BPOP's own. With weights each queue comes first in its share of the fetches. */

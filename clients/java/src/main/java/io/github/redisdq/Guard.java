@@ -68,6 +68,9 @@ final class Guard {
         if (error instanceof PayloadException) {
             return new Verdict(End.GIVEN_UP, null, PayloadException.SAID + message(error));
         }
+        if (!(error instanceof ControlException) && job.handler.isFinal(error)) {
+            return new Verdict(End.GIVEN_UP, null, text(error));
+        }
         if (error instanceof SnoozeException snooze) {
             Duration wait = usable(job, snooze.delay);
             return wait == null
@@ -100,7 +103,7 @@ final class Guard {
         if (message == null) {
             return name;
         }
-        return error instanceof ControlException ? message : name + ": " + message;
+        return error instanceof ControlException || error instanceof UnencodableException ? message : name + ": " + message;
     }
 
     private static String name(Throwable error) {

@@ -18,15 +18,20 @@ import java.util.Objects;
 public final class Handler<T> {
     private static final Duration FIRST_DELAY = Duration.ofSeconds(1);
     private static final Duration LONGEST_DELAY = Duration.ofHours(1);
+    private static final Duration LONGEST_TIMEOUT = Duration.ofDays(36_500);
+    private static final String NO_FUNCTION = "a handler needs a function";
 
-    private final Batch function;
+    private final Function function;
     private String kind;
     private int attempts;
     private List<Duration> backoff = List.of();
     private Duration lease;
+    private Duration timeout;
+    private List<Class<? extends Throwable>> retried = List.of(); // none: all but the final ones
+    private List<Class<? extends Throwable>> finals = List.of();
     private final int size;
 
-    private Handler(Batch function, int size) {
+    private Handler(Function function, int size) {
         this.function = function;
         this.size = size;
     }
@@ -43,10 +48,28 @@ public final class Handler<T> {
         void handle(Job job) throws Exception;
     }
 
-    /** Works on several jobs; {@link Job#fail} fails one of them and not the others. */
+    /** Works on one job and its data, and returns its result; null for none. */
+    @FunctionalInterface
+    public interface Returning<T> {
+        Object handle(Job job, T data) throws Exception;
+    }
+
+    /** Works on one job, and returns its result; null for none. */
+    @FunctionalInterface
+    public interface PlainReturning {
+        Object handle(Job job) throws Exception;
+    }
+
+    /**
+     * Works on several jobs; {@link Job#fail} fails one of them and not the others, {@link Job#succeed} gives one a result.
+     */
     @FunctionalInterface
     public interface Batch {
         void handle(List<Job> jobs) throws Exception;
+    }
+
+    private interface Function {
+        Object handle(List<Job> jobs) throws Exception;
     }
 
     public static <T> Handler<T> of(Class<T> type, Typed<T> function) {
@@ -55,12 +78,35 @@ public final class Handler<T> {
 
     /** As {@link #of(Class, Typed)}, for a type with parameters. */
     public static <T> Handler<T> of(Type type, Typed<T> function) {
-        Objects.requireNonNull(function, "a handler needs a function");
-        return new Handler<>(jobs -> function.handle(jobs.get(0), jobs.get(0).<T>data(type)), 1);
+        Objects.requireNonNull(function, NO_FUNCTION);
+        return returning(type, (Job job, T data) -> {
+            function.handle(job, data);
+            return null;
+        });
     }
 
     public static Handler<Void> of(Plain function) {
-        Objects.requireNonNull(function, "a handler needs a function");
+        Objects.requireNonNull(function, NO_FUNCTION);
+        return returning(job -> {
+            function.handle(job);
+            return null;
+        });
+    }
+
+    /** What the function returns is the result of the job, for {@link DqQueue#waitFor} and for the jobs after it. */
+    public static <T> Handler<T> returning(Class<T> type, Returning<T> function) {
+        return returning((Type) type, function);
+    }
+
+    /** As {@link #returning(Class, Returning)}, for a type with parameters. */
+    public static <T> Handler<T> returning(Type type, Returning<T> function) {
+        Objects.requireNonNull(function, NO_FUNCTION);
+        return new Handler<>(jobs -> function.handle(jobs.get(0), jobs.get(0).<T>data(type)), 1);
+    }
+
+    /** As {@link #returning(Class, Returning)}, for a handler that reads the data itself. */
+    public static Handler<Void> returning(PlainReturning function) {
+        Objects.requireNonNull(function, NO_FUNCTION);
         return new Handler<>(jobs -> function.handle(jobs.get(0)), 1);
     }
 
@@ -69,7 +115,12 @@ public final class Handler<T> {
         if (most < 1) {
             throw new IllegalArgumentException("a batch must have at least one job");
         }
-        return new Handler<>(Objects.requireNonNull(function, "a handler needs a function"), most);
+        Objects.requireNonNull(function, NO_FUNCTION);
+        Function batch = jobs -> {
+            function.handle(jobs);
+            return null;
+        };
+        return new Handler<>(batch, most);
     }
 
     /** The kind of jobs that it takes; without one, all that no other handler of the worker takes. */
@@ -96,11 +147,49 @@ public final class Handler<T> {
 
     /**
      * How long a job stays with a worker that crashed, whatever the job or its queue says; without it the TTR of the job or
-     * of its queue, else {@link Worker.Builder#lease}, else a minute. Slow handlers need no longer one: the worker renews it.
+     * of its queue, else {@link WorkerBuilder#lease}, else a minute. Slow handlers need no longer one: the worker renews it.
      */
     public Handler<T> lease(Duration lease) {
         this.lease = Times.lease(lease);
         return this;
+    }
+
+    /**
+     * How long it may take (no limit): then its job fails with the reason {@code timeout after 30 s}, and the handler is told,
+     * as by {@link Job#check}. Its thread is taken until it ends.
+     */
+    public Handler<T> timeout(Duration timeout) {
+        if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
+            throw new IllegalArgumentException("a timeout must be longer than 0 and at most " + LONGEST_TIMEOUT.toDays() + " days, not " + timeout);
+        }
+        this.timeout = timeout;
+        return this;
+    }
+
+    /** Only after these errors is the job tried again; all others are final: it is dead. */
+    @SafeVarargs
+    @SuppressWarnings("varargs")
+    public final Handler<T> retryOn(Class<? extends Throwable>... types) {
+        retried = List.of(types);
+        return this;
+    }
+
+    /** These errors are final: the job is dead. */
+    @SafeVarargs
+    @SuppressWarnings("varargs")
+    public final Handler<T> giveUpOn(Class<? extends Throwable>... types) {
+        finals = List.of(types);
+        return this;
+    }
+
+    boolean isFinal(Throwable error) {
+        boolean isRetried = retried.isEmpty() || retried.stream().anyMatch(each -> each.isInstance(error));
+        return !isRetried || finals.stream().anyMatch(each -> each.isInstance(error));
+    }
+
+    /** Null where none was said. */
+    Duration timeout() {
+        return timeout;
     }
 
     String kind() {
@@ -136,7 +225,8 @@ public final class Handler<T> {
         return Times.exponential(attempt, FIRST_DELAY, LONGEST_DELAY);
     }
 
-    void run(List<Job> jobs) throws Exception {
-        function.handle(jobs);
+    /** Returns the result; null for a batch. */
+    Object run(List<Job> jobs) throws Exception {
+        return function.handle(jobs);
     }
 }

@@ -8,9 +8,11 @@ import java.util.List;
 final class Handling {
     private final List<Hooks> hooks;
     private final List<Hooks> inside; // so that what one opens before, it closes in the other order
+    private final Layers layers;
 
-    Handling(List<Hooks> hooks) {
+    Handling(List<Hooks> hooks, List<Around> around) {
         this.hooks = List.copyOf(hooks);
+        layers = new Layers(List.copyOf(around));
         inside = reversed(this.hooks);
     }
 
@@ -31,14 +33,23 @@ final class Handling {
             for (Job job : begun) {
                 hooks.forEach(each -> Guard.hook("before", each, () -> each.before(job)));
             }
-            Job.Run run = new Job.Run(begun);
-            error = Guard.call(() -> begun.get(0).handler.run(begun));
+            Run run = new Run(begun);
+            begun.forEach(job -> job.link.limit(job));
+            error = Guard.call(() -> run(begun));
             run.end();
         } finally {
             begun.forEach(Running::end);
         }
         for (Job job : reversed(begun)) {
             ended(job, error);
+        }
+    }
+
+    private void run(List<Job> begun) throws Exception {
+        Job first = begun.get(0);
+        Object result = layers.run(first.handler, begun);
+        if (first.handler.size() == 1) {
+            first.value = result;
         }
     }
 
@@ -77,7 +88,11 @@ final class Handling {
     }
 
     private void ended(Job job, Throwable error) {
-        Throwable failed = job.failure == null ? error : job.failure;
+        if (job.isSuspended()) {
+            inside.forEach(each -> Guard.hook("suspended", each, () -> each.suspended(job)));
+            return;
+        }
+        Throwable failed = whatFailed(job, job.failure == null ? error : job.failure);
         boolean isOurs = isOurs(job);
         if (failed == null) {
             inside.forEach(each -> Guard.hook("after", each, () -> each.after(job)));
@@ -88,6 +103,18 @@ final class Handling {
             inside.forEach(each -> Guard.hook("failed", each, () -> each.failed(job, failed)));
         }
         job.link.settle(job, it -> Outcome.ended(it, failed));
+    }
+
+    /** Null where it is done, and its result can be told. */
+    private static Throwable whatFailed(Job job, Throwable error) {
+        if (job.cancelReason() == CancelReason.TIMEOUT) {
+            return new HandlerTimeoutException(job.handler.timeout());
+        }
+        if (error != null) {
+            return error;
+        }
+        Throwable unencodable = Guard.call(job::encode);
+        return unencodable == null ? null : new UnencodableException(unencodable);
     }
 
     void lost(Job job) {

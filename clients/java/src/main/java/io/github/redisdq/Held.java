@@ -1,6 +1,7 @@
 package io.github.redisdq;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,6 +28,7 @@ final class Held {
         long before = shortestMs;
         for (Job job : found) {
             job.leased(since, leases.ms(job.terms));
+            job.takenAt = since;
             shortestMs = Math.min(shortestMs, job.leaseMs);
             jobs.add(job);
         }
@@ -40,6 +42,10 @@ final class Held {
     /** Who takes a job out decides how it ends: its handler, a heartbeat, the end of its lease or the stop. */
     synchronized boolean release(Job job) {
         return jobs.remove(job);
+    }
+
+    synchronized boolean has(Job job) {
+        return jobs.contains(job);
     }
 
     synchronized List<Job> all() {
@@ -69,13 +75,23 @@ final class Held {
         return jobs.stream().filter(job -> job.isOver(now)).toList();
     }
 
-    /** When the first of them is over, or {@code otherwise}, if that is earlier. */
+    /** Those whose handlers have had their time. */
+    synchronized List<Job> outOfTime(long now) {
+        return jobs.stream().filter(job -> job.timesOutAt != 0 && job.timesOutAt - now <= 0).toList();
+    }
+
+    /** When the first of them is over or out of time, or {@code otherwise}, if that is earlier. */
     synchronized long firstEnd(long otherwise) {
         long first = otherwise;
         for (Job job : jobs) {
             first = job.leaseEnd - first < 0 ? job.leaseEnd : first;
+            first = job.timesOutAt != 0 && job.timesOutAt - first < 0 ? job.timesOutAt : first;
         }
         return first;
+    }
+
+    synchronized List<Job> ofQueue(byte[] key) {
+        return jobs.stream().filter(job -> Arrays.equals(job.rawKey, key)).toList();
     }
 
     /** Those of one queue, and of one lease to be asked for. */

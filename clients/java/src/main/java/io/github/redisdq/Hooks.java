@@ -16,6 +16,9 @@ public interface Hooks {
     /** Its handler threw, an exception or what it may say. */
     default void failed(Job job, Throwable error) {}
 
+    /** Its handler ended the attempt to sleep or to wait, in the same thread: it is neither done nor failed. */
+    default void suspended(Job job) {}
+
     /** Another worker may have the job, as its lease expired before it was acknowledged. */
     default void lost(Job job) {}
 }

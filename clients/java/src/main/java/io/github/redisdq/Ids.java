@@ -3,6 +3,7 @@ package io.github.redisdq;
 import java.security.SecureRandom;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Predicate;
 import java.util.regex.Pattern;
 
 /** Ids of jobs that were given none: made here, so that a request that a client library sends twice adds one job. */
@@ -20,6 +21,15 @@ final class Ids {
         long mark = LAST.updateAndGet(last -> Math.max(last + 1, now));
         long high = mark >>> COUNT_BITS << 16 | 0x7000 | mark & (1 << COUNT_BITS) - 1;
         return new UUID(high, RANDOM.nextLong() & 0x3FFFFFFFFFFFFFFFL | 0x8000000000000000L).toString();
+    }
+
+    /** One that will do. */
+    static String next(Predicate<String> isRight) {
+        String id = next();
+        while (!isRight.test(id)) {
+            id = next();
+        }
+        return id;
     }
 
     /** Whether it grows with the others. */

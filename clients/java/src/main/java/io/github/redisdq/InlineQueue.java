@@ -1,56 +1,31 @@
 package io.github.redisdq;
 
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.List;
 
-/** Queues for tests, without a server: {@code add} runs the handler at once, whatever the delay, and throws what it throws. */
+/**
+ * Queues for tests, without a server: {@code add} runs the handler at once, whatever the delay, and throws what it throws. A
+ * job that sleeps goes on at once; one that waits for a signal or for other jobs goes on with {@link DqQueue#signal}, or when
+ * these have ended. Results are kept.
+ */
 public final class InlineQueue {
     private InlineQueue() {}
 
     public static DqQueue of(String name, Handler<?>... handlers) {
-        return DqQueue.on(new Inline(new Handlers(List.of(handlers))), name);
+        return DqQueue.on(new Inline(new InlineJobs(new Handlers(List.of(handlers)))), name);
     }
 
-    private record Inline(Handlers handlers) implements Connector {
+    private record Inline(InlineJobs jobs) implements Connector {
         @Override
         public List<Object> call(List<byte[][]> commands, Duration patience) {
-            List<Object> replies = new ArrayList<>();
-            commands.forEach(words -> replies.add(run(words)));
-            return replies;
-        }
-
-        private Object run(byte[][] words) {
-            String command = new String(words[0], StandardCharsets.UTF_8);
-            if (!command.equals("DQ.ADD")) {
-                return new ServerException(command + " needs a server: see DqServer");
-            }
-            byte[] id = words[2];
-            long now = System.currentTimeMillis();
-            List<Object> row = Arrays.asList(id, words[3], Bytes.of(1), 1L, now + 60_000, now);
-            Job job = new Job(words[1], row, Codec.json(), null);
-            job.handler = handlers.choose(job);
-            if (job.handler == null) {
-                throw new DqException("no handler for jobs of kind " + job.kind());
-            }
-            try {
-                job.handler.run(List.of(job));
-            } catch (RuntimeException error) {
-                throw error;
-            } catch (Exception error) {
-                throw new DqException("the handler failed: " + error, error);
-            }
-            if (job.failure != null) {
-                throw new DqException("the handler failed: " + job.failure, job.failure);
-            }
-            return id;
+            return commands.stream().map(jobs::run).toList();
         }
 
         @Override
         public Line connect(byte[] key, Duration patience) {
-            throw new ConfigurationException("a worker needs a server: see DqServer");
+            return new InlineLine(jobs);
         }
 
         @Override
@@ -60,5 +35,29 @@ public final class InlineQueue {
 
         @Override
         public void close() {}
+    }
+
+    private static final class InlineLine implements Connector.Line {
+        private final InlineJobs jobs;
+        private final Deque<byte[][]> asked = new ArrayDeque<>();
+
+        InlineLine(InlineJobs jobs) {
+            this.jobs = jobs;
+        }
+
+        @Override
+        public void send(List<byte[][]> commands) {
+            asked.addAll(commands);
+        }
+
+        @Override
+        public Object read() {
+            return jobs.run(asked.removeFirst());
+        }
+
+        @Override
+        public void cut() {
+            asked.clear();
+        }
     }
 }

@@ -107,7 +107,7 @@ public final class JedisConnector implements Connector {
     public List<Object> call(List<byte[][]> commands, Duration patience) {
         Map<HostAndPort, List<Integer>> nodes = new LinkedHashMap<>();
         for (int at = 0; at < commands.size(); at++) {
-            nodes.computeIfAbsent(address.apply(commands.get(at)[1]), node -> new ArrayList<>()).add(at);
+            nodes.computeIfAbsent(address.apply(Connector.keyOf(commands.get(at))), node -> new ArrayList<>()).add(at);
         }
         Object[] replies = new Object[commands.size()];
         for (List<Integer> group : nodes.values()) {
@@ -124,7 +124,7 @@ public final class JedisConnector implements Connector {
     }
 
     private void exchange(List<byte[][]> commands, List<Integer> which, Duration patience, Object[] replies) {
-        try (Connection connection = connectionFor(commands.get(which.get(0))[1])) {
+        try (Connection connection = connectionFor(Connector.keyOf(commands.get(which.get(0))))) {
             if (patience != null) {
                 connection.setSoTimeout((int) patience.toMillis());
             }

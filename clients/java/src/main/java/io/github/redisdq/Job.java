@@ -2,156 +2,44 @@ package io.github.redisdq;
 
 import java.lang.reflect.Type;
 import java.time.Duration;
-import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 
-/** One delivery of a job. */
-public final class Job {
-    private static final long LONGEST_LEASE_MS = 1L << 42; // as System.nanoTime must not run over
-
-    final byte[] rawId;
-    final byte[] rawKey;
-    final byte[] rawToken;
-    private final byte[] payload;
-    private final int attempt;
-    private final Instant deadline;
-    private final Instant due;
-    private final Codec codec;
-    final Link link;
-    final Terms terms;
-    Handler<?> handler;
-    /** What {@link #fail} was given. */
+/**
+ * One delivery of a job. What {@link #step} has kept is there in later attempts; {@link #sleep}, {@link #awaitSignal},
+ * {@link #waitFor} and {@link #spawn} end the attempt with a {@link SuspendedError}, and the handler begins again.
+ */
+public final class Job extends Delivery {
+    final Rim rim;
+    final Progress progress = new Progress();
+    /** What {@link #fail} and {@link #succeed} were given, or a handler of one job returned. */
     volatile Throwable failure;
+    volatile Object value;
+    /** The value's bytes. */
+    byte[] result;
+    private Steps steps;
+    private volatile boolean isSuspended;
 
-    /** How long its lease is, and, by System.nanoTime, when it ends, for all that this process knows. */
-    volatile long leaseMs;
-    volatile long leaseEnd;
-    /** Its handler's lease, until the server has heard of it; 0: nothing is to be said. */
-    volatile long askedMs;
-
-    private Envelope envelope;
-    private boolean isRead;
-    private volatile CancelReason told;
-    private volatile Run run;
-
-    /** By a row of DQ.BPOP. */
-    Job(byte[] key, List<Object> row, Codec codec, Link link) {
-        this.rawKey = key;
-        this.rawId = (byte[]) row.get(0);
-        this.payload = (byte[]) row.get(1);
-        this.rawToken = (byte[]) row.get(2);
-        this.attempt = (int) Reply.number(row.get(3));
-        this.deadline = Reply.instant(row.get(4));
-        this.due = Reply.instant(row.get(5));
-        this.terms = Terms.of(row);
-        this.codec = codec;
-        this.link = link;
+    Job(byte[] key, List<Object> row, Codec codec, Rim rim, Link link) {
+        super(key, row, codec, link);
+        this.rim = rim;
     }
 
-    /** The job's id. Bytes that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF. */
-    public String id() {
-        return Bytes.text(rawId);
-    }
-
-    /** The key that it came from; of a sharded queue, the shard's. */
-    public String queue() {
-        return Bytes.text(rawKey);
-    }
-
-    /** What was added, envelope included. */
-    public byte[] payload() {
-        return payload;
-    }
-
-    /** What names this delivery. */
-    public String token() {
-        return Bytes.text(rawToken);
-    }
-
-    /** How often the job was delivered, this time included. */
-    public int attempt() {
-        return attempt;
-    }
-
-    /** How many deliveries it is allowed: its own limit, or the handler's; 0: no limit. */
-    public int maxAttempts() {
-        int ofHandler = handler == null ? 0 : handler.attempts();
-        return terms.maxAttempts() > 0 ? terms.maxAttempts() : ofHandler;
-    }
-
-    /** It is dead if this attempt fails. */
-    public boolean isLastAttempt() {
-        return 0 < maxAttempts() && maxAttempts() <= attempt;
-    }
-
-    /** When the lease ended at delivery. The worker keeps renewing it while the handler runs. */
-    public Instant deadline() {
-        return deadline;
-    }
-
-    /** When the job was due; of a recurring one, the instant of its occurrence, the same in all attempts. */
-    public Instant due() {
-        return due;
-    }
-
-    /** The kind that it was added with, or null. */
-    public String kind() {
-        return envelope() == null ? null : envelope().kind();
-    }
-
-    /** Those that it was added with. */
-    public Map<String, String> headers() {
-        return envelope() == null ? Map.of() : envelope().headers();
-    }
-
-    /**
-     * What was added, as the queue's codec reads it; never null.
-     *
-     * @throws PayloadException where it cannot: a handler from which that comes ends the job, which is dead
-     */
-    public <T> T data(Class<T> type) {
-        return data((Type) type);
-    }
-
-    /** As {@link #data(Class)}, for a type with parameters. */
-    public <T> T data(Type type) {
-        try {
-            T data = codec.decode(envelope() == null ? payload : envelope().data(), type);
-            if (data == null && type != Void.class) {
-                throw new PayloadException("it is null", null);
-            }
-            return data;
-        } catch (PayloadException error) {
-            throw error;
-        } catch (Exception error) { // the codec may be the program's
-            throw new PayloadException(Guard.text(error), error);
-        }
-    }
-
-    /** Another worker may have the job: stop, the end of this handler will not count. */
-    public boolean isLost() {
-        return told == CancelReason.LOST;
-    }
-
-    /** The job was lost, or the worker stops and the handler's time to finish is over; its thread is interrupted, too. */
-    public boolean isCancelled() {
-        return told != null;
-    }
-
-    /** What the handler was told; null: nothing. */
-    public CancelReason cancelReason() {
-        return told;
-    }
-
-    /** Throws {@link CancelledException} where cancelled: for long handlers, between two steps. */
+    /** Throws {@link CancelledException} where cancelled: for long handlers, between two stepLog(). */
     public void check() {
-        if (told != null) {
-            throw new CancelledException(told);
+        if (isSuspended) {
+            throw new SuspendedError(this + " has ended its attempt already");
+        }
+        if (isCancelled()) {
+            throw new CancelledException(cancelReason());
         }
     }
 
-    /** Sleeps; throws {@link CancelledException} at once when cancelled. */
+    /** Pauses within the attempt; throws {@link CancelledException} at once when cancelled. */
     public void pause(Duration duration) throws InterruptedException {
         check();
         try {
@@ -168,85 +56,208 @@ public final class Job {
         failure = error;
     }
 
-    Envelope envelope() {
-        if (!isRead) {
-            envelope = Envelope.read(payload);
-            isRead = true;
+    /** In a batch: what this one job's result is. */
+    public void succeed(Object value) {
+        this.value = value;
+    }
+
+    /** How far it is, from 0 to 1: for DQ.GET. Written at most once a second, and the last one as the job ends. */
+    public void progress(double fraction) {
+        progress(fraction, null);
+    }
+
+    /** As {@link #progress(double)}; the text is shown behind it. */
+    public void progress(double fraction, String text) {
+        if (isSuspended) {
+            check();
         }
-        return envelope;
+        progress.report(Progress.text(fraction, text), System.nanoTime());
+        rim.report(this);
     }
 
-    /** Whether its handler may have ended as this job, or another one of its batch, was told something. */
-    boolean batchWasTold() {
-        Run running = run;
-        return told != null || running != null && running.wasTold();
+    // --- Steps: what is kept, and what ends the attempt
+
+    /** What is kept, by the names, as the codec wrote it: steps and signals. */
+    public Map<String, byte[]> steps() {
+        return stepLog().all();
     }
 
-    /** By what this process knows, another worker may have it from then on. */
-    boolean isOver(long now) {
-        return leaseEnd - now <= 0;
+    /**
+     * What the function returns, which runs once in the life of the job: its value is kept, and comes back in later attempts.
+     * A name is used once in an attempt.
+     *
+     * @throws CancelledException where somebody else has the job meanwhile
+     * @throws ServerException where the server refuses to keep it; then the function runs again in the next attempt
+     */
+    public <T> T step(String name, Class<T> type, Callable<? extends T> function) throws Exception {
+        return step(name, (Type) type, function);
     }
 
-    /** Since then it is the server's again to give away, so long later. */
-    void leased(long since, long ms) {
-        leaseMs = ms;
-        leaseEnd = since + Math.min(ms, LONGEST_LEASE_MS) * 1_000_000;
+    /** As {@link #step(String, Class, Callable)}, for a type with parameters. */
+    public <T> T step(String name, Type type, Callable<? extends T> function) throws Exception {
+        check();
+        stepLog().begin(name);
+        if (stepLog().has(name)) {
+            return Values.decode(codec, stepLog().value(name), type);
+        }
+        T made = function.call();
+        byte[] raw = Values.encode(codec, made);
+        keep(stepLog().keeping(name, raw));
+        stepLog().keep(name, raw);
+        return made;
     }
 
-    void tell(CancelReason why) {
-        Run running;
-        synchronized (this) {
-            if (told != null) {
-                return;
+    /** What a step without a value does. */
+    @FunctionalInterface
+    public interface Action {
+        void run() throws Exception;
+    }
+
+    /** As {@link #step(String, Class, Callable)}, for what has no value. */
+    public void step(String name, Action action) throws Exception {
+        step(name, Void.class, () -> {
+            action.run();
+            return null;
+        });
+    }
+
+    /** Ends the attempt, and begins it again so much later; it does not count. */
+    public void sleep(String name, Duration duration) {
+        check();
+        stepLog().begin(name);
+        if (!stepLog().has(name)) {
+            suspend(stepLog().sleep(name, Words.wait("a sleep", duration)));
+        }
+    }
+
+    /** The value of a {@link DqQueue#signal}, for which the attempt ends as long as there is none. */
+    public <T> T awaitSignal(String name, Class<T> type) {
+        check();
+        stepLog().begin(name);
+        if (!stepLog().has(name)) {
+            suspend(stepLog().awaitSignal(name));
+        }
+        return Values.decode(codec, stepLog().value(name), type);
+    }
+
+    /**
+     * As {@link #awaitSignal(String, Class)}, for so long at most.
+     *
+     * @throws TimeoutException in this attempt and all later ones, also where the signal came after that
+     */
+    public <T> T awaitSignal(String name, Class<T> type, Duration timeout) throws TimeoutException, InterruptedException {
+        check();
+        stepLog().begin(name);
+        switch (stepLog().wait(name)) {
+            case BEGINS -> suspend(stepLog().awaitSignal(name, Words.wait("a timeout", timeout)));
+            case RUNS_OUT -> keep(stepLog().over(name));
+            case HAS_VALUE -> {
+                return Values.decode(codec, stepLog().value(name), type);
             }
-            told = why;
-            running = run;
+            case IS_OVER -> {}
         }
-        if (running != null) {
-            running.oneWasTold();
+        throw new TimeoutException("no signal " + name + " within " + timeout);
+    }
+
+    /** How those jobs of the same queue have ended; the attempt ends as long as they have not. */
+    public List<JobResult> waitFor(String... ids) throws InterruptedException {
+        return waitFor(null, JobOptions.OnDead.RUN, List.of(ids));
+    }
+
+    /** As {@link #waitFor(String...)}. Without a name (null) it is the number of the wait in the attempt. */
+    public List<JobResult> waitFor(String name, JobOptions.OnDead onDead, List<String> ids) throws InterruptedException {
+        check();
+        String wait = stepLog().nameOfWait(name);
+        return waited(wait, ids, () -> Steps.after(List.of(), ids, onDead));
+    }
+
+    /** Adds jobs to the same queue, and waits for them as {@link #waitFor(String...)} does. */
+    public List<JobResult> spawn(DqQueue.NewJob... jobs) throws InterruptedException {
+        return spawn(null, JobOptions.OnDead.RUN, List.of(jobs));
+    }
+
+    /** As {@link #spawn(DqQueue.NewJob...)}. Ids that are not given are {@code <id>/<name>/0}, {@code <id>/<name>/1}, ... */
+    public List<JobResult> spawn(String name, JobOptions.OnDead onDead, List<DqQueue.NewJob> jobs) throws InterruptedException {
+        check();
+        String wait = stepLog().nameOfWait(name);
+        List<String> ids = new ArrayList<>();
+        for (DqQueue.NewJob each : jobs) {
+            String given = each.options().id();
+            ids.add(given == null ? id() + "/" + wait + "/" + ids.size() : given);
+        }
+        return waited(wait, ids, () -> {
+            List<Words> adds = new ArrayList<>();
+            for (DqQueue.NewJob each : jobs) {
+                adds.add(rim.adding(this, ids.get(adds.size()), each));
+            }
+            return Steps.after(adds, ids, onDead);
+        });
+    }
+
+    private List<JobResult> waited(String name, List<String> ids, Supplier<Steps.End> otherwise) throws InterruptedException {
+        List<JobResult> found = stepLog().resultsOf(name, codec);
+        if (found != null) {
+            return found;
+        }
+        if (ids.isEmpty()) {
+            return List.of();
+        }
+        if (!results().stream().map(JobResult::id).toList().equals(ids)) {
+            suspend(otherwise.get());
+        }
+        keep(stepLog().keepingResults(name, results()));
+        return results();
+    }
+
+    /**
+     * Runs a Lua script of yours once in the life of the job, together with a step that keeps its name and your other keys: all
+     * of it has happened, or nothing. The script has the keys as {@code KEYS} and the arguments as {@code ARGV}; in a
+     * cluster they are of the queue's slot. False where it ran before.
+     */
+    public boolean once(String name, String script, List<String> keys, List<String> arguments) throws InterruptedException {
+        check();
+        stepLog().begin(name);
+        if (stepLog().has(name)) {
+            return false;
+        }
+        Object reply = rim.ask(this, Once.words(this, name, script, keys, arguments));
+        if (reply == null) {
+            rim.lose(this);
+            check();
+        }
+        stepLog().keep(name, Values.NOTHING);
+        return Reply.number(reply) == 1;
+    }
+
+    private void keep(Words step) throws InterruptedException {
+        if (rim.ask(this, step) == null) {
+            rim.lose(this);
+            check();
         }
     }
 
-    @Override
-    public String toString() {
-        return "job " + id() + " of " + queue() + ", attempt " + attempt;
+    private void suspend(Steps.End end) {
+        if (handler.size() > 1) {
+            throw new IllegalStateException("a batch cannot sleep or wait: " + this + " needs a handler for one job at a time");
+        }
+        isSuspended = true;
+        rim.end(this, Outcome.suspended(this, end));
+        throw new SuspendedError(this + " goes on later");
     }
 
-    /** A batch and the thread that its handler runs in: interrupted when all its jobs were told, and not after its end. */
-    static final class Run {
-        private final Thread thread = Thread.currentThread();
-        private final int size;
-        private int left;
-        private boolean hasEnded;
+    boolean isSuspended() {
+        return isSuspended;
+    }
 
-        Run(List<Job> batch) {
-            size = batch.size();
-            left = size;
-            for (Job job : batch) {
-                boolean already;
-                synchronized (job) {
-                    job.run = this;
-                    already = job.told != null;
-                }
-                if (already) {
-                    oneWasTold();
-                }
-            }
+    private Steps stepLog() {
+        if (steps == null) {
+            steps = new Steps(rawKey, rawId, rawToken, Reply.map(stepsReply));
         }
+        return steps;
+    }
 
-        synchronized void oneWasTold() {
-            if (--left == 0 && !hasEnded) {
-                thread.interrupt();
-            }
-        }
-
-        synchronized boolean wasTold() {
-            return left < size;
-        }
-
-        synchronized void end() {
-            hasEnded = true;
-            Thread.interrupted(); // of no concern to the next handler
-        }
+    /** Makes bytes of the value. */
+    void encode() {
+        result = value == null ? null : codec.encode(value);
     }
 }

@@ -26,6 +26,11 @@ public record JobInfo(
         Instant failed,
         String group,
         Recurrence recurrence,
+        byte[] result,
+        Instant started,
+        Instant finished,
+        String progress,
+        Duration keep,
         Map<String, Object> fields) {
     static JobInfo of(Map<String, Object> fields) {
         if (fields == null) {
@@ -48,6 +53,11 @@ public record JobInfo(
                 Reply.instant(fields.get("failed")),
                 Reply.text(fields.get("group")),
                 Recurrence.of(fields),
+                (byte[]) fields.get("result"),
+                Reply.instant(fields.get("started")),
+                Reply.instant(fields.get("finished")),
+                Reply.prose(fields.get("progress")),
+                Reply.duration(fields.get("keep")),
                 fields);
     }
 }

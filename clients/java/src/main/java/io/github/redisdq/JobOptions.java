@@ -19,6 +19,11 @@ public class JobOptions {
     private List<Duration> backoff;
     private Duration ttl;
     private String group;
+    private List<String> after = List.of();
+    private String afterGroup;
+    private OnDead onDead;
+    private Duration keep;
+    private Integer cost;
     private String kind;
     private final Map<String, String> headers = new LinkedHashMap<>();
 
@@ -40,6 +45,16 @@ public class JobOptions {
         IfExists(String word) {
             this.word = word;
         }
+    }
+
+    /** What a job does if one of those that it is after dies, or goes without being done. */
+    public enum OnDead {
+        /** It waits on, as a dead job may be kicked; if one is deleted or expires, it dies. */
+        WAIT,
+        /** It runs in any case. */
+        RUN,
+        /** It dies too. */
+        DIE
     }
 
     /** A job with a given id, unique in its queue. */
@@ -110,6 +125,36 @@ public class JobOptions {
         return this;
     }
 
+    /** It waits until all those jobs of the same queue have ended. */
+    public JobOptions after(String... ids) {
+        this.after = List.of(ids);
+        return this;
+    }
+
+    /** It waits until no job of that group is blocked, delayed, ready or reserved. */
+    public JobOptions afterGroup(String group) {
+        this.afterGroup = group;
+        return this;
+    }
+
+    /** For {@link #after}; {@link OnDead#WAIT} unless said. */
+    public JobOptions onDead(OnDead onDead) {
+        this.onDead = onDead;
+        return this;
+    }
+
+    /** So long after it is done, the job and its result are kept. */
+    public JobOptions keep(Duration keep) {
+        this.keep = keep;
+        return this;
+    }
+
+    /** What a delivery of it counts in the rates of the queue and of its group; 1 unless said. */
+    public JobOptions cost(int cost) {
+        this.cost = cost;
+        return this;
+    }
+
     /** It chooses the worker's handler. */
     public JobOptions kind(String kind) {
         this.kind = kind;
@@ -133,6 +178,19 @@ public class JobOptions {
         return kind;
     }
 
+    List<String> after() {
+        return after;
+    }
+
+    boolean isKept() {
+        return keep != null;
+    }
+
+    /** Whether DQ.MADD knows all that is said. */
+    boolean isPlain() {
+        return after.isEmpty() && afterGroup == null && ifExists != IfExists.RUN_AGAIN;
+    }
+
     Map<String, String> headers() {
         return headers;
     }
@@ -142,8 +200,19 @@ public class JobOptions {
             throw new IllegalArgumentException("delay and at cannot be combined");
         }
         Words words = new Words().value("PRIORITY", priority).value("TTR", ttr).value("ATTEMPTS", attempts);
-        words.ladder(backoff).value("TTL", ttl).value("GROUP", group);
+        words.ladder(backoff).value("TTL", ttl).value("GROUP", group).value("KEEP", keep).value("COST", cost);
         words.flag(ifExists.word, ifExists != IfExists.REFUSE);
-        return words.value("DELAY", delay).value("AT", at);
+        words.value("DELAY", delay).value("AT", at);
+        return after(words);
+    }
+
+    private Words after(Words words) {
+        if (afterGroup != null && (!after.isEmpty() || onDead != null)) {
+            throw new IllegalArgumentException("afterGroup cannot be combined with after and onDead");
+        }
+        if (!after.isEmpty()) {
+            words.add("AFTER").add(after.size()).ids(after);
+        }
+        return afterGroup == null ? words.value("ONDEAD", onDead) : words.add("AFTER").value("GROUP", afterGroup);
     }
 }

@@ -27,6 +27,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -137,7 +138,7 @@ public final class LettuceConnector implements Connector {
     }
 
     private Object alone(byte[][] words, Duration patience) {
-        Line line = connect(words[1], patience);
+        Line line = connect(Connector.keyOf(words), patience);
         try {
             return exchange(line, Collections.singletonList(words)).get(0);
         } finally {
@@ -215,14 +216,15 @@ public final class LettuceConnector implements Connector {
         @Override
         @SuppressWarnings("deprecation") // needed by Lettuce before 6.6
         public String name() {
-            return new String(getBytes, StandardCharsets.US_ASCII);
+            return new String(getBytes, StandardCharsets.US_ASCII).toLowerCase(Locale.ROOT); // in capitals it knows MULTI
         }
     }
 
     private static AsyncCommand<byte[], byte[], Object> command(byte[][] words) {
         CommandArgs<byte[], byte[]> arguments = new CommandArgs<>(ByteArrayCodec.INSTANCE);
+        int key = Connector.keyAt(words);
         for (int at = 1; at < words.length; at++) {
-            if (at == 1) {
+            if (at == key) {
                 arguments.addKey(words[at]);
             } else {
                 arguments.add(words[at]);

@@ -7,47 +7,48 @@ import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.Semaphore;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 
 /**
  * The queues that are reached by one pair of connections. On one its supplier waits for jobs, with the acknowledgements of
- * finished ones in the same write. With the other its courier tells the server what no fetch took along within a
- * millisecond, renews leases, and withdraws the waiting fetch when the worker stops.
+ * finished ones in the same write; the other is its {@link Courier}'s. What each queue's {@link Ear} waits on comes later.
  */
-final class Link {
+final class Link implements Rim {
     private static final Duration SLACK = Duration.ofSeconds(5); // how much longer than its wait a BPOP may take
-    private static final int GATHER_UP_TO = 100;
-    private static final int TELL_AT_ONCE = 500; // then a heartbeat may be due
-    private static final long TELLING_NS = 1_000_000_000;
+    private static final int MOST_EARS = 8;
 
     private final Worker worker;
     private final Fetches fetches;
     private final Object place;
-    private final Map<String, Codec> codecs = new LinkedHashMap<>();
+    private final Map<String, DqQueue> queues = new LinkedHashMap<>();
     private final Wire waiting;
-    private final Wire control;
     private final Held held;
-    private final Ends ends = new Ends();
-    private final Semaphore bell = new Semaphore(0);
-    private final Thread courier = new Thread(this::carry, "dq-courier");
+    private final Ends ends;
+    private final Courier courier;
+    private final Pulse pulse = new Pulse();
     private volatile boolean isFetching;
-    private volatile boolean isNew; // a connection was made anew: the server may have forgotten leases
-    private volatile long finishBy; // by System.nanoTime; 0: not yet
     private int troubles; // of the supplier
 
     Link(Worker worker, Fetches fetches) {
+        this(worker, fetches, new Ends());
+    }
+
+    Link(Worker worker, Fetches fetches, Ends ends) {
         Fetches.Member first = fetches.members().get(0);
         Connector connector = first.queue().connector();
         this.worker = worker;
         this.fetches = fetches;
+        this.ends = ends;
         this.place = connector.place(first.key());
         this.waiting = new Wire(connector, first.key(), worker.wait.plus(SLACK), this::beatNow);
-        this.control = new Wire(connector, first.key(), worker.answer, this::beatNow);
         this.held = new Held(worker.leases);
-        fetches.members().forEach(each -> codecs.put(Bytes.text(each.key()), each.queue().codec()));
-        courier.setDaemon(true);
+        fetches.members().forEach(each -> queues.put(Bytes.text(each.key()), each.queue()));
+        List<Ear> ears = new ArrayList<>();
+        for (Fetches.Member each : queues.size() > MOST_EARS ? List.<Fetches.Member>of() : fetches.members()) {
+            ears.add(new Ear(this, held, connector, each.key()));
+        }
+        Wire control = new Wire(connector, first.key(), worker.answer, this::beatNow);
+        this.courier = new Courier(worker, this, held, ends, control, ears);
     }
 
     void start() {
@@ -60,14 +61,22 @@ final class Link {
     }
 
     void ring() {
-        if (bell.availablePermits() == 0) {
-            bell.release();
-        }
+        courier.ring();
     }
 
     private void beatNow() {
-        isNew = true;
-        ring();
+        courier.beatNow();
+    }
+
+    /** Null where the server answers; otherwise why it is not healthy. */
+    String trouble() {
+        long most = Math.max(worker.wait.toNanos(), held.longestPauseNs()) + SLACK.toNanos();
+        return pulse.trouble(System.nanoTime(), most);
+    }
+
+    void failed(Throwable error) {
+        pulse.failed(Guard.text(error));
+        worker.trouble(error);
     }
 
     // --- What becomes of jobs
@@ -83,16 +92,33 @@ final class Link {
         ring();
     }
 
-    void lose(Job job) {
+    @Override
+    public void lose(Job job) {
         if (held.release(job)) {
             worker.lost(job);
         }
     }
 
-    /** Loses those whose lease is over. Returns when the next one's is, or {@code otherwise}, if that is earlier. */
-    long loseOver(long now, long otherwise) {
+    /**
+     * Loses those whose lease is over, and ends those whose handlers have had their time. Returns when the next one is to be
+     * looked at, or {@code otherwise}, if that is earlier.
+     */
+    long look(long now, long otherwise) {
         held.over(now).forEach(this::lose);
+        held.outOfTime(now).forEach(job -> {
+            job.tell(CancelReason.TIMEOUT);
+            giveBack(job, Outcome::timedOut);
+        });
         return held.firstEnd(otherwise);
+    }
+
+    /** Its handler begins. */
+    void limit(Job job) {
+        Duration timeout = job.handler.timeout();
+        if (timeout != null) {
+            job.timesOutAt = System.nanoTime() + timeout.toNanos();
+            worker.watch.endsAt(job.timesOutAt);
+        }
     }
 
     /** Their handlers say another lease than they were delivered with. */
@@ -110,12 +136,57 @@ final class Link {
         }
     }
 
+    // --- What jobs ask for
+
+    @Override
+    public Object ask(Job job, Words command) throws InterruptedException {
+        List<byte[][]> commands = Collections.singletonList(command.all());
+        for (int failures = 1; ; failures++) {
+            job.check();
+            try {
+                Object reply = queue(job).connector().call(commands, null).get(0);
+                if (!(reply instanceof ServerException said)) {
+                    return reply;
+                }
+                if (Trouble.isRefusal(said) || Trouble.isFull(said) || Trouble.fatal(said) != null) {
+                    throw Shards.refused(said);
+                }
+                Guard.warn(job + ": trouble with the server, trying again: " + said.getMessage());
+            } catch (ServerException refused) {
+                throw refused;
+            } catch (DqException error) {
+                Guard.warn(job + ": trouble with the server, trying again: " + Guard.text(error));
+            }
+            job.pause(Trouble.pause(failures));
+        }
+    }
+
+    private DqQueue queue(Job job) {
+        return queues.get(job.queue());
+    }
+
+    @Override
+    public void end(Job job, Outcome outcome) {
+        giveBack(job, it -> outcome);
+    }
+
+    @Override
+    public void report(Job job) {
+        courier.report(job);
+    }
+
+    @Override
+    public Words adding(Job parent, String id, DqQueue.NewJob child) {
+        DqQueue queue = queue(parent);
+        return Adding.child(parent.rawKey, id, child, queue.codec(), queue.hooks());
+    }
+
     // --- The supplier
 
     /** Tells what happened since, and waits for jobs. Throws what the trouble was, after a pause. */
     List<Job> fetch(int count, Duration wait) {
+        isFetching = true; // before it takes them: as long as it has any, the courier does not finish
         Deque<Outcome> told = ends.take(Integer.MAX_VALUE);
-        isFetching = true;
         try {
             if (worker.isDraining()) {
                 return List.of();
@@ -125,15 +196,15 @@ final class Link {
             return found;
         } catch (Throwable error) {
             Guard.call(waiting::close);
-            worker.trouble(error);
+            failed(error);
             worker.rest(Trouble.pause(++troubles));
             throw error;
         } finally {
-            isFetching = false;
             if (!told.isEmpty()) {
                 ends.putBack(told);
                 ring();
             }
+            isFetching = false;
         }
     }
 
@@ -151,6 +222,7 @@ final class Link {
         if (reply instanceof ServerException said) {
             throw said;
         }
+        pulse.heard(System.nanoTime());
         List<Job> found = jobs(reply);
         if (found.isEmpty() && trouble != null) {
             throw trouble; // else they are ours now, whatever became of the rest
@@ -164,14 +236,15 @@ final class Link {
             return List.of();
         }
         byte[] key = (byte[]) pair.get(0);
-        Codec codec = codecs.get(Bytes.text(key));
+        Codec codec = queues.get(Bytes.text(key)).codec();
         List<Job> found = new ArrayList<>();
         for (Object row : Reply.list(pair.get(1))) {
-            found.add(new Job(key, Reply.list(row), codec, this));
+            found.add(new Job(key, Reply.list(row), codec, this, this));
         }
         if (held.take(found, System.nanoTime())) {
             ring();
         }
+        courier.delivered();
         found.forEach(job -> worker.watch.endsAt(job.leaseEnd));
         return found;
     }
@@ -190,174 +263,62 @@ final class Link {
         return found.stream().filter(job -> !job.isCancelled()).toList();
     }
 
-    // --- The courier
+    // --- Heartbeats
 
-    private void carry() {
-        int failures = 0;
-        while (finishBy == 0) {
-            try {
-                if (bell.tryAcquire(Math.max(0, held.beatAt() - System.nanoTime()), TimeUnit.NANOSECONDS)) {
-                    bell.drainPermits();
-                }
-                // First, so that nothing that the server refuses keeps leases from being renewed.
-                renew();
-                round();
-                failures = 0;
-            } catch (InterruptedException error) {
-                // left behind by a hook
-            } catch (Throwable error) {
-                Guard.call(control::close);
-                worker.trouble(error);
-                pause(Math.min(Trouble.pause(++failures).toNanos(), held.longestPauseNs()));
-                ring();
-            }
-        }
-        Guard.call(this::finish);
-    }
-
-    /** Until then, or until there is a fetch to withdraw, or it is to finish. */
-    private void pause(long ns) {
-        long end = System.nanoTime() + ns;
-        do {
-            Guard.call(() -> Thread.sleep(5));
-        } while (finishBy == 0 && System.nanoTime() - end < 0 && !(worker.isDraining() && isFetching));
-    }
-
-    private void renew() {
-        boolean isDue = isNew || System.nanoTime() - held.beatAt() >= 0;
-        List<Job> jobs = held.all();
-        if (isDue) {
-            isNew = false;
-            jobs.addAll(ends.unheard());
-        } else {
-            jobs.removeIf(job -> job.askedMs == 0);
-        }
-        long at = System.nanoTime();
-        try {
-            beat(control, jobs);
-        } catch (RuntimeException error) {
-            isNew |= isDue;
-            throw error;
-        }
-        if (isDue) {
-            held.beaten(at);
-        }
-    }
-
-    private void beat(Wire wire, List<Job> jobs) {
+    /** Renews the leases of jobs; those that the server does not know as ours are lost. */
+    void beat(Wire wire, List<Job> jobs) {
         for (List<Job> group : Held.groups(jobs)) {
             long asked = group.get(0).askedMs;
-            Words options = asked == 0 ? new Words() : new Words("TTR").add(asked);
             long sent = System.nanoTime();
-            Object reply = wire.ask(Collections.singletonList(Outcome.forAll("DQ.TOUCH", group, options))).get(0);
-            if (reply instanceof ServerException said) {
-                throw said;
-            }
-            List<Object> deadlines = Reply.list(reply);
-            for (int at = 0; at < deadlines.size(); at++) {
-                Job job = group.get(at);
-                if (deadlines.get(at) == null) {
-                    lose(job);
-                } else {
-                    job.leased(sent, asked == 0 ? job.leaseMs : asked);
-                    job.askedMs = 0;
-                }
+            Words touch = new Words("DQ.TOUCH").add(group.get(0).rawKey).deliveries(group);
+            Object reply = wire.ask(asked == 0 ? touch : touch.add("TTR").add(asked));
+            renewed(group, reply, sent, asked);
+        }
+    }
+
+    /** As long as before. {@code deadlines}: the answer to what was sent then; null for a job that is not ours. */
+    void renewed(List<Job> jobs, Object deadlines, long sent) {
+        renewed(jobs, deadlines, sent, 0);
+    }
+
+    private void renewed(List<Job> jobs, Object deadlines, long sent, long asked) {
+        pulse.heard(System.nanoTime());
+        List<Object> all = Reply.list(deadlines);
+        for (int at = 0; at < all.size(); at++) {
+            Job job = jobs.get(at);
+            if (all.get(at) == null) {
+                lose(job);
+            } else if (asked == 0) {
+                job.leased(sent, job.leaseMs);
+            } else {
+                job.leased(sent, asked);
+                job.askedMs = 0;
             }
         }
     }
 
-    private void round() throws InterruptedException {
-        if (worker.isDraining()) {
-            withdraw();
-        } else if (ends.pending() > 0 && ends.pending() < GATHER_UP_TO) {
-            Thread.sleep(1); // so that a fetch may take them along
-        }
-        tellSome();
-        if (ends.pending() > 0) {
-            ring();
+    // --- Orders of the worker, and of the courier
+
+    boolean isFetching() {
+        return isFetching;
+    }
+
+    /** Ends the wait of the fetch; false where that cannot be. */
+    boolean unblock(Wire control) {
+        long id = waiting.clientId;
+        byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
+        return id != 0 && !(control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException);
+    }
+
+    void cutFetch() {
+        if (isFetching) {
+            waiting.cut();
         }
     }
 
     void tellOutcomes() {
-        while (ends.pending() > 0) {
-            tellSome();
-        }
+        courier.tellOutcomes();
     }
-
-    private void tellSome() {
-        Deque<Outcome> told = ends.take(TELL_AT_ONCE);
-        if (told.isEmpty()) {
-            return;
-        }
-        ServerException trouble;
-        try {
-            control.open();
-            control.send(Ends.commands(told));
-            trouble = ends.hear(control, told, worker::lost);
-        } finally {
-            ends.putBack(told);
-        }
-        if (trouble != null) {
-            throw trouble;
-        }
-    }
-
-    /** Ends the fetch that waits. A job that was handed out in that instant is read, and given back. */
-    private void withdraw() throws InterruptedException {
-        long patience = System.nanoTime() + TELLING_NS;
-        try {
-            while (isFetching && System.nanoTime() - patience < 0) {
-                long id = waiting.clientId;
-                byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
-                if (id == 0 || control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException) {
-                    break;
-                }
-                Thread.sleep(5);
-            }
-        } finally {
-            if (isFetching) {
-                waiting.cut();
-            }
-        }
-    }
-
-    /** Tells what the server has still to hear, and gives back all that is left. */
-    private void finish() {
-        List<byte[][]> commands = new ArrayList<>();
-        for (List<Job> group : Held.groups(held.all())) {
-            List<Job> left = group.stream().filter(held::release).toList();
-            left.forEach(job -> job.tell(CancelReason.STOPPING));
-            if (!left.isEmpty()) {
-                commands.add(Outcome.forAll("DQ.NACK", left, new Words("SILENT")));
-            }
-        }
-        for (int failures = 1; ; failures++) {
-            try {
-                for (Object reply : commands.isEmpty() ? List.of() : control.ask(commands)) {
-                    if (reply instanceof ServerException said) {
-                        throw said;
-                    }
-                }
-                commands.clear();
-                tellOutcomes();
-                return;
-            } catch (RuntimeException error) {
-                control.close();
-                long pause = Trouble.pause(failures).toNanos();
-                // What is refused for good is not repeated: those leases end by themselves.
-                if (isRefused(error) || System.nanoTime() + pause - finishBy > 0) {
-                    return;
-                }
-                Guard.call(() -> TimeUnit.NANOSECONDS.sleep(pause));
-            }
-        }
-    }
-
-    private static boolean isRefused(RuntimeException error) {
-        return Trouble.fatal(error) != null || error instanceof ServerException said && Trouble.isRefusal(said);
-    }
-
-    // --- Orders of the worker
 
     void tellAll() {
         held.all().forEach(job -> job.tell(CancelReason.STOPPING));
@@ -369,14 +330,11 @@ final class Link {
     }
 
     void finishAt(long by) {
-        finishBy = by == 0 ? 1 : by;
-        ring();
+        courier.finishAt(by);
     }
 
     void end() {
-        long left = Math.max(1, TimeUnit.NANOSECONDS.toMillis(finishBy - System.nanoTime()));
-        Guard.call(() -> courier.join(left));
+        courier.end();
         waiting.cut();
-        control.cut();
     }
 }

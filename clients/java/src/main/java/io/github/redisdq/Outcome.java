@@ -1,8 +1,7 @@
 package io.github.redisdq;
 
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
@@ -23,7 +22,8 @@ final class Outcome {
         FAIL,
         SNOOZE,
         SILENT,
-        FATAL
+        FATAL,
+        SUSPEND
     }
 
     /** Where the delay is from, in the order in which the next one is tried. */
@@ -38,13 +38,17 @@ final class Outcome {
     private Duration delay;
     private Wait wait = Wait.SAID;
     private byte[] reason;
+    private byte[] result;
+    private Steps.End suspended;
+    private byte[] progress;
     private int unanswered; // how often it was sent, and the connection lost the answer
 
     private Outcome(Job job, Mode mode, Duration delay, String reason) {
         this.job = job;
         this.mode = mode;
         this.delay = delay;
-        this.reason = reason == null ? null : cut(reason);
+        this.reason = reason == null ? null : Bytes.cut(reason, REASON_BYTES);
+        this.progress = job.progress.takeLast();
     }
 
     /** Given back, as if it had not been delivered. */
@@ -63,16 +67,35 @@ final class Outcome {
         return new Outcome(job, Mode.SILENT, RUNNING_DELAY, null);
     }
 
+    /** Given back by its own handler, to go on later. */
+    static Outcome suspended(Job job, Steps.End end) {
+        Outcome outcome = new Outcome(job, Mode.SUSPEND, null, null);
+        outcome.suspended = end;
+        return outcome;
+    }
+
+    /** Failed while its handler still runs. */
+    static Outcome timedOut(Job job) {
+        String reason = HandlerTimeoutException.text(job.handler.timeout());
+        return failed(job, new Guard.Verdict(Guard.End.FAILED, null, reason));
+    }
+
     /** What follows from how its handler ended. */
     static Outcome ended(Job job, Throwable error) {
         Guard.Verdict verdict = Guard.verdict(job, error);
         return switch (verdict.end()) {
-            case DONE -> new Outcome(job, Mode.ACK, null, null);
+            case DONE -> done(job);
             case GIVEN_UP -> new Outcome(job, Mode.FATAL, null, verdict.reason());
             case SNOOZED -> new Outcome(job, Mode.SNOOZE, atLeast(verdict.delay()), verdict.reason());
             case RETURNED -> job.cancelReason() == null ? running(job) : returned(job);
             case FAILED -> failed(job, verdict);
         };
+    }
+
+    private static Outcome done(Job job) {
+        Outcome done = new Outcome(job, Mode.ACK, null, null);
+        done.result = job.result;
+        return done;
     }
 
     private static Outcome failed(Job job, Guard.Verdict verdict) {
@@ -104,22 +127,63 @@ final class Outcome {
         return Times.max(delay, SHORTEST_DELAY);
     }
 
-    private static byte[] cut(String reason) {
-        byte[] raw = reason.getBytes(StandardCharsets.UTF_8);
-        int size = Math.min(raw.length, REASON_BYTES);
-        while (size < raw.length && size > 0 && (raw[size] & 0xC0) == 0x80) {
-            size--; // not within a character
+    /** What says it, in one write: the last progress, and the end, which may be a transaction. */
+    List<byte[][]> commands() {
+        List<byte[][]> all = new ArrayList<>(2);
+        if (progress != null) {
+            all.add(job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(progress).all());
         }
-        return Arrays.copyOf(raw, size);
+        List<Words> before = suspended == null ? List.of() : suspended.before();
+        if (before.isEmpty()) {
+            all.add(command());
+            return all;
+        }
+        all.add(new Words("MULTI").all());
+        before.forEach(each -> all.add(each.all()));
+        all.add(command());
+        all.add(new Words("EXEC").all());
+        return all;
     }
 
-    byte[][] command() {
-        if (mode == Mode.ACK) {
+    private byte[][] command() {
+        if (mode == Mode.ACK && result == null) {
             return new Words("DQ.ACK").add(job.rawKey).add("WITHTOKENS").add(job.rawId).add(job.rawToken).all();
         }
-        Words nack = new Words("DQ.NACK").add(job.rawKey).add(job.rawId).add("TOKEN").add(job.rawToken);
+        if (mode == Mode.ACK) {
+            return new Words("DQ.ACK").add(job.rawKey).add("RESULTS").add(job.rawId).add(job.rawToken).add(result).all();
+        }
+        Words nack = job.about("DQ.NACK").add("TOKEN").add(job.rawToken);
+        if (suspended != null) {
+            return nack.add(suspended.nack()).all();
+        }
         nack.flag("SILENT", mode == Mode.SILENT || mode == Mode.SNOOZE).flag("FATAL", mode == Mode.FATAL).value("DELAY", delay);
         return (reason == null ? nack : nack.add("REASON").add(reason)).all();
+    }
+
+    /** The one that counts of the answers to its commands: null, a value, or why not. */
+    Object answer(List<Object> replies) {
+        int first = progress == null ? 0 : 1; // whatever is said to that
+        for (Object each : replies.subList(first, replies.size())) {
+            if (each instanceof ServerException said) {
+                return said; // else a transaction only says that there was one
+            }
+        }
+        Object last = replies.get(replies.size() - 1);
+        if (suspended == null || suspended.before().isEmpty()) {
+            return last;
+        }
+        List<Object> parts = Reply.list(last);
+        for (Object each : parts) {
+            if (each instanceof ServerException said) {
+                return said;
+            }
+        }
+        return parts.isEmpty() ? null : parts.get(parts.size() - 1);
+    }
+
+    /** How it waits; null where it does not. */
+    Steps.End suspended() {
+        return suspended;
     }
 
     void sending() {
@@ -136,8 +200,22 @@ final class Outcome {
         return isThere || unanswered > 0 ? Answer.SETTLED : Answer.LOST;
     }
 
-    /** Leaves out what the server may have refused: the delay, then the reason. Returns what; null: nothing is left. */
-    String weaken() {
+    /** Whether it is refused as it is; otherwise it is sent again. */
+    boolean isRefused(ServerException said) {
+        return Trouble.isRefusal(said) || suspended != null && Trouble.isFull(said);
+    }
+
+    /** Leaves out what the server may have refused. Returns what; null: nothing is left. */
+    String weaken(ServerException said) {
+        if (suspended != null) { // what cannot wait has failed
+            suspended = null;
+            mode = isLast(job) ? Mode.FATAL : Mode.FAIL;
+            reason = Bytes.cut(String.valueOf(said.getMessage()), REASON_BYTES);
+            if (mode == Mode.FAIL) {
+                waitOtherwise();
+            }
+            return "the wait";
+        }
         if (delay != null && wait != Wait.DEFAULT) {
             if (mode == Mode.SNOOZE) { // one that cannot be is a failure
                 mode = isLast(job) ? Mode.FATAL : Mode.FAIL;
@@ -152,14 +230,10 @@ final class Outcome {
             reason = null;
             return "the reason";
         }
+        if (result != null) {
+            result = null;
+            return "the result";
+        }
         return null;
-    }
-
-    // --- Heartbeats, and what is given back in the end: one command for each queue
-
-    static byte[][] forAll(String command, List<Job> jobs, Words options) {
-        Words words = new Words(command).add(jobs.get(0).rawKey).add("IDS").add(jobs.size());
-        jobs.forEach(job -> words.add(job.rawId).add(job.rawToken));
-        return words.add(options).all();
     }
 }

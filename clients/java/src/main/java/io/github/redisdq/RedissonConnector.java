@@ -110,11 +110,11 @@ public final class RedissonConnector implements Connector {
         if (patience != null) { // it may wait, and would hold up the others
             return commands.stream().map(words -> alone(words, patience)).toList();
         }
-        Duration limit = Duration.ofMillis(node(commands.get(0)[1]).getCommandTimeout());
+        Duration limit = Duration.ofMillis(node(Connector.keyOf(commands.get(0))).getCommandTimeout());
         Map<RedissonLine, List<Integer>> lines = new LinkedHashMap<>();
         Map<String, RedissonLine> byNode = new HashMap<>();
         for (int at = 0; at < commands.size(); at++) {
-            RedisClient node = node(commands.get(at)[1]);
+            RedisClient node = node(Connector.keyOf(commands.get(at)));
             RedissonLine line = byNode.computeIfAbsent(name(node), it -> new RedissonLine(shared(node), limit));
             lines.computeIfAbsent(line, it -> new ArrayList<>()).add(at);
         }
@@ -138,13 +138,13 @@ public final class RedissonConnector implements Connector {
     /** The server has refused it, so it may be sent again: Redisson finds where to. */
     private Object redirected(byte[][] words) {
         CompletableFuture<Object> answer = executor
-                .<Object, Object>writeAsync(words[1], ByteArrayCodec.INSTANCE, command(words), rest(words))
+                .<Object, Object>writeAsync(Connector.keyOf(words), ByteArrayCodec.INSTANCE, command(words), rest(words))
                 .toCompletableFuture();
         return ours(Await.answer(answer, Duration.ZERO, RedissonConnector::saidOrThrown));
     }
 
     private Object alone(byte[][] words, Duration patience) {
-        RedisClient node = node(words[1]);
+        RedisClient node = node(Connector.keyOf(words));
         Own own = unused(node, patience);
         Line line = new RedissonLine(own, patience);
         boolean isWhole = false;

@@ -25,6 +25,11 @@ final class Reply {
         return reply instanceof Long number ? number : 0;
     }
 
+    /** Of a word of a command. */
+    static int count(byte[] word) {
+        return Integer.parseInt(text(word));
+    }
+
     static Instant instant(Object reply) {
         return reply instanceof Long number ? Instant.ofEpochMilli(number) : null;
     }

@@ -38,6 +38,24 @@ public final class Settings {
         return this;
     }
 
+    /** So many done jobs are kept, the latest. */
+    public Settings doneLen(long jobs) {
+        words.value("DONELEN", jobs);
+        return this;
+    }
+
+    /** So long are done jobs kept. */
+    public Settings doneTtl(Duration ttl) {
+        words.value("DONETTL", ttl);
+        return this;
+    }
+
+    /** Done jobs of so many bytes are kept, the latest. */
+    public Settings doneBytes(long bytes) {
+        words.value("DONEBYTES", bytes);
+        return this;
+    }
+
     public Settings dedupe(Duration window) {
         words.value("DEDUPE", window);
         return this;

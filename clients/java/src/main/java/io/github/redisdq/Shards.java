@@ -12,6 +12,8 @@ import java.util.zip.CRC32;
 
 /** The keys of a queue, and commands to them. */
 final class Shards {
+    private static final Duration ANSWER = Duration.ofSeconds(5);
+
     final Connector connector;
     final String name;
     final int count; // 0: one key, of the queue's own name
@@ -43,6 +45,10 @@ final class Shards {
             return List.of();
         }
         List<Object> replies = connector.call(calls.stream().map(Words::all).toList(), patience);
+        return checked(replies);
+    }
+
+    private static List<Object> checked(List<Object> replies) {
         for (Object reply : replies) {
             if (reply instanceof ServerException error) {
                 throw refused(error);
@@ -51,8 +57,22 @@ final class Shards {
         return replies;
     }
 
-    private static DqException refused(ServerException error) {
-        if (error.begins("MAXLEN") || error.begins("MAXBYTES")) {
+    /** All of them in one transaction, on a connection of its own. */
+    List<Object> transaction(List<Words> calls) {
+        List<Words> all = new ArrayList<>(List.of(new Words("MULTI")));
+        all.addAll(calls);
+        all.add(new Words("EXEC"));
+        Wire wire = new Wire(connector, calls.get(0).key(), ANSWER, () -> {});
+        try {
+            List<Object> replies = checked(wire.ask(all.stream().map(Words::all).toList()));
+            return checked(Reply.list(replies.get(all.size() - 1)));
+        } finally {
+            wire.close();
+        }
+    }
+
+    static DqException refused(ServerException error) {
+        if (Trouble.isFull(error)) {
             return new QueueFullException(error.getMessage());
         }
         return error.begins("ERR unknown command") ? Trouble.fatal(error) : error;

@@ -6,10 +6,8 @@ import java.util.List;
 record Terms(long ttrMs, int maxAttempts, boolean hasLadder) {
     /** The server's, of jobs that were given none. */
     static final long USUAL_TTR_MS = 60_000;
-    private static final int AT = 6;
 
-    static Terms of(List<Object> row) {
-        List<Object> terms = row.size() > AT ? Reply.list(row.get(AT)) : List.of();
+    static Terms of(List<Object> terms) {
         if (terms.size() < 3) {
             return new Terms(USUAL_TTR_MS, 0, false);
         }

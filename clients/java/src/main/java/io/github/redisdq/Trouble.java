@@ -65,4 +65,9 @@ final class Trouble {
     static boolean isRefusal(ServerException error) {
         return error.begins("ERR ") && fatal(error) == null;
     }
+
+    /** The queue has no room for what was to be added or kept. */
+    static boolean isFull(ServerException error) {
+        return error.begins("MAXLEN") || error.begins("MAXBYTES");
+    }
 }

@@ -42,7 +42,7 @@ final class Watch {
             long now = look();
             long next = until - now < lookEveryNs ? until : now + lookEveryNs;
             for (Link link : links) {
-                next = link.loseOver(now, next);
+                next = link.look(now, next);
             }
             watchedUntil = next;
             try {

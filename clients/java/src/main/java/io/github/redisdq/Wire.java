@@ -40,13 +40,27 @@ final class Wire {
         return line.read();
     }
 
-    List<Object> ask(List<byte[][]> commands) {
-        send(commands);
-        List<Object> replies = new ArrayList<>(commands.size());
-        for (int at = 0; at < commands.size(); at++) {
+    /** The next ones. */
+    List<Object> read(int count) {
+        List<Object> replies = new ArrayList<>(count);
+        while (replies.size() < count) {
             replies.add(read());
         }
         return replies;
+    }
+
+    List<Object> ask(List<byte[][]> commands) {
+        send(commands);
+        return read(commands.size());
+    }
+
+    /** Of one command; throws what the server says against it. */
+    Object ask(Words command) {
+        Object reply = ask(Collections.singletonList(command.all())).get(0);
+        if (reply instanceof ServerException said) {
+            throw said;
+        }
+        return reply;
     }
 
     private void connect() {

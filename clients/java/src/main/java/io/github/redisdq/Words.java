@@ -3,6 +3,7 @@ package io.github.redisdq;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
@@ -37,6 +38,13 @@ final class Words {
 
     Words ids(Collection<String> ids) {
         ids.forEach(this::add);
+        return this;
+    }
+
+    /** So many, each with its token. */
+    Words deliveries(List<Job> jobs) {
+        add("IDS").add(jobs.size());
+        jobs.forEach(job -> add(job.rawId).add(job.rawToken));
         return this;
     }
 
@@ -77,5 +85,15 @@ final class Words {
 
     byte[] key() {
         return words.get(1);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof Words it && Arrays.deepEquals(all(), it.all());
+    }
+
+    @Override
+    public int hashCode() {
+        return Arrays.deepHashCode(all());
     }
 }

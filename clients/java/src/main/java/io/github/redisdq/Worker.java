@@ -38,6 +38,7 @@ public final class Worker implements AutoCloseable {
     private final Handling handling;
     private final List<Link> links = new ArrayList<>();
     private final Crew crew;
+    private final Health health; // null: nobody asks
     final Watch watch;
     private final CountDownLatch draining = new CountDownLatch(1);
     private final CountDownLatch stopped = new CountDownLatch(1);
@@ -45,7 +46,7 @@ public final class Worker implements AutoCloseable {
     private volatile String troubleSaid;
     private volatile ConfigurationException failure;
 
-    private Worker(Builder from) {
+    Worker(WorkerBuilder from) {
         queues = from.queues;
         Handlers handlers = new Handlers(from.handlers);
         leases = Leases.of(from.handlers, from.lease);
@@ -55,17 +56,18 @@ public final class Worker implements AutoCloseable {
         answer = Times.min(LONGEST_ANSWER, Times.max(leases.shortest().dividedBy(3), SHORTEST_ANSWER));
         makeLinks(from);
         watch = new Watch(links, leases);
-        handling = new Handling(from.hooks);
+        handling = new Handling(from.hooks, from.around);
+        health = from.health == null ? null : new Health(this, from.health);
         crew = new Crew(this, handlers, handling, links, from.concurrency, from.prefetch);
     }
 
-    /** Those queues, in strict order unless {@link Builder#weights} says otherwise. */
-    public static Builder on(DqQueue... queues) {
-        return new Builder(List.of(queues));
+    /** Those queues, in strict order unless {@link WorkerBuilder#weights} says otherwise. */
+    public static WorkerBuilder on(DqQueue... queues) {
+        return new WorkerBuilder(List.of(queues));
     }
 
     /** The keys together that one BPOP can wait for: in a cluster, those of one slot. */
-    private void makeLinks(Builder from) {
+    private void makeLinks(WorkerBuilder from) {
         Map<Object, List<Fetches.Member>> groups = new LinkedHashMap<>();
         boolean isWeighted = from.weights != null;
         for (int at = 0; at < from.queues.size(); at++) {
@@ -129,6 +131,9 @@ public final class Worker implements AutoCloseable {
     public synchronized void start() {
         if (hasStarted) {
             throw new IllegalStateException("a worker runs only once: create another one");
+        }
+        if (health != null) {
+            health.start();
         }
         hasStarted = true;
         watch.begin();
@@ -198,6 +203,9 @@ public final class Worker implements AutoCloseable {
             failure = order instanceof ConfigurationException error ? error : null;
             end();
         } finally {
+            if (health != null) {
+                health.stop();
+            }
             stopped.countDown();
         }
     }
@@ -236,6 +244,22 @@ public final class Worker implements AutoCloseable {
             }
         }
         return true;
+    }
+
+    /**
+     * Whether the server answers: a fetch or a heartbeat of each connection was answered within its time. False before the first
+     * answer, while the server cannot be reached, and after the worker's end.
+     */
+    public boolean isHealthy() {
+        return trouble() == null;
+    }
+
+    /** Why it is not healthy, or null. */
+    String trouble() {
+        if (stopped.getCount() == 0) {
+            return "the worker has stopped";
+        }
+        return links.stream().map(Link::trouble).filter(Objects::nonNull).findFirst().orElse(null);
     }
 
     /** For tests. */
@@ -285,107 +309,5 @@ public final class Worker implements AutoCloseable {
             }
         }
         return handled;
-    }
-
-    /** The settings of a worker. */
-    public static final class Builder {
-        private static final Duration LONGEST = Duration.ofDays(365);
-
-        private final List<DqQueue> queues;
-        private final List<Handler<?>> handlers = new ArrayList<>();
-        private final List<Hooks> hooks = new ArrayList<>();
-        private double[] weights;
-        private int concurrency = 10;
-        private int prefetch;
-        private Duration lease;
-        private Executor executor;
-        private Duration drain = Duration.ofSeconds(25);
-        private Duration wait = Duration.ofSeconds(5);
-
-        private Builder(List<DqQueue> queues) {
-            if (queues.isEmpty()) {
-                throw new ConfigurationException("the worker has no queue");
-            }
-            this.queues = queues;
-        }
-
-        /** One for each kind of jobs. */
-        public Builder handler(Handler<?> handler) {
-            handlers.add(Objects.requireNonNull(handler, "no handler"));
-            return this;
-        }
-
-        /** How many handlers run at a time (10). */
-        public Builder concurrency(int concurrency) {
-            check(concurrency > 0, "concurrency is 1 or more");
-            this.concurrency = concurrency;
-            return this;
-        }
-
-        /** How many jobs more may be in hand, so that short handlers need not wait for the network (0). */
-        public Builder prefetch(int prefetch) {
-            check(prefetch >= 0, "prefetch must be 0 or more");
-            this.prefetch = prefetch;
-            return this;
-        }
-
-        /** As many as queues: each comes first in its share of the fetches. */
-        public Builder weights(double... weights) {
-            check(weights.length == queues.size(), "weights: one for each queue");
-            for (double each : weights) {
-                check(each > 0, "weights must be greater than 0");
-            }
-            this.weights = weights;
-            return this;
-        }
-
-        /**
-         * How long jobs stay with a worker that crashed (a minute), where neither they, nor their queue, nor their handler
-         * says: see {@link Handler#lease}.
-         */
-        public Builder lease(Duration lease) {
-            this.lease = Times.lease(lease);
-            return this;
-        }
-
-        /**
-         * What runs the worker's threads, in place of platform threads of its own: as many tasks as {@link #concurrency} and
-         * connections (one for each server of its queues, in a cluster one for each slot), each of which lasts until the
-         * worker stops. {@code Executors.newVirtualThreadPerTaskExecutor()} is one.
-         */
-        public Builder executor(Executor executor) {
-            this.executor = executor;
-            return this;
-        }
-
-        /** How long handlers may go on when the worker stops (25 s). */
-        public Builder drain(Duration drain) {
-            check(!drain.isNegative() && drain.compareTo(LONGEST) < 0, "drain must be 0 or more, and less than a year");
-            this.drain = drain;
-            return this;
-        }
-
-        /** How long one fetch waits at the server (5 s); then it is sent again, so a connection that hangs is noticed. */
-        public Builder waitFor(Duration wait) {
-            check(wait.toMillis() > 0 && wait.compareTo(LONGEST) < 0, "wait must be more than 0, and less than a year");
-            this.wait = wait;
-            return this;
-        }
-
-        public Builder hooks(Hooks hooks) {
-            this.hooks.add(Objects.requireNonNull(hooks, "no hooks"));
-            return this;
-        }
-
-        /** Connects only when it starts. */
-        public Worker build() {
-            return new Worker(this);
-        }
-
-        private static void check(boolean isRight, String otherwise) {
-            if (!isRight) {
-                throw new IllegalArgumentException(otherwise);
-            }
-        }
     }
 }

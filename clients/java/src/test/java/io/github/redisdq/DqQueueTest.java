@@ -187,7 +187,7 @@ class DqQueueTest {
         Job job = link.fetch(1, Duration.ofMillis(1)).get(0);
         job.handler = handler;
         job.tell(CancelReason.STOPPING);
-        new Handling(List.of()).handle(List.of(job));
+        new Handling(List.of(), List.of()).handle(List.of(job));
         link.tellOutcomes();
         assertEquals(List.of(State.READY, 0), List.of(queue.get("a").state(), queue.get("a").attempts()));
     }

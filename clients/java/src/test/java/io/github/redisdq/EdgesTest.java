@@ -145,7 +145,7 @@ class EdgesTest {
         }
         assertEquals(3, worker.drain());
         assertFalse(Span.current().getSpanContext().isValid());
-        Job job = new Job(Bytes.of("q"), List.of(Bytes.of("i"), Bytes.of("1"), Bytes.of("1"), 1L, 2L, 1L), Codec.json(), null);
+        Job job = Deliveries.job("1");
         telemetry.lost(job);
         MetricData lost = metrics.collectAllMetrics().stream().filter(it -> it.getName().equals("dq.lost")).findFirst().orElseThrow();
         assertEquals(1, lost.getLongSumData().getPoints().stream().mapToLong(LongPointData::getValue).sum());

@@ -1,5 +1,9 @@
 package io.github.redisdq;
 
+import static io.github.redisdq.Deliveries.job;
+import static io.github.redisdq.Deliveries.plain;
+import static io.github.redisdq.Deliveries.terms;
+import static io.github.redisdq.Deliveries.text;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -9,10 +13,6 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.fasterxml.jackson.databind.PropertyNamingStrategies;
-import com.fasterxml.jackson.databind.json.JsonMapper;
-import java.lang.reflect.Type;
-import java.math.BigDecimal;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -20,51 +20,28 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the worker decides, without a server. */
 class OutcomeTest {
-    private static final byte[] TOKEN = Bytes.of("1882361448423751680");
+    private static final ServerException REFUSED = new ServerException("ERR no");
 
-    private static Job job(Handler<?> handler, int attempt, String payload, Object terms) {
-        List<Object> row = List.of(Bytes.of("id"), Bytes.of(payload), TOKEN, (long) attempt, 2000L, 1000L, terms);
-        Job job = new Job(Bytes.of("q"), row, Codec.json(), null);
-        job.handler = handler;
-        return job;
-    }
-
-    /** {@code wait}: what its own ladder would wait; null: it has none. */
-    private static List<Object> terms(long maxAttempts, Long wait) {
-        return Arrays.asList(60_000L, maxAttempts, wait);
-    }
-
-    private static Job job(Handler<?> handler, int attempt, String payload) {
-        return job(handler, attempt, payload, terms(0, null));
-    }
-
-    private static Job job(String payload) {
-        return job(plain(), 1, payload);
-    }
-
-    private static Handler<Void> plain() {
-        return Handler.of(job -> {});
-    }
-
-    private static String text(byte[][] words, int from) {
-        return Stream.of(words).skip(from).map(Bytes::text).collect(Collectors.joining(" "));
+    /** The only command of an end. */
+    private static byte[][] command(Outcome outcome) {
+        List<byte[][]> commands = outcome.commands();
+        assertEquals(1, commands.size());
+        return commands.get(0);
     }
 
     private static String ended(Job job, Throwable error) {
-        return text(Outcome.ended(job, error).command(), 5);
+        return text(command(Outcome.ended(job, error)), 5);
     }
 
     @Test
     void successIsAcknowledgedWithTheToken() {
-        assertEquals("DQ.ACK q WITHTOKENS id 1882361448423751680", text(Outcome.ended(job(""), null).command(), 0));
+        assertEquals("DQ.ACK q WITHTOKENS id 1882361448423751680", text(command(Outcome.ended(job(""), null)), 0));
         assertEquals(Outcome.Answer.SETTLED, Outcome.ended(job(""), null).answered(1L));
         assertEquals(Outcome.Answer.LOST, Outcome.ended(job(""), null).answered(0L));
         assertEquals(Outcome.Answer.LOST, Outcome.ended(job(""), new Error()).answered(null));
@@ -145,24 +122,24 @@ class OutcomeTest {
     void whatTheServerRefusesIsLeftOut() {
         Duration century = Duration.ofDays(36_500);
         Outcome retry = Outcome.ended(job(plain(), 1, "", terms(0, 1L)), new RetryException(century, "busy"));
-        assertEquals("the delay", retry.weaken());
-        assertEquals("REASON busy", text(retry.command(), 5));
-        assertEquals("the reason", retry.weaken());
-        assertEquals("", text(retry.command(), 5));
-        assertNull(retry.weaken());
+        assertEquals("the delay", retry.weaken(REFUSED));
+        assertEquals("REASON busy", text(command(retry), 5));
+        assertEquals("the reason", retry.weaken(REFUSED));
+        assertEquals("", text(command(retry), 5));
+        assertNull(retry.weaken(REFUSED));
         Outcome snooze = Outcome.ended(job(""), new SnoozeException(century));
-        assertEquals("the delay", snooze.weaken());
-        assertTrue(text(snooze.command(), 5).matches("DELAY 1\\d\\d\\d"), "a failure, and no hot loop");
+        assertEquals("the delay", snooze.weaken(REFUSED));
+        assertTrue(text(command(snooze), 5).matches("DELAY 1\\d\\d\\d"), "a failure, and no hot loop");
         Outcome ladder = Outcome.ended(job(plain().backoff(Duration.ofSeconds(7)), 1, ""), new RetryException(century, "busy"));
-        ladder.weaken();
-        assertEquals("DELAY 7000 REASON busy", text(ladder.command(), 5));
+        ladder.weaken(REFUSED);
+        assertEquals("DELAY 7000 REASON busy", text(command(ladder), 5));
         Outcome wrongLadder = Outcome.ended(job(plain().backoff(century), 1, ""), new Error());
-        assertEquals("the delay", wrongLadder.weaken());
-        assertTrue(text(wrongLadder.command(), 5).matches("DELAY 1\\d\\d\\d REASON Error"));
+        assertEquals("the delay", wrongLadder.weaken(REFUSED));
+        assertTrue(text(command(wrongLadder), 5).matches("DELAY 1\\d\\d\\d REASON Error"));
         Outcome last = Outcome.ended(job(plain().attempts(1), 1, ""), new SnoozeException(century));
-        last.weaken();
-        assertEquals("FATAL", text(last.command(), 5));
-        assertNull(Outcome.ended(job(""), null).weaken());
+        last.weaken(REFUSED);
+        assertEquals("FATAL", text(command(last), 5));
+        assertNull(Outcome.ended(job(""), null).weaken(REFUSED));
     }
 
     /** Somebody else's, kept and thrown again: it must not come back at once for ever. */
@@ -174,7 +151,7 @@ class OutcomeTest {
         assertTrue(ended(job(""), kept).startsWith("DELAY 1"));
         Job one = job("");
         Job two = job("");
-        new Job.Run(List.of(one, two)).end();
+        new Run(List.of(one, two)).end();
         one.tell(CancelReason.STOPPING);
         assertEquals("SILENT DELAY 1000", ended(two, kept), "of a batch of which one was told");
     }
@@ -184,21 +161,21 @@ class OutcomeTest {
         Job job = job("");
         job.tell(CancelReason.STOPPING);
         assertEquals("SILENT", ended(job, new InterruptedException()));
-        assertEquals("DQ.ACK", Bytes.text(Outcome.ended(job, null).command()[0]));
+        assertEquals("DQ.ACK", Bytes.text(command(Outcome.ended(job, null))[0]));
         assertThrows(CancelledException.class, job::check);
     }
 
     @Test
     void reasonsAreCutBetweenCharacters() {
-        byte[][] nack = Outcome.ended(job(""), new RuntimeException("ä".repeat(100_000))).command();
+        byte[][] nack = command(Outcome.ended(job(""), new RuntimeException("ä".repeat(100_000))));
         byte[] reason = nack[nack.length - 1];
         assertTrue(reason.length <= 1024 && new String(reason, java.nio.charset.StandardCharsets.UTF_8).endsWith("ä"));
     }
 
     @Test
     void oneHeartbeatForAllJobsOfAQueue() {
-        byte[][] touch = Outcome.forAll("DQ.TOUCH", List.of(job(""), job("")), new Words().value("TTR", 3000));
-        assertEquals("DQ.TOUCH q IDS 2 id 1882361448423751680 id 1882361448423751680 TTR 3000", text(touch, 0));
+        Words touch = new Words("DQ.TOUCH").add("q").deliveries(List.of(job(""), job("")));
+        assertEquals("DQ.TOUCH q IDS 2 id 1882361448423751680 id 1882361448423751680", text(touch.all(), 0));
     }
 
     @Test
@@ -236,100 +213,6 @@ class OutcomeTest {
         assertThrows(ConfigurationException.class, () -> new Handlers(List.of(one, plain().kind("one"))));
         assertThrows(ConfigurationException.class, () -> new Handlers(List.of()));
     }
-
-    @ParameterizedTest
-    @ValueSource(strings = {"", "{", "[]", "{\"dq\":1}", "{\"dq\":\"1\",\"kind\":\"a\",\"data\":1}",
-        "{\"dq\":true,\"kind\":\"a\",\"data\":1}", "{\"dq\":1,\"data\":1}", "{\"a\":\"dq\"}", "{\"dq\":1.5,\"kind\":\"a\",\"data\":1}"})
-    void whatIsNoEnvelope(String payload) {
-        assertNull(Envelope.read(Bytes.of(payload)));
-    }
-
-    @Test
-    void dataKindAndHeaders() {
-        byte[] payload = Envelope.write(Codec.json(), Map.of("a", "ä"), "close", Map.of("x", "y"));
-        assertEquals("{\"dq\":1,\"kind\":\"close\",\"data\":{\"a\":\"ä\"},\"headers\":{\"x\":\"y\"}}", Bytes.text(payload));
-        Job job = job(Bytes.text(payload));
-        assertEquals("close", job.kind());
-        assertEquals(Map.of("x", "y"), job.headers());
-        assertEquals(Map.of("a", "ä"), job.data(Map.class));
-        assertThrows(PayloadException.class, () -> job("no JSON").data(Map.class));
-        assertThrows(PayloadException.class, () -> job("").data(Map.class));
-        assertThrows(DqException.class, () -> Envelope.write(Codec.json(), new byte[1], "close", Map.of()));
-    }
-
-    @Test
-    void numbersAndBytesOfDataStayAsTheyAre() {
-        String data = "[1e400,0.12345678901234567890,{\"ä\":\"\\u0000€\"},-17]";
-        byte[] payload = Envelope.write(Codec.json(), rawJson(data), "k", Map.of("x", "y"));
-        assertEquals(data, Bytes.text(Envelope.read(payload).data()));
-        assertEquals("1.5", Bytes.text(Envelope.read(Bytes.of("{ \"dq\" : 1, \"data\" : 1.5 , \"kind\":\"k\"}")).data()));
-        BigDecimal exact = new BigDecimal("0.12345678901234567890");
-        assertEquals(exact, job(Bytes.text(Codec.json().encode(exact))).data(BigDecimal.class));
-        for (String wrong : List.of("", "1 2", "{", "NaN")) {
-            assertThrows(DqException.class, () -> Envelope.write(textCodec(), wrong, "k", Map.of()), wrong);
-        }
-    }
-
-    private static Object rawJson(String json) {
-        return new Object() {
-            @com.fasterxml.jackson.annotation.JsonValue
-            @com.fasterxml.jackson.annotation.JsonRawValue
-            public String json() {
-                return json;
-            }
-        };
-    }
-
-    private static Codec textCodec() {
-        return new Codec() {
-            @Override
-            public byte[] encode(Object data) {
-                return Bytes.of((String) data);
-            }
-
-            @Override
-            public <T> T decode(byte[] payload, Type type) {
-                return null;
-            }
-        };
-    }
-
-    @Test
-    void whatIsNoNumberIsRefused() {
-        List<Object> wrong = List.of(Double.NaN, Float.POSITIVE_INFINITY, new double[] {1, Double.NaN},
-                new float[] {Float.NaN}, List.of(Double.NEGATIVE_INFINITY), Map.of("a", Double.NaN));
-        for (Object data : wrong) {
-            DqException plain = assertThrows(DqException.class, () -> Codec.json().encode(data));
-            assertTrue(plain.getMessage().contains("is not a number"), plain.getMessage());
-            assertThrows(DqException.class, () -> Envelope.write(Codec.json(), data, "kind", Map.of()));
-        }
-    }
-
-    record Order(int number) {}
-
-    @Test
-    void noHandlerGetsNull() {
-        for (String payload : List.of("null", " null ", "{\"dq\":1,\"kind\":\"k\",\"data\":null}")) {
-            for (Class<?> type : List.of(Order.class, String.class, Map.class, int.class, Object.class)) {
-                assertThrows(PayloadException.class, () -> job(payload).data(type), payload + " as " + type);
-            }
-            assertNull(job(payload).data(Void.class));
-            assertTrue(job(payload).data(com.fasterxml.jackson.databind.JsonNode.class).isNull());
-        }
-        Job job = new Job(Bytes.of("q"), List.of(Bytes.of("id"), Bytes.of("x"), TOKEN, 1L, 2L, 1L), textCodec(), null);
-        assertThrows(PayloadException.class, () -> job.data(String.class), "of a codec of the program's");
-    }
-
-    /** The codec of the queue, not the library's own. */
-    @Test
-    void theCodecReadsWhatItWroteInAnEnvelope() {
-        Codec snake = new JsonCodec(JsonMapper.builder().propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE).build());
-        byte[] payload = Envelope.write(snake, new Named("Ann"), "k", Map.of());
-        Job job = new Job(Bytes.of("q"), List.of(Bytes.of("id"), payload, TOKEN, 1L, 2L, 1L), snake, null);
-        assertEquals(new Named("Ann"), job.data(Named.class));
-    }
-
-    record Named(String firstName) {}
 
     @Test
     void leasesAreThoseOfHandlersElseOfJobsElseOfTheWorker() {
@@ -390,7 +273,7 @@ class OutcomeTest {
     void aBatchIsInterruptedWhenAllOfItIsLostAndNotAfterItsEnd() {
         Job one = job("");
         Job two = job("");
-        Job.Run run = new Job.Run(List.of(one, two));
+        Run run = new Run(List.of(one, two));
         one.tell(CancelReason.LOST);
         one.tell(CancelReason.STOPPING);
         assertFalse(Thread.currentThread().isInterrupted());
@@ -400,7 +283,7 @@ class OutcomeTest {
         run.end();
         assertFalse(Thread.currentThread().isInterrupted());
         Job three = job("");
-        Job.Run other = new Job.Run(List.of(three));
+        Run other = new Run(List.of(three));
         other.end();
         three.tell(CancelReason.STOPPING);
         assertFalse(Thread.currentThread().isInterrupted());

@@ -22,6 +22,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
 
 /** The methods of a queue, by the names of the commands. */
 final class Calls {
@@ -62,6 +64,16 @@ final class Calls {
             args.get("backoff").forEach(ms -> steps.add(Duration.ofMillis(ms.asLong())));
             options.backoff(steps.toArray(Duration[]::new));
         }
+        options.afterGroup(args.path("after_group").asText(null)).keep(duration(args, "keep"));
+        if (args.hasNonNull("after")) {
+            options.after(each(args.get("after")));
+        }
+        if (args.hasNonNull("on_dead")) {
+            options.onDead(JobOptions.OnDead.valueOf(args.get("on_dead").asText().toUpperCase(Locale.ROOT)));
+        }
+        if (args.hasNonNull("cost")) {
+            options.cost(args.get("cost").asInt());
+        }
         args.path("headers").fields().forEachRemaining(each -> options.header(each.getKey(), each.getValue().asText()));
         return options.ifExists(switch (args.path("if_exists").asText("")) {
             case "replace" -> IfExists.REPLACE;
@@ -90,9 +102,13 @@ final class Calls {
     }
 
     private static String[] ids(JsonNode args) {
-        List<String> ids = new ArrayList<>();
-        args.get("ids").forEach(id -> ids.add(id.asText()));
-        return ids.toArray(String[]::new);
+        return each(args.get("ids"));
+    }
+
+    private static String[] each(JsonNode ids) {
+        List<String> all = new ArrayList<>();
+        ids.forEach(id -> all.add(id.asText()));
+        return all.toArray(String[]::new);
     }
 
     private static Map<String, String> tokens(JsonNode args) {
@@ -125,7 +141,7 @@ final class Calls {
         return out;
     }
 
-    static Object call(DqQueue queue, JsonNode order) {
+    static Object call(DqQueue queue, JsonNode order) throws TimeoutException, InterruptedException {
         JsonNode args = order.path("args");
         String id = args.path("id").asText(null);
         String token = args.path("token").asText(null);
@@ -156,8 +172,21 @@ final class Calls {
                     : queue.reschedule(duration(args, "delay"), ids(args));
             case "kick" -> queue.kick(ids(args));
             case "kick_oldest" -> queue.kickOldest(args.get("count").asInt());
+            case "result" -> queue.result(id, JsonNode.class);
+            case "wait" -> queue.waitFor(id, JsonNode.class, duration(args, "timeout"));
+            case "add_and_wait" -> queue.addAndWait(data(args), options(args), JsonNode.class, duration(args, "timeout"));
+            case "cancel" -> queue.cancel(id);
+            case "signal" -> queue.signal(id, args.get("name").asText(), args.get("value"));
+            case "chain" -> queue.chain(each(args.get("jobs"), data -> new DqQueue.NewJob(data)));
+            case "add_many" -> queue.addAll(each(args.get("jobs"), job -> new DqQueue.NewJob(data(job), options(job))));
             default -> look(queue, order.get("method").asText(), args);
         };
+    }
+
+    private static List<DqQueue.NewJob> each(JsonNode jobs, Function<JsonNode, DqQueue.NewJob> made) {
+        List<DqQueue.NewJob> all = new ArrayList<>();
+        jobs.forEach(each -> all.add(made.apply(each)));
+        return all;
     }
 
     private static Object add(DqQueue queue, JsonNode args) {

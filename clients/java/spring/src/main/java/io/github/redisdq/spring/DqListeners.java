@@ -3,6 +3,7 @@ package io.github.redisdq.spring;
 import io.github.redisdq.ConfigurationException;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.Worker;
+import io.github.redisdq.WorkerBuilder;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -93,7 +94,7 @@ public final class DqListeners implements SmartLifecycle {
     }
 
     private void begin(String queue) {
-        Worker.Builder builder = Worker.on(template.queue(queue)).prefetch(properties.prefetch()).drain(properties.drain());
+        WorkerBuilder builder = Worker.on(template.queue(queue)).prefetch(properties.prefetch()).drain(properties.drain());
         List<ListenerMethod> all = methods.get(queue);
         all.forEach(each -> builder.handler(each.handler()));
         hooks.forEach(builder::hooks);

@@ -1,0 +1,300 @@
+package io.github.redisdq;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Deque;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Tells the server what no fetch took along within a millisecond, renews leases, writes progress, and withdraws the waiting
+ * fetch when the worker stops: in a thread and on a connection of its own.
+ */
+final class Courier {
+    private static final int GATHER_UP_TO = 100;
+    private static final int TELL_AT_ONCE = 500; // then a heartbeat may be due
+    private static final long TELLING_NS = 1_000_000_000;
+    private static final int TICKS = 50; // without a new job; then it sleeps until there is one
+
+    private final Worker worker;
+    private final Link link;
+    private final Held held;
+    private final Ends ends;
+    private final Wire control;
+    private final List<Ear> ears;
+    private final Set<Job> reporting = ConcurrentHashMap.newKeySet();
+    private final Semaphore bell = new Semaphore(0);
+    private final Thread thread = new Thread(this::carry, "dq-courier");
+    private volatile boolean isNew; // a connection was made anew: the server may have forgotten leases
+    private volatile boolean isAsleep;
+    private volatile int deliveries;
+    private int seen; // of the deliveries
+    private int ticks; // since there was one
+    private volatile long finishBy; // by System.nanoTime; 0: not yet
+
+    Courier(Worker worker, Link link, Held held, Ends ends, Wire control, List<Ear> ears) {
+        this.worker = worker;
+        this.link = link;
+        this.held = held;
+        this.ends = ends;
+        this.control = control;
+        this.ears = ears;
+        thread.setDaemon(true);
+    }
+
+    void start() {
+        thread.start();
+    }
+
+    void ring() {
+        if (bell.availablePermits() == 0) {
+            bell.release();
+        }
+    }
+
+    /** The server may have forgotten leases. */
+    void beatNow() {
+        isNew = true;
+        ring();
+    }
+
+    /** By the one thread that fetches. */
+    @SuppressWarnings("NonAtomicOperationOnVolatileField")
+    void delivered() {
+        deliveries++;
+        if (isAsleep) {
+            ring();
+        }
+    }
+
+    void report(Job job) {
+        if (reporting.add(job)) {
+            ring();
+        }
+    }
+
+    private void carry() {
+        int failures = 0;
+        while (finishBy == 0) {
+            try {
+                rest();
+                // First, so that nothing that the server refuses keeps leases from being renewed.
+                renew();
+                writeProgress();
+                listen();
+                round();
+                failures = 0;
+            } catch (InterruptedException error) {
+                // left behind by a hook
+            } catch (Throwable error) {
+                Guard.call(control::close);
+                link.failed(error);
+                pause(Math.min(Trouble.pause(++failures).toNanos(), held.longestPauseNs()));
+                ring();
+            }
+        }
+        Guard.call(this::finish);
+    }
+
+    /** Until it is rung for, or something is due. */
+    private void rest() throws InterruptedException {
+        long now = System.nanoTime();
+        long until = held.beatAt();
+        for (Job job : reporting) {
+            until = job.progress.dueAt(until);
+        }
+        for (Ear ear : ears) {
+            until = ear.dueAt(until);
+        }
+        if (deliveries != seen) {
+            seen = deliveries;
+            ticks = 0;
+        }
+        if (!ears.isEmpty() && ticks++ < TICKS) {
+            until = Math.min(until - now, EarPlan.YOUNG_NS) + now;
+        } else {
+            isAsleep = true;
+        }
+        boolean isAwaited = !isAsleep || deliveries == seen;
+        if (isAwaited && bell.tryAcquire(Math.max(0, until - now), TimeUnit.NANOSECONDS)) {
+            bell.drainPermits();
+        }
+        isAsleep = false;
+    }
+
+    /** Until then, or until there is a fetch to withdraw, or it is to finish. */
+    private void pause(long ns) {
+        long end = System.nanoTime() + ns;
+        do {
+            Guard.call(() -> Thread.sleep(5));
+        } while (finishBy == 0 && System.nanoTime() - end < 0 && !(worker.isDraining() && link.isFetching()));
+    }
+
+    // --- Leases
+
+    private void renew() {
+        boolean isDue = isNew || System.nanoTime() - held.beatAt() >= 0;
+        List<Job> jobs = held.all();
+        if (isDue) {
+            isNew = false;
+            jobs.addAll(ends.unheard());
+        } else {
+            jobs.removeIf(job -> job.askedMs == 0);
+        }
+        long at = System.nanoTime();
+        try {
+            link.beat(control, jobs);
+        } catch (RuntimeException error) {
+            isNew |= isDue;
+            throw error;
+        }
+        if (isDue) {
+            held.beaten(at);
+        }
+    }
+
+    private void listen() {
+        long now = System.nanoTime();
+        for (Ear ear : ears) {
+            if (ear.dueAt(now + 1) - now <= 0) {
+                ear.begin(control);
+            }
+        }
+    }
+
+    private void writeProgress() {
+        for (Job job : List.copyOf(reporting)) {
+            reporting.remove(job);
+            long now = System.nanoTime();
+            byte[] text = held.has(job) ? job.progress.take(now) : null;
+            if (text != null) {
+                write(job, text, now);
+            } else if (held.has(job) && job.progress.isPending()) {
+                reporting.add(job);
+            }
+        }
+    }
+
+    private void write(Job job, byte[] text, long now) {
+        try {
+            Words touch = job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(text);
+            link.renewed(List.of(job), Collections.singletonList(control.ask(touch)), now);
+        } catch (RuntimeException error) {
+            job.progress.putBack(text);
+            reporting.add(job);
+            throw error;
+        }
+    }
+
+    // --- Ends
+
+    private void round() throws InterruptedException {
+        if (worker.isDraining()) {
+            withdraw();
+        } else if (ends.pending() > 0 && ends.pending() < GATHER_UP_TO) {
+            Thread.sleep(1); // so that a fetch may take them along
+        }
+        tellSome();
+        if (ends.pending() > 0) {
+            ring();
+        }
+    }
+
+    void tellOutcomes() {
+        while (ends.pending() > 0) {
+            tellSome();
+        }
+    }
+
+    private void tellSome() {
+        Deque<Outcome> told = ends.take(TELL_AT_ONCE);
+        if (told.isEmpty()) {
+            return;
+        }
+        ServerException trouble;
+        try {
+            control.open();
+            control.send(Ends.commands(told));
+            trouble = ends.hear(control, told, worker::lost);
+        } finally {
+            ends.putBack(told);
+        }
+        if (trouble != null) {
+            throw trouble;
+        }
+    }
+
+    /** Ends the fetch that waits. A job that was handed out in that instant is read, and given back. */
+    private void withdraw() throws InterruptedException {
+        long patience = System.nanoTime() + TELLING_NS;
+        try {
+            while (link.isFetching() && System.nanoTime() - patience < 0) {
+                if (!link.unblock(control)) {
+                    break;
+                }
+                Thread.sleep(5);
+            }
+        } finally {
+            link.cutFetch();
+        }
+    }
+
+    /** Tells what the server has still to hear, and gives back all that is left. */
+    private void finish() throws InterruptedException {
+        List<byte[][]> commands = new ArrayList<>();
+        for (List<Job> group : Held.groups(held.all())) {
+            List<Job> left = group.stream().filter(held::release).toList();
+            left.forEach(job -> job.tell(CancelReason.STOPPING));
+            if (!left.isEmpty()) {
+                commands.add(new Words("DQ.NACK").add(left.get(0).rawKey).deliveries(left).add("SILENT").all());
+            }
+        }
+        tellAll(commands);
+        while (link.isFetching() && System.nanoTime() - finishBy < 0) {
+            Thread.sleep(2); // what it took along, and no answer came for, it gives back
+        }
+        tellAll(new ArrayList<>());
+    }
+
+    private void tellAll(List<byte[][]> commands) {
+        for (int failures = 1; ; failures++) {
+            try {
+                for (Object reply : commands.isEmpty() ? List.of() : control.ask(commands)) {
+                    if (reply instanceof ServerException said) {
+                        throw said;
+                    }
+                }
+                commands.clear();
+                tellOutcomes();
+                return;
+            } catch (RuntimeException error) {
+                control.close();
+                long pause = Trouble.pause(failures).toNanos();
+                // What is refused for good is not repeated: those leases end by themselves.
+                if (isRefused(error) || System.nanoTime() + pause - finishBy > 0) {
+                    return;
+                }
+                Guard.call(() -> TimeUnit.NANOSECONDS.sleep(pause));
+            }
+        }
+    }
+
+    private static boolean isRefused(RuntimeException error) {
+        return Trouble.fatal(error) != null || error instanceof ServerException said && Trouble.isRefusal(said);
+    }
+
+    void finishAt(long by) {
+        finishBy = by == 0 ? 1 : by;
+        ring();
+    }
+
+    void end() {
+        long left = Math.max(1, TimeUnit.NANOSECONDS.toMillis(finishBy - System.nanoTime()));
+        Guard.call(() -> thread.join(left));
+        ears.forEach(Ear::end);
+        control.cut();
+    }
+}

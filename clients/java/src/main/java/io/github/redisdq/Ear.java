@@ -1,0 +1,103 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Hears at once when jobs of one queue are cancelled: waits in DQ.BTOUCH with those in hand, on a connection of its own, which
+ * is opened for the first job that is in hand for a while. Heartbeats go on beside it, and do without it where the server
+ * refuses.
+ */
+final class Ear {
+    private static final Duration LONGEST_WAIT = Duration.ofSeconds(30);
+    private static final Duration SLACK = Duration.ofSeconds(5);
+
+    private final Link link;
+    private final Held held;
+    private final byte[] key;
+    private final Wire wire;
+    private final EarPlan plan = new EarPlan();
+    private final Semaphore bell = new Semaphore(0);
+    private final Thread thread = new Thread(this::listen, "dq-ear");
+    private volatile boolean isOver;
+
+    Ear(Link link, Held held, Connector connector, byte[] key) {
+        this.link = link;
+        this.held = held;
+        this.key = key;
+        this.wire = new Wire(connector, key, LONGEST_WAIT.plus(SLACK), () -> {});
+        thread.setDaemon(true);
+    }
+
+    long dueAt(long otherwise) {
+        return plan.dueAt(held.ofQueue(key), otherwise);
+    }
+
+    /** Waits with all that are in hand now. By the thread that {@code control} belongs to. */
+    void begin(Wire control) {
+        plan.holdOff(System.nanoTime());
+        if (thread.getState() == Thread.State.NEW) {
+            thread.start();
+        } else if (plan.isWaiting() && wire.clientId != 0) {
+            control.ask(new Words("CLIENT").add("UNBLOCK").add(wire.clientId));
+        }
+        bell.release();
+    }
+
+    void end() {
+        isOver = true;
+        wire.cut();
+        bell.release();
+    }
+
+    private void listen() {
+        int failures = 0;
+        while (!isOver) {
+            try {
+                List<Job> jobs = plan.ask(held.ofQueue(key), System.nanoTime());
+                if (jobs.isEmpty()) {
+                    bell.acquire();
+                    bell.drainPermits();
+                } else {
+                    hear(jobs);
+                    failures = 0;
+                }
+            } catch (InterruptedException error) {
+                // left behind by a hook
+            } catch (Throwable error) {
+                plan.answered();
+                Guard.call(wire::close);
+                if (isOver || isRefused(error)) {
+                    return;
+                }
+                rest(Trouble.pause(++failures).toNanos());
+            }
+        }
+    }
+
+    private void hear(List<Job> jobs) {
+        long ms = Math.min(TimeUnit.NANOSECONDS.toMillis(held.longestPauseNs()), LONGEST_WAIT.toMillis());
+        Words words = new Words("DQ.BTOUCH").add(key).add(Double.toString(Math.max(ms, 1) / 1000.0));
+        long sent = System.nanoTime();
+        Object reply = wire.ask(words.deliveries(jobs));
+        plan.answered();
+        link.renewed(jobs, reply, sent);
+    }
+
+    private boolean isRefused(Throwable error) {
+        if (!(error instanceof ServerException said) || Trouble.fatal(said) == null && !Trouble.isRefusal(said)) {
+            return false;
+        }
+        if (plan.refused()) {
+            Guard.warn("the server refuses DQ.BTOUCH (" + said.getMessage() + "): handlers hear of a cancelled job at the next heartbeat");
+        }
+        return true;
+    }
+
+    private void rest(long ns) {
+        plan.holdOff(System.nanoTime() + ns);
+        Guard.call(() -> TimeUnit.NANOSECONDS.sleep(ns));
+    }
+}

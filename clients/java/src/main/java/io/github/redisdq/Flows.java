@@ -1,0 +1,96 @@
+package io.github.redisdq;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** Adds several jobs at a time: in as few commands as they allow, and in one transaction where some are after others. */
+final class Flows {
+    private static final int MOST_JOBS = 1000;
+    private static final int MOST_BYTES = 1_000_000;
+
+    private final Shards shards;
+
+    Flows(Shards shards) {
+        this.shards = shards;
+    }
+
+    /** Each after the one before. */
+    List<String> chain(DqQueue queue, List<DqQueue.NewJob> jobs) {
+        List<Adding> all = new ArrayList<>();
+        List<Words> calls = new ArrayList<>();
+        for (DqQueue.NewJob each : jobs) {
+            if (!each.options().isPlain()) {
+                throw new IllegalArgumentException("a job of a chain is after the one before, and nothing else");
+            }
+            Adding before = all.isEmpty() ? null : all.get(all.size() - 1);
+            Adding adding = new Adding(queue, each.data(), each.options(), before == null ? null : before.key());
+            all.add(adding);
+            calls.add(before == null ? adding.words() : adding.words().add("AFTER").add(1).add(before.id()));
+        }
+        return answered(all, transaction(calls));
+    }
+
+    List<String> all(List<Adding> all) {
+        Set<String> ids = new HashSet<>();
+        all.forEach(each -> ids.add(each.id()));
+        if (all.stream().anyMatch(each -> each.after().stream().anyMatch(ids::contains))) {
+            return answered(all, transaction(all.stream().map(Adding::words).toList()));
+        }
+        if (all.size() > 1 && all.stream().allMatch(each -> each.isLike(all.get(0)))) {
+            return alike(all);
+        }
+        return answered(all, shards.all(all.stream().map(Adding::words).toList(), null));
+    }
+
+    private static List<String> answered(List<Adding> all, List<Object> replies) {
+        List<String> ids = new ArrayList<>();
+        for (int at = 0; at < replies.size(); at++) {
+            ids.add(all.get(at).answered(replies.get(at)));
+        }
+        return ids;
+    }
+
+    private List<Object> transaction(List<Words> calls) {
+        if (calls.isEmpty()) {
+            return List.of();
+        }
+        if (!calls.stream().allMatch(each -> Arrays.equals(each.key(), calls.get(0).key()))) {
+            throw new IllegalArgumentException("jobs that are after one another are of one shard: give them no ids, or a queue without shards");
+        }
+        return shards.transaction(calls);
+    }
+
+    private List<String> alike(List<Adding> all) {
+        Map<String, List<Integer>> open = new LinkedHashMap<>(); // the places in the list, by the key
+        Map<String, Integer> sizes = new LinkedHashMap<>();
+        List<List<Integer>> chunks = new ArrayList<>();
+        for (int at = 0; at < all.size(); at++) {
+            String key = Bytes.text(all.get(at).key());
+            int size = all.get(at).size();
+            List<Integer> chunk = open.get(key);
+            if (chunk == null || chunk.size() == MOST_JOBS || sizes.get(key) + size > MOST_BYTES) {
+                chunk = new ArrayList<>();
+                chunks.add(chunk);
+                open.put(key, chunk);
+                sizes.put(key, 0);
+            }
+            chunk.add(at);
+            sizes.merge(key, size, Integer::sum);
+        }
+        List<Object> replies = shards.all(chunks.stream().map(chunk -> Adding.many(chunk.stream().map(all::get).toList())).toList(), null);
+        String[] ids = new String[all.size()];
+        for (int n = 0; n < chunks.size(); n++) {
+            List<Object> found = Reply.list(replies.get(n));
+            for (int at = 0; at < found.size(); at++) {
+                int place = chunks.get(n).get(at);
+                ids[place] = all.get(place).answered(found.get(at));
+            }
+        }
+        return Arrays.asList(ids);
+    }
+}

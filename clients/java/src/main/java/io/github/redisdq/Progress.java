@@ -1,0 +1,66 @@
+package io.github.redisdq;
+
+import java.math.BigDecimal;
+import java.math.RoundingMode;
+
+/** What a handler reported of its progress, and when it may be written: at most once a second. */
+final class Progress {
+    static final long PAUSE_NS = 1_000_000_000;
+    private static final int DECIMALS = 3;
+    private static final int MOST_BYTES = 1024;
+
+    private byte[] pending;
+    private boolean wasWritten;
+    private long writtenAt;
+    private long reportedAt;
+
+    static byte[] text(double fraction, String text) {
+        if (!(fraction >= 0 && fraction <= 1)) {
+            throw new IllegalArgumentException("progress is from 0 to 1, not " + fraction);
+        }
+        BigDecimal rounded = BigDecimal.valueOf(fraction).setScale(DECIMALS, RoundingMode.HALF_UP).stripTrailingZeros();
+        String shown = rounded.toPlainString();
+        return Bytes.cut(text == null || text.isEmpty() ? shown : shown + " " + text, MOST_BYTES);
+    }
+
+    synchronized void report(byte[] text, long at) {
+        pending = text;
+        reportedAt = at;
+    }
+
+    synchronized boolean isPending() {
+        return pending != null;
+    }
+
+    /** When it may be written, or {@code otherwise}, if that is earlier, or there is nothing. */
+    synchronized long dueAt(long otherwise) {
+        if (pending == null) {
+            return otherwise;
+        }
+        long due = wasWritten ? writtenAt + PAUSE_NS : reportedAt;
+        return due - otherwise > 0 ? otherwise : due;
+    }
+
+    /** What is to be written now, or null. */
+    synchronized byte[] take(long now) {
+        if (pending == null || wasWritten && writtenAt + PAUSE_NS - now > 0) {
+            return null;
+        }
+        wasWritten = true;
+        writtenAt = now;
+        return takeLast();
+    }
+
+    /** It was not written. */
+    synchronized void putBack(byte[] text) {
+        pending = pending == null ? text : pending;
+        writtenAt -= PAUSE_NS;
+    }
+
+    /** What is still to be written as the job ends, or null. */
+    synchronized byte[] takeLast() {
+        byte[] last = pending;
+        pending = null;
+        return last;
+    }
+}

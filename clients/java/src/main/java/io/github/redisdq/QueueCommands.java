@@ -1,0 +1,303 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Consumer;
+
+/** The commands of a queue that need no more than its keys. */
+abstract sealed class QueueCommands permits DqQueue {
+    private static final Duration SLACK = Duration.ofSeconds(5);
+
+    final Shards shards;
+
+    QueueCommands(Shards shards) {
+        this.shards = shards;
+    }
+
+    byte[] key(String id) {
+        return shards.key(id);
+    }
+
+    // --- A job's life by hand: a Worker does all of this
+
+    /** Removes jobs, in whatever state. Returns how many went. */
+    public int delete(String... ids) {
+        return shards.count("DQ.DEL", size -> new Words(), ids);
+    }
+
+    /** Removes a job, in whatever state; a handler that is at it is told at once. False where it was not there. */
+    public boolean cancel(String id) {
+        return delete(id) == 1;
+    }
+
+    /** As {@link #delete}, but not those at which a worker is. */
+    public int deleteUnreserved(String... ids) {
+        return shards.count("DQ.DEL", size -> new Words("UNRESERVED"), ids);
+    }
+
+    /** Takes up to {@code count} ready jobs (of each shard), without waiting. {@code ttr}: null for the job's own lease. */
+    public List<Reserved> pop(int count, Duration ttr) {
+        return popped(new Words().value("COUNT", count).value("TTR", ttr).add("WITHDUE"));
+    }
+
+    private List<Reserved> popped(Words options) {
+        List<Object> replies = shards.each("DQ.POP", options);
+        List<Reserved> found = new ArrayList<>();
+        for (int at = 0; at < replies.size(); at++) {
+            found.addAll(reserved(shards.keys.get(at), replies.get(at)));
+        }
+        return found;
+    }
+
+    /** Takes that very job, if it is ready; null otherwise. */
+    public Reserved popId(String id, Duration ttr) {
+        byte[] key = shards.key(id);
+        Object reply = shards.one(new Words("DQ.POP").add(key).value("ID", id).value("TTR", ttr).add("WITHDUE"));
+        return reply == null ? null : Reserved.of(key, Reply.list(reply));
+    }
+
+    /** Takes and removes up to {@code count} ready jobs: at most once. */
+    public List<Reserved> popAndForget(int count) {
+        return popped(new Words().value("COUNT", count).add("NOACK").add("WITHDUE"));
+    }
+
+    /** Waits for ready jobs for up to {@code timeout} and takes up to {@code count}. Not of a sharded queue in a cluster. */
+    public List<Reserved> bpop(Duration timeout, int count, Duration ttr) {
+        return bpop(shards.keys, timeout, count, ttr);
+    }
+
+    /** Of the first of the keys that has any. */
+    List<Reserved> bpop(List<byte[]> keys, Duration timeout, int count, Duration ttr) {
+        Words words = new Words("DQ.BPOP");
+        keys.forEach(words::add);
+        words.add(Double.toString(Words.wait("timeout", timeout) / 1000.0)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
+        Duration patience = timeout.isZero() ? Duration.ZERO : timeout.plus(SLACK); // 0: for ever
+        List<Object> pair = Reply.list(shards.all(List.of(words), patience).get(0));
+        return pair.size() == 2 ? reserved((byte[]) pair.get(0), pair.get(1)) : List.of();
+    }
+
+    /** The same without waiting. */
+    List<Reserved> pop(List<byte[]> keys, int count, Duration ttr) {
+        for (byte[] key : keys) {
+            Words words = new Words("DQ.POP").add(key).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
+            List<Reserved> found = reserved(key, shards.one(words));
+            if (!found.isEmpty()) {
+                return found;
+            }
+        }
+        return List.of();
+    }
+
+    /** Of whichever queues they are: what {@link #ack} says of each. */
+    List<Boolean> ackEach(List<Reserved> jobs) {
+        List<Words> calls = jobs.stream()
+                .map(job -> new Words("DQ.ACK").add(job.queue()).add("WITHTOKENS").add(job.id()).add(job.token()))
+                .toList();
+        return shards.all(calls, null).stream().map(reply -> Reply.number(reply) == 1).toList();
+    }
+
+    private static List<Reserved> reserved(byte[] key, Object rows) {
+        return Reply.list(rows).stream().map(row -> Reserved.of(key, Reply.list(row))).toList();
+    }
+
+    /** The job is done. False where the token is not its current one: somebody else has it, or it is gone. */
+    public boolean ack(String id, String token) {
+        return Reply.number(shards.one(new Words("DQ.ACK").add(shards.key(id)).add("WITHTOKENS").add(id).add(token))) == 1;
+    }
+
+    /** {@link #ack} for many: tokens by ids. Returns how many of them were done by that. */
+    public int ackAll(Map<String, String> tokens) {
+        return Shards.sum(shards.all(shards.withTokens("DQ.ACK", size -> new Words("WITHTOKENS"), tokens, new Words()), null));
+    }
+
+    /** Gives a job back. Returns its state; null where the token is not its current one. */
+    public State nack(String id, String token, NackOptions options) {
+        return State.of(shards.one(new Words("DQ.NACK").add(shards.key(id)).add(id).value("TOKEN", token).add(options.words())));
+    }
+
+    /** {@link #nack} for many: tokens by ids. Returns states by ids. */
+    public Map<String, State> nackAll(Map<String, String> tokens, NackOptions options) {
+        return shards.many("DQ.NACK", tokens, options.words(), State::of);
+    }
+
+    /** A fresh lease from now (null: as long as the last one). Returns its end; null where the token is not current. */
+    public Instant touch(String id, String token, Duration ttr) {
+        return Reply.instant(shards.one(new Words("DQ.TOUCH").add(shards.key(id)).add(id).value("TOKEN", token).value("TTR", ttr)));
+    }
+
+    /** {@link #touch} for many: tokens by ids. Returns the leases' ends by ids. */
+    public Map<String, Instant> touchAll(Map<String, String> tokens, Duration ttr) {
+        return shards.many("DQ.TOUCH", tokens, new Words().value("TTR", ttr), Reply::instant);
+    }
+
+    /** Keeps a value with a reserved job, for its later attempts. False where the token is not its current one. */
+    public boolean step(String id, String token, String name, byte[] value) {
+        return shards.one(new Words("DQ.STEP").add(key(id)).add(id).add(token).add(name).add(value)) != null;
+    }
+
+    /** A fresh lease, as {@link #touch}, and how far the job is, for {@link #get}. */
+    public Instant progress(String id, String token, String text) {
+        return Reply.instant(shards.one(new Words("DQ.TOUCH").add(key(id)).add(id).value("TOKEN", token).value("PROGRESS", text)));
+    }
+
+    /** Gives delayed or ready jobs another due time. Returns how many it found. */
+    public int reschedule(Duration delay, String... ids) {
+        return shards.count("DQ.RESCHEDULE", size -> new Words().value("DELAY", given(delay)), ids);
+    }
+
+    /** Gives delayed or ready jobs another due time. Returns how many it found. */
+    public int reschedule(Instant at, String... ids) {
+        return shards.count("DQ.RESCHEDULE", size -> new Words().value("AT", given(at)), ids);
+    }
+
+    private static <T> T given(T due) {
+        return Objects.requireNonNull(due, "reschedule needs a new due time: a Duration from now, or an Instant");
+    }
+
+    /** Gives delayed or ready jobs another priority. Returns how many it found. */
+    public int reprioritize(int priority, String... ids) {
+        return shards.count("DQ.RESCHEDULE", size -> new Words().value("PRIORITY", priority), ids);
+    }
+
+    /** Makes dead jobs ready again. Returns how many. */
+    public int kick(String... ids) {
+        return shards.count("DQ.KICK", size -> new Words().value("IDS", size), ids);
+    }
+
+    /** Makes the longest dead jobs (of each shard) ready again. Returns how many. */
+    public int kickOldest(int count) {
+        return Shards.sum(shards.each("DQ.KICK", new Words().value("COUNT", count)));
+    }
+
+    // --- Looking
+
+    /** All about one job; null where there is none. */
+    public JobInfo get(String id) {
+        return JobInfo.of(Reply.map(shards.one(new Words("DQ.GET").add(shards.key(id)).add(id))));
+    }
+
+    /** The first jobs in a state, in its order (of each shard). */
+    public List<Peeked> peek(State state, int count) {
+        return peek(state, count, null, null);
+    }
+
+    /** As {@link #peek(State, int)}, between two instants; either may be null. */
+    public List<Peeked> peek(State state, int count, Instant since, Instant until) {
+        Words rest = new Words(state.name()).value("FROM", since).value("TO", until).value("COUNT", count);
+        List<Peeked> found = new ArrayList<>();
+        shards.each("DQ.PEEK", rest).forEach(rows -> Reply.list(rows).forEach(row -> found.add(Peeked.of(Reply.list(row)))));
+        return found;
+    }
+
+    /** One step through the ids of a shard (0 where there is one key). State, pattern and count may be null. */
+    public Page<String> scan(String cursor, int shard, State state, String match, Integer count) {
+        Words words = new Words("DQ.SCAN").add(shards.keys.get(shard)).add(cursor).value("STATE", state);
+        List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
+        return new Page<>(Reply.text(pair.get(0)), Reply.list(pair.get(1)).stream().map(Reply::text).toList());
+    }
+
+    /** All ids, step by step. */
+    public void forEachId(Consumer<String> action) {
+        for (int shard = 0; shard < shards.keys.size(); shard++) {
+            String cursor = "0";
+            do {
+                Page<String> page = scan(cursor, shard, null, null, 1000);
+                page.found().forEach(action);
+                cursor = page.cursor();
+            } while (!cursor.equals("0"));
+        }
+    }
+
+    /** How many jobs will be due in each of so many equal parts of that time. */
+    public long[] forecast(Instant from, Instant to, int buckets) {
+        long[] counts = new long[buckets];
+        Words rest = new Words().value("FROM", from).value("TO", to).value("BUCKETS", buckets);
+        for (Object reply : shards.each("DQ.FORECAST", rest)) {
+            List<Object> parts = Reply.list(reply);
+            for (int at = 0; at < parts.size(); at++) {
+                counts[at] += Reply.number(parts.get(at));
+            }
+        }
+        return counts;
+    }
+
+    /** How many jobs are delayed, ready and reserved. */
+    public int size() {
+        return Shards.sum(shards.each("DQ.LEN", new Words()));
+    }
+
+    /** How many jobs are in a state. */
+    public int size(State state) {
+        return Shards.sum(shards.each("DQ.LEN", new Words(state.name())));
+    }
+
+    /** How many jobs a group has. */
+    public int sizeOfGroup(String group) {
+        return Shards.sum(shards.each("DQ.LEN", new Words().value("GROUP", group)));
+    }
+
+    /** The queue's figures, added up over its shards; null where there is no queue. */
+    public Stats stats() {
+        return Stats.addUp(shards.each("DQ.STATS", new Words()).stream().map(Reply::map).toList());
+    }
+
+    /** When a recurring job will be due; empty for another job, null where there is none. */
+    public List<Instant> next(String id, int count) {
+        Object reply = shards.one(new Words("DQ.NEXT").add(shards.key(id)).add(id).value("COUNT", count));
+        return reply == null ? null : Reply.list(reply).stream().map(Reply::instant).toList();
+    }
+
+    /** One step through the groups of a shard (0 where there is one key) that hold jobs. */
+    public Page<Group> groups(String cursor, int shard, String match, Integer count) {
+        Words words = new Words("DQ.GROUPS").add(shards.keys.get(shard)).add(cursor);
+        List<Object> pair = Reply.list(shards.one(words.value("MATCH", match).value("COUNT", count)));
+        List<Group> groups = new ArrayList<>();
+        for (Object each : Reply.list(pair.get(1))) {
+            List<Object> row = Reply.list(each);
+            groups.add(new Group(Reply.text(row.get(0)), Reply.number(row.get(1)), Reply.number(row.get(2))));
+        }
+        return new Page<>(Reply.text(pair.get(0)), groups);
+    }
+
+    // --- Settings
+
+    /** Sets the settings that are named, on each shard. */
+    public void configure(Settings settings) {
+        shards.each("DQ.CFGSET", settings.words());
+    }
+
+    /** All settings (of the first shard) by name: Long, or a List of them; null where there is no queue. */
+    public Map<String, Object> settings() {
+        return Reply.map(shards.one(new Words("DQ.CFGGET").add(shards.keys.get(0))));
+    }
+
+    /** Delivers nothing until {@link #resume}. */
+    public void pause() {
+        shards.each("DQ.PAUSE", new Words());
+    }
+
+    /** Delivers nothing for so long. */
+    public void pause(Duration duration) {
+        shards.each("DQ.PAUSE", new Words().add(Words.wait("a pause", duration)));
+    }
+
+    /** Ends a pause. */
+    public void resume() {
+        shards.each("DQ.RESUME", new Words());
+    }
+
+    /** Removes all jobs in a state. Returns how many. */
+    public int purge(State state) {
+        return Shards.sum(shards.each("DQ.PURGE", new Words(state.name())));
+    }
+
+    /** Removes all jobs. Returns how many. */
+    public int purge() {
+        return Shards.sum(shards.each("DQ.PURGE", new Words("ALL")));
+    }
+}

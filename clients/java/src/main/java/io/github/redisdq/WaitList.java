@@ -1,0 +1,88 @@
+package io.github.redisdq;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+
+/** Who waits for which jobs of a queue, and which of these the server has been asked for. */
+final class WaitList {
+    private final Map<String, List<CompletableFuture<JobResult>>> wanted = new LinkedHashMap<>();
+    private Set<String> asked = Set.of();
+    private boolean isClosed;
+
+    synchronized CompletableFuture<JobResult> add(String id) {
+        CompletableFuture<JobResult> future = new CompletableFuture<>();
+        if (isClosed) {
+            future.completeExceptionally(new DqException("the queue was closed"));
+            return future;
+        }
+        wanted.computeIfAbsent(id, it -> new ArrayList<>()).add(future);
+        notifyAll();
+        return future;
+    }
+
+    /** It is not waited for any longer. */
+    synchronized void remove(String id, CompletableFuture<JobResult> future) {
+        wanted.computeIfPresent(id, (it, all) -> all.remove(future) && all.isEmpty() ? null : all);
+    }
+
+    /** The ids to ask the server for, as soon as there are any; null where it is closed. */
+    synchronized List<String> next() throws InterruptedException {
+        while (wanted.isEmpty() && !isClosed) {
+            wait();
+        }
+        asked = isClosed ? Set.of() : new HashSet<>(wanted.keySet());
+        notifyAll();
+        return isClosed ? null : List.copyOf(wanted.keySet());
+    }
+
+    /** Returns as soon as the server is asked for some, and not for others: true; false where it is closed. */
+    synchronized boolean awaitMissing() throws InterruptedException {
+        while (!isClosed && !isMissing()) {
+            wait();
+        }
+        return !isClosed;
+    }
+
+    boolean isMissing() {
+        return !asked.isEmpty() && !asked.containsAll(wanted.keySet());
+    }
+
+    /** Waits for a moment, or until something has changed. */
+    synchronized void pause(long ms) throws InterruptedException {
+        if (isMissing() && !isClosed) {
+            wait(ms);
+        }
+    }
+
+    /** Nothing is asked for any longer: the connection was lost. */
+    synchronized void lost() {
+        asked = Set.of();
+    }
+
+    synchronized void answered(List<JobResult> ended) {
+        asked = Set.of();
+        for (JobResult each : ended) {
+            List<CompletableFuture<JobResult>> all = wanted.remove(each.id());
+            if (all != null) {
+                all.forEach(future -> future.complete(each));
+            }
+        }
+    }
+
+    synchronized void fail(Throwable error) {
+        asked = Set.of();
+        wanted.values().forEach(all -> all.forEach(future -> future.completeExceptionally(error)));
+        wanted.clear();
+    }
+
+    synchronized void close() {
+        isClosed = true;
+        fail(new DqException("the queue was closed"));
+        notifyAll();
+    }
+}

@@ -1,0 +1,108 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/** Waits for the ends of jobs of one queue object: all on one connection for each key, opened for the first of them. */
+final class Waits {
+    private static final Duration WAIT = Duration.ofSeconds(15);
+    private static final Duration SLACK = Duration.ofSeconds(5);
+    private static final long AGAIN_MS = 2; // where a wait is to be withdrawn that has not reached the server yet
+
+    private final Connector connector;
+    private final Codec codec;
+    private final Map<String, OfKey> keys = new HashMap<>();
+    private boolean isClosed;
+
+    Waits(Connector connector, Codec codec) {
+        this.connector = connector;
+        this.codec = codec;
+    }
+
+    /** Completes when the job has ended; to be given up by {@link CompletableFuture#cancel}. */
+    CompletableFuture<JobResult> end(byte[] key, String id) {
+        WaitList list;
+        synchronized (this) {
+            if (isClosed) {
+                throw new DqException("the queue was closed");
+            }
+            list = keys.computeIfAbsent(Bytes.text(key), it -> new OfKey(key)).list;
+        }
+        CompletableFuture<JobResult> future = list.add(id);
+        future.whenComplete((result, error) -> list.remove(id, future));
+        return future;
+    }
+
+    synchronized void close() {
+        isClosed = true;
+        keys.values().forEach(OfKey::close);
+    }
+
+    private final class OfKey {
+        private final byte[] key;
+        private final WaitList list = new WaitList();
+        private final Wire waiting;
+        private final Wire control;
+
+        OfKey(byte[] key) {
+            this.key = key;
+            waiting = new Wire(connector, key, WAIT.plus(SLACK), () -> {});
+            control = new Wire(connector, key, SLACK, () -> {});
+            begin(this::listen, "dq-waits");
+            begin(this::withdraw, "dq-waits-control");
+        }
+
+        private static void begin(Guard.Call loop, String name) {
+            Thread thread = new Thread(() -> Guard.call(loop), name);
+            thread.setDaemon(true);
+            thread.start();
+        }
+
+        void close() {
+            list.close();
+            waiting.cut();
+            control.cut();
+        }
+
+        private void listen() throws InterruptedException {
+            int failures = 0;
+            for (var ids = list.next(); ids != null; ids = list.next()) {
+                try {
+                    Words words = new Words("DQ.AWAIT").add(key).add(WAIT.toSeconds()).ids(ids);
+                    list.answered(JobResult.all(waiting.ask(words), codec));
+                    failures = 0;
+                } catch (RuntimeException error) {
+                    waiting.close();
+                    list.lost();
+                    failures++;
+                    if (isForGood(error)) {
+                        list.fail(error instanceof ServerException said ? Shards.refused(said) : error);
+                    } else {
+                        TimeUnit.NANOSECONDS.sleep(Trouble.pause(failures).toNanos());
+                    }
+                }
+            }
+        }
+
+        /** What is waited for anew is asked for at once: the wait that does not know of it is ended. */
+        private void withdraw() throws InterruptedException {
+            while (list.awaitMissing()) {
+                try {
+                    if (waiting.clientId != 0) {
+                        control.ask(new Words("CLIENT").add("UNBLOCK").add(waiting.clientId));
+                    }
+                } catch (RuntimeException error) {
+                    control.close();
+                }
+                list.pause(AGAIN_MS);
+            }
+        }
+
+        private boolean isForGood(RuntimeException error) {
+            return Trouble.fatal(error) != null || error instanceof ServerException said && (Trouble.isRefusal(said) || said.begins("WRONGTYPE"));
+        }
+    }
+}
