@@ -3,7 +3,13 @@
 from conftest import EACH, breaks, scenario
 from proxy import Cut, Instead, once, swallow, when, without, without_list
 
-HAVE = {"after": {"go"}, "chain": {"go"}, "add_many": {"go"}, "wait_for": {"go"}, "spawn": {"go"}}
+HAVE = {
+    "after": {"go", "java"},
+    "chain": {"go", "java"},
+    "add_many": {"go", "java"},
+    "wait_for": {"go", "java"},
+    "spawn": {"go", "java"},
+}
 KEEP_MS = 600_000
 no_after = breaks(without_list(None, b"AFTER"))
 no_after_of_nack = breaks(without_list(b"DQ.NACK", b"AFTER"))

@@ -3,7 +3,7 @@
 from conftest import EACH, breaks, scenario
 from proxy import Instead, held, swallow, without
 
-HAVE = {"timeout": {"go"}, "errors": {"go"}, "around": {"go"}, "health": {"go"}}
+HAVE = {"timeout": {"go", "java"}, "errors": {"go", "java"}, "around": {"go", "java"}, "health": {"go", "java"}}
 no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 
 

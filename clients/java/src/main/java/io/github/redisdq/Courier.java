@@ -231,7 +231,7 @@ final class Courier {
     private void withdraw() throws InterruptedException {
         long patience = System.nanoTime() + TELLING_NS;
         try {
-            while (link.isFetching() && System.nanoTime() - patience < 0) {
+            while (link.isFetching() && finishBy == 0 && System.nanoTime() - patience < 0) {
                 if (!link.unblock(control)) {
                     break;
                 }

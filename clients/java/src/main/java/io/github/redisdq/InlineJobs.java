@@ -168,23 +168,29 @@ final class InlineJobs {
             entry.results = results.isEmpty() ? entry.results : results;
             entry.after = List.of();
             entry.awaits = null;
-            Attempt attempt = new Attempt(entry);
-            entry.isRunning = true;
+            entry.isRunning = true; // until it waits for what it has spawned
             try {
-                attempt.run();
-            } catch (RuntimeException | Error error) {
-                if (attempt.end == null) {
-                    end(entry, JobOutcome.DEAD, Bytes.of(Guard.text(error)));
-                    throw error;
-                }
+                attempt(entry);
             } finally {
                 entry.isRunning = false;
             }
-            if (attempt.end != null) {
-                suspend(entry, attempt.end);
-            } else {
-                end(entry, JobOutcome.DONE, attempt.job.result);
+        }
+    }
+
+    private void attempt(Entry entry) {
+        Attempt attempt = new Attempt(entry);
+        try {
+            attempt.run();
+        } catch (RuntimeException | Error error) {
+            if (attempt.end == null) {
+                end(entry, JobOutcome.DEAD, Bytes.of(Guard.text(error)));
+                throw error;
             }
+        }
+        if (attempt.end != null) {
+            suspend(entry, attempt.end);
+        } else {
+            end(entry, JobOutcome.DONE, attempt.job.result);
         }
     }
 

@@ -29,10 +29,6 @@ final class Link implements Rim {
     private volatile boolean isFetching;
     private int troubles; // of the supplier
 
-    Link(Worker worker, Fetches fetches) {
-        this(worker, fetches, new Ends());
-    }
-
     Link(Worker worker, Fetches fetches, Ends ends) {
         Fetches.Member first = fetches.members().get(0);
         Connector connector = first.queue().connector();
@@ -106,8 +102,8 @@ final class Link implements Rim {
     long look(long now, long otherwise) {
         held.over(now).forEach(this::lose);
         held.outOfTime(now).forEach(job -> {
+            giveBack(job, Outcome::timedOut); // first, as the handler may end at once
             job.tell(CancelReason.TIMEOUT);
-            giveBack(job, Outcome::timedOut);
         });
         return held.firstEnd(otherwise);
     }

@@ -30,14 +30,19 @@ final class WaitList {
         wanted.computeIfPresent(id, (it, all) -> all.remove(future) && all.isEmpty() ? null : all);
     }
 
-    /** The ids to ask the server for, as soon as there are any; null where it is closed. */
-    synchronized List<String> next() throws InterruptedException {
-        while (wanted.isEmpty() && !isClosed) {
-            wait();
+    /** The ids to ask the server for, as soon as there are any; none after so long, or where it is closed. */
+    synchronized List<String> next(long idleMs) throws InterruptedException {
+        long end = System.nanoTime() + idleMs * 1_000_000;
+        for (long left = idleMs; wanted.isEmpty() && !isClosed && left > 0; left = (end - System.nanoTime()) / 1_000_000) {
+            wait(left);
         }
         asked = isClosed ? Set.of() : new HashSet<>(wanted.keySet());
         notifyAll();
-        return isClosed ? null : List.copyOf(wanted.keySet());
+        return List.copyOf(asked);
+    }
+
+    synchronized boolean isEmpty() {
+        return wanted.isEmpty();
     }
 
     /** Returns as soon as the server is asked for some, and not for others: true; false where it is closed. */
@@ -64,25 +69,31 @@ final class WaitList {
         asked = Set.of();
     }
 
-    synchronized void answered(List<JobResult> ended) {
-        asked = Set.of();
-        for (JobResult each : ended) {
-            List<CompletableFuture<JobResult>> all = wanted.remove(each.id());
-            if (all != null) {
-                all.forEach(future -> future.complete(each));
-            }
+    void answered(List<JobResult> ended) {
+        Map<JobResult, List<CompletableFuture<JobResult>>> told = new LinkedHashMap<>();
+        synchronized (this) {
+            asked = Set.of();
+            ended.forEach(each -> told.put(each, wanted.getOrDefault(each.id(), List.of())));
+            ended.forEach(each -> wanted.remove(each.id()));
         }
+        told.forEach((result, all) -> all.forEach(future -> future.complete(result)));
     }
 
-    synchronized void fail(Throwable error) {
-        asked = Set.of();
-        wanted.values().forEach(all -> all.forEach(future -> future.completeExceptionally(error)));
-        wanted.clear();
+    void fail(Throwable error) {
+        List<CompletableFuture<JobResult>> told = new ArrayList<>();
+        synchronized (this) {
+            asked = Set.of();
+            wanted.values().forEach(told::addAll);
+            wanted.clear();
+        }
+        told.forEach(future -> future.completeExceptionally(error));
     }
 
-    synchronized void close() {
-        isClosed = true;
+    void close() {
+        synchronized (this) {
+            isClosed = true;
+            notifyAll();
+        }
         fail(new DqException("the queue was closed"));
-        notifyAll();
     }
 }

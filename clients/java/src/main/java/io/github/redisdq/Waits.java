@@ -2,6 +2,7 @@ package io.github.redisdq;
 
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -10,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 final class Waits {
     private static final Duration WAIT = Duration.ofSeconds(15);
     private static final Duration SLACK = Duration.ofSeconds(5);
+    private static final long IDLE_MS = 60_000; // then its connections and threads end
     private static final long AGAIN_MS = 2; // where a wait is to be withdrawn that has not reached the server yet
 
     private final Connector connector;
@@ -25,15 +27,25 @@ final class Waits {
     /** Completes when the job has ended; to be given up by {@link CompletableFuture#cancel}. */
     CompletableFuture<JobResult> end(byte[] key, String id) {
         WaitList list;
+        CompletableFuture<JobResult> future;
         synchronized (this) {
             if (isClosed) {
                 throw new DqException("the queue was closed");
             }
             list = keys.computeIfAbsent(Bytes.text(key), it -> new OfKey(key)).list;
+            future = list.add(id);
         }
-        CompletableFuture<JobResult> future = list.add(id);
         future.whenComplete((result, error) -> list.remove(id, future));
         return future;
+    }
+
+    /** Nobody has waited for a while; true where that is so still. */
+    private synchronized boolean ends(OfKey idle) {
+        if (idle.list.isEmpty()) {
+            keys.values().remove(idle);
+            idle.close();
+        }
+        return idle.list.isEmpty();
     }
 
     synchronized void close() {
@@ -69,21 +81,30 @@ final class Waits {
 
         private void listen() throws InterruptedException {
             int failures = 0;
-            for (var ids = list.next(); ids != null; ids = list.next()) {
-                try {
-                    Words words = new Words("DQ.AWAIT").add(key).add(WAIT.toSeconds()).ids(ids);
-                    list.answered(JobResult.all(waiting.ask(words), codec));
-                    failures = 0;
-                } catch (RuntimeException error) {
-                    waiting.close();
-                    list.lost();
-                    failures++;
-                    if (isForGood(error)) {
-                        list.fail(error instanceof ServerException said ? Shards.refused(said) : error);
-                    } else {
-                        TimeUnit.NANOSECONDS.sleep(Trouble.pause(failures).toNanos());
-                    }
+            while (true) {
+                List<String> ids = list.next(IDLE_MS);
+                if (!ids.isEmpty()) {
+                    failures = ask(ids) ? 0 : failures + 1;
+                    TimeUnit.NANOSECONDS.sleep(failures == 0 ? 0 : Trouble.pause(failures).toNanos());
+                } else if (ends(this)) {
+                    return;
                 }
+            }
+        }
+
+        /** False where it is to be tried again. */
+        private boolean ask(List<String> ids) {
+            try {
+                Words words = new Words("DQ.AWAIT").add(key).add(WAIT.toSeconds()).ids(ids);
+                list.answered(JobResult.all(waiting.ask(words), codec));
+                return true;
+            } catch (RuntimeException error) {
+                waiting.close();
+                list.lost();
+                if (isForGood(error)) {
+                    list.fail(error instanceof ServerException said ? Shards.refused(said) : error);
+                }
+                return isForGood(error);
             }
         }
 

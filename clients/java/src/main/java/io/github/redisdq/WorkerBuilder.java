@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Executor;
+import java.util.function.Supplier;
 
 /** The settings of a worker. */
 public final class WorkerBuilder {
@@ -22,6 +23,7 @@ public final class WorkerBuilder {
     Duration drain = Duration.ofSeconds(25);
     Duration wait = Duration.ofSeconds(5);
     String health;
+    Supplier<Ends> ends = Ends::new; // a test has others
 
     WorkerBuilder(List<DqQueue> queues) {
         if (queues.isEmpty()) {

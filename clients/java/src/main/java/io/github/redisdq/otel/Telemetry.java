@@ -116,6 +116,11 @@ public final class Telemetry implements Hooks {
     }
 
     @Override
+    public void suspended(Job job) {
+        end(job, null);
+    }
+
+    @Override
     public void lost(Job job) {
         lost.add(1, about(job.queue()));
     }

@@ -1,10 +1,12 @@
 package io.github.redisdq.spring;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.github.redisdq.Around;
 import io.github.redisdq.Codec;
 import io.github.redisdq.Connector;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.JsonCodec;
+import java.util.List;
 import java.util.concurrent.Executor;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
@@ -79,10 +81,12 @@ public class DqAutoConfiguration {
             DqTemplate template,
             DqProperties properties,
             ObjectProvider<Hooks> hooks,
+            ObjectProvider<Around> around,
             @Qualifier(EXECUTOR) ObjectProvider<Executor> executor,
             Environment environment) {
         Executor found = executor.getIfAvailable(() -> VirtualThreads.wanted(environment));
-        return new DqListeners(template, properties.listener(), hooks.orderedStream().toList(), found);
+        List<Around> all = around.orderedStream().toList();
+        return new DqListeners(template, properties.listener(), hooks.orderedStream().toList(), all, found);
     }
 
     @Bean

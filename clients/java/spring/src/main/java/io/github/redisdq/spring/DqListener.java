@@ -9,7 +9,8 @@ import java.lang.annotation.Target;
 /**
  * Has a method of a bean handle the jobs of a queue. Its parameters are the data of the job, a
  * {@link io.github.redisdq.Job}, or both; or a {@code List<Job>}, where {@link #batch} says how many. A job is done when the
- * method returns. When it throws, {@link io.github.redisdq.ControlException} or the ladder says how it goes on.
+ * method returns; what it returns is the result of the job. When it throws, {@link io.github.redisdq.ControlException} or the
+ * ladder says how it goes on.
  *
  * <pre>{@code
  * @DqListener(queue = "orders", concurrency = "8", attempts = "5", backoff = {"1m", "5m"})
@@ -39,6 +40,15 @@ public @interface DqListener {
 
     /** How long a job stays with a process that crashed. It is renewed while the method runs. */
     String lease() default "";
+
+    /** How long the method may take; then its job has failed, and its thread is interrupted. Without one as long as it likes. */
+    String timeout() default "";
+
+    /** Only after these exceptions is the job tried again; all others are final. None: after all. */
+    Class<? extends Throwable>[] retryOn() default {};
+
+    /** After these exceptions the job is dead. */
+    Class<? extends Throwable>[] giveUpOn() default {};
 
     /** How many jobs the method gets at a time, as a {@code List<Job>}. */
     String batch() default "";

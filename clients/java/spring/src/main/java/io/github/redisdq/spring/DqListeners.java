@@ -1,5 +1,6 @@
 package io.github.redisdq.spring;
 
+import io.github.redisdq.Around;
 import io.github.redisdq.ConfigurationException;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.Worker;
@@ -27,16 +28,19 @@ public final class DqListeners implements SmartLifecycle {
     private final DqTemplate template;
     private final DqProperties.Listener properties;
     private final List<Hooks> hooks;
+    private final List<Around> around;
     private final Executor executor; // null: platform threads of the library's
     private final Map<String, List<ListenerMethod>> methods = new LinkedHashMap<>();
     private final Map<String, String> failures = new ConcurrentHashMap<>();
     private final Map<String, Worker> workers = new LinkedHashMap<>();
     private boolean isRunning;
 
-    DqListeners(DqTemplate template, DqProperties.Listener properties, List<Hooks> hooks, Executor executor) {
+    DqListeners(
+            DqTemplate template, DqProperties.Listener properties, List<Hooks> hooks, List<Around> around, Executor executor) {
         this.template = template;
         this.properties = properties;
         this.hooks = hooks;
+        this.around = around;
         this.executor = executor;
     }
 
@@ -98,6 +102,7 @@ public final class DqListeners implements SmartLifecycle {
         List<ListenerMethod> all = methods.get(queue);
         all.forEach(each -> builder.handler(each.handler()));
         hooks.forEach(builder::hooks);
+        around.forEach(builder::around);
         if (properties.lease() != null) {
             builder.lease(properties.lease());
         }

@@ -71,6 +71,11 @@ final class DqMetrics implements Hooks, SmartInitializingSingleton {
         end(job, error instanceof ControlException ? "control" : "failure");
     }
 
+    @Override
+    public void suspended(Job job) {
+        end(job, "suspended");
+    }
+
     private void end(Job job, String outcome) {
         Timer.Sample sample = running.remove(job);
         if (sample != null) {

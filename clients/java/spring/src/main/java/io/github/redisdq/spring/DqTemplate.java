@@ -4,12 +4,14 @@ import io.github.redisdq.Codec;
 import io.github.redisdq.Connector;
 import io.github.redisdq.DqQueue;
 import io.github.redisdq.Hooks;
+import io.github.redisdq.JobFailedException;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.Prepared;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeoutException;
 
 /**
  * Adds jobs and cancels them. All else that a queue can do is in {@link #queue}. Safe for use by many threads.
@@ -61,6 +63,24 @@ public class DqTemplate {
         Prepared job = queue(queue).prepare(data, options);
         boolean isLater = later("job " + job.id() + " of " + queue + " is not added", job::send);
         return isLater ? job.id() : job.send();
+    }
+
+    /**
+     * Adds a job and waits for its result, which is kept for a minute: what the listener's method returned, or null for nothing.
+     * Also inside a transaction it is added at once, as it could not be waited for otherwise.
+     *
+     * @throws JobFailedException where the job is dead, was deleted, or has expired
+     * @throws TimeoutException where it has not ended by then; it goes on
+     */
+    public <T> T sendAndReceive(String queue, Object data, Class<T> type, Duration timeout)
+            throws TimeoutException, InterruptedException {
+        return sendAndReceive(queue, data, JobOptions.create(), type, timeout);
+    }
+
+    /** As {@link #sendAndReceive(String, Object, Class, Duration)}. Where a job of that id is there, it waits for that. */
+    public <T> T sendAndReceive(String queue, Object data, JobOptions options, Class<T> type, Duration timeout)
+            throws TimeoutException, InterruptedException {
+        return queue(queue).addAndWait(data, options, type, timeout);
     }
 
     /** Removes a job. False where there is none, or a listener is at it; inside a transaction true, as that is not known yet. */

@@ -9,6 +9,8 @@ import java.lang.reflect.Type;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Future;
 import java.util.function.UnaryOperator;
 import org.springframework.boot.convert.DurationStyle;
 
@@ -38,6 +40,11 @@ final class ListenerMethod {
         List<Duration> backoff =
                 Arrays.stream(said.backoff()).map(each -> duration("backoff", resolve.apply(each))).toList();
         handler.backoff((backoff.isEmpty() ? defaults.backoff() : backoff).toArray(Duration[]::new));
+        handler.retryOn(said.retryOn()).giveUpOn(said.giveUpOn());
+        String timeout = resolve.apply(said.timeout());
+        if (!timeout.isEmpty()) {
+            handler.timeout(duration("timeout", timeout));
+        }
         String lease = resolve.apply(said.lease());
         if (!lease.isEmpty()) {
             handler.lease(duration("lease", lease));
@@ -90,6 +97,9 @@ final class ListenerMethod {
         if (!isListOfJobs) {
             throw wrong("with a batch needs one parameter, a List<Job>");
         }
+        if (method.getReturnType() != void.class) {
+            throw wrong("with a batch must return nothing: Job.succeed gives a job its result");
+        }
         return Handler.ofBatch(size, jobs -> invoke(jobs));
     }
 
@@ -98,12 +108,15 @@ final class ListenerMethod {
         if (Arrays.stream(types).filter(each -> each != Job.class).count() > 1) {
             throw wrong("has more than one parameter for the data: one is a Job, one the data");
         }
-        return Handler.of(job -> invoke(Arrays.stream(types).map(each -> each == Job.class ? job : job.<Object>data(each)).toArray()));
+        if (Future.class.isAssignableFrom(method.getReturnType()) || CompletionStage.class.isAssignableFrom(method.getReturnType())) {
+            throw wrong("returns before its job is done: return the value itself");
+        }
+        return Handler.returning(job -> invoke(Arrays.stream(types).map(each -> each == Job.class ? job : job.<Object>data(each)).toArray()));
     }
 
-    private void invoke(Object... arguments) throws Exception {
+    private Object invoke(Object... arguments) throws Exception {
         try {
-            method.invoke(bean, arguments);
+            return method.invoke(bean, arguments);
         } catch (InvocationTargetException error) {
             if (error.getCause() instanceof Exception thrown) {
                 throw thrown;

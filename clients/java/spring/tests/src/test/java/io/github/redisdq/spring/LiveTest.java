@@ -1,10 +1,13 @@
 package io.github.redisdq.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.github.redisdq.Around;
 import io.github.redisdq.DqQueue;
 import io.github.redisdq.GiveUpException;
 import io.github.redisdq.Job;
+import io.github.redisdq.JobFailedException;
 import io.github.redisdq.JobInfo;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.State;
@@ -14,12 +17,15 @@ import io.github.redisdq.testing.DqServer;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
@@ -108,6 +114,39 @@ class LiveTest {
             assertThat(meters.get("dq.listener").tags("queue", "orders", "outcome", "failure").timer().count()).isEqualTo(1);
             assertThat(meters.get("dq.listener").tags("queue", "orders", "outcome", "success").timer().count()).isEqualTo(1);
             assertThat(meters.get("dq.queue.jobs").tags("queue", "orders", "state", "dead").gauge().value()).isZero();
+        });
+    }
+
+    static class Prices {
+        @DqListener(queue = "prices", retryOn = IllegalStateException.class, timeout = "1m")
+        Order price(Order order, Job job) throws Exception {
+            int tax = job.step("tax", Integer.class, () -> 1);
+            if (order.number() < 0) {
+                throw new IllegalArgumentException("no such order");
+            }
+            job.sleep("think", Duration.ZERO);
+            return new Order(order.number() + tax);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void whatAListenerReturnsIsReceived(String client, DqServer server) {
+        List<String> seen = Collections.synchronizedList(new ArrayList<>());
+        Around around = (job, next) -> {
+            seen.add(job.id());
+            return next.call();
+        };
+        runner(client, server).withBean(Prices.class).withBean(Around.class, () -> around).run(context -> {
+            DqTemplate template = context.getBean(DqTemplate.class);
+            assertThat(template.sendAndReceive("prices", new Order(7), Order.class, MINUTE)).isEqualTo(new Order(8));
+            assertThat(seen).hasSize(2);
+            JobOptions named = JobOptions.withId("bad");
+            assertThatThrownBy(() -> template.sendAndReceive("prices", new Order(-1), named, Order.class, MINUTE))
+                    .isInstanceOf(JobFailedException.class)
+                    .hasMessageContaining("IllegalArgumentException: no such order");
+            assertThatThrownBy(() -> template.sendAndReceive("nobody", 1, Integer.class, Duration.ofMillis(20)))
+                    .isInstanceOf(TimeoutException.class);
         });
     }
 

@@ -1,0 +1,284 @@
+package io.github.redisdq;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.redisdq.testing.Clock;
+import io.github.redisdq.testing.DqExtension;
+import io.github.redisdq.testing.DqServer;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Results, jobs after others, steps and signals, on a server whose clock the test moves. */
+@ExtendWith(DqExtension.class)
+@Timeout(60)
+class FlowsTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+
+    private DqQueue queue;
+
+    @BeforeEach
+    void open(DqServer server) {
+        queue = server.queue("q");
+    }
+
+    @AfterEach
+    void close() {
+        queue.close();
+    }
+
+    private static JobOptions kept(String id) {
+        return JobOptions.withId(id).keep(Duration.ofHours(1));
+    }
+
+    @Test
+    void aResultIsKeptAndRead() {
+        Handler<Integer> handler = Handler.returning(Integer.class, (job, n) -> {
+            if (n < 0) {
+                throw new GiveUpException("too small");
+            }
+            return n == 0 ? null : List.of(n, n + 1);
+        });
+        queue.addAll(List.of(new DqQueue.NewJob(7, kept("a")), new DqQueue.NewJob(0, kept("b")), new DqQueue.NewJob(-1, kept("c"))));
+        assertNull(queue.result("a", List.class), "it is not done");
+        assertEquals(3, Worker.on(queue).handler(handler).build().drain());
+        assertEquals(List.of(7, 8), queue.result("a", List.class));
+        assertNull(queue.result("b", List.class));
+        JobFailedException error = assertThrows(JobFailedException.class, () -> queue.result("c", List.class));
+        assertEquals(List.of("c", JobOutcome.DEAD, "too small"), List.of(error.id(), error.outcome(), error.reason()));
+        assertNull(queue.result("never there", List.class));
+        JobInfo info = queue.get("a");
+        assertEquals(List.of(State.DONE, "[7,8]", Duration.ofHours(1)),
+                List.of(info.state(), Bytes.text(info.result()), info.keep()));
+    }
+
+    @Test
+    void aReplyComesToWhoWaits() throws Exception {
+        try (Worker worker = Worker.on(queue).handler(Handler.returning(Integer.class, (job, n) -> n * n)).build()) {
+            worker.start();
+            for (int n = 1; n < 20; n++) {
+                assertEquals(n * n, queue.addAndWait(n, JobOptions.create(), Integer.class, LONG));
+            }
+            assertEquals(Duration.ofMinutes(1), queue.get(queue.peek(State.DONE, 1).get(0).id()).keep());
+        }
+        queue.add(1, JobOptions.withId("waits").delay(LONG));
+        assertThrows(TimeoutException.class, () -> queue.waitFor("waits", Integer.class, Duration.ofMillis(20)));
+        JobFailedException unknown =
+                assertThrows(JobFailedException.class, () -> queue.waitFor("never there", Integer.class, LONG));
+        assertTrue(unknown.outcome() == JobOutcome.UNKNOWN && unknown.getMessage().contains("KEEP"), unknown.getMessage());
+        CompletableFuture<JobResult> end = queue.end("waits");
+        assertTrue(queue.cancel("waits"));
+        assertEquals(JobOutcome.DELETED, end.get(30, TimeUnit.SECONDS).outcome());
+        assertFalse(queue.cancel("waits"));
+        CompletableFuture<JobResult> open = queue.end(queue.add(1, JobOptions.create().delay(LONG)));
+        queue.close();
+        assertThrows(ExecutionException.class, () -> open.get(30, TimeUnit.SECONDS), "the queue was closed");
+    }
+
+    @Test
+    void aWaitForAKeyOfAnotherTypeSaysSo(DqServer server) {
+        JedisConnector other = JedisConnector.of(java.net.URI.create(server.url()));
+        other.call(List.<byte[][]>of(new Words("SET").add("text").add("x").all()), null);
+        other.close();
+        try (DqQueue wrong = server.queue("text")) {
+            ServerException error = assertThrows(ServerException.class, () -> wrong.waitFor("a", String.class, LONG));
+            assertTrue(error.begins("WRONGTYPE"), error.getMessage());
+        }
+    }
+
+    @Test
+    void jobsAfterOneAnother() {
+        List<String> seen = new ArrayList<>();
+        Worker worker = Worker.on(queue).handler(Handler.returning(String.class, (job, data) -> {
+            seen.add(data + job.results());
+            return data;
+        })).build();
+        List<String> ids = queue.chain(List.of(new DqQueue.NewJob("a"), new DqQueue.NewJob("b"), new DqQueue.NewJob("c")));
+        assertEquals(List.of(State.READY, State.BLOCKED), List.of(queue.get(ids.get(0)).state(), queue.get(ids.get(2)).state()));
+        assertEquals(3, worker.drain());
+        assertEquals(List.of("a[]", "b[" + ids.get(0) + ": done]", "c[" + ids.get(1) + ": done]"), seen);
+        JobOptions both = JobOptions.create().after("x", "y").onDead(JobOptions.OnDead.DIE);
+        queue.addAll(List.of(
+                new DqQueue.NewJob("x", JobOptions.withId("x")), new DqQueue.NewJob("y", JobOptions.withId("y")),
+                new DqQueue.NewJob("z", both)));
+        assertEquals(1, queue.size(State.BLOCKED));
+        assertEquals(3, worker.drain());
+        JobOptions group = JobOptions.create().afterGroup("g");
+        queue.add("m", JobOptions.create().group("g"));
+        queue.add("report", group);
+        assertEquals(2, worker.drain());
+        assertEquals("report[]", seen.get(seen.size() - 1));
+        assertThrows(IllegalArgumentException.class, () -> queue.add(1, JobOptions.create().after("a").afterGroup("g")));
+        assertThrows(IllegalArgumentException.class, () -> queue.chain(List.of(new DqQueue.NewJob(1, both))));
+        assertEquals(List.of(), queue.chain(List.of()));
+    }
+
+    /** Those of one flow are in one shard. */
+    @Test
+    void aChainOfAShardedQueue() {
+        DqQueue sharded = queue.withShards(7);
+        List<String> ids = sharded.chain(List.of(new DqQueue.NewJob(1), new DqQueue.NewJob(2), new DqQueue.NewJob(3)));
+        assertEquals(1, ids.stream().map(id -> Bytes.text(sharded.key(id))).distinct().count());
+        String after = sharded.add(4, JobOptions.create().after(ids.get(2)));
+        assertEquals(Bytes.text(sharded.key(ids.get(2))), Bytes.text(sharded.key(after)));
+        String elsewhere = Ids.next(id -> !Arrays.equals(sharded.key(id), sharded.key(after)));
+        assertThrows(IllegalArgumentException.class, () -> sharded.add(5, JobOptions.withId(elsewhere).after(after)));
+        assertEquals(4, Worker.on(sharded).handler(Handler.of(job -> {})).build().drain());
+    }
+
+    @Test
+    void manyJobsThatAreAlikeGoTogether() {
+        DqQueue sharded = queue.withShards(3);
+        List<DqQueue.NewJob> jobs = new ArrayList<>();
+        for (int n = 0; n < 4000; n++) {
+            jobs.add(new DqQueue.NewJob(n, JobOptions.withId("j" + n).priority(3).delay(LONG)));
+        }
+        List<String> ids = sharded.addAll(jobs);
+        assertEquals(List.of("j0", "j3999"), List.of(ids.get(0), ids.get(3999)));
+        assertEquals(4000, sharded.size());
+        assertEquals("17", Bytes.text(sharded.get("j17").payload()));
+        assertEquals(3, sharded.get("j3999").priority());
+        jobs.add(new DqQueue.NewJob(1, JobOptions.withId("new").priority(3).delay(LONG)));
+        ids = sharded.addAll(jobs);
+        assertNull(ids.get(17), "it is there");
+        assertEquals("new", ids.get(4000));
+        byte[] large = new byte[400_000];
+        assertEquals(5, queue.addAll(Arrays.asList(new DqQueue.NewJob(large), new DqQueue.NewJob(large), new DqQueue.NewJob(large),
+                new DqQueue.NewJob(large), new DqQueue.NewJob(large))).size());
+        queue.configure(new Settings().maxLen(5));
+        assertThrows(QueueFullException.class, () -> queue.addAll(List.of(new DqQueue.NewJob(1), new DqQueue.NewJob(2))));
+    }
+
+    @Test
+    void thirtyDaysPassInAMoment(Clock clock) {
+        List<String> seen = new ArrayList<>();
+        Worker worker = Worker.on(queue).handler(Handler.returning(job -> {
+            int charge = job.step("charge", Integer.class, () -> {
+                seen.add("charged");
+                return 17;
+            });
+            job.sleep("trial", Duration.ofDays(30));
+            seen.add("reminded");
+            return charge + job.awaitSignal("paid", Integer.class);
+        })).build();
+        queue.add(1, kept("a").attempts(1));
+        assertEquals(1, worker.drain());
+        assertEquals(0, worker.drain(), "it sleeps");
+        clock.advance(Duration.ofDays(29));
+        assertEquals(0, worker.drain());
+        clock.advance(Duration.ofDays(1));
+        assertEquals(1, worker.drain());
+        assertEquals("paid", Bytes.text((byte[]) queue.get("a").fields().get("awaits")));
+        assertEquals(true, queue.signal("a", "paid", 5));
+        assertEquals(false, queue.signal("a", "paid", 6));
+        assertEquals(1, worker.drain());
+        assertEquals(List.of("charged", "reminded", "reminded"), seen);
+        assertEquals(22, queue.result("a", Integer.class));
+        assertNull(queue.signal("a", "paid", 7), "it is done");
+    }
+
+    @Test
+    void aSignalThatNeverComes(Clock clock) {
+        Worker worker = Worker.on(queue).handler(Handler.returning(job -> {
+            try {
+                return job.awaitSignal("signed", String.class, Duration.ofDays(3));
+            } catch (TimeoutException error) {
+                return "nobody signed";
+            }
+        })).build();
+        queue.add(1, kept("a"));
+        assertEquals(1, worker.drain());
+        clock.advance(Duration.ofDays(3));
+        assertEquals(1, worker.drain());
+        assertEquals("nobody signed", queue.result("a", String.class));
+    }
+
+    @Test
+    void aForkAndAJoin() {
+        Worker worker = Worker.on(queue).handler(Handler.returning(Integer.class, (job, n) -> {
+            if (n > 0) {
+                return n;
+            }
+            List<JobResult> parts = job.spawn(new DqQueue.NewJob(3), new DqQueue.NewJob(4));
+            return parts.get(0).value(Integer.class) + parts.get(1).value(Integer.class);
+        })).build();
+        queue.add(0, kept("sum"));
+        assertEquals(4, worker.drain());
+        assertEquals(7, queue.result("sum", Integer.class));
+    }
+
+    /** Its attempt has ended all the same. */
+    @Test
+    void aHandlerThatSwallowsTheEndOfItsAttempt() {
+        List<String> hooks = new ArrayList<>();
+        Worker worker = Worker.on(queue).hooks(new Hooks() {
+            @Override
+            public void after(Job job) {
+                hooks.add("after");
+            }
+
+            @Override
+            public void failed(Job job, Throwable error) {
+                hooks.add("failed");
+            }
+
+            @Override
+            public void suspended(Job job) {
+                hooks.add("suspended");
+            }
+        }).handler(Handler.returning(job -> {
+            try {
+                job.sleep("nap", Duration.ofDays(1));
+            } catch (SuspendedError error) {
+                assertThrows(SuspendedError.class, () -> job.step("late", Integer.class, () -> 1));
+            }
+            return "done";
+        })).build();
+        queue.add(1, JobOptions.withId("a"));
+        assertEquals(1, worker.drain());
+        assertEquals(List.of("suspended"), hooks);
+        assertEquals(List.of(State.DELAYED, 0), List.of(queue.get("a").state(), queue.get("a").attempts()));
+    }
+
+    /** Twice would take the money twice; with a stale token it takes none. */
+    @Test
+    void aScriptRunsOnceInTheLifeOfAJob(DqServer server) throws Exception {
+        String script = "redis.call('INCRBY', KEYS[1], ARGV[1]) redis.call('DECRBY', KEYS[2], ARGV[1])";
+        List<Boolean> ran = new ArrayList<>();
+        Worker worker = Worker.on(queue).handler(Handler.of(job -> {
+            ran.add(job.once("move", script, List.of("to", "from"), List.of("5")));
+            if (job.attempt() == 1) {
+                throw new RetryException(Duration.ofMillis(100));
+            }
+        })).build();
+        queue.add(1, JobOptions.withId("a"));
+        assertEquals(1, worker.drain());
+        queue.reschedule(Instant.EPOCH, "a");
+        assertEquals(1, worker.drain());
+        assertEquals(List.of(true, false), ran);
+        JedisConnector other = JedisConnector.of(java.net.URI.create(server.url()));
+        List<Object> sums = other.call(List.of(new Words("GET").add("to").all(), new Words("GET").add("from").all()), null);
+        other.close();
+        assertEquals(List.of("5", "-5"), sums.stream().map(Reply::text).toList());
+        queue.add(1, JobOptions.withId("b"));
+        assertEquals(1, Worker.on(queue).handler(Handler.of(job -> {
+            queue.delete("b");
+            assertThrows(CancelledException.class, () -> job.once("move", script, List.of("to", "from"), List.of("5")));
+        })).build().drain());
+    }
+}

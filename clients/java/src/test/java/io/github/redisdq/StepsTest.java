@@ -1,0 +1,224 @@
+package io.github.redisdq;
+
+import static io.github.redisdq.Deliveries.TOKEN;
+import static io.github.redisdq.Deliveries.text;
+import static io.github.redisdq.Deliveries.texts;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.Test;
+
+/** What an attempt decides by what is kept, without a server. */
+class StepsTest {
+    /** What the job asks of the world, and how its attempt ended. */
+    private static final class World implements Rim {
+        final List<String> asked = new ArrayList<>();
+        Outcome end;
+        Object answer = 1L;
+        boolean isLost;
+
+        @Override
+        public Object ask(Job job, Words command) {
+            asked.add(text(command.all(), 0));
+            return answer;
+        }
+
+        @Override
+        public void lose(Job job) {
+            isLost = true;
+            job.tell(CancelReason.LOST);
+        }
+
+        @Override
+        public void end(Job job, Outcome outcome) {
+            end = outcome;
+        }
+
+        @Override
+        public void report(Job job) {}
+
+        @Override
+        public Words adding(Job parent, String id, DqQueue.NewJob child) {
+            return Adding.child(parent.rawKey, id, child, Codec.json(), List.of());
+        }
+    }
+
+    private final World world = new World();
+
+    /** {@code kept}: names and values, in turn. */
+    private Job job(List<Object> results, String... kept) {
+        List<Object> steps = Arrays.stream(kept).map(each -> (Object) Bytes.of(each)).toList();
+        List<Object> row = Deliveries.row(Bytes.of("1"), 1, results, steps, Deliveries.terms(0, null));
+        Job job = new Job(Bytes.of("q"), row, Codec.json(), world, null);
+        job.handler = Deliveries.plain();
+        return job;
+    }
+
+    private List<String> end() {
+        return texts(world.end.commands()).stream().map(each -> each.replace(Bytes.text(TOKEN), "T")).toList();
+    }
+
+    private static List<Object> ended(String id, String outcome, String value) {
+        return Arrays.asList(Bytes.of(id), Bytes.of(outcome), value == null ? null : Bytes.of(value));
+    }
+
+    @Test
+    void aStepRunsOnceAndItsValueComesBack() throws Exception {
+        assertEquals(7, job(List.of()).step("charge", Integer.class, () -> 7));
+        assertEquals(List.of("DQ.STEP q id 1882361448423751680 charge 7"), world.asked);
+        Job later = job(List.of(), "charge", "7", "nothing", "", "dq:wait:x", "over");
+        assertEquals(7, later.step("charge", Integer.class, () -> {
+            throw new AssertionError("it ran again");
+        }));
+        assertNull(later.step("nothing", String.class, () -> "again"));
+        assertEquals(1, world.asked.size());
+        assertEquals(List.of("charge", "nothing"), List.copyOf(later.steps().keySet()));
+    }
+
+    @Test
+    void whatAStepThrowsIsTheHandlersError() {
+        Job job = job(List.of());
+        assertThrows(CancellationException.class, () -> job.step("charge", () -> {
+            throw new CancellationException();
+        }));
+        assertEquals(List.of(), world.asked);
+    }
+
+    @Test
+    void aJobThatIsLostKeepsNothing() {
+        world.answer = null;
+        Job job = job(List.of());
+        CancelledException error = assertThrows(CancelledException.class, () -> job.step("charge", Integer.class, () -> 7));
+        assertEquals("lost", error.getMessage());
+        assertTrue(world.isLost);
+        assertThrows(CancelledException.class, () -> job.sleep("nap", Duration.ofDays(1)));
+    }
+
+    @Test
+    void namesAreUsedOnceAndAreNotOurs() throws Exception {
+        Job job = job(List.of());
+        job.step("a", Integer.class, () -> 1);
+        for (String name : List.of("a", "dq:a", "", "x".repeat(257))) {
+            assertThrows(RuntimeException.class, () -> job.step(name, Integer.class, () -> 2), name);
+            assertThrows(RuntimeException.class, () -> job.sleep(name, Duration.ofDays(1)), name);
+            assertThrows(RuntimeException.class, () -> job.awaitSignal(name, String.class), name);
+        }
+        assertNull(world.end);
+    }
+
+    @Test
+    void aSleepEndsTheAttemptOnce() {
+        Job job = job(List.of());
+        assertThrows(SuspendedError.class, () -> job.sleep("nap", Duration.ofSeconds(3)));
+        assertEquals(List.of("MULTI", "DQ.STEP q id T nap ", "DQ.NACK q id TOKEN T SILENT DELAY 3000", "EXEC"), end());
+        assertTrue(job.isSuspended());
+        assertThrows(SuspendedError.class, () -> job.step("after", Integer.class, () -> 1), "it has ended");
+        assertThrows(SuspendedError.class, job::check);
+        assertThrows(SuspendedError.class, () -> job.progress(1));
+        job(List.of(), "nap", "").sleep("nap", Duration.ofSeconds(3));
+    }
+
+    @Test
+    void aSignalIsAwaited() {
+        assertThrows(SuspendedError.class, () -> job(List.of()).awaitSignal("signed", String.class));
+        assertEquals(List.of("DQ.NACK q id TOKEN T SILENT AWAIT signed"), end());
+        assertEquals("Ada", job(List.of(), "signed", "\"Ada\"").awaitSignal("signed", String.class));
+        assertNull(job(List.of(), "signed", "").awaitSignal("signed", String.class));
+    }
+
+    @Test
+    void aSignalIsAwaitedForSoLong() throws Exception {
+        Duration second = Duration.ofSeconds(1);
+        assertThrows(SuspendedError.class, () -> job(List.of()).awaitSignal("s", String.class, second));
+        String nack = "DQ.NACK q id TOKEN T SILENT AWAIT s DELAY 1000";
+        assertEquals(List.of("MULTI", "DQ.STEP q id T dq:wait:s waiting", nack, "EXEC"), end());
+        assertEquals("x", job(List.of(), "dq:wait:s", "waiting", "s", "\"x\"").awaitSignal("s", String.class, second));
+        assertEquals(List.of(), world.asked);
+        Job late = job(List.of(), "dq:wait:s", "waiting");
+        assertThrows(TimeoutException.class, () -> late.awaitSignal("s", String.class, second));
+        assertEquals(List.of("DQ.STEP q id 1882361448423751680 dq:wait:s over"), world.asked);
+        Job over = job(List.of(), "dq:wait:s", "over", "s", "\"x\"");
+        assertThrows(TimeoutException.class, () -> over.awaitSignal("s", String.class, second), "it came too late");
+        assertEquals(1, world.asked.size());
+    }
+
+    @Test
+    void otherJobsAreAwaited() throws Exception {
+        assertThrows(SuspendedError.class, () -> job(List.of()).waitFor("b", "a"));
+        assertEquals(List.of("DQ.NACK q id TOKEN T SILENT AFTER 2 b a ONDEAD RUN"), end());
+        List<Object> rows = List.of(ended("b", "dead", "no room"), ended("a", "done", "1"), ended("c", "deleted", null));
+        List<JobResult> found = job(rows).waitFor("b", "a", "c");
+        assertEquals(List.of("b: dead", "a: done", "c: deleted"), found.stream().map(JobResult::toString).toList());
+        assertEquals(Arrays.asList("no room", 1, null), Arrays.asList(found.get(0).reason(), found.get(1).value(Integer.class), found.get(2).reason()));
+        String kept = world.asked.get(0).split("dq:after:1 ")[1];
+        assertEquals("[[\"b\",\"dead\",\"bm8gcm9vbQ==\"],[\"a\",\"done\",\"MQ==\"],[\"c\",\"deleted\",null]]", kept);
+        Job later = job(List.of(), "dq:after:1", kept);
+        assertEquals(found, later.waitFor("b", "a", "c"));
+        assertThrows(SuspendedError.class, () -> later.waitFor("d"), "the second one");
+        assertEquals(List.of("DQ.NACK q id TOKEN T SILENT AFTER 1 d ONDEAD RUN"), end());
+        assertEquals(List.of(), job(List.of()).waitFor());
+    }
+
+    @Test
+    void jobsAreSpawnedInTheTransactionThatWaitsForThem() {
+        Job job = job(List.of());
+        DqQueue.NewJob named = new DqQueue.NewJob(2, JobOptions.withId("two").attempts(3));
+        assertThrows(SuspendedError.class, () -> job.spawn("parts", JobOptions.OnDead.DIE, List.of(new DqQueue.NewJob(1), named)));
+        String nack = "DQ.NACK q id TOKEN T SILENT AFTER 2 id/parts/0 two ONDEAD DIE";
+        assertEquals(List.of("MULTI", "DQ.ADD q id/parts/0 1", "DQ.ADD q two 2 ATTEMPTS 3", nack, "EXEC"), end());
+    }
+
+    @Test
+    void whatTheServerRefusesHasFailed() {
+        assertThrows(SuspendedError.class, () -> job(List.of()).waitFor("never there"));
+        ServerException said = new ServerException("ERR job never there is not in the queue");
+        assertTrue(world.end.isRefused(said) && world.end.isRefused(new ServerException("MAXLEN queue is full")));
+        assertEquals("the wait", world.end.weaken(said));
+        assertTrue(end().get(0).matches("DQ.NACK q id TOKEN T DELAY 1\\d{3} REASON ERR job never there is not in the queue"), end().get(0));
+    }
+
+    @Test
+    void whatATransactionAnswers() {
+        assertThrows(SuspendedError.class, () -> job(List.of()).sleep("nap", Duration.ofSeconds(3)));
+        byte[] ok = Bytes.of("OK");
+        ServerException wrong = new ServerException("ERR wrong");
+        ServerException aborted = new ServerException("EXECABORT Transaction discarded");
+        assertEquals("delayed", Reply.text(world.end.answer(List.of(ok, ok, ok, List.of(1L, Bytes.of("delayed"))))));
+        assertEquals(wrong, world.end.answer(List.of(ok, wrong, ok, aborted)));
+        assertEquals(wrong, world.end.answer(List.of(ok, ok, ok, List.of(1L, wrong))));
+        assertNull(world.end.answer(List.of(ok, ok, ok, Arrays.asList(null, null))));
+        assertEquals(Outcome.Answer.LOST, world.end.answered(null));
+        world.end.sending();
+        assertEquals(Outcome.Answer.SETTLED, world.end.answered(null), "the first one may have done it");
+    }
+
+    @Test
+    void aBatchCannotWait() {
+        Job job = job(List.of());
+        job.handler = Handler.ofBatch(2, jobs -> {});
+        assertThrows(IllegalStateException.class, () -> job.sleep("nap", Duration.ofSeconds(3)));
+        assertFalse(job.isSuspended());
+    }
+
+    @Test
+    void theLastProgressGoesWithTheEnd() {
+        Job job = job(List.of());
+        job.progress(0.25, "a");
+        job.progress(1, "all");
+        Outcome end = Outcome.ended(job, null);
+        assertEquals(List.of("DQ.TOUCH q id TOKEN T PROGRESS 1 all", "DQ.ACK q WITHTOKENS id T"),
+                texts(end.commands()).stream().map(each -> each.replace(Bytes.text(TOKEN), "T")).toList());
+        assertEquals(1L, end.answer(List.of(new ServerException("ERR whatever"), 1L)));
+        assertNotNull(end.answer(Arrays.asList(null, 1L)));
+    }
+}

@@ -1,0 +1,232 @@
+package io.github.redisdq;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.redisdq.testing.DqExtension;
+import io.github.redisdq.testing.DqServer;
+import java.io.IOException;
+import java.net.ServerSocket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A worker at work: what it hears, shows, and does not lose. */
+@ExtendWith(DqExtension.class)
+@Timeout(60)
+class WorkerTest {
+    private static final Duration LONG = Duration.ofSeconds(60);
+
+    private DqQueue queue;
+
+    @BeforeEach
+    void open(DqServer server) {
+        queue = server.queue("q");
+    }
+
+    @AfterEach
+    void close() {
+        queue.close();
+    }
+
+    private static void until(BooleanSupplier condition) throws InterruptedException {
+        while (!condition.getAsBoolean()) {
+            Thread.sleep(5);
+        }
+    }
+
+    /** The fetch has taken the acknowledgement along, and stands still: the courier must not finish before it is told. */
+    @Test
+    void anAcknowledgementThatAFetchTookIsToldWhileTheWorkerStops() throws Exception {
+        CountDownLatch taken = new CountDownLatch(1);
+        CountDownLatch goesOn = new CountDownLatch(1);
+        WorkerBuilder builder = Worker.on(queue).handler(Handler.of(job -> {})).concurrency(1).drain(Duration.ZERO);
+        builder.ends = () -> new Ends() {
+            @Override
+            Deque<Outcome> take(int count) {
+                Deque<Outcome> outcomes = super.take(count);
+                if (count == Integer.MAX_VALUE && !outcomes.isEmpty()) {
+                    taken.countDown();
+                    Guard.call(goesOn::await);
+                }
+                return outcomes;
+            }
+        };
+        Worker worker = builder.build();
+        queue.add(1);
+        worker.start();
+        taken.await();
+        Thread courier = Thread.getAllStackTraces().keySet().stream()
+                .filter(each -> each.getName().equals("dq-courier") && each.isAlive())
+                .findFirst()
+                .orElseThrow();
+        worker.stop();
+        until(() -> !courier.isAlive()
+                || Arrays.stream(courier.getStackTrace()).anyMatch(each -> each.getMethodName().equals("finish")));
+        goesOn.countDown();
+        worker.join();
+        assertEquals(0, queue.size(), "the acknowledgement was lost");
+    }
+
+    @Test
+    void aCancelledJobIsHeardOfLongBeforeTheNextHeartbeat() throws Exception {
+        AtomicReference<CancelReason> told = new AtomicReference<>();
+        CountDownLatch begun = new CountDownLatch(1);
+        Worker worker = Worker.on(queue).handler(Handler.of(job -> {
+            begun.countDown();
+            try {
+                job.pause(LONG);
+            } finally {
+                told.set(job.cancelReason());
+            }
+        }).lease(Duration.ofHours(1))).build();
+        worker.start();
+        queue.add(1, JobOptions.withId("a"));
+        begun.await();
+        until(() -> queue.cancel("a")); // the next heartbeat would be in 20 minutes
+        until(() -> told.get() != null);
+        assertEquals(CancelReason.LOST, told.get());
+        worker.close();
+    }
+
+    @Test
+    void aHandlerThatTakesTooLongFailsAtOnce() throws Exception {
+        CountDownLatch mayEnd = new CountDownLatch(1);
+        AtomicReference<Throwable> failed = new AtomicReference<>();
+        Worker worker = Worker.on(queue)
+                .hooks(new Hooks() {
+                    @Override
+                    public void failed(Job job, Throwable error) {
+                        failed.set(error);
+                    }
+                })
+                .handler(Handler.of(job -> {
+                    while (mayEnd.getCount() > 0) {
+                        Guard.call(mayEnd::await); // takes no notice
+                    }
+                }).timeout(Duration.ofMillis(300)).backoff(LONG))
+                .concurrency(1)
+                .build();
+        worker.start();
+        queue.add(1, JobOptions.withId("a"));
+        until(() -> queue.get("a").state() == State.DELAYED);
+        assertEquals("timeout after 0.3 s", queue.get("a").reason());
+        assertNull(failed.get(), "its handler runs on");
+        mayEnd.countDown();
+        until(() -> failed.get() != null);
+        assertTrue(failed.get() instanceof HandlerTimeoutException, String.valueOf(failed.get()));
+        worker.close();
+        assertEquals(1, queue.get("a").attempts());
+    }
+
+    @Test
+    void middlewareIsAroundABatchToo() {
+        Around doubles = new Around() {
+            @Override
+            public Object handle(Job job, Next next) {
+                throw new AssertionError("of one job");
+            }
+
+            @Override
+            public Object handleBatch(List<Job> jobs, Next next) throws Exception {
+                Object nothing = next.call();
+                jobs.forEach(job -> job.succeed(2 * (int) job.value));
+                return nothing;
+            }
+        };
+        Worker worker = Worker.on(queue).around(doubles)
+                .handler(Handler.ofBatch(5, jobs -> jobs.forEach(job -> job.succeed(job.data(Integer.class)))))
+                .build();
+        queue.addAll(List.of(
+                new DqQueue.NewJob(1, JobOptions.withId("a").keep(LONG)), new DqQueue.NewJob(2, JobOptions.withId("b").keep(LONG))));
+        assertEquals(2, worker.drain());
+        assertEquals(List.of(2, 4), List.of(queue.result("a", Integer.class), queue.result("b", Integer.class)));
+    }
+
+    private static HttpResponse<String> ask(int port) throws IOException, InterruptedException {
+        HttpRequest request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port)).build();
+        return HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+    }
+
+    private static boolean answers(int port, int status) {
+        try {
+            return ask(port).statusCode() == status;
+        } catch (IOException | InterruptedException error) {
+            return false;
+        }
+    }
+
+    private static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0)) {
+            return socket.getLocalPort();
+        }
+    }
+
+    @Test
+    void healthByHttp() throws Exception {
+        int port = freePort();
+        Worker worker = Worker.on(queue).handler(Handler.of(job -> {})).health("127.0.0.1:" + port).build();
+        assertFalse(worker.isHealthy(), "not before the first answer");
+        worker.start();
+        queue.add(1);
+        until(() -> answers(port, 200));
+        assertEquals("ok\n", ask(port).body());
+        assertTrue(worker.isHealthy());
+        Worker second = Worker.on(queue).handler(Handler.of(job -> {})).health("127.0.0.1:" + port).build();
+        ConfigurationException taken = assertThrows(ConfigurationException.class, second::start);
+        assertTrue(taken.getMessage().contains(String.valueOf(port)), taken.getMessage());
+        worker.close();
+        assertFalse(worker.isHealthy());
+        assertThrows(IOException.class, () -> ask(port));
+        int other = freePort();
+        try (DqQueue nowhere = DqQueue.connect("redis://127.0.0.1:1", "q");
+                Worker sick = Worker.on(nowhere).handler(Handler.of(job -> {})).health("127.0.0.1:" + other).build()) {
+            sick.start();
+            until(() -> answers(other, 503));
+            assertNotNull(ask(other).body());
+        }
+    }
+
+    @Test
+    void healthByAFile(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("healthy");
+        try (Worker worker = Worker.on(queue).handler(Handler.of(job -> {})).waitFor(Duration.ofMillis(50)).health(file.toString()).build()) {
+            worker.start();
+            until(() -> Files.exists(file));
+            FileTime old = FileTime.fromMillis(1);
+            Files.setLastModifiedTime(file, old);
+            until(() -> !lastModified(file).equals(old));
+        }
+        Worker wrong = Worker.on(queue).handler(Handler.of(job -> {})).health(folder + "/none/healthy").build();
+        assertThrows(ConfigurationException.class, wrong::start);
+    }
+
+    private static FileTime lastModified(Path file) {
+        try {
+            return Files.getLastModifiedTime(file);
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+}
