@@ -82,12 +82,21 @@ class FlowsTest {
                 assertThrows(JobFailedException.class, () -> queue.waitFor("never there", Integer.class, LONG));
         assertTrue(unknown.outcome() == JobOutcome.UNKNOWN && unknown.getMessage().contains("KEEP"), unknown.getMessage());
         CompletableFuture<JobResult> end = queue.end("waits");
+        while (!serverAwaits()) {
+            Thread.sleep(2);
+        }
         assertTrue(queue.cancel("waits"));
         assertEquals(JobOutcome.DELETED, end.get(30, TimeUnit.SECONDS).outcome());
         assertFalse(queue.cancel("waits"));
         CompletableFuture<JobResult> open = queue.end(queue.add(1, JobOptions.create().delay(LONG)));
         queue.close();
         assertThrows(ExecutionException.class, () -> open.get(30, TimeUnit.SECONDS), "the queue was closed");
+    }
+
+    private boolean serverAwaits() {
+        byte[][] list = new Words("CLIENT").add("LIST").all();
+        String clients = Reply.text(queue.connector().call(List.<byte[][]>of(list), null).get(0));
+        return clients.lines().anyMatch(each -> each.contains("cmd=dq.await") && each.contains("flags=b"));
     }
 
     @Test
