@@ -30,7 +30,10 @@ class ReadmeTest {
             import org.junit.jupiter.api.Test;
             import org.junit.jupiter.api.extension.ExtendWith;
             import org.redisson.api.*;
+            import java.util.List;
             import java.util.concurrent.TimeUnit;
+            import java.util.concurrent.TimeoutException;
+            import org.slf4j.MDC;
 
             abstract class Around {
                 record Order(int number) {}
@@ -46,6 +49,9 @@ class ReadmeTest {
                 abstract void closeOrder(Order order);
                 abstract void remind(Customer customer);
                 abstract void serveRequests();
+                abstract String charge(Order order, String key);
+                abstract void ship(Order order, String signedBy);
+                abstract void refund(String receipt);
             """;
 
     private static String program(List<String> blocks) {
