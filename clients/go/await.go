@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	keepResult   = time.Minute // of AddAndWait
-	betweenAsks  = time.Millisecond
-	withdrawing  = time.Second
-	awaitOutcome = "DQ.AWAIT"
+	keepResult  = time.Minute // of AddAndWait
+	betweenAsks = time.Millisecond
+	withdrawing = time.Second
 )
 
 var errClosed = errors.New("dq: the queue was closed")
@@ -258,7 +257,7 @@ func (w *waiter) hear() {
 }
 
 func (w *waiter) ask(ids []string) ([]ending, error) {
-	command := append([]string{awaitOutcome, w.key, strconv.FormatFloat(defaultWait.Seconds(), 'f', -1, 64)}, ids...)
+	command := append([]string{"DQ.AWAIT", w.key, strconv.FormatFloat(defaultWait.Seconds(), 'f', -1, 64)}, ids...)
 	replies, err := w.line.ask(command)
 	if err != nil {
 		return nil, err

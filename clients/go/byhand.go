@@ -244,12 +244,19 @@ type NackOptions struct {
 	Delay    *time.Duration
 	Priority *int
 	Reason   string
+	// Await, with Silent, is the signal that the job waits for, at most Delay. After or AfterGroup, with Silent, is what it
+	// waits for, as in [JobOptions]; OnDead is for After.
+	Await      string
+	After      []string
+	AfterGroup string
+	OnDead     OnDead
 }
 
 func (o *NackOptions) words() words {
 	if o == nil {
 		return nil
 	}
+	after := JobOptions{After: o.After, AfterGroup: o.AfterGroup, OnDead: o.OnDead}
 	out := words{string(or(o.Mode, Fail))}.value("REASON", o.Reason, o.Reason != "")
 	if o.Delay != nil {
 		out = out.add("DELAY", wait("Delay", *o.Delay))
@@ -257,7 +264,7 @@ func (o *NackOptions) words() words {
 	if o.Priority != nil {
 		out = out.add("PRIORITY", *o.Priority)
 	}
-	return out
+	return out.value("AWAIT", o.Await, o.Await != "").add(after.after()...)
 }
 
 // Nack gives a job back and returns its state, "" where the token is not its current one.
@@ -281,6 +288,39 @@ func (q *Queue) Touch(ctx context.Context, id, token string, ttr time.Duration) 
 // TouchMany is [Queue.Touch] for many: tokens by ids. It returns the leases' ends by ids.
 func (q *Queue) TouchMany(ctx context.Context, tokens map[string]string, ttr time.Duration) (map[string]time.Time, error) {
 	return many(q, ctx, "DQ.TOUCH", tokens, words{}.ms("TTR", ttr), asTime)
+}
+
+// SetProgress says how far a job is, as [Job.Progress] does, and renews its lease. False where the token is not its
+// current one.
+func (q *Queue) SetProgress(ctx context.Context, id, token, text string) (bool, error) {
+	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "PROGRESS", text})
+	return reply != nil, err
+}
+
+// BTouch is TouchMany, and then waits for up to timeout while all of these leases are held: it returns as soon as one is
+// lost, such as by [Queue.Cancel]. The jobs are of one shard.
+func (q *Queue) BTouch(ctx context.Context, timeout time.Duration, tokens map[string]string) (map[string]time.Time, error) {
+	keys, groups := q.byShard(slices.Collect(maps.Keys(tokens)))
+	if len(keys) != 1 || timeout <= 0 {
+		return nil, &ConfigurationError{What: "BTouch needs jobs of one shard, and a timeout"}
+	}
+	call := words{"DQ.BTOUCH", keys[0], strconv.FormatFloat(timeout.Seconds(), 'f', -1, 64), "IDS", len(tokens)}
+	for _, id := range groups[keys[0]] {
+		call = call.add(id, tokens[id])
+	}
+	reply, err := within(ctx, func() (any, error) {
+		node, err := q.node(ctx, keys[0])
+		if err != nil {
+			return nil, err
+		}
+		// The client's own timeout may be shorter, and would cut the wait off.
+		return answer(node.WithTimeout(timeout+slack).Do(context.WithoutCancel(ctx), call...).Result())
+	})
+	found := make(map[string]time.Time, len(tokens))
+	for n, each := range asList(reply) {
+		found[groups[keys[0]][n]] = asTime(each)
+	}
+	return found, err
 }
 
 func many[T any](

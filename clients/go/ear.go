@@ -67,7 +67,7 @@ func (s *listening) cover(held []*delivery, now time.Time) (group []*delivery) {
 
 // listenSoon has the link look for jobs that take a while. It is called with mu.
 func (l *link) listenSoon() {
-	if l.ears != nil && !l.isListening {
+	if !l.isDeaf && !l.isListening {
 		l.isListening = true
 		l.listenTimer.Reset(heardFrom)
 	}
@@ -79,7 +79,7 @@ func (l *link) listen() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isListening = false
-	if l.ears == nil || l.isFinishing() {
+	if l.isDeaf || l.isFinishing() {
 		return
 	}
 	soonest := time.Time{}
@@ -129,11 +129,7 @@ func (e *ear) hear() {
 		}
 		e.line.close()
 		if forbids(err) {
-			l.worker.warn("dq: the server has no DQ.BTOUCH for this user, so handlers hear of a cancelled job at the next heartbeat",
-				"error", err.Error())
-			l.mu.Lock()
-			l.ears = nil
-			l.mu.Unlock()
+			l.deafen(err)
 			return
 		}
 		troubles++
@@ -145,11 +141,22 @@ func (e *ear) hear() {
 	}
 }
 
+func (l *link) deafen(err error) {
+	l.mu.Lock()
+	wasDeaf := l.isDeaf
+	l.isDeaf = true
+	l.mu.Unlock()
+	if !wasDeaf {
+		l.worker.warn("dq: the server has no DQ.BTOUCH for this user, so handlers hear of a cancelled job at the next heartbeat",
+			"error", err.Error())
+	}
+}
+
 func (e *ear) cover() (group []*delivery, wait time.Duration) {
 	l := e.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isFinishing() {
+	if !l.isDeaf && !l.isFinishing() {
 		group = e.listen.cover(byKey(l.heldLocked())[e.key], time.Now())
 	}
 	for _, d := range group {

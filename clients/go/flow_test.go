@@ -87,8 +87,8 @@ func TestResultsByHand(t *testing.T) {
 	must(queue.AddMany(ctx, []dq.NewJob{{JobOptions: *kept("a")}, {JobOptions: *kept("b")}}))
 	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "c", After: []string{"a", "b"}}))
 	jobs := must(queue.Pop(ctx, &dq.PopOptions{Count: 2}))
-	expect(t, must(queue.Keep(ctx, "a", jobs[0].Token, map[string][]byte{"x": []byte("y")})), true)
-	expect(t, must(queue.Keep(ctx, "a", "17", map[string][]byte{"x": nil})), false)
+	expect(t, must(queue.KeepSteps(ctx, "a", jobs[0].Token, map[string][]byte{"x": []byte("y")})), true)
+	expect(t, must(queue.KeepSteps(ctx, "a", "17", map[string][]byte{"x": nil})), false)
 	expect(t, string(must(queue.Get(ctx, "a")).Steps["x"]), "y")
 	expect(t, must(queue.AckResults(ctx, dq.AckResult{ID: "a", Token: jobs[0].Token, Result: 1}, dq.AckResult{ID: "b", Token: jobs[1].Token, Result: "x"})), 2)
 	expect(t, must(dq.Result[string](ctx, queue, "b")), "x")
@@ -98,6 +98,31 @@ func TestResultsByHand(t *testing.T) {
 	expect(t, []any{n, results[1].ID, results[1].Outcome}, []any{1, "b", dq.OutcomeDone})
 	_, err := queue.AckResults(ctx, dq.AckResult{ID: "c", Token: "1", Result: func() {}})
 	expect(t, strings.Contains(err.Error(), "result cannot be encoded"), true)
+}
+
+func TestWaitsByHand(t *testing.T) {
+	ctx, queue := t.Context(), dqtest.Start(t).Queue(t, "q")
+	must(queue.AddMany(ctx, []dq.NewJob{{JobOptions: *kept("a")}, {JobOptions: *kept("b")}}))
+	tokens := map[string]string{}
+	for _, job := range must(queue.Pop(ctx, &dq.PopOptions{Count: 2})) {
+		tokens[job.ID] = job.Token
+	}
+	expect(t, must(queue.SetProgress(ctx, "a", tokens["a"], "0.5 half")), true)
+	expect(t, must(queue.SetProgress(ctx, "a", "17", "x")), false)
+	expect(t, must(queue.Get(ctx, "a")).Progress, "0.5 half")
+	held := must(queue.BTouch(ctx, time.Millisecond, tokens))
+	expect(t, []bool{held["a"].IsZero(), held["b"].IsZero()}, []bool{false, false})
+	expect(t, must(queue.Nack(ctx, "b", tokens["b"], &dq.NackOptions{Mode: dq.Silent, After: []string{"a"}, OnDead: dq.OnDeadDie})), "blocked")
+	expect(t, must(queue.Get(ctx, "b")).OnDead, dq.OnDeadDie)
+	go func() { _, _ = queue.Cancel(context.Background(), "a") }()
+	held = must(queue.BTouch(ctx, time.Minute, map[string]string{"a": tokens["a"]}))
+	expect(t, held, map[string]time.Time{"a": {}})
+	must(queue.Add(ctx, 1, kept("c")))
+	job := must(queue.Pop(ctx, nil))[0]
+	expect(t, must(queue.Nack(ctx, "c", job.Token, &dq.NackOptions{Mode: dq.Silent, Await: "x", Delay: ptr(time.Hour)})), "delayed")
+	expect(t, must(queue.Get(ctx, "c")).Awaits, "x")
+	_, err := queue.BTouch(ctx, 0, tokens)
+	expect(t, err == nil, false)
 }
 
 // --- Steps
@@ -231,6 +256,23 @@ func TestAHandlerSpawnsJobsAndWaitsForThem(t *testing.T) {
 	expect(t, s.drain(), 2)
 	expect(t, must(dq.Result[string](t.Context(), s.queue, "a")), "a/1/0 done 4,a/1/1 dead no,a/1/2 done 9,other done 25,")
 	expect(t, s.waits.Load(), int64(2))
+}
+
+func TestJobsThatAreSpawnedBelongIntoTheShardOfTheirParent(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := dq.NewQueue(server.Client, "q", dq.QueueOptions{Shards: 5})
+	server.Run(t, dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{Do: func(ctx context.Context, job *dq.Job) error {
+		if strings.Contains(job.ID, "/") {
+			job.Succeed(1)
+			return nil
+		}
+		results, err := job.Spawn(ctx, make([]dq.NewJob, 4))
+		job.Succeed(len(results))
+		return err
+	}}}})
+	for n := range 5 {
+		expect(t, must(dq.AddAndWait[int](ctx, queue, 0, &dq.JobOptions{ID: fmt.Sprint(n)})), 4)
+	}
 }
 
 func TestAWaitThatTheServerRefusesFailsTheJob(t *testing.T) {

@@ -33,7 +33,7 @@ func waitsInBTouch(server *dqtest.Server) bool {
 func TestManyWaitsShareAConnection(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := server.Queue(t, "q")
-	run(t, dq.WorkerConfig{Queues: []*dq.Queue{server.Queue(t, "q")}, Handlers: []dq.Handler{{Do: dq.Returning(
+	server.Run(t, dq.WorkerConfig{Queues: []*dq.Queue{server.Queue(t, "q")}, Handlers: []dq.Handler{{Do: dq.Returning(
 		func(_ context.Context, _ *dq.Job, n int) (int, error) { return n * n, nil })}}})
 	var all sync.WaitGroup
 	for n := range 100 {

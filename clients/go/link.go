@@ -43,7 +43,8 @@ type link struct {
 	outcomes []*outcome
 	schedule schedule
 
-	ears        map[string]*ear // by key; nil: heartbeats alone
+	ears        map[string]*ear // by key
+	isDeaf      bool            // heartbeats alone
 	isListening bool            // the timer is set
 	listenTimer *time.Timer
 }
@@ -68,9 +69,7 @@ func newLink(w *Worker, members []member, isWeighted bool) *link {
 	made.schedule.watch.Stop()
 	made.listenTimer = time.AfterFunc(time.Hour, made.listen)
 	made.listenTimer.Stop()
-	if len(members) <= mostEars {
-		made.ears = map[string]*ear{}
-	}
+	made.ears, made.isDeaf = map[string]*ear{}, len(members) > mostEars
 	for _, each := range members {
 		made.queues[each.key] = each.queue
 	}

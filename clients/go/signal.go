@@ -25,9 +25,9 @@ func (q *Queue) Signal(ctx context.Context, id, name string, value any) (bool, e
 	return asInt(reply) == 1, err
 }
 
-// Keep keeps values under names with a job that was popped by hand, as [Step] does. False where the token is no longer
+// KeepSteps keeps values under names with a job that was popped by hand, as [Step] does. False where the token is no longer
 // its current one.
-func (q *Queue) Keep(ctx context.Context, id, token string, steps map[string][]byte) (bool, error) {
+func (q *Queue) KeepSteps(ctx context.Context, id, token string, steps map[string][]byte) (bool, error) {
 	call := words{"DQ.STEP", q.key(id), id, token}
 	for name, value := range steps {
 		call = call.add(name, value)

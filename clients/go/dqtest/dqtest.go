@@ -76,6 +76,22 @@ func (s *Server) Queue(t testing.TB, name string) *dq.Queue {
 	return queue
 }
 
+// Run runs a worker until the test ends. For tests that need no clock, [dq.Worker.Drain] is simpler.
+func (s *Server) Run(t testing.TB, config dq.WorkerConfig) *dq.Worker {
+	t.Helper()
+	worker, err := dq.NewWorker(config)
+	must(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(context.Background()) }()
+	t.Cleanup(func() {
+		worker.Stop()
+		if err := <-ended; err != nil {
+			t.Errorf("dqtest: the worker ended: %v", err)
+		}
+	})
+	return worker
+}
+
 func program(t testing.TB) string {
 	t.Helper()
 	if named := os.Getenv("DQ_SERVER"); named != "" {
