@@ -322,31 +322,3 @@ func TestManyJobsInFewCommands(t *testing.T) {
 	_, err := sharded.AddMany(ctx, []dq.NewJob{{JobOptions: dq.JobOptions{ID: "x"}}, {JobOptions: dq.JobOptions{ID: "y", After: []string{"x"}}}})
 	expect(t, err == nil, false) // of two shards
 }
-
-// --- Exactly once on this server
-
-func TestAScriptRunsOnceInTheLifeOfAJob(t *testing.T) {
-	const script = `
-		if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('NOMONEY nothing in ' .. KEYS[1]) end
-		redis.call('DECRBY', KEYS[1], ARGV[1])
-		redis.call('INCRBY', KEYS[2], ARGV[1])`
-	var ran []bool
-	s := newStage(t, func(ctx context.Context, job *dq.Job) error {
-		did, err := job.Once(ctx, "move", script, []string{"from", "to"}, 30)
-		if err != nil {
-			return err
-		}
-		ran = append(ran, did)
-		return errors.New("afterwards")
-	})
-	ctx := t.Context()
-	must(s.queue.Add(ctx, 1, kept("a")))
-	for range 3 {
-		s.drain()
-		s.server.Client.SetNX(ctx, "from", 100, 0) // after the first attempt
-		s.server.Clock.Advance(time.Minute)
-	}
-	expect(t, ran, []bool{true, false})
-	expect(t, []string{s.server.Client.Get(ctx, "from").Val(), s.server.Client.Get(ctx, "to").Val()}, []string{"70", "30"})
-	expect(t, string(s.get("a").Steps["move"]), "ended")
-}

@@ -135,7 +135,7 @@ func (w *Worker) next(batch []*delivery) []*delivery {
 func (w *Worker) lost(d *delivery) {
 	d.end(ErrLost)
 	w.aside(func() {
-		w.warn("dq: lost a job, its lease expired before it was acknowledged", "job", d.id, "queue", d.queue)
+		w.warn("dq: lost a job, it was cancelled or its lease expired before it was acknowledged", "job", d.id, "queue", d.queue)
 		for _, hooks := range w.hooks {
 			if hooks.Lost != nil {
 				w.hook("Lost", func() { hooks.Lost(d.job) })

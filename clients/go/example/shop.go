@@ -1,5 +1,5 @@
-// Package shop is a small program on dq: a reminder of a trial that ends, payments that are tried again, and exports
-// that take long.
+// Package shop is a small program on dq: a reminder of a trial that ends, payments that are tried again, exports that take
+// long, and gifts that somebody has to approve.
 package shop
 
 import (
@@ -62,6 +62,7 @@ func (s *Shop) Worker(drain time.Duration) (*dq.Worker, error) {
 				Attempts: 4, Backoff: []time.Duration{time.Minute, time.Hour, 24 * time.Hour},
 			},
 			{Kind: "export", Do: dq.Typed(s.export)},
+			{Kind: "gift", Do: dq.Returning(s.gift)},
 		},
 		Drain: drain,
 	})
