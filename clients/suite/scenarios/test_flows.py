@@ -2,6 +2,7 @@
 
 from conftest import EACH, breaks, scenario
 from proxy import Cut, Instead, once, swallow, when, without, without_list
+from servers import Cluster
 
 HAVE = {
     "after": {"go", "java"},
@@ -9,6 +10,7 @@ HAVE = {
     "add_many": {"go", "java"},
     "wait_for": {"go", "java"},
     "spawn": {"go", "java"},
+    "cluster": {"go"},
 }
 KEEP_MS = 600_000
 no_after = breaks(without_list(None, b"AFTER"))
@@ -194,3 +196,31 @@ def jobs_are_spawned_in_the_transaction_that_waits_for_them(world):
     assert len(world.proxy.commands(b"EXEC")) >= 2, "the transaction was not sent again"
     assert [row[2] for row in results(probe, world, "j")] == [0, 1, 2]
     assert len(probe.events("started", job="j/1/0")) == 1
+
+
+# --- On a cluster
+
+
+def plain_client(world):
+    """Who follows no redirection loses the slots of the other node."""
+    world.is_plain = True
+
+
+@scenario(21, plain_client, only=HAVE["cluster"])
+def flows_and_waits_on_a_cluster_whose_slots_move(world):
+    """What belongs together is in one shard, and those who wait follow it."""
+    cluster = world.keep(Cluster())
+    place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
+    probe = world.worker(place=place, shards=4, concurrency=4, wait_ms=1000)
+    timeout_ms = int(world.patience_s * 1000)
+    for time in ("before", "after"):
+        for n in range(6):
+            children = [{"data": returns(1)}, {"data": returns(2)}]
+            data = script({"step": "a", "value": 1}, {"spawn": children}, {"sleep": "nap", "ms": 10}, {"return": n})
+            id = f"{time}{n}"
+            assert probe.call("q", "add_and_wait", id=id, data=data, timeout=timeout_ms) == n
+            assert [row[1:] for row in results(probe, world, id)] == [["done", 1], ["done", 2]]
+        ids = probe.call("q", "chain", jobs=[{}, returns(2), {}])
+        assert started(probe, ids[2], world)["results"] == [[ids[1], "done", 2]]
+        for n in range(4 if time == "before" else 0):
+            cluster.move(f"q:{{{n}}}")
