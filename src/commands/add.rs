@@ -5,7 +5,7 @@
 
 use super::after::{on_dead_of, until};
 use super::parse::{
-    at_least, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
+    at_least, cost, millis, natural_u32, positive, positive_millis, priority, syntax_error, Options,
 };
 use super::syntax::options;
 use super::{change_or_create, open};
@@ -18,7 +18,7 @@ use crate::server::clock::with_mint;
 use crate::server::config;
 use crate::server::key::OpenKey;
 
-options! { ADD: NX XX REPLACE NEXT DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GROUP KEEP AFTER ONDEAD EVERY CRON TZ UNTIL TIMES GRACE JITTER }
+options! { ADD: NX XX REPLACE NEXT DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GROUP KEEP COST AFTER ONDEAD EVERY CRON TZ UNTIL TIMES GRACE JITTER }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
@@ -80,6 +80,7 @@ fn read<'a>(
             Word::BACKOFF => *ladder = Some(options.ladder()?),
             Word::GROUP => add.group = Some(options.value()?),
             Word::KEEP => add.keep_ms = Some(millis(options.value()?)?),
+            Word::COST => add.cost = cost(options.value()?)?,
             Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
             Word::AFTER => after = Some(options.after()?),
             Word::ONDEAD => on_dead = Some(on_dead_of(options.value()?)?),

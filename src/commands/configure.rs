@@ -9,7 +9,7 @@ use super::parse::{
 use super::syntax::options;
 use super::{change, change_or_create, look, open};
 use crate::queue::clock::Now;
-use crate::queue::job::{GROUP_RATE_MAX, RATE_MAX};
+use crate::queue::job::RATE_MAX;
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
@@ -37,8 +37,8 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::DONELEN => new.done_len = Some(natural(options.value()?)?),
             Word::DONETTL => new.done_ttl_ms = Some(millis(options.value()?)?),
             Word::DONEBYTES => new.done_bytes = Some(natural(options.value()?)?),
-            Word::RATE => new.rate = Some(rate(&mut options, RATE_MAX)?),
-            Word::GROUPRATE => new.group_rate = Some(rate(&mut options, GROUP_RATE_MAX)?),
+            Word::RATE => new.rate = Some(rate(&mut options)?),
+            Word::GROUPRATE => new.group_rate = Some(rate(&mut options)?),
         }
     }
     let open = open_with_room(ctx, args)?;
@@ -61,12 +61,12 @@ fn open_with_room<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refus
 }
 
 /// Both parts are 0, which is off, or neither is.
-fn rate(options: &mut Options<'_, Word>, most: u64) -> Result<Option<Rate>, Refusal> {
+fn rate(options: &mut Options<'_, Word>) -> Result<Option<Rate>, Refusal> {
     let (count, window_ms) = (options.value()?, options.value()?);
     match (natural(count)?, millis(window_ms)?) {
         (0, 0) => Ok(None),
         (0, _) | (_, 0) => Err(out_of_range()),
-        (count, _) if count > most => Err(out_of_range()),
+        (count, _) if count > RATE_MAX => Err(out_of_range()),
         (count, window_ms) => Ok(Some(Rate {
             count: count as u32,
             window_ms,

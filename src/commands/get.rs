@@ -26,7 +26,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
         ctx.reply_bytes(name.as_bytes());
         value.map_or_else(|| ctx.reply_null(), |value| ctx.reply_integer(value as i64));
     };
-    ctx.reply_map(36);
+    ctx.reply_map(37);
     ctx.reply_bytes(b"id");
     ctx.reply_bytes(job.id);
     ctx.reply_bytes(b"payload");
@@ -80,6 +80,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     integer_or_null("runs", round.map(|round| round.runs));
     bytes_or_null("progress", job.notes.progress());
     integer_or_null("keep", job.notes.keep_ms());
+    integer("cost", job.notes.cost().into());
     let waits = job.state == State::Delayed;
     bytes_or_null("awaits", job.notes.awaits().filter(|_| waits));
     ctx.reply_bytes(b"steps");

@@ -2,8 +2,8 @@
 //! [ATTEMPTS n] [BACKOFF n ms [ms ...]] [TTL ms] [GROUP name] [KEEP ms]
 
 use super::parse::{
-    at_least, millis, natural_u32, out_of_range, positive, positive_millis, priority, syntax_error,
-    Options,
+    at_least, cost, millis, natural_u32, out_of_range, positive, positive_millis, priority,
+    syntax_error, Options,
 };
 use super::syntax::options;
 use super::{change_or_create, open};
@@ -14,7 +14,7 @@ use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 use crate::server::config;
 
-options! { MADD: NX XX REPLACE DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GROUP KEEP }
+options! { MADD: NX XX REPLACE DELAY AT PRIORITY TTR ATTEMPTS BACKOFF TTL GROUP KEEP COST }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 5)?;
@@ -77,6 +77,7 @@ fn read<'a>(
             Word::TTL => add.ttl_ms = Some(positive_millis(options.value()?)?),
             Word::GROUP => add.group = Some(options.value()?),
             Word::KEEP => add.keep_ms = Some(millis(options.value()?)?),
+            Word::COST => add.cost = cost(options.value()?)?,
         }
     }
     options.only_one_of(&[Word::NX, Word::XX, Word::REPLACE])?;

@@ -1,6 +1,6 @@
 //! Reading a command's arguments.
 
-use crate::queue::job::{State, INSTANT_MAX, LADDER_MAX};
+use crate::queue::job::{State, COST_MAX, INSTANT_MAX, LADDER_MAX};
 use crate::server::api::command_info::OptionWord;
 use crate::server::api::{shown, Args, Refusal};
 use std::fmt::Display;
@@ -106,6 +106,15 @@ pub fn millis(bytes: &[u8]) -> Result<u64, Refusal> {
 pub fn positive_millis(bytes: &[u8]) -> Result<u64, Refusal> {
     positive(bytes)?;
     millis(bytes)
+}
+
+/// What a delivery counts in RATE and GROUPRATE.
+pub fn cost(bytes: &[u8]) -> Result<u32, Refusal> {
+    let cost = natural_u32(bytes)?;
+    if !(1..=COST_MAX).contains(&cost) {
+        return Err(out_of_range());
+    }
+    Ok(cost)
 }
 
 pub fn priority(bytes: &[u8]) -> Result<i32, Refusal> {

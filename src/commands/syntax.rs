@@ -85,6 +85,8 @@ pub const LEASE: Arg = Arg::one_of(
     ],
 )
 .optional();
+/// What a delivery counts.
+pub const COST: Arg = number(c"cost", c"COST", c"units");
 pub const COUNT: Arg = Arg::integer(c"count").after(c"COUNT");
 pub const NOACK: Arg = Arg::word(c"noack", c"NOACK").optional();
 pub const WITHDUE: Arg = Arg::word(c"withdue", c"WITHDUE").optional();
@@ -203,6 +205,7 @@ pub const ADD: &[Arg] = &[
     number(c"ttl", c"TTL", c"ms"),
     Arg::string(c"group").after(c"GROUP").optional(),
     number(c"keep", c"KEEP", c"ms"),
+    COST,
     AFTER,
     ONDEAD,
     RULE,
@@ -238,6 +241,7 @@ pub const MADD: &[Arg] = &[
     number(c"ttl", c"TTL", c"ms"),
     Arg::string(c"group").after(c"GROUP").optional(),
     number(c"keep", c"KEEP", c"ms"),
+    COST,
 ];
 pub const POP: &[Arg] = &[
     KEY,
@@ -310,6 +314,7 @@ pub const TOUCH: &[Arg] = &[
         .shown(c"text")
         .after(c"PROGRESS")
         .optional(),
+    COST,
 ];
 pub const STEP: &[Arg] = &[
     KEY,

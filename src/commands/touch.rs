@@ -1,13 +1,13 @@
-//! DQ.TOUCH key id [TOKEN t] [TTR ms] [PROGRESS text] | DQ.TOUCH key IDS n id token [id token ...] [TTR ms]
+//! DQ.TOUCH key id [TOKEN t] [TTR ms] [PROGRESS text] [COST n] | DQ.TOUCH key IDS n id token [id token ...] [TTR ms]
 
 use super::change;
 use super::deliveries::Deliveries;
-use super::parse::{positive_millis, syntax_error, Options};
+use super::parse::{cost, positive_millis, syntax_error, Options};
 use super::syntax::options;
 use crate::queue::deliver::Touch;
 use crate::server::api::{Args, Ctx, Refusal};
 
-options! { TOUCH: TOKEN TTR PROGRESS }
+options! { TOUCH: TOKEN TTR PROGRESS COST }
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let mut deliveries = Deliveries::read(args)?;
@@ -18,10 +18,14 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::TOKEN => deliveries.set_token(options.value()?)?,
             Word::TTR => touch.ttr_ms = Some(positive_millis(options.value()?)?),
             Word::PROGRESS => touch.progress = Some(options.value()?),
+            Word::COST => touch.cost = Some(cost(options.value()?)?),
         }
     }
     if touch.progress.is_some() && deliveries.one().is_none() {
         return Err(syntax_error("PROGRESS cannot be combined with IDS"));
+    }
+    if touch.cost.is_some() && deliveries.one().is_none() {
+        return Err(syntax_error("COST cannot be combined with IDS"));
     }
     let touched = change(ctx, args, |queue, now, effects| {
         let mut ends = deliveries.begin_reply(ctx);

@@ -119,6 +119,8 @@ pub struct Add<'a> {
     pub group: Option<&'a [u8]>,
     /// How long it stays once it is done.
     pub keep_ms: Option<u64>,
+    /// What a delivery of it counts in RATE and GROUPRATE.
+    pub cost: u32,
     /// What it waits for.
     pub after: Option<For<'a>>,
 }
@@ -140,6 +142,7 @@ impl<'a> Add<'a> {
             recur: None,
             group: None,
             keep_ms: None,
+            cost: 1,
             after: None,
         }
     }
@@ -484,7 +487,10 @@ impl Add<'_> {
     /// What is noted of the job when it comes.
     #[inline]
     pub(super) fn notes(&self) -> impl Iterator<Item = Note<'static>> {
-        self.keep_ms.map(|ms| Note::Keep { ms }).into_iter()
+        let keep = self.keep_ms.map(|ms| Note::Keep { ms });
+        let units = self.cost;
+        let cost = (units != 1).then_some(Note::Cost { units });
+        keep.into_iter().chain(cost)
     }
 
     /// The first occurrence of a job with a rule.

@@ -11,6 +11,8 @@ pub const STEPS_OF_OCCURRENCE: usize = 4;
 /// What a command carries out at most for jobs that it does nothing else with: three to five milliseconds'
 /// worth, and only after a standstill.
 pub const OUT_OF_TURN: usize = 10_000;
+/// A group whose window has no room for what its first job costs counts as so many, where others are looked for.
+pub const STEPS_OF_GROUP: usize = OUT_OF_TURN / 1000;
 /// Once so many bytes of payloads are delivered, no more jobs are, whatever COUNT says: copying them into the
 /// reply takes a few milliseconds.
 pub const DELIVERED_BYTES: usize = 16 * 1024 * 1024;

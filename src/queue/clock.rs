@@ -1,7 +1,7 @@
 //! Time as the queue sees it: always an argument, in microseconds, and rounded so that nothing is
 //! early; and the names and numbers that are drawn from it.
 
-use super::job::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};
+use super::job::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT, TOKEN_US_SHIFT};
 
 /// One reading of the server's clock, in microseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,11 @@ impl Now {
     /// The millisecond that has come: what is due at it is due.
     pub fn ms(self) -> u64 {
         self.us / 1000
+    }
+
+    /// The first token that is drawn at this microsecond.
+    pub fn first_token(self) -> u64 {
+        self.ms() << TOKEN_MS_SHIFT | (self.us % 1000) << TOKEN_US_SHIFT
     }
 
     /// The instant `ms` from now. A wait counts from the next full millisecond, so that it is never
@@ -79,7 +84,7 @@ impl Mint {
     /// The next token, larger than `floor`, which is the largest that the queue has seen. At
     /// [`TOKEN_MAX`], where only a forged file leads, they grow no more.
     pub fn next_token(&mut self, now: Now, floor: u64) -> u64 {
-        self.token = (now.ms() << TOKEN_MS_SHIFT).max(self.token + 1);
+        self.token = now.first_token().max(self.token + 1);
         self.raise_token(floor.saturating_add(1));
         self.token.max(floor.saturating_add(1)).min(TOKEN_MAX)
     }

@@ -1,6 +1,6 @@
 //! The rules of deliveries: POP, ACK, NACK, TOUCH.
 
-use super::budget::{DELIVERED_BYTES, OUT_OF_TURN, SETTLE_BUDGET};
+use super::budget::{DELIVERED_BYTES, OUT_OF_TURN, SETTLE_BUDGET, STEPS_OF_GROUP};
 use super::clock::{Mint, Now};
 use super::effect::Change;
 use super::effects::Effects;
@@ -133,6 +133,8 @@ pub struct Touch<'a> {
     pub ttr_ms: Option<u64>,
     /// Only its first bytes are kept.
     pub progress: Option<&'a [u8]>,
+    /// What the delivery counts in RATE and GROUPRATE.
+    pub cost: Option<u32>,
 }
 
 pub(super) struct Touched {
@@ -275,6 +277,13 @@ impl Queue {
                 *budget -= 1;
                 continue;
             }
+            if !self.fits_rates(handle, now) {
+                if pop.id.is_some() || !self.pass_over(handle, now) {
+                    break;
+                }
+                *budget = budget.saturating_sub(STEPS_OF_GROUP);
+                continue;
+            }
             bytes += self.deliver(handle, pop, now, mint, out, deliver);
             delivered += 1;
             self.prefetch_following();
@@ -294,8 +303,7 @@ impl Queue {
 
     /// Delivers nothing, whatever ends.
     fn is_shut(&self, now: Now) -> bool {
-        let rate = self.rate();
-        self.is_paused(now) || rate.is_some_and(|window| !window.is_open(now))
+        self.is_paused(now) || self.rate_opens_ms(1, now) > 0
     }
 
     fn next_deliverable(&self, pop: &Pop<'_>, now: Now) -> Option<Handle> {
@@ -477,6 +485,9 @@ impl Queue {
         if let Some(lease_ms) = lease.changed_to {
             let Touched { deadline, .. } = lease;
             self.commit_job(handle, Change::Touched { deadline, lease_ms }, now, out);
+        }
+        if let Some(cost) = touch.cost {
+            self.reweigh(handle, cost, now);
         }
         if let Some(text) = touch.progress {
             let text = &text[..text.len().min(PROGRESS_MAX)];

@@ -31,14 +31,16 @@ use std::borrow::Cow;
 pub const ID_MAX: usize = 1024;
 /// Delays in a backoff ladder, at most.
 pub const LADDER_MAX: usize = 1024;
-/// Deliveries that a RATE may allow in its window, at most.
-pub const RATE_MAX: u64 = 100_000;
-/// The same of a GROUPRATE.
-pub const GROUP_RATE_MAX: u64 = 1000;
+/// What a RATE or a GROUPRATE may allow in its window, at most.
+pub const RATE_MAX: u64 = u32::MAX as u64;
+/// What one delivery may count there, at most.
+pub const COST_MAX: u32 = 1_000_000;
 /// Bytes in a group's name, at most; at least one.
 pub const GROUP_MAX: usize = 256;
 /// A token is drawn from a clock's ms, shifted by so many bits.
 pub const TOKEN_MS_SHIFT: u32 = 20;
+/// And from the microseconds in that, shifted by so many: the rest numbers tokens of one microsecond.
+pub const TOKEN_US_SHIFT: u32 = 10;
 /// The largest token. Clocks within [`INSTANT_MAX`] reach half as far: what they drew leaves room to count
 /// on from it.
 pub const TOKEN_MAX: u64 = 1 << 63;

@@ -2,7 +2,7 @@
 //! back in a string of bytes, [`Notes`].
 //!
 //! ```text
-//!   notes of a job:   Progress?   Keep?   Step, Step, ... in the order of first writing   Awaits?
+//!   notes of a job:   Progress?   Keep?   Cost?   Step, Step, ... in the order of first writing   Awaits?
 //! ```
 
 use super::error::QueueError;
@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes in a step's name, at most; at least one.
 pub const STEP_NAME_MAX: usize = 256;
+
+const COST_KIND: u8 = 2;
 
 /// Whether a step can have that name.
 pub fn check_step_name(name: &[u8]) -> Result<(), QueueError> {
@@ -19,7 +21,7 @@ pub fn check_step_name(name: &[u8]) -> Result<(), QueueError> {
     Ok(())
 }
 
-/// Something noted of a job. Variants are only ever appended; their order is that in which a job's notes lie.
+/// Something noted of a job. Variants are only ever appended; [`Note::kind`] is the order in which a job's notes lie.
 #[allow(
     missing_docs,
     reason = "fields are named as in the commands that set them"
@@ -45,6 +47,8 @@ pub enum Note<'a> {
         #[serde(with = "serde_bytes")]
         name: &'a [u8],
     },
+    /// What a delivery counts; 1 is not noted.
+    Cost { units: u32 },
 }
 
 impl Note<'_> {
@@ -52,17 +56,20 @@ impl Note<'_> {
     pub fn counted(&self) -> u64 {
         match self {
             Note::Step { name, value } => (name.len() + value.len()) as u64,
-            Note::Progress { .. } | Note::Keep { .. } | Note::Awaits { .. } => 0,
+            Note::Progress { .. } | Note::Keep { .. } | Note::Cost { .. } | Note::Awaits { .. } => {
+                0
+            }
         }
     }
 
-    /// Its variant's place in their order.
+    /// Its place in their order.
     pub(super) fn kind(&self) -> u8 {
         match self {
             Note::Progress { .. } => 0,
             Note::Keep { .. } => 1,
-            Note::Step { .. } => 2,
-            Note::Awaits { .. } => 3,
+            Note::Cost { .. } => COST_KIND,
+            Note::Step { .. } => 3,
+            Note::Awaits { .. } => 4,
         }
     }
 
@@ -125,6 +132,16 @@ impl<'a> Notes<'a> {
             Note::Keep { ms } => Some(ms),
             _ => None,
         })
+    }
+
+    /// COST of DQ.ADD.
+    pub fn cost(self) -> u32 {
+        let upto = self.iter().take_while(|note| note.kind() <= COST_KIND);
+        let noted = upto.last().and_then(|note| match note {
+            Note::Cost { units } => Some(units),
+            _ => None,
+        });
+        noted.unwrap_or(1)
     }
 
     /// Names and values, in the order of first writing.

@@ -1,7 +1,7 @@
 //! What DQ.CFGSET can change: defaults for jobs added later, and limits on the queue.
 
 use super::error::QueueError;
-use super::job::{Terms, GROUP_RATE_MAX, INSTANT_MAX, LADDER_MAX, RATE_MAX};
+use super::job::{Terms, INSTANT_MAX, LADDER_MAX};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -76,14 +76,14 @@ pub struct GroupLimits {
 impl GroupLimits {
     /// Bounds that hold wherever they came from.
     pub fn check(&self) -> Result<(), QueueError> {
-        if !self.rate.is_none_or(|rate| rate.fits(GROUP_RATE_MAX)) {
+        if !self.rate.is_none_or(|rate| rate.fits()) {
             return Err(QueueError::OutOfRange);
         }
         Ok(())
     }
 }
 
-/// At most `count` deliveries in any `window_ms` milliseconds.
+/// Deliveries of a cost of at most `count` in any `window_ms` milliseconds.
 #[allow(missing_docs, reason = "the type's comment describes them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
@@ -97,8 +97,8 @@ impl Rate {
         self.window_ms.saturating_mul(1000)
     }
 
-    fn fits(&self, most: u64) -> bool {
-        (1..=most).contains(&u64::from(self.count)) && (1..=INSTANT_MAX).contains(&self.window_ms)
+    fn fits(&self) -> bool {
+        self.count != 0 && (1..=INSTANT_MAX).contains(&self.window_ms)
     }
 }
 
@@ -180,7 +180,7 @@ impl Settings {
         check_terms(&self.terms(TTR_DEFAULT_MS))?;
         self.group_limits.check()?;
         self.done_limits.check()?;
-        let rate_fits = self.rate.is_none_or(|rate| rate.fits(RATE_MAX));
+        let rate_fits = self.rate.is_none_or(|rate| rate.fits());
         if !rate_fits || self.dedupe_ms > INSTANT_MAX {
             return Err(QueueError::OutOfRange);
         }

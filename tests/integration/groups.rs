@@ -335,7 +335,7 @@ fn settings_of_groups_are_shown_and_bounded() {
     let out_of_range = "-ERR value is not an integer or out of range";
     for line in [
         "DQ.CFGSET q GROUPMAX -1",
-        "DQ.CFGSET q GROUPRATE 1001 1",
+        "DQ.CFGSET q GROUPRATE 4294967296 1",
         "DQ.CFGSET q GROUPRATE 1 0",
         "DQ.CFGSET q GROUPFIFO 2",
     ] {

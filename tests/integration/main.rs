@@ -23,6 +23,7 @@ mod broken;
 mod btouch;
 mod clock_steps;
 mod company;
+mod costs;
 mod databases;
 mod defrag;
 mod del_purge;

@@ -133,7 +133,7 @@ fn refuses() {
         "RATE 5 0",
         "RATE -1 5",
         "RATE 5 -1",
-        "RATE 100001 5",
+        "RATE 4294967296 5",
         "RATE x 5",
         "RATE 5 4398046511104",
         "TTR 7 RATE 0 5",

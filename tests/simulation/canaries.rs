@@ -8,7 +8,7 @@ use crate::op::{Delivered, Op, PopOp, Reply};
 use crate::run::{Run, Sabotage};
 use crate::shapes;
 
-const SHAPES: [crate::generate::Shape; 10] = [
+const SHAPES: [crate::generate::Shape; 11] = [
     shapes::FEW_IDS,
     shapes::LIMITS,
     shapes::PRIORITIES,
@@ -19,6 +19,7 @@ const SHAPES: [crate::generate::Shape; 10] = [
     shapes::RECURRING_STEPS,
     shapes::DONE,
     shapes::FLOWS,
+    shapes::COSTS,
 ];
 
 /// The mismatch that the sabotage leads to, within a few runs.

@@ -40,6 +40,7 @@ fn add(id: &[u8], condition: Condition, delay: Option<u64>, ttl: Option<u64>) ->
         after: None,
         rule: None,
         keep: None,
+        cost: 1,
     })
 }
 
@@ -70,6 +71,7 @@ fn touch(id: &[u8]) -> Op {
         token: None,
         ttr: Some(3),
         progress: None,
+        cost: None,
     })
 }
 

@@ -39,6 +39,8 @@ pub struct Shape {
     pub steps_every: u64,
     /// Of 100 jobs, those that are after others.
     pub afters: u64,
+    /// One job in so many has a COST, one TOUCH too; 0 is none.
+    pub costs_every: u64,
 }
 
 /// The deliveries and ids that clients remember.
@@ -147,11 +149,13 @@ impl Generator {
                         .maybe(2, |_| ())
                         .map(|()| self.span().clamp(1, LAST));
                     let progress = self.reason();
+                    let cost = self.cost();
                     Op::Touch(TouchOp {
                         id,
                         token,
                         ttr,
                         progress,
+                        cost,
                     })
                 }
                 68..75 => self.reschedule(),
@@ -290,6 +294,7 @@ impl Generator {
             rule: None,
             group: self.group(),
             keep: None,
+            cost: self.cost().unwrap_or(1),
             after: None,
         };
         if self.shape.afters > 0 && self.rng.below(100) < self.shape.afters {
@@ -588,12 +593,20 @@ impl Generator {
         }
     }
 
+    fn cost(&mut self) -> Option<u32> {
+        if self.shape.costs_every == 0 || !self.rng.one_in(self.shape.costs_every) {
+            return None;
+        }
+        Some(*self.rng.pick(&[1, 2, 2, 3, 3, 5, 8, 1_000_000]))
+    }
+
     fn rate(&mut self) -> Option<Rate> {
         if self.rng.one_in(2) {
             return None;
         }
+        let most = if self.shape.costs_every > 0 { 12 } else { 4 };
         Some(Rate {
-            count: self.rng.within(1, 4) as u32,
+            count: self.rng.within(1, most) as u32,
             window_ms: self.span().clamp(1, LAST),
         })
     }

@@ -283,6 +283,7 @@ fn ends(ids: &[Id], reserved: &[(Id, Vec<u8>)]) -> Vec<Op> {
         id: None,
         condition: Condition::Replace,
         keep: Some(9),
+        cost: 1,
         ..AddOp::like(b"")
     };
     ops.push(Op::AddMany(together, ids.iter().map(several).collect()));
@@ -322,6 +323,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
         rule: None,
         group: None,
         keep: Some(3),
+        cost: 1,
         after: None,
     };
     let regroup = |is_fifo, most| {
@@ -338,6 +340,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
             token: None,
             ttr: None,
             progress: Some(b"half".to_vec()),
+            cost: None,
         }));
         ops.push(Op::Signal {
             id: id.clone(),
@@ -511,6 +514,7 @@ fn furnish_ends(byte: u8, number: usize, queue: &Queue, now: Now) -> Option<Op> 
             let alike = AddOp {
                 id: None,
                 keep: Some(50),
+                cost: 1,
                 ..AddOp::like(b"")
             };
             Op::AddMany(alike, (0..3).map(job).collect())
@@ -543,6 +547,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             token: None,
             ttr: None,
             progress: Some(vec![byte; number]),
+            cost: None,
         }),
         b'w' => Op::Nack(NackOp {
             id: (number / 2).to_string().into_bytes(),
@@ -608,6 +613,7 @@ fn furnish(byte: u8, number: usize) -> Op {
             ttl: (byte == b't' || byte == b'n' && number.is_multiple_of(3)).then_some(90_000),
             rule: None,
             keep: (byte == b'h').then_some(number as u64),
+            cost: 1,
             group: matches!(byte, b'g' | b'v').then(|| vec![b'g', b'0' + number as u8 % 3]),
             after: None,
         }),

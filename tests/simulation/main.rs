@@ -113,6 +113,13 @@ fn large_groups_and_many() {
 }
 
 #[test]
+fn costs() {
+    simulate(shapes::COSTS, 3, 60_000);
+    simulate(shapes::COSTS_OF_RECURRING, 1, 40_000);
+    simulate(shapes::COSTS_WILD, 1, 40_000);
+}
+
+#[test]
 fn flows() {
     simulate(shapes::FLOWS, 3, 60_000);
     simulate(shapes::FLOWS_OF_GROUPS, 3, 60_000);

@@ -99,6 +99,7 @@ fn touch(op: &TouchOp) -> Touch<'_> {
     Touch {
         ttr_ms: op.ttr,
         progress: op.progress.as_deref(),
+        cost: op.cost,
     }
 }
 
@@ -148,6 +149,7 @@ fn add_of(add: &AddOp) -> Add<'_> {
         recur: add.rule.as_ref().map(|rule| recur(rule, add)),
         group: add.group.as_deref(),
         keep_ms: add.keep,
+        cost: add.cost,
         after: add.after.as_ref().map(until),
         ..Add::new(add.id.as_deref(), &add.payload)
     }

@@ -64,6 +64,7 @@ pub struct AddOp {
     pub rule: Option<RuleOp>,
     pub group: Option<Vec<u8>>,
     pub keep: Option<u64>,
+    pub cost: u32,
     pub after: Option<AfterOp>,
 }
 
@@ -90,6 +91,7 @@ impl AddOp {
             rule: None,
             group: None,
             keep: None,
+            cost: 1,
             after: None,
         }
     }
@@ -161,6 +163,7 @@ pub struct TouchOp {
     pub token: Option<Vec<u8>>,
     pub ttr: Option<u64>,
     pub progress: Option<Vec<u8>>,
+    pub cost: Option<u32>,
 }
 
 /// Names and values.

@@ -21,6 +21,35 @@ pub const FEW_IDS: Shape = Shape {
     adds: 28,
     steps_every: 0,
     afters: 0,
+    costs_every: 0,
+};
+
+/// RATE and GROUPRATE change often, and windows are wide enough for several jobs.
+pub const COSTS: Shape = Shape {
+    name: "costs",
+    ids: 12,
+    groups: 3,
+    adds: 40,
+    span_ms: 20,
+    settings_every: 12,
+    purge_every: 400,
+    costs_every: 2,
+    ..FEW_IDS
+};
+
+pub const COSTS_OF_RECURRING: Shape = Shape {
+    name: "costs of recurring jobs",
+    rules: 40,
+    span_ms: 1500,
+    ..COSTS
+};
+
+pub const COSTS_WILD: Shape = Shape {
+    name: "costs on a wild clock",
+    groups: 2,
+    costs_every: 2,
+    settings_every: 12,
+    ..WILD_CLOCK
 };
 
 pub const STEPS: Shape = Shape {

@@ -188,6 +188,13 @@ fn of_done() -> Vec<(OfDone<'static>, &'static str)> {
         (OfDone::Purged, "06"),
         (OfDone::Kicked { id, due: 354 }, "07026964e202"),
         (OfDone::Limits(DONE_LIMITS), "08d402d502d602"),
+        (
+            OfDone::StoredCosting {
+                job: DONE_JOB,
+                cost: 352,
+            },
+            "09026964046c6f61640103726573010370726f0103677270d704ad02ae0202af02b00201d902da02db02dc02dd02de02df02e002",
+        ),
     ]
 }
 
@@ -533,6 +540,7 @@ fn notes_are_what_they_were() {
         (Note::Keep { ms: 605 }, "01dd04"),
         (Note::Step { name, value }, "02026964046c6f6164"),
         (Note::Awaits { name }, "03026964"),
+        (Note::Cost { units: 606 }, "04de04"),
     ])
     .unwrap();
 }

@@ -139,6 +139,14 @@ impl Change {
         }
     }
 
+    /// Of a delivery that has one; else 0.
+    pub(in crate::queue) fn token(self) -> u64 {
+        match self {
+            Change::Reserved { token, .. } => token,
+            _ => 0,
+        }
+    }
+
     pub(in crate::queue) fn count(self, totals: &mut Totals) {
         match self {
             Change::Reserved { .. } => totals.delivered += 1,

@@ -54,6 +54,12 @@ pub enum OfDone<'a> {
     },
     /// DONELEN, DONETTL and DONEBYTES.
     Limits(DoneLimits),
+    /// [`OfDone::Stored`] of a job whose deliveries do not count 1.
+    StoredCosting {
+        #[serde(borrow)]
+        job: DoneJob<'a>,
+        cost: u32,
+    },
 }
 
 /// How a job became done.
@@ -109,10 +115,26 @@ impl DoneJob<'_> {
     }
 }
 
-impl OfDone<'_> {
+impl<'a> OfDone<'a> {
+    /// A job as it stands, with that cost.
+    pub fn stored_with(job: DoneJob<'a>, cost: u32) -> Self {
+        match cost {
+            1 => OfDone::Stored(job),
+            cost => OfDone::StoredCosting { job, cost },
+        }
+    }
+
+    /// The job that it is, as it stands.
+    pub fn stored(&self) -> Option<&DoneJob<'a>> {
+        match self {
+            OfDone::Stored(job) | OfDone::StoredCosting { job, .. } => Some(job),
+            _ => None,
+        }
+    }
+
     /// Not so what snapshots are made of.
     pub(in crate::queue) fn looks_for_jobs(&self) -> bool {
-        !matches!(self, OfDone::Stored(_) | OfDone::Limits(_))
+        self.stored().is_none() && !matches!(self, OfDone::Limits(_))
     }
 
     pub(in crate::queue) fn events(&self) -> &'static [Event] {
@@ -120,8 +142,8 @@ impl OfDone<'_> {
             OfDone::Kept { .. } | OfDone::OccurrenceKept { .. } => &[Event::Ack],
             OfDone::Deleted { .. } | OfDone::Purged => &[Event::Del],
             OfDone::Kicked { .. } => &[Event::Ready],
-            OfDone::Stored(_) | OfDone::Gone { .. } | OfDone::Trimmed { .. } => &[],
-            OfDone::Limits(_) => &[],
+            OfDone::Stored(_) | OfDone::StoredCosting { .. } => &[],
+            OfDone::Gone { .. } | OfDone::Trimmed { .. } | OfDone::Limits(_) => &[],
         }
     }
 }

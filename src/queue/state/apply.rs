@@ -382,7 +382,7 @@ impl Queue {
             self.set_dedupe_aside();
         }
         if settings.rate != self.settings.rate {
-            let window = settings.rate.map(|rate| Box::new(RateWindow::new(rate)));
+            let window = settings.rate.map(|_| Box::new(RateWindow::new(self.token)));
             self.seldom.make().rate = window;
         }
         let limits = settings.group_limits;

@@ -13,7 +13,7 @@ use super::rows;
 use super::Queue;
 use crate::queue::clock::Now;
 use crate::queue::codec::{append, decode, own_version, take, EFFECTS_VERSION};
-use crate::queue::effect::{Effect, OfDone};
+use crate::queue::effect::Effect;
 use crate::queue::job::{Place, SEQ_MAX};
 use crate::queue::stats::{Lateness, Totals};
 use crate::queue::HashSeed;
@@ -85,9 +85,11 @@ impl Asleep {
                 match effect {
                     Effect::Rows { rows } => count(rows, now, &mut figures, &mut until),
                     Effect::Noted { note, .. } => figures.bytes += note.counted(),
-                    Effect::Done(OfDone::Stored(job)) => {
-                        figures.done += 1;
-                        figures.done_bytes += job.bytes();
+                    Effect::Done(of_done) => {
+                        if let Some(job) = of_done.stored() {
+                            figures.done += 1;
+                            figures.done_bytes += job.bytes();
+                        }
                     }
                     _ => {}
                 }

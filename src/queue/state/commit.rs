@@ -1,6 +1,7 @@
 //! Recording what the rules have decided, and carrying it out: the one way by which they change a queue.
 
 use super::position::Fate;
+use super::rate::Delivered;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
 use crate::queue::clock::Now;
@@ -148,7 +149,7 @@ impl Queue {
             }
         }
         if due.is_some() {
-            self.record_delivery(handle, now);
+            self.record_delivery(handle, 0, now);
         }
         ended.events().iter().for_each(|&event| out.raise(event));
         self.recur(handle, ended, next, failure);
@@ -291,13 +292,15 @@ impl Queue {
 
     /// In the windows of RATE and GROUPRATE.
     #[inline]
-    fn record_delivery(&mut self, handle: Handle, now: Now) {
-        let rate = self.seldom.made().and_then(|seldom| seldom.rate.as_mut());
-        if let Some(window) = rate {
-            window.record(now);
+    fn record_delivery(&mut self, handle: Handle, token: u64, now: Now) {
+        if self.seldom.rate.is_none() && self.group_rates.is_none() {
+            return;
         }
+        let cost = self.cost_of(handle);
+        let new = Delivered { token, cost };
+        self.record_in_rate(new, now);
         if self.group_rates.is_some() {
-            self.record_in_group(handle, now);
+            self.record_in_group(handle, new, now);
         }
     }
 
@@ -322,7 +325,7 @@ impl Queue {
             }
         }
         if delivered.is_some() {
-            self.record_delivery(handle, now);
+            self.record_delivery(handle, change.token(), now);
         }
         change.events().iter().for_each(|&event| out.raise(event));
         self.change(handle, change);

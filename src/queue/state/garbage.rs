@@ -181,7 +181,8 @@ impl Queue {
     /// The windows of GROUPRATE begin anew.
     pub(super) fn set_group_rates_aside(&mut self) {
         let rate = self.settings.group_limits.rate;
-        let new = rate.map(|rate| Box::new(GroupRates::new(rate, self.jobs.hasher().clone())));
+        let new = |rate| GroupRates::new(rate, self.token, self.jobs.hasher().clone());
+        let new = rate.map(|rate| Box::new(new(rate)));
         let old = std::mem::replace(&mut self.group_rates, new);
         if old.is_none() {
             return;

@@ -25,6 +25,7 @@ mod check;
 mod line;
 mod linked;
 mod pass;
+mod passed_over;
 mod turns;
 
 pub(super) use linked::Told;
@@ -142,6 +143,9 @@ pub struct Groups {
     blocked: BTreeMap<GroupNumber, u32>,
     max_reserved: u64,
     is_fifo: bool,
+    /// Groups whose first job costs more than their window lets go, with the instant from which another may be first,
+    /// or it may go.
+    passed_over: BTreeMap<GroupNumber, u64>,
     /// Of groups that are not used any more: those before it have no long lines.
     freed_lines: GroupNumber,
 }
@@ -164,6 +168,7 @@ impl Groups {
             blocked: BTreeMap::new(),
             max_reserved: settings.group_limits.max_reserved,
             is_fifo: settings.group_limits.is_fifo,
+            passed_over: BTreeMap::new(),
             freed_lines: 0,
         }
     }
@@ -218,6 +223,7 @@ impl Groups {
             group.live() == 0 && group.stands_nowhere(),
             "a group that goes and holds jobs",
         );
+        self.passed_over.remove(&number);
         let group = there(self.all.remove(number), NO_GROUP);
         let known = self.names.remove(hasher.hash_one(&*group.name), number);
         must(known, "a group whose name is not known");
@@ -278,6 +284,7 @@ impl Groups {
             + self.names.memory_bytes()
             + self.name_memory
             + self.turns.memory_bytes()
+            + self.passed_over.len() * size_of::<(GroupNumber, u64)>()
             + self.pass.as_ref().map_or(0, |pass| pass.memory_bytes())
             + self.numbers().map(line).sum::<usize>()
     }

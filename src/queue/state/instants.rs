@@ -33,11 +33,27 @@ impl Queue {
         } else {
             0
         };
-        let rate = match &self.seldom.rate {
-            Some(window) if !window.is_open(now) => window.opens_ms(now),
-            _ => 0,
-        };
-        Some(due.max(pause).max(rate))
+        let opens = due.max(pause).max(self.rate_opens_ms(1, now));
+        if opens > now.ms() || !self.jobs.has_notes() {
+            return Some(opens);
+        }
+        Some(self.first_costing_opens(now, noack).unwrap_or(opens))
+    }
+
+    /// Where a job stands first in turn that costs more than RATE lets go now: when it may go, or another may be
+    /// first.
+    #[cold]
+    fn first_costing_opens(&self, now: Now, noack: bool) -> Option<u64> {
+        let first = self.first_in_turn(now, noack)?;
+        let cost = self.cost_of(first);
+        let opens = self.rate_opens_ms(cost, now);
+        if opens == 0 || self.group_opens_ms(first, cost, now) > now.ms() {
+            return None;
+        }
+        let rates = self.group_rates.as_ref();
+        let of_group = rates.and_then(|rates| rates.next_opens_ms(now));
+        let due = self.schedule.next_due(now.ms());
+        due.into_iter().chain(of_group).chain([opens]).min()
     }
 
     /// Whether nothing can be delivered at this instant but to one that pops with NOACK: MAXRESERVED, or the
@@ -59,12 +75,7 @@ impl Queue {
     /// a TTL, of a pause, of a dedupe or a rate window.
     pub fn next_instant(&self, now: Now) -> Option<u64> {
         let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
-        let closed = self
-            .seldom
-            .rate
-            .as_ref()
-            .filter(|window| !window.is_open(now));
-        let rate = closed.map(|window| window.opens_ms(now));
+        let rate = self.next_rate_instant(now);
         let of_group = self.group_rates.as_ref();
         let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
         let instants = [self.next_event(), self.next_due(now), pause, rate, of_group];

@@ -189,8 +189,8 @@ impl Queue {
             token: self.token,
             totals: Totals::default(),
         };
-        if let Some(rate) = self.settings.rate {
-            copy.seldom.make().rate = Some(Box::new(RateWindow::new(rate)));
+        if self.settings.rate.is_some() {
+            copy.seldom.make().rate = Some(Box::new(RateWindow::new(self.token)));
         }
         if self.has_purged() {
             for handle in self.handles() {
@@ -294,10 +294,6 @@ impl Queue {
     /// The instant until which the id is refused by NX. Hashed only where any is remembered.
     pub(in crate::queue) fn remembered_until(&self, id: &[u8]) -> Option<u64> {
         (self.dedupe.len() > 0).then(|| self.dedupe.until(self.jobs.hashed(id)))?
-    }
-
-    pub(in crate::queue) fn rate(&self) -> Option<&RateWindow> {
-        self.seldom.rate.as_deref()
     }
 
     /// To be kept while rules go on: cheap, but not free.

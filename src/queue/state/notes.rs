@@ -8,7 +8,7 @@
 //! of which no job has one. A note is set by [`Effect::Noted`], by rules through [`Queue::commit_noted`], and read
 //! by [`Store::notes`](super::store::Store::notes). It goes with its job, or when something else happens to that:
 //! [`Lasting`] says which goes with what. KEEP is stored and shown like the others; what it means at the end of a job
-//! is up to that.
+//! is up to that, and what COST means to [`super::rate`].
 
 mod table;
 
@@ -17,7 +17,7 @@ use super::Queue;
 use crate::queue::effect::{Change, Effect};
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, Place, PROGRESS_MAX, STEPS_MAX, STEP_NAME_MAX};
+use crate::queue::job::{Handle, Place, COST_MAX, PROGRESS_MAX, STEPS_MAX, STEP_NAME_MAX};
 use crate::queue::note::Note;
 use crate::storage::broken::must;
 use table::Spot;
@@ -39,13 +39,18 @@ impl Lasting {
         match note {
             Note::Progress { .. } => !is_kick,
             Note::Awaits { .. } => goes_on,
-            Note::Keep { .. } | Note::Step { .. } => true,
+            Note::Keep { .. } | Note::Cost { .. } | Note::Step { .. } => true,
         }
     }
 
     /// Whether the next occurrence has it.
     pub fn over_occurrence(note: &Note<'_>) -> bool {
-        matches!(note, Note::Keep { .. })
+        Self::is_said_at_adding(note)
+    }
+
+    /// Whether the ADD itself has said it.
+    fn is_said_at_adding(note: &Note<'_>) -> bool {
+        matches!(note, Note::Keep { .. } | Note::Cost { .. })
     }
 
     /// Whether an occurrence that stays as dead has it.
@@ -55,8 +60,16 @@ impl Lasting {
 
     /// Whether a job has it that is replaced by the same rule: not what that says of itself.
     pub fn over_renewal(note: &Note<'_>) -> bool {
-        !matches!(note, Note::Keep { .. })
+        !Self::is_said_at_adding(note)
     }
+}
+
+/// Of a job that counts 1 there is none.
+pub(super) fn check_cost(units: u32) -> Result<(), QueueError> {
+    if !(2..=COST_MAX).contains(&units) {
+        return Err(malformed("a cost that no job has"));
+    }
+    Ok(())
 }
 
 fn check_name(name: &[u8]) -> Result<(), QueueError> {
@@ -122,7 +135,7 @@ impl Queue {
     fn check_note(&self, handle: Handle, note: Note<'_>, to: &Spot) -> Result<(), QueueError> {
         let job = self.jobs.job(handle);
         let place = job.place();
-        if place == Place::Successor && !matches!(note, Note::Keep { .. }) {
+        if place == Place::Successor && !Lasting::is_said_at_adding(&note) {
             return Err(malformed("a note that no successor has"));
         }
         if !self.jobs.has_room_for_notes(1) {
@@ -134,6 +147,7 @@ impl Queue {
             }
             Note::Progress { .. } => Ok(()),
             Note::Keep { ms } => check_instant(ms),
+            Note::Cost { units } => check_cost(units),
             Note::Step { name, .. } => {
                 check_name(name)?;
                 if to.replaced.is_none() && to.steps >= STEPS_MAX {

@@ -1,102 +1,263 @@
-//! The exact sliding window behind RATE: the instants of the last `count` deliveries.
+//! The exact sliding window behind RATE and GROUPRATE: when deliveries were, and what each counts.
+//!
+//! Where each counts 1, their instants are all there is, and a token tells which one is its own. Otherwise, and where
+//! there would be too many, they are [`Weighed`].
 
 pub mod group;
+mod weighed;
 
 use crate::queue::clock::Now;
+use crate::queue::job::{Handle, TOKEN_MS_SHIFT, TOKEN_US_SHIFT};
 use crate::queue::settings::Rate;
+use crate::queue::state::Queue;
 use std::collections::VecDeque;
+use weighed::Weighed;
 
-#[derive(Clone, Debug)]
-pub struct RateWindow {
-    rate: Rate,
-    /// In microseconds, the oldest first: whole milliseconds would let two deliveries 9.2 ms apart
-    /// pass as 10.
-    recent_us: VecDeque<u64>,
+/// Deliveries that the window of RATE tells apart, at most.
+pub const ENTRIES: usize = 100_000;
+
+/// Tokens of one microsecond; and how far those of all deliveries that are told apart reach.
+const TOKENS_PER_US: usize = 1 << TOKEN_US_SHIFT;
+const AHEAD_US: u64 = (ENTRIES / TOKENS_PER_US) as u64 + 1;
+
+/// What is recorded: its token is 0 where nobody can speak of it any more.
+#[derive(Clone, Copy)]
+pub struct Delivered {
+    pub token: u64,
+    pub cost: u32,
 }
 
-impl RateWindow {
-    pub fn new(rate: Rate) -> Self {
-        RateWindow {
-            rate,
-            recent_us: VecDeque::new(),
-        }
+/// The deliveries of one window.
+#[derive(Clone, Debug)]
+pub enum Deliveries {
+    /// In microseconds, the oldest first: whole milliseconds would let two deliveries 9.2 ms apart pass as 10.
+    Plain(VecDeque<u64>),
+    Weighed(Box<Weighed>),
+}
+
+/// Without the low bits, which tell apart what was drawn in one microsecond.
+fn first_of(token: u64) -> u64 {
+    token >> TOKEN_US_SHIFT << TOKEN_US_SHIFT
+}
+
+/// The microsecond at which a token was drawn.
+fn drawn_us(token: u64) -> u64 {
+    let us = (token >> TOKEN_US_SHIFT) & ((1 << (TOKEN_MS_SHIFT - TOKEN_US_SHIFT)) - 1);
+    (token >> TOKEN_MS_SHIFT) * 1000 + us
+}
+
+/// Whether that token, where so many were drawn at once that they reach into microseconds to come, may be of a
+/// delivery at that instant.
+fn may_be_of(token: u64, us: u64) -> bool {
+    (us..=us + AHEAD_US).contains(&drawn_us(token))
+}
+
+/// The first millisecond in which a delivery of that instant counts no more.
+fn leaves_ms(rate: Rate, us: u64) -> u64 {
+    us.saturating_add(rate.window_us()).div_ceil(1000)
+}
+
+impl Deliveries {
+    pub const fn new() -> Self {
+        Deliveries::Plain(VecDeque::new())
     }
 
-    /// The first microsecond at which another delivery fits. What seems to lie ahead, because the
-    /// clock stepped back, was at the latest now.
-    fn opens_us(&self, now: Now) -> u64 {
-        if self.recent_us.len() < self.rate.count as usize {
-            return 0;
-        }
-        let oldest = self.recent_us.front().copied().unwrap_or(0);
-        oldest.min(now.us()).saturating_add(self.rate.window_us())
+    /// The first microsecond at which a delivery of that cost fits. What seems to lie ahead, because the clock
+    /// stepped back, was at the latest now.
+    #[inline]
+    pub fn opens_us(&self, rate: Rate, cost: u32, now: Now) -> u64 {
+        let last_to_leave = match self {
+            Deliveries::Plain(recent) => {
+                let may_stay = rate.count.saturating_sub(cost) as usize;
+                let leaving = recent.len().saturating_sub(may_stay);
+                leaving.checked_sub(1).map(|last| recent[last])
+            }
+            Deliveries::Weighed(weighed) => weighed.last_to_leave(rate, cost),
+        };
+        let leaves = |us: u64| us.min(now.us()).saturating_add(rate.window_us());
+        last_to_leave.map_or(0, leaves)
     }
 
-    pub fn is_open(&self, now: Now) -> bool {
-        self.opens_us(now) <= now.us()
-    }
-
-    /// The first millisecond in which another delivery fits.
-    pub fn opens_ms(&self, now: Now) -> u64 {
-        self.opens_us(now).div_ceil(1000)
-    }
-
-    pub fn record(&mut self, now: Now) {
-        if self.recent_us.len() >= self.rate.count as usize {
-            self.recent_us.pop_front();
-        }
+    /// A delivery at this instant, of as many as `most` that are told apart.
+    pub fn record(&mut self, rate: Rate, most: usize, new: Delivered, now: Now) {
         self.step_back(now);
-        self.recent_us.push_back(now.us());
+        let is_plain = new.cost == 1 && self.is_told_by(new.token, now);
+        if let Deliveries::Plain(recent) = self {
+            if recent.len() >= rate.count as usize {
+                recent.pop_front();
+            } else if recent.len() == recent.capacity() || recent.len() == most {
+                let past = recent.partition_point(|&us| leaves_ms(rate, us) <= now.ms());
+                recent.drain(..past);
+            }
+            if is_plain && recent.len() < most {
+                return recent.push_back(now.us());
+            }
+        }
+        let weighed = self.weigh();
+        weighed.forget(rate, now);
+        if is_plain && weighed.is_empty() {
+            *self = Deliveries::Plain(VecDeque::from([now.us()]));
+        } else {
+            weighed.record(rate, most, new, now);
+        }
+    }
+
+    /// Whether its token tells that it is of this instant.
+    #[inline]
+    fn is_told_by(&self, token: u64, now: Now) -> bool {
+        token == 0 || first_of(token) == now.first_token() || self.is_behind(token, now)
+    }
+
+    /// Whether it follows on as many of this instant as there are tokens.
+    #[cold]
+    fn is_behind(&self, token: u64, now: Now) -> bool {
+        let Deliveries::Plain(recent) = self else {
+            return false;
+        };
+        let before = recent.len().checked_sub(TOKENS_PER_US);
+        before.is_some_and(|at| recent[at] == now.us()) && may_be_of(token, now.us())
+    }
+
+    /// That delivery counts so much from now on. False where nothing changes: also where none is told apart from
+    /// others by that token.
+    pub fn reweigh(&mut self, token: u64, cost: u32) -> bool {
+        if let Deliveries::Plain(recent) = self {
+            let behind = recent.partition_point(|&us| us <= drawn_us(token));
+            let own = behind.checked_sub(1).map(|at| recent[at]);
+            if cost == 1 || !own.is_some_and(|us| may_be_of(token, us)) {
+                return false;
+            }
+        }
+        self.weigh().reweigh(token, cost)
+    }
+
+    fn weigh(&mut self) -> &mut Weighed {
+        if let Deliveries::Plain(recent) = self {
+            *self = Deliveries::Weighed(Box::new(Weighed::of(recent)));
+        }
+        match self {
+            Deliveries::Weighed(weighed) => weighed,
+            Deliveries::Plain(_) => unreachable!("weighed just now"),
+        }
     }
 
     /// What seems to lie ahead was at the latest now.
     fn step_back(&mut self, now: Now) {
-        let recent = self.recent_us.iter_mut().rev();
-        for us in recent.take_while(|us| **us > now.us()) {
-            *us = now.us();
+        // The tokens do not tell any more when that was.
+        if self.last_us() > now.us() {
+            self.weigh().step_back(now);
         }
     }
 
     /// The last delivery.
     fn last_us(&self) -> u64 {
-        self.recent_us.back().copied().unwrap_or(0)
+        match self {
+            Deliveries::Plain(recent) => recent.back().copied().unwrap_or(0),
+            Deliveries::Weighed(weighed) => weighed.last_us(),
+        }
+    }
+
+    /// The first millisecond after now in which one counts no more.
+    fn next_leaves_ms(&self, rate: Rate, now: Now) -> Option<u64> {
+        let is_past = |us: u64| leaves_ms(rate, us) <= now.ms();
+        let next = match self {
+            Deliveries::Plain(recent) => {
+                let past = recent.partition_point(|&us| is_past(us));
+                recent.get(past).copied()
+            }
+            Deliveries::Weighed(weighed) => weighed.first_not(is_past),
+        };
+        next.map(|us| leaves_ms(rate, us.min(now.us())))
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.recent_us.capacity() * size_of::<u64>()
+        match self {
+            Deliveries::Plain(recent) => recent.capacity() * size_of::<u64>(),
+            Deliveries::Weighed(weighed) => weighed.memory_bytes(),
+        }
+    }
+}
+
+/// The window of RATE.
+#[derive(Clone, Debug)]
+pub struct RateWindow {
+    deliveries: Deliveries,
+    /// The last token before it began: older deliveries are not in it.
+    since: u64,
+}
+
+impl RateWindow {
+    pub fn new(since: u64) -> Self {
+        RateWindow {
+            deliveries: Deliveries::new(),
+            since,
+        }
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.deliveries.memory_bytes()
+    }
+}
+
+impl Queue {
+    /// What a delivery of that job counts.
+    #[inline]
+    pub(in crate::queue) fn cost_of(&self, handle: Handle) -> u32 {
+        if self.jobs.has_notes() {
+            self.jobs.notes(handle).cost()
+        } else {
+            1
+        }
+    }
+
+    /// The window of RATE, and how much it lets go.
+    #[inline]
+    fn rate(&self) -> Option<(&RateWindow, Rate)> {
+        self.seldom.rate.as_deref().zip(self.settings.rate)
+    }
+
+    /// The first millisecond in which RATE lets a delivery of that cost go; 0 where it does now.
+    #[inline]
+    pub(in crate::queue) fn rate_opens_ms(&self, cost: u32, now: Now) -> u64 {
+        let Some((window, rate)) = self.rate() else {
+            return 0;
+        };
+        let opens_us = window.deliveries.opens_us(rate, cost, now);
+        if opens_us <= now.us() {
+            return 0;
+        }
+        opens_us.div_ceil(1000)
+    }
+
+    /// When RATE may let something go that it does not now, but for what is due later; perhaps earlier than it does.
+    pub(super) fn next_rate_instant(&self, now: Now) -> Option<u64> {
+        let (window, rate) = self.rate()?;
+        let is_plain = matches!(window.deliveries, Deliveries::Plain(_));
+        if is_plain && !self.jobs.has_notes() {
+            return Some(self.rate_opens_ms(1, now));
+        }
+        window.deliveries.next_leaves_ms(rate, now)
+    }
+
+    /// A delivery, in the window of RATE.
+    #[inline]
+    pub(super) fn record_in_rate(&mut self, new: Delivered, now: Now) {
+        let window = self.seldom.made().and_then(|seldom| seldom.rate.as_mut());
+        if let Some((window, rate)) = window.zip(self.settings.rate) {
+            window.deliveries.record(rate, ENTRIES, new, now);
+        }
+    }
+
+    /// What a job's current delivery counts from now on, in the windows of RATE and GROUPRATE.
+    pub(in crate::queue) fn reweigh(&mut self, handle: Handle, cost: u32, now: Now) {
+        let token = self.jobs.job(handle).life().token;
+        let window = self.seldom.made().and_then(|seldom| seldom.rate.as_mut());
+        if let Some(window) = window.filter(|window| token > window.since) {
+            window.deliveries.reweigh(token, cost);
+        }
+        self.reweigh_in_group(handle, token, cost, now);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_window_holds_more_than_its_count() {
-        let rate = Rate {
-            count: 3,
-            window_ms: 10,
-        };
-        let mut window = RateWindow::new(rate);
-        let mut deliveries = Vec::new();
-        for us in (0..200_000).step_by(370) {
-            let now = Now::from_us(us);
-            if window.is_open(now) {
-                window.record(now);
-                deliveries.push(us);
-            } else {
-                assert!(window.opens_ms(now) * 1000 > us);
-            }
-        }
-        assert!(deliveries.windows(4).all(|w| w[3] - w[0] >= 10_000));
-        assert!(
-            deliveries.len() > 3 * 200 / 11,
-            "and it is not stricter than that"
-        );
-
-        let stepped_back = Now::from_us(1000);
-        assert!(!window.is_open(stepped_back));
-        assert_eq!(window.opens_ms(stepped_back), 11);
-        assert!(window.is_open(Now::from_us(300_000)));
-    }
-}
+mod tests;

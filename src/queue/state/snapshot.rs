@@ -223,7 +223,10 @@ impl Queue {
 
     /// Done jobs in the order of ending.
     fn done_jobs(&self) -> impl Iterator<Item = Effect<'_>> {
-        let stored = |it| Effect::Done(OfDone::Stored(self.done.get(it).stored()));
+        let stored = |it| {
+            let (job, cost) = self.done.get(it).stored();
+            Effect::Done(OfDone::stored_with(job, cost))
+        };
         self.done.iter().map(stored)
     }
 
@@ -282,7 +285,8 @@ impl Queue {
             self.each_note_of(handle, &mut |noted| effect(noted));
         }
         for mut job in self.done_jobs() {
-            if let Effect::Done(OfDone::Stored(job)) = &mut job {
+            if let Effect::Done(OfDone::Stored(job) | OfDone::StoredCosting { job, .. }) = &mut job
+            {
                 job.seq = seqs.partition_point(|other| *other < job.seq) as u64;
             }
             effect(&job);

@@ -2,6 +2,7 @@
 
 use super::apply::{check_id, check_instant, malformed};
 use super::groups::check_name;
+use super::notes::check_cost;
 use super::store::{Id, NewJob};
 use super::Queue;
 use crate::queue::codec::append;
@@ -182,6 +183,7 @@ fn check_notes_of_new(notes: &[Note<'_>]) -> Result<(), QueueError> {
     }
     notes.iter().try_for_each(|note| match *note {
         Note::Keep { ms } => check_instant(ms),
+        Note::Cost { units } => check_cost(units),
         Note::Progress { .. } | Note::Step { .. } | Note::Awaits { .. } => {
             Err(malformed("a note that no new job has"))
         }

@@ -2,7 +2,7 @@
 
 use super::flows::Plan;
 use super::recurring::{first, Recurring};
-use super::{after, Fault, Job, Link, Model, Notes, Outcome, Pause, Phase, Waits, LAST};
+use super::{after, Counted, Fault, Job, Link, Model, Notes, Outcome, Pause, Phase, Waits, LAST};
 use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, TouchOp};
 use dq::queue::add::{Condition, When};
 use dq::queue::deliver::NackKind;
@@ -294,6 +294,7 @@ impl Model {
             group: add.group.clone(),
             notes: Notes {
                 keep: add.keep,
+                cost: add.cost,
                 ..Notes::default()
             },
             waits: None,
@@ -385,7 +386,8 @@ impl Model {
                 Some(id) => self.ready_of_id(id, seen, pop.noack),
                 None => self.next_in_turn(seen, pop.noack),
             };
-            let Some(id) = next.map(|job| job.id.clone()) else {
+            let fits = |job: &&Job| self.rate_allows(job.notes.cost, now);
+            let Some(id) = next.filter(fits).map(|job| job.id.clone()) else {
                 break;
             };
             let index = self.find(&id).expect("it is there");
@@ -399,17 +401,20 @@ impl Model {
         let attempts = self.jobs[index].attempts.saturating_add(1);
         self.count_delivery(late);
         let group = self.jobs[index].group.clone();
-        self.serves(group, now);
-        if self.settings.rate.is_some() {
-            // What seems to lie ahead, because the clock stepped back, was now at the latest.
-            self.deliveries
-                .iter_mut()
-                .for_each(|at| *at = (*at).min(now));
-            self.deliveries.push(now);
-            let kept = self.settings.rate.map_or(0, |rate| rate.count as usize);
-            let surplus = self.deliveries.len().saturating_sub(kept);
-            self.deliveries.drain(..surplus);
-        }
+        let token = match pop.noack {
+            true => None,
+            false => Some(self.check_token(token, now)),
+        };
+        let cost = self.jobs[index].notes.cost;
+        self.counts(
+            Counted {
+                at: now,
+                cost,
+                token,
+            },
+            &group,
+        );
+        self.serves(group);
         if pop.noack {
             self.jobs[index].attempts = attempts;
             self.note_end(index, Outcome::Done, now / 1000);
@@ -445,7 +450,7 @@ impl Model {
                 results,
             };
         }
-        let token = self.check_token(token, now);
+        let token = token.unwrap_or_default();
         let lost_us = self.has(Fault::LeaseRoundedDown) && !now.is_multiple_of(1000);
         let job = &mut self.jobs[index];
         let default = pop.lease.filter(|_| job.ttr == pop.server_ttr);
@@ -661,7 +666,11 @@ impl Model {
         if let Some(text) = &touch.progress {
             job.notes.progress = Some(text[..text.len().min(1024)].to_vec());
         }
-        Reply::Deadline(*deadline)
+        let (deadline, token) = (*deadline, job.token);
+        if let Some(cost) = touch.cost {
+            self.recounts(token, cost);
+        }
+        Reply::Deadline(deadline)
     }
 
     fn reschedule(

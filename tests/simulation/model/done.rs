@@ -101,6 +101,7 @@ impl Model {
             notes: Notes {
                 progress: job.notes.progress.clone(),
                 keep: job.notes.keep,
+                cost: job.notes.cost,
                 ..Notes::default()
             },
             ..job.clone()

@@ -29,14 +29,11 @@ impl Model {
     }
 
     /// "A group counts as served at each delivery of one of its jobs"
-    pub(super) fn serves(&mut self, group: Group, now_us: u64) {
+    pub(super) fn serves(&mut self, group: Group) {
         self.served += 1;
         // One delivery in eight leaves its group where it was.
         if !(self.has(Fault::TurnSkipped) && self.served.is_multiple_of(8)) {
-            self.turns.insert(group.clone(), self.served);
-        }
-        if let (Some(name), Some(_)) = (group, self.settings.group_limits.rate) {
-            self.group_deliveries.push((name, now_us));
+            self.turns.insert(group, self.served);
         }
     }
 
@@ -47,12 +44,17 @@ impl Model {
         if self.has(Fault::GroupsIgnored) {
             return ready
                 .into_iter()
-                .find(|job| self.may_go(job, now_us, noack));
+                .find(|job| self.may_go(job, noack) && self.fits_group(job, now_us));
         }
         let groups: BTreeSet<&Group> = ready.iter().map(|job| &job.group).collect();
         let firsts = groups.into_iter().filter_map(|group| {
-            let of_it = |job: &&&Job| job.group == *group && self.may_go(job, now_us, noack);
-            ready.iter().find(of_it)
+            let of_it = |job: &&&Job| job.group == *group && self.may_go(job, noack);
+            let others_pass = self.has(Fault::CostlyArePassed);
+            let first = |job: &&&Job| of_it(job) && (!others_pass || self.fits_group(job, now_us));
+            ready
+                .iter()
+                .find(first)
+                .filter(|job| self.fits_group(job, now_us))
         });
         let turn = |job: &&&Job| self.turns.get(&job.group).copied().unwrap_or(0);
         firsts.min_by_key(turn).copied()
@@ -62,21 +64,22 @@ impl Model {
     /// group)"
     pub(super) fn ready_of_id(&self, id: &[u8], now_us: u64, noack: bool) -> Option<&Job> {
         let job = self.jobs.iter().find(|job| job.id == id)?;
-        let goes = job.state(now_us) == State::Ready && self.may_go(job, now_us, noack);
+        let goes = job.state(now_us) == State::Ready && self.may_go(job, noack);
+        let goes = goes && self.fits_group(job, now_us);
         goes.then_some(job)
     }
 
-    /// Whether the group's limits let a ready job go.
-    fn may_go(&self, job: &Job, now_us: u64, noack: bool) -> bool {
-        let Some(name) = &job.group else {
+    /// Whether the group's limits, but for GROUPRATE, let a ready job go.
+    fn may_go(&self, job: &Job, noack: bool) -> bool {
+        if job.group.is_none() {
             return true;
-        };
+        }
         let limits = self.settings.group_limits;
         let reserved = |job: &&Job| matches!(job.phase, Phase::Reserved { .. });
         let reserved = self.live_of(&job.group).filter(reserved).count() as u64;
         let most = limits.max_reserved + u64::from(self.has(Fault::GroupMaxOneMore));
         let full = limits.max_reserved != 0 && reserved >= most && !noack;
-        !full && self.group_rate_allows(name, now_us) && self.is_next_in_group(job)
+        !full && self.is_next_in_group(job)
     }
 
     /// "strictly in the order of adding within a group, the next only when the one before is gone or dead"
@@ -91,39 +94,6 @@ impl Model {
             _ => other.seq < job.seq && !self.has(Fault::FifoOvertaken),
         };
         !others.into_iter().any(|other| overtaken(&other))
-    }
-
-    /// "at most n deliveries of a group in any ms milliseconds", told by whole milliseconds: a group waits for
-    /// the first in which all of it is open.
-    fn group_rate_allows(&self, name: &[u8], now_us: u64) -> bool {
-        let Some(rate) = self.settings.group_limits.rate else {
-            return true;
-        };
-        let window_us = rate.window_ms.saturating_mul(1000);
-        let leaves = |at: u64| at.saturating_add(window_us).div_ceil(1000);
-        let of_it = self.group_deliveries.iter().filter(|(of, _)| of == name);
-        let recent = of_it.filter(|(_, at)| leaves(*at) > now_us / 1000);
-        recent.count() < rate.count as usize || self.has(Fault::GroupRateOff)
-    }
-
-    /// "as RATE": what seems to lie ahead, because the clock stepped back, was at the latest now.
-    pub(super) fn follow_clock_back(&mut self, now_us: u64) {
-        for (_, at) in &mut self.group_deliveries {
-            *at = now_us.min(*at);
-        }
-    }
-
-    /// When the clock for tests stops for a window: NEXT may stop where nothing shows.
-    pub(super) fn group_rates_open(&self, now_us: u64) -> Option<u64> {
-        let window_us = self
-            .settings
-            .group_limits
-            .rate?
-            .window_ms
-            .saturating_mul(1000);
-        let leaves = |at: u64| at.saturating_add(window_us).div_ceil(1000);
-        let all = self.group_deliveries.iter().map(|(_, at)| leaves(*at));
-        all.filter(|at| *at > now_us / 1000).min()
     }
 
     fn names(&self) -> BTreeSet<Vec<u8>> {

@@ -136,21 +136,6 @@ impl Model {
         instants.filter(|at| to_come.contains(at)).min()
     }
 
-    /// The first millisecond in which RATE allows what it does not allow now.
-    fn rate_opens(&self, now_us: u64) -> Option<u64> {
-        let window_us = self.settings.rate?.window_ms.saturating_mul(1000);
-        if self.rate_allows(now_us) {
-            return None;
-        }
-        let ends = self
-            .deliveries
-            .iter()
-            .map(|at| at.saturating_add(window_us));
-        let ends = ends.map(|us| us.div_ceil(1000));
-        ends.filter(|ms| self.rate_allows(ms.saturating_mul(1000)))
-            .min()
-    }
-
     pub fn is_paused(&self, now_us: u64) -> bool {
         match self.pause {
             Pause::Off => false,
@@ -168,18 +153,6 @@ impl Model {
         }
     }
 
-    /// "at most n deliveries in any ms milliseconds"
-    fn rate_allows(&self, now_us: u64) -> bool {
-        let Some(rate) = self.settings.rate else {
-            return true;
-        };
-        let short = u64::from(self.has(Fault::RateOneUsShort));
-        let window_us = rate.window_ms.saturating_mul(1000) - short;
-        let recent = |at: &&u64| now_us.saturating_sub(**at) < window_us;
-        let recent = self.deliveries.iter().filter(recent).count();
-        recent < rate.count as usize || self.has(Fault::RateOff)
-    }
-
     /// What holds deliveries back, whatever is ready.
     pub fn is_held(&self, now_us: u64, noack: bool) -> bool {
         let limit = self.settings.max_reserved as usize;
@@ -189,12 +162,13 @@ impl Model {
         let rate_exempt = noack && self.has(Fault::RateExemptsNoack);
         paused
             || full && !self.has(Fault::MaxReservedOff)
-            || !rate_exempt && !self.rate_allows(now_us)
+            || !rate_exempt && !self.rate_allows(1, now_us)
     }
 
     /// Whether a POP would deliver something.
     pub fn would_deliver(&self, now_us: u64, noack: bool) -> bool {
-        !self.is_held(now_us, noack) && self.next_in_turn(now_us, noack).is_some()
+        let fits = |job: &Job| self.rate_allows(job.notes.cost, now_us);
+        !self.is_held(now_us, noack) && self.next_in_turn(now_us, noack).is_some_and(fits)
     }
 
     /// No key is kept for it.

@@ -10,11 +10,13 @@ mod flows;
 mod groups;
 mod look;
 mod notes;
+mod rates;
 mod recurring;
 
 pub use fault::Fault;
 pub use flows::{End, Link, Waits};
 pub use notes::Notes;
+pub use rates::Counted;
 pub use recurring::Recurring;
 
 use crate::op::Id;
@@ -124,13 +126,15 @@ pub struct Model {
     /// Until when NX refuses an id.
     pub memory: HashMap<Id, u64>,
     pub settings: Settings,
-    /// In microseconds, for RATE.
-    pub deliveries: Vec<u64>,
+    /// For RATE.
+    pub deliveries: Vec<Counted>,
     /// When each group was served last, or began to hold jobs; and how often that was.
     pub turns: HashMap<Option<Vec<u8>>, u64>,
     pub served: u64,
-    /// In microseconds, for GROUPRATE.
-    pub group_deliveries: Vec<(Vec<u8>, u64)>,
+    /// For GROUPRATE.
+    pub group_deliveries: Vec<(Vec<u8>, Counted)>,
+    /// A delivery has counted other than 1.
+    pub had_costs: bool,
     pub pause: Pause,
     pub kept: bool,
     pub adds: u64,
@@ -165,6 +169,7 @@ impl Model {
             turns: HashMap::new(),
             served: 0,
             group_deliveries: Vec::new(),
+            had_costs: false,
             pause: Pause::Off,
             kept: false,
             adds: 0,

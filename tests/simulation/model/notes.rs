@@ -5,7 +5,7 @@ use crate::op::{Id, Pairs, Reply, StepOp};
 use dq::queue::job::JobView;
 use dq::queue::job::State;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notes {
     pub progress: Option<Vec<u8>>,
     pub keep: Option<u64>,
@@ -13,6 +13,20 @@ pub struct Notes {
     pub steps: Pairs,
     /// The step that it waits for.
     pub awaits: Option<Vec<u8>>,
+    /// What a delivery counts.
+    pub cost: u32,
+}
+
+impl Default for Notes {
+    fn default() -> Self {
+        Notes {
+            progress: None,
+            keep: None,
+            steps: Vec::new(),
+            awaits: None,
+            cost: 1,
+        }
+    }
 }
 
 impl Notes {
@@ -41,6 +55,7 @@ impl Notes {
         }
         Notes {
             keep: self.keep,
+            cost: self.cost,
             ..Notes::default()
         }
     }
@@ -50,7 +65,7 @@ impl Notes {
         let waits = view.state == State::Delayed;
         let steps = view.notes.steps();
         view.notes.progress() == self.progress.as_deref()
-            && view.notes.keep_ms() == self.keep
+            && (view.notes.keep_ms(), view.notes.cost()) == (self.keep, self.cost)
             && steps.eq(self.steps.iter().map(|(name, value)| (&**name, &**value)))
             && (!waits || view.notes.awaits() == self.awaits.as_deref())
     }

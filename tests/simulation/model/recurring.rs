@@ -202,6 +202,7 @@ impl Model {
         if self.fault != Fault::KeepOutlivesRenewal {
             job.notes.keep = new.notes.keep;
         }
+        job.notes.cost = new.notes.cost;
         (job.payload, job.priority, job.ttr) = (new.payload, new.priority, new.ttr);
         (job.max_attempts, job.backoff) = (new.max_attempts, new.backoff);
         job.expires = add.ttl.map(|ttl| (job.due + ttl).min(LAST));

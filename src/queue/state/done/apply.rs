@@ -1,6 +1,7 @@
 //! What happens to done jobs, carried out. The effects may be anybody's.
 
 use super::super::apply::{check_id, check_instant, malformed};
+use super::super::notes::{check_cost, Lasting};
 use super::super::recurring::id_of_occurrence;
 use super::super::restore::CONTRADICTION;
 use super::super::store::{Course, Id, NewJob};
@@ -13,7 +14,7 @@ use crate::queue::error::QueueError;
 use crate::queue::job::{
     Handle, Place, GROUP_MAX, INSTANT_MAX, PROGRESS_MAX, SEQ_MAX, TOKEN_MS_SHIFT,
 };
-use crate::queue::note::{Note, Notes};
+use crate::queue::note::Notes;
 use crate::queue::recurring::rule::Next;
 use crate::queue::settings::{check_terms, Settings};
 use crate::storage::broken::there;
@@ -44,7 +45,11 @@ impl Queue {
         match *effect {
             OfDone::Kept { id, remember, end } => self.apply_kept(id, remember, end)?,
             OfDone::OccurrenceKept { id, next, end } => self.apply_occurrence(id, next, end)?,
-            OfDone::Stored(ref job) => self.apply_done_stored(job)?,
+            OfDone::Stored(ref job) => self.apply_done_stored(job, 1)?,
+            OfDone::StoredCosting { ref job, cost } => {
+                check_cost(cost)?;
+                self.apply_done_stored(job, cost)?;
+            }
             OfDone::Gone { id } | OfDone::Deleted { id } => {
                 let handle = self.expect_done(id)?;
                 self.remove_done(handle);
@@ -229,11 +234,11 @@ impl Queue {
             finished: end.finished,
             until: end.until,
         };
-        let id = self.jobs.hashed(id);
-        self.done.make().insert(&done, id, self.jobs.hasher());
+        let (cost, id) = (notes.cost(), self.jobs.hashed(id));
+        self.done.make().insert(&done, cost, id, self.jobs.hasher());
     }
 
-    fn apply_done_stored(&mut self, job: &DoneJob<'_>) -> Result<(), QueueError> {
+    fn apply_done_stored(&mut self, job: &DoneJob<'_>, cost: u32) -> Result<(), QueueError> {
         check_id(job.id)?;
         check_terms(&job.terms)?;
         for instant in [job.due, job.started, job.finished, job.until] {
@@ -259,7 +264,7 @@ impl Queue {
             return Err(QueueError::TooManyJobs);
         }
         self.seq = self.seq.max(job.seq);
-        self.done.make().insert(job, id, self.jobs.hasher());
+        self.done.make().insert(job, cost, id, self.jobs.hasher());
         Ok(())
     }
 
@@ -293,9 +298,10 @@ impl Queue {
             ..NewJob::scheduled(id, payload, (due, 0), &alike.terms)
         };
         let kicked = self.insert(&job, self.jobs.hashed(id), None);
-        if let Some(ms) = notes.keep_ms() {
-            let mut bytes = Vec::new();
-            append(&Note::Keep { ms }, &mut bytes);
+        let mut bytes = Vec::new();
+        let said = notes.iter().filter(Lasting::over_occurrence);
+        said.for_each(|note| append(&note, &mut bytes));
+        if !bytes.is_empty() {
             self.jobs.put_notes(kicked, Notes::of(&bytes));
         }
         self.done = done;

@@ -144,7 +144,7 @@ impl Done {
     }
 
     /// The caller has made sure of room, of the job's bounds, and that the id is nowhere in the queue.
-    pub fn insert(&mut self, job: &DoneJob<'_>, id: Id<'_>, hasher: &RandomState) {
+    pub fn insert(&mut self, job: &DoneJob<'_>, cost: u32, id: Id<'_>, hasher: &RandomState) {
         debug_assert!(self.find(id).is_none());
         let alike = Alike {
             terms: job.terms.clone().into_owned(),
@@ -156,7 +156,8 @@ impl Done {
         let (mut head, mut notes) = (Vec::with_capacity(48), Vec::new());
         let progress = job.progress.map(|text| Note::Progress { text });
         let keep = job.keep.map(|ms| Note::Keep { ms });
-        let all = progress.into_iter().chain(keep);
+        let cost = (cost != 1).then_some(Note::Cost { units: cost });
+        let all = progress.into_iter().chain(keep).chain(cost);
         all.for_each(|note| append(&note, &mut notes));
         slot::head(job, &notes, alike, &mut head);
         let parts = [
@@ -263,10 +264,10 @@ impl Done {
     pub fn number_anew(&mut self, rank: impl Fn(u64) -> u64, hasher: &RandomState) {
         let mut anew = Done::new();
         for handle in self.by_end.iter() {
-            let job = self.get(handle).stored();
+            let (job, cost) = self.get(handle).stored();
             let id = Id::of(job.id, hasher);
             let seq = rank(job.seq);
-            anew.insert(&DoneJob { seq, ..job }, id, hasher);
+            anew.insert(&DoneJob { seq, ..job }, cost, id, hasher);
         }
         anew.wakes = self.wakes;
         *self = anew;

@@ -53,8 +53,9 @@ impl<'a> DoneView<'a> {
         (self.id.len() + self.payload.len() + behind) as u64
     }
 
-    pub fn stored(&self) -> DoneJob<'a> {
-        DoneJob {
+    /// As it stands, and what its deliveries count.
+    pub fn stored(&self) -> (DoneJob<'a>, u32) {
+        let job = DoneJob {
             id: self.id,
             payload: self.payload,
             result: self.result,
@@ -68,7 +69,8 @@ impl<'a> DoneView<'a> {
             started: self.started,
             finished: self.finished,
             until: self.until(),
-        }
+        };
+        (job, self.notes.cost())
     }
 }
 

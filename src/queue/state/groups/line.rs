@@ -1,6 +1,7 @@
 //! The delayed and ready jobs of one group, in the two orders in which it may give them, so that GROUPFIFO can
 //! come and go without anything being moved: most groups have one or a few.
 
+use crate::queue::clock::Now;
 use crate::queue::job::Handle;
 use crate::queue::state::schedule::lists::{Lists, Standing};
 use crate::queue::state::store::Store;
@@ -250,6 +251,19 @@ impl Line {
         }
         self.shrink(jobs);
         useless
+    }
+
+    /// The next due that has not come yet.
+    pub fn next_due(&self, now: Now) -> Option<u64> {
+        match self {
+            Line::Empty => None,
+            Line::One(one) => Some(one.due).filter(|&due| due > now.ms()),
+            Line::Few(few) => {
+                let dues = few.iter().map(|it| it.job.due);
+                dues.filter(|&due| due > now.ms()).min()
+            }
+            Line::Many(many) => many.ranked.next_due(now.ms()),
+        }
     }
 
     /// From when on it gives a job.

@@ -50,6 +50,7 @@ impl Told {
 impl Groups {
     fn linked(&mut self, number: GroupNumber, handle: Handle, at: Position, jobs: &Store) {
         self.catch_up(number, jobs);
+        self.passed_over.remove(&number);
         let blocked = self.blocked_in(number);
         let group = self.get_mut(number);
         let before = group.live() + blocked;
@@ -67,6 +68,7 @@ impl Groups {
 
     fn unlinked(&mut self, number: GroupNumber, handle: Handle, at: Position, jobs: &Store) {
         self.catch_up(number, jobs);
+        self.passed_over.remove(&number);
         let group = self.get_mut(number);
         match at.course.place {
             Place::Scheduled => {
@@ -232,7 +234,7 @@ impl Queue {
         for name in names {
             let hash = self.jobs.hasher().hash_one(&**name);
             let number = self.groups.as_ref().and_then(|it| it.find(name, hash));
-            number.into_iter().for_each(|it| self.refresh_group(it));
+            number.into_iter().for_each(|it| self.reconsider_group(it));
         }
     }
 

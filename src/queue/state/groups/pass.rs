@@ -288,6 +288,7 @@ impl Queue {
         };
         groups.max_reserved = self.settings.group_limits.max_reserved;
         groups.is_fifo = self.settings.group_limits.is_fifo;
+        groups.passed_over.clear();
         groups.begin_round(None);
         self.look_at_groups(LOOKED_AT);
     }

@@ -92,6 +92,7 @@ impl Groups {
             return NOWHERE;
         };
         let at = due.max(rates.map_or(0, |rates| rates.opens_ms(&group.name)));
+        let at = at.max(self.passed_over_until(number));
         if self.is_full(number) {
             AT_MAX | at
         } else {
@@ -189,14 +190,13 @@ impl Queue {
         let Some(number) = self.jobs.job(handle).group() else {
             return true;
         };
-        let rates = self.group_rates.as_deref();
-        let at = groups.standing(number, &self.jobs, rates);
+        let at = groups.standing(number, &self.jobs, self.group_rates.as_deref());
         let is_first = || {
             let head = groups.get(number).line.head(&self.jobs);
             head.is_some_and(|head| head.handle == handle)
         };
         let full = groups.is_full(number);
-        let opens = rates.map_or(0, |rates| rates.opens_ms(groups.name(number)));
+        let opens = self.group_opens_ms(handle, self.cost_of(handle), now);
         at != NOWHERE && (noack || !full) && opens <= now.ms() && (!groups.is_fifo || is_first())
     }
 

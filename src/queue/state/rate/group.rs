@@ -1,7 +1,7 @@
 //! The windows of GROUPRATE, one for each group that was served lately. A group's outlives the group: one that
 //! comes again has no fresh one. Each goes once its last delivery has left it.
 
-use super::RateWindow;
+use super::{leaves_ms, Delivered, Deliveries};
 use crate::queue::clock::Now;
 use crate::queue::job::Handle;
 use crate::queue::settings::Rate;
@@ -16,36 +16,45 @@ use std::sync::Arc;
 
 struct Window {
     name: Box<[u8]>,
-    deliveries: RateWindow,
-    /// The first millisecond in which another delivery fits.
+    deliveries: Deliveries,
+    /// The first millisecond in which another delivery fits that counts 1.
     opens_ms: u64,
 }
 
 pub struct GroupRates {
     rate: Rate,
+    /// The last token before they began: older deliveries are in none.
+    since: u64,
     windows: Slab<Window>,
     names: IdTable,
-    /// When a window had a delivery, the oldest first.
+    /// When a window had a delivery, the oldest first: of each the first within [`GroupRates::slot_us`].
     recent: VecDeque<(u64, u32)>,
     /// Of names and deliveries.
     heap_bytes: usize,
     hasher: Arc<RandomState>,
 }
 
+/// Deliveries of a group that are told apart, at most.
+const ENTRIES: usize = 1000;
 const NO_WINDOW: &str = "a window that is not there";
 /// Deliveries looked at with each one, for windows that are past: more than come.
 const PASSED_WITH_EACH: usize = 2;
 
 impl Window {
+    fn note_opening(&mut self, rate: Rate, now: Now) {
+        self.opens_ms = self.deliveries.opens_us(rate, 1, now).div_ceil(1000);
+    }
+
     fn heap_bytes(&self) -> usize {
         allocated(self.name.len()) + self.deliveries.memory_bytes()
     }
 }
 
 impl GroupRates {
-    pub fn new(rate: Rate, hasher: Arc<RandomState>) -> Self {
+    pub fn new(rate: Rate, since: u64, hasher: Arc<RandomState>) -> Self {
         GroupRates {
             rate,
+            since,
             windows: Slab::new(),
             names: IdTable::new(),
             recent: VecDeque::new(),
@@ -63,10 +72,17 @@ impl GroupRates {
         self.names.find(self.hasher.hash_one(name), is_it)
     }
 
-    /// The first millisecond in which a delivery of that group fits; in the past where one fits now.
+    /// The first millisecond in which a delivery of that group fits that counts 1; in the past where one fits now.
     pub fn opens_ms(&self, name: &[u8]) -> u64 {
         let window = self.find(name).and_then(|number| self.windows.get(number));
         window.map_or(0, |window| window.opens_ms)
+    }
+
+    /// The same for one that counts so much.
+    pub fn opens_ms_for(&self, name: &[u8], cost: u32, now: Now) -> u64 {
+        let window = self.find(name).and_then(|number| self.windows.get(number));
+        let opens_us = |window: &Window| window.deliveries.opens_us(self.rate, cost, now);
+        window.map_or(0, |window| opens_us(window).div_ceil(1000))
     }
 
     /// The first instant after now at which a delivery leaves a window.
@@ -74,32 +90,73 @@ impl GroupRates {
         let passed = self
             .recent
             .partition_point(|&(us, _)| self.leaves_ms(us) <= now.ms());
-        self.recent.get(passed).map(|&(us, _)| self.leaves_ms(us))
+        let next = self.recent.get(passed).map(|&(us, _)| self.leaves_ms(us));
+        // Others may have followed the first.
+        let passing = self.recent.range(..passed).rev();
+        let passing = passing.take_while(|&&(us, _)| self.slot_leaves_ms(us) > now.ms());
+        let followed = passing.filter_map(|&(_, number)| {
+            let window = self.windows.get(number)?;
+            window.deliveries.next_leaves_ms(self.rate, now)
+        });
+        followed.chain(next).min()
     }
 
     /// The first millisecond in which a delivery of that instant counts no more.
     fn leaves_ms(&self, us: u64) -> u64 {
-        us.saturating_add(self.rate.window_us()).div_ceil(1000)
+        leaves_ms(self.rate, us)
     }
 
-    fn record(&mut self, name: &[u8], now: Now) {
+    /// And the first in which none does that is recent by it.
+    fn slot_leaves_ms(&self, us: u64) -> u64 {
+        self.leaves_ms(us.saturating_add(self.slot_us()))
+    }
+
+    /// Deliveries of a group so close to each other are recent by the first: where a window may hold more than are
+    /// told apart.
+    fn slot_us(&self) -> u64 {
+        if self.rate.count as usize <= ENTRIES {
+            return 0;
+        }
+        self.rate.window_us() / ENTRIES as u64
+    }
+
+    fn record(&mut self, name: &[u8], new: Delivered, now: Now) {
         self.drop_past(now);
         let number = self.find(name).unwrap_or_else(|| {
             let number = self.windows.insert(Window {
                 name: name.into(),
-                deliveries: RateWindow::new(self.rate),
+                deliveries: Deliveries::new(),
                 opens_ms: 0,
             });
             self.names.insert(self.hasher.hash_one(name), number);
             self.heap_bytes += allocated(name.len());
             number
         });
+        let (rate, slot_us) = (self.rate, self.slot_us());
         let window = there(self.windows.get_mut(number), NO_WINDOW);
         let before = window.heap_bytes();
-        window.deliveries.record(now);
-        window.opens_ms = window.deliveries.opens_ms(now);
+        let last_us = window.deliveries.last_us();
+        window.deliveries.record(rate, ENTRIES, new, now);
+        window.note_opening(rate, now);
         self.heap_bytes = self.heap_bytes + window.heap_bytes() - before;
-        self.recent.push_back((now.us(), number));
+        let is_recent = |slot: u64| slot != 0 && last_us / slot == now.us() / slot;
+        if !is_recent(slot_us) {
+            self.recent.push_back((now.us(), number));
+        }
+    }
+
+    /// That delivery counts so much from now on; false where that changes nothing.
+    fn reweigh(&mut self, name: &[u8], token: u64, cost: u32, now: Now) -> bool {
+        let (rate, number) = (self.rate, self.find(name));
+        let window = number.and_then(|number| self.windows.get_mut(number));
+        let Some(window) = window.filter(|_| token > self.since) else {
+            return false;
+        };
+        let before = window.heap_bytes();
+        let is_changed = window.deliveries.reweigh(token, cost);
+        window.note_opening(rate, now);
+        self.heap_bytes = self.heap_bytes + window.heap_bytes() - before;
+        is_changed
     }
 
     /// The clock has stepped back behind the last delivery.
@@ -122,8 +179,10 @@ impl GroupRates {
         let mut names = Vec::new();
         for number in numbers {
             if let Some(window) = self.windows.get_mut(number) {
+                let before = window.heap_bytes();
                 window.deliveries.step_back(now);
-                window.opens_ms = window.deliveries.opens_ms(now);
+                window.note_opening(self.rate, now);
+                self.heap_bytes = self.heap_bytes + window.heap_bytes() - before;
                 names.push(window.name.clone());
             }
         }
@@ -133,7 +192,7 @@ impl GroupRates {
     fn drop_past(&mut self, now: Now) {
         for _ in 0..PASSED_WITH_EACH {
             let first = self.recent.front().copied();
-            let past = first.filter(|&(us, _)| self.leaves_ms(us) <= now.ms());
+            let past = first.filter(|&(us, _)| self.slot_leaves_ms(us) <= now.ms());
             let Some((_, number)) = past else {
                 return;
             };
@@ -176,12 +235,37 @@ impl Queue {
 
     /// A delivery, if of a job with a group.
     #[inline(never)]
-    pub(in crate::queue::state) fn record_in_group(&mut self, handle: Handle, now: Now) {
+    pub(in crate::queue::state) fn record_in_group(
+        &mut self,
+        handle: Handle,
+        new: Delivered,
+        now: Now,
+    ) {
         let number = self.jobs.job(handle).group();
         if let (Some(rates), Some(groups), Some(number)) =
             (&mut self.group_rates, &self.groups, number)
         {
-            rates.record(groups.name(number), now);
+            rates.record(groups.name(number), new, now);
         }
+    }
+
+    pub(super) fn reweigh_in_group(&mut self, handle: Handle, token: u64, cost: u32, now: Now) {
+        let number = self.jobs.job(handle).group();
+        if let (Some(rates), Some(groups), Some(number)) =
+            (&mut self.group_rates, &self.groups, number)
+        {
+            if rates.reweigh(groups.name(number), token, cost, now) {
+                self.reconsider_group(number);
+            }
+        }
+    }
+
+    /// The first millisecond in which the window of a job's group lets a delivery of that cost go; in the past
+    /// where it does now.
+    pub(in crate::queue) fn group_opens_ms(&self, handle: Handle, cost: u32, now: Now) -> u64 {
+        let rates = self.group_rates.as_deref();
+        let name = self.group_of(handle);
+        let opens = rates.zip(name);
+        opens.map_or(0, |(rates, name)| rates.opens_ms_for(name, cost, now))
     }
 }

@@ -1,0 +1,133 @@
+use super::*;
+
+const RATE: Rate = Rate {
+    count: 10,
+    window_ms: 10,
+};
+
+fn token(us: u64) -> u64 {
+    Now::from_us(us).first_token()
+}
+
+fn delivered(us: u64, cost: u32) -> Delivered {
+    Delivered {
+        token: token(us),
+        cost,
+    }
+}
+
+/// What a window is: all deliveries, and when each counts no more.
+#[derive(Default)]
+struct Naive(Vec<(u64, u64)>);
+
+impl Naive {
+    fn cost_at(&self, rate: Rate, us: u64) -> u64 {
+        let inside = self.0.iter().filter(|&&(at, _)| us < at + rate.window_us());
+        inside.map(|&(_, cost)| cost).sum()
+    }
+
+    fn opens_us(&self, rate: Rate, cost: u32, now: u64) -> u64 {
+        let may_stay = u64::from(rate.count.saturating_sub(cost));
+        let leaves = self.0.iter().map(|&(at, _)| at + rate.window_us());
+        let mut instants: Vec<u64> = leaves.filter(|&us| us > now).chain([now]).collect();
+        instants.sort_unstable();
+        let fits = |us: &u64| self.cost_at(rate, *us) <= may_stay;
+        instants.into_iter().find(fits).unwrap()
+    }
+}
+
+fn random(seed: &mut u64) -> u64 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    *seed
+}
+
+#[test]
+fn a_window_is_what_a_list_of_all_deliveries_says() {
+    for seed in 1..=200 {
+        let mut random = {
+            let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed);
+            move |below| random(&mut state) % below
+        };
+        let count = 1 + random(30) as u32;
+        let rate = Rate { count, ..RATE };
+        let (mut window, mut all) = (Deliveries::new(), Naive::default());
+        let (mut us, is_weighed) = (1_000_000, seed % 3 > 0);
+        for _ in 0..400 {
+            us += random(3000);
+            let (now, cost) = (
+                Now::from_us(us),
+                1 + random(if is_weighed { 40 } else { 1 }) as u32,
+            );
+            let opens = window.opens_us(rate, cost, now);
+            assert_eq!(opens.max(us), all.opens_us(rate, cost, us), "seed {seed}");
+            if opens <= us {
+                window.record(rate, ENTRIES, delivered(us, cost), now);
+                all.0.push((us, cost.into()));
+            }
+            if is_weighed && random(5) == 0 && !all.0.is_empty() {
+                let (at, cost) = (random(all.0.len() as u64) as usize, 1 + random(50) as u32);
+                let of = all.0[at].0;
+                let is_alone = all.0.iter().filter(|it| it.0 == of).count() == 1;
+                if is_alone && of + rate.window_us() > us {
+                    window.reweigh(token(of), cost);
+                    all.0[at].1 = cost.into();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_costs_more_than_all_goes_where_nothing_is() {
+    let mut window = Deliveries::new();
+    assert_eq!(window.opens_us(RATE, 1000, Now::from_us(1)), 0);
+    window.record(RATE, ENTRIES, delivered(1000, 1000), Now::from_us(1000));
+    for cost in [1, 10, 1000] {
+        assert_eq!(window.opens_us(RATE, cost, Now::from_us(2000)), 11_000);
+    }
+}
+
+#[test]
+fn a_window_without_costs_holds_instants_alone() {
+    let mut window = Deliveries::new();
+    for us in (0..100_000).step_by(1000) {
+        window.record(RATE, ENTRIES, delivered(us, 1), Now::from_us(us));
+    }
+    assert!(matches!(&window, Deliveries::Plain(recent) if recent.len() <= RATE.count as usize));
+}
+
+#[test]
+fn more_than_are_told_apart_count_later_and_never_less() {
+    let rate = Rate {
+        count: 1_000_000,
+        window_ms: 1000,
+    };
+    let most = 64;
+    let (mut window, mut all) = (Deliveries::new(), Naive::default());
+    for us in (0..1_900_000).step_by(700) {
+        let now = Now::from_us(us);
+        window.record(rate, most, delivered(us, 1 + (us % 5) as u32), now);
+        all.0.push((us, 1 + us % 5));
+        let cost = rate.count - 1000;
+        assert!(window.opens_us(rate, cost, now).max(us) >= all.opens_us(rate, cost, us));
+        assert!(
+            window.memory_bytes() < 64 * most,
+            "no more than are told apart"
+        );
+    }
+    assert!(window.opens_us(rate, rate.count, Now::from_us(3_000_000)) <= 3_000_000);
+}
+
+#[test]
+fn no_window_holds_more_than_its_count_when_the_clock_steps_back() {
+    let rate = Rate { count: 3, ..RATE };
+    let mut window = Deliveries::new();
+    for us in [200_000, 200_370, 200_740] {
+        window.record(rate, ENTRIES, delivered(us, 1), Now::from_us(us));
+    }
+    let stepped_back = Now::from_us(1000);
+    assert_eq!(window.opens_us(rate, 1, stepped_back), 11_000);
+    assert_eq!(window.opens_us(rate, 1, Now::from_us(300_000)), 210_000);
+}

@@ -1,0 +1,183 @@
+//! Deliveries within a window that do not all count the same, or are so many that some are taken together.
+
+use super::{drawn_us, leaves_ms, may_be_of, Delivered};
+use crate::queue::clock::Now;
+use crate::queue::job::TOKEN_MAX;
+use crate::queue::settings::Rate;
+use std::collections::VecDeque;
+
+/// A token nobody has: of what went at its delivery, and of several taken together.
+const NOBODY: u64 = 0;
+/// With the first token of a microsecond: of one that was drawn there, whichever.
+const ONE_OF: u64 = TOKEN_MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    us: u64,
+    /// What it and all before it count, those that have left among them.
+    upto: u64,
+    token: u64,
+}
+
+/// The oldest first, and so by their tokens, but for those of [`NOBODY`].
+#[derive(Clone, Debug, Default)]
+pub struct Weighed {
+    entries: VecDeque<Entry>,
+    /// What those count that have left.
+    gone: u64,
+    /// Some were taken together.
+    is_merged: bool,
+}
+
+impl Weighed {
+    /// Of a cost of 1 each, at these microseconds.
+    pub fn of(plain: &VecDeque<u64>) -> Self {
+        let entry = |(upto, &us)| Entry {
+            us,
+            upto,
+            token: Now::from_us(us).first_token() | ONE_OF,
+        };
+        Weighed {
+            entries: (1..).zip(plain).map(entry).collect(),
+            gone: 0,
+            is_merged: false,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn last_us(&self) -> u64 {
+        self.entries.back().map_or(0, |last| last.us)
+    }
+
+    fn upto(&self) -> u64 {
+        self.entries.back().map_or(self.gone, |last| last.upto)
+    }
+
+    /// The last one that must have left before a delivery of that cost fits, and when it was.
+    pub fn last_to_leave(&self, rate: Rate, cost: u32) -> Option<u64> {
+        let total = self.upto() - self.gone;
+        let may_stay = u64::from(rate.count.saturating_sub(cost));
+        let must_leave = total.checked_sub(may_stay).filter(|&must| must > 0)?;
+        let upto = self.gone + must_leave;
+        let at = self.entries.partition_point(|entry| entry.upto < upto);
+        Some(self.entries[at].us)
+    }
+
+    /// The first that is not so, where those that are come before all others.
+    pub fn first_not(&self, is_so: impl Fn(u64) -> bool) -> Option<u64> {
+        let at = self.entries.partition_point(|entry| is_so(entry.us));
+        self.entries.get(at).map(|entry| entry.us)
+    }
+
+    /// Those go that have left. Groups go by whole milliseconds: no earlier than these.
+    pub fn forget(&mut self, rate: Rate, now: Now) {
+        while let Some(first) = self.entries.front() {
+            if leaves_ms(rate, first.us) > now.ms() {
+                break;
+            }
+            self.gone = first.upto;
+            self.entries.pop_front();
+        }
+    }
+
+    pub fn record(&mut self, rate: Rate, most: usize, new: Delivered, now: Now) {
+        if self.entries.len() >= most {
+            self.merge(rate, most);
+        }
+        self.entries.push_back(Entry {
+            us: now.us(),
+            upto: self.upto() + u64::from(new.cost),
+            token: if new.token < ONE_OF {
+                new.token
+            } else {
+                NOBODY
+            },
+        });
+    }
+
+    pub fn step_back(&mut self, now: Now) {
+        let entries = self.entries.iter_mut().rev();
+        for entry in entries.take_while(|entry| entry.us > now.us()) {
+            entry.us = now.us();
+        }
+    }
+
+    /// False where that changes nothing.
+    pub fn reweigh(&mut self, token: u64, cost: u32) -> bool {
+        let Some(at) = self.find(token) else {
+            return false;
+        };
+        let before = match at.checked_sub(1) {
+            Some(before) => self.entries[before].upto,
+            None => self.gone,
+        };
+        self.entries[at].token = token;
+        let old = self.entries[at].upto - before;
+        let (cost, differs) = (u64::from(cost), old != u64::from(cost));
+        for entry in self.entries.range_mut(at..) {
+            entry.upto = entry.upto - old + cost;
+        }
+        differs
+    }
+
+    fn find(&self, token: u64) -> Option<usize> {
+        let mut found = None;
+        for (at, entry) in self.entries.iter().enumerate().rev() {
+            let drawn = drawn_us(entry.token & !ONE_OF);
+            match entry.token {
+                NOBODY => {}
+                own if own == token => return Some(at),
+                one if one & ONE_OF != 0 && self.is_one_of(token, drawn) => {
+                    found = found.or(Some(at));
+                }
+                _ if drawn < drawn_us(token) && !may_be_of(token, drawn) => break,
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Whether a token is of one of those of that microsecond. So many of one that they have tokens of the next
+    /// are taken together with the first that are.
+    fn is_one_of(&self, token: u64, us: u64) -> bool {
+        drawn_us(token) == us || (!self.is_merged && may_be_of(token, us))
+    }
+
+    /// Takes neighbours together until a quarter of the entries is free again.
+    fn merge(&mut self, rate: Rate, most: usize) {
+        self.is_merged = true;
+        let mut slot_us = rate.window_us() / (2 * most as u64) + 1;
+        loop {
+            self.merge_within(slot_us);
+            if self.entries.len() <= most / 4 * 3 {
+                return;
+            }
+            slot_us = slot_us.saturating_mul(2);
+        }
+    }
+
+    /// What lies in one slot counts as one, at the later instant.
+    fn merge_within(&mut self, slot_us: u64) {
+        let mut last = 0;
+        for at in 1..self.entries.len() {
+            let entry = self.entries[at];
+            if entry.us / slot_us == self.entries[last].us / slot_us {
+                self.entries[last] = Entry {
+                    token: NOBODY,
+                    ..entry
+                };
+            } else {
+                last += 1;
+                self.entries[last] = entry;
+            }
+        }
+        self.entries.truncate(last + 1);
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.entries.capacity() * size_of::<Entry>()
+    }
+}

@@ -1,0 +1,119 @@
+//! "Costs": what RATE and GROUPRATE count, and when they let a delivery go.
+
+use super::{Fault, Job, Model};
+use dq::queue::settings::Rate;
+
+/// One delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// In microseconds.
+    pub at: u64,
+    pub cost: u32,
+    /// None where nobody has one.
+    pub token: Option<u64>,
+}
+
+fn window_us(rate: Rate) -> u64 {
+    rate.window_ms.saturating_mul(1000)
+}
+
+/// "At most n of cost in any ms milliseconds; a job that costs more than n alone is delivered where nothing is in the
+/// window."
+fn fits(rate: Rate, cost: u32, recent: impl Iterator<Item = u32>) -> bool {
+    let sum: u64 = recent.map(u64::from).sum();
+    sum == 0 || sum + u64::from(cost) <= u64::from(rate.count)
+}
+
+impl Model {
+    /// Whether anything counts other than 1, or has: then a next instant may be early.
+    pub fn has_costs(&self) -> bool {
+        let successors = self.jobs.iter().filter_map(|job| job.next.as_deref());
+        let mut all = self.jobs.iter().chain(successors);
+        self.had_costs || all.any(|job| job.notes.cost != 1)
+    }
+
+    pub(super) fn counts(&mut self, new: Counted, group: &Option<Vec<u8>>) {
+        let cost = if self.has(Fault::CostsIgnored) {
+            1
+        } else {
+            new.cost
+        };
+        let new = Counted { cost, ..new };
+        self.had_costs |= cost != 1;
+        if let Some(rate) = self.settings.rate {
+            // What seems to lie ahead, because the clock stepped back, was now at the latest.
+            self.deliveries
+                .iter_mut()
+                .for_each(|it| it.at = it.at.min(new.at));
+            self.deliveries
+                .retain(|it| new.at - it.at < window_us(rate));
+            self.deliveries.push(new);
+        }
+        if let (Some(name), Some(_)) = (group, self.settings.group_limits.rate) {
+            self.group_deliveries.push((name.clone(), new));
+        }
+    }
+
+    /// "what this delivery counts, at the instant of the delivery; without an entry it changes nothing"
+    pub(super) fn recounts(&mut self, token: Option<u64>, cost: u32) {
+        if self.has(Fault::TouchCostIgnored) {
+            return;
+        }
+        self.had_costs |= cost != 1;
+        let in_groups = self.group_deliveries.iter_mut().map(|(_, it)| it);
+        let own = self.deliveries.iter_mut().chain(in_groups);
+        own.filter(|it| it.token.is_some() && it.token == token)
+            .for_each(|it| it.cost = cost);
+    }
+
+    pub(super) fn rate_allows(&self, cost: u32, now_us: u64) -> bool {
+        let Some(rate) = self.settings.rate else {
+            return true;
+        };
+        let short = u64::from(self.has(Fault::RateOneUsShort));
+        let window_us = window_us(rate) - short;
+        let is_recent = |it: &&Counted| now_us.saturating_sub(it.at) < window_us;
+        let recent = self.deliveries.iter().filter(is_recent);
+        fits(rate, cost, recent.map(|it| it.cost)) || self.has(Fault::RateOff)
+    }
+
+    /// GROUPRATE, told by whole milliseconds: a group waits for the first in which all of it is open.
+    pub(super) fn fits_group(&self, job: &Job, now_us: u64) -> bool {
+        let rate = self.settings.group_limits.rate;
+        let Some((rate, name)) = rate.zip(job.group.as_ref()) else {
+            return true;
+        };
+        let leaves = |at: u64| at.saturating_add(window_us(rate)).div_ceil(1000);
+        let of_it = self.group_deliveries.iter().filter(|(of, _)| of == name);
+        let recent = of_it.filter(|(_, it)| leaves(it.at) > now_us / 1000);
+        let costs = recent.map(|(_, it)| it.cost);
+        fits(rate, job.notes.cost, costs) || self.has(Fault::GroupRateOff)
+    }
+
+    /// "as RATE": what seems to lie ahead, because the clock stepped back, was at the latest now.
+    pub(super) fn follow_clock_back(&mut self, now_us: u64) {
+        for (_, it) in &mut self.group_deliveries {
+            it.at = now_us.min(it.at);
+        }
+    }
+
+    /// The first millisecond in which RATE allows what it does not allow now.
+    pub(super) fn rate_opens(&self, now_us: u64) -> Option<u64> {
+        let window_us = window_us(self.settings.rate?);
+        if self.rate_allows(1, now_us) {
+            return None;
+        }
+        let ends = self.deliveries.iter();
+        let ends = ends.map(|it| it.at.saturating_add(window_us).div_ceil(1000));
+        ends.filter(|ms| self.rate_allows(1, ms.saturating_mul(1000)))
+            .min()
+    }
+
+    /// When the clock for tests stops for a window: NEXT may stop where nothing shows.
+    pub(super) fn group_rates_open(&self, now_us: u64) -> Option<u64> {
+        let window_us = window_us(self.settings.group_limits.rate?);
+        let leaves = |at: u64| at.saturating_add(window_us).div_ceil(1000);
+        let all = self.group_deliveries.iter().map(|(_, it)| leaves(it.at));
+        all.filter(|at| *at > now_us / 1000).min()
+    }
+}
