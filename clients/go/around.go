@@ -91,7 +91,11 @@ func (w *Worker) overdue(d *delivery, v verdict) {
 	if d.waits() != nil {
 		v = verdict{way: suspended, wait: unsaid}
 	}
-	if !d.link.conclude(d, settled(d, v)) {
+	failed := settled(d, v)
+	d.link.mu.Lock()
+	wasHeld := d.link.conclude(d, failed)
+	d.link.mu.Unlock()
+	if !wasHeld {
 		return
 	}
 	d.end(ErrTimeout)

@@ -113,10 +113,9 @@ func (l *link) pending() int {
 }
 
 // conclude: who takes a held delivery decides how it ends: its handler, a heartbeat, the end of its lease or the stop.
-func (l *link) conclude(d *delivery, made *outcome) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	wasHeld := d.isHeld
+// It is called with mu.
+func (l *link) conclude(d *delivery, made *outcome) (wasHeld bool) {
+	wasHeld = d.isHeld
 	if wasHeld {
 		d.isHeld = false
 		made.progress = d.progress.take()
@@ -127,9 +126,9 @@ func (l *link) conclude(d *delivery, made *outcome) bool {
 
 // settle is for one whose handler ended, or never begins.
 func (l *link) settle(d *delivery, made *outcome) {
-	l.conclude(d, made)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.conclude(d, made)
 	l.forget(d)
 }
 

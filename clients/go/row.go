@@ -68,6 +68,9 @@ func valueOf(value any) []byte {
 }
 
 func stepsOf(value any) map[string][]byte {
+	if list, isList := value.([]any); isList && len(list) == 0 { // as most have none
+		return nil
+	}
 	fields := asMap(value)
 	if len(fields) == 0 {
 		return nil
