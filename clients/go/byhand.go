@@ -297,6 +297,13 @@ func (q *Queue) SetProgress(ctx context.Context, id, token, text string) (bool, 
 	return reply != nil, err
 }
 
+// SetCost says what a delivery counts in the queue's rates, where that is known only afterwards, and renews its lease.
+// False where the token is not its current one.
+func (q *Queue) SetCost(ctx context.Context, id, token string, cost int) (bool, error) {
+	reply, err := q.do(ctx, words{"DQ.TOUCH", q.key(id), id, "TOKEN", token, "COST", cost})
+	return reply != nil, err
+}
+
 // BTouch is TouchMany, and then waits for up to timeout while all of these leases are held: it returns as soon as one is
 // lost, such as by [Queue.Cancel]. The jobs are of one shard.
 func (q *Queue) BTouch(ctx context.Context, timeout time.Duration, tokens map[string]string) (map[string]time.Time, error) {

@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"context"
 	"maps"
 	"time"
 )
@@ -78,6 +79,20 @@ func (j *Job) Succeed(result any) {
 		defer d.mu.Unlock()
 		d.failure, d.result, d.isGood = nil, result, true
 	}
+}
+
+// SetCost says what this delivery counts in the queue's rates (see [JobOptions].Cost), where that is known only
+// afterwards. The error is [ErrLost] where another worker may have the job.
+func (j *Job) SetCost(ctx context.Context, cost int) error {
+	d, err := j.running()
+	if err != nil {
+		return err
+	}
+	reply, err := d.ask(ctx, words{"DQ.TOUCH", d.queue, d.id, "TOKEN", d.token, "COST", cost})
+	if err == nil && reply == nil {
+		err = d.lost()
+	}
+	return err
 }
 
 // Results are how the jobs ended that this one came after (see [JobOptions].After), in that order.

@@ -202,6 +202,24 @@ func TestTheLastProgressIsThereWhenTheJobEnds(t *testing.T) {
 	expect(t, s.get("a").Progress, "0.333")
 }
 
+// --- Costs
+
+func TestWhatADeliveryCostsIsSaidBeforeOrAfterwards(t *testing.T) {
+	s := newStage(t, func(ctx context.Context, job *dq.Job) error { return job.SetCost(ctx, 1) })
+	ctx := t.Context()
+	must(0, s.queue.Configure(ctx, dq.Settings{Rate: &dq.Rate{Jobs: 4, Window: time.Minute}}))
+	must(s.queue.AddMany(ctx, []dq.NewJob{{JobOptions: dq.JobOptions{ID: "a", Cost: 2}}, {JobOptions: dq.JobOptions{ID: "b", Cost: 2}}}))
+	expect(t, s.get("a").Cost, 2)
+	expect(t, s.drain(), 2)
+	must(s.queue.AddMany(ctx, make([]dq.NewJob, 3)))
+	for _, handled := range []int{2, 0} { // two of four were left
+		expect(t, must(s.worker.Drain(ctx)), handled)
+	}
+	s.server.Clock.Advance(time.Minute)
+	job := must(s.queue.Pop(ctx, nil))[0]
+	expect(t, []bool{must(s.queue.SetCost(ctx, job.ID, job.Token, 9)), must(s.queue.SetCost(ctx, job.ID, "17", 9))}, []bool{true, false})
+}
+
 // --- Health
 
 func TestAWorkerSaysWhetherItIsHealthy(t *testing.T) {

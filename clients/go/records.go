@@ -62,6 +62,7 @@ type JobInfo struct {
 	Started, Finished time.Time
 	Result            []byte
 	Keep              *time.Duration // nil: the queue's settings decide
+	Cost              int
 	// After are the ids that a blocked job still waits for, or AfterGroup the group.
 	After      []string
 	AfterGroup string
@@ -107,7 +108,7 @@ func jobInfoOf(fields map[string]any) *JobInfo {
 		Failed: asTime(fields["failed"]), Group: asText(fields["group"]), Rule: ruleOf(fields),
 		Progress: asText(fields["progress"]), Steps: stepsOf(fields["steps"]), Awaits: asText(fields["awaits"]),
 		Started: asTime(fields["started"]), Finished: asTime(fields["finished"]), Result: valueOf(fields["result"]),
-		AfterGroup: asText(fields["after-group"]), OnDead: OnDead(strings.ToUpper(asText(fields["on-dead"]))),
+		Cost: int(asInt(fields["cost"])), AfterGroup: asText(fields["after-group"]), OnDead: OnDead(strings.ToUpper(asText(fields["on-dead"]))),
 		Fields: fields,
 	}
 	for _, id := range asList(fields["after"]) {
