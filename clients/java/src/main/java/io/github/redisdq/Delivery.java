@@ -1,7 +1,6 @@
 package io.github.redisdq;
 
 import java.lang.reflect.Type;
-import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;

@@ -54,7 +54,7 @@ class Ends {
         List<byte[][]> commands = new ArrayList<>(told.size() + 1);
         told.forEach(each -> {
             each.sending();
-            commands.addAll(each.commands());
+            each.addTo(commands);
         });
         return commands;
     }
@@ -64,7 +64,7 @@ class Ends {
         ServerException trouble = null;
         while (!told.isEmpty()) {
             Outcome each = told.getFirst();
-            Object reply = each.answer(wire.read(each.commands().size()));
+            Object reply = each.answer(wire.read(each.size()));
             told.removeFirst();
             each.heard();
             if (!(reply instanceof ServerException said)) {

@@ -60,7 +60,7 @@ final class Flows {
             return List.of();
         }
         if (!calls.stream().allMatch(each -> Arrays.equals(each.key(), calls.get(0).key()))) {
-            throw new IllegalArgumentException("jobs that are after one another are of one shard: give them no ids, or a queue without shards");
+            throw new IllegalArgumentException("jobs that are after one another must be of one shard: give them no ids");
         }
         return shards.transaction(calls);
     }
@@ -82,7 +82,8 @@ final class Flows {
             chunk.add(at);
             sizes.merge(key, size, Integer::sum);
         }
-        List<Object> replies = shards.all(chunks.stream().map(chunk -> Adding.many(chunk.stream().map(all::get).toList())).toList(), null);
+        List<Words> calls = chunks.stream().map(chunk -> Adding.many(chunk.stream().map(all::get).toList())).toList();
+        List<Object> replies = shards.all(calls, null);
         String[] ids = new String[all.size()];
         for (int n = 0; n < chunks.size(); n++) {
             List<Object> found = Reply.list(replies.get(n));

@@ -18,7 +18,6 @@ import java.util.Objects;
 public final class Handler<T> {
     private static final Duration FIRST_DELAY = Duration.ofSeconds(1);
     private static final Duration LONGEST_DELAY = Duration.ofHours(1);
-    private static final Duration LONGEST_TIMEOUT = Duration.ofDays(36_500);
     private static final String NO_FUNCTION = "a handler needs a function";
 
     private final Function function;
@@ -159,10 +158,7 @@ public final class Handler<T> {
      * as by {@link Job#check}. Its thread is taken until it ends.
      */
     public Handler<T> timeout(Duration timeout) {
-        if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
-            throw new IllegalArgumentException("a timeout must be longer than 0 and at most " + LONGEST_TIMEOUT.toDays() + " days, not " + timeout);
-        }
-        this.timeout = timeout;
+        this.timeout = Times.length("a timeout", timeout);
         return this;
     }
 

@@ -48,8 +48,8 @@ final class Handling {
     private void run(List<Job> begun) throws Exception {
         Job first = begun.get(0);
         Object result = layers.run(first.handler, begun);
-        if (first.handler.size() == 1) {
-            first.value = result;
+        if (first.handler.size() == 1 && result != null) {
+            first.succeed(result);
         }
     }
 

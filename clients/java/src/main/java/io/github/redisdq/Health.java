@@ -61,11 +61,6 @@ final class Health {
         }
     }
 
-    /** Where it listens, for a port of 0. */
-    int port() {
-        return server.getAddress().getPort();
-    }
-
     private void touchEachSecond(Path file) throws IOException {
         Path folder = file.toAbsolutePath().getParent();
         if (folder == null || !Files.isDirectory(folder) || !Files.isWritable(folder)) {

@@ -126,9 +126,9 @@ final class InlineJobs {
         List<Object> found = new ArrayList<>();
         synchronized (this) {
             for (int at = 3; at < words.length; at++) {
-                Entry entry = jobs.get(Bytes.text(words[at]));
-                if (entry == null || entry.outcome != null) {
-                    found.add(entry == null ? Arrays.asList(words[at], Bytes.of("unknown"), null) : row(entry));
+                String id = Bytes.text(words[at]);
+                if (!jobs.containsKey(id) || jobs.get(id).outcome != null) {
+                    found.add(end(id));
                 }
             }
         }
@@ -138,8 +138,10 @@ final class InlineJobs {
         return found;
     }
 
-    private static List<Object> row(Entry entry) {
-        return Arrays.asList(entry.id, Bytes.of(entry.outcome.word()), entry.value);
+    private Object end(String id) {
+        Entry entry = jobs.get(id);
+        JobOutcome outcome = entry == null ? JobOutcome.UNKNOWN : entry.outcome;
+        return Arrays.asList(Bytes.of(id), Bytes.of(outcome.word()), entry == null ? null : entry.value);
     }
 
     private static List<Object> shown(Entry entry) {
@@ -164,8 +166,7 @@ final class InlineJobs {
     /** Runs its handler, as often as it begins again at once. */
     private void goOn(Entry entry) {
         while (!entry.isRunning && entry.outcome == null && !isWaiting(entry)) {
-            List<Object> results = entry.after.stream().map(jobs::get).map(each -> (Object) (each == null ? null : row(each))).toList();
-            entry.results = results.isEmpty() ? entry.results : results;
+            entry.results = entry.after.isEmpty() ? entry.results : entry.after.stream().map(this::end).toList();
             entry.after = List.of();
             entry.awaits = null;
             entry.isRunning = true; // until it waits for what it has spawned
@@ -236,7 +237,9 @@ final class InlineJobs {
             }
             try {
                 Object result = job.handler.run(List.of(job));
-                job.value = job.handler.size() == 1 ? result : job.value;
+                if (job.handler.size() == 1 && result != null) {
+                    job.succeed(result);
+                }
                 job.encode();
             } catch (RuntimeException error) {
                 throw error;

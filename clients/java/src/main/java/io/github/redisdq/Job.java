@@ -56,7 +56,7 @@ public final class Job extends Delivery {
         failure = error;
     }
 
-    /** In a batch: what this one job's result is. */
+    /** What the job's result is: for batches, and for handlers that return nothing. */
     public void succeed(Object value) {
         this.value = value;
     }

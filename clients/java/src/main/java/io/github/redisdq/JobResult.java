@@ -21,6 +21,9 @@ public final class JobResult {
 
     /** Of rows of {@code [id, outcome, value]}. */
     static List<JobResult> all(Object rows, Codec codec) {
+        if (Reply.list(rows).isEmpty()) {
+            return List.of();
+        }
         List<JobResult> found = new ArrayList<>();
         for (Object each : Reply.list(rows)) {
             List<Object> row = Reply.list(each);

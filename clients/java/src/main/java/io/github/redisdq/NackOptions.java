@@ -1,6 +1,7 @@
 package io.github.redisdq;
 
 import java.time.Duration;
+import java.util.List;
 
 /** How a job is given back. */
 public final class NackOptions {
@@ -18,6 +19,20 @@ public final class NackOptions {
     /** This delivery does not count. */
     public static NackOptions silent() {
         return new NackOptions("SILENT");
+    }
+
+    /** This delivery does not count, and the job comes again when that step is set: see {@link DqQueue#signal}. */
+    public static NackOptions untilSignal(String name) {
+        NackOptions options = silent();
+        options.words.add("AWAIT").add(name);
+        return options;
+    }
+
+    /** This delivery does not count, and the job comes again when those of its queue have ended. */
+    public static NackOptions after(JobOptions.OnDead onDead, String... ids) {
+        NackOptions options = silent();
+        options.words.add("AFTER").add(ids.length).ids(List.of(ids)).value("ONDEAD", onDead);
+        return options;
     }
 
     /** The job is dead now. */

@@ -128,21 +128,28 @@ final class Outcome {
     }
 
     /** What says it, in one write: the last progress, and the end, which may be a transaction. */
-    List<byte[][]> commands() {
-        List<byte[][]> all = new ArrayList<>(2);
+    void addTo(List<byte[][]> all) {
         if (progress != null) {
             all.add(job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(progress).all());
         }
-        List<Words> before = suspended == null ? List.of() : suspended.before();
-        if (before.isEmpty()) {
+        if (before().isEmpty()) {
             all.add(command());
-            return all;
+            return;
         }
         all.add(new Words("MULTI").all());
-        before.forEach(each -> all.add(each.all()));
+        before().forEach(each -> all.add(each.all()));
         all.add(command());
         all.add(new Words("EXEC").all());
-        return all;
+    }
+
+    /** How many commands these are. */
+    int size() {
+        int transaction = before().isEmpty() ? 0 : before().size() + 2;
+        return 1 + transaction + (progress == null ? 0 : 1);
+    }
+
+    private List<Words> before() {
+        return suspended == null ? List.of() : suspended.before();
     }
 
     private byte[][] command() {
@@ -169,7 +176,7 @@ final class Outcome {
             }
         }
         Object last = replies.get(replies.size() - 1);
-        if (suspended == null || suspended.before().isEmpty()) {
+        if (before().isEmpty()) {
             return last;
         }
         List<Object> parts = Reply.list(last);

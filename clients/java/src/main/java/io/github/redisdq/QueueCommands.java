@@ -3,7 +3,7 @@ package io.github.redisdq;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -75,9 +75,8 @@ abstract sealed class QueueCommands permits DqQueue {
     List<Reserved> bpop(List<byte[]> keys, Duration timeout, int count, Duration ttr) {
         Words words = new Words("DQ.BPOP");
         keys.forEach(words::add);
-        words.add(Double.toString(Words.wait("timeout", timeout) / 1000.0)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
-        Duration patience = timeout.isZero() ? Duration.ZERO : timeout.plus(SLACK); // 0: for ever
-        List<Object> pair = Reply.list(shards.all(List.of(words), patience).get(0));
+        words.add(seconds(timeout)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
+        List<Object> pair = Reply.list(shards.all(List.of(words), patience(timeout)).get(0));
         return pair.size() == 2 ? reserved((byte[]) pair.get(0), pair.get(1)) : List.of();
     }
 
@@ -133,6 +132,31 @@ abstract sealed class QueueCommands permits DqQueue {
     /** {@link #touch} for many: tokens by ids. Returns the leases' ends by ids. */
     public Map<String, Instant> touchAll(Map<String, String> tokens, Duration ttr) {
         return shards.many("DQ.TOUCH", tokens, new Words().value("TTR", ttr), Reply::instant);
+    }
+
+    /**
+     * As {@link #touchAll}, and waits as long as all of them are held, for up to {@code timeout}: so it is known at once that one
+     * was cancelled. Not of a sharded queue.
+     */
+    public Map<String, Instant> btouchAll(Duration timeout, Map<String, String> tokens, Duration ttr) {
+        if (shards.keys.size() > 1) {
+            throw new IllegalArgumentException("btouchAll is for queues without shards");
+        }
+        Words words = new Words("DQ.BTOUCH").add(shards.keys.get(0)).add(seconds(timeout)).add("IDS").add(tokens.size());
+        tokens.forEach((id, token) -> words.add(id).add(token));
+        List<Object> ends = Reply.list(shards.all(List.of(words.value("TTR", ttr)), patience(timeout)).get(0));
+        Map<String, Instant> found = new LinkedHashMap<>();
+        tokens.keySet().forEach(id -> found.put(id, Reply.instant(ends.get(found.size()))));
+        return found;
+    }
+
+    private static String seconds(Duration timeout) {
+        return Double.toString(Words.wait("timeout", timeout) / 1000.0);
+    }
+
+    /** For its answer; 0: for ever. */
+    private static Duration patience(Duration timeout) {
+        return timeout.isZero() ? Duration.ZERO : timeout.plus(SLACK);
     }
 
     /** Keeps a value with a reserved job, for its later attempts. False where the token is not its current one. */

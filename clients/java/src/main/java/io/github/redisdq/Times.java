@@ -8,7 +8,7 @@ import java.util.concurrent.ThreadLocalRandom;
 final class Times {
     private static final double JITTER = 0.25;
     private static final long MOST_SECONDS = Long.MAX_VALUE / 1000 - 1;
-    private static final Duration LONGEST_LEASE = Duration.ofDays(36_500);
+    private static final Duration LONGEST = Duration.ofDays(36_500);
 
     private Times() {}
 
@@ -31,10 +31,14 @@ final class Times {
 
     /** One that a delivery can have. */
     static Duration lease(Duration lease) {
-        if (lease.isNegative() || lease.isZero() || lease.compareTo(LONGEST_LEASE) > 0) {
-            throw new IllegalArgumentException("a lease must be longer than 0 and at most " + LONGEST_LEASE.toDays() + " days, not " + lease);
+        return length("a lease", lease);
+    }
+
+    static Duration length(String what, Duration length) {
+        if (length.isNegative() || length.isZero() || length.compareTo(LONGEST) > 0) {
+            throw new IllegalArgumentException(what + " must be longer than 0 and at most " + LONGEST.toDays() + " days, not " + length);
         }
-        return lease;
+        return length;
     }
 
     /** Doubles with each attempt; the jitter only adds, so nothing comes too early. */

@@ -123,7 +123,7 @@ final class Waits {
         }
 
         private boolean isForGood(RuntimeException error) {
-            return Trouble.fatal(error) != null || error instanceof ServerException said && (Trouble.isRefusal(said) || said.begins("WRONGTYPE"));
+            return Trouble.fatal(error) != null || error instanceof ServerException said && Trouble.isRefusal(said);
         }
     }
 }

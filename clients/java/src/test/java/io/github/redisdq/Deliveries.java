@@ -1,5 +1,8 @@
 package io.github.redisdq;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -47,7 +50,14 @@ final class Deliveries {
         return Stream.of(words).skip(from).map(Bytes::text).collect(Collectors.joining(" "));
     }
 
-    static List<String> texts(List<byte[][]> commands) {
-        return commands.stream().map(words -> text(words, 0)).toList();
+    static List<byte[][]> commands(Outcome outcome) {
+        List<byte[][]> all = new ArrayList<>();
+        outcome.addTo(all);
+        assertEquals(all.size(), outcome.size());
+        return all;
+    }
+
+    static List<String> texts(Outcome outcome) {
+        return commands(outcome).stream().map(words -> text(words, 0)).toList();
     }
 }

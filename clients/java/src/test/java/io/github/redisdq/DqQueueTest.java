@@ -2,6 +2,7 @@ package io.github.redisdq;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -85,6 +86,28 @@ class DqQueueTest {
         assertTrue(queue.ack("a", popped.token()));
         assertNull(queue.stats());
         assertNull(queue.get("a"));
+    }
+
+    @Test
+    void stepsAndWaitsByHand() {
+        queue.add(1, JobOptions.withId("a"));
+        String token = queue.pop(1, null).get(0).token();
+        assertTrue(queue.step("a", token, "charge", Bytes.of("7")));
+        assertFalse(queue.step("a", "17", "charge", Bytes.of("8")));
+        assertNotNull(queue.progress("a", token, "0.5 half"));
+        assertEquals("0.5 half", queue.get("a").progress());
+        assertEquals(Bytes.text(Bytes.of("7")), Reply.text(Reply.map(queue.get("a").fields().get("steps")).get("charge")));
+        Instant end = queue.btouchAll(Duration.ofMillis(10), Map.of("a", token), MINUTE).get("a");
+        assertEquals(end, queue.get("a").deadline());
+        assertEquals(State.DELAYED, queue.nack("a", token, NackOptions.untilSignal("signed").delay(MINUTE)));
+        assertEquals(true, queue.signal("a", "signed"));
+        token = queue.pop(1, null).get(0).token();
+        queue.add(2, JobOptions.withId("b").delay(MINUTE));
+        assertEquals(State.BLOCKED, queue.nack("a", token, NackOptions.after(JobOptions.OnDead.RUN, "b")));
+        assertEquals(1, queue.delete("b"));
+        token = queue.pop(1, null).get(0).token();
+        assertNull(queue.btouchAll(Duration.ofSeconds(60), Map.of("a", "17"), null).get("a"), "at once");
+        assertTrue(queue.ack("a", token, List.of(1)));
     }
 
     @Test

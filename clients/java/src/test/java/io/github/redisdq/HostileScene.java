@@ -20,10 +20,14 @@ final class HostileScene {
         BEFORE,
         AFTER,
         FAILED,
-        LOST
+        LOST,
+        AROUND,
+        STEP,
+        RESULT
     }
 
     private static final int GOOD = 100;
+    private static final String BAD_RESULT = "of a bad job";
     private static final int THREADS = 2;
 
     private final Place place;
@@ -61,6 +65,7 @@ final class HostileScene {
     private final class Reads implements Codec {
         @Override
         public byte[] encode(Object data) {
+            act(Place.RESULT, BAD_RESULT.equals(data));
             return Codec.json().encode(data);
         }
 
@@ -125,6 +130,19 @@ final class HostileScene {
         }
     }
 
+    private Object handleAndReturn(Job job) throws Exception {
+        handle(job);
+        if (place == Place.STEP && isBad(job)) {
+            job.step("bad", () -> act(Place.STEP, true));
+        }
+        return place == Place.RESULT && isBad(job) ? BAD_RESULT : null;
+    }
+
+    private Object around(Job job, Around.Next next) throws Exception {
+        act(Place.AROUND, isBad(job));
+        return next.call();
+    }
+
     private void handleBatch(List<Job> jobs) throws Exception {
         for (Job job : jobs) {
             act(Place.BATCH, isBad(job));
@@ -133,10 +151,11 @@ final class HostileScene {
     }
 
     private Worker worker() {
-        Handler<Void> handler = place == Place.BATCH ? Handler.ofBatch(7, this::handleBatch) : Handler.of(this::handle);
+        Handler<Void> handler = place == Place.BATCH ? Handler.ofBatch(7, this::handleBatch) : Handler.returning(this::handleAndReturn);
         return Worker.on(queue)
                 .handler(handler.lease(Duration.ofMillis(600)))
                 .hooks(new Joins())
+                .around(this::around)
                 .concurrency(THREADS)
                 .executor(task -> {
                     Thread thread = new Thread(() -> {

@@ -70,6 +70,8 @@ class InlineTest {
         }));
         List<String> ids = queue.chain(List.of(new DqQueue.NewJob("a"), new DqQueue.NewJob("b")));
         assertEquals(List.of("a[]", "b[" + ids.get(0) + ": done]"), seen);
+        queue.add("late", JobOptions.withId("late").after("never there"));
+        assertEquals("late[never there: unknown]", seen.get(2));
         queue.add("fork", JobOptions.withId("f"));
         assertEquals("[f/1/0: done, f/1/1: dead]", queue.result("f", String.class));
         assertEquals(2, queue.addAll(List.of(new DqQueue.NewJob("m"), new DqQueue.NewJob("n"))).size());

@@ -30,7 +30,7 @@ class OutcomeTest {
 
     /** The only command of an end. */
     private static byte[][] command(Outcome outcome) {
-        List<byte[][]> commands = outcome.commands();
+        List<byte[][]> commands = Deliveries.commands(outcome);
         assertEquals(1, commands.size());
         return commands.get(0);
     }

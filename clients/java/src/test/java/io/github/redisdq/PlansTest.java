@@ -132,16 +132,16 @@ class PlansTest {
     }
 
     private static String ended(Handler<Void> handler, Throwable error) {
-        String said = texts(Outcome.ended(job(handler, 1, ""), error).commands()).get(0);
+        String said = texts(Outcome.ended(job(handler, 1, ""), error)).get(0);
         return said.contains("FATAL") ? "[FATAL]" : "[DQ.NACK]";
     }
 
     @Test
     void aHandlerThatHadItsTime() {
         Job job = job(plain().timeout(Duration.ofMillis(1500)).backoff(Duration.ofSeconds(7)), 1, "");
-        assertTrue(texts(Outcome.timedOut(job).commands()).get(0).endsWith("DELAY 7000 REASON timeout after 1.5 s"));
+        assertTrue(texts(Outcome.timedOut(job)).get(0).endsWith("DELAY 7000 REASON timeout after 1.5 s"));
         Job last = job(plain().timeout(Duration.ofSeconds(30)).attempts(1), 1, "");
-        assertTrue(texts(Outcome.timedOut(last).commands()).get(0).endsWith("FATAL REASON timeout after 30 s"));
+        assertTrue(texts(Outcome.timedOut(last)).get(0).endsWith("FATAL REASON timeout after 30 s"));
         assertThrows(IllegalArgumentException.class, () -> plain().timeout(Duration.ZERO));
     }
 
@@ -151,11 +151,11 @@ class PlansTest {
         job.succeed(List.of(1, 2));
         job.encode();
         Outcome done = Outcome.ended(job, null);
-        assertTrue(texts(done.commands()).get(0).endsWith("RESULTS id 1882361448423751680 [1,2]"));
+        assertTrue(texts(done).get(0).endsWith("RESULTS id 1882361448423751680 [1,2]"));
         assertEquals("the result", done.weaken(new ServerException("ERR too large")));
-        assertTrue(texts(done.commands()).get(0).startsWith("DQ.ACK q WITHTOKENS"));
+        assertTrue(texts(done).get(0).startsWith("DQ.ACK q WITHTOKENS"));
         job.succeed(Double.NaN);
-        String said = texts(Outcome.ended(job, new UnencodableException(Guard.call(job::encode))).commands()).get(0);
+        String said = texts(Outcome.ended(job, new UnencodableException(Guard.call(job::encode)))).get(0);
         assertTrue(said.contains("REASON result cannot be encoded: DqException: "), said);
     }
 

@@ -108,7 +108,8 @@ final class ListenerMethod {
         if (Arrays.stream(types).filter(each -> each != Job.class).count() > 1) {
             throw wrong("has more than one parameter for the data: one is a Job, one the data");
         }
-        if (Future.class.isAssignableFrom(method.getReturnType()) || CompletionStage.class.isAssignableFrom(method.getReturnType())) {
+        Class<?> returned = method.getReturnType();
+        if (Future.class.isAssignableFrom(returned) || CompletionStage.class.isAssignableFrom(returned)) {
             throw wrong("returns before its job is done: return the value itself");
         }
         return Handler.returning(job -> invoke(Arrays.stream(types).map(each -> each == Job.class ? job : job.<Object>data(each)).toArray()));
