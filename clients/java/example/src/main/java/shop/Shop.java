@@ -6,6 +6,7 @@ import io.github.redisdq.Handler;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.Worker;
+import io.github.redisdq.WorkerBuilder;
 import java.time.Duration;
 
 /** A shop: a reminder of a trial that ends, payments that are tried again, and exports that take long. */
@@ -48,7 +49,7 @@ public final class Shop {
         queue.add(new Export(pages), JobOptions.withId("export").kind("export"));
     }
 
-    public Worker.Builder worker() {
+    public WorkerBuilder worker() {
         return Worker.on(queue)
                 .handler(remind())
                 .handler(charge())
