@@ -68,6 +68,7 @@ func TestAnAckThatAFetchTookAlongIsToldWhenTheWorkerCloses(t *testing.T) {
 func TestWhateverTheMomentAtWhichAWorkerClosesWhatWasDoneIsAcknowledged(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := server.Queue(t, "q")
+	must(0, queue.Configure(ctx, dq.Settings{})) // so that its totals stay, also when it is empty
 	random := rand.New(rand.NewSource(7))
 	var handled atomic.Int64
 	for round := range 40 {
