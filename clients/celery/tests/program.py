@@ -70,3 +70,20 @@ def refuse(self, name, requeue):
     TRACE.rpush("ran", name)
     if not self.request.delivery_info.get("redelivered"):
         raise Reject("not now", requeue=requeue)
+
+
+@app.task
+def fail(why):
+    raise ValueError(why)
+
+
+@app.task
+def join(parts):
+    return ",".join(map(str, parts))
+
+
+@app.task(bind=True)
+def more(self, name):
+    """Adds to the chord that it is a part of."""
+    self.add_to_chord(note.s(f"{name}:more"))
+    return name

@@ -17,6 +17,12 @@ def line(name):
     return found[2:]
 
 
+def rights_of_results():
+    """What both users need if results are in dq, too."""
+    [found] = [each for each in PAGE.read_text().splitlines() if "~celery-results" in each]
+    return found.split("`")[1].split()
+
+
 @pytest.fixture
 def guarded():
     with socket.socket() as probe:
@@ -83,6 +89,21 @@ def test_a_producer_and_a_worker(guarded, worker, program, pool):
     until(lambda: guarded.dq("LEN", "celery") == guarded.dq("LEN", "celery", "DEAD"), "the last acknowledgement")
     running.stop()
     assert guarded.dq("LEN", "celeryev.viewer") > 0, "events"
+    assert denied(guarded) == []
+
+
+def test_results_in_dq(guarded, worker, program):
+    for name in ("celery-producer", "celery-worker"):
+        guarded.db.execute_command("ACL", "SETUSER", name, *rights_of_results())
+    urls = {each: guarded.url_of(f"celery-{each}") for each in ("producer", "worker")}
+    app = program(at=guarded, BROKER=urls["producer"], BACKEND=urls["producer"])
+    waited = app.note.delay("a")
+    worker(at=guarded, BROKER=urls["worker"], BACKEND=urls["worker"])
+    assert waited.get(timeout=60) == "a"
+    body = chord([app.note.s("b"), app.note.s("c").set(ignore_result=True)])(app.note.si("body"))
+    assert body.get(timeout=60) == "body"
+    body.forget()
+    until(lambda: guarded.dq("LEN", "celery-results") == 0, "the end of the chord")
     assert denied(guarded) == []
 
 

@@ -1,0 +1,131 @@
+"""Chords: the body is a job of the results' queue, after the group of its header's results.
+
+The end of the last one makes it ready, in the same command. One worker gets it, with a lease, and publishes the body.
+If that worker is killed before it has, another one does.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from celery import signals, states
+from celery.canvas import maybe_signature
+from celery.exceptions import ChordError
+from celery.result import GroupResult, result_from_tuple
+from kombu.exceptions import OperationalError
+from kombu.log import get_logger
+from kombu.utils.json import dumps, loads
+from redis import exceptions
+
+logger = get_logger("dq_celery")
+
+WAIT_S = 5.0
+REST_S = 1.0
+LEASE_MS = 30_000
+LATER_MS = 1000
+UNREACHABLE = (OperationalError, exceptions.ConnectionError, exceptions.TimeoutError, OSError)
+PREFIX = "chord:"
+
+
+def leaves(result: Any) -> list[str]:
+    """The tasks whose ends the chord waits for."""
+    if isinstance(result, GroupResult):
+        return [id for each in result.results for id in leaves(each)]
+    return [result.id]
+
+
+def open(backend: Any, header: GroupResult, body: Any) -> None:
+    store, group = backend.store, f"{PREFIX}{header.id}"
+    # A chord that runs anew begins anew.
+    store.delete(group.encode())
+    store.open_group(group, (backend.get_key_for_task(id) for id in leaves(header)))
+    text = dumps({"header": header.as_tuple(), "body": body})
+    store.client.execute_command("DQ.ADD", store.key, group, text, "AFTER", "GROUP", group)
+
+
+def grow(backend: Any, chord_id: str, result: Any) -> None:
+    """By a task that a part of the header adds while it runs."""
+    backend.store.open_group(f"{PREFIX}{chord_id}", (backend.get_key_for_task(id) for id in leaves(result)))
+
+
+def publish(backend: Any, group_id: str) -> None:
+    """Of this chord, if its header is done and nobody else does."""
+    store = backend.store
+    chord = store.client.execute_command("DQ.POP", store.key, "ID", f"{PREFIX}{group_id}", "TTR", LEASE_MS)
+    if chord:
+        _settle(backend, chord)
+
+
+def _settle(backend: Any, chord: list[Any]) -> None:
+    store = backend.store
+    id, text, token, *_ = chord
+    try:
+        _publish(backend, loads(text))
+    except UNREACHABLE as error:
+        logger.warning("the body of %r is not published yet: %r", id, error)
+        store.client.execute_command("DQ.NACK", store.key, id, "TOKEN", token, "SILENT", "DELAY", LATER_MS)
+        return
+    store.client.execute_command("DQ.ACK", store.key, "WITHTOKENS", id, token)
+
+
+def _publish(backend: Any, chord: dict[str, Any]) -> None:
+    app = backend.app
+    header = result_from_tuple(chord["header"], app)
+    body = maybe_signature(chord["body"], app=app)
+    timeout = app.conf.result_chord_join_timeout
+    ended = dict(backend.get_many(leaves(header), timeout=timeout)) if header.results else {}
+    try:
+        values = [value(each, ended) for each in header.results]
+    except ChordError as error:
+        logger.error("chord %s: %s", header.id, error)
+        backend.chord_error_from_stack(body, error)
+        return
+    body.delay(values)
+
+
+def value(result: Any, ended: dict[str, Any]) -> Any:
+    """What a part returned, or a part that is a group."""
+    if isinstance(result, GroupResult):
+        return [value(each, ended) for each in result.results]
+    meta = ended[result.id]
+    if meta["status"] in states.PROPAGATE_STATES:
+        raise ChordError(f"Dependency {result.id} raised {meta['result']!r}")
+    return meta["result"]
+
+
+def watch(backend: Any) -> None:
+    """In a worker that is ready, once in its process."""
+    if not any(isinstance(thread, Dispatcher) and thread.key == backend.store.key for thread in threading.enumerate()):
+        Dispatcher(backend).start()
+
+
+class Dispatcher(threading.Thread):
+    """Of a worker: publishes the bodies of chords that a worker left behind which was killed."""
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__(name="dq-chords", daemon=True)
+        self._backend = backend
+        self.key = backend.store.key
+        self._stopped = threading.Event()
+        signals.worker_shutting_down.connect(self._stop)
+
+    def _stop(self, **_: Any) -> None:
+        self._stopped.set()
+
+    def run(self) -> None:
+        said = ""
+        while not self._stopped.is_set():
+            try:
+                self._next()
+                said = ""
+            except Exception as error:  # the server is away, or has no module
+                if repr(error) != said:
+                    said = repr(error)
+                    logger.warning("chords are not looked at, trying again: %s", said)
+                self._stopped.wait(REST_S)
+
+    def _next(self) -> None:
+        reply = self._backend.store.client.execute_command("DQ.BPOP", self.key, WAIT_S, "TTR", LEASE_MS)
+        if reply:
+            _settle(self._backend, reply[1:])
