@@ -3,6 +3,7 @@ package dq
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -79,12 +80,12 @@ func (i *inline) process(ctx context.Context, command redis.Cmder) error {
 func (i *inline) answer(ctx context.Context, words []string) (any, error) {
 	switch words[0] {
 	case "DQ.ADD":
-		return i.add(ctx, words[2], words[3])
+		return i.add(ctx, words[2], words[3], words[optionsAt:])
 	case "DQ.MADD":
 		var ids []any
 		count, _ := strconv.Atoi(words[2])
 		for n := range count {
-			id, err := i.add(ctx, words[3+2*n], words[4+2*n])
+			id, err := i.add(ctx, words[3+2*n], words[4+2*n], nil)
 			if err != nil {
 				return nil, err
 			}
@@ -112,16 +113,40 @@ func (i *inline) answer(ctx context.Context, words []string) (any, error) {
 	return nil, fmt.Errorf("dq: %s needs a server: see package dqtest", words[0])
 }
 
-func (i *inline) add(ctx context.Context, id, payload string) (any, error) {
+func (i *inline) add(ctx context.Context, id, payload string, options []string) (any, error) {
 	job := &inlineJob{payload: []byte(payload), steps: map[string][]byte{}}
+	if isThere, err := i.enter(id, job, options); isThere || err != nil {
+		return nil, err
+	}
+	return id, i.run(ctx, id, job)
+}
+
+func (i *inline) enter(id string, job *inlineJob, options []string) (isThere bool, err error) {
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	if before := i.jobs[id]; before != nil && before.end.outcome == "" {
-		i.mu.Unlock()
-		return nil, nil
+		return true, nil
+	}
+	if at := slices.Index(options, "AFTER"); at >= 0 && options[at+1] != "GROUP" {
+		if job.results, err = i.endings(options[at+1:]); err != nil {
+			return false, err
+		}
 	}
 	i.jobs[id] = job
-	i.mu.Unlock()
-	return id, i.run(ctx, id, job)
+	return false, nil
+}
+
+// endings are those of jobs that are waited for: their number, and their ids. It is called with mu.
+func (i *inline) endings(words []string) (found []ending, err error) {
+	count, _ := strconv.Atoi(words[0])
+	for _, id := range words[1 : 1+count] {
+		other := i.jobs[id]
+		if other == nil || other.end.outcome == "" {
+			return nil, fmt.Errorf("dq: job %s has not ended: what comes after it waits for ever", id)
+		}
+		found = append(found, other.end)
+	}
+	return found, nil
 }
 
 func (i *inline) signal(ctx context.Context, id, name, value string) (any, error) {
@@ -235,15 +260,11 @@ func (i *inline) goOn(ctx context.Context, job *inlineJob, s *suspension) (bool,
 			return false, nil
 		}
 	case "AFTER":
-		job.results = nil
-		count, _ := strconv.Atoi(s.rest[1])
-		for _, id := range s.rest[2 : 2+count] {
-			other := i.jobs[id]
-			if other == nil || other.end.outcome == "" {
-				return false, fmt.Errorf("dq: job %s has not ended: the job that waits for it waits for ever", id)
-			}
-			job.results = append(job.results, other.end)
+		results, err := i.endings(s.rest[1:])
+		if err != nil {
+			return false, err
 		}
+		job.results = results
 	}
 	return true, nil
 }

@@ -318,3 +318,19 @@ func TestStepsSleepsAndSignalsWithoutAServer(t *testing.T) {
 	expect(t, slices.Equal(ids, []string{"/b", "/c"}), true)
 	expect(t, must(dq.AddAndWait[string](ctx, queue, 1, &dq.JobOptions{ID: "/d"})), "/d")
 }
+
+func TestAChainWithoutAServer(t *testing.T) {
+	ctx := t.Context()
+	var said []string
+	queue := must(dq.NewInlineQueue("q", dq.Handler{Do: func(_ context.Context, job *dq.Job) error {
+		for _, before := range job.Results() {
+			said = append(said, string(before.Bytes()))
+		}
+		job.Succeed(string(job.Payload) + "!")
+		return nil
+	}}))
+	ids := must(queue.Chain(ctx, []dq.NewJob{{Data: 1}, {Data: 2}, {Data: 3}}))
+	expect(t, []any{len(ids), said}, []any{3, []string{`"1!"`, `"2!"`}})
+	_, err := queue.Add(ctx, 1, &dq.JobOptions{After: []string{"nobody"}})
+	expect(t, strings.Contains(err.Error(), "for ever"), true)
+}
