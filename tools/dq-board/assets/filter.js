@@ -31,7 +31,7 @@ export function told(about, state) {
 }
 
 // `search` is the field that is always there; the others are opened.
-export function form(about, state, submit, note) {
+export function form(about, state, submit, ...others) {
   const search = h("input", { type: "search", placeholder: "Search by id", "aria-label": "Search by id", spellcheck: "false" });
   search.value = decode(about.id);
   const fields = PARTS.map(([word, label]) => {
@@ -59,5 +59,5 @@ export function form(about, state, submit, note) {
     return Object.entries(said).filter(([, value]) => value).map(([word, value]) => `&${word}=${value}`).join("");
   };
   return h("form", { class: "search", onsubmit: (event) => { event.preventDefault(); submit(words()); } },
-    h("div", { class: "tools" }, search, h("button", { type: "submit" }, "Search"), open, note), more);
+    h("div", { class: "tools" }, search, h("button", { type: "submit" }, "Search"), open, ...others.filter(Boolean)), more);
 }

@@ -5,6 +5,9 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
 import { nameOf } from "./queue.js";
+import { flow } from "./flow.js";
+import { tree } from "./json.js";
+import { life } from "./life.js";
 import { after, waiters } from "./waits.js";
 
 const TONES = { ready: "good", reserved: "note", dead: "bad", done: "good" };
@@ -31,6 +34,7 @@ function facts(job) {
     ["Attempts", `${job.attempts}${job.maxAttempts ? ` of ${job.maxAttempts}` : ", no limit"}`],
     ["Priority", String(job.priority)],
     ["Lease", text.millis(job.ttr)],
+    ["Cost", job.cost === 1 ? null : text.full(job.cost)],
     ["Backoff", job.backoff.length ? job.backoff.slice(0, 12).map(text.millis).join(", ") : null],
     ["Expires", given(job.expires, moment)],
     ["Kept once done for", given(job.keep, text.millis)],
@@ -64,7 +68,7 @@ function shown(payload) {
   if (payload.shown === payload.length && /^\s*[[{]/.test(payload.text)) {
     try {
       JSON.parse(payload.text);
-      return ["JSON", text.visible(text.indented(payload.text))];
+      return ["JSON", text.visible(text.indented(payload.text)), tree(payload.text)];
     } catch { /* no JSON then */ }
   }
   return ["text", text.visible(payload.text)];
@@ -75,13 +79,17 @@ function content(title) {
   const kind = h("span", { class: "note" });
   const body = h("pre", { tabindex: "0", "aria-label": title });
   const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, title), kind, copyButton("Copy", body)), body);
+  let last = null;
   return {
     section,
     show(it) {
-      const [as, told] = shown(it);
+      // What is folded stays so until it changes.
+      if (last === (last = JSON.stringify(it))) return;
+      const [as, told, folding] = shown(it);
       const cut = it.shown < it.length ? `, the first ${text.full(it.shown)} of them` : "";
       put(kind, `${as}, ${text.full(it.length)} ${it.length === 1 ? "byte" : "bytes"}${cut}`);
-      put(body, told);
+      if (folding) body.replaceChildren(folding);
+      else put(body, told);
     },
   };
 }
@@ -96,6 +104,7 @@ export function job(main, about, env) {
   const gone = h("div", { class: "empty", hidden: true });
   const fields = h("dl", { class: "facts wide" });
   const [payload, result] = [content("Payload"), content("Result")];
+  const [line, graph] = [life(), flow(key, about.id)];
   const before = after(key);
   const behind = waiters(key, about);
   const all = h("section", { class: "card" }, fields);
@@ -117,6 +126,7 @@ export function job(main, about, env) {
       payload.show(last.payload);
       if (last.result) result.show(last.result);
       before.show(last);
+      line.notice(last);
     }
     gone.hidden = Boolean(last);
     body.hidden = !last;
@@ -128,7 +138,8 @@ export function job(main, about, env) {
     put(mark, last?.state ?? "", TONES[last?.state] ?? "");
     offer();
     if (!last) return;
-    const sections = [["facts", all, true], ["result", result.section, last.result], ["before", before.section, before.any(last)], ["behind", behind.section, behind.any(last)], ["payload", payload.section, true]];
+    line.show(last);
+    const sections = [["life", line.section, line.any(last)], ["graph", graph.section, graph.any(last)], ["facts", all, true], ["result", result.section, last.result], ["before", before.section, before.any(last)], ["behind", behind.section, behind.any(last)], ["payload", payload.section, true]];
     list(body, sections.filter(([, , there]) => there), ([name]) => name, ([, section]) => section);
     list(fields, facts(last), ([title]) => title, ([title]) => h("div", {}, h("dt", {}, title), h("dd", {})), (row, [, value, tone]) => put(row.lastChild, value, tone ?? ""));
   }
@@ -153,6 +164,7 @@ export function job(main, about, env) {
     close: () => {
       followed.stop();
       behind.close();
+      graph.close();
     },
   };
 }

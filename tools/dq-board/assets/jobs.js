@@ -63,12 +63,13 @@ export function jobs(main, about, env) {
   const updateHead = head(main, key, state, env);
   const here = `jobs?queue=${key}&state=${state}`;
   const kept = state === "done" ? h("p", { class: "note" }) : null;
+  const slow = state === "done" ? h("a", { class: "button", href: about.slow ? here : `${here}&slow=1` }, about.slow ? "In order of their end" : "Slowest first") : null;
   const wrong = h("p", { class: "wrong", role: "alert" });
   const empty = h("div", { class: "empty", hidden: true });
   const further = h("div", { class: "further" });
-  const form = filter.form(about, state, (words) => env.go(here + words), kept);
+  const form = filter.form(about, state, (words) => env.go(here + words), slow, kept);
   const why = state === "dead" ? reasons(key, about) : null;
-  const page = (filtered ? matching : inOrder)({ key, about, state, here, wrong, empty, further, again: () => env.go(location.href, true) });
+  const page = (filtered ? matching : state === "done" && about.slow ? slowest : inOrder)({ key, about, state, here, wrong, empty, further, again: () => env.go(location.href, true) });
   main.append(...[form, why?.nav, wrong, ...page.bars, page.table, empty, further].filter(Boolean));
   return {
     update() {
@@ -144,4 +145,28 @@ function inOrder({ key, about, state, here, wrong, empty, further }) {
   }
 
   return { table, bars: [choice.bar], update, close: followed.stop };
+}
+
+// Done jobs, those that ran longest first.
+function slowest({ key, about, state, here, wrong, empty, further }) {
+  const body = h("tbody", {});
+  const table = h("table", { class: "jobs", hidden: true });
+  const note = h("p", { class: "note", role: "status" });
+  const choice = choosing(key, state, table, () => followed.now());
+  const more = MORE.done;
+  table.append(h("thead", {}, h("tr", {}, choice.head, ...["Id", AT.done[0], ...more.map(([name]) => name)].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
+  const line = (job) => h("tr", { "data-line": "" }, choice.box(job), h("td", { class: "j0" }, h("a", { href: `job?queue=${key}&id=${job.id}` }, job.name)),
+    h("td", { class: "j1", title: text.at(job.at) }, text.until(job.at, live.now())), ...more.map(([, cell], index) => h("td", { class: `j${index + 2}` }, cell(job))));
+  const followed = live.follow((signal) => live.look("slowest", `queue=${key}${about.cursor ? `&cursor=${about.cursor}` : ""}`, signal), (answer, error) => {
+    put(wrong, error ?? "");
+    if (!answer) return;
+    list(body, answer.jobs, (job) => job.id, line);
+    choice.keep(answer.jobs.map((job) => job.id));
+    put(note, answer.half === null ? "" : `Half ran for ${text.millis(answer.half)} at most, 99 % for ${text.millis(answer.most)}, of ${text.jobs(answer.seen)} checked.`);
+    table.hidden = answer.jobs.length === 0;
+    empty.hidden = !table.hidden;
+    put(empty, NONE.done);
+    further.replaceChildren(...(answer.more ? [h("a", { class: "button", href: `${here}&slow=1&cursor=${answer.more}` }, "Look further")] : []));
+  }, { every: 10_000 });
+  return { table, bars: [note, choice.bar], update: choice.offer, close: followed.stop };
 }

@@ -46,6 +46,8 @@ def fill(client):
     for region in regions:
         pipe.execute_command("DQ.ADD", "reports", f"collect-{region}", json.dumps({"region": region}))
     pipe.execute_command("DQ.ADD", "reports", "november", json.dumps({"month": "2026-11"}), "AFTER", 3, *[f"collect-{region}" for region in regions])
+    for name in ["render", "mail", "archive"]:
+        pipe.execute_command("DQ.ADD", "reports", f"{name}-november", "{}", "AFTER", 1, "november" if name == "render" else "render-november")
     pipe.execute_command("DQ.ADD", "newsletter", "issue-12", "{}")
     pipe.execute_command("DQ.PAUSE", "newsletter")
     pipe.execute()

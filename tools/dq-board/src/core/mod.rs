@@ -3,6 +3,7 @@
 pub mod access;
 pub mod failure;
 pub mod filter;
+pub mod flow;
 pub mod question;
 pub mod reasons;
 pub mod wire;

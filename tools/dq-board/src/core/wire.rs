@@ -10,7 +10,7 @@ use dq_watch::model::lateness::Late;
 use dq_watch::model::row::{Measured, Row};
 use dq_watch::model::stats::{ACKED, ADDED, DELIVERED};
 use dq_watch::model::QueueKey;
-use dq_watch::read::detail::{After, Cut, Group, Job, PeekedJob, Settings};
+use dq_watch::read::detail::{After, Cut, Group, Job, PeekedJob, Settings, Step};
 use dq_watch::text::escape;
 use serde_json::{json, Value};
 
@@ -262,6 +262,10 @@ fn waits(job: &Job) -> Value {
     json!({ "jobs": jobs, "count": count, "onDead": on_dead, "group": group })
 }
 
+fn step(step: &Step) -> Value {
+    json!({ "name": escape::name(&step.name), "value": line(&step.value) })
+}
+
 pub fn job(job: &Job) -> Value {
     let bytes = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(escape::line);
     let mut shown = json!({
@@ -290,6 +294,8 @@ pub fn job(job: &Job) -> Value {
         "awaits": bytes(&job.awaits),
         "keep": job.keep_ms,
         "waits": waits(job),
+        "steps": job.steps.iter().map(step).collect::<Vec<_>>(),
+        "cost": job.cost,
     });
     if let Some(rule) = &job.rule {
         shown["rule"] = json!({

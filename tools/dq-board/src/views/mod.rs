@@ -1,10 +1,12 @@
 //! The answers to the questions of the views, from the servers.
 
 mod dead;
+mod flow;
 mod groups;
 mod hill;
 mod jobs;
 mod recurring;
+mod slowest;
 mod waiters;
 pub mod walk;
 
@@ -33,6 +35,8 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
         "recurring" => recurring::recurring(board, question).await,
         "groups" => groups::groups(board, question).await,
         "died" => dead::died(board, question).await,
+        "flow" => flow::flow(board, question).await,
+        "slowest" => slowest::slowest(board, question).await,
         "waiters" => waiters::waiters(board, question).await,
         _ => Err(Failure::Unknown("There is no such view.".to_owned())),
     };

@@ -1,0 +1,129 @@
+//! What a job is after and what is after it, as a graph.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use dq_watch::read::detail::{After, Found, Job, Part, State};
+use serde_json::{json, Value as Json};
+
+use super::walk::{walk, Reading, ALL_THAT_ONE_MAY};
+use crate::board::Board;
+use crate::core::failure::Failure;
+use crate::core::filter::Filter;
+use crate::core::flow::{columns, Column, Edges, Id, LEVELS};
+use crate::core::question::Question;
+use crate::core::wire;
+
+/// Jobs of one graph that are read to find what they are after.
+const READ_MAX: usize = 1000;
+
+/// What is known of the jobs of a graph.
+#[derive(Default)]
+struct Known {
+    edges: Edges,
+    states: HashMap<Id, String>,
+}
+
+impl Known {
+    fn add(&mut self, job: &Job) {
+        self.states.insert(job.id.clone(), job.state.clone());
+        if let Some(After::Jobs { ids, .. }) = &job.after {
+            for id in ids {
+                self.edges.add(id, &job.id);
+            }
+        }
+        for ended in &job.results {
+            self.edges.add(&ended.id, &job.id);
+            // Of those that are no longer kept it is all that is known.
+            if let Some(outcome) = &ended.outcome {
+                let state = self.states.entry(ended.id.clone());
+                state.or_insert_with(|| outcome.clone());
+            }
+        }
+    }
+
+    fn state(&self, id: &Id) -> String {
+        let state = self.states.get(id).map(String::as_str);
+        state.unwrap_or("gone").to_owned()
+    }
+}
+
+pub async fn flow(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
+    let id = question.bytes("id").to_vec();
+    let Found::Job(job) = super::detail(board, &question, Part::Job(id)).await? else {
+        return Ok(json!({ "columns": [], "edges": [] }));
+    };
+    let mut known = Known::default();
+    known.add(&job);
+    look_back(board, &question, &job.id, &mut known).await?;
+    let filter = Filter::of_state(State::Blocked);
+    let each = |blocked: Job| known.add(&blocked);
+    let cursor = question.cursor();
+    let walked = walk(
+        board,
+        &question.key,
+        &filter,
+        cursor,
+        ALL_THAT_ONE_MAY,
+        each,
+    )
+    .await?;
+    let columns = columns(&job.id, &known.edges, |id| known.state(id));
+    let edges = shown_edges(&columns, &known.edges);
+    let columns = columns.iter().map(|column| shown(column, &known));
+    let columns: Vec<Json> = columns.collect();
+    Ok(json!({ "columns": columns, "edges": edges, "part": walked.more.is_some() }))
+}
+
+/// What it is after is found from job to job.
+async fn look_back(
+    board: &Arc<Board>,
+    question: &Question,
+    from: &Id,
+    known: &mut Known,
+) -> Result<(), Failure> {
+    let mut reading = Reading::default();
+    let mut seen: HashSet<Id> = HashSet::from([from.clone()]);
+    let mut last = vec![from.clone()];
+    for _ in 0..LEVELS {
+        let before = last.iter().flat_map(|id| known.edges.before(id));
+        let mut ids: Vec<Id> = before
+            .filter(|id| seen.insert((*id).clone()))
+            .cloned()
+            .collect();
+        ids.truncate(READ_MAX.saturating_sub(seen.len() - ids.len()));
+        if ids.is_empty() {
+            break;
+        }
+        let (jobs, _) = reading.jobs(board, &question.key, &ids, false).await?;
+        jobs.iter().for_each(|job| known.add(job));
+        last = ids;
+    }
+    Ok(())
+}
+
+fn shown(column: &Column, known: &Known) -> Json {
+    let node = |id: &Id| {
+        let mut node = wire::named(id);
+        node["state"] = known.state(id).into();
+        node
+    };
+    json!({
+        "level": column.level,
+        "jobs": column.shown.iter().map(node).collect::<Vec<_>>(),
+        "more": column.more,
+    })
+}
+
+/// Between jobs that are shown, by their ids.
+fn shown_edges(columns: &[Column], edges: &Edges) -> Vec<[String; 2]> {
+    let shown: HashSet<&Id> = columns.iter().flat_map(|column| &column.shown).collect();
+    let mut pairs = Vec::new();
+    for behind in &shown {
+        for before in edges.before(behind).iter().filter(|it| shown.contains(it)) {
+            pairs.push([wire::encoded(before), wire::encoded(behind)]);
+        }
+    }
+    pairs.sort();
+    pairs
+}

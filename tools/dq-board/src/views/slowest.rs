@@ -1,0 +1,74 @@
+//! Done jobs by how long they ran.
+
+use std::sync::Arc;
+
+use dq_watch::read::detail::{Job, State};
+use serde_json::{json, Value as Json};
+
+use super::walk::{walk, ALL_THAT_ONE_MAY};
+use crate::board::Board;
+use crate::core::failure::Failure;
+use crate::core::filter::Filter;
+use crate::core::question::Question;
+use crate::core::wire;
+
+const SHOWN: usize = 50;
+
+pub async fn slowest(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
+    let mut ran: Vec<u64> = Vec::new();
+    let mut slow: Vec<(u64, Job)> = Vec::new();
+    let filter = Filter::of_state(State::Done);
+    let each = |job: Job| {
+        let Some(ms) = job.ran_ms() else { return };
+        ran.push(ms);
+        slow.push((ms, job));
+        if slow.len() >= 4 * SHOWN {
+            keep_slowest(&mut slow);
+        }
+    };
+    let cursor = question.cursor();
+    let walked = walk(
+        board,
+        &question.key,
+        &filter,
+        cursor,
+        ALL_THAT_ONE_MAY,
+        each,
+    )
+    .await?;
+    keep_slowest(&mut slow);
+    ran.sort_unstable();
+    let jobs: Vec<Json> = slow.iter().map(|(_, job)| wire::found(job)).collect();
+    Ok(json!({
+        "jobs": jobs,
+        "seen": walked.found,
+        "more": walked.more,
+        "half": share(&ran, 50),
+        "most": share(&ran, 99),
+        "now": board.reader.server_ms(),
+    }))
+}
+
+fn keep_slowest(slow: &mut Vec<(u64, Job)>) {
+    slow.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.id.cmp(&b.1.id)));
+    slow.truncate(SHOWN);
+}
+
+/// Of sorted numbers, the one that so many in a hundred do not exceed.
+fn share(sorted: &[u64], percent: usize) -> Option<u64> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shares_are_of_what_was_there() {
+        let hundred: Vec<u64> = (1..=100).collect();
+        assert_eq!([50, 99].map(|it| share(&hundred, it)), [Some(50), Some(99)]);
+        assert_eq!(share(&[7], 50), Some(7));
+        assert_eq!(share(&[], 50), None);
+    }
+}

@@ -1,0 +1,117 @@
+"""One job's life, what it is after, and the slowest of those that are done."""
+
+import json
+
+from playwright.sync_api import expect
+from support import HOUR, BoardTest
+
+
+class Life(BoardTest):
+    def take(self, client, id, **ack):
+        token = client.execute_command("DQ.POP", "q", "ID", id)[2]
+        if "result" in ack:
+            client.execute_command("DQ.ACK", "q", "RESULTS", id, token, ack["result"])
+        return token
+
+    def test_a_line_of_time(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "DONELEN", 10)
+        for id in ["retried", "signal", "<i>dead"]:
+            client.execute_command("DQ.ADD", "q", id, "x")
+        token = self.take(client, "retried")
+        client.execute_command("DQ.STEP", "q", "retried", token, "<b>paid", "ref-9", "sent", "")
+        client.execute_command("DQ.NACK", "q", "retried", "DELAY", HOUR, "REASON", "<b>no room")
+        self.take(client, "<i>dead")
+        client.execute_command("DQ.NACK", "q", "<i>dead", "FATAL", "REASON", "never")
+        self.take(client, "signal")
+        client.execute_command("DQ.NACK", "q", "signal", "SILENT", "AWAIT", "approved")
+        page = self.window()
+        board = self.board(server)
+        moments = page.locator(".life b")
+        page.goto(board.url + "job?queue=0:q&id=retried")
+        expect(moments).to_have_text(["attempt failed: <b>no room", "now", "due"])
+        expect(page.locator(".life li").first).to_contain_text("waits for its next attempt")
+        expect(page.locator(".steps li")).to_have_text(["<b>paid ref-9", "sent "])
+        # What happens while one looks is told, too.
+        client.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "retried")
+        expect(moments.get_by_text("seen: ready")).to_be_visible()
+        token = self.take(client, "retried")
+        client.execute_command("DQ.TOUCH", "q", "retried", "PROGRESS", "40 %")
+        expect(moments.get_by_text("delivered, attempt 2", exact=True)).to_be_visible()
+        expect(moments.get_by_text("seen: progress 40 %")).to_be_visible()
+        expect(moments.get_by_text("lease ends, unless")).to_be_visible()
+        client.execute_command("DQ.ACK", "q", "RESULTS", "retried", token, b"done")
+        expect(moments.get_by_text("done", exact=True)).to_be_visible()
+        page.goto(board.url + "job?queue=0:q&id=%3Ci%3Edead")
+        expect(moments).to_have_text(["due", "died: never"])
+        page.goto(board.url + "job?queue=0:q&id=signal")
+        expect(page.locator(".facts")).to_contain_text("Waits for the signalapproved")
+        self.assertEqual(page.wrong, [])
+
+    def test_a_graph_of_a_thousand_stays_readable(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "DONELEN", 2000)
+        ids = [f"part-{number:03}" for number in range(1000)]
+        pipe = client.pipeline(transaction=False)
+        for id in ids:
+            pipe.execute_command("DQ.ADD", "q", id, "x")
+        pipe.execute_command("DQ.ADD", "q", "sum", "x", "AFTER", len(ids), *ids)
+        for id, before in [("mail", "sum"), ("archive", "sum"), ("last", "mail"), ("beyond", "last"), ("too far", "beyond")]:
+            pipe.execute_command("DQ.ADD", "q", id, "x", "AFTER", 1, before)
+        pipe.execute_command("DQ.POP", "q", "COUNT", 991)
+        pipe.execute_command("DQ.NACK", "q", "part-990", "FATAL")
+        pipe.execute_command("DQ.ACK", "q", *ids[:990])
+        pipe.execute()
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "job?queue=0:q&id=sum")
+        nodes = page.locator(".flow .node text")
+        expect(nodes).to_have_text(["part-990", *[f"part-{number:03}" for number in range(991, 1000)], "and 990 done", "sum", "archive", "mail", "last", "beyond"])
+        expect(page.locator(".flow .node").first).to_have_attribute("data-tone", "bad")
+        self.assertEqual(page.locator(".flow .edges").get_attribute("d").count("C"), 10 + 2 + 1 + 1)
+        page.get_by_role("link", name="mail: blocked").click()
+        expect(nodes.filter(has_text="too far")).to_be_visible()
+        expect(page.locator(".flow .here text")).to_have_text("mail")
+        self.assertEqual(page.wrong, [])
+
+    def test_json_is_folded(self):
+        server = self.server()
+        payload = {"big": 12345678901234567890, "list": [{"a": 1}, []], "long": list(range(100))}
+        server.client.execute_command("DQ.ADD", "q", "job", json.dumps(payload), "DELAY", HOUR)
+        page = self.window()
+        page.goto(self.board(server).url + "job?queue=0:q&id=job")
+        shown = page.get_by_label("Payload")
+        self.assertEqual(json.loads(shown.text_content()), payload)
+        self.assertEqual(shown.text_content(), json.dumps(payload, indent=2))
+        expect(page.get_by_text("12345678901234567890")).to_be_visible()
+        expect(page.get_by_text("99", exact=True)).to_be_hidden()
+        page.get_by_role("button", name="Fold 100 items").click()
+        expect(page.get_by_text("99", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Fold 3 fields").click()
+        expect(page.get_by_text("99", exact=True)).to_be_hidden()
+        self.assertEqual(page.wrong, [])
+
+    def test_the_slowest_first(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "DONELEN", 1000)
+        for id in ["slow", *[f"fast-{number}" for number in range(60)]]:
+            client.execute_command("DQ.ADD", "q", id, "x")
+        slow = client.execute_command("DQ.POP", "q", "ID", "slow")[2]
+        begun = client.time()
+        for number in range(60):
+            self.take(client, f"fast-{number}", result=b"x")
+        # Slower than each of them, however busy the machine is.
+        while client.time() < (begun[0], begun[1] + 50_000):
+            pass
+        client.execute_command("DQ.ACK", "q", "RESULTS", "slow", slow, b"<b>at last")
+        page = self.window()
+        page.goto(self.board(server).url + "jobs?queue=0:q&state=done")
+        page.get_by_role("link", name="Slowest first").click()
+        expect(page.locator("tbody tr")).to_have_count(50)
+        expect(page.locator("tbody tr").first).to_contain_text("slow")
+        expect(page.locator("tbody tr").first).to_contain_text("<b>at last")
+        expect(page.get_by_role("status").filter(has_text="of 61 jobs checked")).to_contain_text("Half ran for")
+        self.assertEqual(page.wrong, [])
