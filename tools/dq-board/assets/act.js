@@ -14,8 +14,9 @@ function say(text, tone) {
 }
 
 // `what` is sent; `fields` are inputs whose values go with it.
-export function dialog({ title, sentence, fields = [], yes, danger, what, done }) {
-  const inputs = fields.map((field) => make(field));
+// `made`: inputs that are made already, and tell when they have changed.
+export function dialog({ title, sentence, fields = [], made = [], yes, danger, what, done }) {
+  const inputs = [...fields.map((field) => make(field)), ...made];
   const wrong = h("p", { class: "wrong", role: "alert" });
   const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
   const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
@@ -34,7 +35,8 @@ export function dialog({ title, sentence, fields = [], yes, danger, what, done }
     put(command, lines);
     copy.hidden = !lines;
   };
-  form.addEventListener("input", () => { check(); show(); });
+  const refresh = () => { check(); show(); };
+  form.addEventListener("input", () => { refresh(); for (const it of made) it.show(refresh); });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     go.disabled = true;
@@ -52,8 +54,8 @@ export function dialog({ title, sentence, fields = [], yes, danger, what, done }
   box.addEventListener("close", () => box.remove());
   document.body.append(box);
   box.showModal();
-  check();
-  show();
+  refresh();
+  for (const it of made) it.show(refresh);
   (inputs[0]?.input ?? back).focus();
 }
 
@@ -161,6 +163,15 @@ export const reschedule = (queue, job, done) => ({
   fields: [{ name: "ms", label: "Due after", kind: "time", value: "60", needed: true }],
   yes: "Reschedule",
   what: { act: "reschedule", queue, id: job.id },
+  done,
+});
+
+export const move = (queue, job, done) => ({
+  title: "Move this job to another queue?",
+  sentence: `${job.name} goes there with its payload and options, and keeps its due time. A dead job becomes ready there. Nothing happens if a worker has it, or if its id is taken there.`,
+  fields: [{ name: "to", label: "To the queue", needed: true, encode: true }],
+  yes: "Move it",
+  what: { act: "move", queue, id: job.id },
   done,
 });
 

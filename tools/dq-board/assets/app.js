@@ -87,7 +87,8 @@ function why() {
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
-  const to = new URL(link.href);
+  // Of a link in a drawing, href is no text.
+  const to = new URL(link.getAttribute("href"), base);
   if (to.origin !== base.origin || !to.pathname.startsWith(base.pathname) || link.hasAttribute("download")) return;
   if (link.getAttribute("href").startsWith("#")) {
     event.preventDefault();

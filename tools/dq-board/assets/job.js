@@ -4,6 +4,7 @@ import { h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
+import * as rules from "./rules.js";
 import { nameOf } from "./queue.js";
 import { flow } from "./flow.js";
 import { tree } from "./json.js";
@@ -155,6 +156,8 @@ export function job(main, about, env) {
     if (kick) buttons.append(act.button(kick, about(act.kick)));
     if (last.state === "delayed") buttons.append(act.button("Run now", about(act.runNow)));
     if (last.state === "delayed" || last.state === "ready") buttons.append(act.button("Reschedule", about(act.reschedule)));
+    if (last.rule) buttons.append(act.button("Change the rule", about(rules.edit)));
+    else if (["delayed", "ready", "dead"].includes(last.state)) buttons.append(act.button("Move", about(act.move)));
     if (["delayed", "ready", "blocked"].includes(last.state)) buttons.append(act.button("Cancel", about(act.cancel), true));
     else buttons.append(act.button("Delete", about(act.remove), true));
   }

@@ -2,6 +2,7 @@
 import { attribute, h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
+import * as bulk from "./bulk.js";
 import { choosing } from "./choice.js";
 import * as filter from "./filter.js";
 import * as found from "./found.js";
@@ -96,7 +97,8 @@ function matching({ key, about, state, wrong, empty, further, again }) {
     rows: (jobs) => { body.append(...jobs.map((job) => found.line(key, choice.box, job))); table.hidden = false; },
     shown: (ids) => choice.keep(ids),
   });
-  return { table, bars: [choice.bar], update: choice.offer, close: searched.stop };
+  const all = bulk.bar(key, about, state, again);
+  return { table, bars: [all.row, choice.bar], update: () => { choice.offer(); all.offer(); }, close: searched.stop };
 }
 
 // All of a state, in its order.

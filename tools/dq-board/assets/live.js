@@ -118,21 +118,24 @@ export async function look(view, about, signal) {
   return told(answer);
 }
 
-export async function act(what) {
+export async function post(address, what) {
   let answer;
   try {
-    answer = await fetch("api/act", { method: "POST", headers, body: JSON.stringify(what) });
+    answer = await fetch(address, { method: "POST", headers, body: JSON.stringify(what) });
   } catch (error) {
     throw new Error("The board does not answer. This may or may not have been done.", { cause: error });
   }
-  return (await told(answer)).done;
+  return told(answer);
 }
 
-// What an action would send, as lines for redis-cli.
-export async function commands(what) {
-  const answer = await fetch("api/commands", { method: "POST", headers, body: JSON.stringify(what) });
-  return (await told(answer)).commands;
+export async function get(address) {
+  return told(await fetch(address));
 }
+
+export const act = async (what) => (await post("api/act", what)).done;
+
+// What an action would send, as lines for redis-cli.
+export const commands = async (what) => (await post("api/commands", what)).commands;
 
 async function told(answer) {
   if (answer.status === 401) location.reload();

@@ -2,7 +2,9 @@
 import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
-import { head } from "./queue.js";
+import * as act from "./act.js";
+import * as rules from "./rules.js";
+import { head, rowOf } from "./queue.js";
 
 export function recurring(main, about, env) {
   const key = about.queue;
@@ -14,7 +16,9 @@ export function recurring(main, about, env) {
   const wrong = h("p", { class: "wrong", role: "alert" });
   const further = h("div", { class: "further" });
   const zone = h("p", { class: "note" }, `Times are shown in this browser's time zone, ${text.zone}. A rule's own time zone is part of the rule.`);
-  main.append(zone, wrong, table, empty, further);
+  const add = act.button("Add a recurring job", () => rules.add(rowOf(key), () => env.go(location.href, true)));
+  const tools = h("div", { class: "tools" }, zone, add);
+  main.append(tools, wrong, table, empty, further);
   const abort = new AbortController();
   seek("");
 
@@ -43,5 +47,9 @@ export function recurring(main, about, env) {
       h("td", { class: "r3" }, text.full(job.rule.runs) + (job.rule.times ? ` of ${text.full(job.rule.times)}` : "")), h("td", { class: "r4" }, job.state));
   }
 
-  return { update, close: () => abort.abort() };
+  const offer = () => {
+    update();
+    add.hidden = !live.state.actions;
+  };
+  return { update: offer, close: () => abort.abort() };
 }

@@ -8,6 +8,7 @@ mod http;
 mod locked;
 mod options;
 mod servers;
+mod tasks;
 mod views;
 
 use std::env;
@@ -29,6 +30,7 @@ use http::sessions::Sessions;
 use options::Options;
 use servers::look::Looker;
 use servers::reader::Reader;
+use tasks::Tasks;
 
 /// Between two words to the tabs.
 const TICK: Duration = Duration::from_millis(500);
@@ -85,8 +87,11 @@ async fn run(options: Options) -> Result<(), String> {
     let hosts = options.hosts;
     let guard = Guard::new(options.access, sessions, audit, hosts, &options.prefix);
     let (end, ending) = watch::channel(false);
+    let board = Arc::new(board);
+    let tasks = Arc::new(Tasks::new(Arc::clone(&board), ending.clone()));
     let site = Arc::new(Site {
-        board: Arc::new(board),
+        board,
+        tasks: Arc::clone(&tasks),
         guard: Arc::new(guard),
         prefix: options.prefix,
         ending: ending.clone(),
@@ -94,6 +99,7 @@ async fn run(options: Options) -> Result<(), String> {
     tokio::spawn(ticks(reader));
     tokio::spawn(obey(signals, end, Arc::clone(&site), options.reads_files));
     serve::serve(listener, api::routes(site), ending).await;
+    tasks.all_ended().await;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Which jobs are meant: by state, a part of the id or of the payload, group, reason and age.
 
 use dq_watch::read::detail::{Job, State};
+use dq_watch::text::{escape, units};
 use redis::Cmd;
 
 use super::reasons;
@@ -45,6 +46,11 @@ impl Filter {
         }
     }
 
+    /// It means every job.
+    pub fn is_all(&self) -> bool {
+        *self == Filter::default()
+    }
+
     /// The job that has exactly the id that was asked for a part of.
     pub fn exact(&self) -> Option<&[u8]> {
         (!self.id.is_empty()).then_some(&self.id)
@@ -52,6 +58,11 @@ impl Filter {
 
     pub fn asks_for_payload(&self) -> bool {
         !self.payload.is_empty()
+    }
+
+    /// The server cannot tell it all: jobs must be read.
+    pub fn needs_jobs(&self) -> bool {
+        !self.reason.is_empty() || self.older_ms.is_some()
     }
 
     /// What the server can leave out itself.
@@ -83,6 +94,29 @@ impl Filter {
                 since.is_some_and(|since| now_ms.saturating_sub(since) >= ms as i64)
             })
     }
+
+    /// As the audit log tells it.
+    pub fn told(&self) -> String {
+        let name = |bytes: &[u8]| escape::name(bytes);
+        let words = [
+            self.state.map(|state| format!("state {}", state.word())),
+            some(&self.id).map(|part| format!("id contains {}", name(part))),
+            some(&self.payload).map(|part| format!("payload contains {}", name(part))),
+            some(&self.group).map(|group| format!("group {}", name(group))),
+            some(self.reason.as_bytes()).map(|_| format!("reason {}", self.reason)),
+            self.older_ms
+                .map(|ms| format!("older than {}", units::millis(ms))),
+        ];
+        let words: Vec<String> = words.into_iter().flatten().collect();
+        match words.is_empty() {
+            true => "all jobs".to_owned(),
+            false => words.join(", "),
+        }
+    }
+}
+
+fn some(part: &[u8]) -> Option<&[u8]> {
+    (!part.is_empty()).then_some(part)
 }
 
 fn contains(whole: &[u8], part: &[u8]) -> bool {
@@ -118,6 +152,8 @@ mod tests {
         assert_eq!(filter(&[]), Some(Filter::default()));
         assert_eq!(filter(&[("state", "nonsense")]), None);
         assert_eq!(filter(&[("older", "-1")]), None);
+        let told = filter(&[("state", "dead"), ("id", "a\n"), ("older", "60000")]).unwrap();
+        assert_eq!(told.told(), "state dead, id contains a\\n, older than 1m");
     }
 
     #[test]

@@ -6,4 +6,5 @@ pub mod filter;
 pub mod flow;
 pub mod question;
 pub mod reasons;
+pub mod rules;
 pub mod wire;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
 use dq_watch::model::QueueKey;
-use dq_watch::read::acts::Act;
+use dq_watch::read::acts::{Act, NewRule};
 use dq_watch::read::detail::State as JobState;
 use dq_watch::text::escape;
 use serde::Deserialize;
@@ -13,14 +13,15 @@ use serde_json::{json, Value};
 
 use super::answer::json_text;
 use super::api::Shared;
+use crate::board::Board;
 use crate::core::access::{Role, Visitor};
 use crate::core::failure::Failure;
 use crate::core::wire;
 
 #[derive(Deserialize)]
-struct Asked {
+pub struct Asked {
     queue: String,
-    act: String,
+    pub act: String,
     #[serde(default)]
     id: String,
     /// Several jobs instead of one.
@@ -36,7 +37,20 @@ struct Asked {
     payload: String,
     /// A purge wants the queue's name typed.
     #[serde(default)]
-    typed: String,
+    pub typed: String,
+    /// Where jobs are moved to: a queue of the same database.
+    #[serde(default)]
+    to: String,
+    /// Of a recurring job: milliseconds, or an expression and its zone.
+    #[serde(default)]
+    every: Option<u64>,
+    #[serde(default)]
+    cron: String,
+    #[serde(default)]
+    tz: String,
+    /// All jobs that it means, in the words of a question.
+    #[serde(default)]
+    pub filter: String,
 }
 
 impl Asked {
@@ -51,7 +65,7 @@ impl Asked {
         Ok(Act::Many(acts.collect::<Result<_, _>>()?))
     }
 
-    fn one(&self, id: &str) -> Result<Act, Failure> {
+    pub fn one(&self, id: &str) -> Result<Act, Failure> {
         let id = wire::decoded(id);
         let state = JobState::named(&self.state);
         let delay_ms = || {
@@ -80,12 +94,59 @@ impl Asked {
                 payload: self.payload.clone().into_bytes(),
                 delay_ms: self.ms.unwrap_or(0),
             },
+            "move" => Act::Move {
+                id,
+                to: self.to()?.name,
+            },
+            "add-rule" if self.id.is_empty() => return Err(Failure::asked("A job needs an id.")),
+            "add-rule" => Act::Rule {
+                id,
+                payload: Some(self.payload.clone().into_bytes()),
+                rule: self.rule()?,
+            },
+            "set-rule" => Act::Rule {
+                id,
+                payload: None,
+                rule: self.rule()?,
+            },
             _ => return Err(Failure::asked("There is no such action.")),
         })
     }
 
+    fn rule(&self) -> Result<NewRule, Failure> {
+        match (self.every, self.cron.is_empty()) {
+            (Some(ms), true) => Ok(NewRule::Every(ms)),
+            (None, false) => Ok(NewRule::Cron {
+                expression: self.cron.clone(),
+                zone: if self.tz.is_empty() { "UTC" } else { &self.tz }.to_owned(),
+            }),
+            _ => Err(Failure::asked(
+                "How often? Either every so long, or by an expression.",
+            )),
+        }
+    }
+
+    /// The queue that jobs are moved to; a name that is typed as it is shown.
+    fn to(&self) -> Result<QueueKey, Failure> {
+        let key = wire::key_of(&self.queue).ok_or_else(|| Failure::asked("Which queue?"))?;
+        let name = wire::decoded(&self.to);
+        match name.is_empty() || name == key.name {
+            true => Err(Failure::asked("Which other queue?")),
+            false => Ok(QueueKey::new(key.db, name)),
+        }
+    }
+
+    /// All queues that it concerns must be shown.
+    pub fn is_shown(&self, board: &Board, key: &QueueKey) -> Result<(), Failure> {
+        board.shows(key)?;
+        match self.act.as_str() {
+            "move" => board.shows(&self.to()?),
+            _ => Ok(()),
+        }
+    }
+
     /// As the audit log tells it.
-    fn told(&self, key: &QueueKey) -> Value {
+    pub fn told(&self, key: &QueueKey) -> Value {
         let name = |id: &String| escape::name(&wire::decoded(id));
         let mut told =
             json!({ "db": key.db, "queue": escape::name(&key.name), "action": self.act });
@@ -101,14 +162,25 @@ impl Asked {
         if let Some(ms) = self.ms {
             told["ms"] = ms.into();
         }
+        if !self.to.is_empty() {
+            told["to"] = name(&self.to).into();
+        }
+        if let Ok(rule) = self.rule() {
+            told["rule"] = rule.told().into();
+        }
         told
     }
 }
 
-fn asked(body: &Bytes) -> Result<(Asked, QueueKey, Act), Failure> {
+pub fn read(body: &Bytes) -> Result<(Asked, QueueKey), Failure> {
     let asked = serde_json::from_slice::<Asked>(body);
     let asked = asked.map_err(|_| Failure::asked("Not understood."))?;
     let key = wire::key_of(&asked.queue).ok_or_else(|| Failure::asked("Which queue?"))?;
+    Ok((asked, key))
+}
+
+fn asked(body: &Bytes) -> Result<(Asked, QueueKey, Act), Failure> {
+    let (asked, key) = read(body)?;
     let act = asked.act()?;
     Ok((asked, key, act))
 }
@@ -132,8 +204,11 @@ pub async fn act(
         Err(failure) => return failure.into_response(),
     };
     let allowed = may_act(&visitor)
-        .and_then(|()| site.board.shows(&key))
-        .and_then(|()| is_typed(&asked, &key, &act));
+        .and_then(|()| asked.is_shown(&site.board, &key))
+        .and_then(|()| match act {
+            Act::Purge { .. } => is_typed(&asked, &key),
+            _ => Ok(()),
+        });
     let done = match allowed {
         Ok(()) => site.board.looker.act(key.clone(), act).await,
         Err(failure) => Err(failure),
@@ -161,9 +236,9 @@ pub fn may_act(visitor: &Visitor) -> Result<(), Failure> {
     }
 }
 
-fn is_typed(asked: &Asked, key: &QueueKey, act: &Act) -> Result<(), Failure> {
-    match matches!(act, Act::Purge { .. }) && asked.typed != escape::name(&key.name) {
-        true => Err(Failure::asked("The name typed is not the queue's.")),
-        false => Ok(()),
+pub fn is_typed(asked: &Asked, key: &QueueKey) -> Result<(), Failure> {
+    match asked.typed == escape::name(&key.name) {
+        true => Ok(()),
+        false => Err(Failure::asked("The name typed is not the queue's.")),
     }
 }

@@ -13,10 +13,11 @@ use tokio::sync::watch;
 
 use super::answer::{json_text, plain};
 use super::guard::Guard;
-use super::{act, assets, live, sign};
+use super::{act, assets, live, next, sign, tasks};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
+use crate::tasks::Tasks;
 use crate::views;
 
 /// Bodies are a few words and perhaps a test job's payload.
@@ -26,6 +27,7 @@ const BODY_MAX: usize = 1 << 20;
 pub struct Site {
     pub board: Arc<Board>,
     pub guard: Arc<Guard>,
+    pub tasks: Arc<Tasks>,
     pub prefix: String,
     /// Whether the program ends.
     pub ending: watch::Receiver<bool>,
@@ -43,6 +45,10 @@ pub fn routes(site: Arc<Site>) -> Router {
         .route("/api/see", post(live::see))
         .route("/api/look/{view}", get(look))
         .route("/api/act", post(act::act))
+        .route("/api/next", get(next::next))
+        .route("/api/tasks", post(tasks::begin))
+        .route("/api/tasks/{number}", get(tasks::progress))
+        .route("/api/tasks/{number}/stop", post(tasks::stop))
         .route("/api/commands", post(act::commands))
         .route("/api/sign-in", post(sign::sign_in))
         .route("/api/sign-out", post(sign::sign_out))

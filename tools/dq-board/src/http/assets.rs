@@ -32,6 +32,8 @@ assets! {
     "flow.js": "text/javascript; charset=utf-8",
     "json.js": "text/javascript; charset=utf-8",
     "life.js": "text/javascript; charset=utf-8",
+    "bulk.js": "text/javascript; charset=utf-8",
+    "rules.js": "text/javascript; charset=utf-8",
     "hill.js": "text/javascript; charset=utf-8",
     "job.js": "text/javascript; charset=utf-8",
     "jobs.js": "text/javascript; charset=utf-8",

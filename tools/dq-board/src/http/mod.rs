@@ -7,6 +7,8 @@ mod assets;
 pub mod guard;
 mod guesses;
 mod live;
+mod next;
 pub mod serve;
 pub mod sessions;
 mod sign;
+mod tasks;

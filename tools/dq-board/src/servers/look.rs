@@ -98,6 +98,33 @@ impl Looker {
         .map_err(Failure::Lost)
     }
 
+    /// Commands that change jobs, sent once: a lost connection leaves it open which of them were carried out.
+    pub async fn change(
+        self: &Arc<Looker>,
+        key: QueueKey,
+        commands: Vec<Cmd>,
+    ) -> Result<Vec<Value>, Failure> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let looker = Arc::clone(self);
+        let changing = move || {
+            let _place = place;
+            let node = looker.reader.node_of(&key);
+            let (name, mut link) = looker.link(node.as_deref())?;
+            let commands = commands.into_iter().map(|command| (key.db, command));
+            let values = link.look(commands.collect())?;
+            looker.keep(name, link);
+            Ok(values)
+        };
+        let said = done(tokio::task::spawn_blocking(changing).await).map_err(Failure::Lost);
+        self.forget();
+        said
+    }
+
+    /// Who acts wants to see what came of it.
+    fn forget(&self) {
+        locked(&self.answers).retain(|_, slot| Arc::strong_count(slot) > 1);
+    }
+
     /// A lost connection leaves it open what was done.
     pub async fn act(self: &Arc<Looker>, key: QueueKey, act: Act) -> Result<Done, Failure> {
         let place = Arc::clone(&self.places).acquire_owned().await;
@@ -118,6 +145,7 @@ impl Looker {
             Err("the cluster is moving this queue; try again".to_owned())
         };
         let said = done(tokio::task::spawn_blocking(acting).await).map_err(Failure::Lost)?;
+        self.forget();
         said.map_err(|error| Failure::Refused(escape::line(error.as_bytes())))
     }
 

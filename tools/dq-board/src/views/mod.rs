@@ -8,7 +8,7 @@ mod jobs;
 mod recurring;
 mod slowest;
 mod waiters;
-pub mod walk;
+mod walk;
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
 use crate::core::wire;
+pub use walk::step;
 
 pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Result<String, Failure> {
     board.shows(&question.key)?;
@@ -44,7 +45,7 @@ pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Resul
 }
 
 /// What the server says instead of an answer.
-fn refusal(value: &Value) -> Option<Failure> {
+pub fn refusal(value: &Value) -> Option<Failure> {
     reply::error(value).map(|error| Failure::Refused(escape::line(error.as_bytes())))
 }
 

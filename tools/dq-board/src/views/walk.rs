@@ -138,6 +138,42 @@ fn parted(cursor: &str) -> (String, usize) {
     (cursor.to_owned(), step.clamp(1, STEP_MAX))
 }
 
+/// Jobs that a filter means, for what is done to them: they are read only where the filter needs it.
+pub struct Step {
+    pub ids: Vec<Vec<u8>>,
+    pub looked: usize,
+    pub more: Option<String>,
+}
+
+/// Few enough that what is done to them in one command holds nobody up.
+const ACTED: Enough = Enough {
+    found: 100,
+    looked: 1000,
+};
+
+pub async fn step(
+    board: &Arc<Board>,
+    key: &QueueKey,
+    filter: &Filter,
+    cursor: String,
+) -> Result<Step, Failure> {
+    if !filter.needs_jobs() {
+        let (next, ids) = scan(board, key, &cursor, filter, AT_ONCE).await?;
+        return Ok(Step {
+            ids,
+            looked: AT_ONCE,
+            more: (next != "0").then_some(next),
+        });
+    }
+    let mut ids = Vec::new();
+    let walked = walk(board, key, filter, cursor, ACTED, |job| ids.push(job.id)).await?;
+    Ok(Step {
+        ids,
+        looked: walked.looked,
+        more: walked.more,
+    })
+}
+
 /// So many that about `wanted` of them will be found, at first not many more than before.
 fn next_step(step: usize, found: usize, wanted: usize) -> usize {
     (wanted * step / found.max(1)).clamp(1, (2 * step).min(STEP_MAX))

@@ -36,6 +36,18 @@ pub enum Act {
         payload: Vec<u8>,
         delay_ms: u64,
     },
+    /// With all its options, to another queue of its database.
+    Move {
+        id: Vec<u8>,
+        to: Vec<u8>,
+    },
+    /// A job that comes again: another rule for one that is there, or a new one.
+    Rule {
+        id: Vec<u8>,
+        /// None: of the one that is there.
+        payload: Option<Vec<u8>>,
+        rule: NewRule,
+    },
     Pause {
         ms: Option<u64>,
     },
@@ -47,6 +59,32 @@ pub enum Act {
     /// The same to several jobs.
     Many(Vec<Act>),
 }
+
+/// When a job comes again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewRule {
+    Every(u64),
+    Cron { expression: String, zone: String },
+}
+
+impl NewRule {
+    pub fn told(&self) -> String {
+        self.words().join(" ")
+    }
+
+    fn words(&self) -> Vec<String> {
+        match self {
+            NewRule::Every(ms) => vec!["EVERY".to_owned(), ms.to_string()],
+            NewRule::Cron { expression, zone } => {
+                let words = ["CRON", expression, "TZ", zone];
+                words.map(str::to_owned).to_vec()
+            }
+        }
+    }
+}
+
+/// Looks the job up and adds it once more in one step.
+const AGAIN: &str = include_str!("again.lua");
 
 /// What an action did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +124,21 @@ impl Act {
                 add.arg(id).arg(payload).arg("DELAY").arg(delay_ms);
                 add
             }
+            Act::Move { id, to } => again(key, to).arg(id).to_owned(),
+            Act::Rule {
+                id,
+                payload: None,
+                rule,
+            } => again(key, key).arg(id).arg(rule.words()).to_owned(),
+            Act::Rule {
+                id,
+                payload: Some(payload),
+                rule,
+            } => of("DQ.ADD")
+                .arg(id)
+                .arg(payload)
+                .arg(rule.words())
+                .to_owned(),
             Act::Pause { ms: None } => of("DQ.PAUSE"),
             Act::Pause { ms: Some(ms) } => of("DQ.PAUSE").arg(ms).to_owned(),
             Act::Resume => of("DQ.RESUME"),
@@ -105,6 +158,50 @@ impl Act {
             }
         };
         Box::new(std::iter::once(one))
+    }
+
+    /// Several jobs that are treated alike, in few commands; None where this is not about jobs.
+    pub fn of_jobs(&self, key: &[u8], ids: &[Vec<u8>]) -> Option<Vec<redis::Cmd>> {
+        let all = |command: redis::Cmd| Some(vec![command.clone().arg(ids).to_owned()]);
+        let one = |act: Act| act.commands(key).collect::<Vec<_>>();
+        let mut command = redis::cmd(match self {
+            Act::Kick { .. } => "DQ.KICK",
+            Act::Reschedule { .. } => "DQ.RESCHEDULE",
+            Act::Delete { .. } | Act::Cancel { .. } => "DQ.DEL",
+            Act::Move { to, .. } => {
+                let to = to.clone();
+                let act = |id: &Vec<u8>| Act::Move {
+                    id: id.clone(),
+                    to: to.clone(),
+                };
+                return Some(ids.iter().flat_map(|id| one(act(id))).collect());
+            }
+            _ => return None,
+        });
+        command.arg(key);
+        match self {
+            Act::Kick { .. } => all(command.arg("IDS").arg(ids.len()).to_owned()),
+            Act::Cancel { .. } => all(command.arg("UNRESERVED").to_owned()),
+            // As the first word it would be the option; no job has the empty id.
+            Act::Delete { .. } => all(command.arg("").to_owned()),
+            Act::Reschedule { delay_ms, .. } => {
+                let plain = |id: &&Vec<u8>| !is_option(id);
+                let many: Vec<&Vec<u8>> = ids.iter().filter(plain).collect();
+                let mut commands: Vec<redis::Cmd> = Vec::new();
+                if !many.is_empty() {
+                    commands.push(command.arg("DELAY").arg(delay_ms).arg(many).to_owned());
+                }
+                let delay_ms = *delay_ms;
+                let act = |id: &Vec<u8>| Act::Reschedule {
+                    id: id.clone(),
+                    delay_ms,
+                };
+                let others = ids.iter().filter(|id| is_option(id));
+                commands.extend(others.flat_map(|id| one(act(id))));
+                Some(commands)
+            }
+            _ => None,
+        }
     }
 
     /// As lines for the prompt of redis-cli; only the first of very many.
@@ -157,6 +254,17 @@ impl Act {
             Act::Pause { ms: None } => "paused until resumed".to_owned(),
             Act::Pause { ms: Some(ms) } => format!("paused for {}", units::millis(*ms)),
             Act::Resume => "resumed".to_owned(),
+            Act::Move { .. } if changed == 0 => {
+                "nothing moved: a worker has it, it cannot be moved, or its id is taken there"
+                    .to_owned()
+            }
+            Act::Move { .. } => "moved".to_owned(),
+            Act::Rule { payload, .. } if changed == 0 => match payload {
+                None => "nothing changed: there is no such recurring job".to_owned(),
+                Some(_) => "not added: a job with this id exists".to_owned(),
+            },
+            Act::Rule { payload: None, .. } => "changed".to_owned(),
+            Act::Rule { .. } => "added".to_owned(),
             Act::Add { .. } if changed == 0 => "not added: a job with this id exists".to_owned(),
             Act::Add { .. } => "added".to_owned(),
             Act::Cancel { .. } if changed == 0 => {
@@ -174,18 +282,31 @@ impl Act {
     }
 }
 
+fn again(from: &[u8], to: &[u8]) -> redis::Cmd {
+    let mut script = redis::cmd("EVAL");
+    script.arg(AGAIN).arg(2).arg(from).arg(to);
+    script
+}
+
+/// A word that DQ.RESCHEDULE may read otherwise.
+fn is_option(id: &[u8]) -> bool {
+    let words: [&[u8]; 3] = [b"DELAY", b"AT", b"PRIORITY"];
+    words.iter().any(|word| id.eq_ignore_ascii_case(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn text(command: &redis::Cmd) -> String {
+        let words = command.args_iter().map(|word| match word {
+            redis::Arg::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => unreachable!(),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     fn words(act: Act) -> Vec<String> {
-        let text = |command: &redis::Cmd| {
-            let words = command.args_iter().map(|word| match word {
-                redis::Arg::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                _ => unreachable!(),
-            });
-            words.collect::<Vec<_>>().join(" ")
-        };
         act.commands(b"q").map(|it| text(&it)).collect()
     }
 
@@ -216,6 +337,37 @@ mod tests {
             }),
             ["DQ.PURGE q dead"]
         );
+    }
+
+    #[test]
+    fn many_jobs_are_few_commands() {
+        let ids = ["a", "priority", "b"].map(|id| id.as_bytes().to_vec());
+        let said = |act: Act| {
+            let commands = act.of_jobs(b"q", &ids).expect("about jobs");
+            commands.iter().map(text).collect::<Vec<_>>()
+        };
+        let id = Vec::new;
+        assert_eq!(
+            said(Act::Kick { id: id() }),
+            ["DQ.KICK q IDS 3 a priority b"]
+        );
+        assert_eq!(
+            said(Act::Cancel { id: id() }),
+            ["DQ.DEL q UNRESERVED a priority b"]
+        );
+        assert_eq!(said(Act::Delete { id: id() }), ["DQ.DEL q  a priority b"]);
+        let now = Act::Reschedule {
+            id: id(),
+            delay_ms: 0,
+        };
+        assert_eq!(
+            said(now),
+            [
+                "DQ.RESCHEDULE q DELAY 0 a b",
+                "DQ.RESCHEDULE q DELAY 0 priority"
+            ]
+        );
+        assert_eq!(Act::Resume.of_jobs(b"q", &ids).map(|it| it.len()), None);
     }
 
     #[test]

@@ -1,0 +1,109 @@
+// Actions on all jobs that a filter means: counted first, then done in steps, with a bar and a way to stop.
+import { h, put } from "./dom.js";
+import * as live from "./live.js";
+import * as text from "./text.js";
+import * as filter from "./filter.js";
+import { rowOf } from "./queue.js";
+
+const ACTS = {
+  kick: ["Retry all", "become ready now, with no attempts used", "Retry them"],
+  again: ["Run all again", "become ready now, with no attempts used. Results are dropped", "Run them again", "kick"],
+  free: ["Run all now", "become ready now without waiting for others", "Run them now", "kick"],
+  now: ["Run all now", "become due at once", "Run them now"],
+  cancel: ["Cancel all", "are removed and will not run, except those that a worker has at that moment", "Cancel them"],
+  delete: ["Delete all", "are removed for good", "Delete them"],
+  move: ["Move all", "go to the other queue with their options, except those that a worker has, recurring ones and those with steps", "Move them"],
+};
+const OF = { delayed: ["now", "move", "cancel"], ready: ["move", "cancel"], reserved: ["delete"], dead: ["kick", "move", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
+const DANGERS = ["cancel", "delete"];
+const EVERY_MS = 250;
+
+// A row of buttons for what is on the page.
+export function bar(key, about, state, done) {
+  const buttons = OF[about.all === "1" ? "all" : state].map((what) => h("button", { type: "button", class: DANGERS.includes(what) ? "danger-link" : "", onclick: () => open(key, about, state, what, done) }, ACTS[what][0]));
+  const row = h("div", { class: "bulk", role: "group", "aria-label": "All that match", hidden: true }, h("span", { class: "note" }, "All that match:"), ...buttons);
+  return { row, offer: () => { row.hidden = !live.state.actions; } };
+}
+
+function open(key, about, state, what, done) {
+  const [title, happens, yes, act] = ACTS[what];
+  const row = rowOf(key);
+  const order = { queue: key, filter: filter.question(about, state) };
+  const total = row.jobs.reduce((sum, count) => sum + count, 0);
+  const which = h("p", {}, `Jobs of ${row.name}: ${filter.told(about, state)}.`);
+  const told = h("p", { role: "status" });
+  const meter = h("progress", { max: "1", "aria-label": "Progress" });
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const typed = h("input", { type: "text", id: "bulk-typed", autocomplete: "off", spellcheck: "false", oninput: () => check() });
+  const to = h("input", { type: "text", id: "bulk-to", autocomplete: "off", spellcheck: "false", oninput: () => check() });
+  const field = (id, label, input) => h("div", { class: "field" }, h("label", { for: id }, label), h("div", { class: "inputs" }, input));
+  const fields = [what === "move" ? field("bulk-to", "To the queue", to) : null, DANGERS.includes(what) ? field("bulk-typed", `Type the queue's name, ${row.name}`, typed) : null].filter(Boolean);
+  const go = h("button", { type: "submit", class: DANGERS.includes(what) ? "danger" : "main", disabled: true }, yes);
+  const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
+  const stop = h("button", { type: "button", hidden: true, onclick: () => live.post(`api/tasks/${running}/stop`, {}) }, "Stop");
+  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${title} that match?`), which, told, meter, ...fields, wrong, h("div", { class: "buttons" }, stop, back, go));
+  const box = h("dialog", { "aria-labelledby": "bulk-title" }, form);
+  let count = null;
+  let running = null;
+  let closed = false;
+
+  function check() {
+    go.disabled = !count || (what === "move" && !to.value) || (DANGERS.includes(what) && typed.value !== row.name);
+  }
+
+  // Until it ends; `show` hears how far it is.
+  async function follow(what, show) {
+    running = (await live.post("api/tasks", { ...order, ...what })).task;
+    for (;;) {
+      const task = await live.get(`api/tasks/${running}`);
+      if (closed) return task;
+      show(task);
+      if (task.state !== "running") return task;
+      await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    }
+  }
+
+  async function counting() {
+    const task = await follow({ act: "count" }, (it) => {
+      meter.value = it.state === "done" ? 1 : Math.min(it.looked / Math.max(total, 1), 0.98);
+      put(told, `Counting: ${text.full(it.found)} so far.`);
+    });
+    if (task.state === "failed") throw new Error(task.why);
+    count = task.found;
+    put(told, count ? `${text.jobs(count)} ${count === 1 ? happens.replace(/^become /, "becomes ").replace(/^are /, "is ").replace(/^go /, "goes ") : happens}.` : "No job matches.");
+    meter.hidden = true;
+    check();
+  }
+
+  async function acting() {
+    [...fields, go, back].forEach((it) => { it.hidden = true; });
+    [meter, stop].forEach((it) => { it.hidden = false; });
+    const task = await follow({ act: act ?? what, typed: typed.value, to: encodeURIComponent(to.value) }, (it) => {
+      meter.value = it.state === "done" ? 1 : Math.min(it.found / count, 0.98);
+      put(told, `${text.full(it.changed)} of ${text.full(count)} done.`);
+    });
+    stop.hidden = true;
+    back.hidden = false;
+    put(back, "Close");
+    put(told, `${{ done: "Done", stopped: "Stopped", failed: "Failed" }[task.state] ?? ""}: ${text.jobs(task.changed)} changed.`);
+    put(wrong, task.why ?? "");
+    back.focus();
+    done();
+  }
+
+  const tell = (error) => { put(wrong, error.message); stop.hidden = true; back.hidden = false; };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    go.disabled = true;
+    acting().catch(tell);
+  });
+  box.addEventListener("close", () => {
+    closed = true;
+    box.remove();
+  });
+  document.body.append(box);
+  box.showModal();
+  back.focus();
+  counting().catch(tell);
+}
+

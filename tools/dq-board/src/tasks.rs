@@ -1,0 +1,181 @@
+//! Actions on all jobs that a filter means: in steps, which tell how far they are and can be stopped.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use dq_watch::model::QueueKey;
+use dq_watch::read::acts::Act;
+use dq_watch::read::reply;
+use serde_json::{json, Value as Json};
+use tokio::sync::watch;
+
+use crate::board::Board;
+use crate::core::failure::Failure;
+use crate::core::filter::Filter;
+use crate::locked::locked;
+use crate::views;
+
+/// That are remembered, and that run at a time.
+const KEPT: usize = 200;
+const AT_ONCE: usize = 8;
+
+/// Of which jobs, and what is done to them; nothing: they are counted.
+#[derive(Clone)]
+pub struct Order {
+    pub key: QueueKey,
+    pub filter: Filter,
+    pub act: Option<Act>,
+}
+
+#[derive(Default)]
+pub struct Task {
+    progress: Mutex<Progress>,
+    stops: AtomicBool,
+}
+
+#[derive(Clone, Default)]
+struct Progress {
+    looked: usize,
+    found: u64,
+    changed: u64,
+    end: Option<End>,
+}
+
+#[derive(Clone)]
+enum End {
+    Done,
+    Stopped,
+    Failed(Failure),
+}
+
+pub struct Tasks {
+    board: Arc<Board>,
+    all: Mutex<(u64, BTreeMap<u64, Arc<Task>>)>,
+    ending: watch::Receiver<bool>,
+}
+
+impl Task {
+    pub fn told(&self) -> Json {
+        let progress = locked(&self.progress).clone();
+        let (state, why) = match &progress.end {
+            None => ("running", None),
+            Some(End::Done) => ("done", None),
+            Some(End::Stopped) => ("stopped", None),
+            Some(End::Failed(failure)) => ("failed", Some(failure.why())),
+        };
+        json!({
+            "state": state,
+            "why": why,
+            "looked": progress.looked,
+            "found": progress.found,
+            "changed": progress.changed,
+        })
+    }
+
+    pub fn stop(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+    }
+
+    fn runs(&self) -> bool {
+        locked(&self.progress).end.is_none()
+    }
+}
+
+impl Tasks {
+    pub fn new(board: Arc<Board>, ending: watch::Receiver<bool>) -> Tasks {
+        Tasks {
+            board,
+            all: Mutex::default(),
+            ending,
+        }
+    }
+
+    pub fn find(&self, number: u64) -> Option<Arc<Task>> {
+        locked(&self.all).1.get(&number).cloned()
+    }
+
+    /// `told` hears how it ended.
+    pub fn begin(
+        self: &Arc<Tasks>,
+        order: Order,
+        told: impl FnOnce(&Json) + Send + 'static,
+    ) -> Result<u64, Failure> {
+        let task = Arc::new(Task::default());
+        let mut all = locked(&self.all);
+        if all.1.values().filter(|task| task.runs()).count() >= AT_ONCE {
+            let why = "Too many actions are under way; wait for one of them.";
+            return Err(Failure::Refused(why.to_owned()));
+        }
+        all.0 += 1;
+        let number = all.0;
+        all.1.insert(number, Arc::clone(&task));
+        while all.1.len() > KEPT {
+            all.1.pop_first();
+        }
+        let tasks = Arc::clone(self);
+        tokio::spawn(async move {
+            let end = tasks.run(&task, &order).await;
+            locked(&task.progress).end = Some(end);
+            told(&task.told());
+        });
+        Ok(number)
+    }
+
+    /// When the program ends: those that are under way stop after their step.
+    pub async fn all_ended(&self) {
+        while locked(&self.all).1.values().any(|task| task.runs()) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn run(&self, task: &Task, order: &Order) -> End {
+        let hashes = RandomState::new();
+        // A job that comes back while it runs, as one that dies again, is not taken twice.
+        let mut seen: HashSet<u64> = HashSet::new();
+        let mut cursor = "0".to_owned();
+        loop {
+            if task.stops.load(Ordering::Relaxed) || *self.ending.borrow() {
+                return End::Stopped;
+            }
+            let step = views::step(&self.board, &order.key, &order.filter, cursor).await;
+            let mut step = match step {
+                Ok(step) => step,
+                Err(failure) => return End::Failed(failure),
+            };
+            step.ids.retain(|id| seen.insert(hashes.hash_one(id)));
+            let changed = match &order.act {
+                Some(act) if !step.ids.is_empty() => self.act(&order.key, act, &step.ids).await,
+                _ => Ok(0),
+            };
+            {
+                let mut progress = locked(&task.progress);
+                progress.looked += step.looked;
+                progress.found += step.ids.len() as u64;
+                match changed {
+                    Ok(changed) => progress.changed += changed,
+                    Err(failure) => return End::Failed(failure),
+                }
+            }
+            match step.more {
+                Some(more) => cursor = more,
+                None => return End::Done,
+            }
+        }
+    }
+
+    async fn act(&self, key: &QueueKey, act: &Act, ids: &[Vec<u8>]) -> Result<u64, Failure> {
+        let commands = act.of_jobs(&key.name, ids);
+        let commands = commands.ok_or_else(|| Failure::asked("That is not done to jobs."))?;
+        let said = self.board.looker.change(key.clone(), commands).await?;
+        let mut changed = 0;
+        for value in &said {
+            if let Some(refused) = views::refusal(value) {
+                return Err(refused);
+            }
+            changed += reply::int(value).unwrap_or(0).max(0) as u64;
+        }
+        Ok(changed)
+    }
+}

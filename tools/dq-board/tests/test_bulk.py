@@ -1,0 +1,158 @@
+"""Actions on all jobs that a filter means, recurring rules, and moving."""
+
+import json
+import pathlib
+import tempfile
+import time
+
+from playwright.sync_api import expect
+from support import HOUR, BoardTest, ask, die, post, wait_until
+
+
+class Bulk(BoardTest):
+    def lengths(self, client, name="q"):
+        return [client.execute_command("DQ.LEN", name, state) for state in ["READY", "DEAD"]]
+
+    def run_task(self, board, **order):
+        status, _, text = post(board.url + "api/tasks", {"queue": "0:q", **order})
+        if status != 200:
+            return status
+        number = json.loads(text)["task"]
+        return wait_until("the task ends", lambda: (task := json.loads(ask(f"{board.url}api/tasks/{number}")[2]))["state"] != "running" and task)
+
+    def test_all_that_match_are_counted_then_changed_with_a_bar(self):
+        server = self.server()
+        client = server.client
+        die(client, "q", 3000, lambda number: f"HTTP 503: order {number} waits" if number % 3 else "<b>no room</b>")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        log = pathlib.Path(folder.name, "audit")
+        page = self.window()
+        board = self.board(server, "--allow-actions", "--audit-log", str(log))
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        page.get_by_role("navigation", name="Reasons").get_by_role("link", name="HTTP 503").click()
+        page.get_by_role("button", name="Retry all").click()
+        box = page.get_by_role("dialog")
+        expect(box).to_contain_text("dead, for the reason “HTTP 503: order # waits”")
+        expect(box).to_contain_text("2,000 jobs become ready now")
+        self.assertEqual(self.lengths(client), [0, 3000], "nothing yet")
+        box.get_by_role("button", name="Retry them").click()
+        expect(box.get_by_role("status")).to_have_text("Done: 2,000 jobs changed.")
+        box.get_by_role("button", name="Close").click()
+        self.assertEqual(self.lengths(client), [2000, 1000])
+        page.goto(board.url + "jobs?queue=0:q&state=dead&id=job%3A9")
+        page.get_by_role("button", name="Delete all").click()
+        count = sum(f"job:{number}".startswith("job:9") for number in range(0, 3000, 3))
+        expect(box).to_contain_text(f"{count} jobs are removed for good")
+        expect(box.get_by_role("button", name="Delete them")).to_be_disabled()
+        box.get_by_label("Type the queue's name").fill("q")
+        box.get_by_role("button", name="Delete them").click()
+        expect(box.get_by_role("status")).to_have_text(f"Done: {count} jobs changed.")
+        self.assertEqual(self.lengths(client), [2000, 1000 - count])
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        told = [(line["action"], line.get("count"), line["outcome"], line["filter"]) for line in lines]
+        self.assertEqual(told[1], ("kick", 2000, "done", "state dead, reason HTTP 503: order # waits"))
+        self.assertEqual(told[2:], [("delete", None, "begun", "state dead, id contains job:9"), ("delete", count, "done", "state dead, id contains job:9")])
+        self.assertEqual(page.wrong, [])
+
+    def test_what_a_worker_has_stays_and_what_is_asked_wrongly_is_refused(self):
+        server = self.server()
+        client = server.client
+        for id in ["PRIORITY", "a", "UNRESERVED", "b", "*", "AT"]:
+            client.execute_command("DQ.ADD", "q", id, "x", "DELAY", HOUR, "GROUP", "g")
+        board = self.board(server, "--allow-actions")
+        self.assertEqual(self.run_task(board, act="count", filter="state=delayed&group=g")["found"], 6)
+        self.assertEqual(self.run_task(board, act="now", filter="state=delayed&id=a")["changed"], 1)
+        self.assertEqual(self.run_task(board, act="now", filter="state=delayed")["changed"], 5)
+        client.execute_command("DQ.POP", "q", "ID", "a")
+        self.assertEqual(self.run_task(board, act="cancel", filter="state=all&group=g", typed="q")["changed"], 5)
+        self.assertEqual(dict(client.execute_command("DQ.GET", "q", "a"))[b"state"], b"reserved")
+        self.assertEqual(self.run_task(board, act="delete", filter="state=reserved", typed="q")["changed"], 1)
+        for order in [{"act": "cancel", "filter": "state=ready"}, {"act": "kick", "filter": ""}, {"act": "pause", "filter": "state=ready"}, {"act": "kick", "filter": "state=odd"}]:
+            self.assertEqual(self.run_task(board, **order), 400, order)
+        looks = self.board(server)
+        self.assertEqual(self.run_task(looks, act="kick", filter="state=dead"), 403)
+        self.assertEqual(self.run_task(looks, act="count", filter="state=dead")["found"], 0)
+        self.assertEqual(ask(looks.url + "api/tasks/99")[0], 404)
+
+    def test_a_task_can_be_stopped(self):
+        server = self.server()
+        client = server.client
+        die(client, "q", 20_000)
+        page = self.window()
+        page.goto(self.board(server, "--allow-actions").url + "jobs?queue=0:q&state=dead&group=g1")
+        page.get_by_role("button", name="Retry all").click()
+        box = page.get_by_role("dialog")
+        expect(box).to_contain_text("6,667 jobs")
+        # The server stands still after the first steps.
+        client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
+        box.get_by_role("button", name="Retry them").click()
+        box.get_by_role("button", name="Stop").click()
+        client.execute_command("CLIENT", "UNPAUSE")
+        expect(box.get_by_role("status")).to_contain_text("Stopped: ")
+        self.assertLess(self.lengths(client)[0], 6667)
+        self.assertEqual(page.wrong, [])
+
+    def test_jobs_are_moved_with_all_they_have(self):
+        server = self.server()
+        client = server.client
+        die(client, "q", 50)
+        client.execute_command("DQ.ADD", "q", "job\0\xff", b"x\0y", "DELAY", HOUR, "PRIORITY", -3, "TTR", 90_000, "ATTEMPTS", 7, "BACKOFF", 2, 1000, 60_000, "TTL", 2 * HOUR, "GROUP", "acme", "KEEP", 5000)
+        client.execute_command("DQ.ADD", "q", "taken", "x")
+        client.execute_command("DQ.ADD", "other", "taken", "kept")
+        before = dict(client.execute_command("DQ.GET", "q", "job\0\xff"))
+        page = self.window()
+        board = self.board(server, "--allow-actions")
+        page.goto(board.url + "jobs?queue=0:q&state=delayed&group=acme")
+        page.locator("tbody a").click()
+        page.get_by_role("button", name="Move").click()
+        page.get_by_label("To the queue").fill("other")
+        page.get_by_role("button", name="Move it").click()
+        expect(page.locator("#said")).to_have_text("Moved.")
+        after = dict(client.execute_command("DQ.GET", "other", "job\0\xff"))
+        self.assertLess(abs(before.pop(b"expires") - after.pop(b"expires")), 1000)
+        self.assertEqual(before, after)
+        self.assertIsNone(client.execute_command("DQ.GET", "q", "job\0\xff"))
+        self.assertEqual(self.run_task(board, act="move", filter="state=ready", to="other")["changed"], 0)
+        self.assertEqual(dict(client.execute_command("DQ.GET", "other", "taken"))[b"payload"], b"kept")
+        self.assertEqual(self.run_task(board, act="move", filter="state=dead&group=g1", to="other")["changed"], 17)
+        self.assertEqual(client.execute_command("DQ.LEN", "other", "READY"), 18)
+        # Only to where the board may look.
+        bound = self.board(server, "--allow-actions", "--queue", "q")
+        self.assertEqual(self.run_task(bound, act="move", filter="state=dead", to="other"), 403)
+        self.assertEqual(post(bound.url + "api/act", {"queue": "0:q", "act": "move", "id": "job%3A0", "to": "other"})[0], 403)
+        self.assertEqual(page.wrong, [])
+
+    def test_a_rule_is_added_and_changed_with_its_next_runs_in_sight(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q")
+        page = self.window()
+        page.goto(self.board(server, "--allow-actions").url + "recurring?queue=0:q")
+        page.get_by_role("button", name="Add a recurring job").click()
+        box = page.get_by_role("dialog")
+        box.get_by_label("Id").fill("report")
+        box.get_by_label("Cron expression").fill("61 * * * *")
+        expect(box.locator(".wrong").first).to_contain_text("minute")
+        expect(box.get_by_role("button", name="Add it")).to_be_disabled()
+        box.get_by_label("Cron expression").fill("0 9 * * MON-FRI")
+        box.get_by_label("Time zone").fill("Europe/Berlin")
+        runs = box.get_by_role("list", name="Next runs").get_by_role("listitem")
+        expect(runs).to_have_count(5)
+        box.get_by_role("button", name="Add it").click()
+        expect(page.locator("#said")).to_have_text("Added.")
+        real = client.execute_command("DQ.NEXT", "q", "report", "COUNT", 1)[0]
+        moment = time.gmtime(real / 1000)
+        expect(page.locator("tbody tr")).to_contain_text(f"{moment.tm_mday} {time.strftime('%b %Y, %H:%M:%S', moment)}")
+        client.execute_command("DQ.ADD", "q", "report", "kept", "XX", "PRIORITY", 4, "GROUP", "g", "CRON", "0 9 * * MON-FRI", "TZ", "Europe/Berlin", "JITTER", 1000)
+        page.get_by_role("link", name="report").click()
+        page.get_by_role("button", name="Change the rule").click()
+        expect(box.get_by_label("Cron expression")).to_have_value("0 9 * * MON-FRI")
+        box.get_by_label("When").select_option("every")
+        box.get_by_label("Every", exact=True).fill("2")
+        expect(runs.first).to_contain_text("in 2 min")
+        box.get_by_role("button", name="Change it").click()
+        expect(page.locator("#said")).to_have_text("Changed.")
+        job = dict(client.execute_command("DQ.GET", "q", "report"))
+        self.assertEqual([job[field] for field in [b"every", b"cron", b"payload", b"priority", b"group", b"jitter"]], [120_000, None, b"kept", 4, b"g", 1000])
+        self.assertEqual(page.wrong, [])
