@@ -22,14 +22,14 @@ type ear struct {
 
 // listening is what an ear knows of its jobs, without I/O.
 type listening struct {
-	covered   map[*delivery]struct{} // by the command that waits; nil: none does
-	isAwake   bool
-	isOutdone bool // there are others: the command that waits is to be ended
+	covered  map[*delivery]struct{} // by the command that waits; nil: none does
+	isAwake  bool
+	isBehind bool // there are others: the command that waits is to be ended
 }
 
 // look says what follows from the jobs in hand: whether the ear has to be woken, whether its command does not cover all,
 // and when to look again (zero: when jobs come).
-func (s *listening) look(held []*delivery, now time.Time) (mustWake, isOutdone bool, next time.Time) {
+func (s *listening) look(held []*delivery, now time.Time) (mustWake, isBehind bool, next time.Time) {
 	for _, d := range held {
 		age := now.Sub(d.since)
 		_, isCovered := s.covered[d]
@@ -41,18 +41,18 @@ func (s *listening) look(held []*delivery, now time.Time) (mustWake, isOutdone b
 		case !s.isAwake:
 			mustWake = true
 		case s.covered != nil && !isCovered:
-			isOutdone = true
+			isBehind = true
 		}
 	}
-	if mustWake || isOutdone { // at most so often
+	if mustWake || isBehind { // at most so often
 		next = now.Add(heardFrom)
 	}
-	return mustWake, isOutdone, next
+	return mustWake, isBehind, next
 }
 
 // cover are the jobs of the next command.
 func (s *listening) cover(held []*delivery, now time.Time) (group []*delivery) {
-	s.covered, s.isOutdone = map[*delivery]struct{}{}, false
+	s.covered, s.isBehind = map[*delivery]struct{}{}, false
 	for _, d := range held {
 		if now.Sub(d.since) >= heardFrom {
 			group = append(group, d)
@@ -67,7 +67,7 @@ func (s *listening) cover(held []*delivery, now time.Time) (group []*delivery) {
 
 // listenSoon has the link look for jobs that take a while. It is called with mu.
 func (l *link) listenSoon() {
-	if !l.isDeaf && !l.isListening {
+	if !l.isWithoutEars && !l.isListening {
 		l.isListening = true
 		l.listenTimer.Reset(heardFrom)
 	}
@@ -79,19 +79,19 @@ func (l *link) listen() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isListening = false
-	if l.isDeaf || l.isFinishing() {
+	if l.isWithoutEars || l.isFinishing() {
 		return
 	}
 	soonest := time.Time{}
 	for key, held := range byKey(l.heldLocked()) {
-		mustWake, isOutdone, next := l.earOf(key).look(held, now)
+		mustWake, isBehind, next := l.earOf(key).look(held, now)
 		e := l.ears[key]
 		if mustWake {
 			e.listen.isAwake = true
 			go e.hear()
 		}
-		if isOutdone {
-			e.listen.isOutdone = true
+		if isBehind {
+			e.listen.isBehind = true
 			l.ring()
 		}
 		if !next.IsZero() && (soonest.IsZero() || next.Before(soonest)) {
@@ -129,7 +129,7 @@ func (e *ear) hear() {
 		}
 		e.line.close()
 		if forbids(err) {
-			l.deafen(err)
+			l.goOnWithoutEars(err)
 			return
 		}
 		troubles++
@@ -141,12 +141,12 @@ func (e *ear) hear() {
 	}
 }
 
-func (l *link) deafen(err error) {
+func (l *link) goOnWithoutEars(err error) {
 	l.mu.Lock()
-	wasDeaf := l.isDeaf
-	l.isDeaf = true
+	wasWithout := l.isWithoutEars
+	l.isWithoutEars = true
 	l.mu.Unlock()
-	if !wasDeaf {
+	if !wasWithout {
 		l.worker.warn("dq: the server has no DQ.BTOUCH for this user, so handlers hear of a cancelled job at the next heartbeat",
 			"error", err.Error())
 	}
@@ -156,7 +156,7 @@ func (e *ear) cover() (group []*delivery, wait time.Duration) {
 	l := e.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isDeaf && !l.isFinishing() {
+	if !l.isWithoutEars && !l.isFinishing() {
 		group = e.listen.cover(byKey(l.heldLocked())[e.key], time.Now())
 	}
 	for _, d := range group {
@@ -188,22 +188,22 @@ func forbids(err error) bool {
 	return isServerError(err) && (strings.HasPrefix(err.Error(), "NOPERM") || strings.HasPrefix(err.Error(), "ERR unknown command"))
 }
 
-// outdone are the connections of ears whose commands are to be ended.
-func (l *link) outdone() (ids []int64) {
+// behind are the connections of ears whose commands are to be ended.
+func (l *link) behind() (ids []int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.ears {
-		if id := e.line.id.Load(); e.listen.isOutdone && id != 0 {
+		if id := e.line.id.Load(); e.listen.isBehind && id != 0 {
 			ids = append(ids, id)
 		}
-		e.listen.isOutdone = false
+		e.listen.isBehind = false
 	}
 	return ids
 }
 
 // wakeEars has ears ask again, with all jobs. Where that is forbidden, they do so when their time is over.
 func (l *link) wakeEars() error {
-	for _, id := range l.outdone() {
+	for _, id := range l.behind() {
 		if _, err := l.control.ask([]string{"CLIENT", "UNBLOCK", strconv.FormatInt(id, 10)}); err != nil {
 			return err
 		}

@@ -43,10 +43,10 @@ type link struct {
 	outcomes []*outcome
 	schedule schedule
 
-	ears        map[string]*ear // by key
-	isDeaf      bool            // heartbeats alone
-	isListening bool            // the timer is set
-	listenTimer *time.Timer
+	ears          map[string]*ear // by key
+	isWithoutEars bool            // heartbeats alone
+	isListening   bool            // the timer is set
+	listenTimer   *time.Timer
 }
 
 func newLink(w *Worker, members []member, isWeighted bool) *link {
@@ -69,7 +69,7 @@ func newLink(w *Worker, members []member, isWeighted bool) *link {
 	made.schedule.watch.Stop()
 	made.listenTimer = time.AfterFunc(time.Hour, made.listen)
 	made.listenTimer.Stop()
-	made.ears, made.isDeaf = map[string]*ear{}, len(members) > mostEars
+	made.ears, made.isWithoutEars = map[string]*ear{}, len(members) > mostEars
 	for _, each := range members {
 		made.queues[each.key] = each.queue
 	}

@@ -228,7 +228,7 @@ func TestWhenAnEarAsks(t *testing.T) {
 		state    listening
 		held     []*delivery
 		mustWake bool
-		outdone  bool
+		behind   bool
 		next     time.Time
 	}{
 		"nothing":           {listening{}, nil, false, false, time.Time{}},
@@ -239,14 +239,14 @@ func TestWhenAnEarAsks(t *testing.T) {
 		"one is not":        {listening{isAwake: true, covered: covers(old)}, []*delivery{old, older}, false, true, soon},
 		"awake, not asking": {listening{isAwake: true}, []*delivery{old}, false, false, time.Time{}},
 	} {
-		mustWake, outdone, next := each.state.look(each.held, now)
-		if mustWake != each.mustWake || outdone != each.outdone || !next.Equal(each.next) {
-			t.Errorf("%s: %v %v %v", name, mustWake, outdone, next)
+		mustWake, behind, next := each.state.look(each.held, now)
+		if mustWake != each.mustWake || behind != each.behind || !next.Equal(each.next) {
+			t.Errorf("%s: %v %v %v", name, mustWake, behind, next)
 		}
 	}
-	s := listening{isAwake: true, isOutdone: true}
+	s := listening{isAwake: true, isBehind: true}
 	expect(t, s.cover([]*delivery{young, old, older}, now), []*delivery{old, older})
-	expect(t, []any{s.isAwake, s.isOutdone, len(s.covered)}, []any{true, false, 2})
+	expect(t, []any{s.isAwake, s.isBehind, len(s.covered)}, []any{true, false, 2})
 	expect(t, len(s.cover([]*delivery{young}, now)), 0)
 	expect(t, []any{s.isAwake, s.covered == nil}, []any{false, true})
 }
