@@ -50,7 +50,7 @@ export class Shop {
       for (let page = 0; page < job.data.pages; page++) {
         job.check(); // whether the worker stops: then another one begins anew
         await mail('accounting', `page ${page}`);
-        await job.sleep(10);
+        await job.pause(10);
       }
     }
 

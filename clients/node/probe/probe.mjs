@@ -101,7 +101,7 @@ async function work(job) {
   switch (todo.do) {
     case 'sleep':
       try {
-        return await job.sleep(todo.ms);
+        return await job.pause(todo.ms);
       } catch (error) {
         emit('told', { job: job.id, why: error.why });
         throw error;

@@ -1,9 +1,9 @@
 // How a payload is written and read: codecs, and the envelope of jobs with a kind or headers.
 
 import { isUtf8 } from 'node:buffer';
-import { PayloadError } from './errors';
+import { EncodingError, PayloadError } from './errors';
 import { hush } from './quiet';
-import { textOf } from './shown';
+import { shown, textOf } from './shown';
 
 export const ENVELOPE_VERSION = 1;
 
@@ -44,14 +44,38 @@ export const bytesCodec: Codec<Uint8Array | string> = {
 };
 
 /** What the codec makes of it. Whatever that throws is a PayloadError here. */
-export function decoded<T>(codec: Codec<T>, payload: Buffer): T {
+export function decoded<T>(codec: Codec<T>, bytes: Buffer, what = 'payload'): T {
   try {
-    const data = codec.decode(payload);
+    const data = codec.decode(bytes);
     hush(data);
     return data;
   } catch (error) {
-    throw new PayloadError(`payload cannot be decoded: ${textOf(error)}`, { cause: error });
+    throw new PayloadError(`${what} cannot be decoded: ${textOf(error)}`, { cause: error });
   }
+}
+
+/**
+ * A result or the value of a step as bytes; empty for nothing. Throws an error that says what cannot be encoded, whatever the
+ * codec throws or returns.
+ */
+export function encoded(codec: Codec, value: unknown, what: string): Buffer {
+  if (value === undefined || value === null) return NOTHING;
+  let bytes: unknown;
+  try {
+    bytes = codec.encode(value);
+    hush(bytes);
+    if (bytes instanceof Uint8Array) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  } catch (error) {
+    throw new EncodingError(`${what} cannot be encoded: ${textOf(error)}`, { cause: error });
+  }
+  throw new EncodingError(`${what} cannot be encoded: the codec made ${shown(bytes)} of it, not bytes`);
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** The other way round. Throws PayloadError. */
+export function decodedValue(codec: Codec, bytes: Buffer | null, what: string): any {
+  return bytes === null || bytes.length === 0 ? null : decoded(codec, bytes, what);
 }
 
 /** A payload with a kind and headers: `{"dq":1,"kind":...,"data":...,"headers":{...}}`. */

@@ -1,34 +1,49 @@
 // What a worker tells the server, without I/O or a clock.
 
+import { nack, progress, step } from './commands';
+import { type Delivery, type Suspension, WAITING } from './delivery';
 import type { Verdict } from './guard';
 import { defaultDelayMs, type Handler } from './handler';
-import type { Delivery } from './job';
 import {
   DEFAULT_TTR_MS,
   FIRST_TROUBLE_MS,
   LONGEST_TROUBLE_MS,
-  REASON_BYTES,
   STILL_RUNNING_DELAY_MS,
   UNKNOWN_KIND_DELAY_MS,
 } from './limits';
+import { bytesOf, textOf } from './shown';
 import { exponentialMs } from './times';
-import type { Command, Word } from './wire';
+import { type Command, transacted, transaction, type Word } from './wire';
 
 // --- How a delivery ends
+
+/** One command, or several that take effect together or not at all: the answer to the last one counts. */
+type Way = readonly Command[];
 
 /** What the server is still to be told of a delivery that ended. */
 export class Outcome {
   /** It was sent before, and the answer was lost: the server may have taken it. */
   isSentAgain = false;
+  /** Goes in front of it; no matter what is answered. */
+  report: Command | null = null;
 
-  /** ways: each asks for less than the one before it, for where the server refuses that. */
+  /** ways: each asks for less than the one before it, for where the server refuses that. `otherwise`: the last ones. */
   constructor(
     readonly delivery: Delivery,
-    private readonly ways: Command[],
+    private ways: readonly Way[],
+    private otherwise: ((error: Error) => Way[]) | null = null,
   ) {}
 
-  get command(): Command {
-    return this.ways[0]!;
+  get commands(): readonly Command[] {
+    const way = this.ways[0]!;
+    const sent = way.length > 1 ? transaction(way) : way;
+    return this.report ? [this.report, ...sent] : sent;
+  }
+
+  /** The one that counts of the answers to its commands; an error where one was refused that it depends on. */
+  answer(replies: readonly unknown[]): unknown {
+    const own = this.report ? replies.slice(1) : replies;
+    return own.length > 1 ? transacted(own) : own[0];
   }
 
   /** Whether somebody else has the job. */
@@ -37,24 +52,25 @@ export class Outcome {
   }
 
   /** Goes on to the next way, if there is one. */
-  refused(): boolean {
-    if (this.ways.length === 1) return false;
-    this.ways.shift();
-    return true;
+  refused(error: Error): boolean {
+    const { otherwise } = this;
+    this.ways = this.ways.slice(1);
+    if (this.ways.length > 0) return true;
+    this.otherwise = null;
+    this.ways = otherwise?.(error) ?? [];
+    return this.ways.length > 0;
   }
 }
 
-export function done(delivery: Delivery): Outcome {
-  return new Outcome(delivery, [['DQ.ACK', delivery.key, 'WITHTOKENS', delivery.id, delivery.token]]);
-}
-
-function nack(delivery: Delivery, ...options: Word[]): Command {
-  return ['DQ.NACK', delivery.key, delivery.id, 'TOKEN', delivery.token, ...options];
+export function done(delivery: Delivery, result: Buffer | null = null): Outcome {
+  const { key, id, token } = delivery;
+  const plain: Way = [['DQ.ACK', key, 'WITHTOKENS', id, token]];
+  return new Outcome(delivery, result ? [[['DQ.ACK', key, 'RESULTS', id, token, result]], plain] : [plain]);
 }
 
 /** Given back, as if it had not been delivered. */
 export function returned(delivery: Delivery, ...options: Word[]): Outcome {
-  return new Outcome(delivery, [nack(delivery, 'SILENT', ...options)]);
+  return new Outcome(delivery, [[nack(delivery, 'SILENT', ...options)]]);
 }
 
 /** Of a kind that this worker does not know: for another one, a little later. */
@@ -69,7 +85,9 @@ export const stillRunning = (delivery: Delivery) => returned(delivery, 'DELAY', 
 export function ended(delivery: Delivery, handler: Handler, verdict: Verdict): Outcome {
   switch (verdict.how) {
     case 'done':
-      return done(delivery);
+      return done(delivery, verdict.result);
+    case 'suspend':
+      return suspended(delivery, handler, verdict.suspension);
     case 'return':
       return returned(delivery);
     case 'give up':
@@ -79,35 +97,58 @@ export function ended(delivery: Delivery, handler: Handler, verdict: Verdict): O
     case 'snooze': {
       const { waitMs, reason } = verdict;
       const asked = nack(delivery, 'SILENT', 'DELAY', waitMs, ...(reason === null ? [] : because(reason)));
-      return new Outcome(delivery, [asked, ...failed(delivery, handler, reason ?? 'Snooze', null)]);
+      return new Outcome(delivery, [[asked], ...failed(delivery, handler, reason ?? 'Snooze', null)]);
     }
   }
 }
 
-const dead = (delivery: Delivery, reason: string) => [
-  nack(delivery, 'FATAL', ...because(reason)),
-  nack(delivery, 'FATAL'),
+const dead = (delivery: Delivery, reason: string): Way[] => [
+  [nack(delivery, 'FATAL', ...because(reason))],
+  [nack(delivery, 'FATAL')],
 ];
 
 /** After what was asked for, else the job's ladder, else the handler's. */
-function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: number | null): Command[] {
+function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: number | null): Way[] {
   const limit = delivery.maxAttempts ? 0 : handler.attempts;
   if (limit > 0 && limit <= delivery.attempt) return dead(delivery, reason);
   const wait = delivery.waitMs === null ? ['DELAY', Math.ceil(handler.delayMs(delivery.attempt))] : [];
-  const ways = [nack(delivery, ...wait, ...because(reason))];
-  if (askedMs !== null) ways.unshift(nack(delivery, 'DELAY', askedMs, ...because(reason)));
-  return [...ways, nack(delivery, 'DELAY', Math.ceil(defaultDelayMs(delivery.attempt)))];
+  const ways: Way[] = [[nack(delivery, ...wait, ...because(reason))]];
+  if (askedMs !== null) ways.unshift([nack(delivery, 'DELAY', askedMs, ...because(reason))]);
+  return [...ways, [nack(delivery, 'DELAY', Math.ceil(defaultDelayMs(delivery.attempt)))]];
+}
+
+/** Where the server refuses what it would wait for, the attempt has failed of that. */
+function suspended(delivery: Delivery, handler: Handler, suspension: Suspension): Outcome {
+  return new Outcome(delivery, [waiting(delivery, suspension)], (error) =>
+    failed(delivery, handler, textOf(error), null),
+  );
+}
+
+function waiting(delivery: Delivery, suspension: Suspension): Way {
+  switch (suspension.for) {
+    case 'sleep':
+      return [step(delivery, suspension.name, ''), nack(delivery, 'SILENT', 'DELAY', suspension.ms)];
+    case 'signal': {
+      const awaited = ['SILENT', 'AWAIT', suspension.name];
+      if (suspension.ms === null) return [nack(delivery, ...awaited)];
+      const limited = nack(delivery, ...awaited, 'DELAY', suspension.ms);
+      return [step(delivery, suspension.marker, WAITING), limited];
+    }
+    case 'jobs': {
+      const { ids, onDead, adds } = suspension;
+      return [...adds, nack(delivery, 'SILENT', 'AFTER', ids.length, ...ids, 'ONDEAD', onDead.toUpperCase())];
+    }
+  }
+}
+
+/** What its handler said last of how far it is, for the server; null where it knows. */
+export function reported(delivery: Delivery): Command | null {
+  const { progress: text } = delivery;
+  delivery.progress = null;
+  return text && progress(delivery, text);
 }
 
 const because = (reason: string): Word[] => ['REASON', bytesOf(reason)];
-
-/** Text as UTF-8, as much as the server keeps, and no half letter. */
-export function bytesOf(text: string): Buffer {
-  const bytes = Buffer.from(text.slice(0, REASON_BYTES));
-  let end = Math.min(bytes.length, REASON_BYTES);
-  while (end < bytes.length && (bytes[end]! & 0xc0) === 0x80) end--;
-  return bytes.subarray(0, end);
-}
 
 // --- Heartbeats, and what is given back in the end
 
@@ -139,6 +180,16 @@ export const heartbeats = (deliveries: Iterable<Delivery>) => together(deliverie
 export const leases = (lengths: ReadonlyMap<Delivery, number>) =>
   together(lengths.keys(), 'DQ.TOUCH', (delivery) => ['TTR', lengths.get(delivery)!]);
 
+/** As a heartbeat, and waits for so long while all of them are held. */
+export const heard = (key: Buffer, deliveries: readonly Delivery[], waitMs: number): Command => [
+  'DQ.BTOUCH',
+  key,
+  String(waitMs / 1000),
+  'IDS',
+  deliveries.length,
+  ...deliveries.flatMap(({ id, token }) => [id, token]),
+];
+
 /** One NACK for each queue. */
 export const giveBack = (deliveries: Iterable<Delivery>) => together(deliveries, 'DQ.NACK', () => ['SILENT']);
 
@@ -156,7 +207,7 @@ export class Fetches {
     private readonly weights: readonly number[] | null,
     private readonly lease: Lease,
   ) {
-    this.options = [...(lease ? [lease.word, lease.ms] : []), 'WITHDUE', 'WITHTERMS'];
+    this.options = [...(lease ? [lease.word, lease.ms] : []), 'WITHDUE', 'WITHRESULTS', 'WITHSTEPS', 'WITHTERMS'];
   }
 
   command(count: number, waitMs: number): Command {

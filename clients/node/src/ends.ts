@@ -2,7 +2,7 @@
 
 import type { Outcome } from './core';
 import { isRefusal } from './fatal';
-import type { Delivery } from './job';
+import type { Delivery } from './delivery';
 import { FLUSH_AFTER_MS, FLUSH_COUNT } from './limits';
 import { afterAll, type Bell } from './waiting';
 
@@ -66,8 +66,9 @@ export class Ends {
       trouble ??= error;
       this.add(outcome);
     };
-    const heard = sent.map((outcome, n) =>
-      replies[n]!.then(
+    let at = 0;
+    const heard = sent.map((outcome) =>
+      answered(outcome, replies.slice(at, (at += outcome.commands.length))).then(
         (reply) => {
           if (!(reply instanceof Error)) this.heard(outcome, reply);
           else if (isRefusal(reply)) this.refused(outcome, reply);
@@ -91,9 +92,13 @@ export class Ends {
 
   /** Asks for less. Where there is nothing less to ask for, the job comes again when its lease ends. */
   private refused(outcome: Outcome, error: Error): void {
-    const isOver = !outcome.refused();
+    const isOver = !outcome.refused(error);
     this.told.refused(outcome.delivery, error, isOver);
     if (isOver) this.told.heard(outcome.delivery);
     else this.add(outcome);
   }
+}
+
+async function answered(outcome: Outcome, replies: readonly Promise<unknown>[]): Promise<unknown> {
+  return outcome.answer(replies.length === 1 ? [await replies[0]] : await Promise.all(replies));
 }

@@ -17,7 +17,7 @@ export function fatal(error: unknown): ConfigurationError | null {
 }
 
 /** Of one command: it cannot be carried out as it is, and the next may. */
-export const isRefusal = (reply: Error) => reply.message.startsWith('ERR ') && !fatal(reply);
+export const isRefusal = (reply: Error) => /^(ERR|MAXLEN|MAXBYTES) /.test(reply.message) && !fatal(reply);
 
 const NO_MODULE =
   "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration";

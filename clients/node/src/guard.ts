@@ -1,9 +1,12 @@
 // The one door to the user's code: handlers, hooks and loggers are called here, and what they throw or return is read
 // here. Nothing in this file throws or rejects because of them. (Codecs: `decoded` in codec.ts.)
 
-import { Cancelled, GiveUp, Retry, Say, Snooze } from './errors';
-import type { Hooks, Logger } from './hooks';
-import type { Delivery, Job, Thrown } from './job';
+import { type Codec, encoded } from './codec';
+import { type Delivery, type End, isThrown, type Suspension } from './delivery';
+import { Cancelled, Decision, EncodingError, GiveUp, Retry, Snooze, Suspended } from './errors';
+import type { Handler } from './handler';
+import type { Around, Hooks, Logger } from './hooks';
+import type { Job } from './job';
 import * as limits from './limits';
 import { hush, mayBePromise, Quiet, quietly, valueOf } from './quiet';
 import { shown, stackOf, textOf } from './shown';
@@ -13,34 +16,63 @@ import { afterAll } from './waiting';
 // --- What a handler's end means
 
 export type Verdict =
-  | { how: 'done' }
+  | { how: 'done'; result: Buffer | null }
   /** `waitMs`: what it asked for. `complaint`: it asked for what is no delay. */
   | { how: 'fail'; reason: string; waitMs: number | null; complaint?: string }
   | { how: 'snooze'; reason: string | null; waitMs: number }
   | { how: 'give up'; reason: string }
+  /** Neither a success nor a failure: it waits for something. */
+  | { how: 'suspend'; suspension: Suspension }
   /** As if it had not been delivered. */
   | { how: 'return' };
 
 /** What becomes of a job of those that were handled together, and ended with that. */
-export function verdict(delivery: Delivery, together: readonly Delivery[], thrown: Thrown | null): Verdict {
-  const ended = delivery.failure ?? thrown;
-  if (!ended) return { how: 'done' };
-  const { error } = ended;
+export function verdict(delivery: Delivery, together: readonly Delivery[], end: End, handler: Handler): Verdict {
+  if (delivery.suspension) return { how: 'suspend', suspension: delivery.suspension };
+  const own = ownEnd(delivery, end, handler);
+  if (!isThrown(own)) return doneWith(delivery.codec, own.value);
+  const { error } = own;
+  const isTrue = (read: () => boolean) => {
+    try {
+      return read();
+    } catch {
+      return false;
+    }
+  };
   const unreadable = together.find((each) => each.unreadable !== null && each.unreadable === error);
-  // In a batch, a payload that cannot be decoded is no fault of the others.
+  // In a batch, a payload that cannot be decoded is no fault of the others; nor is a wait of one of them.
   if (unreadable && unreadable !== delivery) return { how: 'return' };
   if (unreadable) return { how: 'give up', reason: unreadable.unreadable!.message };
+  if (together.some(({ suspension }) => suspension) && isTrue(() => error instanceof Suspended))
+    return { how: 'return' };
   try {
-    return read(error, delivery.told !== null);
+    return read(error, delivery.told !== null, handler);
   } catch {
     return { how: 'fail', reason: textOf(error), waitMs: null };
   }
 }
 
+/** What was said of this one; else what its handler threw or returned. Of a batch, what it returns is no job's own. */
+export function ownEnd(delivery: Delivery, end: End, handler: Handler): End {
+  return delivery.said ?? (handler.batch > 0 && !isThrown(end) ? { value: null } : end);
+}
+
+function doneWith(codec: Codec, value: unknown): Verdict {
+  if (value === undefined || value === null) return { how: 'done', result: null };
+  try {
+    return { how: 'done', result: encoded(codec, value, 'result') };
+  } catch (error) {
+    return { how: 'fail', reason: (error as EncodingError).message, waitMs: null };
+  }
+}
+
 /** May throw: a proxy does at each look. */
-function read(error: unknown, isTold: boolean): Verdict {
+function read(error: unknown, isTold: boolean, handler: Handler): Verdict {
   if (isTold && isAbort(error)) return { how: 'return' };
-  if (!(error instanceof Say)) return { how: 'fail', reason: textOf(error), waitMs: null };
+  if (!(error instanceof Decision)) {
+    const reason = textOf(error);
+    return handler.isFinal(error) ? { how: 'give up', reason } : { how: 'fail', reason, waitMs: null };
+  }
   const reason = reasonOf(error);
   if (error instanceof GiveUp) return { how: 'give up', reason: reason ?? 'GiveUp' };
   if (!(error instanceof Retry || error instanceof Snooze)) {
@@ -52,7 +84,7 @@ function read(error: unknown, isTold: boolean): Verdict {
   return { how: 'fail', reason: reason ?? complaint ?? name, waitMs, complaint };
 }
 
-function reasonOf(said: Say): string | null {
+function reasonOf(said: Decision): string | null {
   try {
     const { reason } = said;
     return reason === undefined || reason === null || reason === '' ? null : textOf(reason);
@@ -79,9 +111,9 @@ function isAbort(error: unknown): boolean {
 }
 
 /** Whether a log need not say that the handler failed. */
-export function isSaid(error: unknown): boolean {
+export function isDecision(error: unknown): boolean {
   try {
-    return error instanceof Say;
+    return error instanceof Decision;
   } catch {
     return false;
   }
@@ -105,6 +137,7 @@ export class Guard {
   constructor(
     private readonly hooks: readonly Hooks[],
     readonly log: Logger,
+    private readonly around: readonly Around[] = [],
   ) {}
 
   /** For what the user attached to something of ours. */
@@ -113,7 +146,7 @@ export class Guard {
   /**
    * Calls that hook of each; null where there is nothing to wait for. They are not waited for if they take too long.
    */
-  call(name: Exclude<Name, 'around' | 'adding'>, jobs: readonly Job[], error?: unknown): Promise<unknown> | null {
+  call(name: Exclude<Name, 'context' | 'adding'>, jobs: readonly Job[], error?: unknown): Promise<unknown> | null {
     const waits = this.hooks.flatMap((hooks) => {
       const made = jobs.map((job) => this.one(name, () => hooks[name]?.(job, error)));
       return made.filter((wait) => wait !== null);
@@ -174,49 +207,83 @@ export class Guard {
     return texts;
   }
 
-  /** Runs a handler, inside the hooks `around`. What it threw, or null. Never rejects. */
-  handle(jobs: readonly Job[], call: () => unknown): Promise<Thrown | null> {
-    return this.layer(0, jobs, call);
+  /** Runs a handler, inside the hooks `context` and the middleware. Never rejects. */
+  handle(jobs: readonly Job[], handler: Handler): Promise<End> {
+    const given = () => (handler.batch > 0 ? [...jobs] : jobs[0]!);
+    const call = () => ended(() => handler.call([...jobs]));
+    const inner = this.around.reduceRight<Call>((next, around) => middleware(around, given, next), call);
+    return this.hooks.reduceRight<Call>((next, hooks) => this.inContext(hooks, jobs, next), inner)();
   }
 
-  private async layer(n: number, jobs: readonly Job[], call: () => unknown): Promise<Thrown | null> {
-    const hooks = this.hooks[n];
-    if (!hooks) return ended(call);
-    if (!this.hasAround(hooks)) return this.layer(n + 1, jobs, call);
-    let inner: Promise<Thrown | null> | null = null;
-    let isOver = false;
-    const next = () => {
-      inner ??= this.layer(n + 1, jobs, call).finally(() => (isOver = true));
-      return Quiet.of(inner.then(rethrow));
+  /** What the hook throws or returns changes nothing. */
+  private inContext(hooks: Hooks, jobs: readonly Job[], call: Call): Call {
+    return async () => {
+      if (!this.hasContext(hooks)) return call();
+      const once = onlyOnce(call);
+      const outer = await ended(() => hooks.context!([...jobs], () => once.next()));
+      const inner = once.begun();
+      if (!inner) this.failed('context', isThrown(outer) ? outer.error : new Error('it did not call next'));
+      const end = await once.start();
+      if (inner && isThrown(outer) && !(isThrown(end) && end.error === outer.error))
+        this.failed('context', outer.error);
+      return end;
     };
-    const outer = await ended(() => hooks.around!([...jobs], next));
-    if (inner === null) {
-      this.failed('around', outer ? outer.error : new Error('it did not call next'));
-      return this.layer(n + 1, jobs, call);
-    }
-    // Where it did not wait for the handler, only the handler's own end counts.
-    return isOver ? outer : inner;
   }
 
-  private hasAround(hooks: Hooks): boolean {
+  private hasContext(hooks: Hooks): boolean {
     try {
-      return Boolean(hooks.around);
+      return Boolean(hooks.context);
     } catch (error) {
-      return this.failed('around', error);
+      return this.failed('context', error);
     }
   }
 }
 
-async function ended(call: () => unknown): Promise<Thrown | null> {
+type Call = () => Promise<End>;
+
+/** What it throws is the handler's error, and what it returns its result; but not before the handler has ended. */
+function middleware(around: Around, given: () => unknown, call: Call): Call {
+  return async () => {
+    const once = onlyOnce(call);
+    const outer = await ended(() => around(given(), () => once.next()));
+    const inner = once.begun();
+    if (!inner || once.isOver()) return outer;
+    const end = await inner;
+    return isThrown(end) ? end : outer;
+  };
+}
+
+/** For code that may call it twice, too late, or not wait for it. */
+function onlyOnce(call: Call) {
+  let begun: Promise<End> | null = null;
+  let isOver = false;
+  let isTooLate = false;
+  const start = () => (begun ??= call().finally(() => (isOver = true)));
+  return {
+    start,
+    next(): Promise<unknown> {
+      const end = isTooLate && !begun ? Promise.reject(new Error('next was called too late')) : start().then(unwrap);
+      return Quiet.of(end);
+    },
+    /** What it has begun by now; from now on it begins nothing. */
+    begun() {
+      isTooLate = true;
+      return begun;
+    },
+    isOver: () => isOver,
+  };
+}
+
+async function ended(call: () => unknown): Promise<End> {
   try {
-    await valueOf(call());
-    return null;
+    return { value: await valueOf(call()) };
   } catch (error) {
     hush(error); // a promise may be thrown
     return { error };
   }
 }
 
-function rethrow(thrown: Thrown | null): void {
-  if (thrown) throw thrown.error;
+function unwrap(end: End): unknown {
+  if (isThrown(end)) throw end.error;
+  return end.value;
 }

@@ -2,7 +2,8 @@
 
 import { ENVELOPE_VERSION } from './codec';
 import { ConfigurationError } from './errors';
-import type { Delivery, Job } from './job';
+import type { Delivery } from './delivery';
+import type { Job } from './job';
 import { steps, takes } from './mistakes';
 import { shown } from './shown';
 import { type Duration, exponentialMs, toMs } from './times';
@@ -10,7 +11,7 @@ import { type Duration, exponentialMs, toMs } from './times';
 const FIRST_DELAY_MS = 1000;
 const LONGEST_DELAY_MS = 3_600_000;
 
-/** What does the work. When its promise fulfils, the job is done. */
+/** What does the work. When its promise fulfils, the job is done, and what it returns is the job's result. */
 export type Processor<T = any> = (job: Job<T>) => unknown;
 
 /** A processor of up to `batch` jobs at a time. */
@@ -33,7 +34,28 @@ export interface HandlerOptions {
   lease?: Duration;
   /** The processor takes an array of up to so many jobs. */
   batch?: number;
+  /** The handler may take so long; then it is told by `job.signal`, and the job fails. By default it may run for ever. */
+  timeout?: Duration;
+  /** Of these errors the job is retried, and of all others it is dead. */
+  retryOn?: readonly ErrorType[];
+  /** Of these errors the job is dead, whatever attempts it has left. */
+  giveUpOn?: readonly ErrorType[];
 }
+
+/** A class of errors. */
+export type ErrorType = abstract new (...args: any[]) => unknown;
+
+/** The names of a handler's options. */
+export const HANDLER: Record<keyof HandlerOptions, 1> = {
+  kind: 1,
+  attempts: 1,
+  backoff: 1,
+  lease: 1,
+  batch: 1,
+  timeout: 1,
+  retryOn: 1,
+  giveUpOn: 1,
+};
 
 /** What `handler` makes. */
 export class Handler<T = any> {
@@ -43,18 +65,31 @@ export class Handler<T = any> {
   /** Null where nothing was said. */
   readonly leaseMs: number | null;
   readonly batch: number;
+  /** Null where there is none. */
+  readonly timeoutMs: number | null;
+  private readonly retryOn: readonly ErrorType[] | null;
+  private readonly giveUpOn: readonly ErrorType[];
 
   constructor(
     readonly processor: Processor<T> | BatchProcessor<T>,
     options: HandlerOptions = {},
   ) {
     if (typeof processor !== 'function') throw new TypeError(`a handler must be a function, not ${shown(processor)}`);
-    takes('a handler', options, { kind: 1, attempts: 1, backoff: 1, lease: 1, batch: 1 });
+    takes('a handler', options, HANDLER);
     this.kind = options.kind ?? null;
     this.attempts = count(options.attempts ?? 0, 'attempts');
     this.batch = count(options.batch ?? 0, 'batch');
     this.backoffMs = steps(options.backoff ?? []).map((step) => toMs(step, 'a step of backoff'));
-    this.leaseMs = leaseMs(options.lease);
+    this.leaseMs = positiveMs(options.lease, 'lease', 'it is renewed while a handler runs');
+    this.timeoutMs = positiveMs(options.timeout, 'timeout', 'without one a handler may run for ever');
+    this.retryOn = options.retryOn === undefined ? null : types(options.retryOn, 'retryOn');
+    this.giveUpOn = types(options.giveUpOn ?? [], 'giveUpOn');
+  }
+
+  /** Whether the job is dead of that error. */
+  isFinal(error: unknown): boolean {
+    const isOf = (type: ErrorType) => error instanceof type;
+    return this.giveUpOn.some(isOf) || (this.retryOn !== null && !this.retryOn.some(isOf));
   }
 
   /** How many jobs it takes at a time. */
@@ -85,11 +120,16 @@ export function handler<T = any>(processor: Processor<T> | BatchProcessor<T>, op
 }
 
 /** Null where nothing is said. */
-export function leaseMs(lease: Duration | undefined): number | null {
-  if (lease === undefined) return null;
-  const ms = toMs(lease, 'lease');
-  if (ms < 1) throw new RangeError('lease must be 1 ms or more: it is renewed while a handler runs');
+export function positiveMs(given: Duration | undefined, name: string, why: string): number | null {
+  if (given === undefined || given === null) return null;
+  const ms = toMs(given, name);
+  if (ms < 1) throw new RangeError(`${name} must be 1 ms or more: ${why}`);
   return ms;
+}
+
+function types(given: readonly ErrorType[], name: string): readonly ErrorType[] {
+  if (Array.isArray(given) && given.every((type) => typeof type === 'function')) return [...given];
+  throw new TypeError(`${name} must be an array of classes of errors, such as [TypeError], not ${shown(given)}`);
 }
 
 export function count(value: number, name: string, least = 0): number {

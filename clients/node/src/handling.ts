@@ -1,11 +1,14 @@
 // One call of a handler, with its hooks, and what the server is told of it.
 
 import * as core from './core';
-import { type Guard, isSaid, verdict } from './guard';
+import { type Delivery, type End, isThrown } from './delivery';
+import { EncodingError, TimedOut } from './errors';
+import { type Guard, isDecision, ownEnd, type Verdict, verdict } from './guard';
 import type { Handler } from './handler';
-import type { Delivery, Thrown } from './job';
+import { jobOf } from './job';
 import type { Link } from './link';
 import { stackOf } from './shown';
+import { afterAll } from './waiting';
 
 /** A delivery, who handles it, and whom it came by. */
 export interface Turn {
@@ -16,25 +19,65 @@ export interface Turn {
 
 /** Those have one handler. Never rejects: what the user's code throws goes no further than the guard. */
 export async function handle(batch: readonly Turn[], guard: Guard): Promise<void> {
-  const deliveries = batch.map(({ delivery }) => delivery);
-  const views = deliveries.map(({ job }) => job);
+  const { handler } = batch[0]!;
+  const views = batch.map(({ delivery }) => jobOf(delivery));
   const before = guard.call('before', views);
   if (before) await before;
-  const thrown = await guard.handle(views, () => batch[0]!.handler.call([...views]));
-  const hooks = deliveries.map((delivery) => ended(delivery, delivery.failure ?? thrown, guard));
+  const limit = limited(batch, handler, guard);
+  const end = await guard.handle(views, handler);
+  if (limit?.isOver()) {
+    for (const { link, delivery } of batch) link.leave(delivery);
+    return;
+  }
+  const together = batch.map(({ delivery }) => delivery);
+  const verdicts = together.map((delivery) => verdict(delivery, together, end, handler));
+  const hooks = together.map((delivery, n) => announce(delivery, verdicts[n]!, ownEnd(delivery, end, handler), guard));
   if (hooks.some((wait) => wait !== null)) await Promise.all(hooks);
-  for (const { delivery, handler, link } of batch) {
-    const end = verdict(delivery, deliveries, thrown);
-    if (end.how === 'fail' && end.complaint) guard.log.warn(`dq: job ${delivery.name}: ${end.complaint}`);
-    link.settle(delivery, core.ended(delivery, handler, end));
+  for (const [n, turn] of batch.entries()) {
+    settle(turn, verdicts[n]!, guard);
+    turn.link.leave(turn.delivery);
   }
 }
 
-function ended(delivery: Delivery, thrown: Thrown | null, guard: Guard): Promise<unknown> | null {
-  if (!thrown) return guard.call('after', [delivery.job]);
-  const { error } = thrown;
-  if (!isSaid(error) && !delivery.told) {
+function settle({ delivery, handler, link }: Turn, found: Verdict, guard: Guard): void {
+  if (found.how === 'fail' && found.complaint) guard.log.warn(`dq: job ${delivery.name}: ${found.complaint}`);
+  link.end(delivery, core.ended(delivery, handler, found));
+}
+
+/** After its timeout it has failed, whatever becomes of it. */
+function limited(batch: readonly Turn[], handler: Handler, guard: Guard): { isOver(): boolean } | null {
+  const { timeoutMs } = handler;
+  if (timeoutMs === null) return null;
+  const together = batch.map(({ delivery }) => delivery);
+  let isOver = false;
+  const disarm = afterAll(timeoutMs, () => {
+    isOver = true;
+    const end = { error: new TimedOut(`timeout after ${timeoutMs / 1000} s`) };
+    for (const turn of batch) {
+      const { delivery } = turn;
+      const found = verdict(delivery, together, end, handler);
+      delivery.tell('timeout');
+      if (found.how === 'fail') guard.log.warn(`dq: job ${delivery.name}: ${found.reason}`);
+      settle(turn, found, guard);
+      void announce(delivery, found, ownEnd(delivery, end, handler), guard);
+    }
+  });
+  return {
+    isOver() {
+      disarm();
+      return isOver;
+    },
+  };
+}
+
+/** To the hooks and the log. */
+function announce(delivery: Delivery, found: Verdict, end: End, guard: Guard): Promise<unknown> | null {
+  const job = jobOf(delivery);
+  if (found.how === 'suspend') return guard.call('suspended', [job]);
+  if (found.how === 'done') return guard.call('after', [job]);
+  const error = isThrown(end) ? end.error : new EncodingError((found as { reason: string }).reason);
+  if (!isDecision(error) && !delivery.told) {
     guard.log.warn(`dq: job ${delivery.name} failed, attempt ${delivery.attempt}: ${stackOf(error)}`);
   }
-  return guard.call('failed', [delivery.job], error);
+  return guard.call('failed', [job], error);
 }

@@ -12,17 +12,25 @@ export interface Hooks {
   /** Its handler is about to run. */
   before?(job: Job): unknown;
   /**
-   * Runs the handler: call `next` and return what it returns. For contexts, as of AsyncLocalStorage, and transactions: what
-   * it throws after `next` is the handler's error.
+   * Runs the handler: calls `next`, and waits for what it returns. For contexts, as of AsyncLocalStorage: how the handler ended
+   * stays as it is. See `around` of a worker, which may change that.
    */
-  around?(jobs: readonly Job[], next: () => unknown): unknown;
+  context?(jobs: readonly Job[], next: () => unknown): unknown;
   /** Its handler ended without an error. */
   after?(job: Job): unknown;
   /** Its handler ended with an error, or with what it may throw to say how the job goes on. */
   failed?(job: Job, error: unknown): unknown;
-  /** Another worker may have the job, as its lease expired before it was acknowledged. */
+  /** Its handler waits for a time, a signal or other jobs: this attempt has ended, and another one follows. */
+  suspended?(job: Job): unknown;
+  /** The job was cancelled, or another worker may have it, as its lease expired before it was acknowledged. */
   lost?(job: Job): unknown;
 }
+
+/**
+ * Middleware: it gets the job (of a batch, the array), calls `next` and returns what that returns, or something else. What it
+ * throws is the handler's error; where it does not call `next`, the handler does not run.
+ */
+export type Around<J = any> = (job: J, next: () => Promise<any>) => unknown;
 
 /** As of console, pino or winston. */
 export interface Logger {

@@ -1,14 +1,42 @@
 // Workers and producers for dq, the delay queue of Redis and Valkey.
 
-export type { Client, IoredisClient, NodeRedisClient } from './driver';
-export { Cancelled, ConfigurationError, DqError, GiveUp, PayloadError, QueueFull, Retry, Say, Snooze } from './errors';
-export { type BatchProcessor, Handler, handler, type HandlerOptions, type Processor } from './handler';
-export type { Hooks, Logger } from './hooks';
+export type { QueueOptions } from './adding';
 export { bytesCodec, type Codec, type Envelope, jsonCodec } from './codec';
-export type { Job } from './job';
-export type { AddOptions, CronOptions, EveryOptions, JobOptions, NackOptions, RuleOptions, Settings } from './options';
-export { Queue, type QueueOptions, type Tokens } from './queue';
-export type { Group, JobInfo, Peeked, Reserved, Rule, State, Stats } from './records';
+export type { Client, IoredisClient, NodeRedisClient } from './driver';
+export {
+  Cancelled,
+  ConfigurationError,
+  Decision,
+  DqError,
+  EncodingError,
+  GiveUp,
+  JobFailed,
+  PayloadError,
+  QueueFull,
+  Retry,
+  Snooze,
+  StepError,
+  Suspended,
+} from './errors';
+export { type BatchProcessor, type ErrorType, Handler, handler, type HandlerOptions, type Processor } from './handler';
+export type { Around, Hooks, Logger } from './hooks';
+export type { Job, SpawnedJob, WaitForOptions } from './job';
+export type {
+  AddOptions,
+  AfterOptions,
+  CronOptions,
+  EveryOptions,
+  JobOptions,
+  NackOptions,
+  OnDead,
+  RuleOptions,
+  Settings,
+  TouchOptions,
+} from './options';
+export type { AddAndWaitOptions, WaitOptions } from './outcomes';
+export { Queue, type Results, type ScanOptions, type Tokens } from './queue';
+export type { Group, JobInfo, Peeked, ReservedJob, Rule, State, Stats } from './records';
+export type { JobResult } from './results';
 export type { Duration } from './times';
 export { Worker } from './worker';
 export type { WorkerOptions } from './worker-options';

@@ -39,6 +39,10 @@ class IoredisLine implements Line {
     }
   }
 
+  hold(isHeld: boolean): void {
+    this.redis.stream?.[isHeld ? 'ref' : 'unref']?.();
+  }
+
   close(): void {
     this.redis.disconnect();
   }
@@ -76,13 +80,13 @@ export class IoredisDriver implements Driver {
     return typeof this.client.nodes === 'function' && 'slots' in this.client;
   }
 
-  async run(commands: readonly Command[]): Promise<unknown[]> {
-    if (!this.isOwn) return this.send(commands);
+  async run(commands: readonly Command[], key?: Buffer): Promise<unknown[]> {
+    if (!this.isOwn) return this.send(commands, key);
     this.pending++;
     try {
       if (this.client.status !== 'ready') await (this.opening ??= this.open());
       this.client.stream?.ref?.();
-      return await this.send(commands);
+      return await this.send(commands, key);
     } finally {
       this.pending--;
       if (this.pending === 0) this.client.stream?.unref?.(); // idle, it does not keep the process
@@ -97,8 +101,8 @@ export class IoredisDriver implements Driver {
     }
   }
 
-  private async send(commands: readonly Command[]): Promise<unknown[]> {
-    if (this.isCluster) return Promise.all(commands.map((command) => this.toCluster(command)));
+  private async send(commands: readonly Command[], key?: Buffer): Promise<unknown[]> {
+    if (this.isCluster) return Promise.all(commands.map((command) => this.toCluster(command, key)));
     if (commands.length === 1) return [await this.client.callBuffer(commands[0]![0], commands[0]!.slice(1))];
     const pipeline = this.client.pipeline();
     for (const [name, ...words] of commands) pipeline.callBuffer(name, words);
@@ -110,10 +114,10 @@ export class IoredisDriver implements Driver {
   }
 
   /** Of a command that it does not know ioredis does not know the key, so it is told. */
-  private async toCluster([name, ...words]: Command): Promise<unknown> {
+  private async toCluster([name, ...words]: Command, key = words[0] as Buffer): Promise<unknown> {
     const { Command } = (await import('ioredis' as string)) as any;
     const command = new Command(name, words, { replyEncoding: null });
-    command.slot = slotOf(words[0] as Buffer);
+    command.slot = slotOf(key);
     return this.client.sendCommand(command);
   }
 

@@ -1,22 +1,45 @@
 // The keys that a queue is, and what is sent to them.
 
 import { randomUUID } from 'node:crypto';
+import { Channel } from './channel';
 import { type Client, drive } from './driver';
 import { QueueFull } from './errors';
 import { withoutModule } from './fatal';
+import { ANSWER_MS } from './limits';
 import { type Bytes, crc32, toBytes } from './text';
-import { type Command, type Driver, isServerError, type Word } from './wire';
+import { within } from './waiting';
+import { type Command, type Driver, isServerError, transaction, type Word } from './wire';
 
 /** For jobs without an id: by their time, so that ids made one after the other are near each other. */
 export const newId = () => Date.now().toString(16).padStart(12, '0') + randomUUID().replaceAll('-', '').slice(12);
 
 export const sum = (replies: unknown[]) => replies.reduce<number>((total, reply) => total + Number(reply), 0);
 
+/** What callers get of it. */
+function told(error: unknown): unknown {
+  if (isServerError(error) && /^MAX(LEN|BYTES) /.test(error.message)) {
+    return new QueueFull(error.message, { cause: error });
+  }
+  return withoutModule(error) ?? error;
+}
+
+/** Throws the first error. */
+function answersOf(replies: readonly unknown[]): unknown[] {
+  const refused = replies.find((reply) => reply instanceof Error);
+  if (refused) throw refused;
+  const answers = replies.at(-1) as unknown[];
+  const failed = answers.find((answer) => answer instanceof Error);
+  if (failed) throw failed;
+  return answers;
+}
+
 /** One key, or one for each shard. */
 export class Keys {
   /** The keys that it is: one, or one for each shard. */
   readonly keys: readonly Buffer[];
   private driving: Promise<Driver> | null = null;
+  /** For transactions. */
+  private readonly channels = new Map<string, Channel>();
 
   constructor(
     private readonly client: Client,
@@ -38,6 +61,8 @@ export class Keys {
    * the process.
    */
   async close(): Promise<void> {
+    for (const channel of this.channels.values()) channel.close();
+    this.channels.clear();
     if (typeof this.client !== 'string' || !this.driving) return;
     const driver = await this.driving.catch(() => null);
     this.driving = null;
@@ -48,16 +73,55 @@ export class Keys {
     await this.close();
   }
 
-  /** Carries the calls out. */
-  protected async run(calls: readonly Command[]): Promise<unknown[]> {
+  /** Carries the calls out. `key`: of calls without one, whose server they are for. */
+  protected async run(calls: readonly Command[], key?: Buffer): Promise<unknown[]> {
     if (calls.length === 0) return [];
     try {
-      return await (await this.driver()).run(calls);
+      return await (await this.driver()).run(calls, key);
     } catch (error) {
-      if (isServerError(error) && /^MAX(LEN|BYTES) /.test(error.message)) {
-        throw new QueueFull(error.message, { cause: error });
+      throw told(error);
+    }
+  }
+
+  /** Carries them out together or not at all, on a connection of the queue's own. Twice, where an answer is lost. */
+  protected async together(key: Buffer, calls: readonly Command[]): Promise<unknown[]> {
+    const channel = this.channel(key);
+    for (let isAgain = false; ; isAgain = true) {
+      try {
+        const line = await channel.open();
+        line.hold(true);
+        try {
+          const all = Promise.all(line.ask(transaction(calls)));
+          const replies = await within(all, ANSWER_MS, 'the server', () => channel.close());
+          return answersOf(replies);
+        } finally {
+          line.hold(false);
+        }
+      } catch (error) {
+        if (isServerError(error) || isAgain) throw told(error);
+        channel.close();
       }
-      throw withoutModule(error) ?? error;
+    }
+  }
+
+  private channel(key: Buffer): Channel {
+    const name = key.toString('latin1');
+    const known = this.channels.get(name);
+    if (known) return known;
+    const made = new Channel(
+      () => this.driver(),
+      key,
+      () => {},
+    );
+    this.channels.set(name, made);
+    return made;
+  }
+
+  /** An id for that key: that one, or one like it. */
+  idOf(key: Buffer, id: string): Buffer {
+    for (let n = 0; ; n++) {
+      const made = toBytes(n === 0 ? id : `${id}~${n}`);
+      if (this.key(made).equals(key)) return made;
     }
   }
 

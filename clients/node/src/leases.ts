@@ -1,7 +1,7 @@
 // The deliveries that are this worker's, and when their leases end by its own clock: counted from when the last TOUCH that
 // was answered was sent, or from when the delivery was read. So a handler is told in time, though the server is away.
 
-import type { Delivery } from './job';
+import type { Delivery } from './delivery';
 import { LONGEST_BEAT_MS, SHORTEST_BEAT_MS } from './limits';
 import { afterAll, nowMs } from './waiting';
 
@@ -61,6 +61,16 @@ export class Leases {
     if (nowMs() < delivery.endsAt) return false;
     if (this.held.delete(delivery)) this.onEnd(delivery);
     return true;
+  }
+
+  /** Neither lost nor settled. */
+  isHeld(delivery: Delivery): boolean {
+    return this.held.has(delivery);
+  }
+
+  /** Whether its lease is renewed. */
+  holds(delivery: Delivery): boolean {
+    return this.held.has(delivery) || this.unheard.has(delivery);
   }
 
   /** Those whose leases are renewed. */

@@ -37,3 +37,12 @@ export const HOOK_MS = 5000;
 /** From the end of drain on: for handlers that were told, then for the server. */
 export const TOLD_MS = 500;
 export const FINISH_MS = 1000;
+/** A job that has been in hand for so long is worth a connection that hears of its cancellation. */
+export const HEAR_AFTER_MS = 20;
+/** For each queue of a link one such connection; for more, none. */
+export const MOST_EARS = 8;
+/** The jobs and bytes of one DQ.MADD. */
+export const MADD_JOBS = 1000;
+export const MADD_BYTES = 1_000_000;
+/** The result of `addAndWait` is kept for so long. */
+export const KEEP_MS = 60_000;

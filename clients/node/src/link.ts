@@ -1,21 +1,22 @@
 // The queues that are reached by one pair of connections: one that waits, one for the rest.
 //
-// `supply` fetches, with the acknowledgements of finished jobs in the same write. The *courier* tells the server what no
-// fetch took along within a millisecond, and renews leases.
+// `supply` fetches, with the acknowledgements of finished jobs in the same write. The rest is the courier's.
 
 import { Channel } from './channel';
-import type { Codec } from './codec';
 import * as core from './core';
-import type { Fetches, Outcome, Together } from './core';
+import type { Fetches, Outcome } from './core';
+import { Courier } from './courier';
+import { Delivery, type Desk, type Part, type Row } from './delivery';
+import { Ears } from './ears';
 import { Ends } from './ends';
-import { fatal, isRefusal } from './fatal';
-import { Delivery } from './job';
+import { fatal } from './fatal';
 import { Leases } from './leases';
 import * as limits from './limits';
 import type { Queue } from './queue';
 import { Running } from './running';
-import { Bell, LONGEST_TIMER_MS, nowMs, settled, sleep, turn, within } from './waiting';
-import type { Command } from './wire';
+import { textOf } from './shown';
+import { Bell, nowMs, sleep, turn, within } from './waiting';
+import { asMap, type Command } from './wire';
 
 export interface Member {
   queue: Queue;
@@ -33,6 +34,8 @@ export interface Boss {
   startMore(): void;
   lost(delivery: Delivery): void;
   refused(delivery: Delivery, error: Error, isOver: boolean): void;
+  /** Cancellations are heard of at the next heartbeat only. */
+  deaf(error: Error): void;
   /** Of a listener of a job's signal. */
   complain(error: unknown): void;
   trouble(error: unknown): void;
@@ -40,29 +43,24 @@ export interface Boss {
   rest(ms: number): Promise<void>;
 }
 
-export class Link {
+export class Link implements Desk {
   private readonly waiting: Channel;
-  private readonly control: Channel;
-  private readonly codecs: Map<string, Codec>;
+  private readonly courier: Courier;
+  private readonly queues: Map<string, Queue>;
   private readonly leases: Leases;
   private readonly ends: Ends;
+  private readonly ears: Ears;
   private readonly running: Running;
-  /** Leases that are to have another length. */
-  private readonly lengths = new Map<Delivery, number>();
   private readonly bell = new Bell();
-  private readonly pause = new Bell();
   private isFetching = false;
-  private isFinishing = false;
   private isClosed = false;
-  private carrying: Promise<void> | null = null;
   private troubles = 0;
-  /** When the courier looks again by itself. */
-  private wakesAt = -Infinity;
-  private wantsBeat = false;
   /** For how long the event loop stood still during this fetch. */
   private stillMs = 0;
   /** Of the last fetch. */
   trouble: unknown = null;
+  /** Why the server is not known to be there; null where it answered the last time, in time. */
+  illness: string | null = 'the server has not answered yet';
   /** How many jobs the stop gave back. */
   returned = 0;
 
@@ -73,42 +71,52 @@ export class Link {
     private readonly fetches: Fetches,
   ) {
     const { queue, key } = members[0]!;
-    this.waiting = new Channel(
-      () => queue.driver(),
-      key,
-      () => this.beatSoon(),
-    );
-    this.control = new Channel(
-      () => queue.driver(),
-      key,
-      () => (this.wantsBeat = true),
-    );
-    this.codecs = new Map(members.map((member) => [member.key.toString('latin1'), member.queue.codec]));
+    const driver = () => queue.driver();
+    const lose = (delivery: Delivery) => this.lose(delivery);
+    this.waiting = new Channel(driver, key, () => this.courier.beatSoon());
+    this.queues = new Map(members.map((member) => [member.key.toString('latin1'), member.queue]));
     this.leases = new Leases(
       (delivery) => this.boss.lost(delivery),
-      () => this.carrying !== null,
+      () => this.courier.isCarrying,
     );
-    this.ends = new Ends(this.bell, {
-      heard: (delivery) => this.leases.heard(delivery),
+    const { leases, bell } = this;
+    this.ends = new Ends(bell, {
+      heard: (delivery) => leases.heard(delivery),
       lost: (delivery) => this.boss.lost(delivery),
       refused: (delivery, error, isOver) => this.boss.refused(delivery, error, isOver),
     });
-    this.running = new Running(place, (delivery) => this.lose(delivery));
-  }
-
-  private get answerMs(): number {
-    return Math.min(limits.ANSWER_MS, Math.max(this.leases.beatMs, limits.SHORTEST_ANSWER_MS));
+    this.courier = new Courier({
+      driver,
+      key,
+      bell,
+      leases,
+      ends: this.ends,
+      lose,
+      beaten: () => this.beaten(),
+      trouble: (error) => this.ill(error),
+    });
+    this.ears = new Ears(members.length, {
+      driver,
+      lose,
+      isHeld: (delivery) => leases.isHeld(delivery),
+      beatMs: () => leases.beatMs,
+      unblock: (clientId) => this.unblock(clientId),
+      deaf: (error) => this.boss.deaf(error),
+    });
+    this.running = new Running(place, lose);
   }
 
   // --- Fetching
 
   /** Fetches as long as the worker works; `linkCount` of them share what may be in hand. */
   async supply(capacity: number, linkCount: number): Promise<void> {
-    const waitMs = capacity >= linkCount ? this.boss.waitMs : limits.TURN_MS;
+    const longest = capacity >= linkCount ? this.boss.waitMs : limits.TURN_MS;
     while (!this.boss.isDraining) {
       // Connects before it claims: a node that is away holds up no other.
       await this.waiting.open().catch((error: unknown) => this.failed(error));
       const claim = this.trouble ? 0 : await this.boss.claim();
+      // The first fetch does not wait long: whether the server answers is known soon.
+      const waitMs = this.illness === null ? longest : limits.NO_WAIT_MS;
       if (claim > 0) this.boss.takeOn(this, claim, await this.fetch(claim, waitMs));
       if (this.trouble) await this.boss.rest(core.troubleMs(this.troubles));
       else await turn(); // what is done at once goes along with the next fetch
@@ -124,13 +132,15 @@ export class Link {
       const line = await this.waiting.open();
       if (this.boss.isDraining) return [];
       const told = this.ends.take();
-      const replies = line.ask([...told.map(({ command }) => command), this.fetches.command(count, waitMs)]);
-      const heard = this.hear(told, replies, this.waiting);
-      const last = replies[told.length]!;
+      const commands = told.flatMap((outcome) => outcome.commands);
+      const replies = line.ask([...commands, this.fetches.command(count, waitMs)]);
+      const heard = this.ends.hear(told, replies, this.courier.answerMs, () => this.waiting.close());
+      const last = replies[commands.length]!;
       const reply = await within(last, waitMs + limits.SLACK_MS, 'a fetch', () => this.waiting.close());
       const found = this.found(reply); // whatever became of the rest: they are ours now
       const trouble = await heard;
       if (trouble && found.length === 0) throw trouble;
+      this.illness = null;
       this.trouble = null;
       this.troubles = 0;
       return found;
@@ -146,15 +156,27 @@ export class Link {
     this.trouble = error;
     this.troubles++;
     this.waiting.close();
+    this.ill(error);
+  }
+
+  private ill(error: unknown): void {
+    this.illness = textOf(error);
     this.boss.trouble(error);
+  }
+
+  private queueOf(key: Buffer): Queue {
+    return this.queues.get(key.toString('latin1'))!;
   }
 
   private found(reply: unknown): Delivery[] {
     if (reply instanceof Error) throw reply;
     if (reply === null) return [];
-    const [key, rows] = reply as [Buffer, unknown[][]];
-    const codec = this.codecs.get(key.toString('latin1'))!;
-    const found = rows.map((row) => new Delivery(key, row, codec, this.boss.complain));
+    const [key, rows] = reply as [Buffer, Row[]];
+    const { codec } = this.queueOf(key);
+    const found = rows.map((row) => {
+      const steps = (asMap(row[7]) ?? new Map()) as Map<string, Buffer>;
+      return new Delivery(key, row, steps, codec, this, this.boss.complain);
+    });
     return found.filter((delivery) => this.accept(delivery));
   }
 
@@ -162,10 +184,13 @@ export class Link {
   private accept(delivery: Delivery): boolean {
     delivery.leaseMs = this.fetches.leaseMs(delivery.ttrMs);
     delivery.isDoubtful = this.stillMs >= Math.max(delivery.leaseMs / 3, limits.STILL_MS);
-    if (delivery.isDoubtful) this.beatSoon();
+    if (delivery.isDoubtful) this.courier.beatSoon();
     this.leases.take(delivery);
-    if (this.leases.beatAt < this.wakesAt) this.bell.ring();
-    if (this.running.enter(delivery)) return true;
+    if (this.leases.beatAt < this.courier.wakesAt) this.bell.ring();
+    if (this.running.enter(delivery)) {
+      if (this.courier.isCarrying) this.ears.add(delivery);
+      return true;
+    }
     this.settle(delivery, core.stillRunning(delivery));
     return false;
   }
@@ -182,82 +207,40 @@ export class Link {
 
   /** A lease of that length, whatever it was delivered with. */
   relet(delivery: Delivery, leaseMs: number): void {
-    if (this.carrying === null) return;
-    this.lengths.set(delivery, leaseMs);
-    this.bell.ring();
+    this.courier.relet(delivery, leaseMs);
   }
 
-  private lose(delivery: Delivery): void {
+  lose(delivery: Delivery): void {
     if (this.leases.lose(delivery)) this.boss.lost(delivery);
   }
 
   // --- What the server is told
 
-  /** Who takes a delivery out of the leases decides how it ends: its handler, a heartbeat, its lease's end or the stop. */
+  /** Its handler has not begun, or is over. */
   settle(delivery: Delivery, outcome: Outcome): void {
+    this.leave(delivery);
+    this.end(delivery, outcome);
+  }
+
+  /** Who takes a delivery out of the leases decides how it ends: its handler, a heartbeat, its lease's end or the stop. */
+  end(delivery: Delivery, outcome: Outcome): void {
+    if (!this.leases.settle(delivery)) return;
+    outcome.report = core.reported(delivery);
+    this.ends.add(outcome);
+  }
+
+  /** Its handler has ended: this process may run the job again. */
+  leave(delivery: Delivery): void {
     this.running.end(delivery);
-    if (this.leases.settle(delivery)) this.ends.add(outcome);
   }
 
-  private hear(told: readonly Outcome[], replies: Promise<unknown>[], channel: Channel): Promise<Error | null> {
-    return this.ends.hear(told, replies, this.answerMs, () => channel.close());
+  flush(): Promise<void> {
+    return this.courier.flush();
   }
 
-  async flush(): Promise<void> {
-    while (this.ends.size > 0) await this.tellSome();
-  }
-
-  private async tellSome(): Promise<void> {
-    if (this.ends.size === 0) return;
-    const line = await this.control.open();
-    const told = this.ends.take(limits.TELL_AT_ONCE);
-    const trouble = await this.hear(told, line.ask(told.map(({ command }) => command)), this.control);
-    if (trouble) throw trouble;
-    if (this.ends.size > 0) this.ends.ring();
-  }
-
-  private async ask(commands: readonly Command[]): Promise<unknown[]> {
-    if (commands.length === 0) return [];
-    const line = await this.control.open();
-    const replies = await within(Promise.all(line.ask(commands)), this.answerMs, 'the server', () =>
-      this.control.close(),
-    );
-    const refused = replies.find((reply) => reply instanceof Error);
-    if (refused) throw refused;
-    return replies;
-  }
-
-  // --- The courier
-
-  carry(): void {
-    this.carrying = this.courier();
-  }
-
-  private async courier(): Promise<void> {
-    let troubles = 0;
-    while (!this.isFinishing) {
-      try {
-        await this.nextWork();
-        // First, so that nothing that the server refuses keeps leases from being renewed.
-        if (this.wantsBeat || nowMs() >= this.leases.beatAt) await this.beat();
-        await this.tellSome();
-        if (this.lengths.size > 0) await this.changeLengths();
-        troubles = 0;
-      } catch (error) {
-        this.control.close();
-        if (this.isFinishing) return;
-        this.boss.trouble(error);
-        await this.pause.wait(Math.min(core.troubleMs(++troubles), this.leases.beatMs));
-        this.bell.ring();
-      }
-    }
-  }
-
-  private async nextWork(): Promise<void> {
-    this.wakesAt = this.wantsBeat ? nowMs() : this.leases.beatAt;
-    await this.bell.wait(Math.min(this.wakesAt - nowMs(), LONGEST_TIMER_MS));
-    this.ends.disarm();
-    this.wakesAt = -Infinity;
+  private beaten(): void {
+    this.illness = null;
+    this.boss.startMore();
   }
 
   /**
@@ -270,55 +253,33 @@ export class Link {
     return ms >= Math.max(harmlessMs, limits.STILL_MS);
   }
 
-  private beatSoon(): void {
-    this.wantsBeat = true;
-    this.bell.ring();
-    this.pause.ring();
+  carry(): void {
+    this.courier.carry();
   }
 
-  private async beat(): Promise<void> {
-    this.wantsBeat = false;
-    const sentMs = nowMs();
-    try {
-      await this.touch(core.heartbeats(this.leases.all()), sentMs, () => {});
-    } catch (error) {
-      this.wantsBeat = true;
-      throw error;
-    }
-    this.leases.beaten(sentMs);
-    this.boss.startMore();
+  // --- What handlers ask
+
+  ask(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
+    return this.courier.askFor(delivery, commands);
   }
 
-  private async changeLengths(): Promise<void> {
-    const ours = new Set(this.leases.all());
-    const lengths = new Map([...this.lengths].filter(([delivery]) => ours.has(delivery)));
-    this.lengths.clear();
-    const sentMs = nowMs();
-    try {
-      await this.touch(core.leases(lengths), sentMs, (delivery) => (delivery.leaseMs = lengths.get(delivery)!));
-    } catch (error) {
-      if (!(error instanceof Error && isRefusal(error))) for (const [each, ms] of lengths) this.lengths.set(each, ms);
-      throw error;
-    }
-    this.leases.changed(sentMs);
+  report(delivery: Delivery): void {
+    this.courier.report(delivery);
   }
 
-  private async touch(touches: Together[], sentMs: number, each: (delivery: Delivery) => void): Promise<void> {
-    const replies = await this.ask(touches.map(([command]) => command));
-    for (const [n, [, group]] of touches.entries()) {
-      for (const [at, delivery] of group.entries()) {
-        if ((replies[n] as unknown[])[at] === null) {
-          this.lose(delivery);
-          continue;
-        }
-        each(delivery);
-        delivery.isDoubtful = false;
-        this.leases.renew(delivery, sentMs);
-      }
-    }
+  idLike({ key }: Delivery, id: string): Buffer {
+    return this.queueOf(key).idOf(key, id);
+  }
+
+  adding({ key }: Delivery, parts: readonly Part[]): Promise<Command[]> {
+    return this.queueOf(key).commandsOf(key, parts);
   }
 
   // --- Stopping
+
+  private async unblock(clientId: number): Promise<unknown> {
+    return (await this.courier.ask([['CLIENT', 'UNBLOCK', clientId]]))[0];
+  }
 
   /** Ends the fetch that waits. A job that was handed out in that instant is read, and given back. */
   async withdraw(): Promise<void> {
@@ -326,7 +287,7 @@ export class Link {
     try {
       while (this.isFetching) {
         const { clientId } = this.waiting;
-        const [reply] = clientId === null ? [null] : await this.ask([['CLIENT', 'UNBLOCK', clientId]]);
+        const reply = clientId === null ? null : await this.unblock(clientId);
         if (typeof reply !== 'number') break;
         await sleep(5);
       }
@@ -341,21 +302,17 @@ export class Link {
   async finish(): Promise<void> {
     const late = setTimeout(() => this.close(), limits.FINISH_MS);
     const until = nowMs() + limits.FINISH_MS;
-    this.isFinishing = true;
-    this.bell.ring();
-    this.pause.ring();
-    if (this.carrying && !(await settled([this.carrying], limits.FINISH_MS / 4))) this.control.close();
-    await this.carrying;
+    await this.courier.finish(limits.FINISH_MS / 4);
     const left = this.leases.clear();
     let commands = core.giveBack(left).map(([command]) => command);
     for (let troubles = 0; (commands.length > 0 || this.ends.size > 0) && !this.isClosed;) {
       try {
-        await this.ask(commands);
+        await this.courier.ask(commands);
         commands = [];
         this.returned = left.length;
-        await this.flush();
+        await this.courier.flush();
       } catch (error) {
-        this.control.close();
+        this.courier.close();
         if (fatal(error)) break;
         await sleep(Math.min(core.troubleMs(++troubles), Math.max(0, until - nowMs())));
       }
@@ -371,7 +328,8 @@ export class Link {
 
   /** Of a worker that only drains, for tests: it keeps no connection. */
   release(): void {
+    this.ears.close();
     this.waiting.close();
-    this.control.close();
+    this.courier.close();
   }
 }

@@ -8,7 +8,7 @@ const ALSO_CALLED: Record<string, readonly string[]> = {
   maxAttempts: ['attempts'],
   retries: ['attempts'],
   runAt: ['at'],
-  timeout: ['lease', 'ttr'],
+  timeout: ['timeout', 'lease', 'ttr'],
   timezone: ['tz'],
 };
 

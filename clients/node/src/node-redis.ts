@@ -31,6 +31,11 @@ class NodeRedisLine implements Line {
     return commands.map((command) => this.client.sendCommand(words(command), LINE_OPTIONS).then(undefined, asReply));
   }
 
+  hold(isHeld: boolean): void {
+    if (isHeld) this.client.ref();
+    else this.client.unref();
+  }
+
   close(): void {
     end(this.client);
   }
@@ -74,23 +79,23 @@ export class NodeRedisDriver implements Driver {
     return typeof this.given.getMasterNode === 'function';
   }
 
-  async run(commands: readonly Command[]): Promise<unknown[]> {
-    if (!this.isOwn) return this.send(commands);
+  async run(commands: readonly Command[], key?: Buffer): Promise<unknown[]> {
+    if (!this.isOwn) return this.send(commands, key);
     this.pending++;
     this.given.ref();
     try {
-      return await within(this.send(commands), ANSWER_MS, 'the server', () => end(this.given));
+      return await within(this.send(commands, key), ANSWER_MS, 'the server', () => end(this.given));
     } finally {
       this.pending--;
       if (this.pending === 0) this.given.unref(); // idle, it does not keep the process
     }
   }
 
-  private async send(commands: readonly Command[]): Promise<unknown[]> {
+  private async send(commands: readonly Command[], key?: Buffer): Promise<unknown[]> {
     const client = await this.client();
     return Promise.all(
       commands.map((command) => {
-        if (this.isCluster) return client.sendCommand(command[1], false, words(command), BYTES);
+        if (this.isCluster) return client.sendCommand(key ?? command[1], false, words(command), BYTES);
         if (this.isSentinel) return client.sendCommand(false, words(command), BYTES);
         return client.sendCommand(words(command), BYTES);
       }),

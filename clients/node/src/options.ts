@@ -3,6 +3,7 @@
 import { steps } from './mistakes';
 import { shown } from './shown';
 import { type Duration, instantToMs, toMs } from './times';
+import { type Bytes, toBytes } from './text';
 import type { Word } from './wire';
 
 export interface JobOptions {
@@ -18,17 +19,34 @@ export interface JobOptions {
   ttl?: Duration;
   /** Whose job it is: groups take turns. */
   group?: string;
+  /** For so long its result can be read once it is done, whatever the queue keeps; 0: not at all. */
+  keep?: Duration;
+  /** What a delivery of it counts in the rates of the queue and its groups; 1 by default. */
+  cost?: number;
   /** With a kind or headers the payload becomes an envelope. */
   kind?: string | null;
   headers?: Record<string, string>;
 }
 
-export interface AddOptions extends JobOptions {
+/** What a job that comes after others does when one of them dies: waits until it is kicked, runs, or dies, too. */
+export type OnDead = 'wait' | 'run' | 'die';
+
+/** Of which jobs it comes after. */
+export interface AfterOptions {
+  /** The ids of jobs of the same queue: it is due when all of them have ended. */
+  after?: readonly Bytes[];
+  /** `wait` by default. */
+  onDead?: OnDead;
+  /** It is due when no job of that group is left. */
+  afterGroup?: string;
+}
+
+export interface AddOptions extends JobOptions, AfterOptions {
   /**
    * Unique in the queue; without one the job gets one. A second job of an id that is there is refused, so adding twice does
    * no harm.
    */
-  id?: string | Uint8Array;
+  id?: Bytes;
   /** Due after so long; by default at once. */
   delay?: Duration;
   /** Due at an instant. */
@@ -38,7 +56,7 @@ export interface AddOptions extends JobOptions {
 }
 
 export interface RuleOptions extends JobOptions {
-  id: string | Uint8Array;
+  id: Bytes;
   /** No occurrence after it. */
   until?: Date;
   /** So many occurrences in all. */
@@ -59,7 +77,9 @@ export interface CronOptions extends RuleOptions {
   tz?: string;
 }
 
-export interface NackOptions {
+export interface NackOptions extends AfterOptions {
+  /** Until `queue.signal` gives that name. With mode `silent`, as `after` and `afterGroup`. */
+  awaits?: string;
   delay?: Duration;
   priority?: number;
   /** `silent`: this delivery is not counted. `fatal`: dead now. */
@@ -81,6 +101,17 @@ export interface Settings {
   groupmax?: number;
   grouprate?: readonly [jobs: number, window: Duration];
   groupfifo?: boolean;
+  /** Jobs that are done are kept: so many, for so long, so many bytes. */
+  donelen?: number;
+  donettl?: Duration;
+  donebytes?: number;
+}
+
+/** Of a `touch`: a lease of another length, how far the job is, and what its delivery has cost. */
+export interface TouchOptions {
+  ttr?: Duration;
+  progress?: string;
+  cost?: number;
 }
 
 const JOB: Record<keyof JobOptions, 1> = {
@@ -90,15 +121,26 @@ const JOB: Record<keyof JobOptions, 1> = {
   backoff: 1,
   ttl: 1,
   group: 1,
+  keep: 1,
+  cost: 1,
   kind: 1,
   headers: 1,
 };
+const AFTER: Record<keyof AfterOptions, 1> = { after: 1, onDead: 1, afterGroup: 1 };
 const RULE: Record<keyof RuleOptions, 1> = { id: 1, until: 1, times: 1, grace: 1, jitter: 1, ...JOB };
 /** What the methods take. */
-export const ADD: Record<keyof AddOptions, 1> = { delay: 1, at: 1, id: 1, ifExists: 1, ...JOB };
+export const ADD: Record<keyof AddOptions, 1> = { delay: 1, at: 1, id: 1, ifExists: 1, ...AFTER, ...JOB };
 export const EVERY: Record<keyof EveryOptions, 1> = { ...RULE, first: 1 };
 export const CRON: Record<keyof CronOptions, 1> = { ...RULE, tz: 1 };
-export const NACK: Record<keyof NackOptions, 1> = { delay: 1, priority: 1, mode: 1, reason: 1 };
+export const NACK: Record<keyof NackOptions, 1> = {
+  delay: 1,
+  priority: 1,
+  mode: 1,
+  reason: 1,
+  awaits: 1,
+  ...AFTER,
+};
+export const TOUCH: Record<keyof TouchOptions, 1> = { ttr: 1, progress: 1, cost: 1 };
 export const SETTINGS: Record<keyof Settings, 1> = {
   ttr: 1,
   attempts: 1,
@@ -112,6 +154,9 @@ export const SETTINGS: Record<keyof Settings, 1> = {
   groupmax: 1,
   grouprate: 1,
   groupfifo: 1,
+  donelen: 1,
+  donettl: 1,
+  donebytes: 1,
 };
 
 type Maybe<T> = T | null | undefined;
@@ -162,8 +207,27 @@ export function ofJob(options: JobOptions): Word[] {
     ...ladder(options.backoff),
     ...ms('TTL', options.ttl),
     ...value('GROUP', options.group),
+    ...ms('KEEP', options.keep),
+    ...value('COST', options.cost),
   ];
 }
+
+const ON_DEAD = { wait: 'WAIT', run: 'RUN', die: 'DIE' };
+
+/** No `after`, or an empty one: it waits for nothing. */
+export function ofAfter({ after, onDead, afterGroup }: AfterOptions): Word[] {
+  if (isGiven(after) && !Array.isArray(after))
+    throw new TypeError(`after must be an array of ids, not ${shown(after)}`);
+  const ids = isGiven(after) && after.length > 0 ? ['AFTER', after.length, ...after.map((id) => toBytes(id))] : [];
+  const group = isGiven(afterGroup) ? ['AFTER', 'GROUP', afterGroup] : [];
+  return [...ids, ...group, ...(isGiven(onDead) ? ['ONDEAD', chosen('onDead', onDead, ON_DEAD)] : [])];
+}
+
+export const ofTouch = ({ ttr, progress, cost }: TouchOptions): Word[] => [
+  ...ms('TTR', ttr),
+  ...value('PROGRESS', progress),
+  ...value('COST', cost),
+];
 
 export function ofRule({ until, times, grace, jitter }: RuleOptions): Word[] {
   return [...instant('UNTIL', until), ...value('TIMES', times), ...ms('GRACE', grace), ...ms('JITTER', jitter)];
@@ -171,9 +235,10 @@ export function ofRule({ until, times, grace, jitter }: RuleOptions): Word[] {
 
 const MODES = { fail: 'FAIL', silent: 'SILENT', fatal: 'FATAL' };
 
-export function ofNack({ delay, priority, mode = 'fail', reason }: NackOptions): Word[] {
+export function ofNack({ delay, priority, mode = 'fail', reason, awaits, ...after }: NackOptions): Word[] {
   const how = chosen('mode', mode, MODES);
-  return [...ms('DELAY', delay), ...value('PRIORITY', priority), how, ...value('REASON', reason)];
+  const waits = [...value('AWAIT', awaits), ...ofAfter(after)];
+  return [...ms('DELAY', delay), ...value('PRIORITY', priority), how, ...waits, ...value('REASON', reason)];
 }
 
 export function ofSettings(settings: Settings): Word[] {
@@ -190,5 +255,8 @@ export function ofSettings(settings: Settings): Word[] {
     ...value('GROUPMAX', settings.groupmax),
     ...rate('GROUPRATE', settings.grouprate),
     ...value('GROUPFIFO', isGiven(settings.groupfifo) ? Number(settings.groupfifo) : null),
+    ...value('DONELEN', settings.donelen),
+    ...ms('DONETTL', settings.donettl),
+    ...value('DONEBYTES', settings.donebytes),
   ];
 }

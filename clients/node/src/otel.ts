@@ -24,7 +24,7 @@ import {
   type Tracer,
   type TracerProvider,
 } from '@opentelemetry/api';
-import { isSaid } from './guard';
+import { isDecision } from './guard';
 import type { Hooks } from './hooks';
 import type { Job } from './job';
 import { stackOf, textOf, typeOf } from './shown';
@@ -81,11 +81,15 @@ export class Telemetry implements Hooks {
   }
 
   /** What the handler does is below its span; of a batch, below the first job's. */
-  around(jobs: readonly Job[], next: () => unknown): unknown {
+  context(jobs: readonly Job[], next: () => unknown): unknown {
     return context.with(this.running.get(jobs[0]!)?.context ?? context.active(), next);
   }
 
   after(job: Job): void {
+    this.end(job);
+  }
+
+  suspended(job: Job): void {
     this.end(job);
   }
 
@@ -102,7 +106,7 @@ export class Telemetry implements Hooks {
       attributes['error.type'] = typeOf(error);
       const message = textOf(error);
       running.span.recordException({ name: typeOf(error), message, stack: stackOf(error) });
-      if (!isSaid(error)) running.span.setStatus({ code: SpanStatusCode.ERROR, message });
+      if (!isDecision(error)) running.span.setStatus({ code: SpanStatusCode.ERROR, message });
     }
     this.duration.record((performance.now() - running.beginMs) / 1000, attributes);
     running.span.end();

@@ -1,16 +1,13 @@
 // A queue: every command of dq as a method.
 
-import { type Codec, jsonCodec, writeEnvelope } from './codec';
-import type { Client } from './driver';
+import { encoded } from './codec';
 import { withoutModule } from './fatal';
-import { careful, Guard } from './guard';
-import { count } from './handler';
-import { consoleLogger, type Hooks, type Logger } from './hooks';
-import { Keys, newId, sum } from './keys';
+import { sum } from './keys';
 import { CONNECT_MS, SLACK_MS } from './limits';
-import { ruled, takes } from './mistakes';
+import { takes } from './mistakes';
 import * as words from './options';
-import type { AddOptions, CronOptions, EveryOptions, JobOptions, NackOptions, Settings } from './options';
+import type { NackOptions, Settings, TouchOptions } from './options';
+import { Outcomes } from './outcomes';
 import {
   addUp,
   type Group,
@@ -19,7 +16,7 @@ import {
   type JobInfo,
   type Peeked,
   peeked,
-  type Reserved,
+  type ReservedJob,
   reserved,
 } from './records';
 import type { State, Stats } from './records';
@@ -28,99 +25,30 @@ import { type Duration, fromMs, instantToMs, maybeFromMs, toMs } from './times';
 import { within } from './waiting';
 import { asMap, type Command, type Word } from './wire';
 
-export interface QueueOptions<T = any> {
-  /** The queue is spread over so many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
-  shards?: number;
-  /** What makes bytes of data; JSON by default. */
-  codec?: Codec<T>;
-  hooks?: readonly Hooks[];
-  /** Is told of hooks that fail. */
-  logger?: Logger;
-}
-
 /** Ids and their tokens. */
 export type Tokens = ReadonlyMap<string, string> | Readonly<Record<string, string>>;
+/** Results by id. */
+export type Results = ReadonlyMap<string, unknown> | Readonly<Record<string, unknown>>;
 
-const maybeId = (reply: unknown) => (reply === null ? null : toText(reply as Buffer));
+/** Which ids; `match` and `payload` are patterns. */
+export interface ScanOptions {
+  state?: State;
+  match?: string;
+  group?: string;
+  payload?: string;
+  /** How many to look at in one step. */
+  count?: number;
+}
+
+const SCAN: Record<keyof ScanOptions, 1> = { state: 1, match: 1, group: 1, payload: 1, count: 1 };
+
+/** What a delivery brings along. */
+const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS'];
+
 const maybeText = (reply: unknown) => (reply === null ? null : String(reply));
 
 /** A queue. Durations are milliseconds, instants are Dates. */
-export class Queue<T = any> extends Keys {
-  readonly codec: Codec<T>;
-  readonly hooks: readonly Hooks[];
-  private readonly guard: Guard;
-
-  /** client: a URL (then ioredis is used where it is installed, else node-redis), or a client of ioredis or node-redis. */
-  constructor(client: Client, name: string, options: QueueOptions<T> = {}) {
-    takes('a queue', options, { shards: 1, codec: 1, hooks: 1, logger: 1 });
-    super(client, name, count(options.shards ?? 0, 'shards'));
-    this.codec = options.codec ?? jsonCodec;
-    this.hooks = [...(options.hooks ?? [])];
-    this.guard = new Guard(this.hooks, careful(options.logger ?? consoleLogger));
-  }
-
-  // --- Adding
-
-  private async adding(data: T, id: Bytes, options: JobOptions, rest: Word[]): Promise<Command> {
-    const { kind = null } = options;
-    const headers = this.hooks.length > 0 ? await this.guard.adding(this.name, options.headers) : options.headers;
-    const isEnvelope = kind !== null || Object.keys(headers ?? {}).length > 0;
-    const payload = isEnvelope ? writeEnvelope(data, kind ?? undefined, headers) : this.codec.encode(data);
-    return ['DQ.ADD', this.key(id), toBytes(id), toBytes(payload, 'a payload'), ...rest];
-  }
-
-  private async addAll(jobs: readonly (readonly [data: T, options: AddOptions])[]): Promise<(string | null)[]> {
-    // Ids of our own, as clients may send a command again whose answer was lost: then it was the first that added.
-    const ids = jobs.map(([, { id }]) => id ?? newId());
-    const calls = jobs.map(([data, options], n) => {
-      const due = words.due(options.delay, options.at);
-      return this.adding(data, ids[n]!, options, [
-        ...words.ofJob(options),
-        ...words.condition(options.ifExists),
-        ...due,
-      ]);
-    });
-    const replies = await this.run(await Promise.all(calls));
-    return replies.map((reply, n) => {
-      const { id = null, ifExists = null } = jobs[n]![1];
-      return reply === null && id === null && ifExists === null ? (ids[n] as string) : maybeId(reply);
-    });
-  }
-
-  /**
-   * Adds a job, due now, after `delay` or `at` an instant. Returns its id, or null where it was refused.
-   *
-   * data: bytes, or what the codec makes bytes of (JSON unless the queue says otherwise).
-   */
-  async add(data: T, options: AddOptions = {}): Promise<string | null> {
-    return (await this.addAll([[data, takes('add', options, words.ADD)]]))[0]!;
-  }
-
-  /** Adds many jobs in one round trip. */
-  async addMany(jobs: readonly ({ data: T } & AddOptions)[]): Promise<(string | null)[]> {
-    const taken = jobs.map((job) => {
-      const { data, ...options } = takes('a job of addMany', job, { data: 1, ...words.ADD });
-      return [data, options] as const;
-    });
-    return this.addAll(taken);
-  }
-
-  /** A job that comes every `interval`. Say it again at each start: the same rule goes on as it was. */
-  async every(interval: Duration, data: T, options: EveryOptions): Promise<string | null> {
-    takes('every', ruled('every', options), words.EVERY);
-    const rule = ['EVERY', toMs(interval, 'interval'), ...words.ofRule(options), ...words.ofJob(options), 'REPLACE'];
-    const call = await this.adding(data, options.id, options, [...rule, ...words.due(null, options.first)]);
-    return maybeId((await this.run([call]))[0]);
-  }
-
-  /** A job that comes by a cron expression. See `every`. */
-  async cron(expression: string, data: T, options: CronOptions): Promise<string | null> {
-    takes('cron', ruled('cron', options), words.CRON);
-    const rule = ['CRON', expression, ...words.value('TZ', options.tz), ...words.ofRule(options)];
-    const call = await this.adding(data, options.id, options, [...rule, ...words.ofJob(options), 'REPLACE']);
-    return maybeId((await this.run([call]))[0]);
-  }
-
+export class Queue<T = any> extends Outcomes<T> {
   // --- A job's life, by hand: a Worker does all of this
 
   /** Removes jobs, in whatever state; with `unreserved`, not those at which a worker is. Returns how many went. */
@@ -130,15 +58,15 @@ export class Queue<T = any> extends Keys {
   }
 
   /** Takes ready jobs, the first `count` (of each shard) or that one, without waiting. */
-  async pop(options: { count?: number; id?: Bytes; ttr?: Duration; noack?: boolean } = {}): Promise<Reserved[]> {
+  async pop(options: { count?: number; id?: Bytes; ttr?: Duration; noack?: boolean } = {}): Promise<ReservedJob[]> {
     const { id, ttr, noack } = takes('pop', options, { count: 1, id: 1, ttr: 1, noack: 1 });
-    const rest = [...words.ms('TTR', ttr), ...words.flag('NOACK', noack), 'WITHDUE'];
+    const rest = [...words.ms('TTR', ttr), ...words.flag('NOACK', noack), ...EXTRAS];
     if (id !== undefined) {
       const [row] = await this.run([['DQ.POP', this.key(id), 'ID', toBytes(id), ...rest]]);
-      return row ? [reserved(this.key(id), row as any[])] : [];
+      return row ? [this.reserved(this.key(id), row)] : [];
     }
     const replies = await this.each('DQ.POP', 'COUNT', options.count ?? 1, ...rest);
-    return this.keys.flatMap((key, n) => (replies[n] as any[][]).map((row) => reserved(key, row)));
+    return this.keys.flatMap((key, n) => (replies[n] as unknown[]).map((row) => this.reserved(key, row)));
   }
 
   /**
@@ -148,21 +76,48 @@ export class Queue<T = any> extends Keys {
   async bpop(
     timeout: Duration,
     options: { count?: number; ttr?: Duration; noack?: boolean; signal?: AbortSignal } = {},
-  ): Promise<Reserved[]> {
+  ): Promise<ReservedJob[]> {
     const names = { count: 1, ttr: 1, noack: 1, signal: 1 } as const;
     const { count: most = 1, ttr, noack, signal } = takes('bpop', options, names);
+    const rest = ['COUNT', most, ...words.ms('TTR', ttr), ...words.flag('NOACK', noack), ...EXTRAS];
+    const keys = [...this.keys, String(toMs(timeout) / 1000)];
+    const reply = await this.blocking(['DQ.BPOP', ...keys, ...rest], timeout, signal);
+    if (reply === null) return [];
+    const [key, rows] = reply as [Buffer, unknown[]];
+    return rows.map((row) => this.reserved(key, row));
+  }
+
+  /**
+   * Renews the leases of those jobs, and waits while all of them are held, for up to `timeout`, on a connection of its own:
+   * their leases' ends, null where one was lost. Of one shard only.
+   */
+  async btouch(
+    timeout: Duration,
+    tokens: Tokens,
+    options: { ttr?: Duration; signal?: AbortSignal } = {},
+  ): Promise<Map<string, Date | null>> {
+    const { ttr, signal } = takes('btouch', options, { ttr: 1, signal: 1 });
+    const [first, ...others] = this.pairs(tokens);
+    if (!first || others.length > 0) throw new TypeError('btouch needs the tokens of jobs of one shard');
+    const [key, ids, pairs] = first;
+    const rest = ['IDS', ids.length, ...pairs, ...words.ms('TTR', ttr)];
+    const reply = await this.blocking(['DQ.BTOUCH', key, String(toMs(timeout) / 1000), ...rest], timeout, signal);
+    return new Map(ids.map((id, n) => [toText(id), maybeFromMs((reply as unknown[])[n])]));
+  }
+
+  /** The answer to a command that waits, on a connection of its own. */
+  private async blocking(command: Command, timeout: Duration, signal?: AbortSignal): Promise<unknown> {
     signal?.throwIfAborted();
-    const rest = ['COUNT', most, ...words.ms('TTR', ttr), ...words.flag('NOACK', noack), 'WITHDUE'];
-    const line = await (await this.driver()).connect(this.keys[0]!, CONNECT_MS);
+    const line = await (await this.driver()).connect(command[1] as Buffer, CONNECT_MS);
     const end = () => line.close();
     signal?.addEventListener('abort', end);
     try {
       signal?.throwIfAborted(); // while it connected
-      const [reply] = line.ask([['DQ.BPOP', ...this.keys, String(toMs(timeout) / 1000), ...rest]]);
+      const [answer] = line.ask([command]);
       const longest = timeout > 0 ? timeout + SLACK_MS : Infinity;
-      const found = (await within(reply!, longest, 'DQ.BPOP', end)) as [Buffer, any[][]] | null;
-      if (found instanceof Error) throw withoutModule(found) ?? found;
-      return found ? found[1].map((row) => reserved(found[0], row)) : [];
+      const reply = await within(answer!, longest, command[0], end);
+      if (reply instanceof Error) throw withoutModule(reply) ?? reply;
+      return reply;
     } catch (error) {
       signal?.throwIfAborted();
       throw error;
@@ -172,16 +127,35 @@ export class Queue<T = any> extends Keys {
     }
   }
 
-  /** The job is done. False where the token is no longer its current one: somebody else has it, or it is gone. */
-  async ack(id: Bytes, token: string): Promise<boolean> {
-    return Number((await this.run([['DQ.ACK', this.key(id), 'WITHTOKENS', toBytes(id), token]]))[0]) > 0;
+  private reserved(key: Buffer, row: unknown): ReservedJob {
+    return reserved(key, row as any[], this.codec);
   }
 
-  /** `ack` for many. Returns how many were done: those whose tokens were current. */
-  async ackMany(tokens: Tokens): Promise<number> {
-    return sum(
-      await this.run(this.pairs(tokens).map(([key, , pairs]): Command => ['DQ.ACK', key, 'WITHTOKENS', ...pairs])),
-    );
+  /**
+   * The job is done, with a result unless that is nothing. False where the token is no longer its current one: somebody else
+   * has it, or it is gone.
+   */
+  async ack(id: Bytes, token: string, result?: unknown): Promise<boolean> {
+    return (await this.ackMany(new Map([[toText(toBytes(id)), token]]), { [toText(toBytes(id))]: result })) > 0;
+  }
+
+  /** `ack` for many, with results by id. Returns how many were done: those whose tokens were current. */
+  async ackMany(tokens: Tokens, results: Results = {}): Promise<number> {
+    const known = results instanceof Map ? results : new Map(Object.entries(results));
+    const ofId = (id: Buffer) => encoded(this.codec, known.get(toText(id)), 'result');
+    const calls = this.pairs(tokens).flatMap(([key, ids, pairs]) => {
+      const all = ids.map((id, n) => [id, pairs[2 * n + 1]!, ofId(id)] as const);
+      const [bare, given] = [all.filter((one) => one[2].length === 0), all.filter((one) => one[2].length > 0)];
+      const call = (word: string, words: Word[]): Command[] => (words.length ? [['DQ.ACK', key, word, ...words]] : []);
+      return [
+        ...call(
+          'WITHTOKENS',
+          bare.flatMap(([id, token]) => [id, token]),
+        ),
+        ...call('RESULTS', given.flat()),
+      ];
+    });
+    return sum(await this.run(calls));
   }
 
   /** Gives a job back. Returns its state. */
@@ -202,9 +176,9 @@ export class Queue<T = any> extends Keys {
   }
 
   /** A fresh lease from now. Returns its end, or null where the job is not reserved with that token. */
-  async touch(id: Bytes, token?: string | null, options: { ttr?: Duration } = {}): Promise<Date | null> {
-    const { ttr } = takes('touch', options, { ttr: 1 });
-    return maybeFromMs(await this.one(id, 'DQ.TOUCH', ...words.value('TOKEN', token), ...words.ms('TTR', ttr)));
+  async touch(id: Bytes, token?: string | null, options: TouchOptions = {}): Promise<Date | null> {
+    const rest = words.ofTouch(takes('touch', options, words.TOUCH));
+    return maybeFromMs(await this.one(id, 'DQ.TOUCH', ...words.value('TOKEN', token), ...rest));
   }
 
   /** `touch` for many. */
@@ -266,14 +240,13 @@ export class Queue<T = any> extends Keys {
   }
 
   /** One step through the ids: the next cursor (`'0'` at the end) and some ids. `ids` takes all steps. */
-  async scan(
-    cursor = '0',
-    options: { shard?: number; state?: State; match?: string; count?: number } = {},
-  ): Promise<[cursor: string, ids: string[]]> {
-    const { shard = 0, state, match } = takes('scan', options, { state: 1, match: 1, count: 1, shard: 1 });
+  async scan(cursor = '0', options: ScanOptions & { shard?: number } = {}): Promise<[cursor: string, ids: string[]]> {
+    const { shard = 0, state, match } = takes('scan', options, { shard: 1, ...SCAN });
     const rest = [
       ...words.value('STATE', state),
       ...words.value('MATCH', match),
+      ...words.value('GROUP', options.group),
+      ...words.value('PAYLOAD', options.payload),
       ...words.value('COUNT', options.count),
     ];
     const [reply] = (await this.run([['DQ.SCAN', this.keys[shard]!, cursor, ...rest]])) as [[Buffer, Buffer[]]];
@@ -281,8 +254,8 @@ export class Queue<T = any> extends Keys {
   }
 
   /** All ids, step by step. */
-  async *ids(options: { state?: State; match?: string; count?: number } = {}): AsyncGenerator<string, void, void> {
-    takes('ids', options, { state: 1, match: 1, count: 1 });
+  async *ids(options: ScanOptions = {}): AsyncGenerator<string, void, void> {
+    takes('ids', options, SCAN);
     for (let shard = 0; shard < this.keys.length; shard++) {
       let cursor = '0';
       do {

@@ -1,12 +1,15 @@
 // What the queries answer, typed.
 
-import { fromMs, maybeFromMs } from './times';
+import type { Codec } from './codec';
+import { type JobResult, results } from './results';
 import { toText } from './text';
+import { fromMs, maybeFromMs } from './times';
+import { asMap } from './wire';
 
 export type State = 'delayed' | 'ready' | 'reserved' | 'dead' | 'blocked' | 'done';
 
 /** A job that was popped by hand, without a worker. */
-export interface Reserved {
+export interface ReservedJob {
   queue: string;
   id: string;
   payload: Buffer;
@@ -15,6 +18,10 @@ export interface Reserved {
   attempt: number;
   deadline: Date | null;
   due: Date;
+  /** How the jobs ended that it was added after. */
+  results: JobResult[];
+  /** What was kept of it, by name. */
+  steps: ReadonlyMap<string, Buffer>;
 }
 
 /** A job as DQ.GET shows it. */
@@ -37,6 +44,24 @@ export interface JobInfo {
   group: string | null;
   /** The payload of what runs once more after the current run. */
   next: Buffer | null;
+  /** Of a job that is done: its result as bytes, and when it ended. */
+  result: Buffer | null;
+  finished: Date | null;
+  /** The latest delivery, of one that is reserved or done. */
+  started: Date | null;
+  /** For how long it is kept once it is done; null: as its queue says. */
+  keep: number | null;
+  cost: number;
+  /** What its handler said last. */
+  progress: string | null;
+  /** Of one that is blocked: what it comes after. */
+  after: string[];
+  afterGroup: string | null;
+  onDead: string | null;
+  /** The signal that it waits for. */
+  awaits: string | null;
+  /** What was kept of it, by name. */
+  steps: ReadonlyMap<string, Buffer>;
   /** Of a recurring job. */
   rule: Rule | null;
   /** All fields as the server gave them. */
@@ -62,8 +87,8 @@ export interface Rule {
 export interface Peeked {
   id: string;
   payload: Buffer;
-  /** When it is due, its lease ends, or it died, by the state that was asked for. */
-  at: Date;
+  /** When it is due, its lease ends, or it ended, by the state that was asked for; null of a blocked one without a time. */
+  at: Date | null;
   attempts: number;
   priority: number;
 }
@@ -106,8 +131,8 @@ type Fields = Map<string, unknown>;
 const maybeText = (raw: unknown) => (raw === null || raw === undefined ? null : String(raw));
 const maybeId = (raw: unknown) => (raw === null || raw === undefined ? null : toText(raw as Buffer));
 
-export function reserved(key: Buffer, row: any[]): Reserved {
-  const [id, payload, token, attempt, deadline, due] = row;
+export function reserved(key: Buffer, row: any[], codec: Codec): ReservedJob {
+  const [id, payload, token, attempt, deadline, due, after, steps] = row;
   return {
     queue: toText(key),
     id: toText(id),
@@ -116,6 +141,8 @@ export function reserved(key: Buffer, row: any[]): Reserved {
     attempt: Number(attempt),
     deadline: maybeFromMs(deadline),
     due: fromMs(due),
+    results: results(after, codec),
+    steps: asMap(steps) as Map<string, Buffer>,
   };
 }
 
@@ -139,6 +166,17 @@ export function jobInfo(fields: Fields | null): JobInfo | null {
     failed: maybeFromMs(get('failed')),
     group: maybeId(get('group')),
     next: get('next') ?? null,
+    result: get('result') ?? null,
+    finished: maybeFromMs(get('finished')),
+    started: maybeFromMs(get('started')),
+    keep: get('keep') === null || get('keep') === undefined ? null : Number(get('keep')),
+    cost: Number(get('cost') ?? 1),
+    progress: maybeText(get('progress')),
+    after: (get('after') ?? []).map(toText),
+    afterGroup: maybeId(get('after-group')),
+    onDead: maybeText(get('on-dead')),
+    awaits: maybeText(get('awaits')),
+    steps: (asMap(get('steps')) ?? new Map()) as Map<string, Buffer>,
     rule: rule(fields),
     fields,
   };
@@ -162,7 +200,7 @@ function rule(fields: Fields): Rule | null {
 }
 
 export function peeked([id, payload, at, attempts, priority]: any[]): Peeked {
-  return { id: toText(id), payload, at: fromMs(at), attempts: Number(attempts), priority: Number(priority) };
+  return { id: toText(id), payload, at: maybeFromMs(at), attempts: Number(attempts), priority: Number(priority) };
 }
 
 export function group([name, waiting, held]: any[]): Group {

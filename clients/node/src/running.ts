@@ -1,7 +1,7 @@
 // Which jobs this process runs: a job that comes again while it is still running here, as its lease ended unnoticed, is not
 // begun a second time.
 
-import type { Delivery } from './job';
+import type { Delivery } from './delivery';
 
 interface Entry {
   delivery: Delivery;

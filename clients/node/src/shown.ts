@@ -1,6 +1,7 @@
 // Values as texts. Nothing here throws, whatever a getter, a proxy or a toString does.
 
 import { inspect } from 'node:util';
+import { REASON_BYTES } from './limits';
 import { hush } from './quiet';
 
 function tried<T>(read: () => T, otherwise: (error: unknown) => T): T {
@@ -75,4 +76,12 @@ export function shown(value: unknown): string {
     },
     () => `a value of type ${typeof value}`,
   );
+}
+
+/** Text as UTF-8, as much as the server keeps, and no half letter. */
+export function bytesOf(text: string): Buffer {
+  const bytes = Buffer.from(text.slice(0, REASON_BYTES));
+  let end = Math.min(bytes.length, REASON_BYTES);
+  while (end < bytes.length && (bytes[end]! & 0xc0) === 0x80) end--;
+  return bytes.subarray(0, end);
 }

@@ -11,12 +11,14 @@ export interface Line {
    * rejection where the connection ended before.
    */
   ask(commands: readonly Command[]): Promise<unknown>[];
+  /** Whether it keeps the process from ending. */
+  hold(isHeld: boolean): void;
   close(): void;
 }
 
 export interface Driver {
-  /** The replies, bytes as Buffers; throws the first error. */
-  run(commands: readonly Command[]): Promise<unknown[]>;
+  /** The replies, bytes as Buffers; throws the first error. `key`: of commands without one, whose server they are for. */
+  run(commands: readonly Command[], key?: Buffer): Promise<unknown[]>;
   /** Connects to the server that has the key. No timeout of the client's own holds on it. */
   connect(key: Buffer, timeoutMs: number): Promise<Line>;
   /** Equal where one connection can wait for both keys. */
@@ -60,4 +62,16 @@ export function unixSocket(url: string) {
   if (!match) return null;
   const [username, password, path] = match.slice(1, 4).map((part) => part && decodeURIComponent(part));
   return { path: path!, username: username || undefined, password, db: Number(match[4] ?? 0) };
+}
+
+/** Those take effect together or not at all. */
+export const transaction = (commands: readonly Command[]): Command[] => [['MULTI'], ...commands, ['EXEC']];
+
+/** The answer to the last command of a transaction; where that is an error, the first error. */
+export function transacted(replies: readonly unknown[]): unknown {
+  const refused = replies.find((reply) => reply instanceof Error);
+  if (refused) return refused;
+  const answers = replies.at(-1) as unknown[];
+  const last = answers.at(-1);
+  return last instanceof Error ? answers.find((answer) => answer instanceof Error) : last;
 }

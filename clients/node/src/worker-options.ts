@@ -1,10 +1,22 @@
 // What a worker is made of, and what is said of mistakes there.
 
-import { type BatchProcessor, Handler, type HandlerOptions, type Processor } from './handler';
-import type { Hooks, Logger } from './hooks';
+import {
+  type BatchProcessor,
+  count,
+  Handler,
+  HANDLER,
+  type HandlerOptions,
+  positiveMs,
+  type Processor,
+} from './handler';
+import type { Around, Hooks, Logger } from './hooks';
+import { consoleLogger } from './hooks';
+import * as limits from './limits';
+import { takes } from './mistakes';
 import type { Queue } from './queue';
 import { shown } from './shown';
-import type { Duration } from './times';
+import { type Duration, toMs } from './times';
+import { LONGEST_TIMER_MS } from './waiting';
 
 export interface WorkerOptions extends HandlerOptions {
   /** How many handlers run at a time; 10 by default. */
@@ -22,6 +34,10 @@ export interface WorkerOptions extends HandlerOptions {
   drain?: Duration;
   /** How long one fetch waits at the server; then it is sent again. 5 s by default. */
   wait?: Duration;
+  /** Middleware around the handlers, the first one outermost. */
+  around?: readonly Around[];
+  /** Where `isHealthy` can be asked: `'127.0.0.1:8081'`, by HTTP, or the path of a file that is touched meanwhile. */
+  health?: string;
   hooks?: readonly Hooks[];
   logger?: Logger;
 }
@@ -29,20 +45,64 @@ export interface WorkerOptions extends HandlerOptions {
 /** A processor, a handler or several. */
 export type Processors<T> = Processor<T> | BatchProcessor<T> | Handler<T> | readonly Handler<T>[];
 
-export const WORKER: Record<keyof WorkerOptions, 1> = {
+const WORKER: Record<keyof WorkerOptions, 1> = {
   concurrency: 1,
-  attempts: 1,
-  backoff: 1,
-  lease: 1,
-  batch: 1,
-  kind: 1,
+  ...HANDLER,
   prefetch: 1,
   weights: 1,
   drain: 1,
   wait: 1,
+  around: 1,
+  health: 1,
   hooks: 1,
   logger: 1,
 };
+
+/** Options as the worker uses them. */
+export interface WorkerSettings {
+  concurrency: number;
+  prefetch: number;
+  drainMs: number;
+  waitMs: number;
+  weights: readonly number[] | null;
+  leaseMs: number | null;
+  around: readonly Around[];
+  health: string | null;
+  hooks: readonly Hooks[];
+  logger: Logger;
+}
+
+export function settingsOf(given: WorkerOptions, queues: number): WorkerSettings {
+  const options = takes('a worker', given, WORKER);
+  const weights = options.weights ?? null;
+  if (weights && weights.length !== queues) throw new TypeError('weights: one for each queue');
+  return {
+    concurrency: count(options.concurrency ?? 10, 'concurrency', 1),
+    prefetch: count(options.prefetch ?? 0, 'prefetch'),
+    drainMs: Math.min(toMs(options.drain ?? limits.DRAIN_MS, 'drain'), LONGEST_TIMER_MS),
+    waitMs: Math.max(limits.NO_WAIT_MS, toMs(options.wait ?? limits.WAIT_MS, 'wait')),
+    weights,
+    leaseMs: positiveMs(options.lease, 'lease', 'it is renewed while a handler runs'),
+    around: functions(options.around ?? []),
+    health: options.health ?? null,
+    hooks: [...(options.hooks ?? [])],
+    logger: options.logger ?? consoleLogger,
+  };
+}
+
+function functions(around: readonly Around[]): readonly Around[] {
+  if (Array.isArray(around) && around.every((each) => typeof each === 'function')) return [...around];
+  throw new TypeError(`around must be an array of functions (job, next) => next(), not ${shown(around)}`);
+}
+
+/** The options of a worker's only handler are among its own. */
+export function handlersOf<T>(given: Processors<T>, options: WorkerOptions): readonly Handler[] {
+  if (isHandlers(given)) return [given].flat() as Handler[];
+  const { kind, attempts, backoff, batch, timeout, retryOn, giveUpOn } = options;
+  // Without a kind its lease is for what has no other one.
+  const lease = kind === undefined || kind === null ? undefined : options.lease;
+  return [new Handler(given as Processor<T>, { kind, attempts, backoff, batch, lease, timeout, retryOn, giveUpOn })];
+}
 
 export const jobs = (count: number) => (count === 1 ? '1 job' : `${count} jobs`);
 

@@ -1,53 +1,47 @@
-// The worker: whose turn it is, what runs, and how it stops. What it says to the server is in `link.ts`, what it calls of
-// the user's in `guard.ts`.
+// The worker: how it begins and how it stops. Whose turn it is, is in `crew.ts`; what it says to the server in `link.ts`, and
+// what it calls of the user's in `guard.ts`.
 
 import * as core from './core';
+import { Crew } from './crew';
 import { ConfigurationError } from './errors';
 import { fatal } from './fatal';
 import { careful, Guard } from './guard';
-import { type BatchProcessor, count, Handler, type HandlerOptions, Handlers, leaseMs, type Processor } from './handler';
-import { handle, type Turn } from './handling';
-import { consoleLogger, type Logger } from './hooks';
-import type { Delivery } from './job';
+import { type BatchProcessor, Handler, type HandlerOptions, Handlers, type Processor } from './handler';
+import { probe } from './health';
+import type { Logger } from './hooks';
 import * as limits from './limits';
-import { type Boss, Link, type Member } from './link';
+import { Link, type Member } from './link';
 import { takes } from './mistakes';
 import type { Queue } from './queue';
 import { textOf } from './shown';
-import { toMs } from './times';
-import { Bell, LONGEST_TIMER_MS, settled, watch } from './waiting';
-import { checkQueue, isHandlers, jobs, type Processors, WORKER, type WorkerOptions } from './worker-options';
+import { settled, watch } from './waiting';
+import {
+  checkQueue,
+  handlersOf,
+  isHandlers,
+  jobs,
+  type Processors,
+  settingsOf,
+  type WorkerOptions,
+  type WorkerSettings,
+} from './worker-options';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /** Runs handlers on the jobs of one or several queues. */
-export class Worker<T = any> implements Boss {
+export class Worker<T = any> {
   readonly queues: readonly Queue<T>[];
-  readonly concurrency: number;
-  readonly prefetch: number;
-  readonly drainMs: number;
-  readonly waitMs: number;
-  /** Whether it stops, or has stopped. */
-  isDraining = false;
-  private readonly weights: readonly number[] | null;
-  private readonly guard: Guard;
+  private readonly settings: WorkerSettings;
   private readonly log: Logger;
   private readonly handlers = new Handlers();
-  private readonly ownLeaseMs: number | null;
-  private readonly running = new Map<readonly Turn[], Promise<void>>();
-  private readonly resting = new Set<Bell>();
-  private readonly claims: ((claim: number) => void)[] = [];
-  private backlog: Turn[] = [];
+  private readonly crew: Crew;
   private links: Link[] = [];
   private supplies: Promise<void>[] = [];
-  private claimed = 0;
-  private returned = 0;
   private stops = 0;
   private askedToStop: () => void = () => {};
   private askedAgain: () => void = () => {};
   private life: Promise<void> | null = null;
-  private failure: ConfigurationError | null = null;
-  private troubleSaid = '';
+  private isOver = false;
 
   /**
    * queues: one, or several, in strict order or by `weights`.
@@ -72,39 +66,24 @@ export class Worker<T = any> implements Boss {
   ) {
     const isOptions = processors && typeof processors === 'object' && !isHandlers(processors);
     const given = isOptions ? (processors as WorkerOptions) : options;
-    const {
-      concurrency = 10,
-      prefetch = 0,
-      drain = limits.DRAIN_MS,
-      wait = limits.WAIT_MS,
-    } = takes('a worker', given, WORKER);
-    const { kind, attempts, backoff, lease, batch } = given;
-    const isOfKind = kind !== undefined && kind !== null;
     this.queues = [queues].flat() as Queue<T>[];
+    this.settings = settingsOf(given, this.queues.length);
     for (const queue of this.queues) checkQueue(queue);
-    this.concurrency = count(concurrency, 'concurrency', 1);
-    this.prefetch = count(prefetch, 'prefetch');
-    this.drainMs = Math.min(toMs(drain, 'drain'), LONGEST_TIMER_MS);
-    this.waitMs = Math.max(limits.NO_WAIT_MS, toMs(wait, 'wait'));
-    this.weights = given.weights ?? null;
-    if (this.weights && this.weights.length !== this.queues.length) throw new TypeError('weights: one for each queue');
-    this.log = careful(given.logger ?? consoleLogger);
-    this.guard = new Guard([...(given.hooks ?? [])], this.log);
-    this.ownLeaseMs = leaseMs(lease);
-    if (processors && !isOptions) {
-      const made = isHandlers(processors)
-        ? [processors].flat()
-        : [
-            new Handler(processors as Processor<T>, {
-              kind,
-              attempts,
-              backoff,
-              batch,
-              lease: isOfKind ? lease : undefined,
-            }),
-          ];
-      for (const each of made) this.handlers.add(each as Handler);
-    }
+    this.log = careful(this.settings.logger);
+    const guard = new Guard(this.settings.hooks, this.log, this.settings.around);
+    const links = () => this.links.length;
+    this.crew = new Crew(this.settings, this.handlers, guard, links, () => this.askedToStop());
+    const made = processors && !isOptions ? handlersOf(processors as Processors<T>, given) : [];
+    for (const each of made) this.handlers.add(each);
+  }
+
+  get concurrency(): number {
+    return this.settings.concurrency;
+  }
+
+  /** Whether it stops, or has stopped. */
+  get isDraining(): boolean {
+    return this.crew.isDraining;
   }
 
   /** The handler of jobs of that kind. */
@@ -113,11 +92,6 @@ export class Worker<T = any> implements Boss {
   job<D = any>(kind: string, processor: Processor<D> | BatchProcessor<D>, options: HandlerOptions = {}): this {
     this.handlers.add(new Handler(processor, { ...options, kind }));
     return this;
-  }
-
-  /** How many jobs may be in hand. Each that is fetched has a free handler, but for the prefetched. */
-  private get capacity(): number {
-    return this.concurrency * this.handlers.room + this.prefetch;
   }
 
   // --- Running and stopping
@@ -161,7 +135,7 @@ export class Worker<T = any> implements Boss {
   /** Waits until it has stopped; throws the ConfigurationError that it ended with. */
   async join(): Promise<void> {
     await this.life;
-    if (this.failure) throw this.failure;
+    if (this.crew.failure) throw this.crew.failure;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -169,50 +143,66 @@ export class Worker<T = any> implements Boss {
   }
 
   private async live(isStopped: Promise<void>): Promise<void> {
+    let endProbe = () => {};
     try {
       this.links = await this.makeLinks();
+      if (this.settings.health !== null) endProbe = await probe(this.settings.health, () => this.illness);
     } catch (error) {
-      this.failure = fatal(error) ?? new ConfigurationError(textOf(error), { cause: error });
-      this.log.error(`dq: ${this.failure.message}`);
-      this.isDraining = true;
+      this.crew.failure = fatal(error) ?? new ConfigurationError(textOf(error), { cause: error });
+      this.log.error(`dq: ${this.crew.failure.message}`);
+      this.crew.end();
       return;
     }
     const { length } = this.links;
     for (const link of this.links) link.carry();
-    this.supplies = this.links.map((link) => link.supply(this.capacity, length));
+    this.supplies = this.links.map((link) => link.supply(this.crew.capacity, length));
     const unwatch = watch(limits.TICK_MS, (ms) => this.tick(ms));
     await isStopped;
     unwatch();
     await this.end();
+    this.isOver = true;
+    endProbe();
+  }
+
+  // --- Health
+
+  /**
+   * Whether the server answered the last fetch or heartbeat within its time: false before the first answer, while the server
+   * cannot be reached, and once the worker has stopped.
+   */
+  get isHealthy(): boolean {
+    return this.illness === null;
+  }
+
+  private get illness(): string | null {
+    if (!this.life) return 'the worker was not started';
+    if (this.crew.failure) return this.crew.failure.message;
+    if (this.isOver) return 'the worker has stopped';
+    if (this.links.length === 0) return 'the worker is starting';
+    return this.links.find(({ illness }) => illness !== null)?.illness ?? null;
   }
 
   private async end(): Promise<void> {
-    this.isDraining = true;
-    for (const turn of this.backlog.splice(0)) this.giveBack(turn.link, turn.delivery);
-    this.makeRoom();
-    for (const bell of this.resting) bell.ring();
+    const { crew } = this;
     const again = new Promise<void>((resolve) => (this.askedAgain = resolve));
+    crew.end();
     for (const link of this.links) void link.withdraw();
-    const isHopeless = this.failure !== null || this.stops > 1;
-    if (!isHopeless) await Promise.race([settled([this.idle()], this.drainMs), again]);
-    for (const { delivery } of [...this.running.keys()].flat()) delivery.tell('stopping');
+    const isHopeless = crew.failure !== null || this.stops > 1;
+    if (!isHopeless) await Promise.race([settled([this.idle()], this.settings.drainMs), again]);
+    for (const delivery of crew.atWork) delivery.tell('stopping');
     // What a fetch was handed before it was withdrawn is read, to be given back.
-    await settled([...this.running.values(), ...this.supplies], limits.TOLD_MS);
+    await settled([...crew.handled, ...this.supplies], limits.TOLD_MS);
     await Promise.all(this.links.map((link) => link.finish()));
-    const returned = this.links.reduce((sum, link) => sum + link.returned, this.returned);
+    const returned = this.links.reduce((sum, link) => sum + link.returned, crew.returned);
     this.log.info(`dq: stopped${returned > 0 ? `, gave back ${jobs(returned)}` : ''}`);
   }
 
   private async idle(): Promise<void> {
-    const count = [...this.running.keys()].flat().length;
-    if (count > 0) this.log.info(`dq: stopping: waits up to ${this.drainMs / 1000} s for ${jobs(count)} to end`);
+    const { length } = this.crew.atWork;
+    const seconds = this.settings.drainMs / 1000;
+    if (length > 0) this.log.info(`dq: stopping: waits up to ${seconds} s for ${jobs(length)} to end`);
     await Promise.all(this.supplies);
-    while (this.running.size > 0) await Promise.all(this.running.values());
-  }
-
-  private giveBack(link: Link, delivery: Delivery): void {
-    this.returned++;
-    link.settle(delivery, core.returned(delivery));
+    await this.crew.idle();
   }
 
   /** The queues' keys, those together that one BPOP can wait for: in a cluster, those of one slot. */
@@ -223,15 +213,15 @@ export class Worker<T = any> implements Boss {
       const driver = await queue.driver();
       for (const key of queue.keys) {
         const reach = await driver.reach(key);
-        groups.set(reach, [...(groups.get(reach) ?? []), { queue, key, weight: this.weights?.[n] ?? 1 }]);
+        groups.set(reach, [...(groups.get(reach) ?? []), { queue, key, weight: this.settings.weights?.[n] ?? 1 }]);
       }
     }
-    return [...groups].map(([place, members]) => new Link(this, place, members, this.fetches(members)));
+    return [...groups].map(([place, members]) => new Link(this.crew, place, members, this.fetches(members)));
   }
 
   private fetches(members: Member[]): core.Fetches {
     // The shards of a queue take turns: none comes first.
-    const isWeighted = this.weights !== null || members.some(({ queue }) => queue.shards > 0);
+    const isWeighted = this.settings.weights !== null || members.some(({ queue }) => queue.shards > 0);
     const weights = isWeighted ? members.map(({ weight }) => weight) : null;
     const keys = members.map(({ key }) => key);
     return new core.Fetches(keys, weights, this.lease);
@@ -240,114 +230,8 @@ export class Worker<T = any> implements Boss {
   private get lease(): core.Lease {
     const ms = this.handlers.leaseMs;
     if (ms !== null) return { word: 'TTR', ms };
-    return this.ownLeaseMs === null ? null : { word: 'LEASE', ms: this.ownLeaseMs };
-  }
-
-  // --- Handling
-
-  claim(): Promise<number> {
-    return new Promise((resolve) => {
-      this.claims.push(resolve);
-      this.makeRoom();
-    });
-  }
-
-  /** To those that wait for their turn to fetch. */
-  private makeRoom(): void {
-    while (this.claims.length > 0) {
-      const free = this.isDraining ? 0 : this.free;
-      if (free < 1 && !this.isDraining) return;
-      const claim = free && Math.max(1, Math.floor(free / this.links.length));
-      this.claimed += claim;
-      this.claims.shift()!(claim);
-    }
-  }
-
-  /** How many jobs may be fetched. */
-  private get free(): number {
-    const handlers = this.concurrency - this.running.size;
-    return handlers * this.handlers.room + this.prefetch - this.backlog.length - this.claimed;
-  }
-
-  takeOn(link: Link, claim: number, found: Delivery[]): void {
-    this.claimed -= claim;
-    for (const delivery of found) this.accept(link, delivery);
-    this.startMore();
-  }
-
-  /** Into the backlog, or back to the server. */
-  private accept(link: Link, delivery: Delivery): void {
-    if (this.isDraining) return this.giveBack(link, delivery);
-    const handler = this.handlers.choose(delivery);
-    if (!handler) {
-      this.log.warn(`dq: no handler for kind ${delivery.envelope?.kind}: gave back job ${delivery.name}`);
-      return link.settle(delivery, core.unknown(delivery));
-    }
-    if (handler.leaseMs !== null && handler.leaseMs !== delivery.leaseMs) link.relet(delivery, handler.leaseMs);
-    this.backlog.push({ delivery, handler, link });
-  }
-
-  startMore(): void {
-    while (this.running.size < this.concurrency) {
-      // A doubtful one waits until a heartbeat tells whether it is ours yet.
-      const at = this.backlog.findIndex(({ delivery }) => !delivery.isDoubtful);
-      if (at < 0) break;
-      const batch = this.take(at);
-      if (batch.length > 0) this.begin(batch);
-    }
-    this.makeRoom();
-  }
-
-  /** One job of the backlog, or as many as its handler takes at a time; but none that is lost. */
-  private take(at: number): Turn[] {
-    const { handler } = this.backlog[at]!;
-    const batch: Turn[] = [];
-    const isTaken = (turn: Turn, n: number) => n >= at && turn.handler === handler && batch.length < handler.size;
-    this.backlog = this.backlog.filter((turn, n) => {
-      if (!isTaken(turn, n) || turn.delivery.isDoubtful) return true;
-      if (turn.link.begin(turn.delivery)) batch.push(turn);
-      return false;
-    });
-    return batch;
-  }
-
-  private begin(batch: Turn[]): void {
-    const handled = handle(batch, this.guard).then(() => {
-      this.running.delete(batch);
-      this.startMore();
-    });
-    this.running.set(batch, handled);
-  }
-
-  lost(delivery: Delivery): void {
-    this.log.warn(`dq: lost job ${delivery.name}: its lease expired before it was acknowledged`);
-    delivery.tell('lost');
-    void this.guard.call('lost', [delivery.job]);
-    if (this.backlog.length > 0) setImmediate(() => this.startMore()); // it may have been there
-  }
-
-  refused(delivery: Delivery, error: Error, isOver: boolean): void {
-    const then = isOver ? 'it comes again when its lease ends' : 'told once more, with less';
-    this.log.error(`dq: the server refuses how job ${delivery.name} ended: ${error.message}; ${then}`);
-  }
-
-  complain = (error: unknown): void => this.guard.complain(error);
-
-  // --- Trouble
-
-  trouble(error: unknown): void {
-    if (this.isDraining) return;
-    const end = fatal(error);
-    if (end) {
-      this.failure ??= end;
-      this.log.error(`dq: ${end.message}`);
-      this.askedToStop();
-      return;
-    }
-    const text = textOf(error);
-    if (text === this.troubleSaid) return;
-    this.troubleSaid = text;
-    this.log.warn(`dq: trouble with the server, trying again: ${text}`);
+    const own = this.settings.leaseMs;
+    return own === null ? null : { word: 'LEASE', ms: own };
   }
 
   private tick(ms: number): void {
@@ -359,38 +243,24 @@ export class Worker<T = any> implements Boss {
     );
   }
 
-  async rest(ms: number): Promise<void> {
-    if (this.isDraining) return;
-    const bell = new Bell();
-    this.resting.add(bell);
-    await bell.wait(ms);
-    this.resting.delete(bell);
-  }
-
   // --- For tests
 
   /** Handles all jobs that are ready or become so meanwhile. Returns how many. */
   async drain(): Promise<number> {
     let handled = 0;
-    const links = await this.makeLinks();
-    this.links = links;
+    this.links = await this.makeLinks();
     try {
-      for (const link of links) {
+      for (const link of this.links) {
         for (;;) {
-          for (const found of await link.fetch(this.capacity, limits.NO_WAIT_MS)) this.accept(link, found);
+          const found = await link.fetch(this.crew.capacity, limits.NO_WAIT_MS);
           if (link.trouble) throw fatal(link.trouble) ?? link.trouble;
-          await link.flush();
-          if (this.backlog.length === 0) break;
-          while (this.backlog.length > 0) {
-            const batch = this.take(0);
-            if (batch.length > 0) await handle(batch, this.guard);
-            handled += batch.length;
-          }
+          if (found.length === 0) break;
+          handled += await this.crew.drain(link, found);
         }
       }
       return handled;
     } finally {
-      for (const link of links) link.release();
+      for (const link of this.links) link.release();
       this.links = [];
     }
   }

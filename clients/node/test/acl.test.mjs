@@ -44,7 +44,7 @@ const DEEDS = {
   'given up': () => {
     throw new GiveUp('no');
   },
-  slow: (job) => job.sleep(60_000),
+  slow: (job) => job.pause(60_000),
 };
 
 async function until(condition, what) {

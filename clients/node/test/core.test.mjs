@@ -8,8 +8,9 @@ import * as core from '../dist/core.js';
 import { fatal } from '../dist/fatal.js';
 import { verdict } from '../dist/guard.js';
 import { Handlers } from '../dist/handler.js';
-import { Delivery } from '../dist/job.js';
-import { textOf } from '../dist/shown.js';
+import { Delivery } from '../dist/delivery.js';
+import { jobOf } from '../dist/job.js';
+import { bytesOf, textOf } from '../dist/shown.js';
 import { crc32, slotOf, toBytes, toText } from '../dist/text.js';
 import { exponentialMs, instantToMs, toMs } from '../dist/times.js';
 
@@ -25,9 +26,14 @@ function delivery({
   wait = null,
   attempts = 0,
   codec = jsonCodec,
+  results = [],
+  steps = {},
+  desk = null,
 } = {}) {
-  const row = [Buffer.from(id), Buffer.from(payload), TOKEN, attempt, 2000, 1000, [60_000, attempts, wait]];
-  return new Delivery(key, row, codec);
+  const terms = [60_000, attempts, wait];
+  const row = [Buffer.from(id), Buffer.from(payload), TOKEN, attempt, 2000, 1000, results, [], terms];
+  const kept = new Map(Object.entries(steps).map(([name, value]) => [name, Buffer.from(value)]));
+  return new Delivery(key, row, kept, codec, desk);
 }
 
 const words = (command) => command.map((word) => (Buffer.isBuffer(word) ? word.toString() : word));
@@ -35,15 +41,15 @@ const words = (command) => command.map((word) => (Buffer.isBuffer(word) ? word.t
 /** The outcome of a handler that threw that. */
 function outcome(error, { handler: made = handler(), ...rest } = {}) {
   const found = delivery(rest);
-  return core.ended(found, made, verdict(found, [found], { error }));
+  return core.ended(found, made, verdict(found, [found], { error }, made));
 }
 
 /** The options of its NACK. */
-const said = (error, rest) => words(outcome(error, rest).command).slice(5);
+const said = (error, rest) => words(outcome(error, rest).commands[0]).slice(5);
 
 test('success is acknowledged with the token', () => {
   const done = core.done(delivery());
-  assert.deepEqual(words(done.command), ['DQ.ACK', 'q', 'WITHTOKENS', 'id', String(TOKEN)]);
+  assert.deepEqual(words(done.commands[0]), ['DQ.ACK', 'q', 'WITHTOKENS', 'id', String(TOKEN)]);
   assert.equal(done.isLost(1), false);
 });
 
@@ -105,10 +111,10 @@ for (const delay of [NaN, Infinity, -1, '5m', null, undefined, {}, Symbol('x'), 
   test(`no delay: ${textOf(delay)}`, () => {
     for (const error of [new Retry(delay), new Snooze(delay)]) {
       const found = delivery();
-      const end = verdict(found, [found], { error });
+      const end = verdict(found, [found], { error }, handler());
       assert.deepEqual([end.how, end.waitMs], ['fail', null]);
       assert.match(end.complaint, /^its delay is .*, which is not a number of milliseconds$/);
-      assert.equal(core.ended(found, handler(), end).command[5], 'DELAY');
+      assert.equal(core.ended(found, handler(), end).commands[0][5], 'DELAY');
     }
   });
 }
@@ -116,8 +122,8 @@ for (const delay of [NaN, Infinity, -1, '5m', null, undefined, {}, Symbol('x'), 
 test('what the server refuses is asked for no more', () => {
   const all = (error, rest) => {
     const made = outcome(error, rest);
-    const ways = [words(made.command).slice(5)];
-    while (made.refused()) ways.push(words(made.command).slice(5));
+    const ways = [words(made.commands[0]).slice(5)];
+    while (made.refused(new Error('no'))) ways.push(words(made.commands[0]).slice(5));
     return ways;
   };
   const long = 100 * 365 * 86_400_000;
@@ -139,7 +145,7 @@ test('what the server refuses is asked for no more', () => {
 
 test('only a job that was told to end is given back for an abort', async () => {
   const told = delivery();
-  const { signal } = told.job;
+  const { signal } = jobOf(told);
   told.tell('stopping');
   assert.ok(signal.aborted && signal.reason instanceof Cancelled);
   const aborted = await fetch('http://127.0.0.1:1', { signal }).catch((error) => error);
@@ -147,9 +153,9 @@ test('only a job that was told to end is given back for an abort', async () => {
     it.setTimeout(1, null, { signal }).catch((error) => error),
   );
   for (const error of [aborted, timed]) {
-    assert.equal(verdict(told, [told], { error }).how, 'return', String(error));
+    assert.equal(verdict(told, [told], { error }, handler()).how, 'return', String(error));
   }
-  assert.equal(verdict(told, [told], { error: new Error('of its own') }).how, 'fail');
+  assert.equal(verdict(told, [told], { error: new Error('of its own') }, handler()).how, 'fail');
   assert.equal(said(timed)[0], 'DELAY');
 });
 
@@ -160,7 +166,7 @@ test('reasons are cut, are UTF-8, and name the class', () => {
       throw new RangeError();
     }
   }
-  const text = (error) => core.bytesOf(textOf(error)).toString();
+  const text = (error) => bytesOf(textOf(error)).toString();
   assert.equal(text(new TypeError('x'.repeat(5000))), 'TypeError: ' + 'x'.repeat(1013));
   assert.equal(text('ä'.repeat(511) + 'a€'), 'ä'.repeat(511) + 'a');
   assert.equal(text('\ud800'), '\ufffd');
@@ -179,14 +185,14 @@ test('a payload that cannot be decoded is the end of its job, and of no other of
   const [bad, good] = [delivery({ payload: '{' }), delivery()];
   let error;
   try {
-    bad.job.data;
+    jobOf(bad).data;
   } catch (thrown) {
     error = thrown;
   }
   assert.ok(error instanceof PayloadError);
-  const end = verdict(bad, [good, bad], { error });
+  const end = verdict(bad, [good, bad], { error }, handler());
   assert.deepEqual([end.how, end.reason.startsWith('payload cannot be decoded: SyntaxError')], ['give up', true]);
-  assert.equal(verdict(good, [good, bad], { error }).how, 'return');
+  assert.equal(verdict(good, [good, bad], { error }, handler()).how, 'return');
 });
 
 test('what JSON would lose is refused', () => {
@@ -274,10 +280,10 @@ for (const payload of [
 test('data, kind and headers', () => {
   const payload = writeEnvelope({ a: 'ä' }, 'close', { x: 'y' });
   assert.equal(payload.toString(), '{"dq":1,"kind":"close","data":{"a":"ä"},"headers":{"x":"y"}}');
-  const { job } = delivery({ payload });
+  const job = jobOf(delivery({ payload }));
   assert.deepEqual([job.kind, job.data, job.headers], ['close', { a: 'ä' }, { x: 'y' }]);
-  assert.throws(() => delivery({ payload: Buffer.from([0xff]) }).job.data, PayloadError);
-  assert.throws(() => delivery({ payload: Buffer.from([0x22, 0xff, 0x22]) }).job.data, PayloadError);
+  assert.throws(() => jobOf(delivery({ payload: Buffer.from([0xff]) })).data, PayloadError);
+  assert.throws(() => jobOf(delivery({ payload: Buffer.from([0x22, 0xff, 0x22]) })).data, PayloadError);
 });
 
 test('ids of any bytes survive, and are the surrogates that Python makes', () => {
@@ -312,9 +318,10 @@ test('weights decide which queue comes first', () => {
 });
 
 test('what is said of leases', () => {
+  const EXTRAS = ['WITHDUE', 'WITHRESULTS', 'WITHSTEPS', 'WITHTERMS'];
   const options = (lease) => new core.Fetches([KEY], null, lease).command(5, 1000).slice(3);
-  assert.deepEqual(options(null), ['COUNT', 5, 'WITHDUE', 'WITHTERMS']);
-  assert.deepEqual(options({ word: 'LEASE', ms: 7 }), ['COUNT', 5, 'LEASE', 7, 'WITHDUE', 'WITHTERMS']);
+  assert.deepEqual(options(null), ['COUNT', 5, ...EXTRAS]);
+  assert.deepEqual(options({ word: 'LEASE', ms: 7 }), ['COUNT', 5, 'LEASE', 7, ...EXTRAS]);
   const length = (lease, ttr) => new core.Fetches([KEY], null, lease).leaseMs(ttr);
   assert.deepEqual([length(null, 5), length({ word: 'TTR', ms: 7 }, 5)], [5, 7]);
   assert.deepEqual([length({ word: 'LEASE', ms: 7 }, 5), length({ word: 'LEASE', ms: 7 }, 60_000)], [5, 7]);

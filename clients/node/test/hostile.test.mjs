@@ -159,6 +159,7 @@ const dq = withServer({ before, after, beforeEach });
 const silent = { info() {}, warn() {}, error() {} };
 /** What is done at which place to the job `bad`. */
 let deed = {};
+const RESULT = { of: 'a handler' };
 let done = 0;
 const unhandled = [];
 const note = (error) => unhandled.push(error);
@@ -168,19 +169,20 @@ process.on('uncaughtException', note);
 const deeds = (name, job, ...rest) => (job.id.startsWith('bad') ? deed[name]?.(job, ...rest) : undefined);
 const hooks = {
   before: (job) => deeds('before', job),
-  around: (jobs, next) =>
-    jobs.some((job) => job.id.startsWith('bad')) && deed.around ? deed.around(jobs, next) : next(),
+  context: (jobs, next) =>
+    jobs.some((job) => job.id.startsWith('bad')) && deed.context ? deed.context(jobs, next) : next(),
   after: (job) => deeds('after', job),
   failed: (job, error) => deeds('failed', job, error),
   lost: (job) => deeds('lost', job),
 };
+const around = (job, next) => (String(job.id).startsWith('bad') && deed.around ? deed.around(job, next) : next());
 const logger = {
   info: (text) => deed.logger?.(text),
   warn: (text) => deed.logger?.(text),
   error: (text) => deed.logger?.(text),
 };
 const codec = {
-  encode: (data) => Buffer.from(String(data)),
+  encode: (data) => (data === RESULT ? deed.encode() : Buffer.from(String(data))),
   decode: (payload) => (String(payload) === 'bad' && deed.decode ? deed.decode() : String(payload)),
 };
 
@@ -207,7 +209,13 @@ let worker;
 
 async function start(options) {
   queue = new Queue(dq.url, 'q', { codec, logger: silent });
-  worker = new Worker(queue, options.batch ? many : one, { attempts: 1, hooks: [hooks, {}], logger, ...options });
+  worker = new Worker(queue, options.batch ? many : one, {
+    attempts: 1,
+    hooks: [hooks, {}],
+    around: [around],
+    logger,
+    ...options,
+  });
   worker.start();
 }
 
@@ -247,13 +255,25 @@ async function checked(property, runs = RUNS) {
   await fc.assert(property, { numRuns: runs, endOnFailure: true, verbose: 1 });
 }
 
-for (const place of ['handler', 'before', 'around', 'after', 'failed', 'lost', 'logger', 'decode']) {
+for (const place of [
+  'handler',
+  'before',
+  'context',
+  'around',
+  'after',
+  'failed',
+  'lost',
+  'logger',
+  'decode',
+  'encode',
+]) {
   test(`at ${place}`, { timeout: 300_000 }, async () => {
     await start({ concurrency: 3 });
     const others = {
       failed: { handler: raise },
       lost: { handler: (job) => queue.delete(job.id) },
       logger: { handler: raise },
+      encode: { handler: () => RESULT },
     };
     await checked(
       fc.asyncProperty(way, value, (how, make) => survives({ ...others[place], [place]: () => act(how, make) })),
@@ -262,33 +282,36 @@ for (const place of ['handler', 'before', 'around', 'after', 'failed', 'lost', '
   });
 }
 
-test('at around, after the handler', { timeout: 300_000 }, async () => {
-  await start({ concurrency: 3 });
-  const uses = fc.constantFrom(
-    (next) => next(),
-    (next) => void next(),
-    (next) => void next().finally(() => {}),
-    (next) => [next(), next()],
-    (next) => void setImmediate(next),
-  );
-  await checked(
-    fc.asyncProperty(way, value, uses, way, value, (how, make, use, then, made) =>
-      survives({
-        handler: () => act(how, make),
-        around(_, next) {
-          use(next);
-          return act(then, made);
-        },
-      }),
-    ),
-  );
-  await stop();
-});
+for (const place of ['context', 'around']) {
+  test(`at ${place}, after the handler`, { timeout: 300_000 }, async () => {
+    await start({ concurrency: 3 });
+    const uses = fc.constantFrom(
+      (next) => next(),
+      (next) => void next(),
+      (next) => void next().finally(() => {}),
+      (next) => [next(), next()],
+      (next) => void setImmediate(next),
+    );
+    await checked(
+      fc.asyncProperty(way, value, uses, way, value, (how, make, use, then, made) =>
+        survives({
+          handler: () => act(how, make),
+          [place](_, next) {
+            use(next);
+            return act(then, made);
+          },
+        }),
+      ),
+    );
+    await stop();
+  });
+}
 
 test('in a batch, one of many', { timeout: 300_000 }, async () => {
   await start({ concurrency: 2, batch: 10 });
   const ids = ['bad1', 'bad2', 'bad3'];
   await checked(fc.asyncProperty(value, (make) => survives({ handler: (job) => job.fail(make()) }, ids)));
+  await checked(fc.asyncProperty(value, (make) => survives({ handler: (job) => job.succeed(make()) }, ids)));
   await checked(fc.asyncProperty(way, value, (how, make) => survives({ handler: () => act(how, make) }, ids)));
   await stop();
 });
@@ -301,8 +324,8 @@ test('what is done to the job itself', { timeout: 300_000 }, async () => {
       (job) => Object.freeze(job),
       (job) => Object.setPrototypeOf(job, null),
       (job) => job.payload.fill(0),
-      (job) => void job.sleep(60_000),
-      (job) => void job.sleep('soon'),
+      (job) => void job.pause(60_000),
+      (job) => void job.pause('soon'),
       (job) => job.fail(job),
     ),
     fc.constantFrom(...names).map((name) => (job) => Object.defineProperty(job, name, { get: raise })),

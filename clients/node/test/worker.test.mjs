@@ -137,7 +137,7 @@ test('an answer that came during a standstill is read, though its time is over',
   );
 });
 
-test('neither a logger nor a hook around that throws keeps a job', { timeout: 120_000 }, async () => {
+test('neither a logger nor a hook context that throws keeps a job', { timeout: 120_000 }, async () => {
   const queue = new Queue(dq.url, 'q');
   await queue.addMany([
     { data: 'bad', id: 'bad', attempts: 1 },
@@ -148,7 +148,7 @@ test('neither a logger nor a hook around that throws keeps a job', { timeout: 12
   };
   const handle = (job) => job.data === 'bad' && fail();
   const worker = new Worker(queue, handle, {
-    hooks: [{ around: fail }, { around: (jobs, next) => next() }],
+    hooks: [{ context: fail }, { context: (jobs, next) => next() }],
     logger: { info: fail, warn: fail, error: fail },
   });
   assert.equal(await worker.drain(), 2);

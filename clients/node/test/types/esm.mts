@@ -2,7 +2,7 @@
 
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster, createSentinel } from 'redis';
-import { type Codec, handler, type Job, Queue, type Reserved, Retry, type Stats, Worker } from 'dq-redis';
+import { type Codec, handler, type Job, Queue, type ReservedJob, Retry, type Stats, Worker } from 'dq-redis';
 import { Telemetry } from 'dq-redis/otel';
 import { InlineQueue, TestServer, withServer } from 'dq-redis/testing';
 
@@ -27,7 +27,7 @@ export async function typed(queue: Queue<Order>) {
   await queue.add({ order: 1 }, { at: 5 });
   // @ts-expect-error no such option
   await queue.add({ order: 1 }, { dealy: 5 });
-  const popped: Reserved[] = await queue.pop({ count: 5 });
+  const popped: ReservedJob[] = await queue.pop({ count: 5 });
   const stats: Stats | null = await queue.stats();
   const worker = new Worker(queue, async (job) => {
     const order: number = job.data.order;

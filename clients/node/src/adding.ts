@@ -1,0 +1,226 @@
+// What producers add.
+
+import { type Codec, jsonCodec, writeEnvelope } from './codec';
+import type { Part } from './delivery';
+import type { Client } from './driver';
+import { careful, Guard } from './guard';
+import { count } from './handler';
+import { consoleLogger, type Hooks, type Logger } from './hooks';
+import { Keys, newId } from './keys';
+import { MADD_BYTES, MADD_JOBS } from './limits';
+import { ruled, takes } from './mistakes';
+import * as words from './options';
+import type { AddOptions, CronOptions, EveryOptions, JobOptions } from './options';
+import { type Bytes, toBytes, toText } from './text';
+import { type Duration, toMs } from './times';
+import type { Command, Word } from './wire';
+
+export interface QueueOptions<T = any> {
+  /** The queue is spread over so many keys, `name:{0}` to `name:{n-1}`, by the CRC-32 of the id. */
+  shards?: number;
+  /** What makes bytes of data; JSON by default. */
+  codec?: Codec<T>;
+  hooks?: readonly Hooks[];
+  /** Is told of hooks that fail. */
+  logger?: Logger;
+}
+
+/** A job that is about to be added. */
+interface Addition {
+  key: Buffer;
+  id: Buffer;
+  payload: Buffer;
+  rest: Word[];
+}
+
+const ADD_MANY: Record<'data' | keyof AddOptions, 1> = { data: 1, ...words.ADD };
+
+/** Adds jobs. */
+export class Adding<T = any> extends Keys {
+  readonly codec: Codec<T>;
+  readonly hooks: readonly Hooks[];
+  private readonly guard: Guard;
+
+  /** client: a URL (then ioredis is used where it is installed, else node-redis), or a client of ioredis or node-redis. */
+  constructor(client: Client, name: string, options: QueueOptions<T> = {}) {
+    takes('a queue', options, { shards: 1, codec: 1, hooks: 1, logger: 1 });
+    super(client, name, count(options.shards ?? 0, 'shards'));
+    this.codec = options.codec ?? jsonCodec;
+    this.hooks = [...(options.hooks ?? [])];
+    this.guard = new Guard(this.hooks, careful(options.logger ?? consoleLogger));
+  }
+
+  // --- Jobs
+
+  /**
+   * Adds a job, due now, after `delay` or `at` an instant. Returns its id, or null where it was refused.
+   *
+   * data: bytes, or what the codec makes bytes of (JSON unless the queue says otherwise).
+   */
+  async add(data: T, options: AddOptions = {}): Promise<string | null> {
+    return (await this.addAll([[data, takes('add', options, words.ADD)]]))[0]!;
+  }
+
+  /**
+   * Adds many jobs in one round trip. Where some are `after` others of the list, in one transaction: then a job that is
+   * refused does not undo the ones before it.
+   */
+  async addMany(jobs: readonly ({ data: T } & AddOptions)[]): Promise<(string | null)[]> {
+    const taken = jobs.map((job) => {
+      const { data, ...options } = takes('a job of addMany', job, ADD_MANY);
+      return [data, options] as const;
+    });
+    return this.addAll(taken);
+  }
+
+  /** Adds jobs each of which comes after the one before it, in one transaction. Returns their ids. */
+  async chain(jobs: readonly ({ data: T } & Omit<AddOptions, 'after' | 'afterGroup'>)[]): Promise<string[]> {
+    let last: Bytes | null = null;
+    const links = jobs.map((job) => {
+      const { id, ...rest } = takes('a job of chain', job, ADD_MANY);
+      const own: Bytes = id ?? this.newId(last === null ? null : this.key(last));
+      const link = { ...rest, id: own, after: last === null ? [] : [last] };
+      last = own;
+      return link;
+    });
+    await this.addMany(links as ({ data: T } & AddOptions)[]);
+    return links.map(({ id }) => toText(toBytes(id)));
+  }
+
+  private newId(key: Buffer | null): string {
+    for (;;) {
+      const id = newId();
+      if (key === null || this.key(id) === key) return id;
+    }
+  }
+
+  private async addAll(jobs: readonly (readonly [data: T, options: AddOptions])[]): Promise<(string | null)[]> {
+    const headers = this.hooks.length > 0 ? await Promise.all(jobs.map(([, options]) => this.headers(options))) : null;
+    // Ids of our own, as clients may send a command again whose answer was lost: then it was the first that added.
+    const additions = jobs.map(([data, options], n) => {
+      const id = options.id ?? this.newId(options.after?.length ? this.key(options.after[0]!) : null);
+      return this.addition(data, id, options, headers ? headers[n] : options.headers);
+    });
+    const isFlow = jobs.some(([, { after, afterGroup }]) => after?.length || afterGroup !== undefined);
+    const replies = isFlow && jobs.length > 1 ? await this.addFlow(additions) : await this.addThem(additions);
+    return replies.map((reply, n) => {
+      const { id = null, ifExists = null } = jobs[n]![1];
+      return reply === null && (id !== null || ifExists !== null) ? null : toText(additions[n]!.id);
+    });
+  }
+
+  private headers({ headers }: JobOptions): Promise<Record<string, string> | undefined> {
+    return this.guard.adding(this.name, headers);
+  }
+
+  private addition(data: T, id: Bytes, options: AddOptions, headers: JobOptions['headers']): Addition {
+    const key = this.key(id);
+    if (this.shards > 0 && options.after?.some((other) => this.key(other) !== key)) {
+      throw new TypeError(
+        `job ${toText(toBytes(id))} must be in the shard of the jobs that it is after: leave its id out`,
+      );
+    }
+    const rest = [
+      ...words.ofJob(options),
+      ...words.ofAfter(options),
+      ...words.condition(options.ifExists),
+      ...words.due(options.delay, options.at),
+    ];
+    return { key, id: toBytes(id), payload: this.payload(data, options.kind ?? null, headers), rest };
+  }
+
+  private payload(data: T, kind: string | null, headers: JobOptions['headers']): Buffer {
+    const isEnvelope = kind !== null || Object.keys(headers ?? {}).length > 0;
+    const payload = isEnvelope ? writeEnvelope(data, kind ?? undefined, headers) : this.codec.encode(data);
+    return toBytes(payload, 'a payload');
+  }
+
+  private async addFlow(additions: readonly Addition[]): Promise<unknown[]> {
+    const { key } = additions[0]!;
+    if (additions.some((one) => one.key !== key)) {
+      throw new TypeError('jobs after others must be added to one shard: chain, or a call for each shard');
+    }
+    return this.together(key, additions.map(command));
+  }
+
+  private async addThem(additions: readonly Addition[]): Promise<unknown[]> {
+    const options = JSON.stringify(additions[0]?.rest);
+    const isAlike = additions.length > 1 && additions.every(({ rest }) => JSON.stringify(rest) === options);
+    if (!isAlike || additions[0]!.rest.includes('NEXT')) return this.run(additions.map(command));
+    const parts = chunks(additions);
+    const replies = (await this.run(parts.map((part) => together(part.map((n) => additions[n]!))))) as unknown[][];
+    const ids: unknown[] = [];
+    for (const [p, part] of parts.entries()) for (const [at, n] of part.entries()) ids[n] = replies[p]![at];
+    return ids;
+  }
+
+  /** @internal For a job of that key: the commands that add others, once. */
+  async commandsOf(key: Buffer, parts: readonly Part[]): Promise<Command[]> {
+    return Promise.all(
+      parts.map(async ({ id, data, options }) => {
+        const headers = this.hooks.length > 0 ? await this.headers(options) : options.headers;
+        const made = this.addition(
+          data as T,
+          id,
+          takes('a job of spawn', { ...options, ifExists: undefined }, words.ADD),
+          headers,
+        );
+        if (made.key.equals(key)) return command({ ...made, rest: [...made.rest, 'NX'] });
+        throw new TypeError(`job ${toText(id)} must be in the shard of the job that spawns it: leave its id out`);
+      }),
+    );
+  }
+
+  // --- Recurring jobs
+
+  /** A job that comes every `interval`. Say it again at each start: the same rule goes on as it was. */
+  async every(interval: Duration, data: T, options: EveryOptions): Promise<string | null> {
+    takes('every', ruled('every', options), words.EVERY);
+    const rule = ['EVERY', toMs(interval, 'interval'), ...words.ofRule(options)];
+    return this.addRule(data, options, [...rule, ...words.due(null, options.first)]);
+  }
+
+  /** A job that comes by a cron expression. See `every`. */
+  async cron(expression: string, data: T, options: CronOptions): Promise<string | null> {
+    takes('cron', ruled('cron', options), words.CRON);
+    const rule = ['CRON', expression, ...words.value('TZ', options.tz), ...words.ofRule(options)];
+    return this.addRule(data, options, rule);
+  }
+
+  private async addRule(data: T, options: EveryOptions | CronOptions, rule: Word[]): Promise<string | null> {
+    const headers = this.hooks.length > 0 ? await this.headers(options) : options.headers;
+    const payload = this.payload(data, options.kind ?? null, headers);
+    const rest = [...rule, ...words.ofJob(options), 'REPLACE'];
+    const [reply] = await this.run([command({ key: this.key(options.id), id: toBytes(options.id), payload, rest })]);
+    return reply === null ? null : toText(reply as Buffer);
+  }
+}
+
+const command = ({ key, id, payload, rest }: Addition): Command => ['DQ.ADD', key, id, payload, ...rest];
+
+/** Of jobs with equal options. */
+const together = (some: readonly Addition[]): Command => [
+  'DQ.MADD',
+  some[0]!.key,
+  some.length,
+  ...some.flatMap(({ id, payload }) => [id, payload]),
+  ...some[0]!.rest,
+];
+
+/** Their numbers, by key, as many together as one command should hold. */
+function chunks(additions: readonly Addition[]): number[][] {
+  const all: number[][] = [];
+  const open = new Map<Buffer, { part: number[]; bytes: number }>();
+  for (const [n, { key, id, payload }] of additions.entries()) {
+    const bytes = id.length + payload.length;
+    let chunk = open.get(key);
+    if (!chunk || chunk.part.length >= MADD_JOBS || chunk.bytes + bytes > MADD_BYTES) {
+      chunk = { part: [], bytes: 0 };
+      open.set(key, chunk);
+      all.push(chunk.part);
+    }
+    chunk.part.push(n);
+    chunk.bytes += bytes;
+  }
+  return all;
+}

@@ -1,0 +1,145 @@
+// What a handler's steps mean in this attempt, without input or output: what is kept, and what the attempt ends with.
+
+import { type Delivery, type Ended, OVER, type Suspension } from './delivery';
+import { Cancelled, StepError, Suspended, timeoutError } from './errors';
+import type { OnDead } from './options';
+import { readEnded, writeEnded } from './results';
+import { shown } from './shown';
+import { type Bytes, toBytes } from './text';
+import type { Command } from './wire';
+
+const LONGEST_NAME = 256;
+const OWN = 'dq:';
+const WAIT = 'dq:wait:';
+const AFTER = 'dq:after:';
+
+/** A step's value; or a step that is to be kept first. */
+export type Found = { value: Buffer } | { keep: string };
+
+export class Attempt {
+  private readonly used = new Set<string>();
+  private joins = 0;
+
+  constructor(private readonly delivery: Delivery) {}
+
+  /** Throws where the handler's time is over: nothing that it does counts any more. */
+  check(): void {
+    if (this.delivery.suspension) throw new Suspended();
+    if (this.delivery.told) throw new Cancelled(this.delivery.told);
+  }
+
+  private suspend(suspension: Suspension): never {
+    this.delivery.suspension = suspension;
+    throw new Suspended();
+  }
+
+  private use(name: string, prefix = ''): string {
+    this.check();
+    if (typeof name !== 'string' || name === '') throw new TypeError(`a step needs a name, not ${shown(name)}`);
+    if (name.startsWith(OWN)) throw new StepError(`the step '${name}': names that begin with ${OWN} are the library's`);
+    if (toBytes(prefix + name).length > LONGEST_NAME) throw new StepError(`the step '${name}': its name is too long`);
+    if (this.used.has(prefix + name)) {
+      throw new StepError(`the step '${name}' is there twice in one attempt: give each step a name of its own`);
+    }
+    this.used.add(prefix + name);
+    return prefix + name;
+  }
+
+  /** The value that an earlier attempt kept. */
+  step(name: string): Buffer | null {
+    return this.delivery.steps.get(this.use(name)) ?? null;
+  }
+
+  sleep(name: string, ms: number): void {
+    if (!this.delivery.steps.has(this.use(name))) this.suspend({ for: 'sleep', name, ms });
+  }
+
+  wait(name: string, ms: number | null): Found {
+    const { steps } = this.delivery;
+    const marker = WAIT + name;
+    const value = steps.get(this.use(name));
+    // Once its time was over, it stays so.
+    const state = steps.get(marker)?.toString();
+    if (state === OVER) throw late(name);
+    if (value) return { value };
+    if (ms === null) this.suspend({ for: 'signal', name, ms });
+    if (state === undefined) this.suspend({ for: 'signal', name, ms, marker });
+    return { keep: marker };
+  }
+
+  /** The name of a `waitFor` or `spawn`: by default the how-manieth it is. */
+  join(given?: string): string {
+    this.joins++;
+    return this.use(given ?? String(this.joins), AFTER).slice(AFTER.length);
+  }
+
+  /** The ends of those jobs, as they are kept, or are to be kept. Where neither, the attempt ends. */
+  after(name: string, ids: readonly Buffer[], onDead: OnDead, adds: readonly Command[] = []) {
+    const step = AFTER + name;
+    const kept = this.delivery.steps.get(step);
+    if (kept) return { ended: readEnded(kept, step), keep: null };
+    const { results } = this.delivery;
+    if (!isOf(results, ids)) this.suspend({ for: 'jobs', ids, onDead, adds });
+    return { ended: results, keep: { step, value: writeEnded(results) } };
+  }
+
+  /** Whether `after` would know how they ended. */
+  hasEnded(name: string, ids: readonly Buffer[]): boolean {
+    return this.delivery.steps.has(AFTER + name) || isOf(this.delivery.results, ids);
+  }
+}
+
+/** The wait for that signal took too long. */
+export const late = (name: string) => timeoutError(`the signal '${name}' did not come in time`);
+
+function isOf(results: readonly Ended[], ids: readonly Buffer[]): boolean {
+  return results.length === ids.length && results.every(([id], n) => id.equals(ids[n]!));
+}
+
+/** Ids as the server takes them: at least one, and none twice. */
+export function idsOf(given: readonly Bytes[]): Buffer[] {
+  if (!Array.isArray(given) || given.length === 0) {
+    throw new TypeError(`the jobs to wait for must be a list of ids, not ${shown(given)}`);
+  }
+  const ids = new Map(given.map((id) => [toBytes(id).toString('latin1'), toBytes(id)]));
+  return [...ids.values()];
+}
+
+/** What handlers see of the steps: their own, decoded when they are asked for. */
+export class Steps {
+  #names: readonly string[];
+  #value: (name: string) => any;
+
+  constructor(steps: ReadonlyMap<string, Buffer>, decode: (value: Buffer, name: string) => any) {
+    this.#names = [...steps.keys()].filter((name) => !name.startsWith(OWN));
+    this.#value = (name) => decode(steps.get(name)!, name);
+  }
+
+  get size(): number {
+    return this.#names.length;
+  }
+
+  has(name: string): boolean {
+    return this.#names.includes(name);
+  }
+
+  get(name: string): any {
+    return this.has(name) ? this.#value(name) : undefined;
+  }
+
+  *entries(): IterableIterator<[string, any]> {
+    for (const name of this.#names) yield [name, this.#value(name)];
+  }
+
+  keys(): IterableIterator<string> {
+    return this.#names.values();
+  }
+
+  *values(): IterableIterator<any> {
+    for (const name of this.#names) yield this.#value(name);
+  }
+
+  [Symbol.iterator](): IterableIterator<[string, any]> {
+    return this.entries();
+  }
+}

@@ -1,0 +1,227 @@
+// Tells the server what no fetch took along within a millisecond, renews leases, and carries what handlers ask.
+
+import { Channel } from './channel';
+import * as core from './core';
+import type { Together } from './core';
+import type { Delivery } from './delivery';
+import type { Ends } from './ends';
+import { Cancelled } from './errors';
+import { fatal, isRefusal } from './fatal';
+import type { Leases } from './leases';
+import * as limits from './limits';
+import { reportAt } from './progress';
+import { Bell, LONGEST_TIMER_MS, nowMs, settled, sleep, within } from './waiting';
+import { type Command, type Driver, isServerError } from './wire';
+
+/** What it needs of its link. */
+export interface Round {
+  driver(): Promise<Driver>;
+  key: Buffer;
+  bell: Bell;
+  leases: Leases;
+  ends: Ends;
+  lose(delivery: Delivery): void;
+  /** A heartbeat was answered. */
+  beaten(): void;
+  trouble(error: unknown): void;
+}
+
+export class Courier {
+  private readonly control: Channel;
+  /** Leases that are to have another length. */
+  private readonly lengths = new Map<Delivery, number>();
+  private readonly reports = new Set<Delivery>();
+  private readonly pause = new Bell();
+  private working: Promise<void> | null = null;
+  private isFinishing = false;
+  private wantsBeat = false;
+  /** When it looks again by itself. */
+  wakesAt = -Infinity;
+
+  constructor(private readonly round: Round) {
+    this.control = new Channel(
+      () => round.driver(),
+      round.key,
+      () => (this.wantsBeat = true),
+    );
+  }
+
+  get isCarrying(): boolean {
+    return this.working !== null;
+  }
+
+  get answerMs(): number {
+    return Math.min(limits.ANSWER_MS, Math.max(this.round.leases.beatMs, limits.SHORTEST_ANSWER_MS));
+  }
+
+  carry(): void {
+    this.working = this.work();
+  }
+
+  private async work(): Promise<void> {
+    let troubles = 0;
+    while (!this.isFinishing) {
+      try {
+        await this.nextWork();
+        // First, so that nothing that the server refuses keeps leases from being renewed.
+        if (this.wantsBeat || nowMs() >= this.round.leases.beatAt) await this.beat();
+        await this.tellSome();
+        if (this.lengths.size > 0) await this.changeLengths();
+        if (this.reports.size > 0) await this.tellReports();
+        troubles = 0;
+      } catch (error) {
+        this.control.close();
+        if (this.isFinishing) return;
+        this.round.trouble(error);
+        await this.pause.wait(Math.min(core.troubleMs(++troubles), this.round.leases.beatMs));
+        this.round.bell.ring();
+      }
+    }
+  }
+
+  private async nextWork(): Promise<void> {
+    const reports = [...this.reports].map(reportAt);
+    this.wakesAt = this.wantsBeat ? nowMs() : Math.min(this.round.leases.beatAt, ...reports);
+    await this.round.bell.wait(Math.min(this.wakesAt - nowMs(), LONGEST_TIMER_MS));
+    this.round.ends.disarm();
+    this.wakesAt = -Infinity;
+  }
+
+  // --- What the server is told
+
+  async flush(): Promise<void> {
+    while (this.round.ends.size > 0) await this.tellSome();
+  }
+
+  private async tellSome(): Promise<void> {
+    const { ends } = this.round;
+    if (ends.size === 0) return;
+    const line = await this.control.open();
+    const told = ends.take(limits.TELL_AT_ONCE);
+    const replies = line.ask(told.flatMap(({ commands }) => commands));
+    const trouble = await ends.hear(told, replies, this.answerMs, () => this.control.close());
+    if (trouble) throw trouble;
+    if (ends.size > 0) ends.ring();
+  }
+
+  async ask(commands: readonly Command[]): Promise<unknown[]> {
+    if (commands.length === 0) return [];
+    const line = await this.control.open();
+    const replies = await within(Promise.all(line.ask(commands)), this.answerMs, 'the server', () =>
+      this.control.close(),
+    );
+    const refused = replies.find((reply) => reply instanceof Error);
+    if (refused) throw refused;
+    return replies;
+  }
+
+  /** What a handler asks, also where the server is away for a while. */
+  async askFor(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
+    for (let troubles = 0; ;) {
+      try {
+        return await this.ask(commands);
+      } catch (error) {
+        if (isServerError(error) && (isRefusal(error) || fatal(error))) throw error;
+        this.round.trouble(error);
+        const until = nowMs() + core.troubleMs(++troubles);
+        while (!delivery.told && nowMs() < until) await sleep(Math.min(limits.FIRST_TROUBLE_MS, until - nowMs()));
+        if (delivery.told) throw new Cancelled(delivery.told);
+      }
+    }
+  }
+
+  // --- Heartbeats
+
+  beatSoon(): void {
+    this.wantsBeat = true;
+    this.round.bell.ring();
+    this.pause.ring();
+  }
+
+  private async beat(): Promise<void> {
+    const { leases } = this.round;
+    this.wantsBeat = false;
+    const sentMs = nowMs();
+    try {
+      await this.touch(core.heartbeats(leases.all()), sentMs, () => {});
+    } catch (error) {
+      this.wantsBeat = true;
+      throw error;
+    }
+    leases.beaten(sentMs);
+    this.round.beaten();
+  }
+
+  /** A lease of that length, whatever it was delivered with. */
+  relet(delivery: Delivery, leaseMs: number): void {
+    if (!this.isCarrying) return;
+    this.lengths.set(delivery, leaseMs);
+    this.round.bell.ring();
+  }
+
+  private async changeLengths(): Promise<void> {
+    const lengths = new Map([...this.lengths].filter(([delivery]) => this.round.leases.holds(delivery)));
+    this.lengths.clear();
+    const sentMs = nowMs();
+    try {
+      await this.touch(core.leases(lengths), sentMs, (delivery) => (delivery.leaseMs = lengths.get(delivery)!));
+    } catch (error) {
+      if (!(error instanceof Error && isRefusal(error))) for (const [each, ms] of lengths) this.lengths.set(each, ms);
+      throw error;
+    }
+    this.round.leases.changed(sentMs);
+  }
+
+  private async touch(touches: Together[], sentMs: number, each: (delivery: Delivery) => void): Promise<void> {
+    const replies = await this.ask(touches.map(([command]) => command));
+    for (const [n, [, group]] of touches.entries()) {
+      for (const [at, delivery] of group.entries()) {
+        if ((replies[n] as unknown[])[at] === null) {
+          this.round.lose(delivery);
+          continue;
+        }
+        each(delivery);
+        delivery.isDoubtful = false;
+        this.round.leases.renew(delivery, sentMs);
+      }
+    }
+  }
+
+  // --- Progress
+
+  report(delivery: Delivery): void {
+    this.reports.add(delivery);
+    if (reportAt(delivery) < this.wakesAt) this.round.bell.ring();
+  }
+
+  private async tellReports(): Promise<void> {
+    const held = [...this.reports].filter((delivery) => this.round.leases.isHeld(delivery) && delivery.progress);
+    const ready = held.filter((delivery) => reportAt(delivery) <= nowMs());
+    this.reports.clear();
+    for (const delivery of held) if (!ready.includes(delivery)) this.reports.add(delivery);
+    if (ready.length === 0) return;
+    const commands = ready.map((delivery) => core.reported(delivery)!);
+    for (const delivery of ready) delivery.reportedAt = nowMs();
+    // What the server refuses of one keeps nobody else's from it.
+    const line = await this.control.open();
+    const replies = await within(Promise.all(line.ask(commands)), this.answerMs, 'the server', () =>
+      this.control.close(),
+    );
+    for (const [n, reply] of replies.entries()) if (reply === null) this.round.lose(ready[n]!);
+  }
+
+  // --- Stopping
+
+  /** So much time is left to end what it does. */
+  async finish(ms: number): Promise<void> {
+    this.isFinishing = true;
+    this.round.bell.ring();
+    this.pause.ring();
+    if (this.working && !(await settled([this.working], ms))) this.control.close();
+    await this.working;
+  }
+
+  close(): void {
+    this.control.close();
+  }
+}

@@ -1,0 +1,211 @@
+// Who does the work: what waits for a handler, what runs, and how much may be fetched.
+
+import * as core from './core';
+import type { Delivery } from './delivery';
+import type { ConfigurationError } from './errors';
+import { fatal } from './fatal';
+import type { Guard } from './guard';
+import type { Handlers } from './handler';
+import { handle, type Turn } from './handling';
+import { jobOf } from './job';
+import type { Boss, Link } from './link';
+import { textOf } from './shown';
+import { Bell } from './waiting';
+import type { WorkerSettings } from './worker-options';
+
+export class Crew implements Boss {
+  /** No more is fetched. */
+  isDraining = false;
+  /** How many jobs were given back. */
+  returned = 0;
+  /** What waiting does not mend. */
+  failure: ConfigurationError | null = null;
+  private readonly running = new Map<readonly Turn[], Promise<void>>();
+  private readonly resting = new Set<Bell>();
+  private readonly claims: ((claim: number) => void)[] = [];
+  private backlog: Turn[] = [];
+  private claimed = 0;
+  private troubleSaid = '';
+
+  constructor(
+    private readonly settings: WorkerSettings,
+    private readonly handlers: Handlers,
+    private readonly guard: Guard,
+    /** How many links share what may be fetched. */
+    private readonly linkCount: () => number,
+    private readonly onFailure: () => void,
+  ) {}
+
+  get waitMs(): number {
+    return this.settings.waitMs;
+  }
+
+  /** How many jobs may be in hand. Each that is fetched has a free handler, but for the prefetched. */
+  get capacity(): number {
+    return this.settings.concurrency * this.handlers.room + this.settings.prefetch;
+  }
+
+  /** What their handlers run. */
+  get atWork(): Delivery[] {
+    return [...this.running.keys()].flat().map(({ delivery }) => delivery);
+  }
+
+  get handled(): Promise<void>[] {
+    return [...this.running.values()];
+  }
+
+  /** Until no handler runs. */
+  async idle(): Promise<void> {
+    while (this.running.size > 0) await Promise.all(this.running.values());
+  }
+
+  /** From now on it takes nothing on, and what has not begun goes back. */
+  end(): void {
+    this.isDraining = true;
+    for (const turn of this.backlog.splice(0)) this.giveBack(turn.link, turn.delivery);
+    this.makeRoom();
+    for (const bell of this.resting) bell.ring();
+  }
+
+  private giveBack(link: Link, delivery: Delivery): void {
+    this.returned++;
+    link.settle(delivery, core.returned(delivery));
+  }
+
+  claim(): Promise<number> {
+    return new Promise((resolve) => {
+      this.claims.push(resolve);
+      this.makeRoom();
+    });
+  }
+
+  /** To those that wait for their turn to fetch. */
+  private makeRoom(): void {
+    while (this.claims.length > 0) {
+      const free = this.isDraining ? 0 : this.free;
+      if (free < 1 && !this.isDraining) return;
+      const claim = free && Math.max(1, Math.floor(free / this.linkCount()));
+      this.claimed += claim;
+      this.claims.shift()!(claim);
+    }
+  }
+
+  /** How many jobs may be fetched. */
+  private get free(): number {
+    const handlers = this.settings.concurrency - this.running.size;
+    return handlers * this.handlers.room + this.settings.prefetch - this.backlog.length - this.claimed;
+  }
+
+  takeOn(link: Link, claim: number, found: Delivery[]): void {
+    this.claimed -= claim;
+    for (const delivery of found) this.accept(link, delivery);
+    this.startMore();
+  }
+
+  /** Into the backlog, or back to the server. */
+  private accept(link: Link, delivery: Delivery): void {
+    if (this.isDraining) return this.giveBack(link, delivery);
+    const handler = this.handlers.choose(delivery);
+    if (!handler) {
+      this.guard.log.warn(`dq: no handler for kind ${delivery.envelope?.kind}: gave back job ${delivery.name}`);
+      return link.settle(delivery, core.unknown(delivery));
+    }
+    delivery.handlerAttempts = handler.attempts;
+    if (handler.leaseMs !== null && handler.leaseMs !== delivery.leaseMs) link.relet(delivery, handler.leaseMs);
+    this.backlog.push({ delivery, handler, link });
+  }
+
+  startMore(): void {
+    while (this.running.size < this.settings.concurrency) {
+      // A doubtful one waits until a heartbeat tells whether it is ours yet.
+      const at = this.backlog.findIndex(({ delivery }) => !delivery.isDoubtful);
+      if (at < 0) break;
+      const batch = this.take(at);
+      if (batch.length > 0) this.begin(batch);
+    }
+    this.makeRoom();
+  }
+
+  /** One job of the backlog, or as many as its handler takes at a time; but none that is lost. */
+  private take(at: number): Turn[] {
+    const { handler } = this.backlog[at]!;
+    const batch: Turn[] = [];
+    const isTaken = (turn: Turn, n: number) => n >= at && turn.handler === handler && batch.length < handler.size;
+    this.backlog = this.backlog.filter((turn, n) => {
+      if (!isTaken(turn, n) || turn.delivery.isDoubtful) return true;
+      if (turn.link.begin(turn.delivery)) batch.push(turn);
+      return false;
+    });
+    return batch;
+  }
+
+  private begin(batch: Turn[]): void {
+    const handled = handle(batch, this.guard).then(() => {
+      this.running.delete(batch);
+      this.startMore();
+    });
+    this.running.set(batch, handled);
+  }
+
+  lost(delivery: Delivery): void {
+    this.guard.log.warn(
+      `dq: lost job ${delivery.name}: it was cancelled, or its lease expired before it was acknowledged`,
+    );
+    delivery.tell('lost');
+    void this.guard.call('lost', [jobOf(delivery)]);
+    if (this.backlog.length > 0) setImmediate(() => this.startMore()); // it may have been there
+  }
+
+  refused(delivery: Delivery, error: Error, isOver: boolean): void {
+    const then = isOver ? 'it comes again when its lease ends' : 'told once more, with less';
+    this.guard.log.error(`dq: the server refuses how job ${delivery.name} ended: ${error.message}; ${then}`);
+  }
+
+  deaf(error: Error): void {
+    this.guard.log.warn(
+      `dq: the server refuses DQ.BTOUCH: jobs that are cancelled are told at the next heartbeat (${error.message})`,
+    );
+  }
+
+  complain = (error: unknown): void => this.guard.complain(error);
+
+  // --- Trouble
+
+  trouble(error: unknown): void {
+    if (this.isDraining) return;
+    const end = fatal(error);
+    if (end) {
+      this.failure ??= end;
+      this.guard.log.error(`dq: ${end.message}`);
+      this.onFailure();
+      return;
+    }
+    const text = textOf(error);
+    if (text === this.troubleSaid) return;
+    this.troubleSaid = text;
+    this.guard.log.warn(`dq: trouble with the server, trying again: ${text}`);
+  }
+
+  async rest(ms: number): Promise<void> {
+    if (this.isDraining) return;
+    const bell = new Bell();
+    this.resting.add(bell);
+    await bell.wait(ms);
+    this.resting.delete(bell);
+  }
+
+  // --- For tests
+
+  /** Handles what a link finds. Returns how many. */
+  async drain(link: Link, found: readonly Delivery[]): Promise<number> {
+    let handled = 0;
+    for (const delivery of found) this.accept(link, delivery);
+    await link.flush();
+    while (this.backlog.length > 0) {
+      const batch = this.take(0);
+      if (batch.length > 0) await handle(batch, this.guard);
+      handled += batch.length;
+    }
+    return handled;
+  }
+}

@@ -1,0 +1,58 @@
+// How other jobs ended, as a job that comes after them sees it.
+
+import { type Codec, decodedValue } from './codec';
+import type { Ended } from './delivery';
+import { StepError } from './errors';
+import { toBytes, toText } from './text';
+
+/** How a job ended that this one was added after, or waited for. */
+export class JobResult<T = any> {
+  #read: { value: T | null } | null = null;
+  #raw: Buffer | null;
+  #codec: Codec;
+
+  /** @internal */
+  constructor([id, outcome, value]: Ended, codec: Codec) {
+    this.id = toText(id);
+    this.outcome = outcome as JobResult['outcome'];
+    this.#raw = value;
+    this.#codec = codec;
+  }
+
+  /** The job's id. */
+  readonly id: string;
+  /** Null where it had not ended when this job was set free. */
+  readonly outcome: 'done' | 'dead' | 'deleted' | 'expired' | null;
+
+  /** What its handler returned, if it is done; null where that was nothing. Throws PayloadError. */
+  get value(): T | null {
+    if (this.outcome !== 'done') return null;
+    this.#read ??= { value: decodedValue(this.#codec, this.#raw, `the result of ${this.id}`) };
+    return this.#read.value;
+  }
+
+  /** Of a dead one: the reason of its last failure. */
+  get reason(): string | null {
+    return this.outcome === 'dead' && this.#raw ? this.#raw.toString() : null;
+  }
+}
+
+export const results = (ended: readonly Ended[], codec: Codec): JobResult[] =>
+  ended.map((each) => new JobResult(each, codec));
+
+/** As the value of a step. */
+export const writeEnded = (ended: readonly Ended[]): string =>
+  JSON.stringify(ended.map(([id, outcome, value]) => [toText(id), outcome, value && value.toString('base64')]));
+
+export function readEnded(step: Buffer, name: string): Ended[] {
+  try {
+    const rows = JSON.parse(step.toString()) as [string, string | null, string | null][];
+    return rows.map(([id, outcome, value]) => [
+      toBytes(id),
+      outcome === null ? null : String(outcome),
+      value === null ? null : Buffer.from(value, 'base64'),
+    ]);
+  } catch (error) {
+    throw new StepError(`the step '${name}' does not hold results`, { cause: error });
+  }
+}

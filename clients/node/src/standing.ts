@@ -1,0 +1,101 @@
+// A command that waits on a connection of its own, and is sent again with what is new.
+
+import type { Channel } from './channel';
+import * as core from './core';
+import { SLACK_MS } from './limits';
+import { Bell, sleep, within } from './waiting';
+import type { Command } from './wire';
+
+const AGAIN_MS = 5;
+
+export interface Subject {
+  /** What is to be asked now; null where there is nothing. */
+  next(): { command: Command; waitMs: number } | null;
+  heard(reply: unknown): void;
+  /** Whether to ask again, a little later. */
+  failed(error: unknown): boolean;
+}
+
+export class Standing {
+  private isLive = false;
+  /** Something has changed since it looked what to ask. */
+  private isStale = false;
+  /** How often it was asked; what is asked now has not been withdrawn. */
+  private asked = 0;
+  private isAsking = false;
+  private isWithdrawn = false;
+  private isClosed = false;
+  private readonly pause = new Bell();
+
+  constructor(
+    private readonly channel: Channel,
+    private readonly subject: Subject,
+    /** CLIENT UNBLOCK, on another connection. */
+    private readonly unblock: (clientId: number) => Promise<unknown>,
+  ) {}
+
+  /** There is more to ask, or less. */
+  anew(): void {
+    if (this.isClosed) return;
+    this.isStale = true;
+    if (!this.isLive) void this.live();
+    else if (this.isAsking && !this.isWithdrawn) void this.withdraw(this.asked);
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.pause.ring();
+    this.channel.close();
+  }
+
+  /** Never rejects. */
+  private async live(): Promise<void> {
+    this.isLive = true;
+    let troubles = 0;
+    while (this.isStale && !this.isClosed) {
+      try {
+        await this.ask();
+        troubles = 0;
+      } catch (error) {
+        this.channel.close();
+        if (this.isClosed || !this.subject.failed(error)) break;
+        await this.pause.wait(core.troubleMs(++troubles));
+      }
+    }
+    this.isLive = false;
+  }
+
+  private async ask(): Promise<void> {
+    const line = await this.channel.open();
+    line.hold(true);
+    try {
+      const next = this.subject.next();
+      this.isStale = next !== null;
+      if (!next) return;
+      this.asked++;
+      this.isWithdrawn = false;
+      this.isAsking = true;
+      const [answer] = line.ask([next.command]);
+      const reply = await within(answer!, next.waitMs + SLACK_MS, next.command[0], () => this.channel.close());
+      this.isAsking = false;
+      if (reply instanceof Error) throw reply;
+      this.subject.heard(reply);
+    } finally {
+      this.isAsking = false;
+      line.hold(false);
+    }
+  }
+
+  /** It may not wait yet: then once more. */
+  private async withdraw(asked: number): Promise<void> {
+    this.isWithdrawn = true;
+    const isOurs = () => this.isAsking && this.asked === asked && !this.isClosed;
+    while (isOurs()) {
+      const { clientId } = this.channel;
+      if (clientId === null) return this.channel.close();
+      const reply = await this.unblock(clientId).catch(() => 0);
+      if (Number(reply) === 1 || !isOurs()) return;
+      await sleep(AGAIN_MS);
+    }
+  }
+}

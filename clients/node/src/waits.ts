@@ -1,0 +1,100 @@
+// Waits for the ends of jobs: all waits of a queue share one connection, in DQ.AWAIT.
+
+import { Channel } from './channel';
+import type { Ended } from './delivery';
+import { DqError, timeoutError } from './errors';
+import { fatal, isRefusal } from './fatal';
+import { WAIT_MS } from './limits';
+import { Standing, type Subject } from './standing';
+import { toText } from './text';
+import { LONGEST_TIMER_MS } from './waiting';
+import { type Command, type Driver, isServerError } from './wire';
+
+interface Waiter {
+  resolve(ended: Ended): void;
+  reject(error: unknown): void;
+}
+
+/** Those for the jobs of one key. */
+export class Waits implements Subject {
+  private readonly waiters = new Map<string, { id: Buffer; all: Set<Waiter> }>();
+  private readonly standing: Standing;
+
+  constructor(
+    driver: () => Promise<Driver>,
+    private readonly key: Buffer,
+    unblock: (clientId: number) => Promise<unknown>,
+  ) {
+    this.standing = new Standing(new Channel(driver, key, () => {}), this, unblock);
+  }
+
+  /** How the job ended. Rejects with a TimeoutError, or the reason of the signal. */
+  wait(id: Buffer, ms: number | null, signal?: AbortSignal): Promise<Ended> {
+    const name = id.toString('latin1');
+    return new Promise<Ended>((resolve, reject) => {
+      const end = (then: () => void) => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', abort);
+        this.remove(name, waiter);
+        then();
+      };
+      const waiter = {
+        resolve: (ended: Ended) => end(() => resolve(ended)),
+        reject: (error: unknown) => end(() => reject(error)),
+      };
+      const late = () => waiter.reject(timeoutError(`job ${toText(id)} has not ended within ${ms! / 1000} s`));
+      const abort = () => waiter.reject(signal!.reason);
+      const timer = ms === null ? undefined : setTimeout(late, Math.min(ms, LONGEST_TIMER_MS));
+      signal?.addEventListener('abort', abort);
+      this.add(name, id, waiter);
+    });
+  }
+
+  private add(name: string, id: Buffer, waiter: Waiter): void {
+    const known = this.waiters.get(name);
+    if (known) {
+      known.all.add(waiter);
+    } else {
+      this.waiters.set(name, { id, all: new Set([waiter]) });
+      this.standing.anew();
+    }
+  }
+
+  private remove(name: string, waiter: Waiter): void {
+    const known = this.waiters.get(name);
+    if (!known?.all.delete(waiter) || known.all.size > 0) return;
+    this.waiters.delete(name);
+    // The connection is idle then, and keeps the process no longer.
+    if (this.waiters.size === 0) this.standing.anew();
+  }
+
+  next() {
+    if (this.waiters.size === 0) return null;
+    const ids = [...this.waiters.values()].map(({ id }) => id);
+    const command: Command = ['DQ.AWAIT', this.key, String(WAIT_MS / 1000), ...ids];
+    return { command, waitMs: WAIT_MS };
+  }
+
+  heard(reply: unknown): void {
+    for (const [id, outcome, value] of (reply ?? []) as [Buffer, unknown, Buffer | null][]) {
+      for (const waiter of [...(this.waiters.get(id.toString('latin1'))?.all ?? [])]) {
+        waiter.resolve([id, String(outcome), value]);
+      }
+    }
+  }
+
+  failed(error: unknown): boolean {
+    const end = fatal(error) ?? (isServerError(error) && isRefusal(error) ? error : null);
+    if (end) this.reject(end);
+    return end === null;
+  }
+
+  private reject(error: unknown): void {
+    for (const { all } of [...this.waiters.values()]) for (const waiter of [...all]) waiter.reject(error);
+  }
+
+  close(): void {
+    this.reject(new DqError('the queue was closed'));
+    this.standing.close();
+  }
+}
