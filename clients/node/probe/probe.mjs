@@ -1,181 +1,23 @@
 // The probe of the behaviour suite (clients/suite/README.md): probe.mjs ioredis | redis.
 
-import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { GiveUp, Handler, Queue, Retry, Snooze, Worker } from 'dq-redis';
+import { JobFailed, Queue, Worker } from 'dq-redis';
 import { InlineQueue } from 'dq-redis/testing';
 import * as ioredis from 'ioredis';
 import * as nodeRedis from 'redis';
+import { emit, given, handlers, hostile, reporting, reports } from './handlers.mjs';
+import { raise } from './hostile.mjs';
 
 const library = process.argv[2]; // by the name of its package
 const queues = new Map();
-const runs = new Map();
 let worker = null;
 let isTerminated = true;
-
-const emit = (event, fields = {}) => process.stdout.write(JSON.stringify({ event, ...fields }) + '\n');
-
-// --- Handlers
-
-/** The worst that can be thrown. */
-const HOSTILE = [
-  new GiveUp({ code: 404 }),
-  new GiveUp(404),
-  new GiveUp(Symbol('s')),
-  new GiveUp(new Proxy({}, throwing())),
-  new Snooze(1e9, {}),
-  new Snooze(1e9, Symbol('s')),
-  new Snooze(Infinity),
-  new Snooze(NaN),
-  new Snooze('soon'),
-  new Snooze(null),
-  new Retry(NaN),
-  new Retry(Infinity, 'later'),
-  new Retry(-1),
-  new Retry({}),
-  Object.assign(new Retry(5), { delayMs: undefined }),
-  Object.freeze(new Retry(Symbol('s'))),
-  mute('message'),
-  mute('name'),
-  mute('stack'),
-  mute('constructor'),
-  Object.defineProperty(new GiveUp('x'), 'reason', { get: raise }),
-  Object.defineProperty(new Snooze(5), 'delayMs', { get: raise }),
-  new Proxy(new Error('x'), throwing()),
-  new Proxy(() => {}, throwing()),
-  revoked(),
-  Symbol('s'),
-  undefined,
-  null,
-  0,
-  10n,
-  '\ud800',
-  Object.create(null),
-  Object.freeze({ toString: raise }),
-  new Error('\ud800'.repeat(2000)),
-];
-
-function raise() {
-  throw new Error('on purpose');
-}
-
-function throwing() {
-  return Object.fromEntries(Object.getOwnPropertyNames(Reflect).map((trap) => [trap, raise]));
-}
-
-function mute(property) {
-  return Object.defineProperty(new Error('x'), property, { get: raise });
-}
-
-function revoked() {
-  const { proxy, revoke } = Proxy.revocable({}, {});
-  revoke();
-  return proxy;
-}
-
-function announce(jobs) {
-  for (const job of jobs) {
-    runs.set(job.id, (runs.get(job.id) ?? 0) + 1);
-    emit('started', {
-      job: job.id,
-      queue: job.queue,
-      attempt: job.attempt,
-      payload: job.payload.toString('base64'),
-      kind: job.kind,
-      headers: job.headers,
-      due: job.due?.getTime() ?? null,
-      batch: jobs.length,
-    });
-  }
-}
-
-function script(job) {
-  const { data } = job;
-  const isObject = data !== null && typeof data === 'object' && !Array.isArray(data);
-  return isObject && runs.get(job.id) <= (data.times ?? Infinity) ? data : {};
-}
-
-async function work(job) {
-  const todo = script(job);
-  switch (todo.do) {
-    case 'sleep':
-      try {
-        return await job.pause(todo.ms);
-      } catch (error) {
-        emit('told', { job: job.id, why: error.why });
-        throw error;
-      }
-    case 'stubborn':
-      return sleep(todo.ms);
-    case 'hang':
-      return new Promise(() => {});
-    case 'throw':
-      throw new Error(todo.message ?? 'thrown');
-    case 'retry':
-      throw new Retry(todo.ms, todo.reason);
-    case 'snooze':
-      throw new Snooze(todo.ms, todo.reason);
-    case 'give_up':
-      throw new GiveUp(todo.reason);
-    case 'hostile':
-      throw HOSTILE[todo.n % HOSTILE.length];
-    case 'exit':
-      return process.exit(3);
-    case 'fork':
-      return void spawn('sleep', ['2'], { stdio: 'ignore' });
-    case 'quit_thread':
-      throw undefined;
-  }
-}
-
-async function handleOne(job) {
-  announce([job]);
-  try {
-    await work(job);
-  } finally {
-    emit('ended', { job: job.id });
-  }
-}
-
-async function handleMany(jobs) {
-  announce(jobs);
-  for (const job of jobs) {
-    try {
-      await work(job);
-    } catch (error) {
-      job.fail(error);
-    }
-  }
-}
-
-const reports = {
-  before: (job) => emit('before', { job: job.id }),
-  after: (job) => emit('after', { job: job.id }),
-  failed: (job, error) => emit('failed', { job: job.id, error: error?.name ?? String(error) }),
-  lost: (job) => emit('lost', { job: job.id }),
-};
-
-const hostile = Object.fromEntries(['before', 'around', 'after', 'failed', 'lost'].map((name) => [name, raise]));
-
-const given = (value) => value ?? undefined;
-
-function handlers(order) {
-  return (order.handlers ?? [{}]).map(
-    (each) =>
-      new Handler(each.batch ? handleMany : handleOne, {
-        kind: each.kind,
-        attempts: given(each.attempts),
-        backoff: given(each.backoff_ms),
-        lease: given(each.lease_ms),
-        batch: given(each.batch),
-      }),
-  );
-}
 
 // --- Methods
 
 const INSTANTS = ['at', 'since', 'until', 'first'];
+
+const CAMEL = { if_exists: 'ifExists', on_dead: 'onDead', after_group: 'afterGroup' };
 
 function fromJson(args) {
   const read = Object.entries(args ?? {}).filter(([, value]) => value !== null);
@@ -183,7 +25,7 @@ function fromJson(args) {
     read.map(([name, value]) => {
       if (INSTANTS.includes(name)) return [name, new Date(value)];
       if (name === 'payload') return ['data', value.base64 ? Buffer.from(value.base64, 'base64') : Buffer.from(value)];
-      return [name === 'if_exists' ? 'ifExists' : name, value];
+      return [CAMEL[name] ?? name, value];
     }),
   );
 }
@@ -194,17 +36,27 @@ function toJson(value) {
   if (value instanceof Map) return toJson(Object.fromEntries(value));
   if (Array.isArray(value)) return value.map(toJson);
   if (value === null || typeof value !== 'object') return value;
-  const named = Object.entries(value).filter(([name]) => name !== 'fields');
+  const named = Object.entries(value).filter(([name]) => !['fields', 'results', 'steps'].includes(name));
   return Object.fromEntries(named.map(([name, each]) => [snake(name), toJson(each)]));
 }
 
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Their values are the user's own. */
+const UNREAD = new Set(['result', 'wait', 'add_and_wait']);
 
 const METHODS = {
   add(queue, { data, repeat, ...rest }) {
     if (repeat === undefined) return queue.add(data, rest);
     return queue.addMany(Array.from({ length: repeat }, (_, n) => ({ ...rest, data, id: `${rest.id}:${n}` })));
   },
+  add_many: (queue, { jobs }) => queue.addMany(jobs.map(fromJson)),
+  chain: (queue, { jobs }) => queue.chain(jobs.map((data) => ({ data }))),
+  add_and_wait: (queue, { data, ...rest }) => queue.addAndWait(data, rest),
+  result: (queue, { id }) => queue.result(id),
+  wait: (queue, { id, timeout }) => queue.wait(id, timeout),
+  cancel: (queue, { id }) => queue.cancel(id),
+  signal: (queue, { id, name, value }) => queue.signal(id, name, value),
   every: (queue, { interval, data, ...rest }) => queue.every(interval, data, rest),
   cron: (queue, { expression, data, ...rest }) => queue.cron(expression, data, rest),
   delete: (queue, { ids, ...rest }) => queue.delete(ids, rest),
@@ -283,6 +135,7 @@ const ORDERS = {
         drain: given(order.drain_ms),
         wait: given(order.wait_ms),
         lease: given(order.lease_ms),
+        around: order.around ? [order.around === 'hostile' ? raise : reporting] : [],
         hooks: order.hooks ? [order.hooks === 'hostile' ? hostile : reports] : [],
       },
     );
@@ -293,15 +146,27 @@ const ORDERS = {
     isTerminated = false;
     void worker.stop();
   },
-  async call({ queue, method, args }) {
-    const value = await METHODS[method](queues.get(queue), fromJson(args));
-    emit('answer', { value: value === undefined ? null : toJson(value) });
+  async call({ queue, method, args, tag }) {
+    const called = METHODS[method](queues.get(queue), fromJson(args)).then(
+      (value) => emit('answer', { value: UNREAD.has(method) ? value : toJson(value ?? null), tag }),
+      (error) => emit('refused', { ...refusal(error), tag }),
+    );
+    if (tag === undefined || tag === null) await called;
+  },
+  health() {
+    emit('answer', { value: worker.isHealthy });
   },
   async inline(order) {
     await new InlineQueue(handlers(order)).add(order.data, { kind: order.kind });
     emit('answer', { value: null });
   },
 };
+
+function refusal(error) {
+  const { name, message, outcome, reason } = error;
+  if (error instanceof JobFailed) return { error: 'JobFailed', outcome, reason, message };
+  return { error: name === 'TimeoutError' ? 'timeout' : `${name}: ${message}` };
+}
 
 async function run() {
   try {
@@ -318,6 +183,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   // One after the other, as an order may need what the one before made.
   await Promise.resolve()
     .then(() => ORDERS[order.do](order))
-    .catch((error) => emit('refused', { error: `${error.name}: ${error.message}` }));
+    .catch((error) => emit('refused', refusal(error)));
 }
 process.exit(0);

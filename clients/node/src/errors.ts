@@ -53,7 +53,7 @@ export class StepError extends DqError {}
 export type Why = 'lost' | 'stopping' | 'timeout';
 
 /** The base of what a handler throws (or gives to `job.fail`) to decide how its job goes on. Its reason may be an error. */
-export class Decision extends DqError {
+export class ControlError extends DqError {
   readonly reason: string | undefined;
 
   constructor(reason?: unknown) {
@@ -64,7 +64,7 @@ export class Decision extends DqError {
 }
 
 /** This attempt failed; try again after `delay`, instead of what the ladder says. */
-export class Retry extends Decision {
+export class Retry extends ControlError {
   constructor(
     readonly delayMs: Duration,
     reason?: unknown,
@@ -74,7 +74,7 @@ export class Retry extends Decision {
 }
 
 /** Not now: try again after `delay`; this attempt does not count. */
-export class Snooze extends Decision {
+export class Snooze extends ControlError {
   constructor(
     readonly delayMs: Duration,
     reason?: unknown,
@@ -84,7 +84,7 @@ export class Snooze extends Decision {
 }
 
 /** This job cannot succeed: it is dead now, whatever attempts it has left. */
-export class GiveUp extends Decision {}
+export class GiveUp extends ControlError {}
 
 /**
  * The reason of `job.signal` once the job was lost, its handler took longer than its timeout, or the worker stops.
@@ -92,7 +92,7 @@ export class GiveUp extends Decision {}
  * A job of a worker that stops is given back uncounted when its handler throws this, or the AbortError of what it gave the
  * signal to.
  */
-export class Cancelled extends Decision {
+export class Cancelled extends ControlError {
   constructor(readonly why: Why) {
     super(why);
   }
@@ -102,10 +102,10 @@ export class Cancelled extends Decision {
  * What `job.sleep`, `job.wait`, `job.waitFor` and `job.spawn` throw to end the attempt: let it pass. Where it is caught, the
  * attempt has ended all the same.
  */
-export class Suspended extends Decision {}
+export class Suspended extends ControlError {}
 
 /** A handler took longer than its timeout. */
-export class TimedOut extends Decision {}
+export class TimedOut extends ControlError {}
 
 /** What was waited for did not come in time: a TimeoutError, as of AbortSignal.timeout. */
 export const timeoutError = (text: string) => new DOMException(text, 'TimeoutError');

@@ -3,7 +3,7 @@
 
 import { type Codec, encoded } from './codec';
 import { type Delivery, type End, isThrown, type Suspension } from './delivery';
-import { Cancelled, Decision, EncodingError, GiveUp, Retry, Snooze, Suspended } from './errors';
+import { Cancelled, ControlError, EncodingError, GiveUp, Retry, Snooze, Suspended } from './errors';
 import type { Handler } from './handler';
 import type { Around, Hooks, Logger } from './hooks';
 import type { Job } from './job';
@@ -69,7 +69,7 @@ function doneWith(codec: Codec, value: unknown): Verdict {
 /** May throw: a proxy does at each look. */
 function read(error: unknown, isTold: boolean, handler: Handler): Verdict {
   if (isTold && isAbort(error)) return { how: 'return' };
-  if (!(error instanceof Decision)) {
+  if (!(error instanceof ControlError)) {
     const reason = textOf(error);
     return handler.isFinal(error) ? { how: 'give up', reason } : { how: 'fail', reason, waitMs: null };
   }
@@ -84,7 +84,7 @@ function read(error: unknown, isTold: boolean, handler: Handler): Verdict {
   return { how: 'fail', reason: reason ?? complaint ?? name, waitMs, complaint };
 }
 
-function reasonOf(said: Decision): string | null {
+function reasonOf(said: ControlError): string | null {
   try {
     const { reason } = said;
     return reason === undefined || reason === null || reason === '' ? null : textOf(reason);
@@ -111,9 +111,9 @@ function isAbort(error: unknown): boolean {
 }
 
 /** Whether a log need not say that the handler failed. */
-export function isDecision(error: unknown): boolean {
+export function isControl(error: unknown): boolean {
   try {
-    return error instanceof Decision;
+    return error instanceof ControlError;
   } catch {
     return false;
   }

@@ -3,7 +3,7 @@
 import * as core from './core';
 import { type Delivery, type End, isThrown } from './delivery';
 import { EncodingError, TimedOut } from './errors';
-import { type Guard, isDecision, ownEnd, type Verdict, verdict } from './guard';
+import { type Guard, isControl, ownEnd, type Verdict, verdict } from './guard';
 import type { Handler } from './handler';
 import { jobOf } from './job';
 import type { Link } from './link';
@@ -76,7 +76,7 @@ function announce(delivery: Delivery, found: Verdict, end: End, guard: Guard): P
   if (found.how === 'suspend') return guard.call('suspended', [job]);
   if (found.how === 'done') return guard.call('after', [job]);
   const error = isThrown(end) ? end.error : new EncodingError((found as { reason: string }).reason);
-  if (!isDecision(error) && !delivery.told) {
+  if (!isControl(error) && !delivery.told) {
     guard.log.warn(`dq: job ${delivery.name} failed, attempt ${delivery.attempt}: ${stackOf(error)}`);
   }
   return guard.call('failed', [job], error);

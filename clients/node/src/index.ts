@@ -6,7 +6,7 @@ export type { Client, IoredisClient, NodeRedisClient } from './driver';
 export {
   Cancelled,
   ConfigurationError,
-  Decision,
+  ControlError,
   DqError,
   EncodingError,
   GiveUp,

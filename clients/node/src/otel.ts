@@ -24,7 +24,7 @@ import {
   type Tracer,
   type TracerProvider,
 } from '@opentelemetry/api';
-import { isDecision } from './guard';
+import { isControl } from './guard';
 import type { Hooks } from './hooks';
 import type { Job } from './job';
 import { stackOf, textOf, typeOf } from './shown';
@@ -106,7 +106,7 @@ export class Telemetry implements Hooks {
       attributes['error.type'] = typeOf(error);
       const message = textOf(error);
       running.span.recordException({ name: typeOf(error), message, stack: stackOf(error) });
-      if (!isDecision(error)) running.span.setStatus({ code: SpanStatusCode.ERROR, message });
+      if (!isControl(error)) running.span.setStatus({ code: SpanStatusCode.ERROR, message });
     }
     this.duration.record((performance.now() - running.beginMs) / 1000, attributes);
     running.span.end();

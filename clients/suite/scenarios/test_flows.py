@@ -5,12 +5,12 @@ from proxy import Cut, Instead, once, swallow, when, without, without_list
 from servers import Cluster
 
 HAVE = {
-    "after": {"go", "java"},
-    "chain": {"go", "java"},
-    "add_many": {"go", "java"},
-    "wait_for": {"go", "java"},
-    "spawn": {"go", "java"},
-    "cluster": {"go"},
+    "after": {"go", "java", "node"},
+    "chain": {"go", "java", "node"},
+    "add_many": {"go", "java", "node"},
+    "wait_for": {"go", "java", "node"},
+    "spawn": {"go", "java", "node"},
+    "cluster": {"go", "node"},
 }
 KEEP_MS = 600_000
 no_after = breaks(without_list(None, b"AFTER"))

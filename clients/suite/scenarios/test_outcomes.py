@@ -8,12 +8,12 @@ from conftest import EACH, breaks, scenario
 from proxy import Cut, Instead, held, once, swallow, when, without
 
 HAVE = {
-    "results": {"go", "java"},
-    "wait": {"go", "java"},
-    "batch": {"go", "java"},
-    "unencodable": {"go", "java"},
-    "cancel": {"go", "java"},
-    "progress": {"go", "java"},
+    "results": {"go", "java", "node"},
+    "wait": {"go", "java", "node"},
+    "batch": {"go", "java", "node"},
+    "unencodable": {"go", "java", "node"},
+    "cancel": {"go", "java", "node"},
+    "progress": {"go", "java", "node"},
 }
 KEPT = ("KEEP", 600_000)
 DAY_MS = 86_400_000
