@@ -1,6 +1,7 @@
 // Tells the server what no fetch took along within a millisecond, renews leases, and carries what handlers ask.
 
 import { Channel } from './channel';
+import { progress } from './commands';
 import * as core from './core';
 import type { Together } from './core';
 import type { Delivery } from './delivery';
@@ -195,19 +196,24 @@ export class Courier {
   }
 
   private async tellReports(): Promise<void> {
-    const held = [...this.reports].filter((delivery) => this.round.leases.isHeld(delivery) && delivery.progress);
+    const line = await this.control.open();
+    const held = [...this.reports].filter((delivery) => delivery.progress && this.round.leases.isHeld(delivery));
     const ready = held.filter((delivery) => reportAt(delivery) <= nowMs());
     this.reports.clear();
     for (const delivery of held) if (!ready.includes(delivery)) this.reports.add(delivery);
-    if (ready.length === 0) return;
-    const commands = ready.map((delivery) => core.reported(delivery)!);
+    const texts = ready.map((delivery) => delivery.progress!);
     for (const delivery of ready) delivery.reportedAt = nowMs();
+    const asked = Promise.all(line.ask(ready.map((delivery, n) => progress(delivery, texts[n]!))));
+    const replies = await within(asked, this.answerMs, 'the server', () => this.control.close());
     // What the server refuses of one keeps nobody else's from it.
-    const line = await this.control.open();
-    const replies = await within(Promise.all(line.ask(commands)), this.answerMs, 'the server', () =>
-      this.control.close(),
-    );
-    for (const [n, reply] of replies.entries()) if (reply === null) this.round.lose(ready[n]!);
+    for (const [n, reply] of replies.entries()) this.reported(ready[n]!, texts[n]!, reply);
+  }
+
+  /** Until it is known there, the end of the job says it once more. */
+  private reported(delivery: Delivery, text: Buffer, reply: unknown): void {
+    if (reply === null) this.round.lose(delivery);
+    if (delivery.progress === text) delivery.progress = null;
+    else if (delivery.progress) this.reports.add(delivery);
   }
 
   // --- Stopping

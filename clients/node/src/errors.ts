@@ -42,7 +42,7 @@ const FATES = {
   deleted: 'was deleted',
   expired: 'has expired',
   unknown:
-    'is not in the queue: it ended before and its result was not kept (add it with `keep`, or set donettl of the queue), ' +
+    'is not in the queue: it ended before and was not kept (KEEP of the job or DONETTL of the queue keeps results), ' +
     'or it was never there',
 };
 
