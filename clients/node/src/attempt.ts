@@ -1,9 +1,9 @@
 // What a handler's steps mean in this attempt, without input or output: what is kept, and what the attempt ends with.
 
-import { type Delivery, type Ended, OVER, type Suspension } from './delivery';
+import { type Delivery, OVER, type Suspension } from './delivery';
 import { Cancelled, StepError, Suspended, timeoutError } from './errors';
 import type { OnDead } from './options';
-import { readEnded, writeEnded } from './results';
+import { type Ended, readEnded, writeEnded } from './results';
 import { shown } from './shown';
 import { type Bytes, toBytes } from './text';
 import type { Command } from './wire';

@@ -11,7 +11,7 @@ import {
   STILL_RUNNING_DELAY_MS,
   UNKNOWN_KIND_DELAY_MS,
 } from './limits';
-import { bytesOf, textOf } from './shown';
+import { bytesOf } from './shown';
 import { exponentialMs } from './times';
 import { type Command, transacted, transaction, type Word } from './wire';
 
@@ -120,7 +120,7 @@ function failed(delivery: Delivery, handler: Handler, reason: string, askedMs: n
 /** Where the server refuses what it would wait for, the attempt has failed of that. */
 function suspended(delivery: Delivery, handler: Handler, suspension: Suspension): Outcome {
   return new Outcome(delivery, [waiting(delivery, suspension)], (error) =>
-    failed(delivery, handler, textOf(error), null),
+    failed(delivery, handler, error.message, null),
   );
 }
 

@@ -4,6 +4,7 @@ import { type Codec, decoded, type Envelope, readEnvelope } from './codec';
 import { Cancelled, type PayloadError, type Why } from './errors';
 import type { AddOptions, OnDead } from './options';
 import { quietSignal } from './quiet';
+import { type Ended, endedOf } from './results';
 import { toText } from './text';
 import type { Command } from './wire';
 
@@ -24,9 +25,6 @@ export type Suspension =
 /** What a marker of a wait with a limit says: the attempt waits, or the time is over. */
 export const WAITING = 'waiting';
 export const OVER = 'over';
-
-/** What a job that was waited for has come to: its id, how it ended, and its result or the reason of its death. */
-export type Ended = readonly [id: Buffer, outcome: string | null, value: Buffer | null];
 
 /** What the server sends of a delivery, in the order of the fetch's options. */
 export type Row = readonly [
@@ -114,11 +112,7 @@ export class Delivery {
     this.attempt = Number(row[3]);
     this.deadlineMs = Number(row[4]);
     this.dueMs = row[5] === null ? null : Number(row[5]);
-    this.results = row[6].map(([id, outcome, value]) => [
-      id as Buffer,
-      outcome === null ? null : String(outcome),
-      value as Buffer | null,
-    ]);
+    this.results = endedOf(row[6]);
     const [ttr, limit, wait] = row[8];
     this.leaseMs = this.ttrMs = Number(ttr);
     this.maxAttempts = Number(limit);

@@ -2,11 +2,11 @@
 
 import { Adding } from './adding';
 import { decodedValue, encoded } from './codec';
-import type { Ended } from './delivery';
 import { JobFailed } from './errors';
 import { KEEP_MS } from './limits';
 import { takes } from './mistakes';
 import { ADD, type AddOptions } from './options';
+import type { Ended } from './results';
 import { type Bytes, toBytes, toText } from './text';
 import { type Duration, toMs } from './times';
 import { Waits } from './waits';

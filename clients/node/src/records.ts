@@ -1,7 +1,7 @@
 // What the queries answer, typed.
 
 import type { Codec } from './codec';
-import { type JobResult, results } from './results';
+import { endedOf, type JobResult, results } from './results';
 import { toText } from './text';
 import { fromMs, maybeFromMs } from './times';
 import { asMap } from './wire';
@@ -141,7 +141,7 @@ export function reserved(key: Buffer, row: any[], codec: Codec): ReservedJob {
     attempt: Number(attempt),
     deadline: maybeFromMs(deadline),
     due: fromMs(due),
-    results: results(after, codec),
+    results: results(endedOf(after), codec),
     steps: asMap(steps) as Map<string, Buffer>,
   };
 }

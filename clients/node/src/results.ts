@@ -1,9 +1,14 @@
 // How other jobs ended, as a job that comes after them sees it.
 
 import { type Codec, decodedValue } from './codec';
-import type { Ended } from './delivery';
 import { StepError } from './errors';
 import { toBytes, toText } from './text';
+
+/** As the server tells it: the job's id, how it ended, and its result or the reason of its death. */
+export type Ended = readonly [id: Buffer, outcome: string | null, value: Buffer | null];
+
+export const endedOf = (rows: readonly (readonly unknown[])[]): Ended[] =>
+  rows.map(([id, outcome, value]) => [id as Buffer, outcome === null ? null : String(outcome), value as Buffer | null]);
 
 /** How a job ended that this one was added after, or waited for. */
 export class JobResult<T = any> {

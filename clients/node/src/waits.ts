@@ -1,10 +1,10 @@
 // Waits for the ends of jobs: all waits of a queue share one connection, in DQ.AWAIT.
 
 import { Channel } from './channel';
-import type { Ended } from './delivery';
 import { DqError, timeoutError } from './errors';
 import { fatal, isRefusal } from './fatal';
 import { WAIT_MS } from './limits';
+import { type Ended, endedOf } from './results';
 import { Standing, type Subject } from './standing';
 import { toText } from './text';
 import { LONGEST_TIMER_MS } from './waiting';
@@ -76,10 +76,9 @@ export class Waits implements Subject {
   }
 
   heard(reply: unknown): void {
-    for (const [id, outcome, value] of (reply ?? []) as [Buffer, unknown, Buffer | null][]) {
-      for (const waiter of [...(this.waiters.get(id.toString('latin1'))?.all ?? [])]) {
-        waiter.resolve([id, String(outcome), value]);
-      }
+    for (const ended of endedOf((reply ?? []) as unknown[][])) {
+      const waiters = this.waiters.get(ended[0].toString('latin1'))?.all ?? [];
+      for (const waiter of [...waiters]) waiter.resolve(ended);
     }
   }
 

@@ -45,6 +45,13 @@ const DEEDS = {
     throw new GiveUp('no');
   },
   slow: (job) => job.pause(60_000),
+  flow: async (job) => {
+    await job.step('one', () => job.progress(0.5));
+    await job.sleep('nap', 1);
+    await job.wait('signed', 60_000);
+    return (await job.spawn([{ data: 'done', id: 'part' }])).map(({ outcome }) => outcome);
+  },
+  part: () => {},
 };
 
 async function until(condition, what) {
@@ -55,7 +62,10 @@ async function until(condition, what) {
 
 async function work(client) {
   const producer = new Queue(dq.url.replace('unix://', 'unix://node-producer:CHANGE-ME@'), 'orders');
-  for (const id of Object.keys(DEEDS)) await producer.add(id, { id, kind: id === 'slow' ? 'slow' : undefined });
+  const { part, ...deeds } = DEEDS;
+  for (const id of Object.keys(deeds)) await producer.add(id, { id, kind: id === 'slow' ? 'slow' : undefined });
+  await producer.addMany([1, 2].map((data) => ({ data, delay: 1_000_000 })));
+  await producer.chain([1, 2].map((data) => ({ data, delay: 1_000_000 })));
   await producer.reschedule('done', { priority: -1 });
   await producer.add('x', { id: 'cancelled', delay: 1000 });
   assert.equal(await producer.delete('cancelled'), 1);
@@ -67,7 +77,15 @@ async function work(client) {
   const worker = new Worker(new Queue(client, 'orders'), handle, { lease: 600, drain: 0, logger: silent });
   worker.job('slow', handle, { lease: LEASE_MS });
   worker.start();
-  await until(() => began.size === Object.keys(DEEDS).length, 'all have begun');
+  await until(() => began.size === Object.keys(deeds).length, 'all have begun');
+  const ends = producer.wait('flow', 60_000);
+  const waits = async () => {
+    await dq.clock.advance(1);
+    return (await producer.get('flow')).awaits === 'signed';
+  };
+  await until(waits, 'it waits for a signal');
+  await Promise.all([producer.wait('none', 60_000).catch(() => {}), producer.signal('flow', 'signed')]);
+  assert.deepEqual(await ends, ['done']);
   const isRenewed = async () => (await producer.get('slow')).deadline - (await dq.clock.now()) === LEASE_MS;
   await until(isRenewed, 'it has the lease of its kind');
   await until(async () => (await producer.len({ state: 'reserved' })) === 1, 'all but one are settled');

@@ -1,12 +1,13 @@
 // A queue without a server: `add` runs the handler at once, whatever the delay.
 
 import { type Codec, encoded } from '../codec';
-import { Delivery, type Desk, type Ended, type Part, type Suspension } from '../delivery';
+import { Delivery, type Desk, type Part, type Suspension } from '../delivery';
 import { DqError, timeoutError } from '../errors';
 import { Handler, Handlers, type Processor } from '../handler';
 import { type Job, jobOf } from '../job';
 import { DEFAULT_TTR_MS } from '../limits';
 import { Queue } from '../queue';
+import type { Ended } from '../results';
 import { textOf } from '../shown';
 import { type Bytes, toBytes, toText } from '../text';
 import type { Command } from '../wire';

@@ -2,7 +2,18 @@
 
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster, createSentinel } from 'redis';
-import { type Codec, handler, type Job, Queue, type ReservedJob, Retry, type Stats, Worker } from 'dq-redis';
+import {
+  type Around,
+  type Codec,
+  handler,
+  type Job,
+  type JobResult,
+  Queue,
+  type ReservedJob,
+  Retry,
+  type Stats,
+  Worker,
+} from 'dq-redis';
 import { Telemetry } from 'dq-redis/otel';
 import { InlineQueue, TestServer, withServer } from 'dq-redis/testing';
 
@@ -44,6 +55,44 @@ export async function typed(queue: Queue<Order>) {
   await using started = new Worker(queue, () => {});
   started.start();
   return { id, popped, stats, server: await TestServer.start(), withServer, inline: new InlineQueue<Order>(() => {}) };
+}
+
+/** Results, flows and steps. */
+export async function outcomes(queue: Queue<Order>) {
+  const total: number | null = await queue.wait<number>('17', 5000, { signal: AbortSignal.timeout(1000) });
+  const reply: { ok: boolean } | null = await queue.addAndWait<{ ok: boolean }>(
+    { order: 1 },
+    { timeout: 1000, keep: 0 },
+  );
+  const kept: string | null = await queue.result<string>('17');
+  const ids: string[] = await queue.chain([{ data: { order: 1 } }, { data: { order: 2 }, priority: 1 }]);
+  // @ts-expect-error a chain says what comes after what
+  await queue.chain([{ data: { order: 1 }, after: ['17'] }]);
+  await queue.addMany([{ data: { order: 1 }, after: ids, onDead: 'run' }]);
+  // @ts-expect-error no such way
+  await queue.add({ order: 1 }, { after: ids, onDead: 'retry' });
+  const wasSet: boolean | null = await queue.signal('17', 'signed', { by: 'Ada' });
+  const wasThere: boolean = await queue.cancel('17');
+  const timed: Around<Job<Order>> = async (job, next) => (job.isLastAttempt ? null : next());
+  const worker = new Worker(
+    queue,
+    async (job) => {
+      const charge: { id: string } = await job.step('charge', async () => ({ id: `ch_${job.data.order}` }));
+      await job.sleep('cool off', 1000);
+      const signed = await job.wait<{ by: string }>('signed', 1000);
+      const parts: JobResult[] = await job.spawn([{ data: 1, kind: 'part' }], { name: 'parts', onDead: 'die' });
+      const others = await job.waitFor(ids);
+      // @ts-expect-error a fraction is a number
+      job.progress('half');
+      job.progress(0.5, signed?.by);
+      const moved: boolean = await job.once('move', 'return 1', ['a'], [1, 'x']);
+      return [charge.id, moved, ...parts, ...others].length;
+    },
+    { timeout: 1000, retryOn: [TypeError], giveUpOn: [RangeError], around: [timed], health: '127.0.0.1:8081' },
+  );
+  // @ts-expect-error classes, not names
+  new Worker(queue, () => {}, { retryOn: ['TypeError'] });
+  return { total, reply, kept, wasSet, wasThere, isHealthy: worker.isHealthy };
 }
 
 export const codec: Codec<Date> = { encode: (at) => Buffer.from(String(+at)), decode: (raw) => new Date(Number(raw)) };

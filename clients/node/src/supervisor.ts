@@ -1,0 +1,64 @@
+// Several processes that do the same, each of which is started again when it dies.
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { troubleMs } from './core';
+import { nowMs } from './waiting';
+
+/** The exit code of a process that it is no use to start again. */
+export const NO_RESTART = 2;
+/** One that lived for so long had no trouble to start. */
+const STABLE_MS = 60_000;
+const STOP = 'stop';
+
+/** Whether this is such a process. */
+export const isChild = () => process.env.DQ_SUPERVISOR === String(process.ppid) && process.connected;
+
+/** In such a process: it is to stop, as the supervisor says so or is gone. */
+export function whenStopped(stop: () => void): void {
+  process.on('message', (message) => message === STOP && stop());
+  process.on('disconnect', stop);
+  // A terminal sends Ctrl-C to all; the supervisor passes it on.
+  for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => {});
+}
+
+/** Until it is told to stop, and all have. Returns the exit code. */
+export function supervise(program: string, file: string, count: number): Promise<number> {
+  return new Promise((resolve) => {
+    const children = new Map<number, ChildProcess>();
+    const timers = new Set<NodeJS.Timeout>();
+    let isStopping = false;
+    let code = 0;
+    const isOver = () => isStopping && children.size === 0 && resolve(code);
+    const stop = () => {
+      isStopping = true;
+      for (const timer of timers) clearTimeout(timer);
+      for (const child of children.values()) if (child.connected) child.send(STOP);
+      isOver();
+    };
+    const start = (number: number, deaths: number) => {
+      const begun = nowMs();
+      const child = fork(program, [file], {
+        env: { ...process.env, DQ_WORKER: String(number), DQ_SUPERVISOR: String(process.pid) },
+      });
+      children.set(number, child);
+      child.on('exit', (status, signal) => {
+        children.delete(number);
+        if (isStopping) return isOver();
+        const how = signal ?? `code ${status}`;
+        if (status === NO_RESTART) {
+          code = NO_RESTART;
+          return stop();
+        }
+        const died = nowMs() - begun < STABLE_MS ? deaths + 1 : 1;
+        process.stderr.write(`dq-worker: process ${number} ended (${how}): it is started again\n`);
+        const timer = setTimeout(() => {
+          timers.delete(timer);
+          start(number, died);
+        }, troubleMs(died));
+        timers.add(timer);
+      });
+    };
+    for (const name of ['SIGINT', 'SIGTERM']) process.on(name, stop);
+    for (let number = 0; number < count; number++) start(number, 0);
+  });
+}
