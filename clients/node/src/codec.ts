@@ -60,6 +60,7 @@ export function decoded<T>(codec: Codec<T>, bytes: Buffer, what = 'payload'): T 
  */
 export function encoded(codec: Codec, value: unknown, what: string): Buffer {
   if (value === undefined || value === null) return NOTHING;
+  hush(value);
   let bytes: unknown;
   try {
     bytes = codec.encode(value);

@@ -123,6 +123,7 @@ export class Courier {
         return await this.ask(commands);
       } catch (error) {
         if (isServerError(error) && (isRefusal(error) || fatal(error))) throw error;
+        this.control.close(); // it may have moved
         this.round.trouble(error);
         const until = nowMs() + core.troubleMs(++troubles);
         while (!delivery.told && nowMs() < until) await sleep(Math.min(limits.FIRST_TROUBLE_MS, until - nowMs()));

@@ -9,7 +9,7 @@ import { Cancelled, EncodingError, Suspended } from './errors';
 import { takes } from './mistakes';
 import type { AddOptions, OnDead } from './options';
 import { progressOf } from './progress';
-import { Quiet } from './quiet';
+import { hush, Quiet } from './quiet';
 import { type JobResult, results } from './results';
 import { type Bytes, toBytes, toText } from './text';
 import { type Duration, fromMs, maybeFromMs, toMs } from './times';
@@ -148,11 +148,13 @@ export class Job<T = any> {
 
   /** In a batch: this one job is done, with a result, whatever becomes of the others. */
   succeed(result?: unknown): void {
+    hush(result);
     this.#delivery.said = { value: result };
   }
 
   /** In a batch: this one job failed (or is retried, snoozed, given up), and the others did not. */
   fail(error: unknown): void {
+    hush(error);
     this.#delivery.said = { error };
   }
 

@@ -5,15 +5,19 @@ import { Channel } from './channel';
 import { type Client, drive } from './driver';
 import { QueueFull } from './errors';
 import { withoutModule } from './fatal';
-import { ANSWER_MS } from './limits';
+import { ANSWER_MS, FIRST_TROUBLE_MS } from './limits';
 import { type Bytes, crc32, toBytes } from './text';
-import { within } from './waiting';
-import { type Command, type Driver, isServerError, transaction, type Word } from './wire';
+import { sleep, within } from './waiting';
+import { type Command, type Driver, isServerError, type Line, transaction, type Word } from './wire';
 
 /** For jobs without an id: by their time, so that ids made one after the other are near each other. */
 export const newId = () => Date.now().toString(16).padStart(12, '0') + randomUUID().replaceAll('-', '').slice(12);
 
 export const sum = (replies: unknown[]) => replies.reduce<number>((total, reply) => total + Number(reply), 0);
+
+/** The key is elsewhere, or will be. */
+const MOVED = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING) /;
+const TRIES = 5;
 
 /** What callers get of it. */
 function told(error: unknown): unknown {
@@ -83,24 +87,28 @@ export class Keys {
     }
   }
 
-  /** Carries them out together or not at all, on a connection of the queue's own. Twice, where an answer is lost. */
+  /** Carries them out together or not at all, on a connection of the queue's own; again, where it is lost or the key moves. */
   protected async together(key: Buffer, calls: readonly Command[]): Promise<unknown[]> {
     const channel = this.channel(key);
-    for (let isAgain = false; ; isAgain = true) {
+    for (let tries = 1; ; tries++) {
       try {
-        const line = await channel.open();
-        line.hold(true);
-        try {
-          const all = Promise.all(line.ask(transaction(calls)));
-          const replies = await within(all, ANSWER_MS, 'the server', () => channel.close());
-          return answersOf(replies);
-        } finally {
-          line.hold(false);
-        }
+        return await this.transact(await channel.open(), calls);
       } catch (error) {
-        if (isServerError(error) || isAgain) throw told(error);
         channel.close();
+        const isRefused = isServerError(error) && !MOVED.test(error.message);
+        if (isRefused || tries === TRIES) throw told(error);
+        await sleep(FIRST_TROUBLE_MS * tries);
       }
+    }
+  }
+
+  private async transact(line: Line, calls: readonly Command[]): Promise<unknown[]> {
+    line.hold(true);
+    try {
+      const all = Promise.all(line.ask(transaction(calls)));
+      return answersOf(await within(all, ANSWER_MS, 'the server', () => line.close()));
+    } finally {
+      line.hold(false);
     }
   }
 

@@ -5,7 +5,12 @@ import json
 from conftest import EACH, breaks, scenario
 from proxy import Instead, held, swallow, without
 
-HAVE = {"step": {"go", "java", "node"}, "sleep": {"go", "java", "node"}, "signal": {"go", "java", "node"}, "names": {"go", "java", "node"}}
+HAVE = {
+    "step": {"go", "java", "node"},
+    "sleep": {"go", "java", "node"},
+    "signal": {"go", "java", "node"},
+    "names": {"go", "java", "node"},
+}
 KEEP_MS = 600_000
 no_step = breaks(swallow(b"DQ.STEP", b":1\r\n"))
 no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))

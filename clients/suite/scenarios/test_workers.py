@@ -3,7 +3,12 @@
 from conftest import EACH, breaks, scenario
 from proxy import Instead, held, swallow, without
 
-HAVE = {"timeout": {"go", "java", "node"}, "errors": {"go", "java", "node"}, "around": {"go", "java", "node"}, "health": {"go", "java", "node"}}
+HAVE = {
+    "timeout": {"go", "java", "node"},
+    "errors": {"go", "java", "node"},
+    "around": {"go", "java", "node"},
+    "health": {"go", "java", "node"},
+}
 no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 
 
