@@ -169,7 +169,7 @@ test('recurring jobs are what the contract says', async () => {
   const rule = { id: 'e', until: AT, times: 3, grace: 5000, jitter: 1000, first: AT };
   assert.deepEqual(
     (await call('every', 60_000, { a: 1 }, rule)).join(' '),
-    `DQ.ADD q e {"a":1} EVERY 60000 UNTIL ${+AT} TIMES 3 GRACE 5000 JITTER 1000 REPLACE AT ${+AT}`,
+    `DQ.ADD q e {"a":1} EVERY 60000 UNTIL ${+AT} TIMES 3 GRACE 5000 JITTER 1000 AT ${+AT} REPLACE`,
   );
   assert.deepEqual(
     await call('cron', '0 9 * * MON-FRI', Buffer.from('x'), { id: 'c', tz: 'Europe/Berlin', attempts: 2 }),
