@@ -50,7 +50,7 @@ class Shop:
             for page in range(job.data["pages"]):
                 job.check()  # whether the worker stops: then another one begins anew
                 self.mail("accounting", f"page {page}")
-                job.sleep(0.01)
+                job.pause(0.01)
 
         return worker
 

@@ -49,7 +49,12 @@ def announce(jobs):
             headers=dict(job.headers),
             due=job.due and instant_to_ms(job.due),
             batch=len(jobs),
+            results=shown(job.results),
         )
+
+
+def shown(results):
+    return [[each.id, each.outcome, each.value] for each in results]
 
 
 def script(job):
@@ -57,6 +62,17 @@ def script(job):
     if not isinstance(data, dict) or runs[job.id] > data.get("times", float("inf")):
         return {}
     return data
+
+
+class Flaky(Exception):
+    pass
+
+
+class Broken(Exception):
+    pass
+
+
+ERRORS = {"Flaky": Flaky, "Broken": Broken}
 
 
 class Unprintable(Exception):
@@ -96,7 +112,7 @@ def act(todo):
     """What every face does alike."""
     do = todo.get("do")
     if do == "throw":
-        raise RuntimeError(todo.get("message", "thrown"))
+        raise ERRORS.get(todo.get("type"), RuntimeError)(todo.get("message", "thrown"))
     if do == "retry":
         raise dq.Retry(todo["ms"] * MS, todo.get("reason"))
     if do == "snooze":
@@ -113,11 +129,25 @@ def act(todo):
         sys.exit(7)
 
 
+def result(job, todo):
+    """What the handler returns."""
+    if todo.get("do") == "return":
+        return todo["value"]
+    return object() if todo.get("do") == "unencodable" else None
+
+
+def report(job, todo):
+    for fraction, text in todo["steps"]:
+        job.progress(fraction, text)
+
+
 def work(job, todo):
     do = todo.get("do")
-    if do == "sleep":
+    if do == "progress":
+        report(job, todo)
+    if do == "sleep" or (do == "progress" and todo.get("ms")):
         try:
-            job.sleep(todo["ms"] / 1000)
+            job.pause(todo["ms"] / 1000)
         except dq.Cancelled as cancelled:
             emit("told", job=job.id, why=cancelled.reason)
             raise
@@ -125,29 +155,105 @@ def work(job, todo):
         time.sleep(todo["ms"] / 1000)
     elif do == "hang":
         threading.Event().wait()
+    elif do == "script":
+        return carry_out(job, todo["actions"])
     act(todo)
+    return result(job, todo)
 
 
 async def work_async(job, todo):
     do = todo.get("do")
-    if do == "sleep":
+    if do == "progress":
+        report(job, todo)
+    if do == "sleep" or (do == "progress" and todo.get("ms")):
         try:
             await aio.sleep(todo["ms"] / 1000)
         except aio.CancelledError:
-            emit("told", job=job.id, why="lost" if job.lost else "stopping")
+            emit("told", job=job.id, why=job.why_cancelled)
             raise
     elif do in ("stubborn", "hang"):
         end = time.monotonic() + todo.get("ms", 10**9) / 1000
         while time.monotonic() < end:
             with contextlib.suppress(aio.CancelledError):
                 await aio.sleep(end - time.monotonic())
+    elif do == "script":
+        return await carry_out_async(job, todo["actions"])
     act(todo)
+    return result(job, todo)
+
+
+# --- Scripts: each action is what to call, and what to report of its answer
+
+
+def called(job, action):
+    """A method of the job, and what it is given."""
+    if "step" in action:
+        name, value = action["step"], action.get("value")
+
+        def stepped():
+            emit("stepped", job=job.id, name=name)
+            return value
+
+        return job.step, (name, stepped)
+    if "sleep" in action:
+        return job.sleep, (action["sleep"], action["ms"] * MS)
+    if "wait" in action:
+        return job.wait, (action["wait"], None if action.get("ms") is None else action["ms"] * MS)
+    return (job.wait_for, (action["wait_for"],)) if "wait_for" in action else (job.spawn, (action["spawn"],))
+
+
+def told(job, action, answer):
+    if "step" in action:
+        emit("step", job=job.id, name=action["step"], value=answer)
+    if "wait" in action:
+        fields = {"timed_out": True} if isinstance(answer, dq.TimedOut) else {"value": answer}
+        emit("waited", job=job.id, name=action["wait"], **fields)
+    if "wait_for" in action or "spawn" in action:
+        emit("results", job=job.id, results=shown(answer))
+
+
+def ended(job, action):
+    """Whether the action is one that ends the handler; it may do so."""
+    is_now = runs[job.id] <= action.get("times", float("inf"))
+    if "throw" in action and is_now:
+        raise RuntimeError(action["throw"])
+    if "exit" in action and is_now:
+        os._exit(3)
+    return "throw" in action or "exit" in action
+
+
+def carry_out(job, actions):
+    for action in actions:
+        if "return" in action:
+            return action["return"]
+        if not ended(job, action):
+            method, given = called(job, action)
+            try:
+                answer = method(*given)
+            except dq.TimedOut as error:
+                answer = error
+            told(job, action, answer)
+    return None
+
+
+async def carry_out_async(job, actions):
+    for action in actions:
+        if "return" in action:
+            return action["return"]
+        if not ended(job, action):
+            method, given = called(job, action)
+            try:
+                answer = await method(*given)
+            except dq.TimedOut as error:
+                answer = error
+            told(job, action, answer)
+    return None
 
 
 def handle(job):
     announce([job])
     try:
-        work(job, script(job))
+        return work(job, script(job))
     finally:
         emit("ended", job=job.id)
 
@@ -155,7 +261,7 @@ def handle(job):
 async def handle_async(job):
     announce([job])
     try:
-        await work_async(job, script(job))
+        return await work_async(job, script(job))
     finally:
         emit("ended", job=job.id)
 
@@ -164,7 +270,7 @@ def handle_batch(jobs):
     announce(jobs)
     for job in jobs:
         try:
-            work(job, script(job))
+            job.succeed(work(job, script(job)))
         except Exception as error:
             job.fail(error)
 
@@ -173,9 +279,33 @@ async def handle_batch_async(jobs):
     announce(jobs)
     for job in jobs:
         try:
-            await work_async(job, script(job))
+            job.succeed(await work_async(job, script(job)))
         except Exception as error:
             job.fail(error)
+
+
+def around(job, next):
+    emit("around", job=job.id, phase="entered")
+    try:
+        return next()
+    finally:
+        emit("around", job=job.id, phase="left")
+
+
+async def around_async(job, next):
+    emit("around", job=job.id, phase="entered")
+    try:
+        return await next()
+    finally:
+        emit("around", job=job.id, phase="left")
+
+
+def hostile_around(job, next):
+    raise HOSTILE[1]
+
+
+async def hostile_around_async(job, next):
+    raise HOSTILE[1]
 
 
 class Reports(dq.Hooks):
@@ -211,24 +341,29 @@ def handlers(order, one, many):
                 backoff=backoff and [ms * MS for ms in backoff],
                 lease=lease and lease * MS,
                 batch=each.get("batch") or 0,
+                timeout=each["timeout_ms"] * MS if each.get("timeout_ms") else None,
+                retry_on=[ERRORS[name] for name in each.get("retry_on") or ()],
+                give_up_on=[ERRORS[name] for name in each.get("give_up_on") or ()],
             )
         )
     return made
 
 
-def options(order):
+def options(order, around, hostile):
     given = {name: order[name] for name in ("concurrency", "prefetch", "weights") if order.get(name) is not None}
     for name in ("drain", "wait", "lease"):
         if order.get(f"{name}_ms") is not None:
             given[name] = order[f"{name}_ms"] * MS
     if order.get("hooks"):
         given["hooks"] = [Hostile() if order["hooks"] == "hostile" else Reports()]
+    if order.get("around"):
+        given["around"] = [hostile if order["around"] == "hostile" else around]
     return given
 
 
 # --- Methods
 
-DURATIONS = {"delay", "ttr", "ttl", "dedupe", "duration", "interval", "grace", "jitter", "timeout"}
+DURATIONS = {"delay", "ttr", "ttl", "keep", "dedupe", "duration", "interval", "grace", "jitter", "timeout"}
 INSTANTS = {"at", "since", "until", "first"}
 
 
@@ -237,6 +372,9 @@ def from_json(name, value):
         return value * MS
     if name in INSTANTS:
         return EPOCH + value * MS
+    if name == "jobs":
+        is_data = not all(isinstance(each, dict) and "data" in each for each in value)
+        return [{"data": each} if is_data else job_from_json(each) for each in value]
     if name == "backoff":
         return [ms * MS for ms in value]
     if name in ("rate", "grouprate"):
@@ -244,6 +382,10 @@ def from_json(name, value):
     if name == "payload":
         return base64.b64decode(value["base64"]) if isinstance(value, dict) else value.encode()
     return value
+
+
+def job_from_json(job):
+    return {name: from_json(name, value) for name, value in job.items() if value is not None}
 
 
 def to_json(value):
@@ -269,6 +411,9 @@ def to_name(name):
 def method_call(queue, order):
     args = {name: from_json(name, value) for name, value in (order.get("args") or {}).items() if value is not None}
     method = order["method"]
+    if method in ("result", "wait", "add_and_wait", "cancel", "signal", "chain", "add_many"):
+        first = [args.pop(name) for name in ("jobs", "data") if name in args]
+        return getattr(queue, method)(*first, **args)
     if "payload" in args:
         args["data"] = args.pop("payload")
     if method == "add" and "repeat" in args:
@@ -307,6 +452,21 @@ def connect(order, module):
     return order["url"]
 
 
+def refused(order, error):
+    tag = {} if order.get("tag") is None else {"tag": order["tag"]}
+    if isinstance(error, dq.JobFailed):
+        emit("refused", error="JobFailed", outcome=error.outcome, reason=error.reason, message=str(error), **tag)
+    elif isinstance(error, dq.TimedOut):
+        emit("refused", error="timeout", **tag)
+    else:
+        emit("refused", error=f"{type(error).__name__}: {error}", **tag)
+
+
+def answered(order, value):
+    tag = {} if order.get("tag") is None else {"tag": order["tag"]}
+    emit("answer", value=value, **tag)
+
+
 def failed(error):
     emit("error", type=type(error).__name__, message=str(error))
 
@@ -338,12 +498,21 @@ class Sync:
         self.terminated = True
         for line in sys.stdin:
             order = json.loads(line)
-            try:
-                getattr(self, "do_" + order["do"])(order)
-            except Exception as error:
-                emit("refused", error=f"{type(error).__name__}: {error}")
+            if order.get("tag") is not None:
+                threading.Thread(target=self.do, args=(order,), daemon=True).start()
+            else:
+                self.do(order)
         self.closed.set()
         self.begin.set()
+
+    def do(self, order):
+        try:
+            getattr(self, "do_" + order["do"])(order)
+        except Exception as error:
+            refused(order, error)
+
+    def do_health(self, order):
+        emit("answer", value=self.worker.is_healthy)
 
     def do_queue(self, order):
         client = connect(order, redis)
@@ -352,7 +521,7 @@ class Sync:
 
     def do_worker(self, order):
         queues = [self.queues[name] for name in order["queues"]]
-        made = dq.Worker(queues, *handlers(order, handle, handle_batch), **options(order))
+        made = dq.Worker(queues, *handlers(order, handle, handle_batch), **options(order, around, hostile_around))
         emit("running")
         if self.worker is not None:
             threading.Thread(target=made.run, kwargs={"signals": False}, daemon=True).start()
@@ -369,7 +538,7 @@ class Sync:
         emit("answer", value=None)
 
     def do_call(self, order):
-        emit("answer", value=to_json(method_call(self.queues[order["queue"]], order)))
+        answered(order, to_json(method_call(self.queues[order["queue"]], order)))
 
 
 class Async:
@@ -377,6 +546,7 @@ class Async:
         self.queues = {}
         self.worker = None
         self.running = None
+        self.beside = set()
 
     def main(self):
         with contextlib.suppress(aio.CancelledError):
@@ -393,10 +563,21 @@ class Async:
             if not line:
                 return
             order = json.loads(line)
-            try:
-                await getattr(self, "do_" + order["do"])(order)
-            except Exception as error:
-                emit("refused", error=f"{type(error).__name__}: {error}")
+            doing = aio.create_task(self.do(order))
+            if order.get("tag") is None:
+                await doing
+            else:
+                self.beside.add(doing)
+                doing.add_done_callback(self.beside.discard)
+
+    async def do(self, order):
+        try:
+            await getattr(self, "do_" + order["do"])(order)
+        except Exception as error:
+            refused(order, error)
+
+    async def do_health(self, order):
+        emit("answer", value=self.worker.is_healthy)
 
     async def do_queue(self, order):
         client = connect(order, redis.asyncio)
@@ -407,7 +588,8 @@ class Async:
 
     async def do_worker(self, order):
         queues = [self.queues[name] for name in order["queues"]]
-        self.worker = dq.asyncio.Worker(queues, *handlers(order, handle_async, handle_batch_async), **options(order))
+        given = options(order, around_async, hostile_around_async)
+        self.worker = dq.asyncio.Worker(queues, *handlers(order, handle_async, handle_batch_async), **given)
         emit("running")
         self.running = aio.create_task(self.run())
 
@@ -430,7 +612,7 @@ class Async:
         emit("answer", value=None)
 
     async def do_call(self, order):
-        emit("answer", value=to_json(await method_call(self.queues[order["queue"]], order)))
+        answered(order, to_json(await method_call(self.queues[order["queue"]], order)))
 
 
 if __name__ == "__main__":

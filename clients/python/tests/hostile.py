@@ -209,4 +209,4 @@ async def coroutine(job):
 RETURNED = [generator, async_generator, coroutine]
 """Of which nothing runs when they are called."""
 HARMLESS = [*REASONS, *DELAYS]
-"""What a handler may return, and its job is done."""
+"""What a handler may return: its job is done, or fails where the codec cannot encode that."""

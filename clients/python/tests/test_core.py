@@ -8,16 +8,17 @@ from redis.exceptions import AuthenticationError, BusyLoadingError, NoPermission
 
 import dq
 from dq import _core, _ends, _guard, _trouble
+from dq._delivery import Delivery
 from dq._leases import Choice, Leases, give_back
+from dq.codec import Envelope, id_from, id_to
 from dq.handler import exponential_s
-from dq.job import Envelope, id_from, id_to
 from dq.times import from_ms, instant_to_ms, to_ms
 
 TOKEN = b"1882361448423751680"
 
 
 def delivery(attempt=1, handler=None, payload=b"{}", key=b"q", id=b"id", ttr=60_000, max_attempts=0, ladder=None):
-    made = _core.Delivery(key, (id, payload, TOKEN, attempt, 2000, 1000, (ttr, max_attempts, ladder)))
+    made = Delivery(key, (id, payload, TOKEN, attempt, 2000, 1000, [], [], (ttr, max_attempts, ladder)))
     made.handler = handler or dq.Handler(lambda job: None)
     made.job = dq.Job(made, dq.JsonCodec())
     return made

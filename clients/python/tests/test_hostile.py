@@ -20,6 +20,13 @@ GOOD = 100
 SEED = 20261123
 
 
+def is_json(value):
+    try:
+        return value is None or bool(dq.JsonCodec().encode(value) or True)
+    except BaseException:
+        return False
+
+
 class Stalled(Exception):
     pass
 
@@ -83,7 +90,9 @@ class Play:
     def all_returned(self):
         with self.worker():
             for value in hostile.HARMLESS:
-                assert self.meet("returned", lambda job, value=value: value) is None
+                found = self.meet("returned", lambda job, value=value: value)
+                assert (found is None) == is_json(value), value
+                assert found is None or found.reason.startswith("result cannot be encoded: "), found.reason
             for value in (dq.Retry(60), dq.GiveUp("never raised")):
                 assert self.meet("returned", lambda job, value=value: value) is not None
 
@@ -266,8 +275,8 @@ def test_whatever_the_logger_raises(face, dq_url):
 
 NAIVE = {
     "verdict": lambda error, **_: _guard.DONE if error is None else _guard.Verdict("fail", f"{error}".encode()),
-    "run": lambda function, argument: function(argument),
-    "arun": lambda function, argument: function(argument),
+    "run": lambda function, argument, around: (function(argument), None),
+    "arun": lambda function, argument, around: function(argument),
     "hook": lambda log, hooks, name, *rest: getattr(hooks, name)(*rest),
     "Log": lambda logger: NaiveLog(logger),
 }

@@ -18,15 +18,25 @@ def test_later_ids_are_greater_and_none_is_made_twice():
 class Twice(dq.Queue):
     """Each command is sent twice, as by a client that got no answer to the first one."""
 
-    def _run(self, calls, combine):
-        super()._run(calls, lambda replies: None)
-        return super()._run(calls, combine)
+    def _pipelined(self, commands, is_atomic):
+        super()._pipelined(commands, is_atomic)
+        return super()._pipelined(commands, is_atomic)
+
+    def _run(self, calls, combine, grouped=None):
+        if grouped is None:
+            super()._run(calls, lambda replies: None)
+        return super()._run(calls, combine, grouped)
 
 
 class AsyncTwice(dq.asyncio.Queue):
-    async def _run(self, calls, combine):
-        await super()._run(calls, lambda replies: None)
-        return await super()._run(calls, combine)
+    async def _pipelined(self, commands, is_atomic):
+        await super()._pipelined(commands, is_atomic)
+        return await super()._pipelined(commands, is_atomic)
+
+    async def _run(self, calls, combine, grouped=None):
+        if grouped is None:
+            await super()._run(calls, lambda replies: None)
+        return await super()._run(calls, combine, grouped)
 
 
 def test_an_add_that_is_sent_twice_adds_one_job_and_succeeds(dq_url):

@@ -8,7 +8,7 @@ import pytest
 
 import dq
 import dq.asyncio
-from dq import _core
+from dq._delivery import Delivery
 from dq._ends import later
 
 
@@ -82,7 +82,7 @@ def test_a_consumer_hears_that_a_lease_is_over_without_its_server(dq_server, dq_
 
 
 def test_a_job_that_is_in_hand_is_given_back_for_a_second():
-    made = _core.Delivery(b"q", (b"id", b"{}", b"1", 1, 0, 0, (60_000, 0, None)))
+    made = Delivery(b"q", (b"id", b"{}", b"1", 1, 0, 0, [], [], (60_000, 0, None)))
     assert later(made).command == (b"DQ.NACK", b"q", b"id", b"TOKEN", b"1", b"SILENT", b"DELAY", 1000)
 
 

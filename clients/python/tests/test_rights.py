@@ -44,7 +44,10 @@ ACTS = {
     "snoozed": lambda job: (_ for _ in ()).throw(dq.Snooze(60, "later")),
     "dead": lambda job: (_ for _ in ()).throw(dq.GiveUp("no")),
     "unreadable": lambda job: job.data,
-    "long": lambda job: job.sleep(600),
+    "long": lambda job: job.pause(600),
+    "slept": lambda job: job.sleep("nap", 600),
+    "stepped": lambda job: job.step("one", lambda: 1) and job.wait("signed", 600),
+    "parent": lambda job: job.spawn([{"data": 1, "delay": 600}]),
 }
 
 
@@ -52,6 +55,13 @@ def test_a_producer(rights):
     with dq.Queue(rights("python-producer"), "q") as queue:
         queue.add(1, id="a", delay=60, kind="k", headers={"x": "y"}, group="g", backoff=[1])
         queue.add_many([{"data": 1}, {"data": 2, "at": datetime.now(timezone.utc)}])
+        queue.add_many([{"data": n} for n in range(3)])
+        queue.chain([{"data": 1}, {"data": 2}])
+        assert queue.signal("a", "signed", 1) and queue.result("a") is None
+        with pytest.raises(dq.JobFailed, match="unknown"):
+            queue.wait("nobody", timeout=60)
+        with pytest.raises(dq.TimedOut):
+            queue.wait("a", timeout=0.1)
         queue.every(60, id="e")
         queue.cron("0 9 * * *", id="c")
         assert queue.get("a").group == "g" and queue.len() > 0
@@ -67,7 +77,10 @@ def work(queue, mine, start, stop):
     queue.add(1, id="unknown", kind="nobody's")
     start()
     until(lambda: queue.get("unknown").state == "delayed" and queue.get("long").state == "reserved", "all have begun")
-    until(lambda: queue.len("reserved") == 1 and queue.get("done") is None, "all but the long one have ended")
+    until(
+        lambda: queue.len("reserved") == 1 and queue.get("done") is None and queue.len("ready") == 0,
+        "all but the long one have ended",
+    )
     deadline = queue.get("long").deadline
     mine.clock.advance(seconds=1)
     until(lambda: queue.get("long").deadline > deadline, "its lease is renewed")
@@ -82,10 +95,13 @@ def work(queue, mine, start, stop):
         "dead": "dead",
         "unreadable": "dead",
         "long": "ready",
+        "slept": "delayed",
+        "stepped": "delayed",
+        "parent": "blocked",
     }
 
 
-OPTIONS = {"lease": 2, "drain": 0.1, "concurrency": 9}
+OPTIONS = {"lease": 2, "drain": 0.1, "concurrency": 12}
 
 
 def test_a_worker(rights, dq_server, dq_url):
@@ -109,7 +125,12 @@ def test_a_worker_of_asyncio(rights, dq_server, dq_url):
     async def act(job):
         if job.id == "long":
             await asyncio.sleep(600)
-        ACTS[job.id](job)
+        if job.id == "stepped":
+            await job.step("one", lambda: 1)
+            await job.wait("signed", 600)
+        found = ACTS[job.id](job)
+        if found is not None:
+            await found
 
     async def main():
         worker = dq.asyncio.Worker(dq.asyncio.Queue(rights("python-worker"), "q"), act, **OPTIONS)
@@ -142,6 +163,9 @@ def test_a_consumer(rights, dq_url):
 @pytest.mark.parametrize("name", NAMES)
 def test_canary_each_right_is_needed(rights, dq_server, dq_url, name):
     """No line permits more than it has to: without any of its words, the features above do not all work."""
-    needed = {"python-producer": {"+dq.add"}, "python-worker": {"+dq.bpop", "+dq.ack", "+dq.nack", "+dq.touch"}}[name]
+    needed = {
+        "python-producer": {"+dq.add"},
+        "python-worker": {"+dq.bpop", "+dq.ack", "+dq.nack", "+dq.touch", "+dq.btouch", "+dq.step", "+multi", "+exec"},
+    }[name]
     assert needed <= {*line(name)}
     assert not {word for word in line(name) if word.startswith("+@") or word in ("~*", "allkeys", "nopass")}

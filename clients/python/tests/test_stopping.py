@@ -20,7 +20,7 @@ import sys, dq
 def handle(job):
     if job.data == "fail": raise ValueError("no paper")
     print(f"begun {job.id}\\n", end="", flush=True)  # in one piece
-    job.sleep(600) if job.data == "told" else __import__("time").sleep(600)
+    job.pause(600) if job.data == "told" else __import__("time").sleep(600)
 dq.Worker(dq.Queue(sys.argv[1], "q"), handle, concurrency=3, drain=float(sys.argv[2])).run()
 """
 ASYNC = """

@@ -19,15 +19,28 @@ def methods(path: Path, name: str) -> list:
     return next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name).body
 
 
-def stub() -> str:
-    lines = ['"""Written by tools/stubs.py."""', ""]
-    for path in (SOURCE / "_adds.py", SOURCE / "_commands.py", SOURCE / "asyncio" / "queue.py"):
+#: What makes up the queue: file and class, in the order of the stub.
+PARTS = [("_adds.py", "Adds"), ("_outcomes.py", "Outcomes"), ("_commands.py", "Commands")]
+FACE = SOURCE / "asyncio" / "queue.py"
+INTERNAL = ("_add", "_ready", "_run", "_pipelined")
+
+
+def imports() -> list:
+    lines = []
+    for path in (*(SOURCE / name for name, _ in PARTS), FACE):
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and "__future__" not in ast.unparse(node):
-                text = ast.unparse(node)
-                relative = path.parent == SOURCE and isinstance(node, ast.ImportFrom) and node.level
-                lines.append(text.replace("from .", "from ..", 1) if relative else text)
-    lines += ["", "Client = Union[redis.Redis, redis.RedisCluster]", "", "class Queue:", "    client: Client"]
+            inner = node.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" else [node]
+            for each in inner:
+                if isinstance(each, (ast.Import, ast.ImportFrom)) and "__future__" not in ast.unparse(each):
+                    text = ast.unparse(each)
+                    relative = path.parent == SOURCE and isinstance(each, ast.ImportFrom) and each.level
+                    lines.append(text.replace("from .", "from ..", 1) if relative else text)
+    return list(dict.fromkeys(lines))
+
+
+def stub() -> str:
+    lines = ['"""Written by tools/stubs.py."""', "", *imports()]
+    lines += ["", "class Queue:", "    client: Client"]
     lines += [
         "    name: str",
         "    shards: int",
@@ -35,12 +48,12 @@ def stub() -> str:
         "    hooks: Sequence[Hooks]",
         "    keys: list[bytes]",
     ]
-    for node in methods(SOURCE / "asyncio" / "queue.py", "Queue"):
+    for node in methods(FACE, "Queue"):
         if isinstance(node, ast.AsyncFunctionDef) and node.name == "ids":
             node = ast.FunctionDef(node.name, node.args, node.body, [], node.returns, lineno=0)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name not in ("_add", "_ready", "_run"):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name not in INTERNAL:
             lines.append(signature(node))
-    for node in [*methods(SOURCE / "_adds.py", "Adds"), *methods(SOURCE / "_commands.py", "Commands")]:
+    for node in [node for name, made in PARTS for node in methods(SOURCE / name, made)]:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             made = ast.AsyncFunctionDef(node.name, node.args, node.body, [], node.returns, lineno=0)
             lines.append(signature(made))

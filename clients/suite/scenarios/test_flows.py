@@ -5,11 +5,11 @@ from proxy import Cut, Instead, once, swallow, when, without, without_list
 from servers import Cluster
 
 HAVE = {
-    "after": {"go", "java", "node"},
-    "chain": {"go", "java", "node"},
-    "add_many": {"go", "java", "node"},
-    "wait_for": {"go", "java", "node"},
-    "spawn": {"go", "java", "node"},
+    "after": {"go", "java", "node", "python"},
+    "chain": {"go", "java", "node", "python"},
+    "add_many": {"go", "java", "node", "python"},
+    "wait_for": {"go", "java", "node", "python"},
+    "spawn": {"go", "java", "node", "python"},
     "cluster": {"go", "node"},
 }
 KEEP_MS = 600_000

@@ -6,10 +6,10 @@ from conftest import EACH, breaks, scenario
 from proxy import Instead, held, swallow, without
 
 HAVE = {
-    "step": {"go", "java", "node"},
-    "sleep": {"go", "java", "node"},
-    "signal": {"go", "java", "node"},
-    "names": {"go", "java", "node"},
+    "step": {"go", "java", "node", "python"},
+    "sleep": {"go", "java", "node", "python"},
+    "signal": {"go", "java", "node", "python"},
+    "names": {"go", "java", "node", "python"},
 }
 KEEP_MS = 600_000
 no_step = breaks(swallow(b"DQ.STEP", b":1\r\n"))

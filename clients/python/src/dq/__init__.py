@@ -1,10 +1,23 @@
 """Workers and producers for dq, the delay queue of Redis and Valkey."""
 
+from .codec import BytesCodec, Codec, JsonCodec
 from .consumer import Consumer
-from .errors import Cancelled, ConfigurationError, DqError, GiveUp, PayloadError, QueueFull, Retry, Snooze
+from .errors import (
+    Cancelled,
+    ConfigurationError,
+    DqError,
+    GiveUp,
+    JobFailed,
+    PayloadError,
+    QueueFull,
+    Retry,
+    Snooze,
+    Suspended,
+    TimedOut,
+)
 from .handler import Handler, handler
 from .hooks import Hooks
-from .job import BytesCodec, Codec, Job, JsonCodec
+from .job import BaseJob, Job, Result
 from .queue import Queue
 from .records import Group, JobInfo, Peeked, Reserved, Rule, Stats
 from .worker import Worker
@@ -12,6 +25,7 @@ from .worker import Worker
 __version__ = "0.1.0"
 
 __all__ = [
+    "BaseJob",
     "BytesCodec",
     "Cancelled",
     "Codec",
@@ -23,6 +37,7 @@ __all__ = [
     "Handler",
     "Hooks",
     "Job",
+    "JobFailed",
     "JobInfo",
     "JsonCodec",
     "PayloadError",
@@ -30,10 +45,13 @@ __all__ = [
     "Queue",
     "QueueFull",
     "Reserved",
+    "Result",
     "Retry",
     "Rule",
     "Snooze",
     "Stats",
+    "Suspended",
+    "TimedOut",
     "Worker",
     "handler",
 ]

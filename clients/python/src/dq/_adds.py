@@ -6,20 +6,43 @@ import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
 from . import _arguments as words
 from . import _guard
 from ._arguments import Bytes, Ladder
-from ._core import Command
+from ._delivery import Command
+from ._many import Added, Grouped
 from ._options import near_misses, unknown
+from .codec import Codec, Envelope
 from .hooks import Hooks
-from .job import Codec, Envelope
 from .times import Duration, to_ms
 
 T = TypeVar("T")
-_NAMED = ("priority", "ttr", "attempts", "backoff", "ttl", "group")
-_OF_JOBS = ("data", "delay", "at", "id", "if_exists", *_NAMED, "kind", "headers")
+_NAMED = ("priority", "ttr", "attempts", "backoff", "ttl", "group", "keep", "cost")
+_AFTER = ("after", "after_group", "on_dead")
+_OF_JOBS = ("data", "delay", "at", "id", "if_exists", *_NAMED, *_AFTER, "kind", "headers")
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class AddOptions(TypedDict, total=False):
+        id: Bytes
+        delay: Duration
+        at: datetime
+        if_exists: str
+        priority: int
+        ttr: Duration
+        attempts: int
+        backoff: Ladder
+        ttl: Duration
+        group: str
+        cost: int
+        after: Sequence[Bytes]
+        after_group: str
+        on_dead: str
+        kind: str
+        headers: Mapping[str, str]
 
 
 def new_id() -> bytes:
@@ -37,7 +60,8 @@ class Adds:
     def _key(self, id: Bytes) -> bytes:
         raise NotImplementedError
 
-    def _run(self, calls: Sequence[Any], combine: Callable[[list[Any]], T]) -> T:
+    def _run(self, calls: Sequence[Any], combine: Callable[[list[Any]], T], grouped: Optional[Grouped] = None) -> T:
+        """grouped: what makes fewer commands of the calls."""
         raise NotImplementedError
 
     def _steps(
@@ -47,6 +71,7 @@ class Adds:
         kind: Optional[str],
         headers: Optional[Mapping[str, str]],
         options: Sequence[Any],
+        key: Optional[bytes] = None,
     ) -> Generator[_guard.Adding, None, Command]:
         """Yields each hook whose answer is to be awaited before the next one is called."""
         for hooks in self.hooks:
@@ -55,7 +80,7 @@ class Adds:
                 yield adding
             headers = adding.headers
         payload = Envelope.write(data, kind, headers) if kind is not None or headers else self.codec.encode(data)
-        return ("DQ.ADD", self._key(id), id, payload, *options)
+        return ("DQ.ADD", key or self._key(id), id, payload, *options)
 
     def _now(self, steps: Any) -> Command:
         """The command, where nothing can be awaited."""
@@ -85,6 +110,11 @@ class Adds:
         backoff: Optional[Ladder] = None,
         ttl: Optional[Duration] = None,
         group: Optional[str] = None,
+        keep: Optional[Duration] = None,
+        cost: Optional[int] = None,
+        after: Optional[Sequence[Bytes]] = None,
+        after_group: Optional[str] = None,
+        on_dead: Optional[str] = None,
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> Optional[str]:
@@ -96,38 +126,70 @@ class Adds:
             when the current run is over).
         attempts, backoff, ttr: the job's own; without them the queue's, then those of the worker's handler count.
         ttl: the job vanishes so long after it was added.
+        keep: so long it stays with its result after it is done.
+        cost: what it counts in the rates of the queue and of its group.
+        after: ids of jobs of this queue that end before it begins; its ``job.results`` tells how.
+        after_group: the same for all jobs of that group.
+        on_dead: what it does if one of ``after`` dies: "wait" (the default, as it may be kicked), "run" or "die".
         """
-        options = words.job_options(priority, ttr, attempts, backoff, ttl, group)
-        options += words.condition(if_exists) + words.due(delay, at)
+        options = words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost)
+        options += words.condition(if_exists) + words.due(delay, at) + words.after(after, after_group, on_dead)
         made = new_id() if id is None else words.bytes_of(id)
         # One of our own that is there already came by a first sending, whose answer was lost.
         known = made if id is None and if_exists != "only-replace" else None
         call = self._add(data, made, kind, headers, options)
         return self._run([call], lambda replies: words.maybe_id(replies[0] or known))
 
-    def _added(self, job: Mapping[str, Any]) -> tuple[Any, Optional[bytes]]:
-        """What adds a job, a mapping of what ``add`` takes; and its id, where nil means that it is there already."""
+    def _added(self, job: Mapping[str, Any], key: Optional[bytes] = None) -> Added:
+        """What adds a job, a mapping of what ``add`` takes; ``key``: whatever its id's own shard is."""
         if not isinstance(job, Mapping) or "data" not in job:
-            raise TypeError(f'add_many takes mappings, as {{"data": ..., "delay": 60}}, not {job!r}')
+            raise TypeError(f'a job is a mapping of what add takes, as {{"data": ..., "delay": 60}}, not {job!r}')
         rest = dict(job)
-        data, id = rest.pop("data"), rest.pop("id", None)
+        data, id, if_exists = rest.pop("data"), rest.pop("id", None), rest.pop("if_exists", None)
         kind, headers = rest.pop("kind", None), rest.pop("headers", None)
-        options = words.condition(rest.pop("if_exists", None)) + words.due(
-            rest.pop("delay", None), rest.pop("at", None)
-        )
+        options = words.condition(if_exists) + words.due(rest.pop("delay", None), rest.pop("at", None))
         named = {name: rest.pop(name, None) for name in _NAMED}
+        after = words.after(*(rest.pop(name, None) for name in _AFTER))
         for name in rest:
-            raise unknown("a job of add_many", name, _OF_JOBS)
+            raise unknown("a job", name, _OF_JOBS)
         made = new_id() if id is None else words.bytes_of(id)
-        known = made if id is None and job.get("if_exists") != "only-replace" else None
-        return self._add(data, made, kind, headers, options + words.job_options(**named)), known
+        known = made if id is None and if_exists != "only-replace" else None
+        options += words.job_options(**named) + after
+        call = self._add(data, made, kind, headers, options, key)
+        return Added(call, known, bool(after), if_exists != "next" and not after)
 
     def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
-        """Adds many jobs in one round trip: each a mapping of what ``add`` takes, ``data`` among it."""
-        made = [self._added(job) for job in jobs]
+        """Adds many jobs in one round trip: each a mapping of what ``add`` takes, ``data`` among it.
+
+        Those with equal options go in few commands. If some are ``after`` others, all are added at once, or none.
+        """
+        return self._run_many([self._added(job) for job in jobs])
+
+    def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
+        """Adds jobs of which each begins when the one before it has ended, all at once. Returns their ids."""
+        made: list[Added] = []
+        before: Optional[bytes] = None
+        for job in jobs:
+            id = words.bytes_of(job["id"]) if isinstance(job, Mapping) and job.get("id") is not None else None
+            chained = {**job} if before is None else {**job, "after": [*(job.get("after") or ()), before]}
+            before = id or self._id_beside(before)
+            added = self._added({**chained, "id": before})
+            made.append(added if id else added._replace(known=before))
+        return self._run_many(made)
+
+    def _id_beside(self, other: Optional[bytes]) -> bytes:
+        """A new id of the same shard."""
+        while True:
+            made = new_id()
+            if other is None or self._key(made) == self._key(other):
+                return made
+
+    def _run_many(self, made: Sequence[Added]) -> list[Optional[str]]:
+        grouped = Grouped(made)
         return self._run(
-            [call for call, _ in made],
-            lambda replies: [words.maybe_id(reply or known) for reply, (_, known) in zip(replies, made)],
+            [each.call for each in made],
+            lambda replies: [words.maybe_id(reply or each.known) for reply, each in zip(replies, made)],
+            grouped,
         )
 
     def every(
@@ -147,6 +209,8 @@ class Adds:
         backoff: Optional[Ladder] = None,
         ttl: Optional[Duration] = None,
         group: Optional[str] = None,
+        keep: Optional[Duration] = None,
+        cost: Optional[int] = None,
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> Optional[str]:
@@ -157,7 +221,7 @@ class Adds:
         rule = ["EVERY", to_ms(interval, "interval"), *words.rule(until, times, grace, jitter)]
         options = (
             rule
-            + words.job_options(priority, ttr, attempts, backoff, ttl, group)
+            + words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost)
             + ["REPLACE"]
             + words.due(None, first)
         )
@@ -182,12 +246,14 @@ class Adds:
         backoff: Optional[Ladder] = None,
         ttl: Optional[Duration] = None,
         group: Optional[str] = None,
+        keep: Optional[Duration] = None,
+        cost: Optional[int] = None,
         kind: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> Optional[str]:
         """A job that comes by a cron expression, in the zone ``tz`` (an IANA name; UTC). See ``every``."""
         rule = ["CRON", expression, *(["TZ", tz] if tz else []), *words.rule(until, times, grace, jitter)]
-        options = rule + words.job_options(priority, ttr, attempts, backoff, ttl, group) + ["REPLACE"]
+        options = rule + words.job_options(priority, ttr, attempts, backoff, ttl, group, keep, cost) + ["REPLACE"]
         return self._run(
             [self._add(data, words.bytes_of(id), kind, headers, options)], lambda replies: words.maybe_id(replies[0])
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Optional, Union
 
-from .job import id_from, id_to
+from .codec import id_from, id_to
 from .times import Duration, from_ms, instant_to_ms, to_ms, waits
 
 Ladder = Sequence[Duration]
@@ -71,6 +71,8 @@ def job_options(
     backoff: Optional[Ladder],
     ttl: Optional[Duration],
     group: Optional[str],
+    keep: Optional[Duration] = None,
+    cost: Optional[int] = None,
 ) -> list[Any]:
     return [
         *value("PRIORITY", priority),
@@ -79,7 +81,27 @@ def job_options(
         *ladder(backoff),
         *ms("TTL", ttl),
         *value("GROUP", group),
+        *ms("KEEP", keep),
+        *value("COST", cost),
     ]
+
+
+_ON_DEAD = {"wait": "WAIT", "run": "RUN", "die": "DIE"}
+
+
+def after(ids: Optional[Sequence[Bytes]], group: Optional[str], on_dead: Optional[str]) -> list[Any]:
+    if ids is not None and group is not None:
+        raise ValueError("after and after_group cannot be combined")
+    if isinstance(ids, (str, bytes)):
+        raise TypeError(f"after takes a list of ids, such as [{ids!r}]")
+    if on_dead is not None and on_dead not in _ON_DEAD:
+        raise ValueError(f"on_dead must be one of {', '.join(_ON_DEAD)}, not {on_dead!r}")
+    if on_dead is not None and not ids:
+        raise ValueError("on_dead says what a job does when one that it is after dies: it needs after")
+    if group is not None:
+        return ["AFTER", "GROUP", group]
+    options = ["AFTER", len(ids), *map(bytes_of, ids)] if ids else []
+    return [*options, *(["ONDEAD", _ON_DEAD[on_dead]] if on_dead is not None else [])]
 
 
 def rule(
@@ -98,6 +120,13 @@ def nack_options(delay: Optional[Duration], priority: Optional[int], mode: str, 
 
 
 # --- Answers
+
+
+def undecoded(reply: Any) -> Any:
+    """What a transaction of redis-py decodes, whatever it is asked."""
+    if isinstance(reply, list):
+        return [*map(undecoded, reply)]
+    return reply.encode("utf-8", "surrogateescape") if isinstance(reply, str) else reply
 
 
 def nothing(replies: list[Any]) -> None:

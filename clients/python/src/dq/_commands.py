@@ -10,24 +10,27 @@ import logging
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar
 
 from . import _arguments as words
 from . import _guard
-from ._adds import Adds
 from ._arguments import Bytes, Ladder
-from ._core import Command, as_map
+from ._delivery import Command, as_map
+from ._many import Grouped
 from ._options import near_misses
+from ._outcomes import Outcomes
+from .codec import Codec, JsonCodec, id_from, id_to
 from .hooks import Hooks
-from .job import Codec, JsonCodec, id_from, id_to
 from .records import Group, JobInfo, Peeked, Reserved, Stats, add_up
 from .times import Duration, from_ms, instant_to_ms, seconds, to_ms
 
 T = TypeVar("T")
+WITH = ("WITHDUE", "WITHRESULTS", "WITHSTEPS")
 
 
 @near_misses("Queue")
-class Commands(Adds):
+class Commands(Outcomes):
     """A queue. All instants are aware datetimes; durations are timedeltas or numbers of seconds.
 
     Ids are texts; bytes that are no UTF-8 become surrogates, as in file names.
@@ -50,7 +53,7 @@ class Commands(Adds):
         self._log = _guard.Log(logging.getLogger("dq"))
         self.keys = [id_to(f"{name}:{{{n}}}") for n in range(shards)] if shards else [id_to(name)]
 
-    def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], T]) -> T:
+    def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], T], grouped: Optional[Grouped] = None) -> T:
         raise NotImplementedError
 
     def _key(self, id: Bytes) -> bytes:
@@ -83,7 +86,7 @@ class Commands(Adds):
         """Takes ready jobs, the first ``count`` (of each shard) or that one, without waiting."""
         keys = self.keys if id is None else [self._key(id)]
         which = ["COUNT", count] if id is None else ["ID", words.bytes_of(id)]
-        calls = [("DQ.POP", key, *which, *words.ms("TTR", ttr), *words.flag("NOACK", noack), "WITHDUE") for key in keys]
+        calls = [("DQ.POP", key, *which, *words.ms("TTR", ttr), *words.flag("NOACK", noack), *WITH) for key in keys]
 
         def read(replies: list[Any]) -> list[Reserved]:
             rows = [reply if id is None else [reply] if reply else [] for reply in replies]
@@ -111,18 +114,26 @@ class Commands(Adds):
             key, rows = replies[0]
             return [Reserved.read(key, row) for row in rows]
 
-        return self._run([(*call, "WITHDUE")], read)
+        return self._run([(*call, *WITH)], read)
 
-    def ack(self, id: Bytes, token: str) -> bool:
+    def ack(self, id: Bytes, token: str, result: Any = None) -> bool:
         """The job is done. False where the token is no longer its current one: somebody else has it, or it is gone."""
-        return self._one(id, "DQ.ACK", "WITHTOKENS", words.bytes_of(id), token, read=bool)
+        return self._acked({id: token}, {} if result is None else {id: result}, bool)
 
-    def ack_many(self, tokens: Mapping[str, str]) -> int:
-        """``ack`` for many: a mapping of ids to tokens. Returns how many were done."""
-        groups: dict[bytes, list[Any]] = {}
+    def ack_many(self, tokens: Mapping[str, str], results: Mapping[str, Any] = MappingProxyType({})) -> int:
+        """``ack`` for many: a mapping of ids to tokens; ``results``, of ids to results. Returns how many were done."""
+        return self._acked(tokens, results, int)
+
+    def _acked(self, tokens: Mapping[Any, str], results: Mapping[Any, Any], read: Callable[[int], T]) -> T:
+        groups: dict[tuple[str, bytes], list[Any]] = {}
         for id, token in tokens.items():
-            groups.setdefault(self._key(id), []).extend((words.bytes_of(id), token))
-        return self._run([("DQ.ACK", key, "WITHTOKENS", *group) for key, group in groups.items()], sum)
+            row = [words.bytes_of(id), token]
+            if results.get(id) is None:
+                groups.setdefault(("WITHTOKENS", self._key(id)), []).extend(row)
+            else:
+                groups.setdefault(("RESULTS", self._key(id)), []).extend([*row, self.codec.encode(results[id])])
+        calls = [("DQ.ACK", key, form, *rows) for (form, key), rows in groups.items()]
+        return self._run(calls, lambda replies: read(sum(replies)))
 
     def nack(
         self,
@@ -199,7 +210,7 @@ class Commands(Adds):
         return self._count_by_key("DQ.RESCHEDULE", ids, *options)
 
     def kick(self, *ids: Bytes) -> int:
-        """Makes dead jobs ready again. Returns how many."""
+        """Makes dead and done jobs ready again, and blocked ones that are to wait no longer. Returns how many."""
         return self._count_by_key("DQ.KICK", ids, "IDS", counted=True)
 
     def kick_oldest(self, count: int) -> int:
@@ -220,7 +231,7 @@ class Commands(Adds):
         since: Optional[datetime] = None,
         until: Optional[datetime] = None,
     ) -> list[Peeked]:
-        """The first jobs that are "delayed", "ready", "reserved" or "dead", in that state's order (of each shard)."""
+        """The first jobs of a state ("delayed", "ready", "blocked", "done", ...), in its order (of each shard)."""
         options = [state, *words.instant("FROM", since), *words.instant("TO", until), "COUNT", count]
         return self._each(
             "DQ.PEEK", *options, read=lambda replies: [Peeked.read(row) for all in replies for row in all]
@@ -248,7 +259,7 @@ class Commands(Adds):
         return self._each("DQ.FORECAST", *options, read=lambda replies: [sum(parts) for parts in zip(*replies)])
 
     def len(self, state: Optional[str] = None, *, group: Optional[str] = None) -> int:
-        """How many jobs: delayed, ready and reserved together, or in one state, or of one group."""
+        """How many jobs: blocked, delayed, ready and reserved together, or in one state, or of one group."""
         return self._each("DQ.LEN", *([state] if state else []), *words.value("GROUP", group), read=sum)
 
     def stats(self) -> Optional[Stats]:
@@ -296,6 +307,9 @@ class Commands(Adds):
         groupmax: Optional[int] = None,
         grouprate: Optional[tuple[int, Duration]] = None,
         groupfifo: Optional[bool] = None,
+        donelen: Optional[int] = None,
+        donettl: Optional[Duration] = None,
+        donebytes: Optional[int] = None,
     ) -> None:
         """Sets the settings that are named, on each shard; 0 turns a limit off. Rates are (jobs, window)."""
         options = [
@@ -311,6 +325,9 @@ class Commands(Adds):
             *words.value("GROUPMAX", groupmax),
             *words.rate("GROUPRATE", grouprate),
             *words.value("GROUPFIFO", None if groupfifo is None else int(groupfifo)),
+            *words.value("DONELEN", donelen),
+            *words.ms("DONETTL", donettl),
+            *words.value("DONEBYTES", donebytes),
         ]
         return self._each("DQ.CFGSET", *options, read=words.nothing)
 
@@ -332,5 +349,5 @@ class Commands(Adds):
         return self._each("DQ.RESUME", read=words.nothing)
 
     def purge(self, state: str) -> int:
-        """Removes all jobs that are "delayed", "ready", "reserved" or "dead", or "all". Returns how many."""
+        """Removes all jobs of a state ("dead", "done", ...), or "all". Returns how many."""
         return self._each("DQ.PURGE", state, read=sum)

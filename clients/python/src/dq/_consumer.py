@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
 from . import _core, _ends, _guard
-from ._base import BaseConsumer, Members
+from ._base import BaseConsumer
 from ._ends import Outcome
-from ._links import BaseLink
+from ._links import BaseLink, Members
 from ._options import near_misses
 from .errors import ConfigurationError
 from .hooks import Hooks
-from .job import Job
+from .job import BaseJob
 from .times import Duration, to_ms
 
 Q = TypeVar("Q")
@@ -58,17 +58,19 @@ class JobConsumer(BaseConsumer[Q]):
         """What each face has of its own."""
         raise NotImplementedError
 
-    def ack(self, job: Job, *, again: Optional[Mapping[str, Any]] = None) -> None:
-        """The job is done. again: what ``Queue.add`` takes; the job runs once more with that, as if added now.
+    def ack(self, job: BaseJob, *, result: Any = None, again: Optional[Mapping[str, Any]] = None) -> None:
+        """The job is done. result: what the codec of its queue can encode.
 
-        That is not lost where the server is away: it is added before the job is acknowledged.
+        again: what ``Queue.add`` takes; the job runs once more with that, as if added now. That is not lost where the
+        server is away: it is added before the job is acknowledged.
         """
         delivery = job._delivery
-        self._settle(job, self._followed(job, _ends.done(delivery), again))
+        end = _ends.done(delivery) if result is None else _ends.succeeded(delivery, bytes(job._codec.encode(result)))
+        self._settle(job, self._followed(job, end, again))
 
     def nack(
         self,
-        job: Job,
+        job: BaseJob,
         *,
         delay: Optional[Duration] = None,
         mode: str = "fail",
@@ -83,12 +85,12 @@ class JobConsumer(BaseConsumer[Q]):
         back = _ends.Back(job._delivery, _MODES[mode], wait_ms, text)
         self._settle(job, self._followed(job, back.outcome(), again))
 
-    def release(self, jobs: Iterable[Job]) -> None:
+    def release(self, jobs: Iterable[BaseJob]) -> None:
         """Gives jobs back, as if they had not been delivered."""
         for job in jobs:
             self._settle(job, _ends.returned(job._delivery))
 
-    def holds(self, job: Job) -> bool:
+    def holds(self, job: BaseJob) -> bool:
         """Whether the job is still ours: it has not ended, nor is its lease over, nor was it deleted.
 
         To be asked before the program begins with a job that it fetched some time ago.
@@ -98,14 +100,14 @@ class JobConsumer(BaseConsumer[Q]):
             self._link.lose([delivery])
         return self._link.holds(delivery)
 
-    def _followed(self, job: Job, end: Outcome, again: Optional[Mapping[str, Any]]) -> Outcome:
+    def _followed(self, job: BaseJob, end: Outcome, again: Optional[Mapping[str, Any]]) -> Outcome:
         if again is None:
             return end
         queue: Any = self._by_key[job._delivery.key]
-        call, _ = queue._added({**again, "id": job.id, "if_exists": "next"})
-        return _ends.followed(job._delivery, queue._now(call), end)
+        added = queue._added({**again, "id": job.id, "if_exists": "next"})
+        return _ends.followed(job._delivery, queue._now(added.call), end)
 
-    def _settle(self, job: Job, outcome: Outcome) -> None:
+    def _settle(self, job: BaseJob, outcome: Outcome) -> None:
         self._link.settle(job._delivery, lambda _: outcome)
         self._link.told_soon()
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
 import hiredis
 import redis
 from redis.exceptions import ResponseError
 
+from ._delivery import Command
 from ._leases import Choice
+from .codec import ENVELOPE_VERSION
 from .errors import ConfigurationError
 from .handler import Handler
-from .job import ENVELOPE_VERSION, Job
-
-Command = tuple[Any, ...]
+from .job import BaseJob
 
 DRAIN_S = 25.0
 WAIT_S = 5.0
@@ -69,65 +68,10 @@ def need(connection: Any, *names: str) -> None:
             )
 
 
-class Delivery:
-    """One job in hand."""
-
-    id: bytes
-    payload: bytes
-    token: bytes
-    attempt: int
-    deadline_ms: int
-    due_ms: int
-    ttr_ms: int
-    max_attempts: int
-    ladder_ms: Optional[int]
-    """The wait of the job's own ladder, if it has one."""
-
-    __slots__ = (
-        "attempt",
-        "deadline_ms",
-        "due_ms",
-        "error",
-        "handler",
-        "id",
-        "job",
-        "key",
-        "ladder_ms",
-        "lease_s",
-        "lease_until",
-        "max_attempts",
-        "owner",
-        "payload",
-        "token",
-        "ttr_ms",
-    )
-
-    def __init__(self, key: bytes, row: Sequence[Any], owner: Any = None) -> None:
-        self.key = key
-        self.id, self.payload, self.token, self.attempt, self.deadline_ms, self.due_ms, terms = row
-        self.ttr_ms, self.max_attempts, self.ladder_ms = terms
-        self.owner = owner
-        self.lease_s: float
-        self.lease_until = math.inf
-        """By our own clock; it is kept as long as someone renews it."""
-        self.error: Any = None
-        self.handler: Optional[Handler[Any]] = None
-        self.job: Job
-
-    @property
-    def name(self) -> tuple[Hashable, bytes, bytes]:
-        """Of its job, among those of all servers."""
-        return self.owner.place, self.key, self.id
-
-
-def as_map(reply: Any) -> Optional[dict[bytes, Any]]:
-    """A map of RESP3, or what stands for it in RESP2."""
-    if isinstance(reply, list):
-        return dict(zip(reply[::2], reply[1::2]))
-    return reply  # type: ignore[no-any-return]
-
-
 # --- Fetching
+
+
+_WITH = (b"WITHDUE", b"WITHRESULTS", b"WITHSTEPS", b"WITHTERMS")
 
 
 class Fetches:
@@ -149,7 +93,7 @@ class Fetches:
         return kept
 
     def command(self, count: int, wait_s: float) -> Command:
-        return (b"DQ.BPOP", *self._order(), wait_s, b"COUNT", count, *self._lease, b"WITHDUE", b"WITHTERMS")
+        return (b"DQ.BPOP", *self._order(), wait_s, b"COUNT", count, *self._lease, *_WITH)
 
     def _order(self) -> Sequence[bytes]:
         """Strict order is BPOP's own. With weights each queue comes first in its share of the fetches."""
@@ -190,7 +134,7 @@ class Handlers:
     def all(self) -> list[Handler[Any]]:
         return [*self.kinds.values(), *([self.default] if self.default else [])]
 
-    def choose(self, job: Job) -> Optional[Handler[Any]]:
+    def choose(self, job: BaseJob) -> Optional[Handler[Any]]:
         """None where no handler takes it."""
         if not self.kinds:
             return self.default

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
-from ._core import Command, Delivery
+from redis.exceptions import ResponseError
+
+from ._delivery import Command, Delivery
 from ._guard import SHORTEST_DELAY_S, Verdict
 from .handler import FIRST_DELAY_S, LONGEST_DELAY_S, exponential_s
 from .times import to_ms
@@ -15,9 +18,12 @@ STILL_RUNS_DELAY_S = 1.0
 
 
 class Outcome:
-    """What the server is still to be told of a delivery that ended: a command, and perhaps another one after it."""
+    """What the server is still to be told of a delivery that ended: a command, and perhaps another one after it.
 
-    __slots__ = ("_next", "_refused", "command", "delivery", "is_repeated", "verdict")
+    ahead: what goes before it, in the same write or, where that is needed, in the same transaction.
+    """
+
+    __slots__ = ("_next", "_refused", "ahead", "command", "delivery", "is_atomic", "is_repeated", "verdict")
 
     def __init__(
         self,
@@ -25,14 +31,38 @@ class Outcome:
         command: Command,
         next: Callable[[Any], Union[Outcome, str]],
         refused: Callable[[bytes], Optional[Outcome]] = lambda _: None,
+        ahead: Sequence[Command] = (),
     ) -> None:
         self.delivery = delivery
         self.command = command
+        self.ahead = ahead
+        self.is_atomic = bool(ahead)
         self.is_repeated = False
         """It was sent before, and what the server answered is not known."""
         self.verdict: Optional[str] = None
         self._next = next
         self._refused = refused
+
+    def commands(self) -> Sequence[Command]:
+        if not self.ahead:
+            return (self.command,)
+        if self.is_atomic:
+            return ((b"MULTI",), *self.ahead, self.command, (b"EXEC",))
+        return (*self.ahead, self.command)
+
+    def reply(self, replies: Sequence[Any]) -> Any:
+        """The one that counts: the command's own, or the error that kept the transaction from being carried out."""
+        if not self.ahead or not self.is_atomic:
+            return replies[-1]
+        inner = replies[-1] if isinstance(replies[-1], list) else []
+        for each in [*replies[:-1], *inner, replies[-1]]:
+            if isinstance(each, ResponseError):
+                return each
+        return inner[-1]
+
+    def prepend(self, commands: Sequence[Command]) -> None:
+        """What is to be seen before the end."""
+        self.ahead = (*commands, *self.ahead)
 
     def answered(self, reply: Any) -> bool:
         """Whether that was the last one; else ``command`` is the next."""
@@ -55,11 +85,27 @@ class Outcome:
 
     def _become(self, other: Outcome) -> None:
         self.command, self._next, self._refused = other.command, other._next, other._refused
+        self.ahead, self.is_atomic = other.ahead, other.is_atomic
         self.is_repeated = False
 
 
 def done(delivery: Delivery) -> Outcome:
     return Outcome(delivery, (b"DQ.ACK", delivery.key, b"WITHTOKENS", delivery.id, delivery.token), _acked)
+
+
+def succeeded(delivery: Delivery, result: bytes) -> Outcome:
+    """With a result; without it, where the server does not take it."""
+    command = (b"DQ.ACK", delivery.key, b"RESULTS", delivery.id, delivery.token, result)
+    return Outcome(delivery, command, _acked, lambda _: done(delivery))
+
+
+def suspended(delivery: Delivery, ahead: Sequence[Command], nack: Command) -> Outcome:
+    """Its attempt is over, and not counted. Where the server does not do that, it failed."""
+    return Outcome(delivery, nack, _state, lambda why: failure(delivery, why).outcome(), ahead)
+
+
+def timed_out(delivery: Delivery, reason: bytes) -> Outcome:
+    return failure(delivery, reason).outcome()
 
 
 def _acked(reply: Any) -> str:
@@ -151,7 +197,7 @@ def later(delivery: Delivery) -> Outcome:
 def ended(delivery: Delivery, verdict: Verdict) -> Outcome:
     """What follows from how its handler ended."""
     if verdict.what == "done":
-        return done(delivery)
+        return done(delivery) if verdict.result is None else succeeded(delivery, verdict.result)
     if verdict.what == "back":
         return returned(delivery)
     if verdict.what == "give up":

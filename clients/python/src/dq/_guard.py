@@ -12,6 +12,7 @@ import inspect
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -31,6 +32,7 @@ class Verdict(NamedTuple):
     wait_ms: Optional[int] = None
     trouble: Optional[str] = None
     """What was said and cannot be done."""
+    result: Optional[bytes] = None
 
 
 DONE = Verdict("done")
@@ -40,40 +42,49 @@ BACK = Verdict("back")
 # --- Calling
 
 
-def run(function: Callable[[Any], Any], argument: Any) -> Any:
-    """What was wrong; None where the handler is done."""
+Around = Sequence[Callable[..., Any]]
+
+
+def run(function: Callable[[Any], Any], argument: Any, around: Around = ()) -> tuple[Any, Any]:
+    """What was wrong, None where the handler is done; and what it returned."""
     try:
-        result = function(argument)
-        return None if result is None else _unrun(result)
+        result = function(argument) if not around else _inner(function, argument, around, 0)()
+        return (None, None) if result is None else _unrun(result)
     except BaseException as error:
-        return error
+        return error, None
 
 
-async def arun(function: Callable[[Any], Any], argument: Any) -> Any:
+def _inner(function: Callable[[Any], Any], argument: Any, around: Around, at: int) -> Callable[[], Any]:
+    """What the middleware before it calls as ``next``."""
+    if at == len(around):
+        return lambda: function(argument)
+    return lambda: around[at](argument, _inner(function, argument, around, at + 1))
+
+
+async def arun(function: Callable[[Any], Any], argument: Any, around: Around = ()) -> tuple[Any, Any]:
     try:
-        result = function(argument)
+        result = function(argument) if not around else _inner(function, argument, around, 0)()
         if is_awaitable(result):
             result = await result
-        return None if result is None else _unrun(result)
+        return (None, None) if result is None else _unrun(result)
     except BaseException as error:
-        return error
+        return error, None
 
 
-def _unrun(result: Any) -> Any:
+def _unrun(result: Any) -> tuple[Any, Any]:
     """What a handler returned may be what it meant to raise, or the work itself, of which nothing ran."""
     kind = type(result)
     if issubclass(kind, Say):
-        return result
+        return result, None
     for made, what in _NOTHING_RAN.items():
         if issubclass(kind, made):
             with contextlib.suppress(BaseException):
                 getattr(result, "close", _nothing)()
-            return TypeError(f"the handler returned {what}: nothing of it ran")
+            return TypeError(f"the handler returned {what}: nothing of it ran"), None
     if is_awaitable(result):
-        return TypeError(
-            "the handler returned an awaitable that nobody awaits: give the worker of dq.asyncio async def"
-        )
-    return None
+        said = "the handler returned an awaitable that nobody awaits: give the worker of dq.asyncio async def"
+        return TypeError(said), None
+    return None, result
 
 
 _NOTHING_RAN = {
@@ -192,6 +203,28 @@ def verdict(error: Any, *, is_told: bool = False, job: Any = None) -> Verdict:
     if issubclass(kind, Retry):
         return Verdict("fail", said, wait)
     return Verdict("snooze", said if _attribute(error, "reason") is not None else None, wait)
+
+
+def done(codec: Any, value: Any) -> Verdict:
+    """A handler that is done, and what it returned; a failure where the codec cannot encode that."""
+    if value is None:
+        return DONE
+    try:
+        raw = codec.encode(value)
+        if not issubclass(type(raw), (bytes, bytearray)):
+            raise TypeError(f"the codec made {name(type(raw)).decode()} of it, not bytes")
+        return Verdict("done", result=bytes(raw))
+    except BaseException as error:
+        return Verdict("fail", cut(b"result cannot be encoded: " + reason(error)))
+
+
+def is_final(error: Any, retry_on: tuple[type, ...], give_up_on: tuple[type, ...]) -> bool:
+    """Whether its handler says that errors of that type are not tried again."""
+    try:
+        kind = type(error)
+        return issubclass(kind, give_up_on) or (bool(retry_on) and not issubclass(kind, retry_on))
+    except BaseException:  # the type is the user's, and so is what it says of its kind
+        return False
 
 
 def is_said(error: Any) -> bool:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
+from ._delivery import Command, Delivery
 from .handler import Handler
-
-if TYPE_CHECKING:
-    from ._core import Command, Delivery
 
 USUAL_TTR_MS = 60_000
 """The TTR of jobs that were given none."""
@@ -131,7 +129,7 @@ def by_key(deliveries: Iterable[Delivery]) -> dict[bytes, list[Delivery]]:
     return groups
 
 
-def _ids(deliveries: Sequence[Delivery]) -> list[Any]:
+def ids(deliveries: Sequence[Delivery]) -> list[Any]:
     words: list[Any] = [b"IDS", len(deliveries)]
     for delivery in deliveries:
         words += (delivery.id, delivery.token)
@@ -139,9 +137,9 @@ def _ids(deliveries: Sequence[Delivery]) -> list[Any]:
 
 
 def touches(deliveries: Iterable[Delivery], *options: Any) -> list[tuple[Command, list[Delivery]]]:
-    return [((b"DQ.TOUCH", key, *_ids(group), *options), group) for key, group in by_key(deliveries).items()]
+    return [((b"DQ.TOUCH", key, *ids(group), *options), group) for key, group in by_key(deliveries).items()]
 
 
 def give_back(deliveries: Iterable[Delivery], *options: Any) -> list[Command]:
     """One NACK for each queue."""
-    return [(b"DQ.NACK", key, *_ids(group), b"SILENT", *options) for key, group in by_key(deliveries).items()]
+    return [(b"DQ.NACK", key, *ids(group), b"SILENT", *options) for key, group in by_key(deliveries).items()]

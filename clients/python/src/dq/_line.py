@@ -11,8 +11,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from ._core import NOT_YET, READ_BYTES, Command, need, pack, reader
-from .queue import Client
+from ._client import Client
+from ._core import NOT_YET, READ_BYTES, need, pack, reader
+from ._delivery import Command
 
 
 class Line:

@@ -1,7 +1,7 @@
 """The queues that are reached by one pair of connections, for programs without asyncio.
 
 A link has a thread of its own, the *courier*: it tells the server what no fetch took along within a millisecond, renews
-leases, and withdraws the fetch that waits when its worker or consumer stops.
+leases, asks what handlers want to know, and withdraws the fetch that waits when its worker or consumer stops.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Optional
+from collections.abc import Iterable, Sequence
+from typing import Any, Callable, Optional
 
 from redis.exceptions import ResponseError
 
 from . import _core, _trouble
-from ._base import BaseConsumer, Members
-from ._core import Delivery, Fetches
+from ._core import Fetches
+from ._delivery import Command, Delivery
+from ._ear import Ear
 from ._ends import Outcome
 from ._line import Line
-from ._links import BaseLink
-from .queue import Queue
+from ._links import Base, BaseLink, Errand, Members
 
 
 class Link(BaseLink):
-    def __init__(self, worker: BaseConsumer[Queue], members: Members, fetches: Fetches) -> None:
+    def __init__(self, worker: Base, members: Members, fetches: Fetches) -> None:
         super().__init__(worker, members, fetches)
         self._worker = worker
         queue, key, _ = members[0]
@@ -36,19 +36,21 @@ class Link(BaseLink):
         self._pause = threading.Event()
         self._finish_by: Optional[float] = None
         self.watch: Optional[Watch] = None
+        self._listeners: dict[Ear, Listener] = {}
         self.courier = threading.Thread(target=self._carry, name="dq-courier", daemon=True)
 
     # --- Fetching, in a handler's thread or one of its own
 
     def fetch(self, count: int, wait_s: float) -> list[Delivery]:
         """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
+        self._fetched_at = time.monotonic()
         self._fetching = True  # before: who ends in between must know that some outcomes are here
         told: deque[Outcome] = deque()
         try:
             if self._worker.draining:  # who ends does not wait for every fetch: it tells them itself
                 return []
             told = self._take_outcomes()
-            self._waiting.send(_core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s))
+            self._waiting.send(packed(told) + self._fetches.packed(count, wait_s))
             answer_by = time.monotonic() + wait_s
             trouble = self._hear(self._waiting, told)
             reply = self._waiting.read()
@@ -57,9 +59,11 @@ class Link(BaseLink):
             if trouble is not None and not found:
                 raise trouble
             self._troubles = 0
+            self._is_heard = True
             return found
         except Exception as error:
             self.trouble = error
+            self._is_heard = False
             self._waiting.close()
             self._beat_now()  # the server may be another one by now
             self._worker._trouble(error)
@@ -81,7 +85,8 @@ class Link(BaseLink):
         """Takes the answers in, and returns one that is an error. What has none yet stays in ``told``."""
         trouble: Optional[ResponseError] = None
         while told:
-            reply = line.read()
+            outcome = told[0]
+            reply = outcome.reply([line.read() for _ in outcome.commands()]) if outcome.ahead else line.read()
             trouble = self._answered(told.popleft(), reply) or trouble
         if self._outcomes:
             self._ring()
@@ -94,6 +99,9 @@ class Link(BaseLink):
 
     def _wake(self) -> None:
         self._bell.set()
+        self._wake_ears()
+
+    def _wake_ears(self) -> None:
         if self.watch is not None:
             self.watch.bell.set()
 
@@ -103,17 +111,20 @@ class Link(BaseLink):
         troubles = 0
         while self._finish_by is None:
             try:
-                self._bell.wait(_wait_s(self._leases.beat_at))
+                self._bell.wait(_wait_s(min(self._leases.beat_at, self._notes.next_at)))
                 self._bell.clear()
                 if self._worker.draining:
                     self._withdraw()
                 self._let_gather()
                 # First, so that nothing that the server refuses keeps leases from being renewed.
                 self._beat()
+                self._run_errands()
                 self._tell_some()
                 troubles = 0
             except Exception as error:
                 self._control.close()
+                self._is_heard = False
+                self._notes.unsent()
                 self._worker._trouble(error)
                 troubles += 1
                 self._pause.wait(_trouble.trouble_s(troubles))
@@ -133,7 +144,7 @@ class Link(BaseLink):
         if not told:
             return
         try:
-            self._control.send(_core.pack([each.command for each in told]), self._answer_s)
+            self._control.send(packed(told), self._answer_s)
             trouble = self._hear(self._control, told)
         finally:
             self._put_back(told)
@@ -142,13 +153,58 @@ class Link(BaseLink):
 
     def _beat(self) -> None:
         sent = time.monotonic()
-        beats = self._leases.beats(sent)
-        if beats:
-            replies = self._control.ask([command for command, _ in beats], self._answer_s)
-            for (_, group), reply in zip(beats, replies):
-                self._beaten(group, reply, sent)
-            if self.watch is not None:
-                self.watch.bell.set()
+        beats, notes = self._leases.beats(sent), self._notes.due(sent)
+        if not beats and not notes:
+            return
+        replies = self._control.ask(
+            [*(command for command, _ in beats), *(command for command, _, _ in notes)], self._answer_s
+        )
+        for (_, group), reply in zip(beats, replies):
+            self._beaten(group, reply, sent)
+        for (_, delivery, text), reply in zip(notes, replies[len(beats) :]):
+            self._noted(delivery, text, reply)
+        self._is_heard = True
+        self._wake_ears()
+
+    def _run_errands(self) -> None:
+        while (errand := self._take_errand()) is not None:
+            try:
+                self._done(errand, self._control.ask(list(errand.commands), self._answer_s))
+            except Exception:
+                self._put_off(errand)
+                raise
+
+    def ask(self, delivery: Delivery, commands: list[Command]) -> list[Any]:
+        """For its handler, in the handler's thread."""
+        if self.courier.ident is None:  # in tests
+            errand = Errand(commands)
+            self._done(errand, self._control.ask(commands))
+            return errand.answers()
+        answered = threading.Event()
+        errand = Errand(commands, answered.set)
+        delivery.job._listen(answered.set)
+        self._errands.append(errand)
+        self._bell.set()
+        answered.wait()
+        if errand.replies is None:
+            delivery.job.check()
+        return errand.answers()
+
+    # --- Cancelling is heard
+
+    def _cover(self, ear: Ear) -> None:
+        if self._finish_by is not None:
+            return
+        listener = self._listeners.get(ear)
+        if listener is None:
+            queue, key = self._queues[ear.key], ear.key
+            listener = self._listeners[ear] = Listener(self, ear, Line(queue.client, key, _core.ANSWER_S))
+            listener.start()
+        listener.wanted.set()
+        waiting = listener.line.client_id
+        if ear.covered and waiting is not None:
+            self._errands.append(Errand([(b"CLIENT", b"UNBLOCK", waiting)]))
+            self._bell.set()
 
     def _withdraw(self) -> None:
         """Ends the fetch that waits. A job that was handed out in that instant is read, and given back."""
@@ -174,6 +230,8 @@ class Link(BaseLink):
     def _finish(self, finish_by: float) -> None:
         """What the server has still to hear; and all that is left goes back to it."""
         self._end_fetch(finish_by)
+        for listener in list(self._listeners.values()):
+            listener.end()
         commands = self._leave()
         troubles = 0
         while commands or self._outcomes:
@@ -201,9 +259,10 @@ class Link(BaseLink):
             delivery.job._tell("stopping")
 
     def look(self, now: float) -> float:
-        """For leases that are over; when the next one may be."""
+        """For leases that are over, and for jobs whose cancelling ought to be heard; when to look again."""
         self._look(now)
-        return self._leases.look_at
+        self._listen(now)
+        return min(self._leases.look_at, self._listen_at)
 
     def finish(self, finish_by: float) -> None:
         self._finish_by = finish_by
@@ -219,12 +278,53 @@ class Link(BaseLink):
             self._tell_some()
 
 
-class Watch(threading.Thread):
-    """Tells handlers that their leases are over, whatever the couriers hang on."""
+class Listener(threading.Thread):
+    """Waits at the server for the loss of jobs of one queue, on a connection of its own."""
 
-    def __init__(self, links: Sequence[Link]) -> None:
+    def __init__(self, link: Link, ear: Ear, line: Line) -> None:
+        super().__init__(name="dq-ear", daemon=True)
+        self.line = line
+        self.wanted = threading.Event()
+        self._link = link
+        self._ear = ear
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        troubles = 0
+        while not self._ended.is_set() and not self._ear.is_off:
+            self.wanted.clear()
+            command = self._link._begin_to_hear(self._ear)
+            if command is None:
+                self.wanted.wait()
+                continue
+            try:
+                sent = time.monotonic()
+                self.line.send(_core.pack([command]), self._ear.wait_s + _core.SLACK_S)
+                self._link._heard(self._ear, self.line.read(), sent)
+                troubles = 0
+            except Exception as error:
+                self.line.close()
+                self._link._deaf(self._ear, error)
+                troubles += 1
+                self._ended.wait(_trouble.trouble_s(troubles))
+        self.line.close()
+
+    def end(self) -> None:
+        self._ended.set()
+        self.wanted.set()
+        self.line.cut()
+
+
+class Watch(threading.Thread):
+    """Tells handlers that their leases are over, or their time, whatever the couriers hang on.
+
+    besides: what else is looked after; it returns when to look again.
+    """
+
+    def __init__(self, links: Sequence[Link], besides: Callable[[float], float] = lambda _: math.inf) -> None:
         super().__init__(name="dq-watch", daemon=True)
         self._links = links
+        self._besides = besides
         self._ended = False
         self.bell = threading.Event()
         for link in links:
@@ -234,13 +334,17 @@ class Watch(threading.Thread):
     def run(self) -> None:
         while not self._ended:
             now = time.monotonic()
-            look_at = min(link.look(now) for link in self._links)
+            look_at = min([self._besides(now), *(link.look(now) for link in self._links)])
             self.bell.wait(_wait_s(look_at))
             self.bell.clear()
 
     def end(self) -> None:
         self._ended = True
         self.bell.set()
+
+
+def packed(told: Iterable[Outcome]) -> bytes:
+    return _core.pack([command for each in told for command in each.commands()])
 
 
 def _wait_s(until: float) -> Optional[float]:

@@ -2,21 +2,67 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 from collections import deque
-from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Optional, Protocol
 
 from redis.exceptions import ResponseError
 
 from . import _trouble
-from ._core import ANSWER_S, SHORTEST_ANSWER_S, Command, Delivery, Fetches
+from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches
+from ._delivery import Command, Delivery
+from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
 from ._ends import Outcome
-from ._leases import Leases, give_back
-from .job import Job
+from ._leases import Choice, Leases, give_back
+from ._notes import Notes
+from .errors import Cancelled
 
-if TYPE_CHECKING:
-    from ._base import BaseConsumer, Members
+Members = list[tuple[Any, bytes, float]]
+"""Queue, key and weight."""
+
+
+class Base(Protocol):
+    """The worker or consumer of a link."""
+
+    _lease: Choice
+    _log: Any
+    _jobs: Any
+    """The class of its jobs."""
+    wait_s: float
+    draining: bool
+
+    def _lost(self, delivery: Delivery) -> None: ...
+    def _left(self, deliveries: Iterable[Delivery]) -> None: ...
+    def _refused(self, outcome: Outcome, why: str) -> None: ...
+    def _trouble(self, error: Exception) -> None: ...
+    def _rest(self, duration_s: float) -> Any: ...
+
+
+class Errand:
+    """What a handler asks, or what is to be said by the way, once; carried by the courier."""
+
+    def __init__(self, commands: Sequence[Command], done: Optional[Callable[[], Any]] = None) -> None:
+        self.commands = commands
+        self.replies: Optional[list[Any]] = None
+        self.is_repeatable = done is not None
+        self._done = done
+
+    def end(self, replies: Optional[list[Any]]) -> None:
+        self.replies = replies
+        if self._done is not None:
+            self._done()
+
+    def answers(self) -> list[Any]:
+        """Raises what the server refused."""
+        if self.replies is None:
+            raise Cancelled("stopping")
+        for reply in self.replies:
+            if isinstance(reply, ResponseError):
+                raise _trouble.refused(reply)
+        return self.replies
 
 
 def reach(client: Any, key: bytes) -> Hashable:
@@ -31,17 +77,26 @@ def reach(client: Any, key: bytes) -> Hashable:
 class BaseLink:
     """The queues that are reached by one pair of connections: one that waits, one for the rest."""
 
-    def __init__(self, worker: BaseConsumer[Any], members: Members, fetches: Fetches) -> None:
+    def __init__(self, worker: Base, members: Members, fetches: Fetches) -> None:
         self._base = worker
         self.place = reach(members[0][0].client, members[0][1])
         self._fetches = fetches
-        self._codecs = {key: each.codec for each, key, _ in members}
+        self._queues = {key: each for each, key, _ in members}
         self._leases = Leases()
+        self._notes = Notes()
+        self._ears = [Ear(key) for key in self._queues] if len(self._queues) <= MOST_KEYS else []
+        self._listen_at = math.inf
+        """When a job may have to be waited for, that its worker may be told of its loss."""
+        self._errands: deque[Errand] = deque()
         self._lengths: dict[int, float] = {}
         """Of leases, by the TTR of the job."""
         self._outcomes: deque[Outcome] = deque()
         self._fetching = False
+        self._fetched_at = 0.0
+        """When the fetch began that is under way."""
         self._troubles = 0
+        self._is_heard = False
+        """The last exchange with the server went well."""
         self.is_kept = False
         """Somebody renews the leases."""
         self.trouble: Optional[Exception] = None
@@ -53,6 +108,14 @@ class BaseLink:
 
     def _wake(self) -> None:
         """A heartbeat, or the end of a lease, may come earlier than it was to."""
+        raise NotImplementedError
+
+    def _wake_ears(self) -> None:
+        """``_listen_at`` is earlier than it was."""
+        raise NotImplementedError
+
+    def _cover(self, ear: Ear) -> None:
+        """Begins or renews its wait."""
         raise NotImplementedError
 
     def _take_outcomes(self, count: float = math.inf) -> deque[Outcome]:
@@ -93,11 +156,12 @@ class BaseLink:
         if reply is None:
             return []
         key, rows = reply
-        codec, given, lengths = self._codecs[key], self._base._lease.given, self._lengths
+        codec, given, lengths, made = self._queues[key].codec, self._base._lease.given, self._lengths, self._base._jobs
         found, shortest_s = [], math.inf
         for row in rows:
             delivery = Delivery(key, row, self)
-            delivery.job = Job(delivery, codec)
+            delivery.job = made(delivery, codec)
+            delivery.since = since
             lease_s = lengths.get(delivery.ttr_ms)
             if lease_s is None:
                 lease_s = lengths[delivery.ttr_ms] = given(delivery.ttr_ms)
@@ -107,18 +171,30 @@ class BaseLink:
             if lease_s < shortest_s:
                 shortest_s = lease_s
             found.append(delivery)
-        if self._leases.taken(found, since, shortest_s) and self.is_kept:
-            self._wake()
+        if self.is_kept:
+            if self._leases.taken(found, since, shortest_s):
+                self._wake()
+            if self._listen_at == math.inf and self._ears and found:
+                self._listen_at = since + COVER_AFTER_S
+                self._wake_ears()
+        else:
+            self._leases.taken(found, since, shortest_s)
         return found
 
-    def settle(self, delivery: Delivery, decide: Callable[..., Outcome], *rest: Any) -> None:
+    def settle(self, delivery: Delivery, decide: Callable[..., Outcome], *rest: Any) -> bool:
         """Who takes a delivery out of those in hand decides how it ends: its handler, a heartbeat or the stop.
 
-        To be followed by ``told_soon``, unless a fetch follows at once.
+        To be followed by ``told_soon``, unless a fetch follows at once. Whether it was still in hand.
         """
-        if self._leases.settle(delivery):
-            self._leases.unheard[delivery] = None
-            self._outcomes.append(decide(delivery, *rest))
+        if not self._leases.settle(delivery):
+            return False
+        self._leases.unheard[delivery] = None
+        outcome = decide(delivery, *rest)
+        note = self._notes.end(delivery)
+        if note is not None:
+            outcome.prepend([note])
+        self._outcomes.append(outcome)
+        return True
 
     def holds(self, delivery: Delivery) -> bool:
         return delivery in self._leases.held
@@ -127,6 +203,7 @@ class BaseLink:
         """Those that are still held."""
         for delivery in deliveries:
             if self._leases.settle(delivery):
+                self._notes.end(delivery)
                 self._base._lost(delivery)
 
     def correct(self, delivery: Delivery) -> None:
@@ -149,12 +226,85 @@ class BaseLink:
         if isinstance(reply, ResponseError):
             raise reply
         for delivery in self._leases.beaten(group, reply, sent):
+            self._notes.end(delivery)
             self._base._lost(delivery)
 
     def _look(self, now: float) -> None:
         """For leases that are over, whatever the server would say."""
         for delivery in self._leases.over(now):
+            self._notes.end(delivery)
             self._base._lost(delivery)
+
+    # --- Cancelling is heard
+
+    def _listen(self, now: float) -> None:
+        """For jobs that have been in hand for some time."""
+        if now < self._listen_at:
+            return
+        self._listen_at, held = math.inf, list(self._leases.held)
+        for ear in self._ears:
+            at = ear.lacks_at(held)
+            if at <= now:
+                self._cover(ear)
+                at = now + COVER_AFTER_S
+            self._listen_at = min(self._listen_at, at)
+
+    def _begin_to_hear(self, ear: Ear) -> Optional[Command]:
+        return ear.begin(list(self._leases.held), time.monotonic())
+
+    def _heard(self, ear: Ear, reply: Any, sent: float) -> None:
+        self.lose(ear.heard(reply, sent))
+
+    def _deaf(self, ear: Ear, error: Exception) -> None:
+        ear.stumbled()
+        if ear.is_off:
+            self._base._log.say(
+                logging.WARNING, "the server refuses DQ.BTOUCH (%s): a cancel is heard at the next heartbeat", error
+            )
+
+    # --- Progress, and what handlers ask
+
+    def show_progress(self, delivery: Delivery, text: bytes) -> None:
+        if self.holds(delivery) and self._notes.say(delivery, text, time.monotonic()):
+            self._wake()
+
+    def _noted(self, delivery: Delivery, text: bytes, reply: Any) -> None:
+        if isinstance(reply, ResponseError):
+            if not _trouble.is_refusal(reply):
+                raise reply
+            self._base._log.say(logging.ERROR, "job %r: the server refused its progress: %s", delivery.job.id, reply)
+        self._notes.confirmed(delivery, text)
+        if reply is None:
+            self.lose([delivery])
+
+    def child(self, key: bytes, job: Mapping[str, Any]) -> Any:
+        """What adds it to the same key."""
+        return self._queues[key]._added({**job}, key).call
+
+    def _take_errand(self) -> Optional[Errand]:
+        return self._errands.popleft() if self._errands else None
+
+    def _put_off(self, errand: Errand) -> None:
+        """The connection was lost."""
+        if errand.is_repeatable:
+            self._errands.appendleft(errand)
+
+    def _done(self, errand: Errand, replies: list[Any]) -> None:
+        """Raises what passes: it is asked again."""
+        for reply in replies:
+            if isinstance(reply, ResponseError) and not _trouble.is_final(reply) and not _trouble.is_refusal(reply):
+                raise reply
+        errand.end(replies)
+
+    def _end_errands(self) -> None:
+        while (errand := self._take_errand()) is not None:
+            errand.end(None)
+
+    def is_healthy(self, now: float) -> bool:
+        """A fetch or a heartbeat was answered, and none is late."""
+        if not self._is_heard or now > self._leases.beat_at + SLACK_S:
+            return False
+        return not self._fetching or now - self._fetched_at <= self._base.wait_s + 2 * SLACK_S
 
     def _leave(self) -> list[Command]:
         """Gives back all that is left."""
@@ -163,5 +313,6 @@ class BaseLink:
             left.append(self._leases.held.popitem()[0])
         for delivery in left:
             delivery.job._tell("stopping")
+        self._end_errands()
         self._base._left(left)
         return give_back(left)

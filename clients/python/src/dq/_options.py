@@ -23,6 +23,8 @@ def checked(function: F, what: str) -> F:
     parameters = inspect.signature(function).parameters.values()
     names = {each.name for each in parameters if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
     options = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return function  # what it calls checks them
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:

@@ -75,4 +75,9 @@ def fatal(error: BaseException) -> Optional[ConfigurationError]:
 def is_refusal(error: ResponseError) -> bool:
     """The server will never do it, as it was said."""
     text = str(error)
-    return text.startswith("ERR ") and "unknown command" not in text
+    return text.startswith(("ERR ", "MAXLEN ", "MAXBYTES ")) and "unknown command" not in text
+
+
+def is_final(error: ResponseError) -> bool:
+    """Asking again would not help."""
+    return str(error).startswith(("ERR ", "NOPERM", "WRONGTYPE"))

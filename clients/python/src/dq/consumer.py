@@ -19,6 +19,7 @@ class Consumer(JobConsumer[Queue]):
     One thread fetches; any may call the other methods.
     """
     _queues = Queue
+    _jobs = Job
 
     def _prepare(self) -> None:
         self._resting = threading.Event()

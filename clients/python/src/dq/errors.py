@@ -61,3 +61,32 @@ class Cancelled(Say):
 
     A job of a worker that stops is given back uncounted when its handler raises this; before, it is a failure.
     """
+
+
+class JobFailed(DqError):
+    """A job that was waited for has no result: it is dead, or was deleted, or is expired or unknown."""
+
+    def __init__(self, id: str, outcome: str, reason: Optional[str] = None) -> None:
+        why = reason
+        if outcome == "unknown":
+            why = (
+                "the queue does not hold it: it ended before, or was never there. "
+                "Add it with keep=60, or set DONETTL, so that its end is still known"
+            )
+        super().__init__(f"job {id!r}: {outcome}" + (f": {why}" if why else ""))
+        self.id = id
+        self.outcome = outcome
+        """"dead", "deleted", "expired" or "unknown"."""
+        self.reason = reason
+
+
+class TimedOut(DqError, TimeoutError):
+    """What was waited for did not come in time; or the handler took longer than its ``timeout``."""
+
+
+class Suspended(BaseException):
+    """Raised by ``job.sleep``, ``wait``, ``wait_for`` and ``spawn``: the attempt is over, and is not counted.
+
+    It is no Exception, so that ``except Exception`` lets it through. Who swallows it changes nothing: the job has been
+    given back already.
+    """

@@ -11,6 +11,7 @@ from ._options import near_misses, unknown
 from .times import Duration, seconds, waits
 
 F = TypeVar("F", bound=Callable[..., Any])
+Errors = Union[type[BaseException], Sequence[type[BaseException]]]
 
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 3600.0
@@ -30,6 +31,9 @@ class Handler(Generic[F]):
         backoff: Optional[Sequence[Duration]] = None,
         lease: Optional[Duration] = None,
         batch: int = 0,
+        timeout: Optional[Duration] = None,
+        retry_on: Errors = (),
+        give_up_on: Errors = (),
     ) -> None:
         if not callable(function):
             raise TypeError(f"a handler must be a function, not {function!r}")
@@ -39,6 +43,9 @@ class Handler(Generic[F]):
         self.backoff = [seconds(step, "a step of backoff") for step in waits([] if backoff is None else backoff)]
         self.lease = None if lease is None else lease_s(lease)
         self.batch = whole(batch, "batch")
+        self.timeout = None if timeout is None else lease_s(timeout, "timeout", "a handler needs some time")
+        self.retry_on = errors(retry_on, "retry_on")
+        self.give_up_on = errors(give_up_on, "give_up_on")
         functools.update_wrapper(self, function)
 
     if TYPE_CHECKING:
@@ -71,10 +78,19 @@ def whole(number: int, name: str, least: int = 0) -> int:
     )
 
 
-def lease_s(lease: Duration) -> float:
-    if found := seconds(lease, "lease"):
+def lease_s(lease: Duration, name: str = "lease", why: str = "it is renewed while a handler runs") -> float:
+    if found := seconds(lease, name):
         return found
-    raise ValueError("lease must be more than 0 s: it is renewed while a handler runs")
+    raise ValueError(f"{name} must be more than 0 s: {why}")
+
+
+def errors(types: Errors, name: str) -> tuple[type[BaseException], ...]:
+    """One type, or some."""
+    found = (types,) if isinstance(types, type) else tuple(types)
+    for each in found:
+        if not (isinstance(each, type) and issubclass(each, BaseException)):
+            raise TypeError(f"{name} takes types of errors, such as [ConnectionError], not {each!r}")
+    return found
 
 
 def exponential_s(attempt: int, first_s: float, longest_s: float) -> float:
@@ -94,6 +110,9 @@ def handler(
     backoff: Optional[Sequence[Duration]] = None,
     lease: Optional[Duration] = None,
     batch: int = 0,
+    timeout: Optional[Duration] = None,
+    retry_on: Errors = (),
+    give_up_on: Errors = (),
 ) -> Callable[[F], Handler[F]]: ...
 
 
@@ -107,6 +126,9 @@ def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], C
     lease: for how long a job stays with a worker that crashed; without it, as long as the job or its queue says
         (60 s). Slow handlers need no longer one: the worker renews it.
     batch: the function takes a list of up to so many jobs.
+    timeout: then it is told as one that lost its job is, and the job fails. Without one it may run for ever.
+    retry_on: only errors of these types are tried again; all others end the job, as ``GiveUp`` does.
+    give_up_on: errors of these types end the job.
     """
     for name in options.keys() - set(_OPTIONS):  # now, and not when the decorator is applied
         raise unknown("handler", name, _OPTIONS)
@@ -116,7 +138,7 @@ def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], C
     return lambda function: Handler(function, **options)
 
 
-_OPTIONS = ("kind", "attempts", "backoff", "lease", "batch")
+_OPTIONS = ("kind", "attempts", "backoff", "lease", "batch", "timeout", "retry_on", "give_up_on")
 
 
 def _nothing(job: Any) -> None:

@@ -1,117 +1,53 @@
-"""A job as a handler sees it, and how its payload is written."""
+"""A job as a handler sees it."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Optional, Protocol
+from typing import Any, Callable, Optional, TypeVar
 
+from . import _steps
+from ._delivery import Delivery
+from ._guard import text
+from .codec import Codec, Envelope, decoded, id_from
 from .errors import Cancelled, PayloadError
-from .times import from_ms, maybe_from_ms
+from .times import Duration, from_ms, maybe_from_ms, seconds
 
-if TYPE_CHECKING:
-    from ._core import Delivery
-
-ENVELOPE_VERSION = 1
-
-
-class Codec(Protocol):
-    """Makes bytes of what ``Queue.add`` is given, and the other way round in ``job.data``."""
-
-    def encode(self, data: Any) -> bytes: ...
-
-    def decode(self, payload: bytes) -> Any: ...
-
-
-class JsonCodec:
-    """The default: compact JSON. Bytes are sent as they are."""
-
-    def encode(self, data: Any) -> bytes:
-        if isinstance(data, (bytes, bytearray, memoryview)):
-            return bytes(data)
-        return to_json(data).encode()
-
-    def decode(self, payload: bytes) -> Any:
-        return json.loads(payload)
-
-
-def to_json(data: Any) -> str:
-    try:
-        return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    except ValueError as error:
-        raise ValueError(f"data must be what JSON can hold, without NaN and Infinity: {error}") from None
-
-
-class BytesCodec:
-    """Bytes in, bytes out."""
-
-    def encode(self, data: Any) -> bytes:
-        return bytes(data) if not isinstance(data, str) else data.encode()
-
-    def decode(self, payload: bytes) -> bytes:
-        return payload
-
-
-def id_from(raw: bytes) -> str:
-    """Ids may hold any bytes: those that are not UTF-8 survive as surrogates, as in file names."""
-    return raw.decode("utf-8", "surrogateescape")
-
-
-def id_to(id: str) -> bytes:
-    return id.encode("utf-8", "surrogateescape")
-
-
-class Envelope:
-    """A payload with a kind and headers: ``{"dq":1,"kind":...,"data":...,"headers":{...}}``."""
-
-    __slots__ = ("data", "headers", "kind", "version")
-
-    def __init__(self, version: int, kind: Optional[str], data: Any, headers: Mapping[str, str]) -> None:
-        self.version = version
-        self.kind = kind
-        self.data = data
-        self.headers = headers
-
-    @staticmethod
-    def write(data: Any, kind: Optional[str], headers: Optional[Mapping[str, str]]) -> bytes:
-        envelope: dict[str, Any] = {"dq": ENVELOPE_VERSION}
-        if kind is not None:
-            envelope["kind"] = kind
-        envelope["data"] = data
-        if headers:
-            envelope["headers"] = dict(headers)
-        try:
-            return to_json(envelope).encode()
-        except TypeError as error:
-            raise TypeError(f"data of a job with a kind or headers must be what JSON can hold: {error}") from None
-
-    @staticmethod
-    def read(payload: bytes) -> Optional[Envelope]:
-        """None where the payload is no envelope."""
-        if not payload.startswith(b"{") or b'"dq"' not in payload:
-            return None
-        try:
-            value = json.loads(payload)
-        except (ValueError, RecursionError):
-            return None
-        version, kind = value.get("dq"), value.get("kind")
-        if type(version) is not int or "data" not in value or not ("kind" in value or "headers" in value):
-            return None
-        if kind is not None and not isinstance(kind, str):
-            return None
-        headers = value.get("headers")
-        return Envelope(version, kind, value["data"], headers if isinstance(headers, dict) else {})
-
-
+T = TypeVar("T")
 _UNREAD: Any = object()
 
 
-class Job:
-    """One delivery of a job."""
+@dataclass(frozen=True)
+class Result:
+    """How a job ended that another one was after."""
 
-    __slots__ = ("_codec", "_delivery", "_envelope", "_told", "_why")
+    id: str
+    outcome: Optional[str]
+    """"done", "dead", "deleted" or "expired"; None where the job was set free before it ended."""
+    raw: Optional[bytes]
+    """The result of a done one, the reason of a dead one."""
+    codec: Codec
+
+    @property
+    def value(self) -> Any:
+        """What the handler of a done one returned; the reason of a dead one as text; else None."""
+        if self.raw is None:
+            return None
+        if self.outcome != "done":
+            return self.raw.decode("utf-8", "replace")
+        return decoded(self.codec, self.raw, "result")
+
+    @staticmethod
+    def read(rows: Iterable[Sequence[Any]], codec: Codec) -> list[Result]:
+        return [Result(id_from(id), outcome and outcome.decode(), value, codec) for id, outcome, value in rows]
+
+
+class BaseJob:
+    """One delivery of a job: what ``dq.Job`` and ``dq.asyncio.Job`` have in common."""
+
+    __slots__ = ("_codec", "_delivery", "_envelope", "_listeners", "_told", "_why", "_work")
 
     def __init__(self, delivery: Delivery, codec: Codec) -> None:
         self._delivery = delivery
@@ -119,6 +55,8 @@ class Job:
         self._envelope: Optional[Envelope] = _UNREAD
         self._told: Optional[threading.Event] = None
         self._why: Optional[str] = None
+        self._work: Optional[_steps.Work] = None
+        self._listeners: Optional[list[Callable[[], Any]]] = None
 
     def __repr__(self) -> str:
         return f"<Job {self.id!r} of {self.queue!r}, attempt {self.attempt}>"
@@ -192,40 +130,154 @@ class Job:
         if self.envelope:
             return self.envelope.data
         try:
-            return self._codec.decode(self._delivery.payload)
-        except Exception as error:
-            undecodable = PayloadError(f"payload cannot be decoded: {type(error).__name__}: {error}")
+            return decoded(self._codec, self._delivery.payload, "payload")
+        except PayloadError as undecodable:
             undecodable.job = self
-            raise undecodable from error
+            raise
+
+    @property
+    def results(self) -> list[Result]:
+        """How the jobs ended that it was added ``after``, in that order."""
+        return Result.read(self._delivery.results, self._codec)
+
+    @property
+    def steps(self) -> Mapping[str, bytes]:
+        """What is kept of earlier attempts and of this one, by name, as bytes; signals too."""
+        return _steps.shown(self._steps)
+
+    # --- What the handler says
 
     @property
     def lost(self) -> bool:
-        """Another worker may have the job: stop, the end of this handler will not count."""
+        """Another worker may have the job, or it was cancelled: stop, the end of this handler will not count."""
         return self._why == "lost"
 
     @property
     def cancelled(self) -> bool:
-        """The job was lost, or the worker stops and the handler's time to finish is over."""
+        """The job was lost, its time is over, or the worker stops and the handler's time to finish is over."""
         return self._why is not None
+
+    @property
+    def why_cancelled(self) -> Optional[str]:
+        """``lost``, ``timeout`` or ``stopping``."""
+        return self._why
 
     def check(self) -> None:
         """Raises ``Cancelled`` where ``cancelled``: for long handlers, between two steps."""
         if self._why is not None:
             raise Cancelled(self._why)
 
-    def sleep(self, duration: float) -> None:
-        """Sleeps for so many seconds; raises ``Cancelled`` at once when ``cancelled``."""
-        if self._told is None:
-            self._told = threading.Event()
-        if self._why is None:
-            self._told.wait(duration)
-        self.check()
-
     def fail(self, error: BaseException) -> None:
         """In a batch: this one job failed (or is retried, snoozed, given up), and the others did not."""
         self._delivery.error = RuntimeError("failed without an error") if error is None else error
+
+    def succeed(self, value: Any) -> None:
+        """In a batch: the result of this one job."""
+        self._delivery.value = value
+
+    def progress(self, fraction: float, text: str = "") -> None:
+        """Shows how far the handler is, from 0 to 1: written at most once a second, the last one in any case.
+
+        It returns at once, and never fails for the server's sake.
+        """
+        self._delivery.owner.show_progress(self._delivery, _progress(fraction, text))
+
+    @property
+    def _steps(self) -> _steps.Work:
+        if self._work is None:
+            self._work = _steps.Work(self._delivery, self._codec)
+        return self._work
+
+    @property
+    def _is_suspended(self) -> bool:
+        return self._work is not None and self._work.is_over
 
     def _tell(self, why: str) -> None:
         self._why = why
         if self._told is not None:
             self._told.set()
+        for listener in self._listeners or ():
+            listener()
+
+    def _listen(self, listener: Callable[[], Any]) -> None:
+        """To be called when the job is told to end."""
+        self._listeners = [*(self._listeners or ()), listener]
+        if self._why is not None:
+            listener()
+
+
+def _progress(fraction: float, said: str) -> bytes:
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
+        raise ValueError(f"progress is a number from 0 to 1, such as 0.4, not {fraction!r}")
+    if not isinstance(said, str):
+        raise TypeError(f"the text of progress is text, not {said!r}")
+    shown = f"{float(fraction):.3f}".rstrip("0").rstrip(".")
+    return shown.encode() + (b" " + text(said) if said else b"")
+
+
+class Job(BaseJob):
+    """One delivery of a job, for handlers without asyncio."""
+
+    __slots__ = ()
+
+    def pause(self, duration: Duration) -> None:
+        """Stands still for so long, in this attempt; raises ``Cancelled`` at once when ``cancelled``."""
+        if self._told is None:
+            self._told = threading.Event()
+        if self._why is None:
+            self._told.wait(seconds(duration))
+        self.check()
+
+    def step(self, name: str, function: Callable[[], T]) -> T:
+        """Runs the function once in the life of the job, and keeps what it returns, as the codec encodes it.
+
+        In later attempts the kept value comes back. What is not a step runs again in each attempt.
+        """
+        return self._do(_steps.step(self._steps, name, function))  # type: ignore[no-any-return]
+
+    def sleep(self, name: str, duration: Duration) -> None:
+        """Ends the attempt, uncounted; the handler begins again after ``duration``, and then goes on here at once."""
+        self._do(_steps.sleep(self._steps, name, duration))
+
+    def wait(self, name: str, timeout: Optional[Duration] = None) -> Any:
+        """The value of the signal ``name``. Where it has not come, the attempt ends, uncounted, until it does.
+
+        Raises ``TimedOut`` where it did not come within ``timeout``.
+        """
+        return self._do(_steps.wait(self._steps, name, timeout))
+
+    def wait_for(self, ids: Iterable[str], name: Optional[str] = None, *, on_dead: str = "run") -> list[Result]:
+        """How these jobs of the queue ended. Where they have not, the attempt ends, uncounted, until they have."""
+        return Result.read(self._do(_steps.wait_for(self._steps, ids, name, on_dead)), self._codec)
+
+    def spawn(
+        self, jobs: Iterable[Mapping[str, Any]], name: Optional[str] = None, *, on_dead: str = "run"
+    ) -> list[Result]:
+        """Adds jobs, each a mapping of what ``Queue.add`` takes, and waits for their ends, in one transaction.
+
+        A job without an ``id`` gets ``<id of this job>/<name>/<number>``. Each later attempt finds the same jobs.
+        """
+        return Result.read(self._do(_steps.spawn(self._steps, jobs, name, on_dead)), self._codec)
+
+    def once(self, name: str, script: str, keys: Sequence[Any] = (), args: Sequence[Any] = ()) -> bool:
+        """Runs a Lua script that takes effect once in the life of the job, on this server. Whether it ran now.
+
+        KEYS and ARGV of the script are ``keys`` and ``args``; in a cluster the keys are of the queue's slot. The script
+        runs together with what keeps the step, so both happen or neither, and not at all once the job is lost.
+        """
+        return self._do(_steps.once(self._steps, name, script, keys, args))  # type: ignore[no-any-return]
+
+    def _do(self, steps: _steps.Steps) -> Any:
+        """Carries them out, in this thread."""
+        answer: Any = None
+        while True:
+            try:
+                order = steps.send(answer)
+            except StopIteration as end:
+                return end.value
+            if isinstance(order, _steps.Call):
+                answer = order.function()
+            elif isinstance(order, _steps.Children):
+                answer = [self._delivery.owner.child(self._delivery.key, job) for job in order.jobs]
+            else:
+                answer = self._delivery.owner.ask(self._delivery, order.commands)

@@ -20,7 +20,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 from ._guard import reason
 from .errors import Say
 from .hooks import Hooks
-from .job import Job
+from .job import BaseJob
 
 SYSTEM = {"messaging.system": "dq"}
 
@@ -43,7 +43,7 @@ class Telemetry(Hooks):
         self._lost = meter.create_counter(
             "dq.client.lost.messages", "{message}", "Jobs whose lease ended unacknowledged"
         )
-        self._running: dict[Job, tuple[Span, Token[Any], float]] = {}
+        self._running: dict[BaseJob, tuple[Span, Token[Any], float]] = {}
 
     def adding(self, queue: str, headers: dict[str, str]) -> None:
         attributes = {**SYSTEM, "messaging.destination.name": queue, "messaging.operation.type": "send"}
@@ -51,7 +51,7 @@ class Telemetry(Hooks):
             propagate.inject(headers)
         self._sent.add(1, {**SYSTEM, "messaging.destination.name": queue})
 
-    def before(self, job: Job) -> None:
+    def before(self, job: BaseJob) -> None:
         producer = trace.get_current_span(propagate.extract(dict(job.headers), context.Context())).get_span_context()
         attributes: dict[str, Any] = {
             **SYSTEM,
@@ -71,13 +71,16 @@ class Telemetry(Hooks):
         self._running[job] = span, token, time.perf_counter()
         self._consumed.add(1, {**SYSTEM, "messaging.destination.name": job.queue})
 
-    def after(self, job: Job) -> None:
+    def after(self, job: BaseJob) -> None:
         self._end(job, None)
 
-    def failed(self, job: Job, error: BaseException) -> None:
+    def suspended(self, job: BaseJob) -> None:
+        self._end(job, None)
+
+    def failed(self, job: BaseJob, error: BaseException) -> None:
         self._end(job, error)
 
-    def _end(self, job: Job, error: Optional[BaseException]) -> None:
+    def _end(self, job: BaseJob, error: Optional[BaseException]) -> None:
         if job not in self._running:
             return
         span, token, begin = self._running.pop(job)
@@ -91,7 +94,7 @@ class Telemetry(Hooks):
         self._duration.record(time.perf_counter() - begin, attributes)
         span.end()
 
-    def lost(self, job: Job) -> None:
+    def lost(self, job: BaseJob) -> None:
         """Told by another thread or task, and perhaps after the handler's end: then its span cannot have it."""
         self._lost.add(1, {**SYSTEM, "messaging.destination.name": job.queue})
         span, *_ = self._running.get(job, (None,))

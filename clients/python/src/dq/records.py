@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Optional
 
-from .job import id_from
+from ._delivery import as_map
+from .codec import id_from
 from .times import from_ms, maybe_duration, maybe_from_ms
 
 
@@ -23,12 +24,23 @@ class Reserved:
     attempt: int
     deadline: Optional[datetime]
     due: datetime
+    results: list[tuple[str, Optional[str], Optional[bytes]]]
+    """Id, outcome and result (or reason) of the jobs that it was after."""
+    steps: Mapping[str, bytes]
 
     @staticmethod
     def read(key: bytes, row: list[Any]) -> Reserved:
-        id, payload, token, attempt, deadline, due = row
+        id, payload, token, attempt, deadline, due, results, steps = row
         return Reserved(
-            id_from(key), id_from(id), payload, token and token.decode(), attempt, maybe_from_ms(deadline), from_ms(due)
+            queue=id_from(key),
+            id=id_from(id),
+            payload=payload,
+            token=token and token.decode(),
+            attempt=attempt,
+            deadline=maybe_from_ms(deadline),
+            due=from_ms(due),
+            results=[(id_from(id), _text(outcome), value) for id, outcome, value in results],
+            steps=_steps(steps),
         )
 
 
@@ -88,6 +100,16 @@ class JobInfo:
     next: Optional[bytes]
     """The payload of the job that follows this one (``if_exists="next"``)."""
     rule: Optional[Rule]
+    result: Optional[bytes]
+    """What its handler returned, as the codec encoded it; ``Queue.result`` decodes it."""
+    progress: Optional[str]
+    started: Optional[datetime]
+    finished: Optional[datetime]
+    after: list[str]
+    """The jobs that it waits for, of those that have not ended."""
+    steps: Mapping[str, bytes]
+    awaits: Optional[str]
+    """The signal that it waits for."""
     fields: Mapping[str, Any]
     """All fields as the server gave them."""
 
@@ -114,6 +136,13 @@ class JobInfo:
             group=None if fields.get("group") is None else id_from(fields["group"]),
             next=fields.get("next"),
             rule=Rule.read(fields),
+            result=fields.get("result"),
+            progress=_text(fields.get("progress")),
+            started=maybe_from_ms(fields.get("started")),
+            finished=maybe_from_ms(fields.get("finished")),
+            after=[id_from(id) for id in fields.get("after") or ()],
+            steps=_steps(fields.get("steps")),
+            awaits=_text(fields.get("awaits")),
             fields=fields,
         )
 
@@ -230,6 +259,10 @@ def _paused(ends: list[int]) -> Optional[datetime]:
     if -1 in ends:
         return PAUSED_UNTIL_RESUMED
     return from_ms(max(ends)) if max(ends) else None
+
+
+def _steps(reply: Any) -> Mapping[str, bytes]:
+    return {id_from(name): value for name, value in (as_map(reply) or {}).items()}
 
 
 def _text(raw: Optional[bytes]) -> Optional[str]:

@@ -10,6 +10,7 @@ when the worker stops. The thread that called ``run`` only watches: it stays in 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import signal
@@ -20,17 +21,19 @@ from collections.abc import Iterator
 from typing import Any, Optional, Union
 
 from . import _core, _guard, _trouble
-from ._base import BaseWorker
-from ._core import Delivery
+from ._delivery import Delivery
 from ._link import Link, Watch
 from ._log import be_plain
+from ._running import BaseWorker
 from .errors import ConfigurationError
+from .job import Job
 from .queue import Queue
 
 
 class Worker(BaseWorker[Queue]):
     __doc__ = BaseWorker.__doc__
     _queues = Queue
+    _jobs = Job
 
     def _prepare(self) -> None:
         self._orders: queue.SimpleQueue[Union[str, ConfigurationError]] = queue.SimpleQueue()
@@ -43,6 +46,8 @@ class Worker(BaseWorker[Queue]):
         self._waking = False
         self._leading = False
         self._links: list[Link] = []
+        self._limits: dict[int, tuple[float, list[Delivery]]] = {}
+        """Until when handlers may run, by their threads."""
         self._watch: Optional[Watch] = None
         self._pid = os.getpid()
 
@@ -64,7 +69,9 @@ class Worker(BaseWorker[Queue]):
         self._pid = os.getpid()
         be_plain(self.log)
         self._links = self._make_links()
-        self._watch = Watch(self._links)
+        self._watch = Watch(self._links, self._look_at_limits)
+        if self._health is not None:
+            self._health.start()
         threads = [threading.Thread(target=self._work, name=f"dq-handler-{n}") for n in range(self.concurrency)]
         if len(self._links) > 1:
             threads += [threading.Thread(target=self._supply, args=(link,), name="dq-fetch") for link in self._links]
@@ -118,6 +125,8 @@ class Worker(BaseWorker[Queue]):
             link.end()
         if self._watch is not None:
             self._watch.end()
+        if self._health is not None:
+            self._health.end()
         self._stopped_line()
 
     def _wait_idle(self, until: float) -> bool:
@@ -239,21 +248,41 @@ class Worker(BaseWorker[Queue]):
             return
         if self.hooks:
             self._hook("before", batch)
-        error = _guard.run(handler.function, [each.job for each in batch] if handler.batch else batch[0].job)
+        if handler.timeout is not None:
+            self._limit(handler.timeout, batch)
+        argument: Any = [each.job for each in batch] if handler.batch else batch[0].job
+        ended = _guard.run(handler.function, argument, self._around)
         if os.getpid() != self._pid:  # the handler forked, and this is the child: the job is its parent's
-            os._exit(1 if error is not None else 0)
-        if self.hooks:
-            self._hook_ends(batch, error)
-        for delivery in batch:
-            self._settled(delivery, error if delivery.error is None else delivery.error)
+            os._exit(1 if ended[0] is not None else 0)
+        if handler.timeout is not None:
+            self._limits.pop(threading.get_ident(), None)
+        ends = [(each, self._end_of(each, ended)) for each in batch]
+        for delivery, error in reversed(ends if self.hooks else []):  # so each hook finds what its ``before`` left
+            name, *rest = self._hook_end(delivery, error)
+            self._hook(name, [delivery], *rest)
+        for delivery, error in ends:
+            self._settled(delivery, error, ended[1])
 
-    def _hook_ends(self, batch: list[Delivery], error: Any) -> None:
-        for delivery in reversed(batch):  # so each hook finds what its ``before`` left
-            end = error if delivery.error is None else delivery.error
-            if end is None:
-                self._hook("after", [delivery])
+    def _limit(self, timeout_s: float, batch: list[Delivery]) -> None:
+        self._limits[threading.get_ident()] = time.monotonic() + timeout_s, batch
+        if self._watch is not None:
+            self._watch.bell.set()
+
+    def _look_at_limits(self, now: float) -> float:
+        """Tells handlers that their time is over; when to look again."""
+        next_at = math.inf
+        for thread, (until, batch) in list(self._limits.items()):
+            if until <= now:
+                self._limits.pop(thread, None)
+                self._time_is_over(batch)
             else:
-                self._hook("failed", [delivery], end)
+                next_at = min(next_at, until)
+        return next_at
+
+    def _check_around(self, function: Any) -> None:
+        super()._check_around(function)
+        if _guard.is_coroutine_function(function):
+            raise TypeError(f"{function!r} is a coroutine function: use dq.asyncio.Worker")
 
     def _fail(self, error: ConfigurationError) -> None:
         self._orders.put(error)

@@ -1,7 +1,8 @@
 """The same for asyncio: ``Queue`` whose methods are awaited, and ``Worker`` whose handlers are coroutine functions."""
 
 from .consumer import Consumer
+from .job import Job
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Consumer", "Queue", "Worker"]
+__all__ = ["Consumer", "Job", "Queue", "Worker"]

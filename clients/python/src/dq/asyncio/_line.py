@@ -9,9 +9,10 @@ import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from .._core import NOT_YET, READ_BYTES, Command, need, pack, reader
+from .._core import NOT_YET, READ_BYTES, need, pack, reader
+from .._delivery import Command
+from ._client import Client
 from ._within import within
-from .queue import Client
 
 
 class Line:

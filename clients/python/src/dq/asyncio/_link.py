@@ -1,7 +1,7 @@
 """The queues that are reached by one pair of connections, for programs with asyncio.
 
-A link has a task of its own, the *courier*: it tells the server what no fetch took along within a millisecond, and
-renews leases.
+A link has a task of its own, the *courier*: it tells the server what no fetch took along within a millisecond, renews
+leases, and asks what handlers want to know.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import contextlib
 import math
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from redis.exceptions import ResponseError
 
 from .. import _core, _trouble
-from .._base import BaseConsumer, Members
-from .._core import Delivery, Fetches
+from .._core import Fetches
+from .._delivery import Command, Delivery
+from .._ear import Ear
 from .._ends import Outcome
-from .._links import BaseLink
+from .._links import Base, BaseLink, Errand, Members
 from ._line import Line
 from ._within import within
-from .queue import Queue
 
 
 class Link(BaseLink):
-    def __init__(self, worker: BaseConsumer[Queue], members: Members, fetches: Fetches) -> None:
+    def __init__(self, worker: Base, members: Members, fetches: Fetches) -> None:
         super().__init__(worker, members, fetches)
         self._worker = worker
         queue, key, _ = members[0]
@@ -36,13 +37,16 @@ class Link(BaseLink):
         self._bell = asyncio.Event()
         self._armed = False
         self._timer: Optional[asyncio.TimerHandle] = None
+        self._ear_timer: Optional[asyncio.TimerHandle] = None
+        self._listeners: dict[Ear, Listener] = {}
 
     async def fetch(self, count: int, wait_s: float) -> list[Delivery]:
         """Tells what happened since, and waits for jobs. Never raises: trouble is waited out."""
         told = self._take_outcomes()
+        self._fetched_at = time.monotonic()
         self._fetching = True
         try:
-            packed = _core.pack([each.command for each in told]) + self._fetches.packed(count, wait_s)
+            packed = _packed(told) + self._fetches.packed(count, wait_s)
             answer_by = time.monotonic() + wait_s
             try:
                 found, trouble = await within(self._exchange(told, packed, answer_by), wait_s + _core.SLACK_S)
@@ -51,9 +55,11 @@ class Link(BaseLink):
             if trouble is not None and not found:
                 raise trouble
             self._troubles = 0
+            self._is_heard = True
             return found
         except Exception as error:
             self.trouble = error
+            self._is_heard = False
             await self._waiting.close()
             self._beat_now()  # the server may be another one by now
             self._worker._trouble(error)
@@ -87,6 +93,18 @@ class Link(BaseLink):
         self._bell.set()
         self._look_later()
 
+    def _wake_ears(self) -> None:
+        if self._ear_timer is not None:
+            self._ear_timer.cancel()
+        wait_s = self._listen_at - time.monotonic()
+        self._ear_timer = asyncio.get_running_loop().call_later(max(0.0, wait_s), self._listen_now)
+
+    def _listen_now(self) -> None:
+        self._ear_timer = None
+        self._listen(time.monotonic())
+        if self._listen_at < math.inf:
+            self._wake_ears()
+
     def _look_later(self) -> None:
         """Tells handlers that their leases are over, whatever the courier waits for."""
         if self._timer is not None:
@@ -105,7 +123,10 @@ class Link(BaseLink):
         """Takes the answers in, and returns one that is an error. What has none yet stays in ``told``."""
         trouble: Optional[ResponseError] = None
         while told:
+            outcome = told[0]
             reply = await line.read()
+            if outcome.ahead:
+                reply = outcome.reply([reply, *[await line.read() for _ in outcome.commands()[1:]]])
             trouble = self._answered(told.popleft(), reply) or trouble
         if self._outcomes:
             self._ring()
@@ -126,7 +147,7 @@ class Link(BaseLink):
         while True:
             try:
                 with contextlib.suppress(asyncio.TimeoutError):
-                    beat_at = self._leases.beat_at
+                    beat_at = min(self._leases.beat_at, self._notes.next_at)
                     await within(
                         self._bell.wait(), None if beat_at == math.inf else max(0.0, beat_at - time.monotonic())
                     )
@@ -134,6 +155,7 @@ class Link(BaseLink):
                 self._armed = False
                 # First, so that nothing that the server refuses keeps leases from being renewed.
                 await self._beat()
+                await self._run_errands()
                 await self._tell_some()
                 troubles = 0
             except asyncio.CancelledError:
@@ -141,6 +163,8 @@ class Link(BaseLink):
                 raise
             except Exception as error:
                 await self._control.close()
+                self._is_heard = False
+                self._notes.unsent()
                 self._worker._trouble(error)
                 troubles += 1
                 await asyncio.sleep(_trouble.trouble_s(troubles))
@@ -160,20 +184,65 @@ class Link(BaseLink):
 
     async def _tell(self, told: deque[Outcome]) -> Optional[ResponseError]:
         async with self._one_at_a_time:
-            await self._control.send(_core.pack([each.command for each in told]))
+            await self._control.send(_packed(told))
             return await self._hear(self._control, told)
 
-    async def _ask(self, commands: list[_core.Command]) -> list[Any]:
+    async def _ask(self, commands: Sequence[Command]) -> list[Any]:
         async with self._one_at_a_time:
-            return await within(self._control.ask(commands), self._answer_s)
+            return await within(self._control.ask(list(commands)), self._answer_s)
 
     async def _beat(self) -> None:
         sent = time.monotonic()
-        beats = self._leases.beats(sent)
-        if beats:
-            replies = await self._ask([command for command, _ in beats])
-            for (_, group), reply in zip(beats, replies):
-                self._beaten(group, reply, sent)
+        beats, notes = self._leases.beats(sent), self._notes.due(sent)
+        if not beats and not notes:
+            return
+        replies = await self._ask([*(command for command, _ in beats), *(command for command, _, _ in notes)])
+        for (_, group), reply in zip(beats, replies):
+            self._beaten(group, reply, sent)
+        for (_, delivery, text), reply in zip(notes, replies[len(beats) :]):
+            self._noted(delivery, text, reply)
+        self._is_heard = True
+
+    async def _run_errands(self) -> None:
+        while (errand := self._take_errand()) is not None:
+            try:
+                self._done(errand, await self._ask(errand.commands))
+            except BaseException:
+                self._put_off(errand)
+                raise
+
+    async def ask(self, delivery: Delivery, commands: Sequence[Command]) -> list[Any]:
+        """For its handler."""
+        if not self.is_kept:  # in tests
+            errand = Errand(commands)
+            self._done(errand, await self._ask(commands))
+            return errand.answers()
+        answered = asyncio.Event()
+        errand = Errand(commands, answered.set)
+        delivery.job._listen(answered.set)
+        self._errands.append(errand)
+        self._bell.set()
+        await answered.wait()
+        if errand.replies is None:
+            delivery.job.check()
+        return errand.answers()
+
+    async def ready(self, key: bytes, call: Any) -> Command:
+        """The command, after what the hooks of its queue have to await."""
+        return await self._queues[key]._ready(call)  # type: ignore[no-any-return]
+
+    # --- Cancelling is heard
+
+    def _cover(self, ear: Ear) -> None:
+        listener = self._listeners.get(ear)
+        if listener is None:
+            queue, key = self._queues[ear.key], ear.key
+            listener = self._listeners[ear] = Listener(self, ear, Line(queue.client, key, _core.ANSWER_S))
+        listener.wanted.set()
+        waiting = listener.line.client_id
+        if ear.covered and waiting is not None:
+            self._errands.append(Errand([(b"CLIENT", b"UNBLOCK", waiting)]))
+            self._bell.set()
 
     async def withdraw(self) -> None:
         """Ends the fetch that waits. A job that was handed out in that instant is read, and given back."""
@@ -192,6 +261,8 @@ class Link(BaseLink):
 
     async def finish(self) -> None:
         """What the server has still to hear; and all that is left goes back to it."""
+        for listener in self._listeners.values():
+            listener.task.cancel()
         commands = self._leave()
         troubles = 0
         while commands or self._outcomes:
@@ -208,7 +279,50 @@ class Link(BaseLink):
                 await asyncio.sleep(_trouble.trouble_s(troubles))
 
     async def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._ear_timer):
+            if timer is not None:
+                timer.cancel()
+        for listener in self._listeners.values():
+            await listener.end()
         await self._waiting.close()
         await self._control.close()
+
+
+class Listener:
+    """Waits at the server for the loss of jobs of one queue, on a connection of its own."""
+
+    def __init__(self, link: Link, ear: Ear, line: Line) -> None:
+        self.line = line
+        self.wanted = asyncio.Event()
+        self._link = link
+        self._ear = ear
+        self.task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        troubles = 0
+        while not self._ear.is_off:
+            self.wanted.clear()
+            command = self._link._begin_to_hear(self._ear)
+            if command is None:
+                await self.wanted.wait()
+                continue
+            try:
+                sent = time.monotonic()
+                (reply,) = await within(self.line.ask([command]), self._ear.wait_s + _core.SLACK_S)
+                self._link._heard(self._ear, reply, sent)
+                troubles = 0
+            except Exception as error:
+                await self.line.close()
+                self._link._deaf(self._ear, error)
+                troubles += 1
+                await asyncio.sleep(_trouble.trouble_s(troubles))
+        await self.line.close()
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        await self.line.close()
+
+
+def _packed(told: deque[Outcome]) -> bytes:
+    return _core.pack([command for each in told for command in each.commands()])

@@ -8,18 +8,19 @@ from typing import Any, Optional
 
 from .. import _core, _guard
 from .._consumer import JobConsumer
-from .._core import Delivery
+from .._delivery import Delivery
 from ..hooks import Hooks
-from ..job import Job
 from ..times import Duration, seconds
 from ._link import Link
 from ._within import keep, within
+from .job import Job
 from .queue import Queue
 
 
 class Consumer(JobConsumer[Queue]):
     __doc__ = JobConsumer.__doc__
     _queues = Queue
+    _jobs = Job
 
     def _prepare(self) -> None:
         self._link: Link

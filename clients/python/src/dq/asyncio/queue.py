@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 import redis.asyncio as redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 
+from .. import _arguments as words
 from .. import _guard
+from .._arguments import Bytes
 from .._commands import Commands
-from .._core import ANSWER_S, Command
+from .._core import ANSWER_S
+from .._delivery import Command
+from .._many import Grouped
 from .._options import near_misses
+from .._outcomes import until
 from .._trouble import refused
+from .._waits import KEEP_S
+from ..codec import Codec
 from ..hooks import Hooks
-from ..job import Codec
+from ..times import Duration
+from ._awaiting import Awaiting
+from ._client import Client
 
-Client = Union[redis.Redis, redis.RedisCluster]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .._adds import AddOptions
 
 
 @near_misses("Queue")
@@ -40,6 +53,7 @@ class Queue(Commands):
             if isinstance(client, str)
             else client
         )
+        self._awaiting: dict[bytes, Awaiting] = {}
 
     def __repr__(self) -> str:
         return f"<Queue {self.name!r}>"
@@ -57,21 +71,55 @@ class Queue(Commands):
             await _guard.joined(adding)
         return steps
 
-    async def _run(self, calls: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
+    async def _run(
+        self, calls: Sequence[Any], combine: Callable[[list[Any]], Any], grouped: Optional[Grouped] = None
+    ) -> Any:
         calls = [await self._ready(call) for call in calls] if self.hooks else calls
+        commands = grouped.commands(calls) if grouped else calls
         try:
-            if len(calls) == 1:
-                return combine([await self.client.execute_command(*calls[0], NEVER_DECODE=True)])
-            pipeline = self.client.pipeline(transaction=False)
-            for call in calls:
-                pipeline.execute_command(*call, NEVER_DECODE=True)
-            replies = await pipeline.execute(raise_on_error=False)
-            for error in replies:  # as the server said it: redis-py would put the command before it
-                if isinstance(error, Exception):
-                    raise error
-            return combine(replies)
+            if len(commands) == 1:
+                replies = [await self.client.execute_command(*commands[0], NEVER_DECODE=True)]
+            else:
+                replies = await self._pipelined(commands, grouped is not None and grouped.is_atomic)
         except ResponseError as error:
             raise refused(error) from None
+        return combine(grouped.replies(replies) if grouped else replies)
+
+    async def _pipelined(self, commands: Sequence[Command], is_atomic: bool) -> list[Any]:
+        pipeline = self.client.pipeline(transaction=is_atomic)
+        for command in commands:
+            pipeline.execute_command(*command, NEVER_DECODE=True)
+        replies: list[Any] = await pipeline.execute(raise_on_error=False)
+        for error in replies:  # as the server said it: redis-py would put the command before it
+            if isinstance(error, Exception):
+                raise error
+        return [*map(words.undecoded, replies)] if is_atomic else replies
+
+    async def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:
+        """Waits for the end of a job: what its handler returned.
+
+        Raises JobFailed where it is dead, deleted or expired, or where the queue does not know of it any more (give it
+        ``keep``), and TimedOut. All waits of a queue share one connection (of each shard that is waited for).
+        """
+        end_by = until(timeout)
+        raw, key = words.bytes_of(id), self._key(id)
+        awaiting = self._awaiting.get(key) or self._awaiting.setdefault(key, Awaiting(self.client, key))
+        return (await awaiting.wait(raw, end_by)).result(self.codec)
+
+    async def add_and_wait(
+        self,
+        data: Any,
+        *,
+        timeout: Optional[Duration] = None,
+        keep: Duration = KEEP_S,
+        **options: Unpack[AddOptions],
+    ) -> Any:
+        """``add``, and then ``wait``: a request and its reply."""
+        end_by = until(timeout)
+        id = await self.add(data, keep=keep, **options)
+        if id is None:
+            raise ValueError(f"the job {options.get('id')!r} is there already: wait for it with Queue.wait")
+        return await self.wait(id, None if end_by is None else max(0.0, end_by - time.monotonic()))
 
     async def ids(
         self, *, state: Optional[str] = None, match: Optional[str] = None, count: int = 1000
@@ -88,6 +136,8 @@ class Queue(Commands):
 
     async def aclose(self) -> None:
         """Closes the client's connections."""
+        for each in self._awaiting.values():
+            await each.close()
         await self.client.aclose()
 
     async def __aenter__(self) -> Queue:

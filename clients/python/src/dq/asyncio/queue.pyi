@@ -4,44 +4,51 @@ import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 from .. import _arguments as words
 from .. import _guard
 from .._arguments import Bytes, Ladder
-from .._core import Command
+from .._delivery import Command
+from .._many import Added, Grouped
 from .._options import near_misses, unknown
+from ..codec import Codec, Envelope
 from ..hooks import Hooks
-from ..job import Codec, Envelope
 from ..times import Duration, to_ms
+from typing_extensions import TypedDict
+from typing import Any, Optional
+from .._adds import Adds
+from .._arguments import Bytes
+from .._delivery import as_map
+from .._waits import End
+from ..codec import Codec
+from ..times import Duration, seconds
 import logging
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar
-from .. import _arguments as words
-from .. import _guard
-from .._adds import Adds
-from .._arguments import Bytes, Ladder
-from .._core import Command, as_map
+from .._delivery import Command, as_map
+from .._many import Grouped
 from .._options import near_misses
-from ..hooks import Hooks
-from ..job import Codec, JsonCodec, id_from, id_to
+from .._outcomes import Outcomes
+from ..codec import Codec, JsonCodec, id_from, id_to
 from ..records import Group, JobInfo, Peeked, Reserved, Stats, add_up
 from ..times import Duration, from_ms, instant_to_ms, seconds, to_ms
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 import redis.asyncio as redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
-from .. import _guard
 from .._commands import Commands
-from .._core import ANSWER_S, Command
-from .._options import near_misses
+from .._core import ANSWER_S
+from .._outcomes import until
 from .._trouble import refused
-from ..hooks import Hooks
-from ..job import Codec
-
-Client = Union[redis.Redis, redis.RedisCluster]
+from .._waits import KEEP_S
+from ..times import Duration
+from ._awaiting import Awaiting
+from ._client import Client
+from typing_extensions import Unpack
+from .._adds import AddOptions
 
 class Queue:
     client: Client
@@ -50,160 +57,85 @@ class Queue:
     codec: Codec
     hooks: Sequence[Hooks]
     keys: list[bytes]
-    def __init__(
-        self,
-        client: Union[str, Client],
-        name: str,
-        *,
-        shards: int = 0,
-        codec: Optional[Codec] = None,
-        hooks: Sequence[Hooks] = (),
-    ) -> None: ...
-    def __repr__(self) -> str: ...
-    def ids(
-        self, *, state: Optional[str] = None, match: Optional[str] = None, count: int = 1000
-    ) -> AsyncIterator[str]: ...
-    async def aclose(self) -> None: ...
-    async def __aenter__(self) -> Queue: ...
-    async def __aexit__(self, *_: object) -> None: ...
-    async def add(
-        self,
-        data: Any,
-        *,
-        id: Optional[Bytes] = None,
-        delay: Optional[Duration] = None,
-        at: Optional[datetime] = None,
-        if_exists: Optional[str] = None,
-        priority: Optional[int] = None,
-        ttr: Optional[Duration] = None,
-        attempts: Optional[int] = None,
-        backoff: Optional[Ladder] = None,
-        ttl: Optional[Duration] = None,
-        group: Optional[str] = None,
-        kind: Optional[str] = None,
-        headers: Optional[Mapping[str, str]] = None,
-    ) -> Optional[str]: ...
-    async def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]: ...
-    async def every(
-        self,
-        interval: Duration,
-        data: Any = None,
-        *,
-        id: Bytes,
-        first: Optional[datetime] = None,
-        until: Optional[datetime] = None,
-        times: Optional[int] = None,
-        grace: Optional[Duration] = None,
-        jitter: Optional[Duration] = None,
-        priority: Optional[int] = None,
-        ttr: Optional[Duration] = None,
-        attempts: Optional[int] = None,
-        backoff: Optional[Ladder] = None,
-        ttl: Optional[Duration] = None,
-        group: Optional[str] = None,
-        kind: Optional[str] = None,
-        headers: Optional[Mapping[str, str]] = None,
-    ) -> Optional[str]: ...
-    async def cron(
-        self,
-        expression: str,
-        data: Any = None,
-        *,
-        id: Bytes,
-        tz: Optional[str] = None,
-        until: Optional[datetime] = None,
-        times: Optional[int] = None,
-        grace: Optional[Duration] = None,
-        jitter: Optional[Duration] = None,
-        priority: Optional[int] = None,
-        ttr: Optional[Duration] = None,
-        attempts: Optional[int] = None,
-        backoff: Optional[Ladder] = None,
-        ttl: Optional[Duration] = None,
-        group: Optional[str] = None,
-        kind: Optional[str] = None,
-        headers: Optional[Mapping[str, str]] = None,
-    ) -> Optional[str]: ...
-    async def delete(self, *ids: Bytes, unreserved: bool = False) -> int: ...
-    async def pop(
-        self, count: int = 1, *, id: Optional[Bytes] = None, ttr: Optional[Duration] = None, noack: bool = False
-    ) -> list[Reserved]: ...
-    async def bpop(
-        self, timeout: Duration, count: int = 1, *, ttr: Optional[Duration] = None, noack: bool = False
-    ) -> list[Reserved]: ...
-    async def ack(self, id: Bytes, token: str) -> bool: ...
-    async def ack_many(self, tokens: Mapping[str, str]) -> int: ...
-    async def nack(
-        self,
-        id: Bytes,
-        token: Optional[str] = None,
-        *,
-        delay: Optional[Duration] = None,
-        priority: Optional[int] = None,
-        mode: str = "fail",
-        reason: Optional[str] = None,
-    ) -> Optional[str]: ...
-    async def nack_many(
-        self,
-        tokens: Mapping[str, str],
-        *,
-        delay: Optional[Duration] = None,
-        priority: Optional[int] = None,
-        mode: str = "fail",
-        reason: Optional[str] = None,
-    ) -> dict[str, Optional[str]]: ...
-    async def touch(
-        self, id: Bytes, token: Optional[str] = None, *, ttr: Optional[Duration] = None
-    ) -> Optional[datetime]: ...
-    async def touch_many(
-        self, tokens: Mapping[str, str], *, ttr: Optional[Duration] = None
-    ) -> dict[str, Optional[datetime]]: ...
-    async def reschedule(
-        self,
-        *ids: Bytes,
-        delay: Optional[Duration] = None,
-        at: Optional[datetime] = None,
-        priority: Optional[int] = None,
-    ) -> int: ...
-    async def kick(self, *ids: Bytes) -> int: ...
-    async def kick_oldest(self, count: int) -> int: ...
-    async def get(self, id: Bytes) -> Optional[JobInfo]: ...
-    async def peek(
-        self, state: str, *, count: int = 1, since: Optional[datetime] = None, until: Optional[datetime] = None
-    ) -> list[Peeked]: ...
-    async def scan(
-        self,
-        cursor: str = "0",
-        *,
-        shard: int = 0,
-        state: Optional[str] = None,
-        match: Optional[str] = None,
-        count: Optional[int] = None,
-    ) -> tuple[str, list[str]]: ...
-    async def forecast(self, since: datetime, until: datetime, buckets: int) -> list[int]: ...
-    async def len(self, state: Optional[str] = None, *, group: Optional[str] = None) -> int: ...
-    async def stats(self) -> Optional[Stats]: ...
-    async def next(self, id: Bytes, count: int = 1) -> Optional[list[datetime]]: ...
-    async def groups(
-        self, cursor: str = "0", *, shard: int = 0, match: Optional[str] = None, count: Optional[int] = None
-    ) -> tuple[str, list[Group]]: ...
-    async def cfgset(
-        self,
-        *,
-        ttr: Optional[Duration] = None,
-        attempts: Optional[int] = None,
-        backoff: Optional[Ladder] = None,
-        maxlen: Optional[int] = None,
-        maxbytes: Optional[int] = None,
-        deadlen: Optional[int] = None,
-        dedupe: Optional[Duration] = None,
-        maxreserved: Optional[int] = None,
-        rate: Optional[tuple[int, Duration]] = None,
-        groupmax: Optional[int] = None,
-        grouprate: Optional[tuple[int, Duration]] = None,
-        groupfifo: Optional[bool] = None,
-    ) -> None: ...
-    async def cfgget(self) -> Optional[dict[str, Any]]: ...
-    async def pause(self, duration: Optional[Duration] = None) -> None: ...
-    async def resume(self) -> None: ...
-    async def purge(self, state: str) -> int: ...
+    def __init__(self, client: Union[str, Client], name: str, *, shards: int=0, codec: Optional[Codec]=None, hooks: Sequence[Hooks]=()) -> None:
+        ...
+    def __repr__(self) -> str:
+        ...
+    async def wait(self, id: Bytes, timeout: Optional[Duration]=None) -> Any:
+        ...
+    async def add_and_wait(self, data: Any, *, timeout: Optional[Duration]=None, keep: Duration=KEEP_S, **options: Unpack[AddOptions]) -> Any:
+        ...
+    def ids(self, *, state: Optional[str]=None, match: Optional[str]=None, count: int=1000) -> AsyncIterator[str]:
+        ...
+    async def aclose(self) -> None:
+        ...
+    async def __aenter__(self) -> Queue:
+        ...
+    async def __aexit__(self, *_: object) -> None:
+        ...
+    async def add(self, data: Any, *, id: Optional[Bytes]=None, delay: Optional[Duration]=None, at: Optional[datetime]=None, if_exists: Optional[str]=None, priority: Optional[int]=None, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Optional[Ladder]=None, ttl: Optional[Duration]=None, group: Optional[str]=None, keep: Optional[Duration]=None, cost: Optional[int]=None, after: Optional[Sequence[Bytes]]=None, after_group: Optional[str]=None, on_dead: Optional[str]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None) -> Optional[str]:
+        ...
+    async def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
+        ...
+    async def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
+        ...
+    async def every(self, interval: Duration, data: Any=None, *, id: Bytes, first: Optional[datetime]=None, until: Optional[datetime]=None, times: Optional[int]=None, grace: Optional[Duration]=None, jitter: Optional[Duration]=None, priority: Optional[int]=None, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Optional[Ladder]=None, ttl: Optional[Duration]=None, group: Optional[str]=None, keep: Optional[Duration]=None, cost: Optional[int]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None) -> Optional[str]:
+        ...
+    async def cron(self, expression: str, data: Any=None, *, id: Bytes, tz: Optional[str]=None, until: Optional[datetime]=None, times: Optional[int]=None, grace: Optional[Duration]=None, jitter: Optional[Duration]=None, priority: Optional[int]=None, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Optional[Ladder]=None, ttl: Optional[Duration]=None, group: Optional[str]=None, keep: Optional[Duration]=None, cost: Optional[int]=None, kind: Optional[str]=None, headers: Optional[Mapping[str, str]]=None) -> Optional[str]:
+        ...
+    async def result(self, id: Bytes) -> Any:
+        ...
+    async def cancel(self, id: Bytes) -> bool:
+        ...
+    async def signal(self, id: Bytes, name: str, value: Any=None) -> Optional[bool]:
+        ...
+    async def delete(self, *ids: Bytes, unreserved: bool=False) -> int:
+        ...
+    async def pop(self, count: int=1, *, id: Optional[Bytes]=None, ttr: Optional[Duration]=None, noack: bool=False) -> list[Reserved]:
+        ...
+    async def bpop(self, timeout: Duration, count: int=1, *, ttr: Optional[Duration]=None, noack: bool=False) -> list[Reserved]:
+        ...
+    async def ack(self, id: Bytes, token: str, result: Any=None) -> bool:
+        ...
+    async def ack_many(self, tokens: Mapping[str, str], results: Mapping[str, Any]=MappingProxyType({})) -> int:
+        ...
+    async def nack(self, id: Bytes, token: Optional[str]=None, *, delay: Optional[Duration]=None, priority: Optional[int]=None, mode: str='fail', reason: Optional[str]=None) -> Optional[str]:
+        ...
+    async def nack_many(self, tokens: Mapping[str, str], *, delay: Optional[Duration]=None, priority: Optional[int]=None, mode: str='fail', reason: Optional[str]=None) -> dict[str, Optional[str]]:
+        ...
+    async def touch(self, id: Bytes, token: Optional[str]=None, *, ttr: Optional[Duration]=None) -> Optional[datetime]:
+        ...
+    async def touch_many(self, tokens: Mapping[str, str], *, ttr: Optional[Duration]=None) -> dict[str, Optional[datetime]]:
+        ...
+    async def reschedule(self, *ids: Bytes, delay: Optional[Duration]=None, at: Optional[datetime]=None, priority: Optional[int]=None) -> int:
+        ...
+    async def kick(self, *ids: Bytes) -> int:
+        ...
+    async def kick_oldest(self, count: int) -> int:
+        ...
+    async def get(self, id: Bytes) -> Optional[JobInfo]:
+        ...
+    async def peek(self, state: str, *, count: int=1, since: Optional[datetime]=None, until: Optional[datetime]=None) -> list[Peeked]:
+        ...
+    async def scan(self, cursor: str='0', *, shard: int=0, state: Optional[str]=None, match: Optional[str]=None, count: Optional[int]=None) -> tuple[str, list[str]]:
+        ...
+    async def forecast(self, since: datetime, until: datetime, buckets: int) -> list[int]:
+        ...
+    async def len(self, state: Optional[str]=None, *, group: Optional[str]=None) -> int:
+        ...
+    async def stats(self) -> Optional[Stats]:
+        ...
+    async def next(self, id: Bytes, count: int=1) -> Optional[list[datetime]]:
+        ...
+    async def groups(self, cursor: str='0', *, shard: int=0, match: Optional[str]=None, count: Optional[int]=None) -> tuple[str, list[Group]]:
+        ...
+    async def cfgset(self, *, ttr: Optional[Duration]=None, attempts: Optional[int]=None, backoff: Optional[Ladder]=None, maxlen: Optional[int]=None, maxbytes: Optional[int]=None, deadlen: Optional[int]=None, dedupe: Optional[Duration]=None, maxreserved: Optional[int]=None, rate: Optional[tuple[int, Duration]]=None, groupmax: Optional[int]=None, grouprate: Optional[tuple[int, Duration]]=None, groupfifo: Optional[bool]=None, donelen: Optional[int]=None, donettl: Optional[Duration]=None, donebytes: Optional[int]=None) -> None:
+        ...
+    async def cfgget(self) -> Optional[dict[str, Any]]:
+        ...
+    async def pause(self, duration: Optional[Duration]=None) -> None:
+        ...
+    async def resume(self) -> None:
+        ...
+    async def purge(self, state: str) -> int:
+        ...

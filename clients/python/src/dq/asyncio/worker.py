@@ -16,19 +16,22 @@ from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Callable, Optional
 
 from .. import _core, _guard, _trouble
-from .._base import BaseWorker
-from .._core import Delivery
+from .._delivery import Delivery
 from .._log import be_plain
+from .._running import BaseWorker
 from ..errors import Cancelled, ConfigurationError
+from ..handler import Handler
 from ..hooks import Hooks
 from ._link import Link
 from ._within import keep, within
+from .job import Job
 from .queue import Queue
 
 
 class Worker(BaseWorker[Queue]):
     __doc__ = BaseWorker.__doc__
     _queues = Queue
+    _jobs = Job
 
     def _prepare(self) -> None:
         self._links: list[Link] = []
@@ -64,6 +67,8 @@ class Worker(BaseWorker[Queue]):
             raise RuntimeError("a worker runs only once: create another one")
         be_plain(self.log)
         self._make_links()
+        if self._health is not None:
+            self._health.start()
         self._fetchers = [asyncio.create_task(self._supply(link)) for link in self._links]
         self._couriers = [asyncio.create_task(link.carry()) for link in self._links]
 
@@ -111,6 +116,8 @@ class Worker(BaseWorker[Queue]):
             await within(asyncio.gather(*(link.finish() for link in self._links)), _core.TELLING_S)
         for link in self._links:
             await link.close()
+        if self._health is not None:
+            await asyncio.to_thread(self._health.end)
         self._stopped_line()
 
     async def _wait_idle(self, duration_s: float) -> None:
@@ -205,19 +212,35 @@ class Worker(BaseWorker[Queue]):
         if self.hooks:
             await self._ahook("before", batch)
         if all(each.job.cancelled for each in batch):  # meanwhile
-            error: Any = Cancelled()
+            ended: tuple[Any, Any] = Cancelled(), None
         else:
-            error = await _guard.arun(handler.function, [each.job for each in batch] if handler.batch else batch[0].job)
-        if isinstance(error, KeyboardInterrupt) and not self._hears_signals:
-            raise error
+            ended = await self._run_handler(handler, batch)
+        if isinstance(ended[0], KeyboardInterrupt) and not self._hears_signals:
+            raise ended[0]
         if os.getpid() != self._pid:  # the handler forked, and this is the child: the job is its parent's
-            os._exit(1 if error is not None else 0)
-        ends = [(each, error if each.error is None else each.error) for each in batch]
-        for delivery, end in reversed(ends if self.hooks else []):  # so each hook finds what its ``before`` left
-            await (self._ahook("after", [delivery]) if end is None else self._ahook("failed", [delivery], end))
-        for delivery, end in ends:
-            self._settled(delivery, end)
+            os._exit(1 if ended[0] is not None else 0)
+        ends = [(each, self._end_of(each, ended)) for each in batch]
+        for delivery, error in reversed(ends if self.hooks else []):  # so each hook finds what its ``before`` left
+            name, *rest = self._hook_end(delivery, error)
+            await self._ahook(name, [delivery], *rest)
+        for delivery, error in ends:
+            self._settled(delivery, error, ended[1])
             delivery.owner.told_soon()
+
+    async def _run_handler(self, handler: Handler[Any], batch: list[Delivery]) -> tuple[Any, Any]:
+        argument: Any = [each.job for each in batch] if handler.batch else batch[0].job
+        if handler.timeout is None:
+            return await _guard.arun(handler.function, argument, self._around)
+        task: Any = asyncio.current_task()
+        limit = asyncio.get_running_loop().call_later(handler.timeout, self._limit_is_over, task, batch)
+        try:
+            return await _guard.arun(handler.function, argument, self._around)
+        finally:
+            limit.cancel()
+
+    def _limit_is_over(self, task: asyncio.Task[None], batch: list[Delivery]) -> None:
+        self._time_is_over(batch)
+        task.cancel()
 
     async def _ahook(self, name: str, batch: Sequence[Delivery], *rest: Any) -> None:
         for hooks in self.hooks:

@@ -2,63 +2,127 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
 
+from .. import _arguments as words
+from .. import asyncio
+from .._arguments import Bytes
 from .._commands import Commands
-from .._core import Command, Delivery, Handlers
-from ..errors import DqError
+from .._core import Handlers
+from .._delivery import Command, Delivery
+from .._many import Grouped
+from ..codec import Codec
+from ..errors import Suspended, TimedOut
 from ..handler import Handler
-from ..job import Codec, Job
+from ..job import BaseJob, Job
+from ..times import Duration
+from ._memory import SUSPENDED, Memory, Runs
 
 T = TypeVar("T")
 
 
+class _Link(Memory):
+    def ask(self, delivery: Delivery, commands: Sequence[Command]) -> Any:
+        return self.answer(commands)
+
+
+class _AsyncLink(Memory):
+    async def ask(self, delivery: Delivery, commands: Sequence[Command]) -> Any:
+        return self.answer(commands)
+
+    async def ready(self, key: bytes, call: Any) -> Any:
+        return call
+
+
 class _Inline(Commands):
+    _links: type[Memory]
+    _jobs: type[BaseJob]
+
     def __init__(
         self, *handlers: Union[Handler[Any], Callable[..., Any]], name: str = "inline", codec: Optional[Codec] = None
     ) -> None:
         self._init(name, 0, codec, ())
-        self.jobs: list[Job] = []
-        """The jobs that were run."""
-        self._handlers = Handlers(each if isinstance(each, Handler) else Handler(each) for each in handlers)
+        made = Handlers(each if isinstance(each, Handler) else Handler(each) for each in handlers)
+        self._memory = self._links(self.keys[0], self.codec, made, self._jobs, self._child)
+        self.jobs: list[Any] = self._memory.jobs
+        """The jobs that were run, each attempt by itself."""
 
-    def _prepare(self, call: Command) -> tuple[Callable[..., Any], Any]:
-        command, key, id, payload, *_ = call
-        if command != "DQ.ADD":
-            raise DqError(f"{command} needs a server: see dq.testing.TestServer")
-        now = int(time.time() * 1000)
-        row = (uuid.uuid4().hex.encode() if id == b"*" else id, payload, b"1", 1, now + 60_000, now, (60_000, 0, None))
-        delivery = Delivery(key, row)
-        job = delivery.job = Job(delivery, self.codec)
-        handler = self._handlers.choose(job)
-        if handler is None:
-            raise DqError(f"no handler for jobs of kind {job.kind!r}")
-        self.jobs.append(job)
-        return handler.function, [job] if handler.batch else job
+    def _child(self, key: bytes, job: Any) -> Any:
+        return self._added({**job}, key).call
+
+    def _ended(self, id: Bytes) -> None:
+        kept = self._memory.kept.get(words.bytes_of(id))
+        if kept is not None and kept.state == "waiting":
+            raise TimedOut(f"job {id!r} waits for a signal, or for other jobs")
 
 
 class InlineQueue(_Inline):
-    """Takes the place of ``dq.Queue``. What the handler raises, ``add`` raises."""
+    """Takes the place of ``dq.Queue``. What the handler raises, ``add`` raises.
 
-    def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], T]) -> T:
-        ids = []
-        for call in calls:
-            function, argument = self._prepare(call)
-            function(argument)
-            ids.append(self.jobs[-1]._delivery.id)
-        return combine(ids)
+    ``job.sleep`` is over at once; ``job.wait`` ends with ``signal``, or with ``pass_time`` where it has a timeout.
+    """
+
+    _links = _Link
+    _jobs = Job
+
+    def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], T], grouped: Optional[Grouped] = None) -> T:
+        return combine([self._play(self._memory.command(call)) for call in calls])
+
+    def _play(self, runs: Runs) -> Any:
+        try:
+            run = next(runs)
+            while True:
+                try:
+                    value = run.function(run.argument)
+                except Suspended:
+                    value = SUSPENDED
+                except Exception as error:
+                    run = runs.throw(error)
+                    continue
+                run = runs.send(value)
+        except StopIteration as end:
+            return end.value
+
+    def pass_time(self) -> None:
+        """All that waits for a signal with a timeout goes on without it."""
+        self._play(self._memory.pass_time())
+
+    def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:
+        self._ended(id)
+        return self.result(id)
 
 
 class AsyncInlineQueue(_Inline):
     """Takes the place of ``dq.asyncio.Queue``."""
 
-    async def _run(self, calls: Sequence[Command], combine: Callable[[list[Any]], Any]) -> Any:  # type: ignore[override]
-        ids = []
-        for call in calls:
-            function, argument = self._prepare(call)
-            await function(argument)
-            ids.append(self.jobs[-1]._delivery.id)
-        return combine(ids)
+    _links = _AsyncLink
+    _jobs = asyncio.Job
+
+    async def _run(  # type: ignore[override]
+        self, calls: Sequence[Command], combine: Callable[[list[Any]], Any], grouped: Optional[Grouped] = None
+    ) -> Any:
+        return combine([await self._play(self._memory.command(call)) for call in calls])
+
+    async def _play(self, runs: Runs) -> Any:
+        try:
+            run = next(runs)
+            while True:
+                try:
+                    value = await run.function(run.argument)
+                except Suspended:
+                    value = SUSPENDED
+                except Exception as error:
+                    run = runs.throw(error)
+                    continue
+                run = runs.send(value)
+        except StopIteration as end:
+            return end.value
+
+    async def pass_time(self) -> None:
+        """All that waits for a signal with a timeout goes on without it."""
+        await self._play(self._memory.pass_time())
+
+    async def wait(self, id: Bytes, timeout: Optional[Duration] = None) -> Any:
+        self._ended(id)
+        return await self.result(id)

@@ -1,0 +1,110 @@
+"""Waiting for jobs to end, in programs without asyncio: a thread with a connection for all waits of a queue's key."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any, Optional
+
+from . import _core, _trouble
+from ._client import Client
+from ._line import Line
+from ._waits import AGAIN_S, End, Waits
+from .errors import DqError, TimedOut
+
+
+class Waiter:
+    def __init__(self) -> None:
+        self.end: Any = None
+        self._ended = threading.Event()
+
+    def tell(self, end: Any) -> None:
+        self.end = end
+        self._ended.set()
+
+    def wait(self, duration_s: float) -> bool:
+        return self._ended.wait(duration_s)
+
+
+class Awaiting:
+    def __init__(self, client: Client, key: bytes) -> None:
+        self._client: Any = client
+        self._waits: Waits[Waiter] = Waits(key, Waiter.tell)
+        self._line = Line(client, key, _core.WAIT_S + _core.SLACK_S)
+        self._lock = threading.Lock()
+        self._news = threading.Condition(self._lock)
+        self._thread: Optional[threading.Thread] = None
+        self._is_closed = False
+
+    def wait(self, id: bytes, until: Optional[float]) -> End:
+        waiter = Waiter()
+        with self._lock:
+            if self._is_closed:
+                raise DqError("the queue is closed")
+            self._waits.add(id, waiter)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="dq-await", daemon=True)
+                self._thread.start()
+            self._news.notify()
+        while not waiter.wait(self._left(id, until)):
+            if until is not None and time.monotonic() >= until:
+                with self._lock:
+                    self._waits.remove(id, waiter)
+                if waiter.end is None:
+                    raise TimedOut(f"job {id.decode('utf-8', 'replace')!r} did not end in time")
+            elif id not in self._waits.covered:
+                self._withdraw()
+        if isinstance(waiter.end, Exception):
+            raise waiter.end
+        return waiter.end  # type: ignore[no-any-return]
+
+    def _left(self, id: bytes, until: Optional[float]) -> float:
+        """How long to wait, and then to look whether the server knows."""
+        left = _core.WAIT_S if until is None else max(0.0, until - time.monotonic())
+        return left if id in self._waits.covered else min(left, AGAIN_S)
+
+    def _withdraw(self) -> None:
+        """Ends the command that waits, so that it is sent again with all ids."""
+        waiting = self._line.client_id
+        if waiting is None or not self._waits.covered:
+            return
+        # Without the permission, or the server, it ends by itself.
+        with contextlib.suppress(Exception):
+            where = {"target_nodes": self._client.get_node_from_key(self._waits.key)} if self._is_cluster else {}
+            self._client.execute_command("CLIENT UNBLOCK", waiting, **where)
+
+    @property
+    def _is_cluster(self) -> bool:
+        return hasattr(self._client, "get_node_from_key")
+
+    def _run(self) -> None:
+        troubles = 0
+        while True:
+            with self._lock:
+                while not self._waits and not self._is_closed:
+                    self._news.wait()
+                if self._is_closed:
+                    return self._line.close()
+                command = self._waits.command()
+            try:
+                (reply,) = self._line.ask([command])
+                with self._lock:
+                    self._waits.answered(reply)
+                troubles = 0
+            except Exception as error:
+                self._line.close()
+                fatal = _trouble.fatal(error)
+                with self._lock:
+                    self._waits.covered = frozenset()
+                    if fatal is not None:
+                        self._waits.failed(fatal)
+                troubles += 1
+                time.sleep(_trouble.trouble_s(troubles))
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._waits.failed(DqError("the queue was closed"))
+            self._news.notify()
+        self._line.cut()

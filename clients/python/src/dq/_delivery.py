@@ -1,0 +1,82 @@
+"""One job in hand, as the server delivered it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Optional
+
+from .handler import Handler
+
+Command = tuple[Any, ...]
+
+
+class Delivery:
+    """One job in hand."""
+
+    id: bytes
+    payload: bytes
+    token: bytes
+    attempt: int
+    deadline_ms: int
+    due_ms: int
+    results: Sequence[Sequence[Any]]
+    """Id, outcome and value of the jobs that it was after."""
+    steps: Any
+    """A map of RESP3, or what stands for it in RESP2."""
+    ttr_ms: int
+    max_attempts: int
+    ladder_ms: Optional[int]
+    """The wait of the job's own ladder, if it has one."""
+
+    __slots__ = (
+        "attempt",
+        "deadline_ms",
+        "due_ms",
+        "error",
+        "handler",
+        "id",
+        "job",
+        "key",
+        "ladder_ms",
+        "lease_s",
+        "lease_until",
+        "max_attempts",
+        "owner",
+        "payload",
+        "results",
+        "since",
+        "steps",
+        "token",
+        "ttr_ms",
+        "value",
+    )
+
+    def __init__(self, key: bytes, row: Sequence[Any], owner: Any = None) -> None:
+        self.key = key
+        self.id, self.payload, self.token, self.attempt, self.deadline_ms, self.due_ms, *rest = row
+        self.results, self.steps, (self.ttr_ms, self.max_attempts, self.ladder_ms) = rest
+        self.owner = owner
+        """The link that it came by."""
+        self.since = 0.0
+        """When it came, at the earliest."""
+        self.lease_s: float
+        self.lease_until = math.inf
+        """By our own clock; it is kept as long as someone renews it."""
+        self.error: Any = None
+        self.value: Any = None
+        """What the program said of its end, in a batch."""
+        self.handler: Optional[Handler[Any]] = None
+        self.job: Any = None
+
+    @property
+    def name(self) -> tuple[Hashable, bytes, bytes]:
+        """Of its job, among those of all servers."""
+        return self.owner.place, self.key, self.id
+
+
+def as_map(reply: Any) -> Optional[dict[bytes, Any]]:
+    """A map of RESP3, or what stands for it in RESP2."""
+    if isinstance(reply, list):
+        return dict(zip(reply[::2], reply[1::2]))
+    return reply  # type: ignore[no-any-return]

@@ -1,0 +1,50 @@
+"""How jobs end: their results, cancelling them, and signals to those that wait for one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Optional
+
+from . import _arguments as words
+from ._adds import Adds
+from ._arguments import Bytes
+from ._delivery import as_map
+from ._waits import End
+from .codec import Codec
+from .times import Duration, seconds
+
+
+class Outcomes(Adds):
+    codec: Codec
+
+    def result(self, id: Bytes) -> Any:
+        """What the handler of a job returned, where the job is done and kept (``keep``, DONELEN, DONETTL).
+
+        Raises JobFailed where the job is dead; None in all other cases.
+        """
+
+        def read(replies: list[Any]) -> Any:
+            fields = as_map(replies[0]) or {}
+            state = (fields.get(b"state") or b"").decode()
+            if state not in ("done", "dead"):
+                return None
+            value = fields[b"result"] if state == "done" else fields[b"reason"]
+            return End(words.bytes_of(id), state, value).result(self.codec)
+
+        return self._run([("DQ.GET", self._key(id), words.bytes_of(id))], read)
+
+    def cancel(self, id: Bytes) -> bool:
+        """Deletes the job; a handler that runs it is told at once. False where no such job was there."""
+        return self._run([("DQ.DEL", self._key(id), words.bytes_of(id))], lambda replies: bool(replies[0]))
+
+    def signal(self, id: Bytes, name: str, value: Any = None) -> Optional[bool]:
+        """Wakes the job that waits for ``name``, or will. False where it was set before; None where no such job is."""
+        if not isinstance(name, str) or not name or name.startswith("dq:"):
+            raise ValueError(f"a signal has a name, such as 'signed', which does not begin with 'dq:', not {name!r}")
+        raw = [] if value is None else [self.codec.encode(value)]
+        call = ("DQ.SIGNAL", self._key(id), words.bytes_of(id), words.bytes_of(name), *raw)
+        return self._run([call], lambda replies: None if replies[0] is None else bool(replies[0]))
+
+
+def until(timeout: Optional[Duration]) -> Optional[float]:
+    return None if timeout is None else time.monotonic() + seconds(timeout, "timeout")

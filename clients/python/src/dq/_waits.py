@@ -1,0 +1,86 @@
+"""Who waits for which jobs to end: one DQ.AWAIT for all of them, without I/O, threads or a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar
+
+from redis.exceptions import ResponseError
+
+from ._core import WAIT_S
+from ._delivery import Command
+from ._trouble import is_final, refused
+from .codec import Codec, decoded, id_from
+from .errors import JobFailed
+
+W = TypeVar("W")
+KEEP_S = 60.0
+"""How long the end of a request is kept for who asked."""
+
+AGAIN_S = 0.02
+"""How long until a wait that has not been taken up is looked after."""
+
+
+class End(NamedTuple):
+    """How a job ended."""
+
+    id: bytes
+    outcome: str
+    value: Optional[bytes]
+
+    def result(self, codec: Codec) -> Any:
+        """What its handler returned; raises where it has no result."""
+        if self.outcome == "done":
+            return None if self.value is None else decoded(codec, self.value, f"result of job {id_from(self.id)!r}")
+        reason = None if self.value is None else self.value.decode("utf-8", "replace")
+        raise JobFailed(id_from(self.id), self.outcome, reason)
+
+
+class Waits(Generic[W]):
+    """Those of one key. A waiter is whatever ``tell`` can tell of an ``End`` or an error."""
+
+    def __init__(self, key: bytes, tell: Callable[[W, Any], None]) -> None:
+        self.key = key
+        self.covered: frozenset[bytes] = frozenset()
+        """The ids of the command that is under way."""
+        self._tell = tell
+        self._waiters: dict[bytes, list[W]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiters)
+
+    def add(self, id: bytes, waiter: W) -> None:
+        self._waiters.setdefault(id, []).append(waiter)
+
+    def remove(self, id: bytes, waiter: W) -> None:
+        left = [each for each in self._waiters.get(id, ()) if each is not waiter]
+        if left:
+            self._waiters[id] = left
+        else:
+            self._waiters.pop(id, None)
+
+    def command(self) -> Command:
+        ids = list(self._waiters)
+        self.covered = frozenset(ids)
+        return (b"DQ.AWAIT", self.key, WAIT_S, *ids)
+
+    def answered(self, reply: Any) -> None:
+        """Raises what passes."""
+        self.covered = frozenset()
+        if isinstance(reply, ResponseError):
+            if not is_final(reply):
+                raise reply
+            return self.failed(refused(reply))
+        rows: Sequence[Sequence[Any]] = reply or ()
+        for id, outcome, value, *_ in rows:
+            for waiter in self._waiters.pop(id, ()):
+                self._tell(waiter, End(id, outcome.decode(), value))
+        return None
+
+    def failed(self, error: Exception) -> None:
+        """All that wait are told."""
+        waiters, self._waiters = self._waiters, {}
+        self.covered = frozenset()
+        for each in waiters.values():
+            for waiter in each:
+                self._tell(waiter, error)

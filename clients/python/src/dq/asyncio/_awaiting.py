@@ -1,0 +1,90 @@
+"""Waiting for jobs to end, in programs with asyncio: a task with a connection for all waits of a queue's key."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any, Optional
+
+from .. import _core, _trouble
+from .._waits import AGAIN_S, End, Waits
+from ..errors import DqError, TimedOut
+from ._client import Client
+from ._line import Line
+from ._within import within
+
+
+def tell(waiter: asyncio.Future[End], end: Any) -> None:
+    if waiter.done():
+        return
+    if isinstance(end, Exception):
+        waiter.set_exception(end)
+    else:
+        waiter.set_result(end)
+
+
+class Awaiting:
+    def __init__(self, client: Client, key: bytes) -> None:
+        self._client: Any = client
+        self._waits: Waits[asyncio.Future[End]] = Waits(key, tell)
+        self._line = Line(client, key, _core.ANSWER_S)
+        self._task: Optional[asyncio.Task[None]] = None
+
+    async def wait(self, id: bytes, until: Optional[float]) -> End:
+        waiter: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self._waits.add(id, waiter)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            while True:
+                await asyncio.wait([waiter], timeout=self._left(id, until))
+                if waiter.done():
+                    return waiter.result()
+                if until is not None and time.monotonic() >= until:
+                    raise TimedOut(f"job {id.decode('utf-8', 'replace')!r} did not end in time")
+                if id not in self._waits.covered:
+                    await self._withdraw()
+        finally:
+            self._waits.remove(id, waiter)
+
+    def _left(self, id: bytes, until: Optional[float]) -> Optional[float]:
+        """How long to wait, and then to look whether the server knows."""
+        left = _core.WAIT_S if until is None else max(0.0, until - time.monotonic())
+        return left if id in self._waits.covered else min(left, AGAIN_S)
+
+    async def _withdraw(self) -> None:
+        """Ends the command that waits, so that it is sent again with all ids."""
+        waiting = self._line.client_id
+        if waiting is None or not self._waits.covered:
+            return
+        # Without the permission, or the server, it ends by itself.
+        with contextlib.suppress(Exception):
+            is_cluster = hasattr(self._client, "get_node_from_key")
+            where = {"target_nodes": self._client.get_node_from_key(self._waits.key)} if is_cluster else {}
+            await self._client.execute_command("CLIENT UNBLOCK", waiting, **where)
+
+    async def _run(self) -> None:
+        """As long as somebody waits; then the connection is kept for the next one."""
+        troubles = 0
+        while self._waits:
+            try:
+                command = self._waits.command()
+                (reply,) = await within(self._line.ask([command]), _core.WAIT_S + _core.SLACK_S)
+                self._waits.answered(reply)
+                troubles = 0
+            except Exception as error:
+                self._waits.covered = frozenset()
+                await self._line.close()
+                fatal = _trouble.fatal(error)
+                if fatal is not None:
+                    self._waits.failed(fatal)
+                troubles += 1
+                await asyncio.sleep(_trouble.trouble_s(troubles))
+
+    async def close(self) -> None:
+        self._waits.failed(DqError("the queue was closed"))
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._line.close()
