@@ -1,0 +1,99 @@
+// What steps mean, and how attempts end that wait: without a server.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Cancelled, Handler, jsonCodec, StepError, Suspended } from 'dq-redis';
+import { Attempt, idsOf } from '../dist/attempt.js';
+import * as core from '../dist/core.js';
+import { Delivery } from '../dist/delivery.js';
+import { verdict } from '../dist/guard.js';
+import { readEnded, writeEnded } from '../dist/results.js';
+
+const TOKEN = '1882361448423751680';
+const handler = new Handler(() => {}, { backoff: [7] });
+
+function delivery({ steps = {}, results = [] } = {}) {
+  const row = [Buffer.from('id'), Buffer.from('{}'), Buffer.from(TOKEN), 1, 2, 1, results, [], [60_000, 0, null]];
+  const kept = new Map(Object.entries(steps).map(([name, value]) => [name, Buffer.from(value)]));
+  return new Delivery(Buffer.from('q'), row, kept, jsonCodec, null);
+}
+
+const words = (command) => command.map(String).join(' ');
+
+/** What the server is told of an attempt that does so. */
+function ended(use, given) {
+  const found = delivery(given);
+  assert.throws(() => use(new Attempt(found)), Suspended);
+  const made = core.ended(found, handler, verdict(found, [found], { value: 'dropped' }, handler));
+  return { made, commands: made.commands.map(words) };
+}
+
+const NACK = `DQ.NACK q id TOKEN ${TOKEN} SILENT`;
+const STEP = `DQ.STEP q id ${TOKEN}`;
+const one = [Buffer.from('a')];
+
+for (const [name, use, commands, given] of [
+  ['a sleep', (it) => it.sleep('nap', 5), ['MULTI', `${STEP} nap `, `${NACK} DELAY 5`, 'EXEC']],
+  ['a wait', (it) => it.wait('signed', null), [`${NACK} AWAIT signed`]],
+  [
+    'a wait with a limit',
+    (it) => it.wait('signed', 9),
+    ['MULTI', `${STEP} dq:wait:signed waiting`, `${NACK} AWAIT signed DELAY 9`, 'EXEC'],
+  ],
+  ['other jobs', (it) => it.after(it.join(), one, 'run'), [`${NACK} AFTER 1 a ONDEAD RUN`]],
+  [
+    'jobs that it adds',
+    (it) => it.after(it.join('x'), one, 'die', [['DQ.ADD', 'q', 'a', '1', 'NX']]),
+    ['MULTI', 'DQ.ADD q a 1 NX', `${NACK} AFTER 1 a ONDEAD DIE`, 'EXEC'],
+  ],
+  [
+    'other jobs than those before',
+    (it) => it.after(it.join(), one, 'wait'),
+    [`${NACK} AFTER 1 a ONDEAD WAIT`],
+    { results: [[Buffer.from('b'), 'done', null]] },
+  ],
+]) {
+  test(`the attempt ends: ${name}`, () => assert.deepEqual(ended(use, given).commands, commands));
+}
+
+test('what is kept is not waited for', () => {
+  const results = [[Buffer.from('a'), 'done', Buffer.from('1')]];
+  const after = writeEnded(delivery({ results }).results);
+  const steps = { nap: '', one: '1', signed: '2', 'dq:wait:late': 'waiting', 'dq:wait:over': 'over', over: '3' };
+  const it = new Attempt(delivery({ results, steps: { ...steps, 'dq:after:2': after } }));
+  it.sleep('nap', 5);
+  assert.equal(String(it.step('one')), '1');
+  assert.equal(it.step('two'), null);
+  assert.equal(String(it.wait('signed', 5).value), '2');
+  assert.deepEqual(it.wait('late', 5), { keep: 'dq:wait:late' });
+  assert.throws(() => it.wait('over', 5), { name: 'TimeoutError' });
+  assert.deepEqual(it.after(it.join(), one, 'run').keep, { step: 'dq:after:1', value: after });
+  assert.equal(it.after(it.join(), one, 'run').keep, null);
+  assert.throws(() => readEnded(Buffer.from('{'), 'x'), StepError);
+  assert.deepEqual(idsOf(['a', 'b', 'a']).map(String), ['a', 'b']);
+  assert.throws(() => idsOf([]), TypeError);
+});
+
+test('nothing more is said of a job whose time is over', () => {
+  const found = delivery();
+  const it = new Attempt(found);
+  found.tell('timeout');
+  assert.throws(() => it.step('a'), Cancelled);
+});
+
+test('a transaction is lost with its last answer, and refused with its first error', () => {
+  const { made } = ended((it) => it.sleep('nap', 5));
+  const answer = (...answers) => made.answer(['OK', 'QUEUED', 'QUEUED', answers]);
+  const [full, gone] = [new Error('MAXBYTES queue is full'), new Error('ERR no')];
+  assert.equal(made.isLost(answer(null, null)), true);
+  assert.equal(made.isLost(answer(1, Buffer.from('delayed'))), false);
+  assert.equal(made.isLost(answer(full, Buffer.from('delayed'))), false);
+  assert.equal(answer(full, gone), full);
+  assert.equal(made.answer([full, gone, gone, gone]), full);
+  assert.equal(made.refused(full), true);
+  assert.deepEqual(made.commands.map(words), [`DQ.NACK q id TOKEN ${TOKEN} DELAY 7 REASON MAXBYTES queue is full`]);
+  made.report = ['DQ.TOUCH'];
+  assert.equal(made.answer([gone, 1]), 1);
+  assert.equal(made.commands.length, 2);
+  assert.deepEqual([made.refused(gone), made.refused(gone)], [true, false]);
+});
