@@ -1,0 +1,176 @@
+"""Steps, signals, flows: without a server, in both faces, and what the core decides."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from redis.exceptions import ResponseError
+
+import dq
+import dq.asyncio
+from dq import _ends
+from dq._delivery import Delivery
+from dq._ear import COVER_AFTER_S, Ear
+from dq._many import MOST_JOBS, Added, Grouped
+from dq._notes import Notes
+from dq.testing import AsyncInlineQueue, InlineQueue
+
+
+def delivery(id=b"j", since=0.0, key=b"q"):
+    made = Delivery(key, (id, b"{}", b"7", 1, 0, 0, [], [], (60_000, 0, None)))
+    made.since, made.lease_s = since, 30.0
+    return made
+
+
+# --- Inline
+
+
+def order(job):
+    seen.append("began")
+    charge = job.step("charge", lambda: seen.append("charged") or "ch_1")
+    job.sleep("nap", timedelta(days=30))
+    signed = job.wait("signed", timeout=timedelta(days=3))
+    return [charge, signed]
+
+
+seen = []
+
+
+def test_a_handler_goes_on_where_it_was():
+    seen.clear()
+    queue = InlineQueue(order)
+    queue.add(1, id="17")
+    assert seen == ["began", "charged", "began"] and queue.result("17") is None
+    with pytest.raises(dq.TimedOut):
+        queue.wait("17")
+    assert queue.signal("17", "signed", "Ada") is True
+    assert queue.result("17") == queue.wait("17") == ["ch_1", "Ada"]
+    assert seen.count("charged") == 1 and queue.signal("17", "signed", "Bob") is None
+
+
+def test_a_signal_that_never_comes():
+    queue = InlineQueue(order)
+    queue.add(1, id="17")
+    with pytest.raises(dq.TimedOut, match="no signal 'signed' within 259200 s"):
+        queue.pass_time()
+    with pytest.raises(dq.JobFailed, match="dead"):
+        queue.result("17")
+
+
+def test_the_same_with_asyncio():
+    async def handle(job):
+        async def charge():
+            return "ch_1"
+
+        return [await job.step("charge", charge), await job.wait("signed")]
+
+    async def main():
+        queue = AsyncInlineQueue(handle)
+        await queue.add(1, id="17")
+        assert await queue.signal("17", "signed", 5) is True
+        assert await queue.wait("17") == ["ch_1", 5]
+
+    asyncio.run(main())
+
+
+def test_children_are_spawned_and_those_that_die_are_told():
+    def handle(job):
+        if job.data == "parent":
+            return [[each.id, each.outcome, each.value] for each in job.spawn([{"data": 2}, {"data": "bad"}])]
+        return job.data * 2 if job.data != "bad" else 1 / 0
+
+    queue = InlineQueue(handle)
+    queue.add("parent", id="p")
+    assert queue.result("p") == [["p/1/0", "done", 4], ["p/1/1", "dead", "ZeroDivisionError: division by zero"]]
+
+
+def test_a_chain_runs_in_its_order():
+    queue = InlineQueue(lambda job: [job.data, *(each.value for each in job.results)])
+    first, second = queue.chain([{"data": 1}, {"data": 2}])
+    assert queue.result(first) == [1] and queue.result(second) == [2, [1]]
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (lambda job: (job.step("a", int), job.step("a", int)), "used twice in one attempt"),
+        (lambda job: job.step("dq:a", int), "the library's"),
+        (lambda job: job.step("", int), "the name of a step"),
+        (lambda job: job.step("x" * 241, int), "at most 240 bytes"),
+        (lambda job: job.wait_for("17"), "a list of ids"),
+        (lambda job: job.spawn([{"dat": 1}]), "a job is a mapping"),
+        (lambda job: job.wait_for(["a"], on_dead="cry"), "on_dead must be one of"),
+        (lambda job: job.progress(1.5), "from 0 to 1"),
+        (lambda job: job.progress(float("nan")), "from 0 to 1"),
+        (lambda job: job.progress(0.5, 7), "the text of progress"),
+    ],
+)
+def test_mistakes_are_told(wrong, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        InlineQueue(wrong).add(1)
+
+
+def test_who_swallows_the_end_of_an_attempt_changes_nothing():
+    def handle(job):
+        try:
+            job.wait("signed")
+        except dq.Suspended:
+            with pytest.raises(dq.Suspended):
+                job.step("late", int)
+            raise
+
+    queue = InlineQueue(handle)
+    queue.add(1, id="j")
+    assert queue.signal("j", "signed") is True and queue.result("j") is None
+
+
+# --- What the core decides
+
+
+def test_progress_is_written_once_a_second_and_before_the_end():
+    notes, job = Notes(), delivery()
+    assert notes.say(job, b"0.1", 10.0) and [text for *_, text in notes.due(10.0)] == [b"0.1"]
+    assert notes.say(job, b"0.2", 10.1) and not notes.due(10.5)
+    notes.confirmed(job, b"0.1")
+    assert [text for *_, text in notes.due(11.0)] == [b"0.2"]
+    assert notes.end(job)[-1] == b"0.2", "its answer had not come"
+    assert notes.end(job) is None
+
+
+def test_an_ear_waits_for_jobs_that_last():
+    ear, old, young = Ear(b"q"), delivery(since=1.0), delivery(b"k", since=1.01)
+    assert ear.begin([old, young], 1.0 + COVER_AFTER_S) == (b"DQ.BTOUCH", b"q", "10.000", b"IDS", 1, b"j", b"7")
+    assert ear.lacks_at([old, young, delivery(key=b"other")]) == pytest.approx(1.03)
+    assert ear.heard([None], 1.0) == [old] and not ear.covered
+    with pytest.raises(ResponseError):
+        ear.heard(ResponseError("NOPERM no"), 1.0)
+    assert ear.is_off and ear.begin([old], 9.0) is None
+
+
+def test_an_end_in_a_transaction_is_its_own_answer_or_the_first_error():
+    nack = (b"DQ.NACK", b"q", b"j", b"TOKEN", b"7", b"SILENT", b"DELAY", 5)
+    end = _ends.suspended(delivery(), [(b"DQ.STEP",)], nack)
+    assert [command[0] for command in end.commands()] == [b"MULTI", b"DQ.STEP", b"DQ.NACK", b"EXEC"]
+    assert end.reply([b"OK", b"QUEUED", b"QUEUED", [1, b"delayed"]]) == b"delayed"
+    full = ResponseError("MAXBYTES queue is full")
+    assert end.reply([b"OK", b"QUEUED", b"QUEUED", [full, b"delayed"]]) is full
+    end.prepend([(b"DQ.TOUCH",)])
+    assert [command[0] for command in end.commands()][:3] == [b"MULTI", b"DQ.TOUCH", b"DQ.STEP"]
+    assert not end.refused(b"no") and end.command[0] == b"DQ.NACK" and b"no" in end.command
+
+
+def test_jobs_of_equal_options_go_together():
+    def added(n, *options, plain=True, key=b"q"):
+        return Added(("DQ.ADD", key, b"%d" % n, b"x", *options), None, False, plain)
+
+    made = [*(added(n) for n in range(MOST_JOBS + 1)), added(0, "TTR", 5), added(1, "TTR", 5), added(2, plain=False)]
+    grouped = Grouped(made)
+    commands = grouped.commands([each.call for each in made])
+    assert [(command[0], command[2]) for command in commands] == [
+        ("DQ.MADD", MOST_JOBS),
+        ("DQ.ADD", b"1000"),
+        ("DQ.MADD", 2),
+        ("DQ.ADD", b"2"),
+    ]
+    replies = grouped.replies([[b"r"] * MOST_JOBS, b"s", [b"t", None], b"u"])
+    assert replies == [b"r"] * MOST_JOBS + [b"s", b"t", None, b"u"]
