@@ -62,10 +62,9 @@ final class Courier {
     }
 
     /** By the one thread that fetches. */
-    @SuppressWarnings("NonAtomicOperationOnVolatileField")
     void delivered() {
         deliveries++;
-        if (isAsleep) {
+        if (isAsleep && !ears.isEmpty()) {
             ring();
         }
     }
@@ -118,7 +117,7 @@ final class Courier {
         } else {
             isAsleep = true;
         }
-        boolean isAwaited = !isAsleep || deliveries == seen;
+        boolean isAwaited = !isAsleep || ears.isEmpty() || deliveries == seen;
         if (isAwaited && bell.tryAcquire(Math.max(0, until - now), TimeUnit.NANOSECONDS)) {
             bell.drainPermits();
         }

@@ -40,8 +40,8 @@ final class Ear {
         plan.holdOff(System.nanoTime());
         if (thread.getState() == Thread.State.NEW) {
             thread.start();
-        } else if (plan.isWaiting() && wire.clientId != 0) {
-            control.ask(new Words("CLIENT").add("UNBLOCK").add(wire.clientId));
+        } else if (plan.isWaiting()) {
+            wire.unblock(control);
         }
         bell.release();
     }

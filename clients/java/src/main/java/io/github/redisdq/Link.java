@@ -303,7 +303,7 @@ final class Link implements Rim {
     boolean unblock(Wire control) {
         long id = waiting.clientId;
         byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
-        return id != 0 && !(control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException);
+        return id > 0 && !(control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException);
     }
 
     void cutFetch() {

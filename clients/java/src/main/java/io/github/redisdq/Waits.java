@@ -112,13 +112,12 @@ final class Waits {
         private void withdraw() throws InterruptedException {
             while (list.awaitMissing()) {
                 try {
-                    if (waiting.clientId != 0) {
-                        control.ask(new Words("CLIENT").add("UNBLOCK").add(waiting.clientId));
-                    }
+                    waiting.unblock(control);
+                    list.pause(AGAIN_MS);
                 } catch (RuntimeException error) {
                     control.close();
+                    list.pause(Trouble.pause(1).toMillis());
                 }
-                list.pause(AGAIN_MS);
             }
         }
 

@@ -7,6 +7,8 @@ import java.util.List;
 
 /** A connection that is made when it is first needed, and again after {@link #close}. */
 final class Wire {
+    private static final long NOT_TOLD = -1;
+
     private final Connector connector;
     private final byte[] key;
     private final Duration patience;
@@ -14,7 +16,7 @@ final class Wire {
     private boolean hasConnected;
     private volatile Connector.Line line;
     private volatile boolean isCut;
-    /** The server's number of this connection; 0: not known. */
+    /** The server's number of this connection; 0: it is not connected. */
     volatile long clientId;
 
     /** {@code again}: what to do when the connection was made anew. */
@@ -63,6 +65,15 @@ final class Wire {
         return reply;
     }
 
+    /** Ends what this one waits for; where that is not permitted, by closing it. {@code control} is another one. */
+    void unblock(Wire control) {
+        long id = clientId;
+        byte[][] unblock = new Words("CLIENT").add("UNBLOCK").add(id).all();
+        if (id == NOT_TOLD || id > 0 && control.ask(Collections.singletonList(unblock)).get(0) instanceof ServerException) {
+            close();
+        }
+    }
+
     private void connect() {
         Connector.Line made = connector.connect(key, patience);
         line = made;
@@ -71,7 +82,7 @@ final class Wire {
         }
         made.send(Collections.singletonList(new Words("CLIENT").add("ID").all()));
         // Without the permission for it, a waiting connection is closed to withdraw it.
-        clientId = Reply.number(made.read());
+        clientId = made.read() instanceof Long id ? id : NOT_TOLD;
         if (hasConnected) {
             again.run();
         }

@@ -18,7 +18,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -89,6 +91,10 @@ class RightsTest {
         assertEquals(1, queue.reschedule(Duration.ofHours(2), "a"));
         assertEquals(State.DELAYED, queue.get("a").state());
         assertEquals(1, queue.deleteUnreserved("a"));
+        List<String> chain = queue.chain(List.of(new DqQueue.NewJob(1, JobOptions.create().keep(Duration.ofHours(1))), new DqQueue.NewJob(2)));
+        assertEquals(State.BLOCKED, queue.get(chain.get(1)).state());
+        assertEquals(true, queue.signal(chain.get(1), "go"));
+        assertThrows(TimeoutException.class, () -> queue.waitFor(chain.get(1), Integer.class, Duration.ofMillis(50)));
         assertTrue(queue.size() > 0);
     }
 
@@ -101,6 +107,11 @@ class RightsTest {
                     job.pause(Duration.ofMillis(700)); // some heartbeats
                     if (job.data(Object.class).equals("throw")) {
                         throw new SnoozeException(Duration.ofHours(1));
+                    }
+                    job.step("one", Integer.class, () -> 1);
+                    if (job.steps().containsKey("go")) {
+                        job.sleep("nap", Duration.ZERO);
+                        job.spawn(new DqQueue.NewJob(3));
                     }
                     mayEnd.await();
                 }).lease(Duration.ofMillis(900)))
@@ -125,6 +136,45 @@ class RightsTest {
                 Connector worker = connector(client, server, "java-worker")) {
             produce(DqQueue.on(producer, "orders"));
             work(DqQueue.on(worker, "orders"));
+        }
+    }
+
+    /** Its waiting connections are closed instead. */
+    @ParameterizedTest
+    @ValueSource(strings = {"+client|id", "+client|unblock"})
+    void withoutTheRightToEndWaitsAllGoesOn(String right, DqServer server) throws Exception {
+        List<String> producing = new ArrayList<>(printed("java-producer"));
+        List<String> working = new ArrayList<>(printed("java-worker"));
+        assertTrue(producing.remove(right) && working.remove(right), right);
+        allow(server, producing);
+        allow(server, working);
+        CountDownLatch told = new CountDownLatch(3);
+        try (DqQueue producer = DqQueue.on(connector("jedis", server, "java-producer"), "orders");
+                DqQueue queue = DqQueue.on(connector("jedis", server, "java-worker"), "orders")) {
+            Worker worker = Worker.on(queue).handler(Handler.of(job -> {
+                try {
+                    job.pause(Duration.ofHours(1));
+                } finally {
+                    told.countDown();
+                }
+            }).lease(Duration.ofHours(1))).build();
+            worker.start();
+            List<CompletableFuture<JobResult>> ends = new ArrayList<>();
+            for (String id : List.of("a", "b", "c")) {
+                producer.add(1, JobOptions.withId(id));
+                while (producer.get(id).state() != State.RESERVED) {
+                    Thread.sleep(5);
+                }
+                ends.add(producer.end(id));
+            }
+            for (String id : List.of("c", "b", "a")) {
+                assertEquals(1, producer.delete(id));
+            }
+            for (CompletableFuture<JobResult> each : ends) {
+                assertFalse(each.get().isDone());
+            }
+            told.await(); // the next heartbeat would be in 20 minutes
+            worker.close();
         }
     }
 
