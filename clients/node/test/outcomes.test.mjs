@@ -169,13 +169,13 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
     test('commands by hand', { timeout: 120_000 }, async () => {
       await queue.cfgset({ donelen: 10, donettl: HOUR, donebytes: 1000 });
       await queue.addMany([
-        { data: 1, id: 'a' },
+        { data: 1, id: 'a', cost: 5 },
         { data: 2, id: 'b' },
       ]);
       const [job] = await queue.pop();
       assert.deepEqual([job.id, job.results, [...job.steps]], ['a', [], []]);
-      assert.ok((await queue.touch('a', job.token, { progress: '0.5 half' })) instanceof Date);
-      assert.equal((await queue.get('a')).progress, '0.5 half');
+      assert.ok((await queue.touch('a', job.token, { progress: '0.5 half', cost: 7 })) instanceof Date);
+      assert.deepEqual([(await queue.get('a')).progress, (await queue.get('a')).cost], ['0.5 half', 5]);
       assert.equal(await queue.step('a', job.token, 'charge', { ch: 1 }), true);
       assert.equal(await queue.step('a', '1', 'charge', 2), false);
       assert.equal(await queue.nack('a', job.token, { mode: 'silent', awaits: 'signed', delay: HOUR }), 'delayed');
