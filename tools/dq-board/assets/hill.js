@@ -128,8 +128,7 @@ export function hill(parent, key, about, remember) {
     attribute(middle, "d", `M${width / 2} ${floor}V${floor + 5}`);
     attribute(lines, "d", [0, ...scaled.lines].map((value) => `M0 ${level(value)}H${width}`).join(""));
     attribute(late, "d", lateness());
-    const blind = Math.max(answer.since - (now - span), 0) / span;
-    attribute(unseen, "d", blind > 0 ? `M0 ${HEAD}H${Math.min(blind, 1) * half}V${floor}H0z` : "");
+    attribute(unseen, "d", answer.known.map((known, index) => (known || before[index] ? "" : `M${(index * bar).toFixed(1)} ${HEAD}h${(bar + 0.5).toFixed(1)}V${floor}h${(-bar - 0.5).toFixed(1)}z`)).join(""));
     const line = perMs * each;
     attribute(capacity, "d", line <= scaled.top ? `M${right} ${level(line)}H${width}` : "");
     const result = drained(answer.due, dues, span, perMs);
@@ -195,7 +194,9 @@ export function hill(parent, key, about, remember) {
       const ready = answer.due ? `, ${text.jobs(answer.due)} already due` : "";
       const later = answer.later ? `, ${text.jobs(answer.later)} later` : "";
       const delivered = before.reduce((sum, count) => sum + count, 0);
-      const since = answer.since > now - span ? `Since ${text.at(answer.since)}, when the board started` : `The last ${zoom}`;
+      const first = answer.known.indexOf(true);
+      const begun = now - span + (first < 0 ? parts : first) * each;
+      const since = answer.since > now - span && begun > answer.since - each - 60_000 ? `Since ${text.at(answer.since)}, when the board started` : `The last ${zoom}`;
       return `${since}: ${text.jobs(Math.round(delivered))} delivered. The next ${zoom}: ${text.jobs(all - answer.due)} due${ready}${later}.`;
     }
 

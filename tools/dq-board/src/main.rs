@@ -22,12 +22,14 @@ use tokio::sync::watch;
 
 use audit::Audit;
 use board::Board;
+use dq_watch::model::clock;
 use dq_watch::place::Wish;
 use http::api::{self, Site};
 use http::guard::Guard;
 use http::serve;
 use http::sessions::Sessions;
 use options::Options;
+use servers::history::History;
 use servers::look::Looker;
 use servers::reader::Reader;
 use tasks::Tasks;
@@ -70,7 +72,8 @@ async fn run(options: Options) -> Result<(), String> {
     let listener = listener.map_err(|error| format!("{}: {error}", options.listen))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let audit = Arc::new(Audit::open(options.audit_log.as_deref())?);
-    let reader = Reader::start(options.target.clone(), options.scope.clone());
+    let history = History::open(options.store.as_deref(), clock::now_ms())?;
+    let reader = Reader::start(options.target.clone(), options.scope.clone(), history);
     let looker = Looker::new(options.target.clone(), Arc::clone(&reader));
     let board = Board::new(Arc::clone(&reader), Arc::new(looker), options.scope);
     let named = format!("{} {} {address}", options.target.name(), options.prefix);
@@ -96,11 +99,11 @@ async fn run(options: Options) -> Result<(), String> {
         prefix: options.prefix,
         ending: ending.clone(),
     });
-    tokio::spawn(ticks(reader));
+    tokio::spawn(ticks(Arc::clone(&reader)));
     tokio::spawn(obey(signals, end, Arc::clone(&site), options.reads_files));
     serve::serve(listener, api::routes(site), ending).await;
     tasks.all_ended().await;
-    Ok(())
+    reader.close()
 }
 
 async fn ticks(reader: Arc<Reader>) {

@@ -25,6 +25,7 @@ Usage: dq-board [options]
   --token TOKEN           or DQ_BOARD_TOKEN: for programs, as Authorization: Bearer TOKEN
   --config FILE           passwords, tokens and users with their roles; read again on SIGHUP
   --trusted-proxy NET     a proxy whose X-Forwarded-For counts, as 10.0.0.7 or 10.0.0.0/8; may be repeated
+  --store FILE            keeps what queues did, by minute for a day and by hour for a year, over restarts
   --audit-log FILE        appends a line of JSON for each action and each sign-in; opened again on SIGHUP
 
   -h HOST, -p PORT        the server (default 127.0.0.1:6379)
@@ -53,6 +54,7 @@ pub struct Options {
     pub hosts: Vec<String>,
     pub access: Access,
     pub audit_log: Option<PathBuf>,
+    pub store: Option<PathBuf>,
     pub target: Target,
     pub scope: Scope,
     /// There are files that SIGHUP reads again.
@@ -71,6 +73,7 @@ struct Door {
     config: Option<PathBuf>,
     proxies: Vec<String>,
     audit_log: Option<PathBuf>,
+    store: Option<PathBuf>,
 }
 
 impl Door {
@@ -86,6 +89,7 @@ impl Door {
             "--config" => self.config = Some(parser.value().map_err(told)?.into()),
             "--trusted-proxy" => self.proxies.push(text(parser)?),
             "--audit-log" => self.audit_log = Some(parser.value().map_err(told)?.into()),
+            "--store" => self.store = Some(parser.value().map_err(told)?.into()),
             _ => return Ok(false),
         }
         Ok(true)
@@ -164,6 +168,7 @@ pub fn parse(
         hosts: door.hosts,
         access,
         audit_log: door.audit_log,
+        store: door.store,
         target: place.target()?,
         scope: scope.checked()?,
         reads_files,

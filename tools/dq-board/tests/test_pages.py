@@ -1,12 +1,16 @@
 """The pages, and what they show."""
 
+import json
+import os
 import re
+import subprocess
+import tempfile
 import time
 
 import demo
 import redis
 from playwright.sync_api import expect
-from support import HOUR, BoardTest, calls, cell, die, row, wait_until
+from support import HOUR, PATIENCE_S, BoardTest, ask, calls, cell, die, row, wait_until
 
 
 class Pages(BoardTest):
@@ -174,6 +178,48 @@ class Pages(BoardTest):
         left = float(re.match(r"M([\d.]+)", page.locator("path.past").get_attribute("d"))[1])
         width = float(page.locator(".hill").get_attribute("viewBox").split()[2])
         self.assertTrue(0.45 < left / width <= 0.5, f"{left} of {width}")
+
+    def test_the_past_is_there_after_a_restart(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        options = ["--store", f"{folder.name}/history"]
+        board = self.board(server, *options)
+        hill = lambda of: json.loads(ask(f"{of.url}api/look/hill?queue=0:q&zoom=hour")[2])  # noqa: E731
+        page = self.window()
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.locator(".facts").first).to_contain_text("Delivered0")
+        for number in range(30):
+            client.execute_command("DQ.ADD", "q", number, "x")
+        client.execute_command("DQ.POP", "q", "COUNT", 25, "NOACK")
+        for id, *_ in client.execute_command("DQ.POP", "q", "COUNT", 5):
+            client.execute_command("DQ.NACK", "q", id)
+        wait_until("the board has read it", lambda: sum(hill(board)["past"]) == 30)
+        board.close()
+        again = self.board(server, *options)
+        answer = hill(again)
+        self.assertEqual([round(sum(answer[field])) for field in ["past", "failed"]], [30, 5])
+        self.assertTrue(any(answer["known"]) and not all(answer["known"]))
+        self.assertGreater(max(late or 0 for late in answer["late"]), 0)
+        page.goto(again.url + "queue?queue=0:q")
+        expect(page.locator(".readout")).to_contain_text("30 jobs delivered")
+        expect(page.locator(".legend li:visible")).to_have_text(["delivered", "failed", "lateness, 99 %", "due already", "not known", "all done"])
+        # A file of another board, or of another program, is not overwritten.
+        self.assertIn("--store", self.refused("-p", str(server.port), *options))
+        again.close()
+        with open(options[1], "wb") as file:
+            file.write(b"precious" * 1000)
+        self.assertIn("--store", self.refused("-p", str(server.port), *options))
+        with open(options[1], "rb") as file:
+            self.assertEqual(file.read(), b"precious" * 1000)
+
+    def refused(self, *options):
+        words = [os.environ["DQ_BOARD"], "--listen", "127.0.0.1:0", *options]
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(ended.returncode, 1)
+        return ended.stderr
 
     def test_jobs_by_state_page_by_page(self):
         server = self.server()

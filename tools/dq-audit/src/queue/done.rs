@@ -85,7 +85,10 @@ impl Ledger {
                     self.keep(&name, job, end);
                 }
             }
-            OfDone::Stored(ref stored) | OfDone::StoredCosting { job: ref stored, .. } => self.restore_done(stored),
+            OfDone::Stored(ref stored)
+            | OfDone::StoredCosting {
+                job: ref stored, ..
+            } => self.restore_done(stored),
             OfDone::Gone { id } => self.done_goes(id, judge),
             OfDone::Deleted { id } => {
                 if self.done.remove(id).is_none() {

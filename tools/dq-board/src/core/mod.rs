@@ -4,6 +4,7 @@ pub mod access;
 pub mod failure;
 pub mod filter;
 pub mod flow;
+pub mod history;
 pub mod question;
 pub mod reasons;
 pub mod rules;

@@ -1,4 +1,5 @@
 //! What the servers are asked.
 
+pub mod history;
 pub mod look;
 pub mod reader;

@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use dq_watch::fleet::{Fleet, Out};
 use dq_watch::model::row::Measured;
-use dq_watch::model::{past, QueueKey};
+use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::target::Target;
 use dq_watch::read::{News, Report, Request, Scope, Watch};
 use dq_watch::servers::Servers;
 use serde_json::{json, Value};
 use tokio::sync::broadcast;
 
+use super::history::History;
+use crate::core::history::Parts;
 use crate::core::wire;
 use crate::locked::locked;
 
@@ -36,6 +38,7 @@ pub struct Reader {
 struct State {
     servers: Servers,
     fleet: Fleet,
+    history: History,
     /// Queues heard of since the last change was sent.
     heard: BTreeSet<QueueKey>,
     /// What the tabs have.
@@ -57,7 +60,7 @@ pub struct Tab {
 }
 
 impl Reader {
-    pub fn start(target: Target, scope: Scope) -> Arc<Reader> {
+    pub fn start(target: Target, scope: Scope, history: History) -> Arc<Reader> {
         let (sender, reports) = channel();
         let interval = scope.interval;
         let mut fleet = Fleet::start(target.clone(), scope, move |report| {
@@ -67,6 +70,7 @@ impl Reader {
         let state = State {
             servers: Servers::new(&target.name(), interval),
             fleet,
+            history,
             heard: BTreeSet::new(),
             head: Value::Null,
             rows: BTreeMap::new(),
@@ -98,12 +102,27 @@ impl Reader {
         }
     }
 
-    /// Tells the tabs what has changed; once a second.
+    /// Writes down what was done, and tells the tabs what has changed.
     pub fn tick(&self) {
         let mut state = self.state();
+        let State {
+            history, servers, ..
+        } = &mut *state;
+        if let Err(error) = history.tick(servers.board.rows(), clock::now_ms()) {
+            eprintln!("dq-board: the history is not written down: {error}");
+        }
         if !state.tabs.is_empty() {
             state.tell();
         }
+    }
+
+    /// Before the program ends.
+    pub fn close(&self) -> Result<(), String> {
+        let mut state = self.state();
+        let State {
+            history, servers, ..
+        } = &mut *state;
+        history.write_down(servers.board.rows(), clock::now_ms())
     }
 
     pub fn open_tab(self: &Arc<Reader>) -> Tab {
@@ -153,23 +172,24 @@ impl Reader {
         state.servers.board.row(key)?.measured()
     }
 
-    /// Deliveries of a queue before now: by the second for a minute, else in parts.
-    pub fn past(&self, key: &QueueKey, span_ms: i64, parts: usize) -> Vec<f64> {
+    /// Deliveries of the last minute, by the second.
+    pub fn seconds(&self, key: &QueueKey, count: usize) -> Vec<f64> {
         let state = self.state();
-        let Some(row) = state.servers.board.row(key) else {
-            return vec![0.0; parts];
-        };
-        if span_ms <= 60_000 {
-            let seconds = row.history.delivered.values();
-            let last = &seconds[seconds.len().saturating_sub(parts)..];
-            let mut all = vec![0.0; parts - last.len()];
-            all.extend(last);
-            return all;
-        }
-        // By this machine's clock, as they were written down.
-        let now = past::now_ms();
-        let buckets = row.past.buckets(now - span_ms, now, parts);
-        buckets.into_iter().map(|count| count as f64).collect()
+        let row = state.servers.board.row(key);
+        let seconds = row.map_or(Vec::new(), |row| row.history.delivered.values());
+        let last = &seconds[seconds.len().saturating_sub(count)..];
+        let mut all = vec![0.0; count - last.len()];
+        all.extend(last);
+        all
+    }
+
+    /// What a queue did before now, in parts; by this machine's clock, as it was written down.
+    pub fn past(&self, key: &QueueKey, span_ms: i64, count: usize) -> Result<Parts, String> {
+        let state = self.state();
+        let row = state.servers.board.row(key);
+        state
+            .history
+            .parts(row, key, clock::now_ms(), span_ms, count)
     }
 }
 

@@ -54,14 +54,22 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
         None => reply::instants(value).ok_or_else(strange),
     };
     let past = board.reader.past(&question.key, span, parts);
-    Ok(json!({
+    let past = past.map_err(Failure::Lost)?;
+    let mut shown = json!({
         "now": now,
         "span": span,
         "dues": counts(&values[0])?,
         "due": counts(&values[1])?[0],
         "later": counts(&values[2])?[0],
-        "past": past,
+        "past": past.delivered.iter().map(|count| count.round()).collect::<Vec<_>>(),
+        "failed": past.failed.iter().map(|count| count.round()).collect::<Vec<_>>(),
+        "late": past.late_us.iter().map(|&us| (us > 0).then_some(us)).collect::<Vec<_>>(),
+        "known": past.known,
         "since": board.since_ms,
         "measured": board.reader.measured(&question.key).map(wire::measured),
-    }))
+    });
+    if zoom == "minute" {
+        shown["past"] = json!(board.reader.seconds(&question.key, parts));
+    }
+    Ok(shown)
 }

@@ -39,6 +39,10 @@ impl Board {
         self.rows.get(key)
     }
 
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values()
+    }
+
     pub fn several_dbs(&self) -> bool {
         let mut dbs = self.rows.keys().map(|key| key.db);
         let first = dbs.next();

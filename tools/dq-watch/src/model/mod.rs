@@ -1,10 +1,11 @@
 //! What is known of the queues, and what follows from two readings. No connections, no terminal.
 
 pub mod board;
+pub mod clock;
 pub mod column;
 pub mod lateness;
 pub mod overall;
-pub mod past;
+
 pub mod row;
 pub mod stats;
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::column::{Now, Tone, ALL};
 use super::lateness::{Histogram, Late};
-use super::past::{self, Past};
 use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED, RESERVED};
 use super::QueueKey;
 
@@ -23,7 +22,6 @@ pub struct Row {
     pub stats: Option<Stats>,
     pub rates: Rates,
     pub history: History,
-    pub past: Past,
     /// Of the last readings between which there were deliveries, and when that was.
     pub late: Option<(Histogram, Instant)>,
     read_at: Option<Instant>,
@@ -79,7 +77,6 @@ impl Row {
             stats: None,
             rates: Rates::default(),
             history: History::default(),
-            past: Past::default(),
             late: None,
             read_at: None,
             gone: false,
@@ -104,9 +101,6 @@ impl Row {
                 return;
             }
             self.rates = rates(&old.totals, &stats.totals, elapsed.as_secs_f64());
-            let (before, now) = (old.totals[DELIVERED], stats.totals[DELIVERED]);
-            self.past
-                .add(past::now_ms(), now.checked_sub(before).unwrap_or(now));
             let bars = (elapsed.as_secs_f64() / interval.as_secs_f64()).round() as usize;
             self.history.added.push(self.rates[ADDED], bars.max(1));
             self.history

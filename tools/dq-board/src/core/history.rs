@@ -1,0 +1,158 @@
+//! What a queue did in a minute or in an hour, and such slots laid over the parts of a chart.
+
+use dq_watch::model::lateness::{Cumulative, Histogram, Late};
+use dq_watch::model::stats::{Stats, Totals, ACKED, ADDED, DELIVERED, DIED, NACKED, TIMED_OUT};
+
+pub const MINUTE_MS: i64 = 60_000;
+pub const HOUR_MS: i64 = 3_600_000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    pub added: u64,
+    pub delivered: u64,
+    pub acked: u64,
+    /// Attempts: given back, or their lease ended.
+    pub failed: u64,
+    pub died: u64,
+    /// 99 % of the deliveries were not later; 0 without any.
+    pub late_us: u64,
+}
+
+impl Slot {
+    /// Between two readings of totals; what fell began anew.
+    pub fn between(old: &(Totals, Vec<(Option<u64>, u64)>), new: &Stats) -> Slot {
+        let grown = |of: usize| {
+            new.totals[of]
+                .checked_sub(old.0[of])
+                .unwrap_or(new.totals[of])
+        };
+        Slot {
+            added: grown(ADDED),
+            delivered: grown(DELIVERED),
+            acked: grown(ACKED),
+            failed: grown(NACKED) + grown(TIMED_OUT),
+            died: grown(DIED),
+            late_us: late(&old.1, &new.lateness),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Slot::default()
+    }
+
+    pub fn and(self, other: Slot) -> Slot {
+        Slot {
+            added: self.added + other.added,
+            delivered: self.delivered + other.delivered,
+            acked: self.acked + other.acked,
+            failed: self.failed + other.failed,
+            died: self.died + other.died,
+            late_us: self.late_us.max(other.late_us),
+        }
+    }
+}
+
+fn late(old: &Cumulative, new: &Cumulative) -> u64 {
+    match Histogram::between(old, new).percentile(0.99) {
+        None => 0,
+        Some(Late::AtMost(us) | Late::Over(us)) => us,
+    }
+}
+
+/// A chart's parts from an instant on, each so long.
+#[derive(Debug, PartialEq)]
+pub struct Parts {
+    from_ms: i64,
+    part_ms: i64,
+    pub delivered: Vec<f64>,
+    pub failed: Vec<f64>,
+    pub late_us: Vec<u64>,
+    /// Whether anything was written down for it.
+    pub known: Vec<bool>,
+}
+
+impl Parts {
+    pub fn new(from_ms: i64, part_ms: i64, count: usize) -> Parts {
+        Parts {
+            from_ms,
+            part_ms,
+            delivered: vec![0.0; count],
+            failed: vec![0.0; count],
+            late_us: vec![0; count],
+            known: vec![false; count],
+        }
+    }
+
+    /// The parts that a slot lies over, each with its share.
+    fn shares(&self, at_ms: i64, long_ms: i64) -> impl Iterator<Item = (usize, f64)> {
+        let (from, part, count) = (self.from_ms, self.part_ms, self.known.len() as i64);
+        let first = (at_ms - from).div_euclid(part).max(0);
+        let last = (at_ms + long_ms - 1 - from).div_euclid(part).min(count - 1);
+        (first..=last).map(move |index| {
+            let begin = (from + index * part).max(at_ms);
+            let end = (from + (index + 1) * part).min(at_ms + long_ms);
+            (index as usize, (end - begin) as f64 / long_ms as f64)
+        })
+    }
+
+    pub fn add(&mut self, at_ms: i64, long_ms: i64, slot: Slot) {
+        for (index, share) in self.shares(at_ms, long_ms) {
+            self.delivered[index] += slot.delivered as f64 * share;
+            self.failed[index] += slot.failed as f64 * share;
+            self.late_us[index] = self.late_us[index].max(slot.late_us);
+        }
+    }
+
+    pub fn knows(&mut self, at_ms: i64, long_ms: i64) {
+        for (index, _) in self.shares(at_ms, long_ms) {
+            self.known[index] = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_what_grew() {
+        let mut stats = Stats {
+            lateness: vec![(Some(10), 90), (Some(500), 100), (None, 100)],
+            ..Stats::default()
+        };
+        let old = (stats.totals, stats.lateness.clone());
+        stats.totals[DELIVERED] = 10;
+        stats.totals[NACKED] = 2;
+        stats.totals[TIMED_OUT] = 1;
+        stats.lateness = vec![(Some(10), 90), (Some(500), 110), (None, 110)];
+        let slot = Slot::between(&old, &stats);
+        assert_eq!((slot.delivered, slot.failed, slot.late_us), (10, 3, 500));
+        let mut before = old;
+        before.0[DELIVERED] = 99;
+        let anew = Slot::between(&before, &stats);
+        assert_eq!(anew.delivered, 10, "the server began anew");
+        let sum = slot.and(anew);
+        assert_eq!((sum.delivered, sum.late_us), (20, 500));
+    }
+
+    #[test]
+    fn a_slot_lies_over_the_parts_that_it_touches() {
+        let slot = Slot {
+            delivered: 60,
+            late_us: 7,
+            ..Slot::default()
+        };
+        let mut parts = Parts::new(1_000_000, 30_000, 4);
+        parts.add(1_000_000 + 15_000, MINUTE_MS, slot);
+        assert_eq!(parts.delivered, [15.0, 30.0, 15.0, 0.0]);
+        assert_eq!(parts.late_us, [7, 7, 7, 0]);
+        // What is outside is left out, not moved inside.
+        let mut early = Parts::new(1_000_000, 30_000, 2);
+        early.add(1_000_000 - 45_000, MINUTE_MS, slot);
+        early.add(900_000, 1000, slot);
+        early.add(1_000_000 + 60_000, MINUTE_MS, slot);
+        assert_eq!(early.delivered, [15.0, 0.0]);
+        early.knows(1_000_000 + 30_000, 1);
+        assert_eq!(early.known, [false, true]);
+    }
+}
