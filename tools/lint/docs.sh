@@ -1,5 +1,5 @@
 #!/bin/sh
-# Spelling of all texts; form and links of the documents; Dockerfiles.
+# Spelling of all texts; form and links of the documents; Dockerfiles; manifests.
 #   tools/lint/docs.sh python      with codespell, pymarkdown and hadolint beside it
 set -eu
 cd "$(dirname "$0")/../.."
@@ -15,5 +15,6 @@ git ls-files -z --cached --others --exclude-standard -- '*.md' |
     xargs -0 "$python" -m pymarkdown --config tools/lint/markdown.json scan || failed=yes
 git ls-files -z --cached --others --exclude-standard -- '*.md' | xargs -0 "$python" -B tools/lint/links.py || failed=yes
 "${python%/*}/hadolint" tools/docker/Dockerfile tools/docker/release.Dockerfile || failed=yes
+"$python" -B tools/lint/kubernetes.py docs/kubernetes.md || failed=yes
 "$python" -B -m unittest discover -s tools/lint || failed=yes
 [ -z "$failed" ]

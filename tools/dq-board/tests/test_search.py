@@ -76,6 +76,28 @@ class Search(BoardTest):
             self.assertEqual(ask(f"{board.url}api/look/{words}")[0], status, words)
 
 
+class Scale(BoardTest):
+    def test_how_many_workers_are_wanted(self):
+        server = self.server()
+        client = server.client
+        for number in range(25):
+            client.execute_command("DQ.ADD", "q:1", f"now-{number}", "x")
+            client.execute_command("DQ.ADD", "q:1", f"soon-{number}", "x", "DELAY", 30 * 60_000)
+        client.execute_command("DQ.POP", "q:1", "COUNT", 5)
+        board = self.board(server, "--queue", "q:1", "--queue", "none", DQ_BOARD_TOKEN="0123456789abcdef")
+
+        def wanted(words):
+            status, _, text = ask(f"{board.url}api/scale?{words}", authorization="Bearer 0123456789abcdef")
+            return json.loads(text) if status == 200 else status
+
+        self.assertEqual(wanted("queue=q:1&per=10"), {"workers": 3, "ready": 20, "reserved": 5, "coming": 0, "per": 10.0, "ahead": 60_000})
+        self.assertEqual(wanted("queue=q%3A1&per=10&ahead=1h")["workers"], 5)
+        self.assertEqual(wanted("queue=none&per=10")["workers"], 0)
+        for words, status in [("per=1", 400), ("queue=q:1", 400), ("queue=q:1&per=x", 400), ("queue=q:1&per=1&ahead=eon", 400), ("queue=other&per=1", 403), ("queue=q:1&per=1&db=1", 403)]:
+            self.assertEqual(wanted(words), status, words)
+        self.assertEqual(ask(board.url + "api/scale?queue=q:1&per=10")[0], 401)
+
+
 class Scope(BoardTest):
     def test_queues_and_databases_that_are_not_shown_cannot_be_reached(self):
         server = self.server()

@@ -8,4 +8,5 @@ pub mod history;
 pub mod question;
 pub mod reasons;
 pub mod rules;
+pub mod scale;
 pub mod wire;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::answer::{json_text, plain};
 use super::guard::Guard;
-use super::{act, assets, live, next, sign, tasks};
+use super::{act, assets, live, next, scale, sign, tasks};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
@@ -46,6 +46,7 @@ pub fn routes(site: Arc<Site>) -> Router {
         .route("/api/look/{view}", get(look))
         .route("/api/act", post(act::act))
         .route("/api/next", get(next::next))
+        .route("/api/scale", get(scale::scale))
         .route("/api/tasks", post(tasks::begin))
         .route("/api/tasks/{number}", get(tasks::progress))
         .route("/api/tasks/{number}/stop", post(tasks::stop))

@@ -8,6 +8,7 @@ pub mod guard;
 mod guesses;
 mod live;
 mod next;
+mod scale;
 pub mod serve;
 pub mod sessions;
 mod sign;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use dq_watch::model::QueueKey;
 use dq_watch::read::reply;
 use redis::Value;
 use serde_json::{json, Value as Json};
 
-use super::{refusal, strange};
+use super::{about, refusal, strange};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
+use crate::core::scale::Load;
 use crate::core::wire;
 
 /// Bars of the hill, for each width of the window.
@@ -72,4 +74,28 @@ pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failur
         shown["past"] = json!(board.reader.seconds(&question.key, parts));
     }
     Ok(shown)
+}
+
+/// What is to be done now and until then. A queue that does not exist has nothing to do.
+pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<Load, Failure> {
+    let now = board.reader.server_ms();
+    let mut forecast = about(key, "DQ.FORECAST", b"FROM");
+    forecast.arg(now).arg("TO").arg(now + ahead_ms);
+    forecast.arg("BUCKETS").arg(1);
+    let commands = vec![
+        about(key, "DQ.LEN", b"READY"),
+        about(key, "DQ.LEN", b"RESERVED"),
+        forecast,
+    ];
+    let values = board.looker.ask(key.clone(), commands).await?;
+    if let Some(refused) = values.iter().find_map(refusal) {
+        return Err(refused);
+    }
+    let count = |value: &Value| reply::int(value).map(|it| it.max(0) as u64);
+    let coming = reply::instants(&values[2]).and_then(|counts| counts.first().copied());
+    Ok(Load {
+        ready: count(&values[0]).ok_or_else(strange)?,
+        reserved: count(&values[1]).ok_or_else(strange)?,
+        coming: coming.ok_or_else(strange)?.max(0) as u64,
+    })
 }

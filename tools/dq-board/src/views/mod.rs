@@ -23,6 +23,7 @@ use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::Question;
 use crate::core::wire;
+pub use hill::load;
 pub use walk::step;
 
 pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Result<String, Failure> {

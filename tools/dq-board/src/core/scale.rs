@@ -1,0 +1,75 @@
+//! How many workers are wanted.
+
+use dq_watch::model::row::Measured;
+
+/// Jobs that are to be done until then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    pub ready: u64,
+    pub reserved: u64,
+    /// That become due.
+    pub coming: u64,
+}
+
+/// Jobs that one worker does in that time: what was said, or measured with so many jobs at a time.
+pub fn each(said: Option<u64>, measured: Option<Measured>, ahead_ms: i64) -> Option<f64> {
+    let measured = || Some((ahead_ms as f64 / measured?.ms).max(1.0));
+    let said = said.filter(|per| *per > 0).map(|per| per as f64);
+    said.or_else(measured)
+}
+
+/// One more for what is begun: a worker that is not needed costs less than a job that waits.
+pub fn workers(load: Load, each: f64) -> u64 {
+    let jobs = load.ready + load.reserved + load.coming;
+    (jobs as f64 / each).ceil() as u64
+}
+
+/// `60s`, `5m`, `1h`, or milliseconds.
+pub fn span_ms(text: &str) -> Option<i64> {
+    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+    let of_unit = |(unit, ms): &(&str, i64)| {
+        let number: i64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*ms)
+    };
+    let ms = units
+        .iter()
+        .find_map(of_unit)
+        .or_else(|| text.parse().ok())?;
+    (1..=86_400_000).contains(&ms).then_some(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_rounded_up() {
+        let load = |ready, reserved, coming| Load {
+            ready,
+            reserved,
+            coming,
+        };
+        assert_eq!(workers(load(0, 0, 0), 10.0), 0);
+        assert_eq!(workers(load(1, 0, 0), 10.0), 1);
+        assert_eq!(workers(load(100, 10, 91), 100.0), 3);
+        let measured = Measured {
+            workers: 4,
+            ms: 500.0,
+        };
+        assert_eq!(each(None, Some(measured), 60_000), Some(120.0));
+        assert_eq!(each(Some(7), Some(measured), 60_000), Some(7.0));
+        assert_eq!(each(Some(0), None, 60_000), None);
+    }
+
+    #[test]
+    fn spans() {
+        let all = ["60s", "5m", "1h", "1500", "1500ms"].map(span_ms);
+        assert_eq!(
+            all.map(Option::unwrap),
+            [60_000, 300_000, 3_600_000, 1500, 1500]
+        );
+        for wrong in ["", "s", "0", "-1s", "2d", "25h", "9223372036854775807h"] {
+            assert_eq!(span_ms(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+"""The check of the manifests finds what is wrong with them."""
+
+import copy
+import unittest
+from pathlib import Path
+
+import kubernetes
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/kubernetes.md"
+
+
+class Kubernetes(unittest.TestCase):
+    def of(self, kind):
+        found = [it for it in kubernetes.manifests(PAGE.read_text(encoding="utf-8")) if it["kind"] == kind]
+        return copy.deepcopy(found[0])
+
+    def test_what_is_wrong_is_found(self):
+        def change(kind, how):
+            manifest = self.of(kind)
+            self.assertIsNone(kubernetes.wrong(manifest))
+            how(manifest)
+            self.assertIsNotNone(kubernetes.wrong(manifest), manifest)
+
+        change("Deployment", lambda it: it["spec"].pop("selector"))
+        change("Deployment", lambda it: it["spec"].update(replica=1))
+        change("StatefulSet", lambda it: it["spec"]["template"]["spec"]["containers"][0].update(args="text"))
+        change("Service", lambda it: it["spec"]["ports"][0].update(port="x"))
+        change("ScaledObject", lambda it: it["spec"]["triggers"][0]["metadata"].pop("valueLocation"))
+        change("ScaledObject", lambda it: it["spec"]["triggers"][0].update(type="redis"))
+        change("TriggerAuthentication", lambda it: it["spec"]["secretTargetRef"][0].update(parameter="secret"))
+        change("ScaledObject", lambda it: it.update(kind="Scaled"))
+
+
+if __name__ == "__main__":
+    unittest.main()
