@@ -6,6 +6,9 @@ use dq_watch::model::stats::{Stats, Totals, ACKED, ADDED, DELIVERED, DIED, NACKE
 pub const MINUTE_MS: i64 = 60_000;
 pub const HOUR_MS: i64 = 3_600_000;
 
+/// What a queue had told at an instant: its totals, and its deliveries by how late they were.
+pub type Told = (Totals, Vec<(Option<u64>, u64)>);
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     pub added: u64,
@@ -20,7 +23,7 @@ pub struct Slot {
 
 impl Slot {
     /// Between two readings of totals; what fell began anew.
-    pub fn between(old: &(Totals, Vec<(Option<u64>, u64)>), new: &Stats) -> Slot {
+    pub fn between(old: &Told, new: &Stats) -> Slot {
         let grown = |of: usize| {
             new.totals[of]
                 .checked_sub(old.0[of])

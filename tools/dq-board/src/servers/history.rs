@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use dq_watch::model::row::Row;
-use dq_watch::model::stats::Totals;
 use dq_watch::model::QueueKey;
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableTable, TableDefinition};
 
-use crate::core::history::{Parts, Slot, HOUR_MS, MINUTE_MS};
+use crate::core::history::{Parts, Slot, Told, HOUR_MS, MINUTE_MS};
 
 type Numbers = (u64, u64, u64, u64, u64, u64);
 type Slots = TableDefinition<'static, (&'static [u8], u32), Numbers>;
@@ -42,7 +41,7 @@ const RINGS: [Ring; 2] = [
 pub struct History {
     file: Database,
     /// What each queue had told when it was last written down.
-    told: HashMap<QueueKey, (Totals, Vec<(Option<u64>, u64)>)>,
+    told: HashMap<QueueKey, Told>,
     minute: u32,
     trimmed: u32,
 }
@@ -117,7 +116,11 @@ impl History {
         self.write(&grown, at_ms).map_err(|error| error.to_string())
     }
 
-    fn write(&mut self, grown: &[(Vec<u8>, Slot)], at_ms: i64) -> Result<(), redb::Error> {
+    fn write(
+        &mut self,
+        grown: &[(Vec<u8>, Slot)],
+        at_ms: i64,
+    ) -> Result<(), Box<dyn std::error::Error>> {
         let hour = number(at_ms, HOUR_MS);
         let trims = self.trimmed != hour;
         self.trimmed = hour;
@@ -171,7 +174,7 @@ impl History {
         key: &QueueKey,
         from_ms: i64,
         to_ms: i64,
-    ) -> Result<(), redb::Error> {
+    ) -> Result<(), Box<dyn std::error::Error>> {
         let reaches = |ring: &&Ring| to_ms - from_ms < ring.long_ms * i64::from(ring.kept);
         let ring = RINGS.iter().find(reaches).unwrap_or(&RINGS[1]);
         let (first, last) = (number(from_ms, ring.long_ms), number(to_ms, ring.long_ms));
