@@ -60,6 +60,10 @@ test-go: ## the Go library: its own tests, its example; go vet and gofmt
 	$(call module,server go)
 	$(LIBRARY) go $(ARGS)
 
+test-rust: ## the Rust library: its own tests, clippy, and its documentation
+	$(call module,server cargo cc lint)
+	$(LIBRARY) rust $(ARGS)
+
 test-java: ## the Java library: its own tests, its example
 	$(call module,server java)
 	$(LIBRARY) java
@@ -89,9 +93,9 @@ test-blocks: ## the programs in README.md and docs/clients
 	$(call module,server python $(if $(CI),node20))
 	$(LIBRARY) blocks
 
-packages: ## wheels, sdists, npm tarball, Go module, jars, into target/packages; LANGUAGES=python. Nothing is published
+packages: ## wheels, sdists, npm tarball, Go module, jars, crate, into target/packages; LANGUAGES=python. Nothing is published
 	@mkdir -p '$(TARGET)/packages'
-	@for language in $(or $(LANGUAGES),celery dramatiq go java node python taskiq); do \
+	@for language in $(or $(LANGUAGES),celery dramatiq go java node python rust taskiq); do \
 		tools/packages/$$language.sh build '$(TARGET)/packages' || exit; \
 	done
 	@ls '$(TARGET)/packages'
@@ -231,7 +235,7 @@ soak: ## crashes, the simulation and forged payloads with new seeds, for SECONDS
 # SUITES: fewer of them. A test that fails once in 20 runs is mended, or goes.
 test-flaky: ## each suite TIMES=20 times beside four busy loops; says which tests failed how often; SUITES='test test-go'
 	$(call need,cargo cc libclang server cli)
-	@tools/testing/flaky.sh $(or $(TIMES),20) $(or $(SUITES),test test-suite-gate test-python test-node test-go test-java test-celery \
+	@tools/testing/flaky.sh $(or $(TIMES),20) $(or $(SUITES),test test-suite-gate test-python test-node test-go test-rust test-java test-celery \
 		test-brokers test-clients test-programs test-board test-push test-recipes)
 
 fuzz: ## fuzzes the queue, for SECONDS=60 each target (with a nightly compiler)

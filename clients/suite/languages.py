@@ -23,7 +23,7 @@ def launched(name):
     return [str(built)] if built.exists() else None
 
 
-BUILT = ("node-ioredis", "node-redis", "go", "java-jedis", "java-lettuce", "java-redisson")
+BUILT = ("node-ioredis", "node-redis", "go", "java-jedis", "java-lettuce", "java-redisson", "rust")
 PROBES = {
     "python": python("sync"),
     "python-asyncio": python("asyncio"),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks and tests a library of clients/, against DQ_SERVER with DQ_MODULE. What it needs is built in DQ_SUITE_OUT.
-#   tools/testing/library.sh python | node | go | java | celery | dramatiq | taskiq [options of the test runner]
+#   tools/testing/library.sh python | node | go | java | rust | celery | dramatiq | taskiq [options of the test runner]
 #   tools/testing/library.sh spring version-of-Boot...
 #   tools/testing/library.sh suite | blocks | packages [options of pytest]
 set -eu
@@ -32,6 +32,17 @@ test_go() {
     for module in . dqotel example; do
         (cd $module && go vet ./... && go test -race "$@" ./...)
     done
+}
+
+# On the build of the suite's probe.
+test_rust() {
+    cargo=${CARGO:-cargo}
+    export CARGO_TARGET_DIR="$DQ_SUITE_OUT/rust"
+    cd clients/rust
+    $cargo fmt --all --check
+    $cargo clippy -q --locked --workspace --all-targets --all-features -- -D warnings
+    RUSTDOCFLAGS='-D warnings' $cargo doc -q --locked --no-deps --features testing
+    $cargo test --locked "$@"
 }
 
 test_java() {

@@ -48,22 +48,30 @@ EOF
     done
 }
 
+# In the folder of the library's own tests: what both need is built once.
+build_rust() {
+    ${CARGO:-cargo} build -q --locked --manifest-path clients/rust/Cargo.toml --target-dir "$out/rust" -p dq-probe
+    cp "$out/rust/debug/dq-probe" "$out/probes/rust"
+}
+
 sources() { (cd "clients/$1" && find . \( -name node_modules -o -name dist -o -name target \) -prune -o -type f -exec cksum {} + | sort); }
 
 # A probe that a change took away, or that cannot be built any more, must not run as it was.
 mkdir -p "$out/probes"
 [ $# -gt 0 ] || {
     # shellcheck disable=SC2046 # a list of words
-    set -- $(echo "${LANGUAGES:-go node java}" | tr ',' ' ')
+    set -- $(echo "${LANGUAGES:-go node java rust}" | tr ',' ' ')
 }
 for language; do
     language=${language%%-*}
     [ -f "clients/$language/README.md" ] && [ "$language" != python ] || continue
     need=$language
     [ "$need" != node ] || need=node20
+    [ "$need" != rust ] || need="cargo cc"
+    # shellcheck disable=SC2086 # a list of words
     if [ "${CI:-}" = true ]; then
-        tools/install/setup.sh "$need" >&2
-    elif ! tools/install/setup.sh --check "$need"; then
+        tools/install/setup.sh $need >&2
+    elif ! tools/install/setup.sh --check $need; then
         echo "$language is not installed here: its library is not tested." >&2
         rm -rf "$out/probes/$language"*
         continue

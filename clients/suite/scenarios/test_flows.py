@@ -5,12 +5,12 @@ from proxy import Cut, Instead, once, swallow, when, without, without_list
 from servers import Cluster
 
 HAVE = {
-    "after": {"go", "java", "node", "python"},
-    "chain": {"go", "java", "node", "python"},
-    "add_many": {"go", "java", "node", "python"},
-    "wait_for": {"go", "java", "node", "python"},
-    "spawn": {"go", "java", "node", "python"},
-    "cluster": {"go", "node"},
+    "after": {"go", "java", "node", "python", "rust"},
+    "chain": {"go", "java", "node", "python", "rust"},
+    "add_many": {"go", "java", "node", "python", "rust"},
+    "wait_for": {"go", "java", "node", "python", "rust"},
+    "spawn": {"go", "java", "node", "python", "rust"},
+    "cluster": {"go", "node", "rust"},
 }
 KEEP_MS = 600_000
 no_after = breaks(without_list(None, b"AFTER"))

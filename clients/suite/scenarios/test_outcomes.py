@@ -8,12 +8,12 @@ from conftest import EACH, breaks, scenario
 from proxy import Cut, Instead, held, once, swallow, when, without
 
 HAVE = {
-    "results": {"go", "java", "node", "python"},
-    "wait": {"go", "java", "node", "python"},
-    "batch": {"go", "java", "node", "python"},
-    "unencodable": {"go", "java", "node", "python"},
-    "cancel": {"go", "java", "node", "python"},
-    "progress": {"go", "java", "node", "python"},
+    "results": {"go", "java", "node", "python", "rust"},
+    "wait": {"go", "java", "node", "python", "rust"},
+    "batch": {"go", "java", "node", "python", "rust"},
+    "unencodable": {"go", "java", "node", "python", "rust"},
+    "cancel": {"go", "java", "node", "python", "rust"},
+    "progress": {"go", "java", "node", "python", "rust"},
 }
 KEPT = ("KEEP", 600_000)
 DAY_MS = 86_400_000

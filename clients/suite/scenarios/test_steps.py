@@ -6,10 +6,10 @@ from conftest import EACH, breaks, scenario
 from proxy import Instead, held, swallow, without
 
 HAVE = {
-    "step": {"go", "java", "node", "python"},
-    "sleep": {"go", "java", "node", "python"},
-    "signal": {"go", "java", "node", "python"},
-    "names": {"go", "java", "node", "python"},
+    "step": {"go", "java", "node", "python", "rust"},
+    "sleep": {"go", "java", "node", "python", "rust"},
+    "signal": {"go", "java", "node", "python", "rust"},
+    "names": {"go", "java", "node", "python", "rust"},
 }
 KEEP_MS = 600_000
 no_step = breaks(swallow(b"DQ.STEP", b":1\r\n"))

@@ -4,10 +4,10 @@ from conftest import EACH, breaks, scenario
 from proxy import Instead, held, swallow, without
 
 HAVE = {
-    "timeout": {"go", "java", "node", "python"},
-    "errors": {"go", "java", "node", "python"},
-    "around": {"go", "java", "node", "python"},
-    "health": {"go", "java", "node", "python"},
+    "timeout": {"go", "java", "node", "python", "rust"},
+    "errors": {"go", "java", "node", "python", "rust"},
+    "around": {"go", "java", "node", "python", "rust"},
+    "health": {"go", "java", "node", "python", "rust"},
 }
 no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 

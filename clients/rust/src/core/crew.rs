@@ -1,0 +1,369 @@
+//! How jobs come to the handlers, and what their ends are.
+
+use super::link::Asked;
+use super::outcome::Outcome;
+use super::state::{Core, Held, Owner, Progress, Shape};
+use super::{Action, Delivered, End, JobKey, Line, Name, Said, Serial, Suspension, Why};
+use crate::values::{self, server_error};
+use redis::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How much longer than its wait a fetch may take, on a slow network.
+pub(super) const SLACK: Duration = Duration::from_secs(5);
+/// How long a fetch waits where links take turns.
+const TURN: Duration = Duration::from_millis(250);
+const NO_WAIT: Duration = Duration::from_millis(1);
+
+impl Core {
+    /// Does what can be done now.
+    pub fn advance(&mut self, now: Instant) {
+        self.expire(now);
+        self.time_out(now);
+        self.start(now);
+        self.fetch(now);
+        for link in 0..self.links.len() {
+            self.listen(link, now);
+            self.control(link, now);
+        }
+        self.go_on_stopping(now);
+        self.awake = now;
+    }
+
+    // --- Fetching
+
+    /// How many jobs can start, whatever their kinds, and how many may be fetched ahead of that.
+    fn free(&self) -> usize {
+        let doubtful: usize = self.links.iter().map(|link| link.doubtful.len()).sum();
+        let room = (self.settings.concurrency - self.at_work) * self.size + self.settings.prefetch;
+        room.saturating_sub(self.backlog.len() + doubtful + self.claimed)
+    }
+
+    fn fetch(&mut self, now: Instant) {
+        let wait = match self.settings.is_drained {
+            true => NO_WAIT,
+            false if self.capacity < self.links.len() => self.settings.wait.min(TURN),
+            false => self.settings.wait,
+        };
+        while self.is_working() && self.free() > 0 {
+            let may = |link: &usize| {
+                let link = &self.links[*link];
+                link.waiting.is_free(now) && !(self.settings.is_drained && link.is_empty)
+            };
+            let Some(at) = self.turns.iter().position(may) else {
+                return;
+            };
+            let link = self.turns.remove(at).unwrap_or_default();
+            self.turns.push_back(link);
+            let claim = (self.free() / self.links.len()).max(1);
+            self.fetch_by(link, claim, wait, now);
+        }
+    }
+
+    /// With the ends of other jobs in the same write.
+    fn fetch_by(&mut self, link: usize, claim: usize, wait: Duration, now: Instant) {
+        let mut commands = Vec::new();
+        for outcome in self.take_outcomes(link, usize::MAX, now) {
+            self.ask_outcome(link, Name::Waiting, outcome, &mut commands);
+        }
+        self.claimed += claim;
+        let fetch = self.links[link]
+            .fetches
+            .command(claim, wait, self.lease, &mut self.rng);
+        let state = &mut self.links[link].waiting;
+        state.asked.push_back(Asked::Fetch { claim });
+        state.rests_until = None;
+        let line = Line {
+            link,
+            name: Name::Waiting,
+        };
+        let turn = state.turn;
+        self.actions.push_back(Action::Send {
+            line,
+            turn,
+            commands,
+            last: Some(fetch),
+            within: wait + SLACK,
+        });
+    }
+
+    pub(super) fn ask_outcome(
+        &mut self,
+        link: usize,
+        name: Name,
+        outcome: Outcome,
+        into: &mut Vec<redis::Cmd>,
+    ) {
+        let state = self.links[link].state(name);
+        into.extend_from_slice(outcome.commands());
+        state
+            .asked
+            .extend(outcome.commands().iter().skip(1).map(|_| Asked::Part));
+        state.asked.push_back(Asked::Outcome(outcome));
+    }
+
+    pub(super) fn fetched(&mut self, line: Line, claim: usize, reply: Value, now: Instant) {
+        self.claimed -= claim;
+        let (key, rows) = match reply {
+            Value::ServerError(error) => return self.close(line, &server_error(&error), now),
+            Value::Array(pair) => match <[Value; 2]>::try_from(pair) {
+                Ok([key, rows]) => (values::bytes(key).unwrap_or_default(), values::list(rows)),
+                Err(_) => return,
+            },
+            _ => (Vec::new(), Vec::new()),
+        };
+        self.heard = Some(now);
+        self.links[line.link].is_empty = rows.is_empty();
+        let members = &self.links[line.link].fetches.members;
+        let Some(key) = members
+            .iter()
+            .map(|member| &member.key)
+            .find(|known| ***known == *key)
+            .cloned()
+        else {
+            return;
+        };
+        for row in rows {
+            if let Some(delivered) = Delivered::read(&key, row) {
+                self.receive(line.link, Arc::new(delivered), now);
+            }
+        }
+    }
+
+    // --- In hand
+
+    fn receive(&mut self, link: usize, of: Arc<Delivered>, now: Instant) {
+        if self.runs_here(link, &of.job) {
+            self.actions
+                .push_back(Action::Say(Said::RunsHere(of.clone())));
+            return self.tell(link, Outcome::still_running(&of), now);
+        }
+        self.last += 1;
+        let serial = self.last;
+        let handler = self.choose(&of);
+        let lease = self.lease.given(of.terms.ttr);
+        let held = Held {
+            of: of.clone(),
+            link,
+            handler,
+            is_open: true,
+            is_running: false,
+            is_unheard: false,
+            told: None,
+            lease,
+            until: None,
+            since: now,
+            limit: None,
+            is_heard_of: false,
+            progress: Progress::default(),
+        };
+        self.hands.insert((link, of.job.clone()), serial);
+        self.held.insert(serial, held);
+        self.lasts(serial, self.awake);
+        let Some(handler) = handler else {
+            self.actions
+                .push_back(Action::Say(Said::UnknownKind(of.clone())));
+            let outcome = Outcome::unknown(serial, &of, self.rng.unit());
+            return self.close_with(serial, outcome, now);
+        };
+        if !self.is_working() {
+            return self.give_back(serial);
+        }
+        let wanted = self.lease.wanted(
+            &self.settings.shapes[handler],
+            self.settings.lease,
+            of.terms.ttr,
+        );
+        let link = &mut self.links[link];
+        if wanted != lease && !self.settings.is_drained {
+            link.relets.push((serial, wanted));
+        }
+        link.schedule.ear.get_or_insert(now + super::ear::OLD);
+        if self.is_over(serial, now) {
+            let link = &mut self.links[self.held[&serial].link];
+            link.doubtful.push(serial);
+            link.schedule.is_asked = true;
+            self.held.entry(serial).and_modify(|held| held.until = None);
+        } else {
+            self.backlog.push_back(serial);
+        }
+    }
+
+    /// An older delivery of the job, which is lost, is still at work in this process.
+    fn runs_here(&mut self, link: usize, job: &JobKey) -> bool {
+        if let Some(older) = self.hands.get(&(link, job.clone())).copied() {
+            self.lose(older);
+            return self.hands.contains_key(&(link, job.clone()));
+        }
+        let Some(owner) = self.running.other(&self.links[link].place, job) else {
+            return false;
+        };
+        if owner.worker == self.number {
+            self.lose(owner.serial);
+        } else {
+            self.actions.push_back(Action::LoseOther(owner));
+        }
+        true
+    }
+
+    fn choose(&self, of: &Delivered) -> Option<usize> {
+        let shapes = &self.settings.shapes;
+        let other = shapes.iter().position(|shape| shape.kind.is_none());
+        if shapes.len() == 1 && other.is_some() {
+            return other;
+        }
+        match of.envelope() {
+            None => other,
+            Some(envelope) if !envelope.is_known() => None,
+            Some(envelope) => shapes
+                .iter()
+                .position(|shape| shape.kind.is_some() && shape.kind == envelope.kind)
+                .or(other),
+        }
+    }
+
+    fn start(&mut self, now: Instant) {
+        while self.is_working() && self.at_work < self.settings.concurrency {
+            let Some(handler) = self
+                .backlog
+                .front()
+                .and_then(|first| self.held[first].handler)
+            else {
+                return;
+            };
+            let batch = self.take(handler);
+            let jobs: Vec<_> = batch
+                .into_iter()
+                .filter(|serial| self.begin(*serial, now))
+                .collect();
+            if jobs.is_empty() {
+                continue;
+            }
+            self.at_work += 1;
+            let jobs = jobs
+                .into_iter()
+                .map(|serial| (serial, self.held[&serial].of.clone()))
+                .collect();
+            self.actions.push_back(Action::Start { handler, jobs });
+        }
+    }
+
+    /// One job of the backlog, or as many as its handler takes at a time.
+    fn take(&mut self, handler: usize) -> Vec<Serial> {
+        let size = self.settings.shapes[handler].size();
+        if size == 1 {
+            return self.backlog.pop_front().into_iter().collect();
+        }
+        let (mut batch, mut rest) = (Vec::new(), std::collections::VecDeque::new());
+        for serial in self.backlog.drain(..) {
+            if batch.len() < size && self.held[&serial].handler == Some(handler) {
+                batch.push(serial);
+            } else {
+                rest.push_back(serial);
+            }
+        }
+        self.backlog = rest;
+        batch
+    }
+
+    fn begin(&mut self, serial: Serial, now: Instant) -> bool {
+        if self.is_over(serial, now) {
+            self.lose(serial);
+        }
+        let Some(held) = self.held.get_mut(&serial) else {
+            return false;
+        };
+        if !held.is_open {
+            return false;
+        }
+        let owner = Owner {
+            worker: self.number,
+            serial,
+        };
+        let (of, link) = (held.of.clone(), held.link);
+        if !self.running.begin(&self.links[link].place, &of.job, owner) {
+            let mut outcome = Outcome::still_running(&of);
+            outcome.serial = serial;
+            self.close_with(serial, outcome, now);
+            return false;
+        }
+        held.is_running = true;
+        let limit = held
+            .handler
+            .and_then(|handler| self.settings.shapes[handler].timeout);
+        held.limit = limit.and_then(|limit| now.checked_add(limit));
+        if let Some(limit) = held.limit {
+            self.next_limit = Some(self.next_limit.map_or(limit, |next| next.min(limit)));
+        }
+        true
+    }
+
+    // --- Ends
+
+    pub(super) fn ended(&mut self, ends: Vec<(Serial, End)>, now: Instant) {
+        self.at_work -= 1;
+        for link in &mut self.links {
+            link.is_empty = false;
+        }
+        for (serial, end) in ends {
+            let Some(held) = self.held.get_mut(&serial) else {
+                continue;
+            };
+            held.is_running = false;
+            let was_told = held.told == Some(Why::Stopping);
+            let (of, link) = (held.of.clone(), held.link);
+            self.running.end(&self.links[link].place, &of.job);
+            let end = match end {
+                // Whatever its error: it was told to end.
+                End::Failed { wait: None, .. } if was_told => End::GivenBack,
+                end => end,
+            };
+            self.settle(serial, end, now);
+            self.leave(link, &of.job, serial);
+            self.forget(serial);
+        }
+    }
+
+    /// Who takes an open delivery decides how it ends.
+    pub(super) fn settle(&mut self, serial: Serial, end: End, now: Instant) {
+        let Some(held) = self.held.get(&serial) else {
+            return;
+        };
+        let jitter = self.rng.unit();
+        let none = Shape::default();
+        let shape = held
+            .handler
+            .map_or(&none, |handler| &self.settings.shapes[handler]);
+        let outcome = Outcome::ended(serial, &held.of, shape, end, jitter);
+        self.close_with(serial, outcome, now);
+    }
+
+    pub(super) fn close_with(&mut self, serial: Serial, outcome: Outcome, now: Instant) {
+        let Some(held) = self.held.get_mut(&serial) else {
+            return;
+        };
+        if !held.is_open {
+            return;
+        }
+        held.is_open = false;
+        let link = held.link;
+        if !held.is_running {
+            let job = held.of.job.clone();
+            self.leave(link, &job, serial);
+        }
+        self.tell(link, outcome, now);
+    }
+
+    /// A handler goes on later: what it does until it ends is dropped.
+    pub(super) fn suspend(&mut self, serial: Serial, asked: Suspension, now: Instant) {
+        let Some(held) = self.held.get(&serial) else {
+            return;
+        };
+        let none = Shape::default();
+        let shape = held
+            .handler
+            .map_or(&none, |handler| &self.settings.shapes[handler]);
+        let outcome = Outcome::suspended(serial, &held.of, shape, asked, self.rng.unit());
+        self.close_with(serial, outcome, now);
+    }
+}

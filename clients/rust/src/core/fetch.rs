@@ -1,0 +1,99 @@
+//! The fetch commands of one waiting connection, and how long the leases of what they bring are.
+
+use super::leases::SERVER_TTR;
+use super::state::{Rng, Shape};
+use crate::values::{ms, seconds};
+use redis::{cmd, Cmd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A key of a queue, with its weight.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub key: Arc<[u8]>,
+    pub weight: f64,
+}
+
+/// What a fetch says of leases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Lease {
+    /// That of the job or its queue.
+    Own,
+    /// The same for all jobs.
+    All(Duration),
+    /// For jobs that were given no TTR.
+    Otherwise(Duration),
+}
+
+impl Lease {
+    pub fn of(shapes: &[Shape], worker: Option<Duration>) -> Self {
+        let other = shapes.iter().find(|shape| shape.kind.is_none());
+        let first = shapes.first().and_then(|shape| shape.lease);
+        match (first, other) {
+            (Some(common), None) if shapes.iter().all(|shape| shape.lease == first) => {
+                Lease::All(common)
+            }
+            (_, other) => match worker.or(other.and_then(|shape| shape.lease)) {
+                Some(length) => Lease::Otherwise(length),
+                None => Lease::Own,
+            },
+        }
+    }
+
+    /// Of a delivery of a job with that TTR.
+    pub fn given(self, ttr: Duration) -> Duration {
+        match self {
+            Lease::All(length) => length,
+            Lease::Otherwise(length) if ttr == SERVER_TTR => length,
+            _ => ttr,
+        }
+    }
+
+    /// What its handler wants it to be.
+    pub fn wanted(self, shape: &Shape, worker: Option<Duration>, ttr: Duration) -> Duration {
+        match (&shape.kind, shape.lease) {
+            (Some(_), Some(length)) => length,
+            _ if ttr != SERVER_TTR => ttr,
+            (_, length) => length.or(worker).unwrap_or(ttr),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Fetches {
+    pub members: Vec<Member>,
+    /// Strict order is `DQ.BPOP`'s own; else each queue comes first in its share of the fetches.
+    pub is_weighted: bool,
+}
+
+impl Fetches {
+    pub fn command(&self, count: usize, wait: Duration, lease: Lease, rng: &mut Rng) -> Cmd {
+        let mut words = cmd("DQ.BPOP");
+        for member in self.order(rng) {
+            words.arg(&*member.key);
+        }
+        words.arg(seconds(wait)).arg("COUNT").arg(count);
+        for word in ["WITHDUE", "WITHRESULTS", "WITHSTEPS", "WITHTERMS"] {
+            words.arg(word);
+        }
+        match lease {
+            Lease::Own => {}
+            Lease::All(length) => _ = words.arg("TTR").arg(ms(length)),
+            Lease::Otherwise(length) => _ = words.arg("LEASE").arg(ms(length)),
+        }
+        words
+    }
+
+    fn order(&self, rng: &mut Rng) -> Vec<&Member> {
+        let mut order: Vec<&Member> = self.members.iter().collect();
+        if self.is_weighted && order.len() > 1 {
+            let mut drawn: Vec<(f64, &Member)> = order
+                .into_iter()
+                .map(|member| (rng.unit().powf(1.0 / member.weight), member))
+                .collect();
+            drawn.sort_by(|one, other| other.0.total_cmp(&one.0));
+            order = drawn.into_iter().map(|(_, member)| member).collect();
+        }
+        order
+    }
+}

@@ -1,0 +1,319 @@
+//! The queues that are reached by one set of connections: what was asked on each of them, and what the answers mean.
+
+use super::ear::Ear;
+use super::fetch::Fetches;
+use super::leases::Schedule;
+use super::outcome::{error_of, Outcome};
+use super::state::Core;
+use super::trouble::{fatal, is_elsewhere, is_for_good, trouble_wait};
+use super::{Action, Delivered, Event, Line, Name, Said, Serial, Turn};
+use crate::values::server_error;
+use redis::Value;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What an answer is to.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// Not the last one of an outcome.
+    Part,
+    Outcome(Outcome),
+    Fetch {
+        claim: usize,
+    },
+    /// With the new length of their leases, if it is another one.
+    Touch {
+        all: Vec<Serial>,
+        sent: Instant,
+        length: Option<Duration>,
+    },
+    GiveBack(Vec<Serial>),
+    Progress(Serial),
+    Unblock,
+    Listen {
+        all: Vec<Serial>,
+        sent: Instant,
+    },
+}
+
+/// A connection.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// What has no answer yet, in order.
+    pub asked: VecDeque<Asked>,
+    pub rests_until: Option<Instant>,
+    pub troubles: u32,
+    /// The server's number of it.
+    pub number: Option<u64>,
+    pub turn: Turn,
+}
+
+impl State {
+    pub fn is_free(&self, now: Instant) -> bool {
+        self.asked.is_empty() && self.rests_until.is_none_or(|until| until <= now)
+    }
+
+    pub fn is_fetching(&self) -> bool {
+        self.asked
+            .iter()
+            .any(|asked| matches!(asked, Asked::Fetch { .. }))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub place: String,
+    pub fetches: Fetches,
+    pub waiting: State,
+    pub control: State,
+    pub ears: Vec<Ear>,
+    pub outcomes: VecDeque<Outcome>,
+    /// Until then a fetch may take them along.
+    pub gathers_until: Option<Instant>,
+    pub schedule: Schedule,
+    pub relets: Vec<(Serial, Duration)>,
+    /// Given back together, uncounted.
+    pub returns: Vec<Serial>,
+    /// They may have lain unread for as long as their leases: the server is asked first.
+    pub doubtful: Vec<Serial>,
+    /// When `CLIENT UNBLOCK` of the fetch may be sent again.
+    pub unblocks_at: Option<Instant>,
+    /// The last fetch brought nothing; of a drained worker.
+    pub is_empty: bool,
+    pub has_finished: bool,
+}
+
+impl Link {
+    pub fn new(place: String, fetches: Fetches) -> Self {
+        let ears = Ear::of(fetches.members.len());
+        Link {
+            place,
+            fetches,
+            waiting: State::default(),
+            control: State::default(),
+            ears,
+            outcomes: VecDeque::new(),
+            gathers_until: None,
+            schedule: Schedule::default(),
+            relets: Vec::new(),
+            returns: Vec::new(),
+            doubtful: Vec::new(),
+            unblocks_at: None,
+            is_empty: false,
+            has_finished: false,
+        }
+    }
+
+    pub fn state(&mut self, name: Name) -> &mut State {
+        match name {
+            Name::Waiting => &mut self.waiting,
+            Name::Control => &mut self.control,
+            Name::Ear(at) => &mut self.ears[at].state,
+        }
+    }
+
+    /// No answer about an outcome is to come.
+    pub fn has_told_all(&self) -> bool {
+        let is_outcome =
+            |asked: &Asked| matches!(asked, Asked::Outcome(_) | Asked::Part | Asked::GiveBack(_));
+        let mut asked = self.waiting.asked.iter().chain(&self.control.asked);
+        self.outcomes.is_empty() && self.returns.is_empty() && !asked.any(is_outcome)
+    }
+}
+
+impl Core {
+    pub fn on(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::Replies(line, turn, values) => {
+                for value in values {
+                    if self.links[line.link].state(line.name).turn == turn {
+                        self.hear(line, value, now);
+                    }
+                }
+            }
+            Event::Opened(line, turn, number) => {
+                let state = self.links[line.link].state(line.name);
+                if state.turn == turn {
+                    state.number = number;
+                }
+            }
+            Event::Broken(line, turn, text, was_sent) => {
+                if self.links[line.link].state(line.name).turn == turn {
+                    self.broken(line, &text, was_sent, now);
+                }
+            }
+            Event::Ended(ends) => self.ended(ends, now),
+            Event::Suspended(serial, asked) => self.suspend(serial, asked, now),
+            Event::Progress(serial, text) => self.progress(serial, text, now),
+            Event::Gone(serial) => self.lose(serial),
+            Event::Stop => self.stop(now),
+        }
+    }
+
+    fn hear(&mut self, line: Line, value: Value, now: Instant) {
+        let Some(asked) = self.links[line.link].state(line.name).asked.pop_front() else {
+            return;
+        };
+        match asked {
+            Asked::Part => {}
+            Asked::Outcome(outcome) => self.answered(line, outcome, &value, now),
+            Asked::Fetch { claim } => self.fetched(line, claim, value, now),
+            Asked::Touch { all, sent, length } => self.touched(line, all, value, sent, length, now),
+            Asked::GiveBack(all) => self.given_back(line, all, &value, now),
+            Asked::Progress(serial) => self.progress_heard(serial),
+            Asked::Unblock => self.unblocked(line.link, &value, now),
+            Asked::Listen { all, sent } => self.listened(line, all, value, sent, now),
+        }
+        let state = self.links[line.link].state(line.name);
+        if state.asked.is_empty() && state.rests_until.is_none() {
+            state.troubles = 0;
+        }
+    }
+
+    // --- Outcomes
+
+    pub(super) fn tell(&mut self, link: usize, mut outcome: Outcome, now: Instant) {
+        if let Some(held) = self.held.get_mut(&outcome.serial) {
+            held.is_unheard = true;
+            let progress = &mut held.progress;
+            if let Some(text) = progress.text.take().or(progress.on_its_way.take()) {
+                let first = super::control::progress(&outcome.of, &text);
+                outcome.preceded_by(first);
+            }
+        }
+        let link = &mut self.links[link];
+        link.outcomes.push_back(outcome);
+        link.gathers_until
+            .get_or_insert(now + super::control::GATHER_FOR);
+    }
+
+    /// Up to so many that may be sent now.
+    pub(super) fn take_outcomes(&mut self, link: usize, most: usize, now: Instant) -> Vec<Outcome> {
+        let waiting = std::mem::take(&mut self.links[link].outcomes);
+        let mut taken = Vec::new();
+        let mut left = VecDeque::new();
+        for outcome in waiting {
+            if taken.len() < most && outcome.not_before.is_none_or(|at| at <= now) {
+                taken.push(outcome);
+            } else {
+                left.push_back(outcome);
+            }
+        }
+        let link = &mut self.links[link];
+        link.gathers_until = if left.is_empty() {
+            None
+        } else {
+            link.gathers_until
+        };
+        link.outcomes = left;
+        taken
+    }
+
+    fn answered(&mut self, line: Line, mut outcome: Outcome, reply: &Value, now: Instant) {
+        let Some(error) = error_of(reply) else {
+            if outcome.is_lost(reply) {
+                self.report_lost(outcome.serial, &outcome.of);
+            }
+            return self.heard_of(outcome.serial);
+        };
+        let text = server_error(error);
+        let ended = fatal(&text);
+        if ended.is_none() && is_for_good(&text) {
+            if !outcome.is_said {
+                let job = outcome.of.clone();
+                self.actions
+                    .push_back(Action::Say(Said::Refused { job, error: text }));
+            }
+            outcome.is_said = true;
+            if outcome.refused() {
+                self.links[line.link].outcomes.push_front(outcome);
+            } else {
+                self.heard_of(outcome.serial);
+            }
+            return;
+        }
+        outcome.troubles += 1;
+        outcome.not_before = Some(now + trouble_wait(outcome.troubles, self.rng.unit()));
+        let link = &mut self.links[line.link];
+        link.has_finished |=
+            ended.is_some() && matches!(self.phase, super::stop::Phase::Finishing { .. });
+        link.outcomes.push_back(outcome);
+        if line.name == Name::Control && is_elsewhere(&text) {
+            return self.close(line, &text, now);
+        }
+        self.trouble(&text, now);
+    }
+
+    fn heard_of(&mut self, serial: Serial) {
+        if let Some(held) = self.held.get_mut(&serial) {
+            held.is_unheard = false;
+        }
+        self.forget(serial);
+    }
+
+    pub(super) fn report_lost(&mut self, serial: Serial, of: &Arc<Delivered>) {
+        self.actions.push_back(Action::Lost(serial, of.clone()));
+    }
+
+    // --- Trouble
+
+    /// A connection ended: what has no answer is to be asked again. An ACK is safe to send twice.
+    pub(super) fn broken(&mut self, line: Line, text: &str, was_sent: bool, now: Instant) {
+        let jitter = self.rng.unit();
+        let state = self.links[line.link].state(line.name);
+        let asked = std::mem::take(&mut state.asked);
+        state.number = None;
+        state.turn += 1;
+        state.troubles += 1;
+        let wait = trouble_wait(state.troubles, jitter);
+        let patience = self.links[line.link].schedule.patience();
+        let rests = match line.name {
+            Name::Control => wait.min(patience), // heartbeats must not wait for long
+            _ => wait,
+        };
+        self.links[line.link].state(line.name).rests_until = Some(now + rests);
+        for each in asked.into_iter().rev() {
+            match each {
+                Asked::Outcome(mut outcome) => {
+                    outcome.was_sent |= was_sent;
+                    self.links[line.link].outcomes.push_front(outcome);
+                    self.links[line.link].gathers_until.get_or_insert(now);
+                }
+                Asked::Fetch { claim } => self.claimed -= claim,
+                Asked::Touch { all, length, .. } => {
+                    if let Some(length) = length {
+                        let relets = all.iter().map(|serial| (*serial, length));
+                        self.links[line.link].relets.extend(relets);
+                    }
+                }
+                Asked::Listen { all, .. } => self.stop_listening(&all),
+                Asked::GiveBack(all) => self.links[line.link].returns.extend(all),
+                Asked::Progress(serial) => self.progress_again(serial, now),
+                Asked::Part | Asked::Unblock => {}
+            }
+        }
+        // Whatever happened meanwhile, the server says what is still ours.
+        self.links[line.link].schedule.is_asked = true;
+        if !matches!(line.name, Name::Ear(_)) {
+            self.trouble(text, now);
+        }
+    }
+
+    /// The server answered an error on a connection that is opened again, after a while.
+    pub(super) fn close(&mut self, line: Line, text: &str, now: Instant) {
+        self.actions.push_back(Action::Close(line));
+        self.broken(line, text, true, now);
+    }
+
+    pub(super) fn trouble(&mut self, text: &str, now: Instant) {
+        if let (Some(ended), true) = (fatal(text), self.is_working()) {
+            return self.fail(ended, now);
+        }
+        if self.is_working() && self.said != text {
+            self.said = text.to_owned();
+            self.actions
+                .push_back(Action::Say(Said::Trouble(text.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a worker decides, without I/O, threads or a clock: answers, ticks and the ends of handlers go in; commands,
+//! handlers to start and jobs to tell come out. The rim (`worker`) carries them out.
+
+mod control;
+mod crew;
+mod delivery;
+mod ear;
+mod fetch;
+mod leases;
+mod link;
+mod outcome;
+mod state;
+mod stop;
+#[cfg(test)]
+mod tests;
+pub(crate) mod trouble;
+
+pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};
+pub(crate) use fetch::Member;
+pub(crate) use leases::SERVER_TTR;
+pub(crate) use outcome::LONGEST_REASON;
+pub(crate) use state::{Core, Owner, Running, Settings, Shape};
+
+use crate::error::Error;
+use redis::{Cmd, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Counts the connections that a line had, so that no late word of an old one counts.
+pub(crate) type Turn = u64;
+
+/// Names a delivery within its worker.
+pub(crate) type Serial = u64;
+
+/// A connection of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Name {
+    /// Waits in `DQ.BPOP`.
+    Waiting,
+    /// Acknowledgements that no fetch takes along, heartbeats, `CLIENT UNBLOCK`.
+    Control,
+    /// Waits in `DQ.BTOUCH` for the loss of jobs of one key.
+    Ear(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Line {
+    pub link: usize,
+    pub name: Name,
+}
+
+/// Why a handler was told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Why {
+    /// Another worker may have the job: its lease expired, or it was deleted or replaced. The handler's end will not count.
+    Lost,
+    /// The worker stops, and the handler's time to finish is over. The job is given back.
+    Stopping,
+    /// The handler took longer than its `timeout`. The attempt has failed.
+    Timeout,
+}
+
+/// How an attempt ended, in plain values.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum End {
+    Done(Option<Vec<u8>>),
+    Failed {
+        reason: String,
+        wait: Option<Duration>,
+    },
+    Snoozed {
+        reason: Option<String>,
+        wait: Duration,
+    },
+    GaveUp {
+        reason: String,
+    },
+    /// As if it had not been delivered.
+    GivenBack,
+    /// It went on by `Core::suspend`.
+    Suspended,
+}
+
+/// What a handler asks for that ends its attempt, uncounted: commands in one transaction.
+#[derive(Debug)]
+pub(crate) struct Suspension(pub Vec<Cmd>);
+
+pub(crate) enum Event {
+    /// The next answers of a connection, of that turn.
+    Replies(Line, Turn, Vec<Value>),
+    /// It is up; the server's number of it, unless that may not be asked.
+    Opened(Line, Turn, Option<u64>),
+    /// It ended, or an answer did not come in time. Whether anything may have been sent.
+    Broken(Line, Turn, String, bool),
+    /// A handler ended.
+    Ended(Vec<(Serial, End)>),
+    Suspended(Serial, Suspension),
+    Progress(Serial, String),
+    /// The server no longer has this delivery, as a job's own command or another worker of the process found out.
+    Gone(Serial),
+    Stop,
+}
+
+#[derive(Debug)]
+pub(crate) enum Action {
+    Send {
+        line: Line,
+        turn: Turn,
+        /// Answered at once.
+        commands: Vec<Cmd>,
+        /// Waits at the server.
+        last: Option<Cmd>,
+        within: Duration,
+    },
+    Close(Line),
+    Start {
+        handler: usize,
+        jobs: Vec<(Serial, Arc<Delivered>)>,
+    },
+    Tell(Serial, Why),
+    /// For the hooks and the log.
+    Lost(Serial, Arc<Delivered>),
+    /// A delivery of another worker of this process.
+    LoseOther(Owner),
+    Say(Said),
+    /// The worker has ended.
+    Finish(Result<(), Error>),
+}
+
+/// For the log.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Said {
+    Trouble(String),
+    Refused { job: Arc<Delivered>, error: String },
+    UnknownKind(Arc<Delivered>),
+    RunsHere(Arc<Delivered>),
+    Deaf(String),
+    Stopping { jobs: usize },
+    Stopped { gave_back: usize },
+}

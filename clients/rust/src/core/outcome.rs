@@ -1,0 +1,266 @@
+//! Which command the end of an attempt is, and what its answer means.
+
+use super::delivery::Delivered;
+use super::state::Shape;
+use super::{End, Serial, Suspension};
+use crate::values::ms;
+use redis::{cmd, Cmd, Value};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// No handler can make its job come back faster than that.
+pub(crate) const SHORTEST_DELAY: Duration = Duration::from_millis(100);
+pub(crate) const LONGEST_REASON: usize = 1024;
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+const IN_HAND_DELAY: Duration = Duration::from_secs(1);
+const UNKNOWN_KIND_DELAY: Duration = Duration::from_secs(5);
+
+/// Commands in one write; the last one's answer counts.
+type Way = Vec<Cmd>;
+
+/// What the server is still to be told of a delivery that ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub serial: Serial,
+    pub of: Arc<Delivered>,
+    /// Each asks for less than the one before it, for where the server refuses that.
+    ways: VecDeque<Way>,
+    /// It was sent before, and the answer was lost: the server may have taken it.
+    pub was_sent: bool,
+    /// The log knows of it.
+    pub is_said: bool,
+    /// How often the server could not take it.
+    pub troubles: u32,
+    pub not_before: Option<Instant>,
+}
+
+impl Outcome {
+    fn new(serial: Serial, of: &Arc<Delivered>, ways: impl IntoIterator<Item = Way>) -> Self {
+        Outcome {
+            serial,
+            of: of.clone(),
+            ways: ways.into_iter().collect(),
+            was_sent: false,
+            is_said: false,
+            troubles: 0,
+            not_before: None,
+        }
+    }
+
+    /// This process still runs an earlier delivery of the job.
+    pub fn still_running(of: &Arc<Delivered>) -> Self {
+        Outcome::returned_for(0, of, IN_HAND_DELAY)
+    }
+
+    /// For a worker that knows its kind, a little later. `jitter`: from 0 to 1.
+    pub fn unknown(serial: Serial, of: &Arc<Delivered>, jitter: f64) -> Self {
+        Outcome::returned_for(serial, of, UNKNOWN_KIND_DELAY.mul_f64(1.0 + jitter))
+    }
+
+    fn returned_for(serial: Serial, of: &Arc<Delivered>, wait: Duration) -> Self {
+        Outcome::new(serial, of, [vec![nack(of, "SILENT", Some(wait), None)]])
+    }
+
+    /// What follows from the end of its handler.
+    pub fn ended(
+        serial: Serial,
+        of: &Arc<Delivered>,
+        shape: &Shape,
+        end: End,
+        jitter: f64,
+    ) -> Self {
+        let ways = match end {
+            End::Done(result) => vec![vec![ack(of, result)]],
+            End::Failed { reason, wait } => failed(of, shape, &reason, wait, jitter),
+            End::Snoozed { reason, wait } => {
+                let wait = wait.max(SHORTEST_DELAY);
+                let asked = vec![nack(of, "SILENT", Some(wait), reason.as_deref())];
+                let reason =
+                    reason.unwrap_or_else(|| "snoozed with a delay that the server refuses".into());
+                let mut ways = failed(of, shape, &reason, None, jitter);
+                ways.insert(0, asked);
+                ways
+            }
+            End::GaveUp { reason } => dead(of, &reason),
+            End::GivenBack | End::Suspended => vec![vec![nack(of, "SILENT", None, None)]],
+        };
+        Outcome::new(serial, of, ways)
+    }
+
+    /// One transaction. Where the server refuses it, the job fails.
+    pub fn suspended(
+        serial: Serial,
+        of: &Arc<Delivered>,
+        shape: &Shape,
+        asked: Suspension,
+        jitter: f64,
+    ) -> Self {
+        let mut whole = vec![cmd("MULTI")];
+        whole.extend(asked.0);
+        whole.push(cmd("EXEC"));
+        let mut ways = vec![whole];
+        ways.extend(failed(
+            of,
+            shape,
+            "the server refuses how the job is to go on",
+            None,
+            jitter,
+        ));
+        Outcome::new(serial, of, ways)
+    }
+
+    pub fn commands(&self) -> &[Cmd] {
+        self.ways.front().map_or(&[], Vec::as_slice)
+    }
+
+    /// Before all of its ways.
+    pub fn preceded_by(&mut self, first: Cmd) {
+        for way in &mut self.ways {
+            way.insert(0, first.clone());
+        }
+    }
+
+    /// The token was no longer the job's current one. An answer to what was sent before says only that it had been taken then.
+    pub fn is_lost(&self, reply: &Value) -> bool {
+        !self.was_sent && says_nothing(reply)
+    }
+
+    /// Goes on to the next way. False: none is left.
+    pub fn refused(&mut self) -> bool {
+        self.ways.pop_front();
+        !self.ways.is_empty()
+    }
+}
+
+fn says_nothing(reply: &Value) -> bool {
+    match reply {
+        Value::Nil | Value::Int(0) => true,
+        Value::Array(all) => all.last().is_some_and(says_nothing), // of EXEC
+        _ => false,
+    }
+}
+
+/// The error of a server, also of a command within a transaction.
+pub(crate) fn error_of(reply: &Value) -> Option<&redis::ServerError> {
+    match reply {
+        Value::ServerError(error) => Some(error),
+        Value::Array(all) => all.iter().find_map(error_of),
+        _ => None,
+    }
+}
+
+fn ack(of: &Delivered, result: Option<Vec<u8>>) -> Cmd {
+    let mut ack = cmd("DQ.ACK");
+    ack.arg(&*of.job.key).arg(if result.is_some() {
+        "RESULTS"
+    } else {
+        "WITHTOKENS"
+    });
+    ack.arg(&*of.job.id).arg(&of.token);
+    if let Some(result) = result {
+        ack.arg(result);
+    }
+    ack
+}
+
+pub(crate) fn nack(
+    of: &Delivered,
+    mode: &str,
+    wait: Option<Duration>,
+    reason: Option<&str>,
+) -> Cmd {
+    let mut nack = cmd("DQ.NACK");
+    nack.arg(&*of.job.key)
+        .arg(&*of.job.id)
+        .arg("TOKEN")
+        .arg(&of.token)
+        .arg(mode);
+    if let Some(wait) = wait {
+        nack.arg("DELAY").arg(ms(wait));
+    }
+    if let Some(reason) = reason {
+        nack.arg("REASON").arg(reason);
+    }
+    nack
+}
+
+fn dead(of: &Delivered, reason: &str) -> Vec<Way> {
+    vec![
+        vec![nack(of, "FATAL", None, Some(reason))],
+        vec![nack(of, "FATAL", None, None)],
+    ]
+}
+
+/// After what was asked for, else the job's ladder, else the handler's.
+fn failed(
+    of: &Delivered,
+    shape: &Shape,
+    reason: &str,
+    asked: Option<Duration>,
+    jitter: f64,
+) -> Vec<Way> {
+    if of.terms.max_attempts == 0 && 0 < shape.attempts && shape.attempts <= of.attempt {
+        return dead(of, reason);
+    }
+    let usual = match of.terms.wait {
+        Some(_) => None,
+        None => Some(shape.delay(of.attempt, jitter).max(SHORTEST_DELAY)),
+    };
+    let last = exponential(of.attempt, FIRST_DELAY, LONGEST_DELAY, jitter);
+    let mut ways = Vec::with_capacity(4);
+    if let Some(asked) = asked {
+        ways.push(vec![nack(
+            of,
+            "FAIL",
+            Some(asked.max(SHORTEST_DELAY)),
+            Some(reason),
+        )]);
+    }
+    ways.push(vec![nack(of, "FAIL", usual, Some(reason))]);
+    ways.push(vec![nack(of, "FAIL", Some(last), Some(reason))]);
+    ways.push(vec![nack(of, "FAIL", Some(last), None)]);
+    ways
+}
+
+impl Shape {
+    /// The wait after a failed attempt.
+    fn delay(&self, attempt: u32, jitter: f64) -> Duration {
+        match self.backoff.as_slice() {
+            [] => exponential(attempt, FIRST_DELAY, LONGEST_DELAY, jitter),
+            steps => steps[steps.len().min(attempt.max(1) as usize) - 1],
+        }
+    }
+}
+
+/// Doubles with each attempt. The jitter only adds, so nothing comes too early.
+pub(crate) fn exponential(
+    attempt: u32,
+    first: Duration,
+    longest: Duration,
+    jitter: f64,
+) -> Duration {
+    let grown = first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(62) as i32);
+    Duration::from_secs_f64(grown.min(longest.as_secs_f64()) * (1.0 + jitter / 4.0))
+}
+
+// --- Many deliveries in one command
+
+/// `DQ.TOUCH` or `DQ.NACK` of all of one key.
+pub(crate) fn for_all(command: &str, key: &[u8], all: &[Arc<Delivered>], rest: &[&str]) -> Cmd {
+    let mut words = cmd(command);
+    words.arg(key);
+    ids(&mut words, all);
+    for word in rest {
+        words.arg(*word);
+    }
+    words
+}
+
+pub(crate) fn ids(words: &mut Cmd, all: &[Arc<Delivered>]) {
+    words.arg("IDS").arg(all.len());
+    for of in all {
+        words.arg(&*of.job.id).arg(&of.token);
+    }
+}

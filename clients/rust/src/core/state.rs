@@ -1,0 +1,263 @@
+//! What a worker knows.
+
+use super::delivery::{Delivered, JobKey};
+use super::fetch::{Fetches, Lease, Member};
+use super::link::Link;
+use super::stop::Phase;
+use super::{Action, Serial, Why};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How the jobs of a handler are treated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shape {
+    pub kind: Option<String>,
+    /// 0: no limit.
+    pub attempts: u32,
+    pub backoff: Vec<Duration>,
+    pub lease: Option<Duration>,
+    pub timeout: Option<Duration>,
+    /// 0: one at a time, by itself.
+    pub batch: usize,
+}
+
+impl Shape {
+    pub fn size(&self) -> usize {
+        self.batch.max(1)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub shapes: Vec<Shape>,
+    pub concurrency: usize,
+    pub prefetch: usize,
+    pub lease: Option<Duration>,
+    pub drain: Duration,
+    /// How long a fetch waits at the server.
+    pub wait: Duration,
+    /// For tests: all jobs that are ready, one after the other, and no longer.
+    pub is_drained: bool,
+}
+
+/// A delivery whose end is not decided, whose handler runs, or of whose end the server has not answered.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub of: Arc<Delivered>,
+    pub link: usize,
+    pub handler: Option<usize>,
+    /// Its end is not decided: by its handler, a heartbeat, the end of its lease, or the stop.
+    pub is_open: bool,
+    /// Its handler runs.
+    pub is_running: bool,
+    /// The server is still to say that it heard how it ended.
+    pub is_unheard: bool,
+    pub told: Option<Why>,
+    pub lease: Duration,
+    /// The end of its lease by this program's clock; `None`: it is not counted.
+    pub until: Option<Instant>,
+    pub since: Instant,
+    /// The end of its handler's time.
+    pub limit: Option<Instant>,
+    /// An ear listens for its loss.
+    pub is_heard_of: bool,
+    pub progress: Progress,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    pub text: Option<String>,
+    pub sent: Option<Instant>,
+    /// What was sent, and has no answer: an end on another connection may overtake it.
+    pub on_its_way: Option<String>,
+}
+
+/// A delivery of a worker of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub worker: u64,
+    pub serial: Serial,
+}
+
+/// The jobs whose handlers run in this process, whichever worker's: one that comes again meanwhile, as its lease ended
+/// unnoticed in a failover, is not started a second time.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Mutex<HashMap<(String, JobKey), Owner>>);
+
+impl Running {
+    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<(String, JobKey), Owner>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// False where the job runs already.
+    pub fn begin(&self, place: &str, job: &JobKey, owner: Owner) -> bool {
+        let mut all = self.all();
+        let entry = all.entry((place.to_owned(), job.clone()));
+        *entry.or_insert(owner) == owner
+    }
+
+    pub fn end(&self, place: &str, job: &JobKey) {
+        self.all().remove(&(place.to_owned(), job.clone()));
+    }
+
+    pub fn other(&self, place: &str, job: &JobKey) -> Option<Owner> {
+        self.all().get(&(place.to_owned(), job.clone())).copied()
+    }
+}
+
+pub(crate) struct Core {
+    pub(super) number: u64,
+    pub(super) settings: Settings,
+    pub(super) lease: Lease,
+    pub(super) capacity: usize,
+    /// Of the smallest batch.
+    pub(super) size: usize,
+    pub(super) links: Vec<Link>,
+    pub(super) held: HashMap<Serial, Held>,
+    pub(super) hands: HashMap<(usize, JobKey), Serial>,
+    pub(super) last: Serial,
+    pub(super) backlog: VecDeque<Serial>,
+    /// Links take turns to fetch.
+    pub(super) turns: VecDeque<usize>,
+    pub(super) at_work: usize,
+    pub(super) claimed: usize,
+    pub(super) phase: Phase,
+    /// Why it cannot run.
+    pub(super) error: Option<crate::error::Error>,
+    pub(super) gave_back: usize,
+    pub(super) said: String,
+    /// When this program was last seen to be awake: what came, came after that.
+    pub(super) awake: Instant,
+    /// When a fetch or a heartbeat was answered last.
+    pub(super) heard: Option<Instant>,
+    pub(super) next_limit: Option<Instant>,
+    pub(super) running: Arc<Running>,
+    pub(super) rng: Rng,
+    pub(super) actions: VecDeque<Action>,
+}
+
+impl Core {
+    /// `places`: for each link a name of its server, and the keys that one `DQ.BPOP` can wait for.
+    pub fn new(
+        number: u64,
+        settings: Settings,
+        places: Vec<(String, Vec<Member>)>,
+        is_weighted: bool,
+        running: Arc<Running>,
+        now: Instant,
+    ) -> Self {
+        let size = settings.shapes.iter().map(Shape::size).min().unwrap_or(1);
+        let link = |(place, members)| {
+            Link::new(
+                place,
+                Fetches {
+                    members,
+                    is_weighted,
+                },
+            )
+        };
+        let links: Vec<Link> = places.into_iter().map(link).collect();
+        Core {
+            number,
+            lease: Lease::of(&settings.shapes, settings.lease),
+            capacity: settings.concurrency * size + settings.prefetch,
+            size,
+            turns: (0..links.len()).collect(),
+            links,
+            settings,
+            held: HashMap::new(),
+            hands: HashMap::new(),
+            last: 0,
+            backlog: VecDeque::new(),
+            at_work: 0,
+            claimed: 0,
+            phase: Phase::Working,
+            error: None,
+            gave_back: 0,
+            said: String::new(),
+            awake: now,
+            heard: None,
+            next_limit: None,
+            running,
+            rng: Rng(number ^ 0x9e37_79b9_7f4a_7c15),
+            actions: VecDeque::new(),
+        }
+    }
+
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Until then it is, unless another answer comes before; `None`: it is not.
+    pub fn is_healthy_until(&self) -> Option<Instant> {
+        let has_trouble = |link: &Link| link.waiting.troubles > 0 || link.control.troubles > 0;
+        if self.links.iter().any(has_trouble) {
+            return None;
+        }
+        let interval = self
+            .links
+            .iter()
+            .map(|link| link.schedule.interval())
+            .max()
+            .unwrap_or_default();
+        self.heard
+            .map(|_| self.awake + self.settings.wait.max(interval) + super::crew::SLACK)
+    }
+
+    pub(super) fn is_working(&self) -> bool {
+        matches!(self.phase, Phase::Working)
+    }
+
+    /// Those of a link whose end is not decided, in the order of their delivery.
+    pub(super) fn open_of(&self, link: usize) -> Vec<Serial> {
+        self.chosen(|held| held.link == link && held.is_open)
+    }
+
+    pub(super) fn chosen(&self, which: impl Fn(&Held) -> bool) -> Vec<Serial> {
+        let mut found: Vec<Serial> = self
+            .held
+            .iter()
+            .filter(|(_, held)| which(held))
+            .map(|(serial, _)| *serial)
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Forgets a delivery of which nothing more is to come.
+    pub(super) fn forget(&mut self, serial: Serial) {
+        let Some(held) = self.held.get(&serial) else {
+            return;
+        };
+        if held.is_open || held.is_running || held.is_unheard {
+            return;
+        }
+        if let Some(held) = self.held.remove(&serial) {
+            self.leave(held.link, &held.of.job, serial);
+        }
+    }
+
+    /// It may be delivered again.
+    pub(super) fn leave(&mut self, link: usize, job: &JobKey, serial: Serial) {
+        let hand = (link, job.clone());
+        if self.hands.get(&hand) == Some(&serial) {
+            self.hands.remove(&hand);
+        }
+    }
+}
+
+/// Splitmix64.
+#[derive(Debug)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    /// From 0 to 1.
+    pub fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

@@ -1,0 +1,511 @@
+//! What a worker decides, step by step: no server, no clock, no threads.
+
+use super::outcome::Outcome;
+use super::*;
+use redis::Value;
+use std::time::Instant;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn bulk(text: &str) -> Value {
+    Value::BulkString(text.as_bytes().to_vec())
+}
+
+fn error(text: &str) -> Value {
+    let parsed = redis::parse_redis_value(format!("-{text}\r\n").as_bytes());
+    parsed.expect("an error of the server")
+}
+
+/// One job of a fetch: with a TTR in ms, and what its ladder waits.
+fn row(id: &str, ttr: i64, attempts: i64, wait: Option<i64>) -> Value {
+    let terms = vec![
+        Value::Int(ttr),
+        Value::Int(attempts),
+        wait.map_or(Value::Nil, Value::Int),
+    ];
+    Value::Array(vec![
+        bulk(id),
+        bulk("{}"),
+        bulk("77"),
+        Value::Int(1),
+        Value::Int(1000),
+        Value::Int(500),
+        Value::Array(vec![]),
+        Value::Array(vec![]),
+        Value::Array(terms),
+    ])
+}
+
+fn found(rows: Vec<Value>) -> Value {
+    Value::Array(vec![bulk("q"), Value::Array(rows)])
+}
+
+fn jobs(ids: &[&str]) -> Value {
+    found(ids.iter().map(|id| row(id, 60_000, 0, None)).collect())
+}
+
+fn words(command: &Cmd) -> String {
+    let word = |arg| match arg {
+        redis::Arg::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    };
+    command.args_iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// A worker of one queue, and the hands that it has.
+struct World {
+    core: Core,
+    now: Instant,
+    sent: Vec<(Name, Turn, Vec<String>)>,
+    started: Vec<Serial>,
+    told: Vec<(Serial, Why)>,
+    lost: Vec<String>,
+    said: Vec<Said>,
+    finished: Option<Result<(), String>>,
+}
+
+fn settings(shape: Shape) -> Settings {
+    Settings {
+        shapes: vec![shape],
+        concurrency: 2,
+        prefetch: 0,
+        lease: None,
+        drain: 10 * SECOND,
+        wait: 5 * SECOND,
+        is_drained: false,
+    }
+}
+
+impl World {
+    fn new(settings: Settings) -> Self {
+        let now = Instant::now();
+        let member = Member {
+            key: b"q".as_slice().into(),
+            weight: 1.0,
+        };
+        let places = vec![("here".into(), vec![member])];
+        let core = Core::new(1, settings, places, false, Arc::default(), now);
+        let mut made = World {
+            core,
+            now,
+            sent: vec![],
+            started: vec![],
+            told: vec![],
+            lost: vec![],
+            said: vec![],
+            finished: None,
+        };
+        made.advance(Duration::ZERO);
+        made
+    }
+
+    fn usual() -> Self {
+        World::new(settings(Shape::default()))
+    }
+
+    /// Awake all that time.
+    fn advance(&mut self, by: Duration) {
+        let end = self.now + by;
+        loop {
+            self.core.advance(self.now);
+            self.act();
+            match self.core.wakes_at(self.now) {
+                Some(at) if at <= end => {
+                    assert!(
+                        at > self.now || self.now == end || at == self.now,
+                        "it goes on"
+                    );
+                    self.now = at.max(self.now + Duration::from_micros(1)).min(end);
+                    if at == end && self.now == end {
+                        self.core.advance(self.now);
+                        return self.act();
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.now = end;
+        self.core.advance(end);
+        self.act();
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.core.next_action() {
+            match action {
+                Action::Send {
+                    line,
+                    turn,
+                    commands,
+                    last,
+                    ..
+                } => {
+                    let all = commands.iter().chain(&last).map(words).collect();
+                    self.sent.push((line.name, turn, all));
+                }
+                Action::Start { jobs, .. } => {
+                    self.started.extend(jobs.iter().map(|(serial, _)| *serial))
+                }
+                Action::Tell(serial, why) => self.told.push((serial, why)),
+                Action::Lost(_, of) => self.lost.push(String::from_utf8_lossy(&of.job.id).into()),
+                Action::Say(said) => self.said.push(said),
+                Action::Finish(result) => {
+                    self.finished = Some(result.map_err(|error| error.to_string()))
+                }
+                Action::Close(_) | Action::LoseOther(_) => {}
+            }
+        }
+    }
+
+    fn on(&mut self, event: Event) {
+        self.core.on(event, self.now);
+        self.advance(Duration::ZERO);
+    }
+
+    /// What was sent on a connection since the last look, and the turn of it.
+    fn take(&mut self, name: Name) -> Vec<String> {
+        let (mine, rest) = std::mem::take(&mut self.sent)
+            .into_iter()
+            .partition(|(of, _, _)| *of == name);
+        self.sent = rest;
+        let mine: Vec<(Name, Turn, Vec<String>)> = mine;
+        mine.into_iter().flat_map(|(_, _, all)| all).collect()
+    }
+
+    fn reply(&mut self, name: Name, values: Vec<Value>) {
+        let turn = self.core.links[0].state(name).turn;
+        self.on(Event::Replies(Line { link: 0, name }, turn, values));
+    }
+
+    fn deliver(&mut self, ids: &[&str]) {
+        self.reply(Name::Waiting, vec![jobs(ids)]);
+    }
+
+    fn ends(&mut self, serial: Serial, end: End) {
+        self.on(Event::Ended(vec![(serial, end)]));
+    }
+}
+
+const BPOP: &str = "DQ.BPOP q 5 COUNT 2 WITHDUE WITHRESULTS WITHSTEPS WITHTERMS";
+
+#[test]
+fn an_end_and_the_next_fetch_are_one_write() {
+    let mut world = World::usual();
+    assert_eq!(world.take(Name::Waiting), [BPOP]);
+    world.deliver(&["a", "b"]);
+    assert_eq!(world.started, [1, 2]);
+    assert!(world.take(Name::Waiting).is_empty(), "no room");
+    world.ends(1, End::Done(None));
+    let one = BPOP.replace("COUNT 2", "COUNT 1");
+    assert_eq!(
+        world.take(Name::Waiting),
+        ["DQ.ACK q WITHTOKENS a 77".to_owned(), one]
+    );
+    // While it waits, the other one's end goes by itself, a millisecond later.
+    world.ends(2, End::Done(Some(b"7".to_vec())));
+    assert!(world.take(Name::Control).is_empty());
+    world.advance(Duration::from_millis(1));
+    assert_eq!(world.take(Name::Control), ["DQ.ACK q RESULTS b 77 7"]);
+}
+
+#[test]
+fn each_end_has_its_command() {
+    let failed = |wait| End::Failed {
+        reason: "no".into(),
+        wait,
+    };
+    let ladder = vec![3 * SECOND, 9 * SECOND];
+    let shape = Shape {
+        backoff: ladder,
+        ..Shape::default()
+    };
+    let short = Shape {
+        attempts: 1,
+        ..Shape::default()
+    };
+    let plain = Shape::default();
+    let snoozed = End::Snoozed {
+        reason: None,
+        wait: SECOND,
+    };
+    for (shape, wait, end, command) in [
+        (&plain, None, End::Done(None), "DQ.ACK q WITHTOKENS j 77"),
+        (
+            &plain,
+            None,
+            failed(None),
+            "DQ.NACK q j TOKEN 77 FAIL DELAY 1000 REASON no",
+        ),
+        (
+            &plain,
+            Some(5),
+            failed(None),
+            "DQ.NACK q j TOKEN 77 FAIL REASON no",
+        ),
+        (
+            &shape,
+            None,
+            failed(None),
+            "DQ.NACK q j TOKEN 77 FAIL DELAY 3000 REASON no",
+        ),
+        (
+            &shape,
+            Some(5),
+            failed(Some(SECOND)),
+            "DQ.NACK q j TOKEN 77 FAIL DELAY 1000 REASON no",
+        ),
+        (
+            &plain,
+            None,
+            failed(Some(Duration::ZERO)),
+            "DQ.NACK q j TOKEN 77 FAIL DELAY 100 REASON no",
+        ),
+        (
+            &short,
+            None,
+            failed(None),
+            "DQ.NACK q j TOKEN 77 FATAL REASON no",
+        ),
+        (
+            &plain,
+            None,
+            snoozed,
+            "DQ.NACK q j TOKEN 77 SILENT DELAY 1000",
+        ),
+        (
+            &plain,
+            None,
+            End::GaveUp { reason: "x".into() },
+            "DQ.NACK q j TOKEN 77 FATAL REASON x",
+        ),
+        (&plain, None, End::GivenBack, "DQ.NACK q j TOKEN 77 SILENT"),
+    ] {
+        let key: Arc<[u8]> = b"q".as_slice().into();
+        let delivered = Delivered::read(&key, row("j", 60_000, 0, wait)).expect("a job");
+        let outcome = Outcome::ended(1, &Arc::new(delivered), shape, end, 0.0);
+        assert_eq!(words(&outcome.commands()[0]), command);
+    }
+}
+
+#[test]
+fn what_the_server_refuses_is_left_out() {
+    let mut world = World::usual();
+    world.deliver(&["a"]);
+    let end = End::Snoozed {
+        reason: None,
+        wait: Duration::MAX,
+    };
+    world.take(Name::Waiting);
+    world.ends(1, end);
+    world.advance(Duration::from_millis(1));
+    let refusal = || error("ERR value is not an integer or out of range");
+    let mut asked = world.take(Name::Control);
+    asked.extend(world.take(Name::Waiting));
+    assert!(
+        asked[0].starts_with("DQ.NACK q a TOKEN 77 SILENT DELAY "),
+        "{asked:?}"
+    );
+    let name = if asked.len() > 1 {
+        Name::Waiting
+    } else {
+        Name::Control
+    };
+    world.reply(name, vec![refusal()]);
+    assert!(matches!(&world.said[..], [Said::Refused { .. }]));
+    world.advance(Duration::from_millis(1));
+    let mut asked = world.take(Name::Control);
+    asked.extend(world.take(Name::Waiting));
+    assert!(
+        asked[0].starts_with("DQ.NACK q a TOKEN 77 FAIL DELAY 1"),
+        "{asked:?}"
+    );
+}
+
+#[test]
+fn an_ack_whose_answer_was_lost_is_no_loss() {
+    let mut world = World::usual();
+    world.deliver(&["a", "b"]);
+    world.ends(1, End::Done(None));
+    world.take(Name::Waiting);
+    let waiting = Line {
+        link: 0,
+        name: Name::Waiting,
+    };
+    let turn = world.core.links[0].waiting.turn;
+    world.on(Event::Broken(waiting, turn, "cut".into(), true));
+    world.advance(Duration::from_millis(1));
+    let asked = world.take(Name::Control);
+    assert!(
+        asked[0].starts_with("DQ.TOUCH q IDS 2 a 77 b 77"),
+        "a heartbeat first: {asked:?}"
+    );
+    let touched = Value::Array(vec![Value::Nil, Value::Int(9)]);
+    world.reply(Name::Control, vec![touched, Value::Int(0)]);
+    assert!(world.lost.is_empty() && world.told.is_empty());
+    // The first answer of all would say that it is lost.
+    world.ends(2, End::Done(None));
+    world.advance(SECOND);
+    let mut asked = world.take(Name::Control);
+    let name = if asked.is_empty() {
+        Name::Waiting
+    } else {
+        Name::Control
+    };
+    asked.extend(world.take(Name::Waiting));
+    assert!(
+        asked.iter().any(|each| each == "DQ.ACK q WITHTOKENS b 77"),
+        "{asked:?}"
+    );
+    world.reply(name, vec![Value::Int(0)]);
+    assert_eq!(world.lost, ["b"]);
+}
+
+#[test]
+fn a_lost_job_is_told_and_its_end_dropped() {
+    let mut world = World::usual();
+    world.deliver(&["a"]);
+    world.take(Name::Waiting);
+    world.advance(20 * SECOND);
+    assert!(world
+        .take(Name::Control)
+        .contains(&"DQ.TOUCH q IDS 1 a 77".to_owned()));
+    world.reply(Name::Control, vec![Value::Array(vec![Value::Nil])]);
+    assert_eq!(
+        (world.told.as_slice(), world.lost.as_slice()),
+        ([(1, Why::Lost)].as_slice(), ["a".to_owned()].as_slice())
+    );
+    world.ends(1, End::Done(None));
+    world.advance(SECOND);
+    let asked = [world.take(Name::Control), world.take(Name::Waiting)].concat();
+    assert!(!asked.iter().any(|each| each.contains("ACK")), "{asked:?}");
+}
+
+#[test]
+fn a_lease_is_over_by_ones_own_clock() {
+    let mut world = World::usual();
+    world.reply(Name::Waiting, vec![found(vec![row("a", 3000, 0, None)])]);
+    world.advance(Duration::from_millis(2999));
+    assert!(world.told.is_empty());
+    world.advance(Duration::from_millis(1));
+    assert_eq!(world.told, [(1, Why::Lost)]);
+}
+
+#[test]
+fn what_came_while_the_program_stood_still_is_asked_for_first() {
+    let mut world = World::usual();
+    world.take(Name::Control);
+    world.now += 3600 * SECOND;
+    world.deliver(&["a"]);
+    assert!(world.started.is_empty());
+    assert_eq!(world.take(Name::Control), ["DQ.TOUCH q IDS 1 a 77"]);
+    world.reply(Name::Control, vec![Value::Array(vec![Value::Int(9)])]);
+    assert_eq!(world.started, [1]);
+}
+
+#[test]
+fn the_ear_listens_for_what_is_old() {
+    let mut world = World::usual();
+    world.deliver(&["a", "b"]);
+    world.ends(1, End::Done(None));
+    world.advance(super::ear::OLD);
+    let heard = world.take(Name::Ear(0));
+    assert_eq!(heard, ["DQ.BTOUCH q 20 IDS 1 b 77"]);
+    world.reply(Name::Ear(0), vec![Value::Array(vec![Value::Nil])]);
+    assert_eq!(world.told, [(2, Why::Lost)]);
+}
+
+#[test]
+fn a_handler_has_its_time() {
+    let shape = Shape {
+        timeout: Some(2 * SECOND),
+        ..Shape::default()
+    };
+    let mut world = World::new(settings(shape));
+    world.deliver(&["a"]);
+    world.advance(2 * SECOND);
+    assert_eq!(world.told, [(1, Why::Timeout)]);
+    world.advance(Duration::from_millis(1));
+    let asked = [world.take(Name::Control), world.take(Name::Waiting)].concat();
+    assert!(
+        asked
+            .iter()
+            .any(|each| each.ends_with("REASON timeout after 2 s")),
+        "{asked:?}"
+    );
+}
+
+#[test]
+fn progress_goes_once_a_second_and_with_the_end() {
+    let mut world = World::usual();
+    world.deliver(&["a"]);
+    for text in ["0.1", "0.2", "0.3"] {
+        world.on(Event::Progress(1, text.into()));
+    }
+    assert_eq!(
+        world.take(Name::Control),
+        ["DQ.TOUCH q a TOKEN 77 PROGRESS 0.1"]
+    );
+    world.reply(Name::Control, vec![Value::Int(9)]);
+    world.advance(Duration::from_millis(500));
+    world.ends(1, End::Done(None));
+    world.advance(Duration::from_millis(1));
+    let asked = [world.take(Name::Control), world.take(Name::Waiting)].concat();
+    let at = asked
+        .iter()
+        .position(|each| each.ends_with("PROGRESS 0.3"))
+        .expect("the last one");
+    assert_eq!(asked[at + 1], "DQ.ACK q WITHTOKENS a 77");
+}
+
+#[test]
+fn a_stop_gives_back_what_is_left_in_one_command() {
+    let mut world = World::usual();
+    world.deliver(&["a", "b"]);
+    world.on(Event::Stop);
+    world.advance(9 * SECOND);
+    assert!(world.told.is_empty());
+    world.advance(SECOND);
+    assert_eq!(world.told, [(1, Why::Stopping), (2, Why::Stopping)]);
+    world.ends(
+        2,
+        End::Failed {
+            reason: "told".into(),
+            wait: None,
+        },
+    );
+    world.take(Name::Control);
+    world.reply(Name::Control, vec![bulk("ready")]);
+    world.advance(SECOND / 2);
+    assert_eq!(world.take(Name::Control), ["DQ.NACK q IDS 1 a 77 SILENT"]);
+    world.reply(Name::Control, vec![Value::Array(vec![bulk("ready")])]);
+    world.advance(SECOND);
+    assert_eq!(world.finished, Some(Ok(())));
+}
+
+#[test]
+fn what_waiting_does_not_mend_ends_it() {
+    let mut world = World::usual();
+    world.reply(Name::Waiting, vec![error("ERR unknown command 'DQ.BPOP'")]);
+    world.advance(2 * SECOND);
+    let text = world
+        .finished
+        .expect("it has ended")
+        .expect_err("with an error");
+    assert!(text.contains("loadmodule"), "{text}");
+    let mut world = World::usual();
+    world.reply(Name::Waiting, vec![error("LOADING the server is loading")]);
+    world.take(Name::Waiting);
+    world.advance(2 * SECOND);
+    assert!(world.finished.is_none() && world.take(Name::Waiting)[0].starts_with("DQ.BPOP"));
+}
+
+#[test]
+fn a_word_of_an_old_connection_does_not_count() {
+    let mut world = World::usual();
+    let waiting = Line {
+        link: 0,
+        name: Name::Waiting,
+    };
+    world.on(Event::Broken(waiting, 0, "cut".into(), true));
+    world.on(Event::Replies(waiting, 0, vec![jobs(&["a"])]));
+    assert!(world.started.is_empty());
+}

@@ -1,0 +1,204 @@
+//! Handlers: functions, and how their jobs are treated.
+
+use crate::core::Shape;
+use crate::error::{BoxError, Error};
+use crate::job::{encode, Inner, Job};
+use crate::middleware::{Call, Next, Returned};
+use crate::verdict::{named, Sorts, Unencodable};
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A function, and how its jobs are treated.
+///
+/// ```no_run
+/// # use dq_redis::{Handler, Job};
+/// # use std::time::Duration;
+/// # #[derive(serde::Deserialize)] struct Order { number: u32 }
+/// async fn close(job: Job<Order>) -> Result<(), std::io::Error> {
+///     println!("closed order {}", job.data.number);
+///     Ok(())
+/// }
+///
+/// let handler = Handler::new(close).attempts(5).lease(Duration::from_secs(30));
+/// ```
+#[derive(Clone)]
+pub struct Handler {
+    pub(crate) shape: Shape,
+    pub(crate) sorts: Sorts,
+    pub(crate) work: Next,
+}
+
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handler({:?})", self.shape)
+    }
+}
+
+impl Handler {
+    /// An async function of a job with its decoded data. `Ok`: the job is done, and what it returns, unless it is `()` or
+    /// `None`, is its result. Any error: it failed, and the job's own ladder decides, else the handler's, else 1 s doubling
+    /// to 1 hour; see [`Decision`](crate::Decision) for what else it may say. A payload that does not fit has the job
+    /// dead at once. A function without a type for its data (`Job`) gets the payload undecoded.
+    pub fn new<T, R, E, F, Fut>(function: F) -> Self
+    where
+        T: DeserializeOwned + Send + 'static,
+        R: Serialize + 'static,
+        E: Into<BoxError> + 'static,
+        F: Fn(Job<T>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        let function = Arc::new(function);
+        Handler::of(Next::new(move |call: Call| {
+            let function = function.clone();
+            async move {
+                let Some(job) = call.jobs().first() else {
+                    return Ok(Returned::nothing());
+                };
+                let job = typed(job.inner.clone())?;
+                returned(function(job).await)
+            }
+        }))
+    }
+
+    /// A function that blocks its thread, such as one that computes or does I/O by itself: each call has a thread.
+    pub fn blocking<T, R, E, F>(function: F) -> Self
+    where
+        T: DeserializeOwned + Send + 'static,
+        R: Serialize + 'static,
+        E: Into<BoxError> + 'static,
+        F: Fn(Job<T>) -> Result<R, E> + Send + Sync + 'static,
+    {
+        let function = Arc::new(function);
+        Handler::of(Next::new(move |call: Call| {
+            let function = function.clone();
+            async move {
+                let Some(job) = call.jobs().first() else {
+                    return Ok(Returned::nothing());
+                };
+                let inner = job.inner.clone();
+                let work = move || returned(function(typed(inner)?));
+                match tokio::task::spawn_blocking(work).await {
+                    Ok(ended) => ended,
+                    Err(failed) if failed.is_panic() => {
+                        std::panic::resume_unwind(failed.into_panic())
+                    }
+                    Err(failed) => Err(failed.into()),
+                }
+            }
+        }))
+    }
+
+    /// An async function of up to `size` jobs at a time. [`Job::fail`] fails one of them, [`Job::succeed`] gives one a
+    /// result; an error fails all for which neither was called. A job whose payload does not fit is dead, and not
+    /// among them.
+    pub fn batch<T, E, F, Fut>(size: usize, function: F) -> Self
+    where
+        T: DeserializeOwned + Send + 'static,
+        E: Into<BoxError> + 'static,
+        F: Fn(Vec<Job<T>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        let function = Arc::new(function);
+        let mut made = Handler::of(Next::new(move |call: Call| {
+            let function = function.clone();
+            async move {
+                let mut jobs = Vec::with_capacity(call.jobs().len());
+                for job in call.jobs() {
+                    match typed(job.inner.clone()) {
+                        Ok(job) => jobs.push(job),
+                        Err(error) => job.fail(error),
+                    }
+                }
+                match jobs.is_empty() {
+                    true => Ok(Returned::nothing()),
+                    false => returned(function(jobs).await),
+                }
+            }
+        }));
+        made.shape.batch = size.max(1);
+        made
+    }
+
+    fn of(work: Next) -> Self {
+        Handler {
+            shape: Shape::default(),
+            sorts: Sorts::default(),
+            work,
+        }
+    }
+
+    /// The kind of jobs that it takes; without one, all that no other handler of the worker takes.
+    pub fn kind(mut self, kind: impl Into<String>) -> Self {
+        self.shape.kind = Some(kind.into());
+        self
+    }
+
+    /// After so many failed deliveries the job is dead (0: no limit). The job's own limit goes first.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.shape.attempts = attempts;
+        self
+    }
+
+    /// The waits after the 1st, 2nd, ... failure; the last one repeats. The job's own ladder goes first.
+    pub fn backoff(mut self, steps: impl IntoIterator<Item = Duration>) -> Self {
+        self.shape.backoff = steps.into_iter().collect();
+        self
+    }
+
+    /// How long a job stays with a worker that crashed. Slow handlers need no longer one: the worker renews it. Of a
+    /// handler with a kind it holds for all jobs of that kind, else for those without a TTR of their own or of their
+    /// queue. Without one it is the TTR, which is a minute unless someone says otherwise.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.shape.lease = Some(lease);
+        self
+    }
+
+    /// A handler that takes longer is told to end ([`Job::told`]), and its attempt has failed. Without one a handler may
+    /// run for ever.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.shape.timeout = Some(timeout);
+        self
+    }
+
+    /// If given, only such errors are tried again, and all others are final. Given more than once: any of them.
+    pub fn retry_on(
+        mut self,
+        which: impl Fn(&(dyn std::error::Error + 'static)) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.sorts.retry.push(Arc::new(which));
+        self
+    }
+
+    /// Such errors are final: the job is dead. As in `.give_up_on(dq_redis::is::<ParseError>)`.
+    pub fn give_up_on(
+        mut self,
+        which: impl Fn(&(dyn std::error::Error + 'static)) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.sorts.give_up.push(Arc::new(which));
+        self
+    }
+}
+
+/// The data of a plain `Job` is not decoded.
+fn typed<T: DeserializeOwned + 'static>(inner: Arc<Inner>) -> Result<Job<T>, BoxError> {
+    let nothing = (Box::new(()) as Box<dyn Any>).downcast::<T>();
+    let data = match nothing {
+        Ok(nothing) => *nothing,
+        Err(_) => inner.decode()?,
+    };
+    Ok(Job { data, inner })
+}
+
+fn returned<R: Serialize, E: Into<BoxError>>(ended: Result<R, E>) -> Result<Returned, BoxError> {
+    let value = ended.map_err(named)?;
+    match encode(&value) {
+        Ok(value) => Ok(Returned(value)),
+        Err(Error::Encode(error)) => Err(Box::new(Unencodable(error))),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,148 @@
+//! Where other code joins in: logging, metrics, tracing.
+
+use crate::envelope::Headers;
+use crate::guard::{door, guarded};
+use crate::job::Job;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Then a hook is left behind.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+type OfJob = Arc<dyn Fn(Job) -> Boxed + Send + Sync>;
+type OfFailure = Arc<dyn Fn(Job, String) -> Boxed + Send + Sync>;
+type OfHeaders = Arc<dyn Fn(&str, &mut Headers) + Send + Sync>;
+
+/// Functions that are called around jobs. They must not take long. A hook that panics is logged, and changes nothing.
+#[derive(Clone, Default)]
+pub struct Hooks {
+    adding: Option<OfHeaders>,
+    before: Option<OfJob>,
+    after: Option<OfJob>,
+    failed: Option<OfFailure>,
+    lost: Option<OfJob>,
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hooks")
+    }
+}
+
+fn boxed<F, Fut>(hook: F) -> OfJob
+where
+    F: Fn(Job) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    Arc::new(move |job| Box::pin(hook(job)))
+}
+
+impl Hooks {
+    /// None yet.
+    pub fn new() -> Self {
+        Hooks::default()
+    }
+
+    /// A job is about to be added to a queue: headers may be set. For [`Queue::hooks`](crate::Queue::hooks).
+    pub fn on_adding(mut self, hook: impl Fn(&str, &mut Headers) + Send + Sync + 'static) -> Self {
+        self.adding = Some(Arc::new(hook));
+        self
+    }
+
+    /// A job's handler is about to run.
+    pub fn before<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Job) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.before = Some(boxed(hook));
+        self
+    }
+
+    /// Its handler ended without an error.
+    pub fn after<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Job) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.after = Some(boxed(hook));
+        self
+    }
+
+    /// Its handler ended with an error, of which the text is given, or with what it may say of how the job goes on.
+    pub fn on_failure<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Job, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.failed = Some(Arc::new(move |job, error| Box::pin(hook(job, error))));
+        self
+    }
+
+    /// Another worker may have the job: its lease expired before it was acknowledged, or it was deleted or replaced.
+    pub fn on_loss<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Job) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.lost = Some(boxed(hook));
+        self
+    }
+
+    /// What a hook that panics set is dropped.
+    pub(crate) fn adding(&self, queue: &str, headers: &mut Headers) {
+        let Some(hook) = &self.adding else { return };
+        let mut changed = headers.clone();
+        match door(|| hook(queue, &mut changed)) {
+            Ok(()) => *headers = changed,
+            Err(panicked) => {
+                tracing::error!(hook = "adding", queue, error = %panicked, "a hook failed, adding the job as it was")
+            }
+        }
+    }
+}
+
+/// When the hooks of a worker are called.
+#[derive(Clone, Debug)]
+pub(crate) enum Moment {
+    Before,
+    After,
+    Failed(String),
+    Lost,
+}
+
+pub(crate) async fn call(all: &[Hooks], moment: Moment, job: &Job) {
+    for hooks in all {
+        let (name, made): (&str, Option<Box<dyn FnOnce() -> Boxed + Send>>) = match &moment {
+            Moment::Before => ("before", of_job(&hooks.before, job)),
+            Moment::After => ("after", of_job(&hooks.after, job)),
+            Moment::Lost => ("on_loss", of_job(&hooks.lost, job)),
+            Moment::Failed(error) => {
+                let (job, error) = (job.clone(), error.clone());
+                let made = hooks
+                    .failed
+                    .clone()
+                    .map(|hook| -> Box<dyn FnOnce() -> Boxed + Send> {
+                        Box::new(move || hook(job, error))
+                    });
+                ("on_failure", made)
+            }
+        };
+        let Some(made) = made else { continue };
+        let said = match tokio::time::timeout(PATIENCE, guarded(made)).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(panicked)) => panicked.to_string(),
+            Err(_) => "it takes too long: it is left behind".to_owned(),
+        };
+        tracing::error!(hook = name, job = %job.id(), error = said, "a hook failed");
+    }
+}
+
+fn of_job(hook: &Option<OfJob>, job: &Job) -> Option<Box<dyn FnOnce() -> Boxed + Send>> {
+    let (hook, job) = (hook.clone()?, job.clone());
+    Some(Box::new(move || hook(job)))
+}

@@ -1,0 +1,97 @@
+//! Keys of shards, slots of a cluster, and ids.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const fn table(polynomial: u32) -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut value = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            value = if value & 1 == 1 {
+                value >> 1 ^ polynomial
+            } else {
+                value >> 1
+            };
+            bit += 1;
+        }
+        table[byte] = value;
+        byte += 1;
+    }
+    table
+}
+
+const CRC_32: [u32; 256] = table(0xedb8_8320);
+
+/// The shard of an id is chosen by it, the same in all languages.
+pub(crate) fn crc_32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        crc >> 8 ^ CRC_32[usize::from(crc as u8 ^ byte)]
+    })
+}
+
+/// CRC-16/XMODEM.
+fn crc_16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0u16, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                crc << 1 ^ 0x1021
+            }
+        })
+    })
+}
+
+/// Of a cluster.
+pub(crate) fn slot_of(key: &[u8]) -> u16 {
+    let find = |byte, within: &[u8]| within.iter().position(|each| *each == byte);
+    let tag = find(b'{', key).and_then(|open| {
+        let rest = &key[open + 1..];
+        find(b'}', rest)
+            .filter(|close| *close > 0)
+            .map(|close| &rest[..close])
+    });
+    crc_16(tag.unwrap_or(key)) % 16384
+}
+
+/// Grows with time. With an id of its own an `DQ.ADD` that is sent twice adds one job.
+pub(crate) fn new_id() -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64);
+    let mut random = [0; 10];
+    if getrandom::fill(&mut random).is_err() {
+        // No source of random numbers: what std has for its maps.
+        use std::hash::{BuildHasher, Hasher};
+        let seed = std::collections::hash_map::RandomState::new()
+            .build_hasher()
+            .finish();
+        random[..8].copy_from_slice(&seed.to_be_bytes());
+    }
+    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{:012x}{random}", now & 0xffff_ffff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_answers() {
+        assert_eq!(crc_32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc_16(b"123456789"), 0x31c3);
+        assert_eq!(slot_of(b"x{user}y"), slot_of(b"user"));
+        assert_eq!(slot_of(b"{}user"), crc_16(b"{}user") % 16384);
+    }
+
+    #[test]
+    fn ids_grow_and_differ() {
+        let ids: Vec<String> = (0..1000).map(|_| new_id()).collect();
+        assert!(ids.iter().all(|id| id.len() == 32));
+        assert!(ids
+            .windows(2)
+            .all(|two| two[0][..12] <= two[1][..12] && two[0] != two[1]));
+    }
+}

@@ -1,0 +1,45 @@
+#![doc = include_str!("../README.md")]
+
+mod attempt;
+mod cluster;
+mod core;
+mod envelope;
+mod error;
+mod guard;
+mod handler;
+mod health;
+mod hooks;
+mod inline;
+mod job;
+mod keys;
+mod line;
+mod middleware;
+mod queue;
+mod rim;
+mod run;
+mod server;
+mod steps;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod values;
+mod verdict;
+mod worker;
+
+pub use crate::core::Why;
+pub use attempt::{OnDead, WaitFor};
+pub use envelope::Headers;
+pub use error::{BoxError, Error, Outcome};
+pub use handler::Handler;
+pub use health::Health;
+pub use hooks::Hooks;
+pub use inline::Inline;
+pub use job::{Before, Job};
+pub use middleware::{Call, Next, Returned};
+pub use queue::{
+    Adding, Group, IfExists, JobInfo, LatenessBucket, Nack, NackMode, NewJob, Peek, Peeked, Pop,
+    Queue, QueueSettings, Rate, RecurrenceRule, Reschedule, Reserved, Scan, State, Stats, Totals,
+};
+pub use redis;
+pub use server::Server;
+pub use verdict::{give_up, is, retry_in, snooze, Decision, Suspended, Told};
+pub use worker::{shutdown, Stopper, Worker};

@@ -1,0 +1,170 @@
+//! A connection of a link: what it is to send comes in, what the server answers goes out as events.
+
+use crate::core::{Event, Line, Name, Turn};
+use crate::server::{silent, Server};
+use crate::values;
+use redis::aio::MultiplexedConnection;
+use redis::{cmd, Cmd, RedisError, Value};
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+/// For answers that had come by their time although this program stood still meanwhile.
+const LATE: Duration = Duration::from_millis(20);
+
+pub(crate) enum Order {
+    Send {
+        turn: Turn,
+        commands: Vec<Cmd>,
+        last: Option<Cmd>,
+        within: Duration,
+    },
+    Close,
+}
+
+pub(crate) struct Connection {
+    pub line: Line,
+    pub server: Server,
+    pub key: Vec<u8>,
+    pub events: UnboundedSender<Event>,
+}
+
+impl Connection {
+    /// Ends with its orders.
+    pub async fn run(self, mut orders: UnboundedReceiver<Order>) {
+        let mut open: Option<MultiplexedConnection> = None;
+        let mut next = None;
+        loop {
+            let order = match next.take() {
+                Some(order) => order,
+                None => match orders.recv().await {
+                    Some(order) => order,
+                    None => return,
+                },
+            };
+            let Order::Send {
+                turn,
+                commands,
+                last,
+                within,
+            } = order
+            else {
+                open = None;
+                continue;
+            };
+            let mut connected = false;
+            let exchanged = tokio::select! {
+                biased;
+                exchanged = self.exchange(&mut open, &mut connected, turn, &commands, last.as_ref(), within) => exchanged,
+                order = orders.recv() => {
+                    // The one that ends a wait.
+                    open = None;
+                    match order {
+                        Some(order) => next = Some(order),
+                        None => return,
+                    }
+                    continue;
+                }
+            };
+            if let Err(error) = exchanged {
+                open = None;
+                self.tell(Event::Broken(
+                    self.line,
+                    turn,
+                    values::error_text(&error),
+                    connected,
+                ));
+            }
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        _ = self.events.send(event); // its worker may have ended
+    }
+
+    async fn exchange(
+        &self,
+        open: &mut Option<MultiplexedConnection>,
+        connected: &mut bool,
+        turn: Turn,
+        commands: &[Cmd],
+        last: Option<&Cmd>,
+        within: Duration,
+    ) -> Result<(), RedisError> {
+        if open.is_none() {
+            *open = Some(in_time(within.min(Duration::from_secs(5)), self.open(turn)).await?);
+        }
+        let Some(connection) = open else {
+            return Err(silent());
+        };
+        *connected = true;
+        in_time(within, self.send(connection, turn, commands, last)).await
+    }
+
+    async fn open(&self, turn: Turn) -> Result<MultiplexedConnection, RedisError> {
+        let mut made = self.server.connect(&self.key).await?;
+        if self.line.name != Name::Control {
+            let mut ask = cmd("CLIENT");
+            ask.arg("ID");
+            // Where it may not be asked, the connection is closed to withdraw what waits.
+            let number = match made.send_packed_command(&ask).await {
+                Ok(Value::Int(number)) => Some(number as u64),
+                Ok(Value::ServerError(error)) if error.code() != "NOPERM" => {
+                    return Err(error.into())
+                }
+                Err(error) => return Err(error),
+                _ => None,
+            };
+            self.tell(Event::Opened(self.line, turn, number));
+        }
+        Ok(made)
+    }
+
+    /// All in one write. Those answered at once are heard before the last one.
+    async fn send(
+        &self,
+        connection: &mut MultiplexedConnection,
+        turn: Turn,
+        commands: &[Cmd],
+        last: Option<&Cmd>,
+    ) -> Result<(), RedisError> {
+        let mut other = connection.clone();
+        let first = async {
+            if commands.is_empty() {
+                return Ok(());
+            }
+            let mut pipe = redis::Pipeline::with_capacity(commands.len());
+            for command in commands {
+                pipe.add_command(command.clone());
+            }
+            let replies = connection
+                .send_packed_commands(&pipe, 0, commands.len())
+                .await?;
+            self.tell(Event::Replies(self.line, turn, replies));
+            Ok(())
+        };
+        let last = async {
+            let Some(last) = last else { return Ok(()) };
+            let mut pipe = redis::Pipeline::with_capacity(1);
+            pipe.add_command(last.clone());
+            let replies = other.send_packed_commands(&pipe, 0, 1).await?;
+            self.tell(Event::Replies(self.line, turn, replies));
+            Ok::<_, RedisError>(())
+        };
+        tokio::try_join!(biased; first, last).map(|_| ())
+    }
+}
+
+async fn in_time<T>(
+    within: Duration,
+    asked: impl Future<Output = Result<T, RedisError>>,
+) -> Result<T, RedisError> {
+    let mut asked = pin!(asked);
+    if let Ok(answer) = tokio::time::timeout(within, &mut asked).await {
+        return answer;
+    }
+    tokio::time::timeout(LATE, asked)
+        .await
+        .unwrap_or_else(|_| Err(silent()))
+}

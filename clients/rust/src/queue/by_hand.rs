@@ -1,0 +1,379 @@
+//! A job's life by hand: a [`Worker`](crate::Worker) does all of this.
+
+use super::options::{Nack, Pop, Reschedule};
+use super::records::{Reserved, State};
+use super::{duration, instant, Queue};
+use crate::error::Error;
+use crate::job::encode;
+use crate::server::{answer, silent, Server};
+use crate::values::{self, seconds};
+use redis::aio::MultiplexedConnection;
+use redis::{cmd, Cmd, Pipeline, RedisError, Value};
+use serde::Serialize;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::oneshot;
+
+const SLACK: Duration = Duration::from_secs(5);
+
+/// The parts of a command for many jobs of one key: ids, tokens, values.
+type Tokens<'a, T> = Vec<(&'a [u8], &'a str, T)>;
+
+impl Queue {
+    /// Takes ready jobs (of each shard), without waiting.
+    pub async fn pop(&self, options: Pop) -> Result<Vec<Reserved>, Error> {
+        let keys: Vec<Arc<[u8]>> = match &options.id {
+            Some(id) => vec![self.key(id).clone()],
+            None => self.keys().to_vec(),
+        };
+        let commands = keys.iter().map(|key| {
+            let mut pop = cmd("DQ.POP");
+            options.words(pop.arg(&**key));
+            (key.clone(), pop)
+        });
+        let mut found = Vec::new();
+        for (key, reply) in keys.iter().zip(self.all(commands.collect()).await?) {
+            let rows = match options.id {
+                Some(_) => vec![reply],
+                None => values::list(reply),
+            };
+            found.extend(rows.into_iter().filter_map(|row| Reserved::of(key, row)));
+        }
+        Ok(found)
+    }
+
+    /// Waits for ready jobs for up to `timeout` (zero: for ever), on a connection of its own. Where the future is dropped
+    /// meanwhile, what was just delivered is given back. Not of a sharded queue in a cluster.
+    pub async fn bpop(&self, timeout: Duration, options: Pop) -> Result<Vec<Reserved>, Error> {
+        let mut bpop = cmd("DQ.BPOP");
+        self.keys().iter().for_each(|key| _ = bpop.arg(&**key));
+        options.words(bpop.arg(seconds(timeout)));
+        let connection = self.server().connect(&self.keys()[0]).await?;
+        let (answers, answered) = oneshot::channel();
+        let patience = if timeout.is_zero() {
+            Duration::MAX
+        } else {
+            timeout + SLACK
+        };
+        tokio::spawn(wait_for_jobs(
+            (self.server().clone(), self.keys()[0].clone()),
+            connection,
+            bpop,
+            patience,
+            answers,
+        ));
+        let reply = answered
+            .await
+            .map_err(|_| Error::Connection("the wait was aborted".into()))??;
+        Ok(reserved(answer(reply)?))
+    }
+
+    /// Says that a job is done. False where the token is no longer its current one: somebody else has it, or it is gone.
+    pub async fn ack(&self, id: impl AsRef<[u8]>, token: &str) -> Result<bool, Error> {
+        Ok(self.ack_many([(id, token)]).await? == 1)
+    }
+
+    /// The same with a result.
+    pub async fn ack_with<R: Serialize + ?Sized>(
+        &self,
+        id: impl AsRef<[u8]>,
+        token: &str,
+        result: &R,
+    ) -> Result<bool, Error> {
+        let id = id.as_ref();
+        let mut ack = cmd("DQ.ACK");
+        ack.arg(&**self.key(id))
+            .arg("RESULTS")
+            .arg(id)
+            .arg(token)
+            .arg(encode(result)?.unwrap_or_default());
+        Ok(values::int(&self.ask(id, &ack).await?) == 1)
+    }
+
+    /// Says that jobs are done, by their ids and tokens, and returns how many were.
+    pub async fn ack_many<I: AsRef<[u8]>>(
+        &self,
+        jobs: impl IntoIterator<Item = (I, &str)>,
+    ) -> Result<u64, Error> {
+        let jobs: Vec<(I, &str)> = jobs.into_iter().collect();
+        let commands = self.tokens(&jobs).into_iter().map(|(key, group)| {
+            let mut ack = cmd("DQ.ACK");
+            ack.arg(&*key).arg("WITHTOKENS");
+            group
+                .iter()
+                .for_each(|(id, token, _)| _ = ack.arg(id).arg(token));
+            (key, ack)
+        });
+        let replies = self.all(commands.collect()).await?;
+        Ok(replies
+            .iter()
+            .map(|reply| values::int(reply).max(0) as u64)
+            .sum())
+    }
+
+    /// Gives a job back, and returns its state; `None` where the token is not its current one.
+    pub async fn nack(
+        &self,
+        id: impl AsRef<[u8]>,
+        token: &str,
+        options: Nack,
+    ) -> Result<Option<State>, Error> {
+        let id = id.as_ref();
+        let mut nack = cmd("DQ.NACK");
+        options.words(nack.arg(&**self.key(id)).arg(id).arg("TOKEN").arg(token));
+        Ok(state(self.ask(id, &nack).await?))
+    }
+
+    /// Gives jobs back, by their ids and tokens, and returns their states in the same order.
+    pub async fn nack_many<I: AsRef<[u8]>>(
+        &self,
+        jobs: impl IntoIterator<Item = (I, &str)>,
+        options: Nack,
+    ) -> Result<Vec<Option<State>>, Error> {
+        let replies = self
+            .many("DQ.NACK", jobs, |words| options.words(words))
+            .await?;
+        Ok(replies.into_iter().map(state).collect())
+    }
+
+    /// A fresh lease from now, as long as the last one unless `ttr` is given; returns its end, `None` where the token is
+    /// not the job's current one.
+    pub async fn touch(
+        &self,
+        id: impl AsRef<[u8]>,
+        token: &str,
+        ttr: Option<Duration>,
+    ) -> Result<Option<SystemTime>, Error> {
+        let id = id.as_ref();
+        let mut touch = cmd("DQ.TOUCH");
+        duration(
+            touch.arg(&**self.key(id)).arg(id).arg("TOKEN").arg(token),
+            "TTR",
+            ttr,
+        );
+        Ok(values::instant(&self.ask(id, &touch).await?))
+    }
+
+    /// The same for many jobs, by their ids and tokens; the ends in the same order.
+    pub async fn touch_many<I: AsRef<[u8]>>(
+        &self,
+        jobs: impl IntoIterator<Item = (I, &str)>,
+        ttr: Option<Duration>,
+    ) -> Result<Vec<Option<SystemTime>>, Error> {
+        let replies = self
+            .many("DQ.TOUCH", jobs, |words| duration(words, "TTR", ttr))
+            .await?;
+        Ok(replies.iter().map(values::instant).collect())
+    }
+
+    fn tokens<'a, I: AsRef<[u8]>>(
+        &self,
+        jobs: &'a [(I, &'a str)],
+    ) -> Vec<(Arc<[u8]>, Tokens<'a, usize>)> {
+        let groups = self.by_key(jobs.iter().map(|(id, _)| id));
+        let of = |(at, _): (usize, Vec<u8>)| (jobs[at].0.as_ref(), jobs[at].1, at);
+        groups
+            .into_iter()
+            .map(|(key, group)| (key, group.into_iter().map(of).collect()))
+            .collect()
+    }
+
+    async fn many<I: AsRef<[u8]>>(
+        &self,
+        command: &str,
+        jobs: impl IntoIterator<Item = (I, &str)>,
+        options: impl Fn(&mut Cmd),
+    ) -> Result<Vec<Value>, Error> {
+        let jobs: Vec<(I, &str)> = jobs.into_iter().collect();
+        let groups = self.tokens(&jobs);
+        let commands = groups.iter().map(|(key, group)| {
+            let mut words = cmd(command);
+            words.arg(&**key).arg("IDS").arg(group.len());
+            group
+                .iter()
+                .for_each(|(id, token, _)| _ = words.arg(id).arg(token));
+            options(&mut words);
+            (key.clone(), words)
+        });
+        let replies = self.all(commands.collect()).await?;
+        let mut found = vec![Value::Nil; jobs.len()];
+        for ((_, group), reply) in groups.iter().zip(replies) {
+            for ((_, _, at), value) in group.iter().zip(values::list(reply)) {
+                found[*at] = value;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Keeps a step with a reserved job. False where the token is not its current one.
+    pub async fn step(
+        &self,
+        id: impl AsRef<[u8]>,
+        token: &str,
+        name: &str,
+        value: &[u8],
+    ) -> Result<bool, Error> {
+        let id = id.as_ref();
+        let mut step = cmd("DQ.STEP");
+        step.arg(&**self.key(id))
+            .arg(id)
+            .arg(token)
+            .arg(name)
+            .arg(value);
+        Ok(values::int(&self.ask(id, &step).await?) == 1)
+    }
+
+    /// Sets a step of a job from outside, once, and wakes the job if it waits for it. `Some(true)`: it was set now;
+    /// `Some(false)`: one was there; `None`: no such job.
+    pub async fn signal<V: Serialize + ?Sized>(
+        &self,
+        id: impl AsRef<[u8]>,
+        name: &str,
+        value: &V,
+    ) -> Result<Option<bool>, Error> {
+        let id = id.as_ref();
+        let mut signal = cmd("DQ.SIGNAL");
+        signal.arg(&**self.key(id)).arg(id).arg(name);
+        if let Some(value) = encode(value)? {
+            signal.arg(value);
+        }
+        match self.ask(id, &signal).await? {
+            Value::Nil => Ok(None),
+            reply => Ok(Some(values::int(&reply) == 1)),
+        }
+    }
+
+    /// Removes a job, in whatever state; its handler is told. False where there was none.
+    pub async fn cancel(&self, id: impl AsRef<[u8]>) -> Result<bool, Error> {
+        Ok(self.delete([id]).await? == 1)
+    }
+
+    /// Removes jobs, in whatever state, and returns how many went.
+    pub async fn delete<I: AsRef<[u8]>>(
+        &self,
+        ids: impl IntoIterator<Item = I>,
+    ) -> Result<u64, Error> {
+        self.count("DQ.DEL", ids, |_, _| {}).await
+    }
+
+    /// The same, but not of those that a worker has.
+    pub async fn delete_unreserved<I: AsRef<[u8]>>(
+        &self,
+        ids: impl IntoIterator<Item = I>,
+    ) -> Result<u64, Error> {
+        self.count("DQ.DEL", ids, |words, _| _ = words.arg("UNRESERVED"))
+            .await
+    }
+
+    /// Gives delayed or ready jobs another due time, another priority, or both. Returns how many it found.
+    pub async fn reschedule<I: AsRef<[u8]>>(
+        &self,
+        ids: impl IntoIterator<Item = I>,
+        change: Reschedule,
+    ) -> Result<u64, Error> {
+        let before = |words: &mut Cmd, _| {
+            duration(words, "DELAY", change.delay);
+            instant(words, "AT", change.at);
+            if let Some(priority) = change.priority {
+                words.arg("PRIORITY").arg(priority);
+            }
+        };
+        self.count("DQ.RESCHEDULE", ids, before).await
+    }
+
+    /// Makes dead (done, blocked) jobs ready again, and returns how many.
+    pub async fn kick<I: AsRef<[u8]>>(
+        &self,
+        ids: impl IntoIterator<Item = I>,
+    ) -> Result<u64, Error> {
+        self.count("DQ.KICK", ids, |words, count| {
+            _ = words.arg("IDS").arg(count)
+        })
+        .await
+    }
+
+    /// Makes the longest dead jobs (of each shard) ready again, and returns how many.
+    pub async fn kick_oldest(&self, count: usize) -> Result<u64, Error> {
+        self.sum("DQ.KICK", |words| _ = words.arg("COUNT").arg(count))
+            .await
+    }
+
+    /// Removes all jobs in a state, and returns how many.
+    pub async fn purge(&self, state: State) -> Result<u64, Error> {
+        self.sum("DQ.PURGE", |words| _ = words.arg(state.word()))
+            .await
+    }
+
+    /// Delivers nothing, for so long or until [`Queue::resume`].
+    pub async fn pause(&self, length: Option<Duration>) -> Result<(), Error> {
+        let pause = |words: &mut Cmd| {
+            if let Some(length) = length {
+                words.arg(values::ms(length));
+            }
+        };
+        self.each("DQ.PAUSE", pause).await.map(|_| ())
+    }
+
+    /// Ends a pause.
+    pub async fn resume(&self) -> Result<(), Error> {
+        self.each("DQ.RESUME", |_| {}).await.map(|_| ())
+    }
+}
+
+fn state(reply: Value) -> Option<State> {
+    values::text(reply).and_then(|name| State::named(&name))
+}
+
+fn reserved(reply: Value) -> Vec<Reserved> {
+    let mut pair = values::list(reply).into_iter();
+    let key = pair.next().and_then(values::bytes).unwrap_or_default();
+    let rows = pair.next().map(values::list).unwrap_or_default();
+    rows.into_iter()
+        .filter_map(|row| Reserved::of(&key, row))
+        .collect()
+}
+
+/// A wait whose caller may leave: then it is withdrawn, and what came goes back.
+async fn wait_for_jobs(
+    (server, key): (Server, Arc<[u8]>),
+    mut connection: MultiplexedConnection,
+    bpop: Cmd,
+    patience: Duration,
+    mut answers: oneshot::Sender<Result<Value, RedisError>>,
+) {
+    let mut id = cmd("CLIENT");
+    let number = connection.send_packed_command(id.arg("ID")).await;
+    let mut pipe = Pipeline::with_capacity(1);
+    pipe.add_command(bpop);
+    let mut waiting = pin!(async {
+        match tokio::time::timeout(patience, connection.send_packed_commands(&pipe, 0, 1)).await {
+            Ok(replies) => replies.map(|mut replies| replies.pop().unwrap_or(Value::Nil)),
+            Err(_) => Err(silent()),
+        }
+    });
+    let reply = tokio::select! {
+        biased;
+        reply = &mut waiting => reply,
+        () = answers.closed() => {
+            if let Ok(Value::Int(number)) = number {
+                let mut unblock = cmd("CLIENT");
+                unblock.arg("UNBLOCK").arg(number);
+                _ = server.ask(&key, &unblock).await;
+            }
+            tokio::time::timeout(SLACK, waiting).await.unwrap_or_else(|_| Err(silent()))
+        }
+    };
+    let Err(Ok(unread)) = answers.send(reply) else {
+        return;
+    };
+    for job in reserved(unread) {
+        let mut nack = cmd("DQ.NACK");
+        nack.arg(&job.queue)
+            .arg(&job.id_bytes)
+            .arg("TOKEN")
+            .arg(job.token.unwrap_or_default())
+            .arg("SILENT");
+        _ = server.ask(job.queue.as_bytes(), &nack).await;
+    }
+}

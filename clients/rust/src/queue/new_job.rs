@@ -1,0 +1,366 @@
+//! Jobs to be added, and rules for recurring ones.
+
+use super::Queue;
+use crate::attempt::OnDead;
+use crate::envelope::{Envelope, Headers};
+use crate::error::Error;
+use crate::keys::new_id;
+use crate::values::{instant_ms, ms};
+use redis::{cmd, Cmd};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+/// What becomes of a job whose id is there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IfExists {
+    /// The new one is not added, so adding twice does no harm.
+    #[default]
+    Refuse,
+    /// Whatever is there is replaced.
+    Replace,
+    /// And where nothing is there, nothing is added.
+    OnlyReplace,
+    /// The job runs once more when its current run is over.
+    RunAgain,
+}
+
+/// A job to be added, for [`Queue::add_many`], [`Queue::chain`] and [`Job::spawn`](crate::Job::spawn). What is not said
+/// is the queue's, or the worker's handler's.
+#[derive(Debug)]
+pub struct NewJob {
+    data: Data,
+    pub(super) options: Options,
+}
+
+#[derive(Debug)]
+enum Data {
+    Json(Box<RawValue>),
+    Bytes(Vec<u8>),
+    Unfit(String),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Options {
+    pub id: Option<Vec<u8>>,
+    pub kind: Option<String>,
+    pub headers: Headers,
+    pub if_exists: IfExists,
+    pub delay: Option<Duration>,
+    pub at: Option<SystemTime>,
+    priority: Option<i32>,
+    ttr: Option<Duration>,
+    attempts: Option<u32>,
+    backoff: Option<Vec<Duration>>,
+    ttl: Option<Duration>,
+    group: Option<String>,
+    pub keep: Option<Duration>,
+    cost: Option<u32>,
+    pub after: Vec<Vec<u8>>,
+    after_group: Option<String>,
+    on_dead: Option<OnDead>,
+    pub rule: Option<Rule>,
+    zone: Option<String>,
+    until: Option<SystemTime>,
+    times: Option<u64>,
+    grace: Option<Duration>,
+    jitter: Option<Duration>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Rule {
+    Every(Duration),
+    Cron(String),
+}
+
+/// The options of a job, for what holds one.
+macro_rules! options {
+    () => {
+        /// Unique in the queue; without one the library makes one, which grows with time.
+        pub fn id(self, id: impl AsRef<[u8]>) -> Self {
+            self.with(|o| o.id = Some(id.as_ref().to_vec()))
+        }
+
+        /// Chooses the worker's handler.
+        pub fn kind(self, kind: impl Into<String>) -> Self {
+            self.with(|o| o.kind = Some(kind.into()))
+        }
+
+        /// Travels with the data.
+        pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+            self.with(|o| _ = o.headers.insert(name.into(), value.into()))
+        }
+
+        /// What becomes of a job whose id is there already.
+        pub fn if_exists(self, what: IfExists) -> Self {
+            self.with(|o| o.if_exists = what)
+        }
+
+        /// Due so long from now; without it, now.
+        pub fn delay(self, delay: Duration) -> Self {
+            self.with(|o| o.delay = Some(delay))
+        }
+
+        /// When it is due.
+        pub fn at(self, at: SystemTime) -> Self {
+            self.with(|o| o.at = Some(at))
+        }
+
+        /// Smaller is delivered first.
+        pub fn priority(self, priority: i32) -> Self {
+            self.with(|o| o.priority = Some(priority))
+        }
+
+        /// The length of a lease.
+        pub fn ttr(self, ttr: Duration) -> Self {
+            self.with(|o| o.ttr = Some(ttr))
+        }
+
+        /// How often it may be delivered; 0: without limit, whatever the queue's settings say.
+        pub fn attempts(self, attempts: u32) -> Self {
+            self.with(|o| o.attempts = Some(attempts))
+        }
+
+        /// The waits after the 1st, 2nd, ... failure; an empty one: none.
+        pub fn backoff(self, steps: impl IntoIterator<Item = Duration>) -> Self {
+            let steps = steps.into_iter().collect();
+            self.with(|o| o.backoff = Some(steps))
+        }
+
+        /// The job vanishes so long after it was added.
+        pub fn ttl(self, ttl: Duration) -> Self {
+            self.with(|o| o.ttl = Some(ttl))
+        }
+
+        /// Whose job it is: groups take turns.
+        pub fn group(self, group: impl Into<String>) -> Self {
+            self.with(|o| o.group = Some(group.into()))
+        }
+
+        /// How long it stays once it is done, with its result.
+        pub fn keep(self, keep: Duration) -> Self {
+            self.with(|o| o.keep = Some(keep))
+        }
+
+        /// How many units it counts for rates.
+        pub fn cost(self, cost: u32) -> Self {
+            self.with(|o| o.cost = Some(cost))
+        }
+
+        /// Blocked until these jobs of the queue have ended.
+        pub fn after<I: AsRef<[u8]>>(self, ids: impl IntoIterator<Item = I>) -> Self {
+            let ids = ids.into_iter().map(|id| id.as_ref().to_vec()).collect();
+            self.with(|o| o.after = ids)
+        }
+
+        /// Blocked until that group is empty.
+        pub fn after_group(self, group: impl Into<String>) -> Self {
+            self.with(|o| o.after_group = Some(group.into()))
+        }
+
+        /// What it does if one of those that it is after dies.
+        pub fn on_dead(self, on_dead: OnDead) -> Self {
+            self.with(|o| o.on_dead = Some(on_dead))
+        }
+
+        /// Of a recurring job: the last instant.
+        pub fn until(self, until: SystemTime) -> Self {
+            self.with(|o| o.until = Some(until))
+        }
+
+        /// Of a recurring job: how often in all.
+        pub fn times(self, times: u64) -> Self {
+            self.with(|o| o.times = Some(times))
+        }
+
+        /// Of a recurring job: an occurrence that late is skipped.
+        pub fn grace(self, grace: Duration) -> Self {
+            self.with(|o| o.grace = Some(grace))
+        }
+
+        /// Of a recurring job: each comes up to so much later.
+        pub fn jitter(self, jitter: Duration) -> Self {
+            self.with(|o| o.jitter = Some(jitter))
+        }
+
+        /// Of a cron rule: an IANA time zone (UTC).
+        pub fn tz(self, zone: impl Into<String>) -> Self {
+            self.with(|o| o.zone = Some(zone.into()))
+        }
+    };
+}
+
+impl NewJob {
+    /// With data that serde can serialize: as JSON.
+    pub fn new<T: Serialize + ?Sized>(data: &T) -> Self {
+        let written = crate::guard::door(|| serde_json::value::to_raw_value(data));
+        let data = match written {
+            Ok(Ok(json)) => Data::Json(json),
+            Ok(Err(error)) => Data::Unfit(error.to_string()),
+            Err(panicked) => Data::Unfit(panicked.to_string()),
+        };
+        NewJob {
+            data,
+            options: Options::default(),
+        }
+    }
+
+    /// With bytes, as they are.
+    pub fn bytes(data: impl Into<Vec<u8>>) -> Self {
+        NewJob {
+            data: Data::Bytes(data.into()),
+            options: Options::default(),
+        }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    options!();
+
+    pub(crate) fn given_id(&self) -> Option<Vec<u8>> {
+        self.options.id.clone()
+    }
+
+    pub(super) fn headers_mut(&mut self) -> &mut Headers {
+        &mut self.options.headers
+    }
+
+    pub(crate) fn payload(&self) -> Result<Vec<u8>, Error> {
+        let Options { kind, headers, .. } = &self.options;
+        let is_plain = kind.is_none() && headers.is_empty();
+        match &self.data {
+            Data::Json(json) if is_plain => Ok(json.get().as_bytes().to_vec()),
+            Data::Json(json) => Envelope::write(json, kind.as_deref(), headers)
+                .map_err(|error| Error::Encode(error.to_string())),
+            Data::Bytes(bytes) if is_plain => Ok(bytes.clone()),
+            Data::Bytes(_) => Err(Error::Encode(
+                "bytes have no kind and no headers: those travel in JSON".into(),
+            )),
+            Data::Unfit(error) => Err(Error::Encode(error.clone())),
+        }
+    }
+
+    /// `DQ.ADD` under that id.
+    pub(crate) fn command(&self, key: &[u8], id: &[u8]) -> Result<Cmd, Error> {
+        let mut add = cmd("DQ.ADD");
+        add.arg(key).arg(id).arg(self.payload()?);
+        self.options.words(&mut add)?;
+        Ok(add)
+    }
+}
+
+impl Options {
+    pub(super) fn words(&self, to: &mut Cmd) -> Result<(), Error> {
+        if self.delay.is_some() && self.at.is_some() {
+            return Err(Error::usage("delay or at, not both"));
+        }
+        match self.if_exists {
+            IfExists::Refuse => {}
+            IfExists::Replace => _ = to.arg("REPLACE"),
+            IfExists::OnlyReplace => _ = to.arg("XX"),
+            IfExists::RunAgain => _ = to.arg("NEXT"),
+        }
+        let number = |to: &mut Cmd, name, value: Option<u64>| {
+            if let Some(value) = value {
+                to.arg(name).arg(value);
+            }
+        };
+        number(to, "DELAY", self.delay.map(ms));
+        number(to, "AT", self.at.map(instant_ms));
+        if let Some(priority) = self.priority {
+            to.arg("PRIORITY").arg(priority);
+        }
+        number(to, "TTR", self.ttr.map(ms));
+        number(to, "ATTEMPTS", self.attempts.map(u64::from));
+        if let Some(steps) = &self.backoff {
+            to.arg("BACKOFF").arg(steps.len());
+            steps.iter().for_each(|step| _ = to.arg(ms(*step)));
+        }
+        number(to, "TTL", self.ttl.map(ms));
+        if let Some(group) = &self.group {
+            to.arg("GROUP").arg(group);
+        }
+        number(to, "KEEP", self.keep.map(ms));
+        number(to, "COST", self.cost.map(u64::from));
+        self.flow_words(to);
+        match &self.rule {
+            None => {}
+            Some(Rule::Every(interval)) => _ = to.arg("EVERY").arg(ms(*interval)),
+            Some(Rule::Cron(expression)) => _ = to.arg("CRON").arg(expression),
+        }
+        if let Some(zone) = &self.zone {
+            to.arg("TZ").arg(zone);
+        }
+        number(to, "UNTIL", self.until.map(instant_ms));
+        number(to, "TIMES", self.times);
+        number(to, "GRACE", self.grace.map(ms));
+        number(to, "JITTER", self.jitter.map(ms));
+        Ok(())
+    }
+
+    fn flow_words(&self, to: &mut Cmd) {
+        if let Some(group) = &self.after_group {
+            to.arg("AFTER").arg("GROUP").arg(group);
+        } else if !self.after.is_empty() {
+            to.arg("AFTER").arg(self.after.len()).arg(&self.after);
+        }
+        if let Some(on_dead) = self.on_dead {
+            to.arg("ONDEAD").arg(on_dead.word());
+        }
+    }
+}
+
+/// What [`Queue::add`] returns: say more of the job, then `.await` it. The output is the job's id; `None` where the
+/// condition refused it: as a rule, because a job of that id is there already.
+#[must_use = "nothing is added until it is awaited"]
+pub struct Adding<'a> {
+    pub(super) queue: &'a Queue,
+    pub(super) job: NewJob,
+}
+
+impl Adding<'_> {
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        self.job = self.job.with(change);
+        self
+    }
+
+    options!();
+
+    /// Adds it, kept for a minute unless [`Adding::keep`] says otherwise, and waits until it has ended. See
+    /// [`Queue::wait`].
+    pub async fn and_wait<R: serde::de::DeserializeOwned>(
+        mut self,
+        timeout: Duration,
+    ) -> Result<Option<R>, Error> {
+        self.job.options.keep.get_or_insert(Duration::from_secs(60));
+        let queue = self.queue;
+        match queue.add_now(self.job).await? {
+            Some(id) => queue.wait(id, timeout).await,
+            None => Err(Error::Refused(
+                "a job of that id is there already: nothing was added to wait for".into(),
+            )),
+        }
+    }
+}
+
+impl<'a> IntoFuture for Adding<'a> {
+    type Output = Result<Option<String>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.queue.add_now(self.job))
+    }
+}
+
+impl Options {
+    /// Its own id, or a new one.
+    pub fn id_or_new(&self) -> Vec<u8> {
+        self.id.clone().unwrap_or_else(|| new_id().into_bytes())
+    }
+}

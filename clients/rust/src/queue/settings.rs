@@ -1,0 +1,125 @@
+//! A queue's settings.
+
+use super::{duration, Queue};
+use crate::error::Error;
+use crate::values;
+use redis::{cmd, Cmd, Value};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// At most so many jobs (units of cost) in any window of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// 0: no limit.
+    pub jobs: u32,
+    /// Of time.
+    pub window: Duration,
+}
+
+/// For [`Queue::configure`], what is `None` stays as it is, and 0 turns a limit off; [`Queue::settings`] answers all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // by the names of the command reference
+pub struct QueueSettings {
+    pub ttr: Option<Duration>,
+    pub attempts: Option<u32>,
+    pub backoff: Option<Vec<Duration>>,
+    pub maxlen: Option<u64>,
+    pub maxbytes: Option<u64>,
+    pub deadlen: Option<u64>,
+    pub dedupe: Option<Duration>,
+    pub maxreserved: Option<u64>,
+    pub rate: Option<Rate>,
+    pub groupmax: Option<u64>,
+    pub grouprate: Option<Rate>,
+    pub groupfifo: Option<bool>,
+    pub donelen: Option<u64>,
+    pub donettl: Option<Duration>,
+    pub donebytes: Option<u64>,
+}
+
+impl QueueSettings {
+    fn words(&self, to: &mut Cmd) {
+        duration(to, "TTR", self.ttr);
+        duration(to, "DEDUPE", self.dedupe);
+        duration(to, "DONETTL", self.donettl);
+        let numbers = [
+            ("ATTEMPTS", self.attempts.map(u64::from)),
+            ("MAXLEN", self.maxlen),
+            ("MAXBYTES", self.maxbytes),
+            ("DEADLEN", self.deadlen),
+            ("MAXRESERVED", self.maxreserved),
+            ("GROUPMAX", self.groupmax),
+            ("GROUPFIFO", self.groupfifo.map(u64::from)),
+            ("DONELEN", self.donelen),
+            ("DONEBYTES", self.donebytes),
+        ];
+        for (name, value) in numbers {
+            if let Some(value) = value {
+                to.arg(name).arg(value);
+            }
+        }
+        for (name, rate) in [("RATE", self.rate), ("GROUPRATE", self.grouprate)] {
+            if let Some(rate) = rate {
+                to.arg(name).arg(rate.jobs).arg(values::ms(rate.window));
+            }
+        }
+        if let Some(steps) = &self.backoff {
+            to.arg("BACKOFF").arg(steps.len());
+            steps.iter().for_each(|step| _ = to.arg(values::ms(*step)));
+        }
+    }
+
+    fn of(reply: Value) -> Self {
+        let fields: BTreeMap<String, Value> = values::map(reply).into_iter().collect();
+        let number = |name: &str| {
+            fields
+                .get(name)
+                .map(|value| values::int(value).max(0) as u64)
+        };
+        let length = |name: &str| fields.get(name).map(values::duration);
+        let list = |name: &str| fields.get(name).cloned().map(values::list);
+        let rate = |name: &str| match list(name).as_deref() {
+            Some([jobs, window]) => Some(Rate {
+                jobs: values::int(jobs) as u32,
+                window: values::duration(window),
+            }),
+            _ => Some(Rate::default()),
+        };
+        QueueSettings {
+            ttr: length("ttr"),
+            attempts: number("attempts").map(|attempts| attempts as u32),
+            backoff: list("backoff").map(|steps| steps.iter().map(values::duration).collect()),
+            maxlen: number("maxlen"),
+            maxbytes: number("maxbytes"),
+            deadlen: number("deadlen"),
+            dedupe: length("dedupe"),
+            maxreserved: number("maxreserved"),
+            rate: rate("rate"),
+            groupmax: number("groupmax"),
+            grouprate: rate("grouprate"),
+            groupfifo: number("groupfifo").map(|is| is == 1),
+            donelen: number("donelen"),
+            donettl: length("donettl"),
+            donebytes: number("donebytes"),
+        }
+    }
+}
+
+impl Queue {
+    /// Sets the settings that are given, on each shard. Makes the queue if it is not there.
+    pub async fn configure(&self, settings: QueueSettings) -> Result<(), Error> {
+        self.each("DQ.CFGSET", |words| settings.words(words))
+            .await
+            .map(|_| ())
+    }
+
+    /// Those of the queue (of its first shard); `None` where there is no queue.
+    pub async fn settings(&self) -> Result<Option<QueueSettings>, Error> {
+        let mut get = cmd("DQ.CFGGET");
+        get.arg(&*self.keys()[0]);
+        match self.server().ask(&self.keys()[0], &get).await? {
+            Value::Nil => Ok(None),
+            reply => Ok(Some(QueueSettings::of(reply))),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Waits for the ends of jobs: all of one key share one `DQ.AWAIT`, on a connection of their own.
+
+use super::Queue;
+use crate::core::trouble::{fatal, trouble_wait};
+use crate::error::{Error, Outcome};
+use crate::job::decode;
+use crate::server::{silent, Server};
+use crate::values::{self, server_error};
+use redis::aio::MultiplexedConnection;
+use redis::{cmd, Pipeline, RedisError, Value};
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
+use std::future::{pending, Future};
+use std::pin::{pin, Pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Then it is sent again, so that a connection that hangs is noticed.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Outcome and value.
+type Ended = Result<(Outcome, Option<Vec<u8>>), Error>;
+type Wanted = (Vec<u8>, oneshot::Sender<Ended>);
+
+/// By their keys.
+#[derive(Default)]
+pub(super) struct Waits(HashMap<Arc<[u8]>, mpsc::UnboundedSender<Wanted>>);
+
+pub(super) fn close(waits: &Mutex<Waits>) {
+    waits
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .0
+        .clear();
+}
+
+impl Queue {
+    /// Waits until a job has ended, and returns its result; nothing if it has none. A job that did not succeed is
+    /// [`Error::JobFailed`], also one that is not there any more, unless jobs are kept (`keep`, or `DONETTL` of the
+    /// queue). Many waits share one connection.
+    pub async fn wait<R: DeserializeOwned>(
+        &self,
+        id: impl AsRef<[u8]>,
+        timeout: Duration,
+    ) -> Result<Option<R>, Error> {
+        let id = id.as_ref().to_vec();
+        let (wanted, ended) = oneshot::channel();
+        self.want((id.clone(), wanted));
+        let ended = match tokio::time::timeout(timeout, ended).await {
+            Ok(Ok(ended)) => ended?,
+            Ok(Err(_)) => return Err(Error::Connection("the queue was closed".into())),
+            Err(_) => return Err(Error::Timeout),
+        };
+        match ended {
+            (Outcome::Done, value) => value.as_deref().map(decode).transpose(),
+            (outcome, reason) => Err(Error::JobFailed {
+                id: values::lossy(id),
+                outcome,
+                reason: reason.map(values::lossy),
+            }),
+        }
+    }
+
+    fn want(&self, wanted: Wanted) {
+        let key = self.key(&wanted.0).clone();
+        let mut waits = self.0.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = match waits.0.get(&key) {
+            Some(sender) => sender.send(wanted).err().map(|refused| refused.0),
+            None => Some(wanted),
+        };
+        if let Some(wanted) = refused {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            _ = sender.send(wanted);
+            tokio::spawn(Waiting::new(self.server().clone(), key.clone()).run(receiver));
+            waits.0.insert(key, sender);
+        }
+    }
+}
+
+struct Waiting {
+    server: Server,
+    key: Arc<[u8]>,
+    wanted: HashMap<Vec<u8>, Vec<oneshot::Sender<Ended>>>,
+    open: Option<(MultiplexedConnection, Option<i64>)>,
+    troubles: u32,
+}
+
+/// What comes during a wait.
+enum News {
+    Reply(Result<Value, RedisError>),
+    Wanted(Option<Wanted>),
+    Unblocked,
+}
+
+impl Waiting {
+    fn new(server: Server, key: Arc<[u8]>) -> Self {
+        Waiting {
+            server,
+            key,
+            wanted: HashMap::new(),
+            open: None,
+            troubles: 0,
+        }
+    }
+
+    /// Until its queue is closed.
+    async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<Wanted>) {
+        loop {
+            for waiters in self.wanted.values_mut() {
+                waiters.retain(|waiter| !waiter.is_closed());
+            }
+            self.wanted.retain(|_, waiters| !waiters.is_empty());
+            if self.wanted.is_empty() {
+                let Some(wanted) = receiver.recv().await else {
+                    return;
+                };
+                self.add(wanted);
+            }
+            while let Ok(wanted) = receiver.try_recv() {
+                self.add(wanted);
+            }
+            match self.look(&mut receiver).await {
+                Ok(true) => self.troubles = 0,
+                Ok(false) => return,
+                Err(text) => self.trouble(&text).await,
+            }
+        }
+    }
+
+    fn add(&mut self, (id, waiter): Wanted) {
+        self.wanted.entry(id).or_default().push(waiter);
+    }
+
+    async fn trouble(&mut self, text: &str) {
+        self.open = None;
+        if fatal(text).is_some() {
+            for waiter in std::mem::take(&mut self.wanted).into_values().flatten() {
+                _ = waiter.send(Err(fatal(text).unwrap_or(Error::Timeout)));
+            }
+            return;
+        }
+        self.troubles += 1;
+        tokio::time::sleep(trouble_wait(self.troubles, 0.0)).await;
+    }
+
+    /// One `DQ.AWAIT` for all. False: the queue was closed.
+    async fn look(
+        &mut self,
+        receiver: &mut mpsc::UnboundedReceiver<Wanted>,
+    ) -> Result<bool, String> {
+        let (mut connection, number) = match &self.open {
+            Some((connection, number)) => (connection.clone(), *number),
+            None => self
+                .connect()
+                .await
+                .map_err(|error| values::error_text(&error))?,
+        };
+        let mut words = cmd("DQ.AWAIT");
+        words.arg(&*self.key).arg(values::seconds(WAIT));
+        self.wanted.keys().for_each(|id| _ = words.arg(id));
+        let mut pipe = Pipeline::with_capacity(1);
+        pipe.add_command(words);
+        let mut waiting = pin!(async move {
+            let asked = connection.send_packed_commands(&pipe, 0, 1);
+            let replies = tokio::time::timeout(2 * WAIT, asked)
+                .await
+                .map_err(|_| silent())??;
+            Ok(replies.into_iter().next().unwrap_or(Value::Nil))
+        });
+        let mut unblocking: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(pending());
+        let mut is_unblocking = false;
+        let reply = loop {
+            let news = tokio::select! {
+                biased;
+                reply = &mut waiting => News::Reply(reply),
+                wanted = receiver.recv() => News::Wanted(wanted),
+                () = &mut unblocking => News::Unblocked,
+            };
+            match news {
+                News::Reply(reply) => break reply.map_err(|error| values::error_text(&error))?,
+                News::Wanted(None) => return Ok(false),
+                News::Wanted(Some(wanted)) => {
+                    let is_new = !self.wanted.contains_key(&wanted.0);
+                    self.add(wanted);
+                    if let (true, false, Some(number)) = (is_new, is_unblocking, number) {
+                        unblocking =
+                            Box::pin(unblock(self.server.clone(), self.key.clone(), number));
+                        is_unblocking = true;
+                    }
+                }
+                News::Unblocked => (unblocking, is_unblocking) = (Box::pin(pending()), false),
+            }
+        };
+        if is_unblocking {
+            unblocking.await; // or it would end the next wait, between which and this one a job may end
+        }
+        match reply {
+            Value::ServerError(error) if !error.code().starts_with("UNBLOCKED") => {
+                Err(server_error(&error))
+            }
+            reply => {
+                values::list(reply)
+                    .into_iter()
+                    .for_each(|row| self.ended(row));
+                Ok(true)
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> Result<(MultiplexedConnection, Option<i64>), RedisError> {
+        let mut made = self.server.connect(&self.key).await?;
+        let mut id = cmd("CLIENT");
+        let number = match made.send_packed_command(id.arg("ID")).await {
+            Ok(Value::Int(number)) => Some(number),
+            _ => None, // forbidden: new ids wait for the next round
+        };
+        self.open = Some((made.clone(), number));
+        Ok((made, number))
+    }
+
+    fn ended(&mut self, row: Value) {
+        let mut row = values::list(row).into_iter();
+        let (Some(id), Some(outcome)) = (
+            row.next().and_then(values::bytes),
+            row.next().and_then(values::text),
+        ) else {
+            return;
+        };
+        let value = row.next().and_then(values::bytes);
+        for waiter in self.wanted.remove(&id).unwrap_or_default() {
+            _ = waiter.send(Ok((Outcome::named(&outcome), value.clone())));
+        }
+    }
+}
+
+async fn unblock(server: Server, key: Arc<[u8]>, number: i64) {
+    let mut unblock = cmd("CLIENT");
+    _ = server.ask(&key, unblock.arg("UNBLOCK").arg(number)).await;
+}

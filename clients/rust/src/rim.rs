@@ -1,0 +1,331 @@
+//! Carries out what the core says, in a thread of its own: heartbeats go on whatever handlers do to their threads.
+
+use crate::core::{
+    Action, Core, Event, JobKey, Line, Member, Name, Owner, Running, Said, Serial, Settings,
+};
+use crate::error::Error;
+use crate::health::{Health, Probe};
+use crate::hooks::{call, Moment};
+use crate::job::{Desk, Inner};
+use crate::line::{Connection, Order};
+use crate::run::{attempt, Work};
+use crate::server::Server;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// For the hooks of lost jobs, in the end.
+const LAST_HOOKS: Duration = Duration::from_millis(500);
+
+/// The workers of this process, so that each knows what the others run.
+static WORKERS: LazyLock<Mutex<HashMap<u64, UnboundedSender<Event>>>> =
+    LazyLock::new(Mutex::default);
+static RUNNING: LazyLock<Arc<Running>> = LazyLock::new(Arc::default);
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+fn workers() -> std::sync::MutexGuard<'static, HashMap<u64, UnboundedSender<Event>>> {
+    WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a worker is made of.
+pub(crate) struct Plan {
+    pub settings: Settings,
+    pub places: Vec<(Server, String, Vec<Member>)>,
+    pub is_weighted: bool,
+    pub works: Vec<Work>,
+    pub health: Health,
+    pub probe: Option<Probe>,
+    /// Where handlers run.
+    pub handlers: Handle,
+}
+
+pub(crate) struct Rim {
+    number: u64,
+    core: Core,
+    plan: Plan,
+    sender: UnboundedSender<Event>,
+    lines: HashMap<Line, UnboundedSender<Order>>,
+    jobs: HashMap<Serial, Arc<Inner>>,
+    tasks: HashMap<Serial, AbortHandle>,
+    losses: JoinSet<()>,
+    handled: usize,
+}
+
+/// The outside of one that runs.
+pub(crate) struct Started(UnboundedSender<Event>);
+
+impl Started {
+    pub fn events(&self) -> UnboundedSender<Event> {
+        self.0.clone()
+    }
+}
+
+impl Rim {
+    /// And how many jobs it has handled, when it has ended.
+    pub fn start(
+        plan: Plan,
+    ) -> Result<(Started, impl Future<Output = Result<usize, Error>>), Error> {
+        let (sender, events) = unbounded_channel();
+        let (ended, ends) = oneshot::channel();
+        let started = Started(sender.clone());
+        let failed =
+            |error: std::io::Error| Error::Connection(format!("no thread for the worker: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let work = move || {
+            let result = runtime.block_on(Rim::new(plan, sender).run(events));
+            runtime.shutdown_background();
+            _ = ended.send(result);
+        };
+        std::thread::Builder::new()
+            .name("dq-worker".into())
+            .spawn(work)
+            .map_err(failed)?;
+        let running = async {
+            ends.await
+                .unwrap_or_else(|_| Err(Error::Connection("the worker's thread has ended".into())))
+        };
+        Ok((started, running))
+    }
+
+    fn new(plan: Plan, sender: UnboundedSender<Event>) -> Self {
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        workers().insert(number, sender.clone());
+        let places = plan
+            .places
+            .iter()
+            .map(|(_, place, members)| (place.clone(), members.clone()))
+            .collect();
+        let core = Core::new(
+            number,
+            plan.settings.clone(),
+            places,
+            plan.is_weighted,
+            RUNNING.clone(),
+            Instant::now(),
+        );
+        Rim {
+            number,
+            core,
+            plan,
+            sender,
+            lines: HashMap::new(),
+            jobs: HashMap::new(),
+            tasks: HashMap::new(),
+            losses: JoinSet::new(),
+            handled: 0,
+        }
+    }
+
+    async fn run(mut self, mut events: UnboundedReceiver<Event>) -> Result<usize, Error> {
+        let probe = self
+            .plan
+            .probe
+            .clone()
+            .map(|probe| tokio::spawn(probe.run(self.plan.health.clone())));
+        let result = self.work(&mut events).await;
+        self.plan.health.is_good_until(None);
+        if let Some(probe) = probe {
+            probe.abort();
+        }
+        workers().remove(&self.number);
+        for (serial, task) in self.tasks.drain() {
+            task.abort(); // it was told, and its job is given back
+            tracing::warn!(
+                delivery = serial,
+                "a handler goes on after its worker has stopped: its task is aborted"
+            );
+        }
+        for inner in self.jobs.values() {
+            let job: &JobKey = &inner.delivered.job;
+            for (_, place, _) in &self.plan.places {
+                RUNNING.end(place, job);
+            }
+        }
+        let hooks = async { while self.losses.join_next().await.is_some() {} };
+        _ = tokio::time::timeout(LAST_HOOKS, hooks).await;
+        result.map(|()| self.handled)
+    }
+
+    async fn work(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<(), Error> {
+        loop {
+            let now = Instant::now();
+            self.core.advance(now);
+            while let Some(action) = self.core.next_action() {
+                if let Some(result) = self.carry_out(action) {
+                    return result;
+                }
+            }
+            self.plan.health.is_good_until(self.core.is_healthy_until());
+            let wakes = self.core.wakes_at(now).map(tokio::time::Instant::from_std);
+            let mut next = match wakes {
+                Some(at) => tokio::time::timeout_at(at, events.recv())
+                    .await
+                    .unwrap_or(None),
+                None => events.recv().await,
+            };
+            while let Some(event) = next {
+                if let Event::Ended(ends) = &event {
+                    self.handled += ends.len();
+                    for (serial, _) in ends {
+                        self.jobs.remove(serial);
+                        self.tasks.remove(serial);
+                    }
+                }
+                self.core.on(event, Instant::now());
+                next = events.try_recv().ok();
+            }
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) -> Option<Result<(), Error>> {
+        match action {
+            Action::Send {
+                line,
+                turn,
+                commands,
+                last,
+                within,
+            } => {
+                let order = Order::Send {
+                    turn,
+                    commands,
+                    last,
+                    within,
+                };
+                _ = self.line(line).send(order);
+            }
+            Action::Close(line) => _ = self.line(line).send(Order::Close),
+            Action::Start { handler, jobs } => self.start_handler(handler, jobs),
+            Action::Tell(serial, why) => {
+                if let Some(inner) = self.jobs.get(&serial) {
+                    inner.tell(why);
+                }
+            }
+            Action::Lost(serial, of) => {
+                let inner = self
+                    .jobs
+                    .get(&serial)
+                    .cloned()
+                    .unwrap_or_else(|| Inner::new(of, 0, Desk::Inline));
+                let hooks = self
+                    .plan
+                    .works
+                    .first()
+                    .map(|work| work.hooks.clone())
+                    .unwrap_or_default();
+                let job = inner.job();
+                tracing::warn!(job = %job.id(), queue = %job.queue(), "lost a job: its lease expired, or it was deleted or replaced");
+                let told = async move { call(&hooks, Moment::Lost, &job).await };
+                self.losses.spawn_on(told, &self.plan.handlers);
+            }
+            Action::LoseOther(Owner { worker, serial }) => {
+                if let Some(other) = workers().get(&worker) {
+                    _ = other.send(Event::Gone(serial));
+                }
+            }
+            Action::Say(said) => say(&said),
+            Action::Finish(result) => return Some(result),
+        }
+        None
+    }
+
+    fn start_handler(&mut self, handler: usize, jobs: Vec<(Serial, Arc<crate::core::Delivered>)>) {
+        let attempts = self.plan.settings.shapes[handler].attempts;
+        let mut inners = Vec::with_capacity(jobs.len());
+        for (serial, delivered) in jobs {
+            let link = self.server_of(&delivered.job).clone();
+            let desk = Desk::Worker {
+                serial,
+                events: self.sender.clone(),
+                server: link,
+            };
+            let inner = Inner::new(delivered, attempts, desk);
+            self.jobs.insert(serial, inner.clone());
+            inners.push((serial, inner));
+        }
+        let Some((first, _)) = inners.first() else {
+            return;
+        };
+        let first = *first;
+        let task = self.plan.handlers.spawn(attempt(
+            self.plan.works[handler].clone(),
+            inners,
+            self.sender.clone(),
+        ));
+        self.tasks.insert(first, task.abort_handle());
+    }
+
+    fn server_of(&self, job: &JobKey) -> &Server {
+        let has = |members: &[Member]| members.iter().any(|member| member.key == job.key);
+        let found = self.plan.places.iter().find(|(_, _, members)| has(members));
+        &found.unwrap_or(&self.plan.places[0]).0
+    }
+
+    fn line(&mut self, line: Line) -> &UnboundedSender<Order> {
+        self.lines.entry(line).or_insert_with(|| {
+            let (server, _, members) = &self.plan.places[line.link];
+            let key = match line.name {
+                Name::Ear(at) => &members[at].key,
+                _ => &members[0].key,
+            };
+            let (orders, receiver) = unbounded_channel();
+            let connection = Connection {
+                line,
+                server: server.clone(),
+                key: key.to_vec(),
+                events: self.sender.clone(),
+            };
+            tokio::spawn(connection.run(receiver));
+            orders
+        })
+    }
+}
+
+fn say(said: &Said) {
+    match said {
+        Said::Trouble(error) => tracing::warn!(error, "trouble with the server, trying again"),
+        Said::Refused { job, error } => {
+            let (id, queue) = named(job);
+            tracing::warn!(job = id, queue, error, "the server refuses how a job ended, leaving out what it does not like, such as the delay");
+        }
+        Said::UnknownKind(job) => {
+            let kind = job
+                .envelope()
+                .and_then(|envelope| envelope.kind.clone())
+                .unwrap_or_default();
+            tracing::warn!(
+                job = named(job).0,
+                kind,
+                "no handler for this kind, gave the job back"
+            );
+        }
+        Said::RunsHere(job) => {
+            let (id, queue) = named(job);
+            tracing::warn!(
+                job = id,
+                queue,
+                "a job that still runs here was delivered again, gave it back"
+            );
+        }
+        Said::Deaf(error) => tracing::info!(
+            error,
+            "cancelled jobs are noticed by heartbeats alone: DQ.BTOUCH is refused"
+        ),
+        Said::Stopping { jobs } => tracing::info!(jobs, "stopping, waiting for handlers"),
+        Said::Stopped { gave_back } => tracing::debug!(gave_back, "stopped"),
+    }
+}
+
+fn named(job: &crate::core::Delivered) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&job.job.id), text(&job.job.key))
+}

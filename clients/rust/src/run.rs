@@ -1,0 +1,98 @@
+//! Runs the handler of a batch, with its hooks, and says how it ended.
+
+use crate::core::{End, Event, Serial, Why};
+use crate::error::BoxError;
+use crate::guard::{guarded, text_of, Panicked};
+use crate::hooks::{call, Hooks, Moment};
+use crate::job::Inner;
+use crate::middleware::{Call, Next, Returned};
+use crate::verdict::{judge, panicked, Sorts, Verdict};
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// A handler as it runs: with its middleware.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub next: Next,
+    pub sorts: Arc<Sorts>,
+    pub hooks: Arc<[Hooks]>,
+}
+
+impl std::fmt::Debug for Sorts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sorts")
+    }
+}
+
+/// Says how jobs ended, also if the task is aborted.
+struct Ending {
+    events: UnboundedSender<Event>,
+    ends: Vec<(Serial, End)>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        _ = self
+            .events
+            .send(Event::Ended(std::mem::take(&mut self.ends)));
+    }
+}
+
+pub(crate) async fn attempt(
+    work: Work,
+    jobs: Vec<(Serial, Arc<Inner>)>,
+    events: UnboundedSender<Event>,
+) {
+    let ends = jobs
+        .iter()
+        .map(|(serial, _)| (*serial, End::GivenBack))
+        .collect();
+    let mut ending = Ending { events, ends };
+    for (_, inner) in &jobs {
+        call(&work.hooks, Moment::Before, &inner.job()).await;
+    }
+    let call_of = Call(jobs.iter().map(|(_, inner)| inner.job()).collect());
+    let ended = guarded(|| work.next.run(call_of)).await;
+    for ((_, inner), (_, end)) in jobs.iter().zip(&mut ending.ends) {
+        *end = finish(&work, inner, &ended).await;
+    }
+}
+
+type Ended = Result<Result<Returned, BoxError>, Panicked>;
+
+/// The end of one job, by what was said of it alone, else by what became of all; and of one that failed, what it says,
+/// and whether that was on purpose.
+pub(crate) fn end_of(sorts: &Sorts, inner: &Inner, ended: &Ended) -> (End, Option<(String, bool)>) {
+    let alone = inner.take_said();
+    if inner.attempt().has_ended {
+        return (End::Suspended, None);
+    }
+    let (verdict, text) = match (&alone, ended) {
+        (Some(Ok(result)), _) => return (End::Done(result.clone()), None),
+        (Some(Err(error)), _) | (None, Ok(Err(error))) => {
+            (judge(error, sorts), text_of(error.as_ref()))
+        }
+        (None, Ok(Ok(returned))) => return (End::Done(returned.0.clone()), None),
+        (None, Err(raised)) => (panicked(raised, sorts), raised.to_string()),
+    };
+    let Verdict { end, is_meant } = verdict;
+    (end, Some((text, is_meant)))
+}
+
+async fn finish(work: &Work, inner: &Arc<Inner>, ended: &Ended) -> End {
+    let (end, failure) = end_of(&work.sorts, inner, ended);
+    let job = inner.job();
+    match failure {
+        None if end == End::Suspended => {}
+        None => call(&work.hooks, Moment::After, &job).await,
+        Some((text, is_meant)) => {
+            if !is_meant && matches!(inner.told(), None | Some(Why::Timeout)) {
+                tracing::warn!(job = %job.id(), queue = %job.queue(), attempt = job.attempt(), error = text, "a job failed");
+            }
+            if end != End::Suspended {
+                call(&work.hooks, Moment::Failed(text), &job).await;
+            }
+        }
+    }
+    end
+}

@@ -1,0 +1,323 @@
+//! Where a queue is: one server, behind Sentinels, or in a cluster.
+
+use crate::cluster::{Map, Redirected};
+use crate::error::Error;
+use crate::keys::slot_of;
+use crate::values;
+use redis::aio::MultiplexedConnection;
+use redis::sentinel::{Sentinel, SentinelNodeConnectionInfo};
+use redis::{
+    cmd, AsyncConnectionConfig, Client, Cmd, ConnectionInfo, IntoConnectionInfo,
+    RedisConnectionInfo, RedisError, Value,
+};
+use std::collections::HashMap;
+use std::fmt;
+use std::future::{poll_fn, Future};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(10);
+const REDIRECTIONS: usize = 16;
+
+/// A server with the dq module, on redis-rs; queues that share one share its connection. It connects when it is first
+/// needed, and again when the connection was lost.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub place: Place,
+    name: String,
+    /// By the node's name; of one server the name is empty.
+    open: Mutex<HashMap<String, MultiplexedConnection>>,
+}
+
+pub(crate) enum Place {
+    One(Client),
+    Sentinel {
+        sentinel: tokio::sync::Mutex<Sentinel>,
+        master: String,
+        node: SentinelNodeConnectionInfo,
+    },
+    Cluster {
+        seeds: Vec<ConnectionInfo>,
+        map: Mutex<Map>,
+    },
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server({})", self.0.name)
+    }
+}
+
+impl Server {
+    /// By its URL: `redis://user:password@host:6379/0`, `rediss://` with TLS (feature `tls`), or `unix://`.
+    pub fn open(url: &str) -> Result<Self, Error> {
+        Ok(Server::client(Client::open(url).map_err(unfit)?))
+    }
+
+    /// Of a client of redis-rs, with its settings for TLS and the like.
+    pub fn client(client: Client) -> Self {
+        let info = client.get_connection_info();
+        let name = format!("{}/{}", info.addr(), info.redis_settings().db());
+        Server::of(name, Place::One(client))
+    }
+
+    /// Redis Cluster, by the URLs of some of its nodes. User, password and TLS are those of the first one.
+    pub fn cluster<'a>(urls: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        let seeds: Result<Vec<_>, _> = urls
+            .into_iter()
+            .map(IntoConnectionInfo::into_connection_info)
+            .collect();
+        let seeds = seeds.map_err(unfit)?;
+        let Some(first) = seeds.first() else {
+            return Err(Error::usage("a cluster needs the URL of a node"));
+        };
+        let name = format!("cluster of {}", first.addr());
+        Ok(Server::of(
+            name,
+            Place::Cluster {
+                seeds,
+                map: Mutex::default(),
+            },
+        ))
+    }
+
+    /// The master of that name, by the URLs of its Sentinels. `url`, without a host that matters, has its user, password
+    /// and database.
+    pub fn sentinel<'a>(
+        sentinels: impl IntoIterator<Item = &'a str>,
+        master: &str,
+        url: &str,
+    ) -> Result<Self, Error> {
+        let sentinels: Vec<&str> = sentinels.into_iter().collect();
+        let name = format!("{master} of {}", sentinels.join(" "));
+        let info = url.into_connection_info().map_err(unfit)?;
+        let node = SentinelNodeConnectionInfo::default()
+            .set_redis_connection_info(info.redis_settings().clone());
+        let sentinel = tokio::sync::Mutex::new(Sentinel::build(sentinels).map_err(unfit)?);
+        Ok(Server::of(
+            name,
+            Place::Sentinel {
+                sentinel,
+                master: master.to_owned(),
+                node,
+            },
+        ))
+    }
+
+    fn of(name: String, place: Place) -> Self {
+        Server(Arc::new(Inner {
+            place,
+            name,
+            open: Mutex::default(),
+        }))
+    }
+
+    /// Equal where one connection can wait for both keys.
+    pub(crate) fn place_of(&self, key: &[u8]) -> String {
+        match &self.0.place {
+            Place::Cluster { .. } => format!("{}#{}", self.0.name, slot_of(key)),
+            _ => self.0.name.clone(),
+        }
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.0.place, Place::Cluster { .. })
+    }
+
+    // --- Connections
+
+    /// A connection of one's own to the server that has the key.
+    pub(crate) async fn connect(&self, key: &[u8]) -> Result<MultiplexedConnection, RedisError> {
+        match &self.0.place {
+            Place::One(client) => connect(client).await,
+            Place::Sentinel {
+                sentinel,
+                master,
+                node,
+            } => {
+                let client = sentinel
+                    .lock()
+                    .await
+                    .async_master_for(master, Some(node))
+                    .await?;
+                connect(&client).await
+            }
+            Place::Cluster { .. } => {
+                let node = self.0.node_of(slot_of(key), true).await?;
+                connect(&Client::open(node)?).await
+            }
+        }
+    }
+
+    async fn shared(
+        &self,
+        node: Option<&ConnectionInfo>,
+        key: &[u8],
+    ) -> Result<(String, MultiplexedConnection), RedisError> {
+        let name = node.map(|node| node.addr().to_string()).unwrap_or_default();
+        if let Some(open) = self.opened().get(&name) {
+            return Ok((name, open.clone()));
+        }
+        let made = match node {
+            Some(node) => connect(&Client::open(node.clone())?).await?,
+            None => self.connect(key).await?,
+        };
+        self.opened().insert(name.clone(), made.clone());
+        Ok((name, made))
+    }
+
+    fn opened(&self) -> std::sync::MutexGuard<'_, HashMap<String, MultiplexedConnection>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the connections, so that the program that is forked, or whose runtime has ended, opens its own.
+    pub(crate) fn close(&self) {
+        self.opened().clear();
+    }
+
+    // --- Asking
+
+    pub(crate) async fn ask(&self, key: &[u8], command: &Cmd) -> Result<Value, Error> {
+        let mut pipe = redis::Pipeline::with_capacity(1);
+        pipe.add_command(command.clone());
+        let reply = self.ask_all(key, &pipe).await?.pop().unwrap_or(Value::Nil);
+        answer(reply)
+    }
+
+    /// Many commands of one key in one write, and their answers, errors among them. What was not sent for sure is sent
+    /// again; what was sent is not.
+    pub(crate) async fn ask_all(
+        &self,
+        key: &[u8],
+        pipe: &redis::Pipeline,
+    ) -> Result<Vec<Value>, Error> {
+        let mut asking: Option<ConnectionInfo> = None;
+        for _ in 0..REDIRECTIONS {
+            let is_asking = asking.is_some();
+            let node = match (self.is_cluster(), asking.take()) {
+                (true, None) => Some(self.0.node_of(slot_of(key), false).await?),
+                (_, node) => node,
+            };
+            let (name, mut connection) = self.shared(node.as_ref(), key).await?;
+            let replies = match exchange(&mut connection, pipe, is_asking).await {
+                Ok(replies) => replies,
+                Err(Failed { error, was_sent }) => {
+                    self.opened().remove(&name);
+                    if was_sent {
+                        return Err(error.into());
+                    }
+                    continue;
+                }
+            };
+            match self.0.redirected(&replies) {
+                Redirected::Not => return Ok(replies),
+                Redirected::Moved => tokio::time::sleep(Duration::from_millis(20)).await,
+                Redirected::Ask(node) => asking = Some(*node),
+            }
+        }
+        Err(Error::Connection(
+            "the server is not there, or its cluster redirects in a circle".into(),
+        ))
+    }
+}
+
+fn unfit(error: RedisError) -> Error {
+    Error::usage(format!("the URL of the server is wrong: {error}"))
+}
+
+/// Errors of the server as such.
+pub(crate) fn answer(reply: Value) -> Result<Value, Error> {
+    match reply {
+        Value::ServerError(error) => Err(Error::refused(values::server_error(&error))),
+        reply => Ok(reply),
+    }
+}
+
+/// No wait is cut off; whoever asks counts the time itself. RESP2, in which nothing comes unasked. It authenticates by
+/// itself, as redis-rs does not say what the server says to that.
+pub(crate) async fn connect(client: &Client) -> Result<MultiplexedConnection, RedisError> {
+    let info = client.get_connection_info();
+    let settings = info.redis_settings();
+    let bare = info
+        .clone()
+        .set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name());
+    let bare = Client::open(bare)?;
+    let config = AsyncConnectionConfig::new()
+        .set_response_timeout(None)
+        .set_connection_timeout(Some(CONNECT));
+    let made = async {
+        let mut made = bare
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        if let Some(password) = settings.password() {
+            let mut auth = cmd("AUTH");
+            if let Some(user) = settings.username() {
+                auth.arg(user);
+            }
+            expect_ok(&mut made, auth.arg(password)).await?;
+        }
+        if settings.db() != 0 {
+            expect_ok(&mut made, cmd("SELECT").arg(settings.db())).await?;
+        }
+        Ok(made)
+    };
+    match tokio::time::timeout(2 * CONNECT, made).await {
+        Ok(made) => made,
+        Err(_) => Err(silent()),
+    }
+}
+
+async fn expect_ok(
+    connection: &mut MultiplexedConnection,
+    command: &Cmd,
+) -> Result<(), RedisError> {
+    match connection.send_packed_command(command).await? {
+        Value::ServerError(error) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn silent() -> RedisError {
+    std::io::Error::new(std::io::ErrorKind::TimedOut, "the server does not answer").into()
+}
+
+struct Failed {
+    error: RedisError,
+    was_sent: bool,
+}
+
+async fn exchange(
+    connection: &mut MultiplexedConnection,
+    pipe: &redis::Pipeline,
+    is_asking: bool,
+) -> Result<Vec<Value>, Failed> {
+    let mut whole = redis::Pipeline::new();
+    let first = usize::from(is_asking);
+    let pipe = if is_asking {
+        whole.add_command(cmd("ASKING"));
+        pipe.cmd_iter()
+            .for_each(|command| _ = whole.add_command(command.clone()));
+        &whole
+    } else {
+        pipe
+    };
+    let mut sent = pin!(connection.send_packed_commands(pipe, first, pipe.len() - first));
+    // What fails at the first look has met a connection that was closed before.
+    let early = poll_fn(|context| Poll::Ready(sent.as_mut().poll(context))).await;
+    let (reply, was_sent) = match early {
+        Poll::Ready(reply) => (reply, false),
+        Poll::Pending => match tokio::time::timeout(ANSWER, sent).await {
+            Ok(reply) => (reply, true),
+            Err(_) => (Err(silent()), true),
+        },
+    };
+    reply.map_err(|error| Failed {
+        was_sent: was_sent || !error.is_io_error(),
+        error,
+    })
+}

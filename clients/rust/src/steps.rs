@@ -1,0 +1,311 @@
+//! Steps, signals and children of a job: what a handler keeps, so that its next attempt goes on from there.
+
+use crate::attempt::{read_results, write_results, OnDead, WaitFor};
+use crate::core::{Event, Suspension, Why};
+use crate::error::{BoxError, Error};
+use crate::guard::guarded;
+use crate::job::{decode, Before, Desk, Job};
+use crate::queue::NewJob;
+use crate::values::{self, ms};
+use crate::verdict::{named, Suspended};
+use redis::{cmd, Cmd, Value};
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+impl<T> Job<T> {
+    /// The names and values that are kept.
+    pub fn steps(&self) -> BTreeMap<String, Vec<u8>> {
+        self.inner.attempt().kept.clone()
+    }
+
+    /// The kept value of that step, from an earlier attempt; else runs `work`, and keeps what it returns.
+    ///
+    /// ```no_run
+    /// # use dq_redis::{BoxError, Job};
+    /// # async fn charge() -> Result<String, BoxError> { Ok("ch_1".into()) }
+    /// # async fn handler(job: Job) -> Result<(), BoxError> {
+    /// let receipt: String = job.step("charge", charge).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn step<R, E, F, Fut>(&self, name: &str, work: F) -> Result<R, BoxError>
+    where
+        R: Serialize + DeserializeOwned,
+        E: Into<BoxError>,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<R, E>>,
+    {
+        self.still_ours()?;
+        let kept = self.inner.attempt().enter(name)?;
+        if let Some(value) = kept {
+            return Ok(decode(or_null(&value))?);
+        }
+        let made = guarded(work).await?.map_err(named)?;
+        let value = serde_json::to_vec(&made).map_err(|error| Error::Encode(error.to_string()))?;
+        self.keep(name, value).await?;
+        Ok(made)
+    }
+
+    /// Gives the job back, to go on here after so long: the attempt ends, uncounted, with the error that this returns.
+    /// In the next one it returns at once.
+    pub async fn sleep(&self, name: &str, duration: Duration) -> Result<(), Error> {
+        self.still_ours()?;
+        if self.inner.attempt().enter(name)?.is_some() {
+            return Ok(());
+        }
+        if let Desk::Inline = self.inner.desk {
+            return self.keep(name, Vec::new()).await;
+        }
+        let mut nack = self.nack();
+        nack.arg("DELAY").arg(ms(duration));
+        self.suspend(vec![self.step_command(name, b""), nack])
+    }
+
+    /// Waits for a [signal](crate::Queue::signal): the attempt ends, uncounted, with the error that this returns. When
+    /// the signal is there, its value; nothing, if it has none.
+    pub async fn wait<R: DeserializeOwned>(&self, name: &str) -> Result<Option<R>, Error> {
+        self.still_ours()?;
+        if let Some(value) = self.inner.attempt().enter(name)? {
+            return signalled(&value);
+        }
+        let mut nack = self.nack();
+        nack.arg("AWAIT").arg(name);
+        self.suspend(vec![nack])
+    }
+
+    /// As [`Job::wait`], for so long at most: then the error is [`Error::Timeout`], in all later attempts too.
+    pub async fn wait_within<R: DeserializeOwned>(
+        &self,
+        name: &str,
+        timeout: Duration,
+    ) -> Result<Option<R>, Error> {
+        self.still_ours()?;
+        let marker = format!("dq:wait:{name}");
+        let (value, state) = {
+            let mut attempt = self.inner.attempt();
+            (attempt.enter(name)?, attempt.kept.get(&marker).cloned())
+        };
+        match (state.as_deref(), value) {
+            (Some(b"over"), _) => Err(Error::Timeout),
+            (_, Some(value)) => signalled(&value),
+            (Some(_), None) => {
+                self.keep(&marker, b"over".to_vec()).await?;
+                Err(Error::Timeout)
+            }
+            (None, None) => {
+                let mut nack = self.nack();
+                nack.arg("AWAIT").arg(name).arg("DELAY").arg(ms(timeout));
+                self.suspend(vec![self.step_command(&marker, b"waiting"), nack])
+            }
+        }
+    }
+
+    /// Waits until these jobs of the same queue have ended, and returns how: the attempt ends, uncounted, with the error
+    /// that this returns, and the next one goes on here.
+    pub async fn wait_for<I: AsRef<[u8]>>(
+        &self,
+        ids: &[I],
+        options: WaitFor,
+    ) -> Result<Vec<Before>, Error> {
+        let name = self.next_wait(&options)?;
+        let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.as_ref().to_vec()).collect();
+        match self.ended(&name, &ids).await? {
+            Some(results) => Ok(results),
+            None => self.suspend(vec![self.nack_after(&ids, options.on_dead)]),
+        }
+    }
+
+    /// Adds jobs to the same queue, and waits for them as [`Job::wait_for`] does, in one transaction. Ids that are not
+    /// given are made of this job's, so a second attempt adds no second children.
+    pub async fn spawn(&self, jobs: Vec<NewJob>, options: WaitFor) -> Result<Vec<Before>, Error> {
+        let name = self.next_wait(&options)?;
+        let id = |n: usize, job: &NewJob| {
+            job.given_id()
+                .unwrap_or_else(|| format!("{}/{name}/{n}", self.id()).into_bytes())
+        };
+        let ids: Vec<Vec<u8>> = jobs.iter().enumerate().map(|(n, job)| id(n, job)).collect();
+        if let Some(results) = self.ended(&name, &ids).await? {
+            return Ok(results);
+        }
+        let key = &self.inner.delivered.job.key;
+        let mut commands = Vec::with_capacity(jobs.len() + 1);
+        for (job, id) in jobs.into_iter().zip(&ids) {
+            commands.push(job.command(key, id)?);
+        }
+        commands.push(self.nack_after(&ids, options.on_dead));
+        self.suspend(commands)
+    }
+
+    /// Runs a Lua script on the server of the queue exactly once, however many attempts come to it: its writes and the
+    /// step happen together, or neither does. Its `KEYS` and `ARGV` are those given here; in a cluster the keys are of
+    /// the queue's slot. Returns what the script returned, and nothing if it ran before.
+    pub async fn once(
+        &self,
+        name: &str,
+        script: &str,
+        keys: &[&str],
+        args: &[&str],
+    ) -> Result<Option<Value>, Error> {
+        self.still_ours()?;
+        if self.inner.attempt().enter(name)?.is_some() {
+            return Ok(None);
+        }
+        let Desk::Worker { server, .. } = &self.inner.desk else {
+            return Err(needs_server("once"));
+        };
+        let delivered = &self.inner.delivered;
+        let mut eval = cmd("EVAL");
+        eval.arg(format!("{ONCE_FIRST}{script}{ONCE_LAST}"))
+            .arg(keys.len() + 1)
+            .arg(&*delivered.job.key);
+        eval.arg(keys)
+            .arg(&*delivered.job.id)
+            .arg(&delivered.token)
+            .arg(name)
+            .arg("done")
+            .arg(args);
+        let mut reply = values::list(server.ask(&delivered.job.key, &eval).await?).into_iter();
+        match reply.next() {
+            Some(Value::Int(1)) => {
+                self.inner
+                    .attempt()
+                    .kept
+                    .insert(name.to_owned(), b"done".to_vec());
+                Ok(Some(reply.next().unwrap_or(Value::Nil)))
+            }
+            Some(_) => Ok(None),
+            None => Err(self.gone()),
+        }
+    }
+
+    // --- Inside
+
+    /// What a handler does that is no longer its job's is refused.
+    fn still_ours(&self) -> Result<(), Error> {
+        if self.inner.attempt().has_ended {
+            return Err(Suspended.into());
+        }
+        match self.inner.told() {
+            Some(Why::Lost | Why::Timeout) => Err(Error::NotOurs),
+            _ => Ok(()),
+        }
+    }
+
+    fn gone(&self) -> Error {
+        self.inner.send(Event::Gone);
+        Error::NotOurs
+    }
+
+    fn step_command(&self, name: &str, value: &[u8]) -> Cmd {
+        let delivered = &self.inner.delivered;
+        let mut step = cmd("DQ.STEP");
+        step.arg(&*delivered.job.key)
+            .arg(&*delivered.job.id)
+            .arg(&delivered.token)
+            .arg(name)
+            .arg(value);
+        step
+    }
+
+    fn nack(&self) -> Cmd {
+        let delivered = &self.inner.delivered;
+        let mut nack = cmd("DQ.NACK");
+        nack.arg(&*delivered.job.key)
+            .arg(&*delivered.job.id)
+            .arg("TOKEN")
+            .arg(&delivered.token)
+            .arg("SILENT");
+        nack
+    }
+
+    fn nack_after(&self, ids: &[Vec<u8>], on_dead: OnDead) -> Cmd {
+        let mut nack = self.nack();
+        nack.arg("AFTER")
+            .arg(ids.len())
+            .arg(ids)
+            .arg("ONDEAD")
+            .arg(on_dead.word());
+        nack
+    }
+
+    async fn keep(&self, name: &str, value: Vec<u8>) -> Result<(), Error> {
+        if let Desk::Worker { server, .. } = &self.inner.desk {
+            let reply = server
+                .ask(
+                    &self.inner.delivered.job.key,
+                    &self.step_command(name, &value),
+                )
+                .await?;
+            if reply == Value::Nil {
+                return Err(self.gone());
+            }
+        }
+        self.inner.attempt().kept.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    fn suspend<R>(&self, commands: Vec<Cmd>) -> Result<R, Error> {
+        self.inner.attempt().has_ended = true;
+        self.inner
+            .send(|serial| Event::Suspended(serial, Suspension(commands)));
+        Err(Suspended.into())
+    }
+
+    fn next_wait(&self, options: &WaitFor) -> Result<String, Error> {
+        self.still_ours()?;
+        if let Desk::Inline = self.inner.desk {
+            return Err(needs_server("wait_for and spawn"));
+        }
+        let mut attempt = self.inner.attempt();
+        attempt.waits += 1;
+        Ok(options
+            .name
+            .clone()
+            .unwrap_or_else(|| attempt.waits.to_string()))
+    }
+
+    /// How the jobs of that wait ended: as it is kept, or as this delivery tells.
+    async fn ended(&self, name: &str, ids: &[Vec<u8>]) -> Result<Option<Vec<Before>>, Error> {
+        let step = format!("dq:after:{name}");
+        let kept = self.inner.attempt().kept.get(&step).cloned();
+        if let Some(kept) = kept {
+            return Ok(Some(read_results(&kept)?));
+        }
+        let results = &self.inner.delivered.results;
+        if !results.iter().map(|(id, _, _)| id).eq(ids) {
+            return Ok(None);
+        }
+        self.keep(&step, write_results(results)).await?;
+        Ok(Some(results.iter().map(Before::of).collect()))
+    }
+}
+
+const ONCE_FIRST: &str = "
+if not redis.call('DQ.TOUCH', KEYS[1], ARGV[1], 'TOKEN', ARGV[2]) then return {} end
+if redis.call('DQ.SIGNAL', KEYS[1], ARGV[1], ARGV[3], ARGV[4]) == 0 then return {0} end
+return {1, (function(KEYS, ARGV)
+";
+const ONCE_LAST: &str = "
+end)({unpack(KEYS, 2)}, {unpack(ARGV, 5)})}
+";
+
+fn needs_server(what: &str) -> Error {
+    Error::Usage(format!("{what} needs a server: see the module testing"))
+}
+
+fn or_null(value: &[u8]) -> &[u8] {
+    if value.is_empty() {
+        b"null"
+    } else {
+        value
+    }
+}
+
+fn signalled<R: DeserializeOwned>(value: &[u8]) -> Result<Option<R>, Error> {
+    match value {
+        b"" => Ok(None),
+        value => decode(value).map(Some),
+    }
+}

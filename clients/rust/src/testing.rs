@@ -1,0 +1,188 @@
+//! For tests of programs that use dq: a server with the module, whose clock stands still until the test moves it.
+//!
+//! ```no_run
+//! # use dq_redis::{testing::TestServer, Error, Worker};
+//! # use std::time::Duration;
+//! # async fn test(worker: Worker) -> Result<(), Error> {
+//! let server = TestServer::start().await?;
+//! let queue = server.queue("orders");
+//! server.clock().advance(Duration::from_secs(30 * 24 * 3600)).await?;
+//! let handled = worker.drain().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! For handlers without a server there is [`Inline`](crate::Inline).
+
+use crate::error::Error;
+use crate::queue::Queue;
+use crate::server::Server;
+use crate::values::{instant, instant_ms, ms};
+use redis::{cmd, Cmd};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::process::{Child, Command};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+static LAST: AtomicU32 = AtomicU32::new(0);
+
+/// A server of the test's own, on a socket in a folder of its own. It ends when this is dropped.
+#[derive(Debug)]
+pub struct TestServer {
+    url: String,
+    server: Server,
+    folder: PathBuf,
+    _process: Child,
+}
+
+impl TestServer {
+    /// Starts one: the program that the variable `DQ_SERVER` names, else valkey-server or redis-server, with the module
+    /// that `DQ_MODULE` names.
+    pub async fn start() -> Result<Self, Error> {
+        TestServer::start_with(&["test-clock", "yes"]).await
+    }
+
+    /// With a clock that goes, and other arguments of the module.
+    pub async fn start_with(arguments: &[&str]) -> Result<Self, Error> {
+        let module = std::env::var_os("DQ_MODULE")
+            .map(PathBuf::from)
+            .and_then(|path| path.canonicalize().ok());
+        let Some(module) = module.filter(|path| path.is_file()) else {
+            return Err(Error::usage("set DQ_MODULE to the path of libdq.so"));
+        };
+        // Its path is short, as a socket's must be.
+        let folder = std::env::temp_dir().join(format!(
+            "dq-{}-{}",
+            std::process::id(),
+            LAST.fetch_add(1, Ordering::Relaxed)
+        ));
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        let socket = folder.join("socket");
+        let log = std::fs::File::create(folder.join("log")).map_err(failed)?;
+        let mut command = Command::new(program()?);
+        command
+            .arg("--port")
+            .arg("0")
+            .arg("--unixsocket")
+            .arg(&socket)
+            .arg("--dir")
+            .arg(&folder)
+            .arg("--save")
+            .arg("");
+        command.arg("--loadmodule").arg(module).args(arguments);
+        let process = command
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn();
+        let url = format!("unix://{}", socket.display());
+        let mut made = TestServer {
+            server: Server::open(&url)?,
+            url,
+            folder,
+            _process: process.map_err(failed)?,
+        };
+        made.answers().await?;
+        Ok(made)
+    }
+
+    async fn answers(&mut self) -> Result<(), Error> {
+        let end = Instant::now() + PATIENCE;
+        while self.server.ask(&[], &cmd("PING")).await.is_err() {
+            let has_ended = self._process.try_wait().map_err(failed)?.is_some();
+            if has_ended || Instant::now() > end {
+                let said = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+                return Err(Error::usage(format!(
+                    "the server for the test does not start:\n{said}"
+                )));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
+    /// Of the server.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// For queues with other settings.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// A queue on it.
+    pub fn queue(&self, name: &str) -> Queue {
+        Queue::on(&self.server, name)
+    }
+
+    /// Its clock.
+    pub fn clock(&self) -> Clock<'_> {
+        Clock(&self.server)
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        _ = self._process.start_kill();
+        _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn failed(error: std::io::Error) -> Error {
+    Error::Connection(format!("the server for the test: {error}"))
+}
+
+fn program() -> Result<PathBuf, Error> {
+    if let Some(named) = std::env::var_os("DQ_SERVER").filter(|named| !named.is_empty()) {
+        return Ok(named.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found = ["valkey-server", "redis-server"].iter().find_map(|name| {
+        let places = folders
+            .iter()
+            .map(|folder: &PathBuf| Path::join(folder, name));
+        places.into_iter().find(|place| place.is_file())
+    });
+    found.ok_or_else(|| Error::usage("no valkey-server or redis-server in the PATH: set DQ_SERVER"))
+}
+
+/// The server's clock. It stands still, begins at the real time, and never goes back. What becomes due on the way has
+/// happened when a method returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock<'a>(&'a Server);
+
+impl Clock<'_> {
+    /// What it shows.
+    pub async fn now(&self) -> Result<SystemTime, Error> {
+        self.ask(|words| _ = words.arg("GET"))
+            .await
+            .map(|now| now.unwrap_or(SystemTime::UNIX_EPOCH))
+    }
+
+    /// Moves it on.
+    pub async fn advance(&self, by: Duration) -> Result<SystemTime, Error> {
+        let moved = self.ask(|words| _ = words.arg("ADVANCE").arg(ms(by)));
+        moved.await.map(|now| now.unwrap_or(SystemTime::UNIX_EPOCH))
+    }
+
+    /// Moves it to an instant that is to come.
+    pub async fn set(&self, at: SystemTime) -> Result<SystemTime, Error> {
+        let moved = self.ask(|words| _ = words.arg("SET").arg(instant_ms(at)));
+        moved.await.map(|now| now.unwrap_or(SystemTime::UNIX_EPOCH))
+    }
+
+    /// Moves it to the next instant at which anything happens; `None`: nothing is to come.
+    pub async fn next(&self) -> Result<Option<SystemTime>, Error> {
+        self.ask(|words| _ = words.arg("NEXT")).await
+    }
+
+    async fn ask(&self, say: impl FnOnce(&mut Cmd)) -> Result<Option<SystemTime>, Error> {
+        let mut words = cmd("DQ.CLOCK");
+        say(&mut words);
+        Ok(instant(&self.0.ask(&[], &words).await?))
+    }
+}

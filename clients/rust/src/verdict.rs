@@ -1,0 +1,248 @@
+//! What a handler may say, and what its end means.
+
+use crate::core::{End, Why, LONGEST_REASON};
+use crate::error::{BoxError, Error};
+use crate::guard::{clean, door, name_of, sources, text_of, Panicked};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a job goes on, as the error of its handler: see [`retry_in`], [`snooze`] and [`give_up`]. It may be the source of
+/// other errors; the outermost decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// The attempt failed: try again after that, whatever the ladder says.
+    Retry {
+        /// Until the next attempt.
+        delay: Duration,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Not now: the job comes again after that, and this attempt does not count.
+    Snooze {
+        /// Until the next delivery.
+        delay: Duration,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// The job cannot succeed: it is dead now, whatever attempts it has left.
+    GiveUp {
+        /// Why.
+        reason: Option<String>,
+    },
+}
+
+/// Said by a handler whose attempt failed: try again after `delay`, instead of what the backoff ladder says.
+pub fn retry_in(delay: Duration) -> Decision {
+    Decision::Retry {
+        delay,
+        reason: None,
+    }
+}
+
+/// Said by a handler that cannot work on the job now: it comes again after `delay`, and this attempt does not count.
+pub fn snooze(delay: Duration) -> Decision {
+    Decision::Snooze {
+        delay,
+        reason: None,
+    }
+}
+
+/// Said by a handler whose job cannot succeed: it is dead now.
+pub fn give_up(reason: impl fmt::Display) -> Decision {
+    Decision::GiveUp { reason: None }.because(reason)
+}
+
+impl Decision {
+    /// The reason that the job keeps.
+    pub fn because(mut self, why: impl fmt::Display) -> Self {
+        let text =
+            door(|| why.to_string()).unwrap_or_else(|panicked| format!("no text: {panicked}"));
+        let (Decision::Retry { reason, .. }
+        | Decision::Snooze { reason, .. }
+        | Decision::GiveUp { reason }) = &mut self;
+        *reason = Some(text);
+        self
+    }
+
+    fn end(&self) -> End {
+        let kept = |reason: &Option<String>, otherwise: &str| {
+            clean(
+                reason.clone().unwrap_or_else(|| otherwise.to_owned()),
+                LONGEST_REASON,
+            )
+        };
+        match self {
+            Decision::Retry { delay, reason } => End::Failed {
+                reason: kept(reason, "retry"),
+                wait: Some(*delay),
+            },
+            Decision::Snooze { delay, reason } => End::Snoozed {
+                reason: reason.clone().map(|reason| clean(reason, LONGEST_REASON)),
+                wait: *delay,
+            },
+            Decision::GiveUp { reason } => End::GaveUp {
+                reason: kept(reason, "given up"),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, reason) = match self {
+            Decision::Retry { reason, .. } => ("retry", reason),
+            Decision::Snooze { reason, .. } => ("snooze", reason),
+            Decision::GiveUp { reason } => ("given up", reason),
+        };
+        f.write_str(reason.as_deref().unwrap_or(word))
+    }
+}
+
+impl std::error::Error for Decision {}
+
+/// The error of [`Job::unless_told`](crate::Job::unless_told): the handler was told to end. To return it is right: the
+/// job is given back if the worker stops; in the other cases the end of the handler does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the handler was told to end ({0:?})")]
+pub struct Told(pub Why);
+
+/// Ends an attempt that goes on later: neither a failure nor a success. Pass it on with `?`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the attempt ends here, and goes on later")]
+pub struct Suspended;
+
+/// A result that the codec cannot write.
+#[derive(Debug, thiserror::Error)]
+#[error("result cannot be encoded: {0}")]
+pub(crate) struct Unencodable(pub String);
+
+/// An error whose type is known.
+#[derive(Debug)]
+struct Named {
+    name: &'static str,
+    error: BoxError,
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Named {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.error.as_ref())
+    }
+}
+
+/// As a box, with the name of its type where it has one of its own.
+pub(crate) fn named<E: Into<BoxError>>(error: E) -> BoxError {
+    let name = std::any::type_name::<E>();
+    let is_any =
+        name.contains("dyn ") || ["alloc::string::String", "&str", "anyhow::Error"].contains(&name);
+    if is_any {
+        return error.into();
+    }
+    let plain = name.split('<').next().unwrap_or(name);
+    let name = plain.rsplit("::").next().unwrap_or(plain);
+    Box::new(Named {
+        name,
+        error: error.into(),
+    })
+}
+
+/// Says whether an error, or one of its sources, is of a sort.
+pub(crate) type Sort = Arc<dyn Fn(&(dyn std::error::Error + 'static)) -> bool + Send + Sync>;
+
+/// Whether an error is of that type, for [`Handler::retry_on`](crate::Handler::retry_on) and
+/// [`Handler::give_up_on`](crate::Handler::give_up_on).
+pub fn is<E: std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<E>()
+}
+
+/// Which errors are tried again, and which are final.
+#[derive(Clone, Default)]
+pub(crate) struct Sorts {
+    pub retry: Vec<Sort>,
+    pub give_up: Vec<Sort>,
+}
+
+impl Sorts {
+    fn are_final(&self, all: &[&(dyn std::error::Error + 'static)]) -> bool {
+        let any = |sorts: &[Sort]| {
+            let fits = |sort: &Sort| {
+                all.iter()
+                    .any(|error| door(|| sort(*error)).unwrap_or(false))
+            };
+            sorts.iter().any(fits)
+        };
+        any(&self.give_up) || !self.retry.is_empty() && !any(&self.retry)
+    }
+
+    fn failed(&self, all: &[&(dyn std::error::Error + 'static)], reason: String) -> End {
+        let reason = clean(reason, LONGEST_REASON);
+        match self.are_final(all) {
+            true => End::GaveUp { reason },
+            false => End::Failed { reason, wait: None },
+        }
+    }
+}
+
+/// How an attempt ended, and whether the handler said so on purpose.
+pub(crate) struct Verdict {
+    pub end: End,
+    pub is_meant: bool,
+}
+
+pub(crate) fn panicked(panicked: &Panicked, sorts: &Sorts) -> Verdict {
+    Verdict {
+        end: sorts.failed(&[panicked], panicked.to_string()),
+        is_meant: false,
+    }
+}
+
+/// Reads the error of a handler. What its outermost links say goes first.
+pub(crate) fn judge(error: &BoxError, sorts: &Sorts) -> Verdict {
+    let all = sources(error);
+    let mut name = None;
+    for each in &all {
+        let meant = |end| Verdict {
+            end,
+            is_meant: true,
+        };
+        if let Some(decision) = each.downcast_ref::<Decision>() {
+            return meant(decision.end());
+        }
+        if each.is::<Suspended>() {
+            return meant(End::Suspended);
+        }
+        match each.downcast_ref::<Error>() {
+            Some(Error::Payload(_)) => {
+                let reason = clean(text_of(*each), LONGEST_REASON);
+                return Verdict {
+                    end: End::GaveUp { reason },
+                    is_meant: false,
+                };
+            }
+            Some(Error::Suspended(_)) => return meant(End::Suspended),
+            _ => {}
+        }
+        if each.is::<Unencodable>() {
+            return Verdict {
+                end: sorts.failed(&all, text_of(*each)),
+                is_meant: false,
+            };
+        }
+        if let Some(named) = each.downcast_ref::<Named>() {
+            name.get_or_insert(named.name.to_owned());
+        }
+    }
+    let first: &(dyn std::error::Error + 'static) = all[0];
+    let name = name.unwrap_or_else(|| name_of(first));
+    Verdict {
+        end: sorts.failed(&all, format!("{name}: {}", text_of(first))),
+        is_meant: false,
+    }
+}

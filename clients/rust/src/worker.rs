@@ -1,0 +1,381 @@
+//! Runs handlers on the jobs of one or several queues.
+
+use crate::core::{Member, Settings};
+use crate::error::{BoxError, Error};
+use crate::handler::Handler;
+use crate::health::{Health, Probe};
+use crate::hooks::Hooks;
+use crate::middleware::{Call, Next, Returned};
+use crate::queue::Queue;
+use crate::rim::{Plan, Rim};
+use crate::run::Work;
+use crate::server::Server;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+use tower_layer::Layer;
+use tower_service::Service;
+
+const CONCURRENCY: usize = 10;
+const DRAIN: Duration = Duration::from_secs(25);
+/// Then the fetch is sent again, so a connection that hangs is noticed.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Runs handlers on the jobs of one or several queues.
+///
+/// ```no_run
+/// # use dq_redis::{BoxError, Error, Handler, Job, Queue, Worker};
+/// # async fn close(job: Job<u32>) -> Result<(), BoxError> { Ok(()) }
+/// # async fn run() -> Result<(), Error> {
+/// let queue = Queue::open("redis://localhost", "orders")?;
+/// let worker = Worker::new(&queue).handler(Handler::new(close)).concurrency(10);
+/// worker.run_until(dq_redis::shutdown()).await?;
+/// # Ok(()) }
+/// ```
+pub struct Worker {
+    queues: Vec<(Queue, f64)>,
+    is_weighted: bool,
+    handlers: Vec<Handler>,
+    settings: Settings,
+    hooks: Vec<Hooks>,
+    around: Vec<Box<dyn Fn(Next) -> Next + Send + Sync>>,
+    health: Health,
+    probe: Option<Probe>,
+    stopper: Stopper,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("queues", &self.queues)
+            .field("handlers", &self.handlers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stops a worker from elsewhere. Clones stop the same worker.
+#[derive(Clone, Debug, Default)]
+pub struct Stopper(Arc<Mutex<Stops>>);
+
+#[derive(Debug, Default)]
+struct Stops {
+    early: usize,
+    events: Option<UnboundedSender<crate::core::Event>>,
+}
+
+impl Stopper {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Stops> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to stop: no new jobs, and handlers get the time of [`Worker::drain_for`] to end. A second call ends that
+    /// time. Before the worker runs, it has it stop at once when it does.
+    pub fn stop(&self) {
+        let mut stops = self.lock();
+        match &stops.events {
+            Some(events) => _ = events.send(crate::core::Event::Stop),
+            None => stops.early += 1,
+        }
+    }
+
+    fn connect(&self, events: UnboundedSender<crate::core::Event>) {
+        let mut stops = self.lock();
+        for _ in 0..std::mem::take(&mut stops.early) {
+            _ = events.send(crate::core::Event::Stop);
+        }
+        stops.events = Some(events);
+    }
+
+    fn disconnect(&self) {
+        self.lock().events = None;
+    }
+}
+
+impl Worker {
+    /// Of that queue.
+    pub fn new(queue: &Queue) -> Self {
+        let settings = Settings {
+            shapes: Vec::new(),
+            concurrency: CONCURRENCY,
+            prefetch: 0,
+            lease: None,
+            drain: DRAIN,
+            wait: WAIT,
+            is_drained: false,
+        };
+        Worker {
+            queues: vec![(queue.clone(), 1.0)],
+            is_weighted: false,
+            handlers: Vec::new(),
+            settings,
+            hooks: Vec::new(),
+            around: Vec::new(),
+            health: Health::default(),
+            probe: None,
+            stopper: Stopper::default(),
+        }
+    }
+
+    /// Of several queues in strict order.
+    pub fn of<'a>(queues: impl IntoIterator<Item = &'a Queue>) -> Result<Self, Error> {
+        Worker::by_weight(queues.into_iter().map(|queue| (queue, 1.0))).map(|worker| Worker {
+            is_weighted: false,
+            ..worker
+        })
+    }
+
+    /// Of several queues, each of which comes first in its share of the fetches.
+    pub fn by_weight<'a>(
+        queues: impl IntoIterator<Item = (&'a Queue, f64)>,
+    ) -> Result<Self, Error> {
+        let queues: Vec<_> = queues
+            .into_iter()
+            .map(|(queue, weight)| (queue.clone(), weight))
+            .collect();
+        let Some((first, _)) = queues.first() else {
+            return Err(Error::usage("the worker has no queue"));
+        };
+        if queues
+            .iter()
+            .any(|(_, weight)| !(*weight > 0.0 && weight.is_finite()))
+        {
+            return Err(Error::usage("weights must be greater than 0"));
+        }
+        Ok(Worker {
+            is_weighted: true,
+            ..Worker {
+                queues: queues.clone(),
+                ..Worker::new(first)
+            }
+        })
+    }
+
+    /// One more handler; at most one of each kind, and one without.
+    pub fn handler(mut self, handler: Handler) -> Self {
+        self.handlers.push(handler);
+        self
+    }
+
+    /// How many handlers run at a time (10).
+    pub fn concurrency(mut self, concurrency: usize) -> Self {
+        self.settings.concurrency = concurrency.max(1);
+        self
+    }
+
+    /// How many jobs more may be in hand, so that short handlers need not wait for the network (0).
+    pub fn prefetch(mut self, prefetch: usize) -> Self {
+        self.settings.prefetch = prefetch;
+        self
+    }
+
+    /// The lease of jobs without a TTR of their own or of their queue, and of a kind without a lease.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = Some(lease);
+        self
+    }
+
+    /// How long handlers may go on when the worker stops (25 s).
+    pub fn drain_for(mut self, drain: Duration) -> Self {
+        self.settings.drain = drain;
+        self
+    }
+
+    /// How long one fetch waits at the server (5 s); then it is sent again.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.settings.wait = wait.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Functions that are called around jobs.
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks.push(hooks);
+        self
+    }
+
+    /// A middleware around all handlers, as a function: `async |call, next| next.run(call).await`. What it returns is the
+    /// result, its error the handler's. The first one is outermost.
+    pub fn around<F, Fut>(mut self, function: F) -> Self
+    where
+        F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Returned, BoxError>> + Send + 'static,
+    {
+        let function = Arc::new(function);
+        self.around
+            .push(Box::new(move |next| next.around(&function)));
+        self
+    }
+
+    /// A layer of tower around all handlers. The first one is outermost.
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<Next> + Send + Sync + 'static,
+        L::Service: Service<Call, Response = Returned> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Call>>::Future: Send,
+        <L::Service as Service<Call>>::Error: Into<BoxError>,
+    {
+        self.around.push(Box::new(move |next| next.layer(&layer)));
+        self
+    }
+
+    /// Tells supervisors whether the worker is healthy: an address, such as `127.0.0.1:8081`, at which HTTP is answered by
+    /// 200 or 503, or else a file that is touched as long as it is.
+    pub fn health(mut self, place: &str) -> Self {
+        self.probe = Some(Probe::at(place));
+        self
+    }
+
+    /// Whether a fetch or a heartbeat was answered within its time: false before the first one, and while the server
+    /// cannot be reached.
+    pub fn is_healthy(&self) -> bool {
+        self.health.is_good()
+    }
+
+    /// The same, to be asked from elsewhere.
+    pub fn watch_health(&self) -> Health {
+        self.health.clone()
+    }
+
+    /// Stops it from elsewhere.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Works until it is stopped ([`Worker::stopper`]): then it fetches nothing more, gives handlers their time to end,
+    /// and gives back what is left, at most [`Worker::drain_for`] and two seconds later. The error is an
+    /// [`Error::Configuration`], where waiting would not help. If this future is dropped, the worker stops by itself.
+    pub async fn run(&self) -> Result<(), Error> {
+        self.go(self.settings.clone()).await.map(|_| ())
+    }
+
+    /// Works until that future ends, such as [`shutdown`](crate::shutdown), or it is stopped.
+    pub async fn run_until(&self, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let mut running = std::pin::pin!(self.run());
+        tokio::select! {
+            biased;
+            ended = &mut running => return ended,
+            () = stop => self.stopper.stop(),
+        }
+        running.await
+    }
+
+    /// For tests: handles, one after the other, all jobs that are ready or become so meanwhile, and returns how many.
+    /// The worker does not run besides.
+    pub async fn drain(&self) -> Result<usize, Error> {
+        let settings = Settings {
+            is_drained: true,
+            concurrency: 1,
+            prefetch: 0,
+            ..self.settings.clone()
+        };
+        self.go(settings).await
+    }
+
+    async fn go(&self, mut settings: Settings) -> Result<usize, Error> {
+        settings.shapes = self
+            .handlers
+            .iter()
+            .map(|handler| handler.shape.clone())
+            .collect();
+        self.check()?;
+        let (places, is_weighted) = self.places();
+        let plan = Plan {
+            settings,
+            places,
+            is_weighted,
+            works: self
+                .handlers
+                .iter()
+                .map(|handler| self.work(handler))
+                .collect(),
+            health: self.health.clone(),
+            probe: self.probe.clone(),
+            handlers: tokio::runtime::Handle::current(),
+        };
+        let (rim, running) = Rim::start(plan)?;
+        self.stopper.connect(rim.events());
+        let _stop = OnDrop(self.stopper.clone());
+        running.await
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let mut kinds = std::collections::BTreeSet::new();
+        for handler in &self.handlers {
+            if !kinds.insert(&handler.shape.kind) {
+                return Err(Error::usage(match &handler.shape.kind {
+                    Some(kind) => format!("two handlers for jobs of kind {kind}"),
+                    None => "two handlers without a kind: name the kind of all but one".into(),
+                }));
+            }
+        }
+        match kinds.is_empty() {
+            true => Err(Error::usage("the worker has no handler")),
+            false => Ok(()),
+        }
+    }
+
+    fn work(&self, handler: &Handler) -> Work {
+        let next = self
+            .around
+            .iter()
+            .rev()
+            .fold(handler.work.clone(), |next, around| around(next));
+        Work {
+            next,
+            sorts: Arc::new(handler.sorts.clone()),
+            hooks: self.hooks.clone().into(),
+        }
+    }
+
+    /// Those keys together that one `DQ.BPOP` can wait for: in a cluster, those of one slot.
+    fn places(&self) -> (Vec<(Server, String, Vec<Member>)>, bool) {
+        let mut places: Vec<(Server, String, Vec<Member>)> = Vec::new();
+        let mut is_weighted = self.is_weighted;
+        for (queue, weight) in &self.queues {
+            is_weighted |= queue.is_sharded(); // the shards take turns: none comes first
+            for key in queue.keys() {
+                let place = queue.server().place_of(key);
+                let member = Member {
+                    key: key.clone(),
+                    weight: *weight,
+                };
+                match places.iter_mut().find(|(_, known, _)| *known == place) {
+                    Some((_, _, members)) => members.push(member),
+                    None => places.push((queue.server().clone(), place, vec![member])),
+                }
+            }
+        }
+        (places, is_weighted)
+    }
+}
+
+struct OnDrop(Stopper);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.stop(); // of one that has ended, it does nothing
+        self.0.disconnect();
+    }
+}
+
+/// Ends with SIGINT or SIGTERM.
+pub async fn shutdown() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{signal, SignalKind};
+        if let (Ok(mut interrupt), Ok(mut terminate)) = (
+            signal(SignalKind::interrupt()),
+            signal(SignalKind::terminate()),
+        ) {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

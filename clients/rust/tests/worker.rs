@@ -1,0 +1,294 @@
+//! Workers and queues against a server of the test's own, whose clock the test moves. Needs `DQ_MODULE`.
+
+use dq_redis::testing::TestServer;
+use dq_redis::{
+    give_up, BoxError, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Queue, State,
+    WaitFor, Worker,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    number: u32,
+}
+
+async fn double(job: Job<Order>) -> Result<u32, Error> {
+    Ok(2 * job.data.number)
+}
+
+async fn server() -> (TestServer, Queue) {
+    let server = TestServer::start().await.expect("a server");
+    let queue = server.queue("orders");
+    (server, queue)
+}
+
+#[tokio::test]
+async fn a_job_in_thirty_days() -> Result<(), Error> {
+    let (server, queue) = server().await;
+    let worker = Worker::new(&queue).handler(Handler::new(double));
+    let added = queue
+        .add(&Order { number: 21 })
+        .id("close:17")
+        .delay(30 * DAY)
+        .keep(DAY)
+        .await?;
+    assert_eq!(added.as_deref(), Some("close:17"));
+    assert_eq!(queue.add(&Order { number: 22 }).id("close:17").await?, None);
+    server.clock().advance(29 * DAY).await?;
+    assert_eq!(worker.drain().await?, 0);
+    server.clock().advance(DAY).await?;
+    assert_eq!(worker.drain().await?, 1);
+    assert_eq!(queue.result("close:17").await?, Some(42));
+    assert_eq!(queue.result::<u32>("nothing").await?, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn ladders_attempts_and_reasons() -> Result<(), Error> {
+    let (server, queue) = server().await;
+    let handler = |job: Job<Order>| async move {
+        match job.data.number {
+            0 => Err::<(), BoxError>("no paper".into()),
+            1 => panic!("out of ink"),
+            _ => Err(give_up("no such order").into()),
+        }
+    };
+    let worker = Worker::new(&queue).handler(Handler::new(handler).attempts(2).backoff([MINUTE]));
+    for number in 0..3 {
+        queue.add(&Order { number }).id(number.to_string()).await?;
+    }
+    queue.add_bytes("no JSON").id("bad").await?;
+    assert_eq!(worker.drain().await?, 4);
+    server.clock().advance(MINUTE).await?;
+    assert_eq!(worker.drain().await?, 2);
+    let mut reasons = Vec::new();
+    for id in ["0", "1", "2"] {
+        let job = queue.get(id).await?.expect("it is kept");
+        assert_eq!(job.state, State::Dead);
+        reasons.push(job.reason.unwrap_or_default());
+    }
+    assert_eq!(
+        reasons,
+        ["Error: no paper", "panic: out of ink", "no such order"]
+    );
+    let bad = queue
+        .get("bad")
+        .await?
+        .and_then(|job| job.reason)
+        .unwrap_or_default();
+    assert!(bad.starts_with("payload cannot be decoded: "), "{bad}");
+    assert!(matches!(
+        queue.result::<u32>("2").await,
+        Err(Error::JobFailed {
+            outcome: Outcome::Dead,
+            ..
+        })
+    ));
+    assert_eq!(queue.kick(["0", "1"]).await?, 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn steps_sleeps_and_children() -> Result<(), Error> {
+    static CHARGED: AtomicUsize = AtomicUsize::new(0);
+    let (server, queue) = server().await;
+    async fn parent(job: Job<Order>) -> Result<u32, BoxError> {
+        if job.kind().is_some() {
+            return Ok(job.data.number);
+        }
+        let charge = || async { Ok::<_, Error>(CHARGED.fetch_add(1, Ordering::Relaxed)) };
+        let charged: usize = job.step("charge", charge).await?;
+        job.sleep("a day", DAY).await?;
+        let children = (1..3).map(|number| NewJob::new(&Order { number }).kind("child").keep(DAY));
+        let results = job.spawn(children.collect(), WaitFor::new()).await?;
+        let sum: u32 = results
+            .iter()
+            .filter_map(|each| each.decode::<u32>().ok().flatten())
+            .sum();
+        Ok(sum + charged as u32)
+    }
+    let worker = Worker::new(&queue)
+        .handler(Handler::new(parent))
+        .handler(Handler::new(parent).kind("child"));
+    queue
+        .add(&Order { number: 17 })
+        .id("j")
+        .attempts(1)
+        .keep(DAY)
+        .await?;
+    assert_eq!(worker.drain().await?, 1);
+    server.clock().advance(DAY).await?;
+    assert_eq!(worker.drain().await?, 4);
+    assert_eq!(
+        (queue.result("j").await?, CHARGED.load(Ordering::Relaxed)),
+        (Some(3), 1)
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn signals_and_their_time() -> Result<(), Error> {
+    let (server, queue) = server().await;
+    let approve = |job: Job| async move {
+        match job.wait_within::<String>("approved", DAY).await {
+            Err(Error::Timeout) => Ok("too late".to_owned()),
+            other => other.map(Option::unwrap_or_default),
+        }
+    };
+    let worker = Worker::new(&queue).handler(Handler::new(approve));
+    for id in ["now", "never"] {
+        queue.add("").id(id).keep(10 * DAY).await?;
+    }
+    assert_eq!(worker.drain().await?, 2);
+    assert_eq!(queue.signal("now", "approved", "by Ada").await?, Some(true));
+    assert_eq!(
+        queue.signal("now", "approved", "by Bob").await?,
+        Some(false)
+    );
+    assert_eq!(queue.signal("nobody", "approved", &()).await?, None);
+    assert_eq!(worker.drain().await?, 1);
+    assert_eq!(
+        queue.result::<String>("now").await?.as_deref(),
+        Some("by Ada")
+    );
+    server.clock().advance(DAY).await?;
+    assert_eq!(worker.drain().await?, 1);
+    assert_eq!(
+        queue.result::<String>("never").await?.as_deref(),
+        Some("too late")
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn chains_batches_and_many() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let sizes = Arc::new(AtomicUsize::new(0));
+    let seen = sizes.clone();
+    let batch = Handler::batch(100, move |jobs: Vec<Job<Order>>| {
+        seen.fetch_max(jobs.len(), Ordering::Relaxed);
+        async move {
+            for job in &jobs {
+                match job.data.number {
+                    7 => job.fail("alone"),
+                    number => job.succeed(&number)?,
+                }
+            }
+            Ok::<_, Error>(())
+        }
+    });
+    let worker = Worker::new(&queue).handler(batch);
+    let job = |number| {
+        NewJob::new(&Order { number })
+            .id(number.to_string())
+            .keep(DAY)
+    };
+    let added = queue.add_many((0..2500).map(job)).await?;
+    assert!(added
+        .iter()
+        .enumerate()
+        .all(|(n, id)| id.as_deref() == Some(&n.to_string())));
+    assert_eq!(worker.drain().await?, 2500);
+    assert_eq!(
+        (sizes.load(Ordering::Relaxed), queue.len().await?),
+        (100, 1)
+    );
+    assert_eq!(queue.result::<u32>("2499").await?, Some(2499));
+    let ids = queue
+        .chain((0..3).map(|number| NewJob::new(&Order { number })))
+        .await?;
+    assert_eq!((ids.len(), queue.len_of(State::Blocked).await?), (3, 2));
+    let after = queue
+        .add(&Order { number: 9 })
+        .after(&ids)
+        .on_dead(OnDead::Run)
+        .await?;
+    assert!(after.is_some());
+    assert_eq!(worker.drain().await?, 4);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_has_its_reply() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let hooked = Arc::new(AtomicUsize::new(0));
+    let count = hooked.clone();
+    let hooks = Hooks::new().after(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async { panic!("a hook that fails") }
+    });
+    let layer = tower::limit::ConcurrencyLimitLayer::new(1);
+    let worker = Arc::new(
+        Worker::new(&queue)
+            .handler(Handler::new(double))
+            .hooks(hooks)
+            .layer(layer),
+    );
+    let (stopper, running) = (worker.stopper(), worker.clone());
+    let running = tokio::spawn(async move { running.run().await });
+    assert_eq!(
+        queue
+            .add(&Order { number: 4 })
+            .and_wait(10 * MINUTE)
+            .await?,
+        Some(8)
+    );
+    assert!(worker.is_healthy());
+    let waits = (0..20).map(|number| queue.add(&Order { number }).and_wait::<u32>(10 * MINUTE));
+    let waits: Vec<_> = waits.map(Box::pin).collect();
+    for (number, wait) in waits.into_iter().enumerate() {
+        assert_eq!(wait.await?, Some(2 * number as u32));
+    }
+    stopper.stop();
+    running.await.expect("no panic")?;
+    assert_eq!(hooked.load(Ordering::Relaxed), 21);
+    assert!(!worker.is_healthy());
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_server() -> Result<(), Error> {
+    let inline = Inline::new([Handler::new(double)]);
+    assert_eq!(inline.run(&Order { number: 21 }).await?, Some(42));
+    let asks = |job: Job| async move {
+        job.sleep("a year", 365 * DAY).await?;
+        job.wait::<String>("approved").await
+    };
+    let inline = Inline::new([Handler::new(asks)]);
+    assert!(matches!(
+        inline.run::<_, String>("").await,
+        Err(Error::Suspended(_))
+    ));
+    let inline = inline.signal("approved", "by Ada")?;
+    assert_eq!(
+        inline.run::<_, String>("").await?.as_deref(),
+        Some("by Ada")
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_configured_wrongly_is_said() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    assert!(queue
+        .every(MINUTE, "no id")
+        .await
+        .is_err_and(|error| error.to_string().contains("needs an id")));
+    assert!(Worker::new(&queue).drain().await.is_err());
+    let two = Worker::new(&queue)
+        .handler(Handler::new(double))
+        .handler(Handler::new(double));
+    assert!(two
+        .run()
+        .await
+        .is_err_and(|error| error.to_string().contains("two handlers")));
+    let strict = Worker::of(&[] as &[Queue]);
+    assert!(strict.is_err());
+    Ok(())
+}
