@@ -1,0 +1,139 @@
+"""17: a cancel is heard. A language joins by its name in HAVE."""
+
+import statistics
+import time
+
+from conftest import EACH, breaks, scenario
+from proxy import held, swallow
+
+HAVE = {
+    "cancel": {"go", "java", "node", "python", "rust"},
+}
+
+LEASE_MS = 30_000
+BEAT_S = LEASE_MS / 3 / 1000
+no_ear = breaks(swallow(b"DQ.BTOUCH", b"-ERR unknown command 'DQ.BTOUCH'\r\n"))
+
+
+@scenario(17, no_ear, gate=EACH, only=HAVE["cancel"])
+def a_cancel_is_heard(world):
+    """At once, and not at the next heartbeat. Nothing of the job is said to the server afterwards."""
+    asking = world.producer()
+    probe = world.worker(concurrency=1, hooks=True, handlers=[{"lease_ms": LEASE_MS}])
+    took = []
+    for n in range(7):
+        world.add(f"j{n}", {"do": "sleep", "ms": 600_000})
+        probe.wait("started", job=f"j{n}")
+        world.ear_is_open(n + 1)
+        world.until(lambda: in_the_ear(world, f"j{n}"), "it is waited for")  # noqa: B023 # called at once
+        begin = time.monotonic()
+        if n == 0:
+            assert asking.call("q", "cancel", id="j0") is True
+        else:
+            world.db.execute_command("DQ.DEL", "q", f"j{n}")
+        told = probe.wait("told", job=f"j{n}", patience_s=world.patience_s)
+        assert told["why"] == "lost", told
+        took.append(told["at"] - begin)
+        probe.wait("lost", job=f"j{n}", patience_s=world.patience_s)
+    assert asking.call("q", "cancel", id="j0") is False
+    median = statistics.median(took)
+    assert median < BEAT_S / 10, f"{took}: no faster than heartbeats, which come each {BEAT_S} s"
+    probe.finish()
+    assert not world.proxy.commands(b"DQ.ACK") and not world.proxy.commands(b"DQ.NACK")
+
+
+def deaf_worker(world):
+    no_ear(world)
+    world.settings["place"] = {"url": world.url}
+
+
+@scenario(17, deaf_worker, only=HAVE["cancel"])
+def how_soon_a_cancel_is_heard(world):
+    """Without the proxy: the figure is reported."""
+    probe = world.worker(place={"url": world.server.url}, concurrency=1, handlers=[{"lease_ms": LEASE_MS}])
+    took = []
+    for n in range(50):
+        world.add(f"j{n}", {"do": "sleep", "ms": 600_000})
+        world.until(lambda: blocked(world, "dq.btouch"), "it is waited for")
+        begin = time.monotonic()
+        world.db.execute_command("DQ.DEL", "q", f"j{n}")
+        took.append(probe.wait("told", job=f"j{n}", patience_s=world.patience_s)["at"] - begin)
+    median = statistics.median(took)
+    world.figures.append(f"from DQ.DEL to told: median {median * 1000:.2f} ms, fastest {min(took) * 1000:.2f} ms")
+    assert median < BEAT_S / 10, took
+
+
+def blocked(world, name):
+    return [each for each in world.db.client_list() if each["cmd"] == name and "b" in each["flags"]]
+
+
+def in_the_ear(world, id):
+    """Whether the server waits with it."""
+    commands = [each for each in world.proxy.commands(b"DQ.BTOUCH") if id.encode() in each]
+    return commands and blocked(world, "dq.btouch")
+
+
+def hears_only_the_first(world):
+    seen = []
+    silent = held(b"DQ.BTOUCH")
+
+    def rule(command):
+        seen.extend([command] if command[0].upper() == b"DQ.BTOUCH" else [])
+        return silent(command) if len(seen) > 1 else None
+
+    breaks(rule)(world)
+
+
+@scenario(17, hears_only_the_first, gate=EACH, only=HAVE["cancel"])
+def a_cancel_of_a_job_that_came_later_is_heard(world):
+    """The wait for the first one is begun anew, with both."""
+    probe = world.worker(concurrency=2, handlers=[{"lease_ms": LEASE_MS}])
+    for id in ("first", "later"):
+        world.add(id, {"do": "sleep", "ms": 600_000})
+        probe.wait("started", job=id)
+        world.until(lambda id=id: in_the_ear(world, id), f"{id} is waited for")
+    begin = time.monotonic()
+    world.db.execute_command("DQ.DEL", "q", "later")
+    told = probe.wait("told", job="later", patience_s=world.patience_s)
+    assert told["at"] - begin < BEAT_S / 3, told["at"] - begin
+    assert not probe.events("told", job="first") and world.state("first") == "reserved"
+
+
+def nothing_hears(world):
+    from test_leases import no_heartbeats
+
+    no_heartbeats(world)
+
+
+@scenario(17, nothing_hears, gate=EACH, only=HAVE["cancel"])
+def without_the_right_to_hear_heartbeats_do(world):
+    world.proxy.rules.append(swallow(b"DQ.BTOUCH", b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n"))
+    world.add("j", {"do": "sleep", "ms": 600_000})
+    world.add("k", {"do": "sleep", "ms": 600_000})
+    probe = world.worker(concurrency=2, handlers=[{"lease_ms": 1500}])
+    probe.wait("started", count=2)
+    world.ear_is_open()
+    world.db.execute_command("DQ.DEL", "q", "j")
+    assert probe.wait("told", job="j", patience_s=world.patience_s)["why"] == "lost"
+    world.until(lambda: len(world.proxy.commands(b"DQ.TOUCH")) >= 5, "heartbeats")
+    assert world.state("k") == "reserved" and world.get("k")["attempts"] == 1
+    assert len(world.proxy.commands(b"DQ.BTOUCH")) == 1, "it asks again for what it may not"
+    said = [line for line in world.log_text().splitlines() if "BTOUCH" in line.upper()]
+    assert len(said) == 1, said
+    assert not probe.events("error"), probe.events("error")
+
+
+def seems_to_listen(command):
+    if command[0].upper() == b"DQ.ACK":
+        command[0] = b"DQ.BTOUCH"
+
+
+@scenario(17, breaks(seems_to_listen), gate=True, only=HAVE["cancel"])
+def short_jobs_pay_nothing_for_it(world):
+    ids = [f"j{n}" for n in range(300)]
+    for id in ids:
+        world.add(id, {})
+    world.worker(concurrency=1)
+    world.until(lambda: world.len() == 0, "all are acknowledged")
+    # On a busy machine one or the other is in hand for longer than it takes.
+    assert len(world.proxy.commands(b"DQ.BTOUCH")) < len(ids) / 10
