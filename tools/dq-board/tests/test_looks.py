@@ -66,7 +66,7 @@ class Looks(BoardTest):
         self.addCleanup(worker.stop)
         board = self.board(server, "--allow-actions")
         axe = Axe()
-        for theme, width in [("light", 1280), ("dark", 1280), ("light", 390)]:
+        for theme, width in [("light", 320), ("light", 1280), ("dark", 1280)]:
             page = self.window(viewport={"width": width, "height": 860}, color_scheme=theme)
             for name, (address, there) in self.PAGES.items():
                 page.goto(board.url + address)
