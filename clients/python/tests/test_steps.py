@@ -174,3 +174,43 @@ def test_jobs_of_equal_options_go_together():
     ]
     replies = grouped.replies([[b"r"] * MOST_JOBS, b"s", [b"t", None], b"u"])
     assert replies == [b"r"] * MOST_JOBS + [b"s", b"t", None, b"u"]
+
+
+# --- On a server
+
+
+def test_a_script_takes_effect_once_in_the_life_of_its_job(dq_url):
+    queue = dq.Queue(dq_url, "q")
+    queue.client.set("ada", 100)
+    ran = []
+
+    def pay(job):
+        ran.append(
+            job.once(
+                "pay",
+                "redis.call('DECRBY', KEYS[1], ARGV[1]) redis.call('INCRBY', KEYS[2], ARGV[1])",
+                ["ada", "bob"],
+                [30],
+            )
+        )
+        if len(ran) == 1:
+            raise dq.Retry(0)
+
+    queue.add(1)
+    worker = dq.Worker(queue, pay)
+    assert worker.drain() == 1
+    dq.testing.server.Clock(queue.client).advance(seconds=1)
+    assert worker.drain() == 1
+    assert ran == [True, False] and queue.client.mget("ada", "bob") == [b"70", b"30"]
+
+
+def test_a_script_does_nothing_for_who_lost_the_job(dq_url):
+    queue = dq.Queue(dq_url, "q")
+
+    def pay(job):
+        queue.add(2, id=job.id, if_exists="replace", delay=60)
+        job.once("pay", "redis.call('SET', KEYS[1], 1)", ["paid"])
+
+    queue.add(1, id="j")
+    assert dq.Worker(queue, pay).drain() == 1
+    assert queue.client.get("paid") is None and queue.get("j").payload == b"2"

@@ -10,7 +10,7 @@ HAVE = {
     "add_many": {"go", "java", "node", "python", "rust"},
     "wait_for": {"go", "java", "node", "python", "rust"},
     "spawn": {"go", "java", "node", "python", "rust"},
-    "cluster": {"go", "node", "rust"},
+    "cluster": {"go", "node", "python", "rust"},
 }
 KEEP_MS = 600_000
 no_after = breaks(without_list(None, b"AFTER"))
