@@ -147,14 +147,16 @@ class Adds:
         rest = dict(job)
         data, id, if_exists = rest.pop("data"), rest.pop("id", None), rest.pop("if_exists", None)
         kind, headers = rest.pop("kind", None), rest.pop("headers", None)
-        options = words.condition(if_exists) + words.due(rest.pop("delay", None), rest.pop("at", None))
-        named = {name: rest.pop(name, None) for name in _NAMED}
-        after = words.after(*(rest.pop(name, None) for name in _AFTER))
-        for name in rest:
-            raise unknown("a job", name, _OF_JOBS)
         made = new_id() if id is None else words.bytes_of(id)
         known = made if id is None and if_exists != "only-replace" else None
-        options += words.job_options(**named) + after
+        options, after = words.condition(if_exists), list[Any]()
+        if rest:
+            after = words.after(*(rest.pop(name, None) for name in _AFTER))
+            options += words.due(rest.pop("delay", None), rest.pop("at", None))
+            named = {name: rest.pop(name, None) for name in _NAMED}
+            for name in rest:
+                raise unknown("a job", name, _OF_JOBS)
+            options += words.job_options(**named) + after
         call = self._add(data, made, kind, headers, options, key)
         return Added(call, known, bool(after), if_exists != "next" and not after)
 

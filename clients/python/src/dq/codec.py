@@ -31,9 +31,12 @@ class JsonCodec:
         return json.loads(payload)
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def to_json(data: Any) -> str:
     try:
-        return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return _ENCODER.encode(data)
     except ValueError as error:
         raise ValueError(f"data must be what JSON can hold, without NaN and Infinity: {error}") from None
 
