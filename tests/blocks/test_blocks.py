@@ -1,12 +1,13 @@
 """Every program in the README and on the pages of the languages runs, as it stands there, indentation included.
 
-A program is a block of Python, JavaScript, Go or Java that names no file (those that do show lines of it:
+A program is a block of Python, JavaScript, Go, Java or Rust that names no file (those that do show lines of it:
 tests/clients/page.rs). ``redis://localhost`` becomes a server of the test's own, and half an hour no time at all. One
 whose worker closes order 17 has to close it, and to end with its worker.
 """
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ SOON = {
     "30 * 60_000": "0",
     "30 * time.Minute": "0",
     "Duration.ofMinutes(30)": "Duration.ZERO",
+    "Duration::from_secs(1800)": "Duration::ZERO",
 }
 
 PYTHON = """
@@ -65,7 +67,7 @@ if (closed.join() !== '%s') throw new Error(`closed: ${closed}`);
 """
 
 CLOSED = "closed order 17\n"
-"""What a worker of Go or Java prints; then it is told to stop."""
+"""What a worker of Go, Java or Rust prints; then it is told to stop."""
 
 
 def is_there(need):
@@ -102,6 +104,33 @@ def run_go(block, folder):
     (folder / "go.sum").write_text((library / "go.sum").read_text())
     built = call(["go", "build", "-o", "block", "."], cwd=folder)
     return built if built.returncode else watch([folder / "block"], block, 0)
+
+
+RUST = f"""[package]
+name = "block"
+edition = "2021"
+
+[dependencies]
+dq-redis = {{ path = "{ROOT / "clients/rust"}" }}
+serde = {{ version = "1", features = ["derive"] }}
+tokio = {{ version = "1", features = ["macros", "rt-multi-thread"] }}
+
+[workspace]
+"""
+
+
+def run_rust(block, folder):
+    """With what tools/testing/suite.sh built."""
+    (folder / "src").mkdir()
+    (folder / "src/main.rs").write_text(block)
+    (folder / "Cargo.toml").write_text(RUST)
+    (folder / "Cargo.lock").write_text((ROOT / "clients/rust/Cargo.lock").read_text())
+    built = call(["cargo", "build", "-q", "--target-dir", OUT / "rust"], cwd=folder)
+    if built.returncode:
+        return built
+    program = folder / "program"  # the next one is built in its place
+    shutil.copy(OUT / "rust/debug/block", program)
+    return watch([program], block, 0)
 
 
 def run_java(block, folder):
@@ -142,13 +171,14 @@ def watch(command, block, stopped):
     return subprocess.CompletedProcess(command, 0 if is_right else code or 1, "".join(said), errors)
 
 
-RUN = {"python": run_python, "javascript": run_javascript, "go": run_go, "java": run_java}
+RUN = {"python": run_python, "javascript": run_javascript, "go": run_go, "java": run_java, "rust": run_rust}
 MISSING = {
     language
     for language, is_missing in [
         ("javascript", not NODE),
         ("go", not is_there("go")),
         ("java", not is_there("java")),
+        ("rust", not is_there("rust")),
     ]
     if is_missing
 }
@@ -156,7 +186,7 @@ MISSING = {
 
 def programs(text):
     """The language and the lines of each."""
-    return re.findall(r"^```(python|javascript|go|java)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```(python|javascript|go|java|rust)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def names():
@@ -195,13 +225,14 @@ def test_what_the_template_of_spring_cannot(server, tmp_path):
 
 
 def test_all_pages_have_programs():
-    pages = {"README", "python", "node", "go", "java", "results", "flows", "steps"}
+    pages = {"README", "python", "node", "go", "java", "rust", "results", "flows", "steps"}
     assert {page.stem for page, *_ in names()} >= pages
 
 
 NOT_CLOSED = {
     "go": 'package main\n\nfunc main() { println("closed order") }\n',
     "java": 'public class Not {\n    public static void main(String[] a) { System.err.println("closed order"); }\n}\n',
+    "rust": 'fn main() { eprintln!("closed order"); }\n',
 }
 
 

@@ -74,7 +74,7 @@ test_suite() {
 
 # Programs of the README and of the languages' pages; what Node cannot run here is left out.
 test_blocks() {
-    python=$(tools/testing/suite.sh python java)
+    python=$(tools/testing/suite.sh python java rust)
     DQ_NODE=$(! tools/install/setup.sh --check node20 || tools/testing/node.sh)
     export DQ_NODE
     "$python" -m pytest -q -p no:cacheprovider --rootdir tests/blocks tests/blocks "$@"
