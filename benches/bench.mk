@@ -25,7 +25,7 @@ bench-count: ## instructions and cache misses per command against benches/counts
 	$(FLOOR)
 	$(subst $(TARGET)/harness,$(TARGET),$(BENCH)) --profile test -- --count $(if $(RECORD),--record)
 
-bench-opponents bench-libraries bench-tenants: ## dq beside Celery, BullMQ, asynq, ...: the queues, the libraries, many tenants; ONLY="adds celery", QUICK=1
+bench-opponents bench-libraries bench-tenants bench-flows bench-steps: ## dq beside Celery, BullMQ, ...: queues, libraries, tenants, batches, steps; ONLY="adds celery", QUICK=1
 	$(call module,server)
 	$(call opponents,$(filter-out --opponents,$(@:bench-%=--%)))
 

@@ -30,6 +30,12 @@ COLUMNS = {
         ("memory_mb", "server MB before"),
         ("connections", "connections"),
     ],
+    "durable": [
+        ("per_s", "steps/s"),
+        ("server_us", "server us per step"),
+        ("p50", "signal to handler, p50 ms"),
+        ("p99", "p99 ms"),
+    ],
     "idle": [
         ("server_ms_per_s", "server CPU ms/s"),
         ("worker_ms_per_s", "worker CPU ms/s"),
@@ -56,10 +62,17 @@ def cell(samples):
     return text if len(samples) == 1 else f"{text} ({short(min(samples))} .. {short(max(samples))})"
 
 
+BATCH = {"ms": "{} jobs: ms, add to callback", "server_us": "server us per job", "bytes": "bytes per job", "twice": "twice"}
+
+
 def columns(subject, parts):
-    """Of memory they are the sizes that were measured."""
+    """Of memory they are the sizes that were measured, and of batches."""
     if subject in COLUMNS:
         return COLUMNS[subject]
+    if subject == "batch":
+        names = [name for samples in parts.values() for name in samples[0]]
+        split = {name: name.split("_", 1) for name in names}
+        return [(name, BATCH[what].format(jobs)) for name, (jobs, what) in split.items()]
     sizes = sorted({size for samples in parts.values() for size in samples[0]}, key=int)
     return [(size, f"{size} bytes") for size in sizes]
 

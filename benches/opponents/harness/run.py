@@ -1,6 +1,6 @@
 """make bench-opponents: dq and what people use instead, through the clients that they use.
 
-    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--libraries | --tenants] [--only WORD...]
+    run.py --out FOLDER --module FILE --server PROGRAM [--quick] [--libraries | --tenants | --flows | --steps] [--only WORD...]
 
 A word of --only is a subject or (part of) a system's name. Everything that is compared runs in turn, round by round.
 Prints tables; the same as JSON beside those of `make bench`.
@@ -16,8 +16,13 @@ from pathlib import Path
 import machine
 import report
 import speed
-from subjects import SUBJECTS, Plan, tenants
+from subjects import SUBJECTS, Plan, batch, durable, tenants
 from systems import SYSTEMS, Programs
+
+
+# Each is measured by a run of its own.
+OWN = {"tenants": tenants, "batch": batch, "durable": durable}
+FILES = {"tenants": "tenants", "batch": "flows", "durable": "steps"}
 
 
 def arguments():
@@ -29,6 +34,8 @@ def arguments():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--libraries", action="store_true", help="what the table of the worker libraries needs")
     parser.add_argument("--tenants", action="store_true", help="one tenant with many jobs beside many with one")
+    parser.add_argument("--flows", action="store_true", help="a batch of jobs, and one that runs after all of them")
+    parser.add_argument("--steps", action="store_true", help="steps of jobs and signals, beside PostgreSQL")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     known = [*(system.name for system in SYSTEMS), *SUBJECTS]
@@ -48,7 +55,7 @@ def wanted(names, words):
 
 
 def sample(programs, system, subject, plan, results):
-    measures = {**SUBJECTS, "tenants": tenants}
+    measures = {**SUBJECTS, **OWN}
     try:
         results.add(subject, system.name, measures[subject](programs, system, plan))
     except Exception as error:  # one that fails leaves the others alone
@@ -85,8 +92,9 @@ def main():
     systems = [system for system in there if system.name in names]
     subjects = wanted(SUBJECTS, options.only)
 
-    if options.tenants:
-        parts = {"tenants": [system for system in systems if "tenants" in system.subjects]}
+    own = next((name for name in OWN if vars(options)[FILES[name]]), None)
+    if own:
+        parts = {own: [system for system in systems if own in system.subjects]}
     elif options.libraries:
         parts = {subject: of_libraries(systems, subject) for subject in subjects if speed.names(subject)}
     else:
@@ -102,10 +110,10 @@ def main():
     if options.libraries and not options.only and not results.failures:
         print("\n".join(["", *report.aligned(speed.table(results.subjects))]))
         keep("libraries.json", results)
-    if options.tenants and not options.only and not results.failures:
-        keep("tenants.json", results)
+    if own and not options.only and not results.failures:
+        keep(f"{FILES[own]}.json", results)
     whole = "opponents-quick.json" if options.quick else "opponents.json"
-    is_whole = systems == there and subjects == list(SUBJECTS) and not options.libraries and not options.tenants
+    is_whole = systems == there and subjects == list(SUBJECTS) and not options.libraries and not own
     path = keep(whole if is_whole else "opponents-part.json", results)
     print(f"The same, with all rounds: {path}")
     return 1 if results.failures else 0

@@ -1,7 +1,11 @@
 """The servers that jobs are kept by: each subject gets a fresh one, on the last core."""
 
+import os
+import pwd
+import shutil
 import subprocess
 import tempfile
+from pathlib import Path
 
 import redis
 
@@ -40,8 +44,11 @@ class Server:
 
 
 class Redis(Server):
+    appendonly = ["no"]
+
     def __init__(self, programs):
-        options = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--loadmodule", programs.module]
+        options = ["--save", "", "--bind", "127.0.0.1", "--loadmodule", programs.module]
+        options += ["--appendonly", *self.appendonly]
         super().__init__(lambda port: [programs.server, "--port", port, *options])
         self.client = redis.Redis(port=self.port)
 
@@ -56,6 +63,53 @@ class Redis(Server):
         """Both ways."""
         stats = self.client.info("stats")
         return stats["total_net_input_bytes"] + stats["total_net_output_bytes"]
+
+
+class EverySecond(Redis):
+    appendonly = ["yes", "--appendfsync", "everysec"]
+
+
+class Always(Redis):
+    appendonly = ["yes", "--appendfsync", "always"]
+
+
+class Postgres(Server):
+    """As it comes: what was committed is on the disk. It refuses to be root's."""
+
+    def __init__(self, programs):
+        binaries = postgres()
+        account = "postgres" if os.getuid() == 0 else None
+        self.data = Path(tempfile.mkdtemp(prefix="dq-postgres-"))
+        if account:
+            shutil.chown(self.data, account)
+        group = account and pwd.getpwnam(account).pw_gid
+        run = ["setpriv", f"--reuid={account}", f"--regid={group}", "--clear-groups"] if account else []
+        make = [*run, binaries / "initdb", "-D", self.data, "-U", "postgres", "-A", "trust"]
+        subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
+        options = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+        super().__init__(lambda port: [*run, binaries / "postgres", "-D", self.data, "-p", port, *options])
+
+    def __exit__(self, *_):
+        super().__exit__()
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def cpu_s(self):
+        """Each connection has a process; those that have ended are in what their parent has waited for."""
+        ticks = os.sysconf("SC_CLK_TCK")
+        ours = [self.process.pid, *map(int, Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split())]
+        return sum(sum(map(int, stat(pid)[11:15])) for pid in ours) / ticks
+
+
+def stat(pid):
+    """Its fields behind the name."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def postgres():
+    """Where its programs are, or None."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    path = shutil.which("initdb")
+    return found[-1].parent if found else Path(path).parent if path else None
 
 
 class Beanstalkd(Server):

@@ -27,6 +27,10 @@ class Plan:
             self.rounds = {"throughput": 5, "lateness": 5}
             self.warm_up, self.paced_before = self.jobs, 3 * self.paced
         self.rounds["tenants"] = 1 if is_quick else 3
+        self.rounds["durable"] = 1 if is_quick else 5
+        self.step_jobs, self.signals = (50, 20) if is_quick else (500, 100)
+        self.rounds["batch"] = 1 if is_quick else 5
+        self.batches = [100, 1000] if is_quick else [100, 10_000]
         self.tenants, self.backlog = (100, 2000) if is_quick else (1000, 20_000)
 
 
@@ -195,6 +199,50 @@ def tenants(programs, system, plan):
         "server_us": 1e6 * used / jobs,
         "memory_mb": memory / 1e6,
         "connections": connections,
+    }
+
+
+def batch(programs, system, plan):
+    """So many jobs and one that runs after all of them: until that one runs, the server's CPU time, and its memory before
+    the worker comes."""
+    sample = {}
+    for jobs in plan.batches:
+        with system.server(programs) as server:
+            empty, before = server.memory(), server.cpu_s()
+            with Program(programs, system, server, "batch_fill", jobs) as producer:
+                added = producer.told()["seconds"]
+            memory = server.memory() - empty
+            with Program(programs, system, server, "batch_work", jobs) as worker:
+                worker.told(READY_S)
+                told = worker.told()
+            used = server.cpu_s() - before
+        if told["missing"]:
+            raise RuntimeError(f"{system.name}: the callback ran before {told['missing']} of {jobs} jobs")
+        sample[f"{jobs}_ms"] = 1e3 * (added + told["seconds"])
+        sample[f"{jobs}_server_us"] = 1e6 * used / jobs
+        sample[f"{jobs}_bytes"] = memory / jobs
+        sample[f"{jobs}_twice"] = told["twice"]
+    return sample
+
+
+STEPS = 10
+
+
+def durable(programs, system, plan):
+    """Jobs of ten steps, ten at a time; then one job after the other that waits for a signal."""
+    with system.server(programs) as server:
+        with Program(programs, system, server, "durable", plan.step_jobs, STEPS, plan.signals) as program:
+            program.told(READY_S)
+            before = server.cpu_s()
+            took = program.told()["seconds"]
+            used = server.cpu_s() - before
+            late = sorted(us / 1000 for us in program.told()["late_us"])
+    steps = plan.step_jobs * STEPS
+    return {
+        "per_s": steps / took,
+        "server_us": 1e6 * used / steps,
+        "p50": percentile(late, 0.5),
+        "p99": percentile(late, 0.99),
     }
 
 

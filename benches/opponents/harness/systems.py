@@ -65,6 +65,8 @@ class System:
     def is_there(self, programs):
         if self.server is servers.Beanstalkd and not programs.beanstalkd:
             return False
+        if self.server is servers.Postgres and not servers.postgres():
+            return False
         return programs.command(self.language) is not None
 
     def version(self):
@@ -137,6 +139,19 @@ SYSTEMS = [
            subjects={"tenants"}),
     System("BullMQ, a queue per tenant", "bullmq_tenants", "Node.js", "bullmq",
            "a worker per queue, concurrency 10; groups are sold", subjects={"tenants"}),
+    System("dq, a batch (Node.js)", "dq_flow", "Node.js", "ioredis", "MADD with a group, and a job AFTER GROUP; clients/node",
+           subjects={"batch"}),
+    System("BullMQ, a flow", "bullmq_flow", "Node.js", "bullmq", "FlowProducer, concurrency 10", subjects={"batch"}),
+    System("dq, a batch (Python)", "dq_flow", "Python", "redis", "the same; clients/python, ten threads", subjects={"batch"}),
+    System("Celery, a chord", "celery_chord", "Python", "celery", "results in the same Redis, ten threads", subjects={"batch"}),
+    System("dq, AOF always", "durable_dq", "Python", "redis", "clients/python, ten threads; appendfsync always",
+           server=servers.Always, subjects={"durable"}),
+    System("dq, AOF everysec", "durable_dq", "Python", "redis", "the same with appendfsync everysec", server=servers.EverySecond,
+           subjects={"durable"}),
+    System("DBOS", "durable_dbos", "Python", "dbos", "PostgreSQL as it comes; called by ten threads",
+           server=servers.Postgres, subjects={"durable"}),
+    System("Checkpoints in SQL", "durable_sql", "Python", "psycopg", "PostgreSQL, SKIP LOCKED, polled every 250 ms as by Absurd",
+           server=servers.Postgres, subjects={"durable"}),
     System("dq (Java)", "dq", "Java", "jedis", "as in Python", subjects=CLIENTS),
     System("dq library (Java)", "dq_library", "Java", "jedis", "clients/java, 10 threads", subjects=LIBRARY),
     System("Redisson, 10 threads", "redisson_10", "Java", "redisson", "as below; ten threads take",

@@ -134,8 +134,34 @@ async function tenants_work(system, tenants, backlog) {
   setInterval(() => {}, 1 << 30); // whoever measures looks at it yet
 }
 
+const CALLBACK = 'callback';
+
+async function batch_fill(system, count) {
+  const payloads = Array.from({ length: Number(count) }, (_, number) => payload(0, number));
+  const began = nowMs();
+  await system.addBatch(payloads, CALLBACK);
+  tell({ seconds: (nowMs() - began) / 1000 });
+}
+
+/** The end is that of the callback. All children must have run before it, each once. */
+async function batch_work(system, count) {
+  const numbers = [];
+  let began;
+  const handle = (text) => {
+    if (text !== CALLBACK) return void numbers.push(text.split(' ', 2)[1]);
+    const different = new Set(numbers).size;
+    tell({ seconds: (nowMs() - began) / 1000, missing: count - different, twice: numbers.length - different });
+  };
+  const isReady = () => {
+    tell({ ready: true });
+    began = nowMs();
+  };
+  await system.workBatch(handle, isReady);
+  setInterval(() => {}, 1 << 30); // whoever measures looks at it yet
+}
+
 const [name, task, ...words] = process.argv.slice(2);
 const { default: System } = await import(`./systems/${name}.js`);
 const system = new System(Number(process.env.BENCH_PORT));
-await { add, fill, ready, paced, work, tenants_fill, tenants_work }[task](system, ...words);
-if (!task.endsWith('work')) await system.close();
+await { add, fill, ready, paced, work, tenants_fill, tenants_work, batch_fill, batch_work }[task](system, ...words);
+if (!task.endsWith('work')) await system.close?.();

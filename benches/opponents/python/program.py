@@ -5,6 +5,9 @@
     program.py SYSTEM ready COUNT WARM           so many jobs that are due at once; WARM more before, then it waits for a line
     program.py SYSTEM paced COUNT SECONDS WARM   jobs added over so long, each due 2 s after it was added; WARM as above
     program.py SYSTEM work COUNT WARM            a worker; it tells when it has seen COUNT jobs, and when it has seen WARM
+    program.py SYSTEM durable JOBS STEPS SIGNALS jobs with steps, then jobs that wait for a signal, all in this process
+    program.py SYSTEM batch_fill COUNT           so many jobs, and one that runs after all of them
+    program.py SYSTEM batch_work COUNT           a worker of that batch; it tells how long it took, and how it ended
 
 Each prints one line of JSON, the worker a first one when it is ready; it stays until it is killed. The server's
 port is in BENCH_PORT. A payload begins with the due (unix-ms) and the job's number. The programs in other languages do the same.
@@ -148,10 +151,48 @@ def work(system, count, warm):
     signal.pause()  # whoever measures looks at it yet
 
 
+CALLBACK = "callback"
+
+
+def batch_fill(system, count):
+    payloads = [payload(0, number) for number in range(int(count))]
+    began = time.monotonic()
+    system.add_batch(payloads, CALLBACK)
+    tell(seconds=time.monotonic() - began)
+
+
+def batch_work(system, count):
+    """It begins when it is ready; the end is that of the callback. All children must have run before it, each once."""
+    began = [0.0]
+    numbers = []
+
+    def handle(payload):
+        if payload != CALLBACK:
+            numbers.append(payload.split(" ", 2)[1])
+            return
+        took = time.monotonic() - began[0]
+        tell(seconds=took, missing=int(count) - len(set(numbers)), twice=len(numbers) - len(set(numbers)))
+
+    def is_ready():
+        tell(ready=True)
+        began[0] = time.monotonic()
+
+    system.work_batch(handle, is_ready)
+    signal.pause()
+
+
+def durable(system, jobs, steps, signals):
+    system.begin()
+    tell(ready=True)
+    tell(seconds=system.steps(int(jobs), int(steps)))
+    tell(late_us=system.signals(int(signals)))
+
+
 def main():
     name, task, *arguments = sys.argv[1:]
     system = importlib.import_module(f"systems.{name}").System(int(os.environ["BENCH_PORT"]))
-    {"add": add, "fill": fill, "ready": ready, "paced": paced, "work": work}[task](system, *arguments)
+    tasks = [add, fill, ready, paced, work, batch_fill, batch_work, durable]
+    {each.__name__: each for each in tasks}[task](system, *arguments)
 
 
 if __name__ == "__main__":
