@@ -40,7 +40,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 /// Whether those who watch the key see a change in it.
 fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
     let mut arrival = Arrival::from(Origin::Obeyed);
-    let touches;
+    let (touches, whole);
     if awaits::are_there() {
         open.listen();
     }
@@ -48,6 +48,7 @@ fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
         Some(queue) => {
             let applied = arrival.carry_out(queue, bytes);
             touches = arrival.touches();
+            whole = arrival.end_lots(queue);
             let dropped = applied.and_then(|()| arrival.end(queue));
             open.hear(now());
             if dropped? {
@@ -58,10 +59,11 @@ fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
             let mut queue = queue_value::new_queue();
             arrival.carry_out(&mut queue, bytes)?;
             touches = arrival.touches();
+            whole = arrival.end_lots(&mut queue);
             if !arrival.end(&mut queue)? {
                 open.create(queue);
             }
         }
     }
-    Ok(touches)
+    whole.map(|()| touches)
 }

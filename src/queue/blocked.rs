@@ -123,7 +123,8 @@ impl Queue {
 
     /// Some of it; what it took.
     pub(super) fn settle_flows(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
-        let looked_at = self.commit_emptied(now, out);
+        let stuck = self.commit_stuck(now, out);
+        let looked_at = stuck + self.commit_emptied(now, out);
         looked_at + self.commit_steps(budget, now, out)
     }
 

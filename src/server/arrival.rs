@@ -28,6 +28,8 @@ pub struct Arrival {
     token: u64,
     is_dropped: bool,
     touches: bool,
+    /// A snapshot ends here.
+    is_whole: bool,
 }
 
 impl Arrival {
@@ -38,6 +40,7 @@ impl Arrival {
             token: 0,
             is_dropped: false,
             touches: false,
+            is_whole: false,
         }
     }
 
@@ -55,6 +58,7 @@ impl Arrival {
                 Effect::Minted { ms, seq, token } => {
                     self.id = self.id.max((ms, seq));
                     self.token = self.token.max(token);
+                    self.is_whole = true;
                 }
                 _ => queue.apply(&effect)?,
             }
@@ -62,6 +66,15 @@ impl Arrival {
         queue.take_garbage().into_iter().for_each(reclaim::add);
         reclaim::pay_for(1 + queue.free_effort().saturating_sub(before));
         Ok(())
+    }
+
+    /// Where a snapshot has come in several lots and ends: an error if jobs would have stayed blocked for ever. They are
+    /// free now.
+    pub fn end_lots(&self, queue: &mut Queue) -> Result<(), QueueError> {
+        match self.is_whole && queue.free_stuck() {
+            true => Err(QueueError::Malformed("jobs blocked for ever")),
+            false => Ok(()),
+        }
     }
 
     /// Whether those who watch the key see a change in it.

@@ -35,6 +35,7 @@ mod events;
 mod failures;
 mod forecast;
 mod forged;
+mod forged_flows;
 mod forgetting;
 mod freeing;
 #[cfg(target_os = "linux")]

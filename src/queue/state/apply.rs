@@ -58,6 +58,10 @@ impl Queue {
         }
         if self.flows.is_some() && !effect.is_kept_flow() {
             self.end_restoring_flows();
+            // A master says itself which jobs it has set free so.
+            if !effect.stands_in_snapshots() && !matches!(effect, Effect::Unblocked { .. }) {
+                self.free_stuck();
+            }
         }
         match *effect {
             Effect::Added {

@@ -200,6 +200,8 @@ pub struct Flows {
     value_bytes: u64,
     heap_bytes: usize,
     restoring: Option<Box<Restoring>>,
+    /// Parts of a snapshot have come, and whether a job would stay blocked for ever is to be checked.
+    is_unchecked: bool,
 }
 
 /// Handles are numbered densely; the tables want them scattered.
@@ -254,7 +256,7 @@ impl Flows {
 
     /// Whether there is something to carry out, and the instant from which.
     pub(in crate::queue) fn is_pending(&self) -> bool {
-        !self.line.is_empty() || !self.emptied.is_empty()
+        !self.line.is_empty() || !self.emptied.is_empty() || self.is_unchecked
     }
 
     pub(in crate::queue) fn blocked_len(&self) -> usize {

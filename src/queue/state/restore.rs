@@ -131,6 +131,7 @@ impl Queue {
         if !self.jobs.has_room_for(all.rows.len()) {
             return Err(QueueError::TooManyJobs);
         }
+        let has_blocked = jobs().any(|job| job.place == Place::Blocked);
         let mut last = None;
         for job in jobs() {
             let is_successor = job.place == Place::Successor;
@@ -139,6 +140,9 @@ impl Queue {
                 Some(before) => self.set_successor(before, handle),
                 None => last = Some(handle),
             }
+        }
+        if has_blocked {
+            self.check_flows_later();
         }
         Ok(())
     }

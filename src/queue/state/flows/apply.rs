@@ -326,7 +326,7 @@ impl Queue {
     }
 
     /// KICK: whatever it waits for.
-    fn set_free(&mut self, handle: Handle, due: u64) {
+    pub(super) fn set_free(&mut self, handle: Handle, due: u64) {
         let record = self.flows.as_ref().and_then(|flows| flows.record(handle));
         match record.is_some_and(|record| record.is_of_group()) {
             true => self.drop_record(handle),

@@ -106,13 +106,13 @@ impl Queue {
         if ends.len() != flows.overs.len() || bytes != flows.value_bytes {
             return Err("ends that nobody has".into());
         }
-        let there = flows
-            .blocked
-            .iter()
-            .all(|(_, job)| blocked(job) && flows.record(job).is_some());
-        match there {
+        let there = flows.blocked.iter().all(|(_, job)| blocked(job));
+        if !there {
+            return Err("a job among the blocked that is not".into());
+        }
+        match flows.is_unchecked || self.stuck().is_empty() {
             true => Ok(()),
-            false => Err("a blocked job without a record".into()),
+            false => Err("a job that stays blocked for ever".into()),
         }
     }
 }

@@ -34,7 +34,8 @@ impl Queue {
     /// The instant of the end that is to be carried out next; 0 where a group is to be looked at.
     pub(in crate::queue) fn flow_work_since(&self) -> Option<u64> {
         let flows = self.flows.as_ref().filter(|flows| flows.is_pending())?;
-        let first = flows.line.front().filter(|_| flows.emptied.is_empty());
+        let is_known = flows.emptied.is_empty() && !flows.is_unchecked;
+        let first = flows.line.front().filter(|_| is_known);
         Some(first.map_or(0, |pending| flows.over(pending.over).at.ms))
     }
 
@@ -161,6 +162,18 @@ impl Queue {
             self.commit(&Effect::Emptied { group: &name, at }, out);
         }
         emptied.len()
+    }
+
+    /// Sets jobs free that would stay blocked for ever, where a file or a master told of them so; how many.
+    pub(in crate::queue) fn commit_stuck(&mut self, now: Now, out: &mut Effects) -> usize {
+        if !self.flows.as_deref().is_some_and(|it| it.is_unchecked) {
+            return 0;
+        }
+        let stuck = self.take_stuck();
+        for &job in &stuck {
+            self.commit_unblocked(job, now, out);
+        }
+        1 + stuck.len()
     }
 
     fn name_if_empty(&self, number: GroupNumber) -> Option<Vec<u8>> {

@@ -203,6 +203,7 @@ impl Queue {
         };
         record.note_end(latest);
         self.flows_mut().add_record(record);
+        self.check_flows_later();
         Ok(())
     }
 
@@ -363,24 +364,65 @@ impl Queue {
 
     /// At the end of a snapshot: whether every blocked job waits for something that may come.
     pub(in crate::queue::state) fn check_told_flows(&mut self) -> Result<(), QueueError> {
-        self.end_restoring_flows();
-        let Some(flows) = &self.flows else {
-            return Ok(());
-        };
-        let waits = |(_, job)| flows.record(job).is_some_and(|record| record.open > 0);
-        if !flows.blocked.iter().all(waits) || !self.is_without_circle() {
-            return Err(malformed(CONTRADICTION));
+        match self.take_stuck()[..] {
+            [] => Ok(()),
+            _ => Err(malformed(CONTRADICTION)),
         }
-        self.drop_flows();
-        Ok(())
     }
 
-    /// Takes away what waits for nothing that is blocked, until nothing is left.
-    fn is_without_circle(&self) -> bool {
+    pub(in crate::queue::state) fn check_flows_later(&mut self) {
+        if let Some(flows) = &mut self.flows {
+            flows.is_unchecked = true;
+        }
+    }
+
+    /// Effects have come one after the other, perhaps forged, of which only the end tells whether they fit. Jobs that
+    /// would stay blocked for ever are set free; true where there were any.
+    pub fn free_stuck(&mut self) -> bool {
+        let stuck = match &self.flows {
+            Some(flows) if flows.is_unchecked => self.take_stuck(),
+            _ => return false,
+        };
+        for &job in &stuck {
+            let due = self.jobs.job(job).due();
+            self.set_free(job, due);
+        }
+        self.drop_flows();
+        !stuck.is_empty()
+    }
+
+    /// Blocked jobs that wait for nothing that may come. From here on the flows count as checked.
+    #[cold]
+    pub(super) fn take_stuck(&mut self) -> Vec<Handle> {
+        self.end_restoring_flows();
+        if let Some(flows) = &mut self.flows {
+            flows.is_unchecked = false;
+        }
+        let stuck = self.stuck();
+        self.drop_flows();
+        stuck
+    }
+
+    pub(super) fn stuck(&self) -> Vec<Handle> {
         let Some(flows) = &self.flows else {
-            return true;
+            return Vec::new();
+        };
+        let waits = |job| flows.record(job).is_some_and(|record| record.open > 0);
+        let blocked = flows.blocked.iter().map(|(_, job)| job);
+        let idle: Vec<Handle> = blocked.filter(|&job| !waits(job)).collect();
+        match idle.is_empty() {
+            true => self.in_circles(),
+            false => idle.into_iter().chain(self.in_circles()).collect(),
+        }
+    }
+
+    /// Takes away what waits for nothing that is blocked, until nothing more can be: those that are left.
+    fn in_circles(&self) -> Vec<Handle> {
+        let Some(flows) = &self.flows else {
+            return Vec::new();
         };
         let is_blocked = |job: Handle| self.jobs.job(job).place() == Place::Blocked;
+        let blocked_still = |(job, count): (Handle, usize)| (count > 0).then_some(job);
         // How many blocked jobs each one waits for, those of its group included; who waits for a job or a group.
         let mut before: HashMap<Handle, usize> = HashMap::new();
         let mut members: HashMap<u32, usize> = HashMap::new();
@@ -411,9 +453,7 @@ impl Queue {
         }
         let free = before.iter().filter(|(_, &count)| count == 0);
         let mut free: Vec<Handle> = free.map(|(&job, _)| job).collect();
-        let mut left = before.len();
         while let Some(job) = free.pop() {
-            left -= 1;
             let mut freed = of_job.remove(&job).unwrap_or_default();
             if let Some(group) = self.jobs.job(job).group() {
                 if let Some(count) = members.get_mut(&group) {
@@ -431,7 +471,9 @@ impl Queue {
                 }
             }
         }
-        left == 0
+        let mut left: Vec<Handle> = before.into_iter().filter_map(blocked_still).collect();
+        left.sort_unstable_by_key(|&job| self.jobs.job(job).seq());
+        left
     }
 
     /// The queue of a copy has the same flows, though its jobs have other handles.
@@ -446,6 +488,10 @@ impl Queue {
         });
         crate::storage::broken::must(result.is_ok(), CONTRADICTION);
         self.end_restoring_flows();
+        let is_unchecked = other.flows.as_ref().is_some_and(|it| it.is_unchecked);
+        if let Some(flows) = &mut self.flows {
+            flows.is_unchecked = is_unchecked;
+        }
     }
 
     /// What a job is after, or was.

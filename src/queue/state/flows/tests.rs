@@ -232,10 +232,21 @@ fn restored(
     queue: &Queue,
     forge: impl Fn(&[u8]) -> Option<Vec<Link<'static>>>,
 ) -> Result<(), QueueError> {
-    let mut chunks = Vec::new();
-    queue.snapshot(&mut |chunk| chunks.push(chunk.to_vec()));
     let mut restored = Queue::new(&HashSeed::new([1, 2, 3, 4]));
     restored.begin_restore();
+    carried_out(&mut restored, queue, forge)?;
+    restored.end_restore()?;
+    restored.check_invariants().unwrap();
+    Ok(())
+}
+
+fn carried_out(
+    restored: &mut Queue,
+    queue: &Queue,
+    forge: impl Fn(&[u8]) -> Option<Vec<Link<'static>>>,
+) -> Result<(), QueueError> {
+    let mut chunks = Vec::new();
+    queue.snapshot(&mut |chunk| chunks.push(chunk.to_vec()));
     for effect in chunks.iter().flat_map(|chunk| decode(chunk)) {
         match effect? {
             Effect::Links {
@@ -260,9 +271,41 @@ fn restored(
             effect => restored.apply(&effect)?,
         }
     }
-    restored.end_restore()?;
-    restored.check_invariants().unwrap();
     Ok(())
+}
+
+/// Effects one after the other, as an AOF has them, end nowhere: the next one that is of no snapshot, the timer, or a
+/// copy's timer finds what nothing can free.
+#[test]
+fn no_job_stays_blocked_by_forged_effects() {
+    let mut scene = Scene::new();
+    scene.add("a", &[], OnDead::Wait).unwrap();
+    scene.add("b", &["a"], OnDead::Wait).unwrap();
+    scene.add("c", &["b"], OnDead::Wait).unwrap();
+    type Forge = fn(&[u8]) -> Option<Vec<Link<'static>>>;
+    let (circle, none): (Forge, Forge) = (
+        |id| Some(vec![Link::Held(if id == b"b" { b"c" } else { b"b" })]),
+        |_| None,
+    );
+    let first_alone: Forge = |id| (id == b"c").then(|| vec![Link::Held(b"b")]);
+    for (forge, freed) in [(circle, 2), (none, 2), (first_alone, 1)] {
+        let mut queue = Queue::new(&HashSeed::new([1, 2, 3, 4]));
+        carried_out(&mut queue, &scene.queue, forge).unwrap();
+        assert_eq!(queue.blocked_len(), 2);
+        let (mut copy, now, out) = (queue.copied(), scene.now, &mut Effects::default());
+        assert!(copy.next_event().is_some_and(|at| at <= now.ms()));
+        let mut replica = queue.copied();
+        copy.settle(now, usize::MAX, out);
+        assert_eq!(copy.blocked_len(), 2 - freed);
+        for effect in decode(out.bytes()) {
+            replica.apply(&effect.unwrap()).unwrap();
+        }
+        queue.apply(&Effect::Resumed).unwrap();
+        for queue in [&queue, &copy, &replica] {
+            assert_eq!(queue.blocked_len(), 2 - freed);
+            queue.check_invariants().unwrap();
+        }
+    }
 }
 
 #[test]

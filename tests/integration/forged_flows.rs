@@ -1,0 +1,152 @@
+//! A rewritten AOF that somebody has changed: what it says of jobs that are after others is said in effects of their own,
+//! so that it may be missing, or lead in a circle. No job stays blocked for that.
+
+use std::fs;
+use std::path::PathBuf;
+
+use dq::queue::after::Link;
+use dq::queue::codec::decode;
+use dq::queue::effect::Effect;
+
+use crate::payloads::{encoded, is_well};
+use crate::scene::{Lines, Scene};
+use crate::support::raw::{self, Reply};
+use crate::support::{wait_until, Server, PATIENCE};
+
+/// What becomes of an effect; `None` takes it out.
+type Forge = for<'a> fn(Effect<'a>) -> Option<Effect<'a>>;
+
+fn base_of(server: &Server) -> PathBuf {
+    let files = fs::read_dir(server.folder().join("appendonlydir")).expect("the folder of the AOF");
+    let mut files = files.map(|file| file.expect("a file").path());
+    let base = files.find(|path| path.to_string_lossy().ends_with(".base.aof"));
+    base.expect("a base that is an AOF")
+}
+
+/// The same commands with other effects.
+fn forged(aof: &[u8], forge: Forge) -> Vec<u8> {
+    let (mut rest, mut forged) = (aof, Vec::new());
+    while let Some((Reply::Array(words), length)) = Reply::parse(rest) {
+        let bulk = |word: &Reply| match word {
+            Reply::Bulk(bytes) => bytes.clone(),
+            other => panic!("no command: {other:?}"),
+        };
+        let mut words: Vec<Vec<u8>> = words.iter().map(bulk).collect();
+        if words[0] == b"DQ.APPLY" {
+            let effects = decode(&words[2]).map(|effect| effect.expect("our own effects"));
+            let effects: Vec<Effect<'_>> = effects.filter_map(forge).collect();
+            words[2] = encoded(&effects);
+        }
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        forged.extend(raw::encode(&words));
+        rest = &rest[length..];
+    }
+    assert!(rest.is_empty());
+    forged
+}
+
+fn without_links(effect: Effect<'_>) -> Option<Effect<'_>> {
+    (!matches!(effect, Effect::Links { .. })).then_some(effect)
+}
+
+fn without_an_end(effect: Effect<'_>) -> Option<Effect<'_>> {
+    without_links(effect).filter(|effect| !matches!(effect, Effect::Minted { .. }))
+}
+
+/// What `b` is after is after `b`.
+fn in_a_circle(effect: Effect<'_>) -> Option<Effect<'_>> {
+    Some(match effect {
+        Effect::Links {
+            id: b"b",
+            on_dead,
+            is_timed,
+            of_group,
+            latest,
+            ..
+        } => Effect::Links {
+            id: b"b",
+            on_dead,
+            is_timed,
+            of_group,
+            latest,
+            links: vec![Link::Held(b"c")],
+        },
+        other => other,
+    })
+}
+
+#[test]
+fn no_job_stays_blocked_by_a_forged_file() {
+    let same: Forge = |effect| Some(effect);
+    for (forge, is_refused) in [
+        (same, false),
+        (without_links, true),
+        (in_a_circle, true),
+        (without_an_end, false),
+    ] {
+        let builder = Server::builder().aof();
+        let mut server = builder.config("aof-use-rdb-preamble", "no").start();
+        let mut client = server.raw();
+        client.says("DQ.ADD q a x", "'a'");
+        client.says("DQ.ADD q b x AFTER 1 a", "'b'");
+        client.says("DQ.ADD q c x AFTER 1 b", "'c'");
+        client.says("DQ.ADD q d x GROUP g", "'d'");
+        client.says("DQ.ADD q e x AFTER GROUP g", "'e'");
+        client.says("DQ.LEN q BLOCKED", "3");
+        client.run("BGREWRITEAOF");
+        wait_until("the file is rewritten", PATIENCE, || {
+            server.info("persistence", "aof_rewrite_in_progress") == "0"
+                && server.info("persistence", "aof_rewrite_scheduled") == "0"
+        });
+        server.kill();
+        let path = base_of(&server);
+        let aof = fs::read(&path).expect("the base");
+        fs::write(&path, forged(&aof, forge)).expect("room on the disk");
+        server.restart();
+        assert_eq!(server.log().contains("jobs blocked for ever"), is_refused);
+        let mut client = server.raw();
+        let mut ran = Vec::new();
+        wait_until("all jobs run", PATIENCE, || {
+            client.begin("DQ.BPOP q 10");
+            let job = client.delivery();
+            client.says(&format!("DQ.ACK q {}", job.id), "1");
+            ran.push(job.id);
+            ran.len() == 5
+        });
+        ran.sort();
+        assert_eq!(ran, ["a", "b", "c", "d", "e"]);
+        let replica = Server::start();
+        replica.replica_of(&server);
+        is_well(&server, &replica);
+    }
+}
+
+/// A replica, and a file of dumps, take what such a server has made of it.
+#[test]
+fn what_was_set_free_is_followed() {
+    let builder = Server::builder().aof();
+    let mut server = builder.config("aof-use-rdb-preamble", "no").start();
+    let mut client = server.raw();
+    client.says("DQ.ADD q a x DELAY 1000000", "'a'");
+    client.says("DQ.ADD q b x AFTER 1 a", "'b'");
+    client.run("BGREWRITEAOF");
+    wait_until("the file is rewritten", PATIENCE, || {
+        server.info("persistence", "aof_rewrite_in_progress") == "0"
+            && server.info("persistence", "aof_rewrite_scheduled") == "0"
+    });
+    server.kill();
+    let path = base_of(&server);
+    let aof = fs::read(&path).expect("the base");
+    fs::write(&path, forged(&aof, without_an_end)).expect("room on the disk");
+    server.restart();
+    let mut client = server.raw();
+    wait_until("it is set free", PATIENCE, || {
+        client.ask("DQ.LEN q READY") == "1"
+    });
+    let digest = server.digest();
+    let replica = Server::start();
+    replica.follow(&server);
+    server.assert_followed_by(&[&replica]);
+    client.says("DEBUG RELOAD", "+OK");
+    assert_eq!(server.digest(), digest);
+}
