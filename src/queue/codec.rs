@@ -1,17 +1,22 @@
 //! Effects as bytes: in the replication stream, in an AOF and in snapshots.
 
-use super::effect::Effect;
+use super::effect::{Effect, OfDone};
 use super::error::QueueError;
 use super::job::State;
+use super::note::Note;
 use serde::{Deserialize, Serialize};
 
 /// The first byte of every encoded sequence of effects. Variants alone are ever appended: a field more in one, or in a
 /// struct inside, and older effects would be misread (`golden.rs` holds the bytes of each). What cannot be expressed so
 /// gets the next version, and the older ones stay readable.
 /// Each version knows more variants than the one before, and is read like it.
-pub const EFFECTS_VERSION: u8 = 5;
+pub const EFFECTS_VERSION: u8 = 6;
 /// What a sequence begins with that has nothing newer inside: modules of that version read it.
 pub const BASE_VERSION: u8 = 4;
+/// The first that knows notes, done jobs, and jobs that are after others.
+pub const NOTES_VERSION: u8 = 5;
+/// The first that knows costs, and windows that let more go than [`OLD_RATE_MAX`].
+const COSTS_VERSION: u8 = 6;
 const OLDEST_VERSION: u8 = 1;
 
 /// Appends to a Vec without the detour over an iterator of bytes.
@@ -65,8 +70,14 @@ pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
     }
     append(effect, bytes);
     if is_newer(effect) {
-        bytes[start] = bytes[start].max(EFFECTS_VERSION);
+        let version = if costs(effect) { COSTS_VERSION } else { NOTES_VERSION };
+        require(version, &mut bytes[start]);
     }
+}
+
+/// Of a sequence that begins with that byte only modules of so new a version may read anything.
+pub(super) fn require(version: u8, first: &mut u8) {
+    *first = version.max(*first);
 }
 
 /// Whether modules that read [`BASE_VERSION`] do not know it.
@@ -83,6 +94,33 @@ fn is_newer(effect: &Effect<'_>) -> bool {
                 ..
             }
     ) || effect.is_of_flows()
+        || lets_more_go(effect)
+}
+
+/// What modules let go at most, in the windows of RATE and GROUPRATE, that do not know costs.
+const OLD_RATE_MAX: u32 = 100_000;
+const OLD_GROUP_RATE_MAX: u32 = 1000;
+
+/// Whether a window lets more go than that.
+#[inline]
+fn lets_more_go(effect: &Effect<'_>) -> bool {
+    let (rate, most) = match effect {
+        Effect::Configured(settings) => (settings.rate, OLD_RATE_MAX),
+        Effect::GroupLimits(limits) => (limits.rate, OLD_GROUP_RATE_MAX),
+        _ => return false,
+    };
+    rate.is_some_and(|rate| rate.count > most)
+}
+
+/// Whether only modules that know costs read it.
+fn costs(effect: &Effect<'_>) -> bool {
+    let is_cost = |note: &Note<'_>| matches!(note, Note::Cost { .. });
+    match effect {
+        Effect::Noted { note, .. } => is_cost(note),
+        Effect::AddedTogether { notes, .. } => notes.iter().any(is_cost),
+        Effect::Done(of_done) => matches!(of_done, OfDone::StoredCosting { .. }),
+        other => lets_more_go(other),
+    }
 }
 
 pub(super) fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>) {

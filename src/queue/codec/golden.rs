@@ -554,11 +554,50 @@ fn a_version_is_told_that_knows_all_inside() {
         successor: false,
         note,
     };
+    let newest = Effect::Noted {
+        id: ID,
+        successor: false,
+        note: Note::Cost { units: 2 },
+    };
     let mut bytes = b"before".to_vec();
-    for (effect, version) in [(Effect::Kept, 4), (newer, 5), (Effect::Kept, 5)] {
+    for (effect, version) in [
+        (Effect::Kept, 4),
+        (newer.clone(), 5),
+        (Effect::Kept, 5),
+        (newest, 6),
+        (newer, 6),
+    ] {
         push(&effect, &mut bytes, 6);
         assert_eq!(bytes[6], version);
         assert!(decode(&bytes[6..]).all(|effect| effect.is_ok()));
+    }
+}
+
+/// Modules that do not know costs let go of so much at most.
+#[test]
+fn windows_that_let_more_go_are_told_as_newer() {
+    let version_of = |effect: &Effect<'_>| {
+        let mut bytes = Vec::new();
+        push(effect, &mut bytes, 0);
+        bytes[0]
+    };
+    let rate = |count| {
+        Some(Rate {
+            count,
+            window_ms: 1,
+        })
+    };
+    for (count, version) in [(100_000, 4), (100_001, 6)] {
+        let rate = rate(count);
+        let settings = Settings { rate, ..settings() };
+        assert_eq!(version_of(&Effect::Configured(settings)), version);
+    }
+    for (count, version) in [(1000, 4), (1001, 6)] {
+        let limits = GroupLimits {
+            rate: rate(count),
+            ..GroupLimits::default()
+        };
+        assert_eq!(version_of(&Effect::GroupLimits(limits)), version);
     }
 }
 

@@ -293,7 +293,7 @@ impl Queue {
     /// In the windows of RATE and GROUPRATE.
     #[inline]
     fn record_delivery(&mut self, handle: Handle, token: u64, now: Now) {
-        if self.seldom.rate.is_none() && self.group_rates.is_none() {
+        if !self.has_rates() {
             return;
         }
         let cost = self.cost_of(handle);

@@ -81,24 +81,32 @@ impl Deliveries {
     /// A delivery at this instant, of as many as `most` that are told apart.
     pub fn record(&mut self, rate: Rate, most: usize, new: Delivered, now: Now) {
         self.step_back(now);
+        self.forget(rate, now);
         let is_plain = new.cost == 1 && self.is_told_by(new.token, now);
-        if let Deliveries::Plain(recent) = self {
-            if recent.len() >= rate.count as usize {
-                recent.pop_front();
-            } else if recent.len() == recent.capacity() || recent.len() == most {
-                let past = recent.partition_point(|&us| leaves_ms(rate, us) <= now.ms());
-                recent.drain(..past);
+        match self {
+            Deliveries::Plain(recent) if is_plain && recent.len() < most => {
+                recent.push_back(now.us());
             }
-            if is_plain && recent.len() < most {
-                return recent.push_back(now.us());
+            Deliveries::Weighed(weighed) if is_plain && weighed.is_empty() => {
+                *self = Deliveries::Plain(VecDeque::from([now.us()]));
             }
+            _ => self.weigh().record(rate, most, new, now),
         }
-        let weighed = self.weigh();
-        weighed.forget(rate, now);
-        if is_plain && weighed.is_empty() {
-            *self = Deliveries::Plain(VecDeque::from([now.us()]));
-        } else {
-            weighed.record(rate, most, new, now);
+    }
+
+    /// Those go that have left before a delivery at this instant. Groups go by whole milliseconds: no earlier than
+    /// these, but for one that must have left, or this one would not fit.
+    fn forget(&mut self, rate: Rate, now: Now) {
+        let is_past = |us: u64| us.saturating_add(rate.window_us()) <= now.ms() * 1000;
+        match self {
+            Deliveries::Plain(recent) => {
+                let mut is_full = recent.len() >= rate.count as usize;
+                while recent.front().is_some_and(|&us| is_full || is_past(us)) {
+                    is_full = false;
+                    recent.pop_front();
+                }
+            }
+            Deliveries::Weighed(weighed) => weighed.forget(rate, is_past),
         }
     }
 
@@ -208,6 +216,12 @@ impl Queue {
         } else {
             1
         }
+    }
+
+    /// Whether deliveries are recorded.
+    #[inline]
+    pub(super) fn has_rates(&self) -> bool {
+        self.seldom.rate.is_some() || self.group_rates.is_some()
     }
 
     /// The window of RATE, and how much it lets go.

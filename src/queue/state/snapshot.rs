@@ -15,7 +15,7 @@ use super::restore::CONTRADICTION;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
 use super::Queue;
-use crate::queue::codec::{encode, push, EFFECTS_VERSION};
+use crate::queue::codec::{encode, push, require, NOTES_VERSION};
 use crate::queue::effect::{Change, Effect, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX};
@@ -64,7 +64,7 @@ impl<'a> Chunks<'a> {
             let rows = self.rows.bytes();
             push(&Effect::Rows { rows }, &mut self.bytes, self.start);
             if self.rows.has_blocked() {
-                self.bytes[self.start] = EFFECTS_VERSION;
+                require(NOTES_VERSION, &mut self.bytes[self.start]);
             }
             self.rows.clear();
         }

@@ -1,6 +1,6 @@
 //! "Costs": what RATE and GROUPRATE count, and when they let a delivery go.
 
-use super::{Fault, Job, Model};
+use super::{Fault, Job, Model, Notes};
 use dq::queue::settings::Rate;
 
 /// One delivery.
@@ -25,11 +25,12 @@ fn fits(rate: Rate, cost: u32, recent: impl Iterator<Item = u32>) -> bool {
 }
 
 impl Model {
-    /// Whether anything counts other than 1, or has: then a next instant may be early.
+    /// Whether something may count other than 1, or has, as far as is known without looking: then a next instant may
+    /// be early.
     pub fn has_costs(&self) -> bool {
         let successors = self.jobs.iter().filter_map(|job| job.next.as_deref());
         let mut all = self.jobs.iter().chain(successors);
-        self.had_costs || all.any(|job| job.notes.cost != 1)
+        self.had_costs || all.any(|job| job.notes != Notes::default())
     }
 
     pub(super) fn counts(&mut self, new: Counted, group: &Option<Vec<u8>>) {
@@ -39,7 +40,7 @@ impl Model {
             new.cost
         };
         let new = Counted { cost, ..new };
-        self.had_costs |= cost != 1;
+        self.had_costs |= cost != 1 || self.is_told_otherwise(&new);
         if let Some(rate) = self.settings.rate {
             // What seems to lie ahead, because the clock stepped back, was now at the latest.
             self.deliveries
@@ -52,6 +53,13 @@ impl Model {
         if let (Some(name), Some(_)) = (group, self.settings.group_limits.rate) {
             self.group_deliveries.push((name.clone(), new));
         }
+    }
+
+    /// Whether tokens do not tell when deliveries were, as the clock has stepped back.
+    fn is_told_otherwise(&self, new: &Counted) -> bool {
+        let drawn = (new.at / 1000) << 10 | new.at % 1000;
+        let is_ahead = self.deliveries.iter().any(|it| it.at > new.at);
+        is_ahead || new.token.is_some_and(|token| token >> 10 != drawn)
     }
 
     /// "what this delivery counts, at the instant of the delivery; without an entry it changes nothing"

@@ -20,7 +20,7 @@ impl Queue {
     /// Whether RATE and its group's GROUPRATE let a job go whose turn it is, be its cost what it is.
     #[inline]
     pub(in crate::queue) fn fits_rates(&self, handle: Handle, now: Now) -> bool {
-        !self.jobs().has_notes() || self.fits_costing(handle, now)
+        !self.jobs().has_notes() || !self.has_rates() || self.fits_costing(handle, now)
     }
 
     #[cold]

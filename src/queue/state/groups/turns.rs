@@ -196,7 +196,10 @@ impl Queue {
             head.is_some_and(|head| head.handle == handle)
         };
         let full = groups.is_full(number);
-        let opens = self.group_opens_ms(handle, self.cost_of(handle), now);
+        let opens = match &self.group_rates {
+            Some(_) => self.group_opens_ms(handle, self.cost_of(handle), now),
+            None => 0,
+        };
         at != NOWHERE && (noack || !full) && opens <= now.ms() && (!groups.is_fifo || is_first())
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::queue::clock::Mint;
 
 const RATE: Rate = Rate {
     count: 10,
@@ -130,4 +131,90 @@ fn no_window_holds_more_than_its_count_when_the_clock_steps_back() {
     let stepped_back = Now::from_us(1000);
     assert_eq!(window.opens_us(rate, 1, stepped_back), 11_000);
     assert_eq!(window.opens_us(rate, 1, Now::from_us(300_000)), 210_000);
+}
+
+/// More deliveries than there are tokens of a microsecond, at once: each is found by its own, and costs no more.
+#[test]
+fn many_at_once_are_told_apart() {
+    let rate = Rate {
+        count: 100_000,
+        window_ms: 1000,
+    };
+    let now = Now::from_us(7_000_123);
+    let (mut mint, mut deliveries) = (Mint::new(), Deliveries::new());
+    let tokens: Vec<u64> = (0..5000).map(|_| mint.next_token(now, 0)).collect();
+    for &token in &tokens {
+        deliveries.record(rate, ENTRIES, Delivered { token, cost: 1 }, now);
+    }
+    assert!(deliveries.memory_bytes() <= 8192 * size_of::<u64>());
+    for (number, &token) in tokens.iter().enumerate() {
+        assert!(deliveries.reweigh(token, 2 + number as u32 % 3), "{number}");
+    }
+    let Deliveries::Weighed(weighed) = &deliveries else {
+        panic!("costs are not kept");
+    };
+    let total: u32 = (0..5000).map(|number| 2 + number % 3).sum();
+    assert_eq!(weighed.last_to_leave(Rate { count: total, ..rate }, 1), Some(7_000_123));
+    assert_eq!(weighed.last_to_leave(Rate { count: total + 1, ..rate }, 1), None);
+}
+
+/// What the clock once showed is not what a token tells: still each is found.
+#[test]
+fn deliveries_are_found_though_the_clock_stepped_back() {
+    let rate = Rate {
+        window_ms: 1000,
+        ..RATE
+    };
+    let (mut mint, mut deliveries) = (Mint::new(), Deliveries::new());
+    let mut tokens = Vec::new();
+    for us in [9_000_000, 9_000_000, 8_000_000, 8_000_000, 8_000_001] {
+        let now = Now::from_us(us);
+        let token = mint.next_token(now, 0);
+        deliveries.record(rate, ENTRIES, Delivered { token, cost: 1 }, now);
+        tokens.push(token);
+    }
+    assert_eq!(deliveries.opens_us(rate, 6, Now::from_us(8_000_001)), 9_000_000);
+    assert!(tokens.iter().all(|&token| deliveries.reweigh(token, 2)));
+    assert!(tokens.iter().all(|&token| !deliveries.reweigh(token, 2)));
+    assert!(!deliveries.reweigh(tokens[0] + 4, 2));
+}
+
+/// However many there are, a window lets no more go than it may, and hardly less; and takes no more memory.
+#[test]
+fn more_than_are_told_apart_count_together() {
+    const MOST: usize = 100;
+    let rate = Rate {
+        count: 1000,
+        window_ms: 50,
+    };
+    let (mut deliveries, mut all, mut mint) = (Deliveries::new(), Vec::new(), Mint::new());
+    for us in (1_000_000..1_400_000).step_by(13) {
+        let now = Now::from_us(us);
+        if deliveries.opens_us(rate, 1, now) <= us {
+            let token = mint.next_token(now, 0);
+            deliveries.record(rate, MOST, Delivered { token, cost: 1 }, now);
+            all.push(us);
+        }
+        let Deliveries::Weighed(weighed) = &deliveries else {
+            assert!(all.len() <= MOST);
+            continue;
+        };
+        assert!(weighed.len() <= MOST);
+    }
+    let most_in_a_window = all.windows(1001).map(|it| it[1000] - it[0]).min();
+    assert!(most_in_a_window.is_some_and(|us| us >= 50_000));
+    assert!(all.len() > 8 * 1000 * 19 / 20, "only {} were let go", all.len());
+}
+
+#[test]
+fn plain_windows_come_back() {
+    let rate = RATE;
+    let mut deliveries = Deliveries::new();
+    let at = |us| Now::from_us(us);
+    deliveries.record(rate, ENTRIES, Delivered { token: 0, cost: 3 }, at(1_000_000));
+    assert!(matches!(deliveries, Deliveries::Weighed(_)));
+    deliveries.record(rate, ENTRIES, Delivered { token: 0, cost: 1 }, at(1_005_000));
+    assert!(matches!(deliveries, Deliveries::Weighed(_)));
+    deliveries.record(rate, ENTRIES, Delivered { token: 0, cost: 1 }, at(1_015_000));
+    assert!(matches!(deliveries, Deliveries::Plain(_)));
 }

@@ -1,6 +1,6 @@
 //! Deliveries within a window that do not all count the same, or are so many that some are taken together.
 
-use super::{drawn_us, leaves_ms, may_be_of, Delivered};
+use super::{drawn_us, may_be_of, Delivered};
 use crate::queue::clock::Now;
 use crate::queue::job::TOKEN_MAX;
 use crate::queue::settings::Rate;
@@ -48,6 +48,11 @@ impl Weighed {
         self.entries.is_empty()
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub fn last_us(&self) -> u64 {
         self.entries.back().map_or(0, |last| last.us)
     }
@@ -72,12 +77,14 @@ impl Weighed {
         self.entries.get(at).map(|entry| entry.us)
     }
 
-    /// Those go that have left. Groups go by whole milliseconds: no earlier than these.
-    pub fn forget(&mut self, rate: Rate, now: Now) {
+    /// As [`super::Deliveries::forget`].
+    pub fn forget(&mut self, rate: Rate, is_past: impl Fn(u64) -> bool) {
+        let mut is_full = self.entries.len() >= rate.count as usize;
         while let Some(first) = self.entries.front() {
-            if leaves_ms(rate, first.us) > now.ms() {
+            if !is_full && !is_past(first.us) {
                 break;
             }
+            is_full = false;
             self.gone = first.upto;
             self.entries.pop_front();
         }
@@ -90,11 +97,7 @@ impl Weighed {
         self.entries.push_back(Entry {
             us: now.us(),
             upto: self.upto() + u64::from(new.cost),
-            token: if new.token < ONE_OF {
-                new.token
-            } else {
-                NOBODY
-            },
+            token: if new.token < ONE_OF { new.token } else { NOBODY },
         });
     }
 
