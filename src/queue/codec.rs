@@ -70,7 +70,11 @@ pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
     }
     append(effect, bytes);
     if is_newer(effect) {
-        let version = if costs(effect) { COSTS_VERSION } else { NOTES_VERSION };
+        let version = if costs(effect) {
+            COSTS_VERSION
+        } else {
+            NOTES_VERSION
+        };
         require(version, &mut bytes[start]);
     }
 }

@@ -46,8 +46,12 @@ impl Model {
             self.deliveries
                 .iter_mut()
                 .for_each(|it| it.at = it.at.min(new.at));
-            self.deliveries
-                .retain(|it| new.at - it.at < window_us(rate));
+            // Those go that have left by whole milliseconds, and one that must have left, or this one would not fit.
+            let leaves = |it: &Counted| it.at.saturating_add(window_us(rate)).div_ceil(1000);
+            let must_leave = usize::from(self.deliveries.len() >= rate.count as usize);
+            let others = self.deliveries.iter().skip(must_leave);
+            let past = others.take_while(|it| leaves(it) <= new.at / 1000).count();
+            self.deliveries.drain(..must_leave + past);
             self.deliveries.push(new);
         }
         if let (Some(name), Some(_)) = (group, self.settings.group_limits.rate) {

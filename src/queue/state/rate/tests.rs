@@ -154,8 +154,26 @@ fn many_at_once_are_told_apart() {
         panic!("costs are not kept");
     };
     let total: u32 = (0..5000).map(|number| 2 + number % 3).sum();
-    assert_eq!(weighed.last_to_leave(Rate { count: total, ..rate }, 1), Some(7_000_123));
-    assert_eq!(weighed.last_to_leave(Rate { count: total + 1, ..rate }, 1), None);
+    assert_eq!(
+        weighed.last_to_leave(
+            Rate {
+                count: total,
+                ..rate
+            },
+            1
+        ),
+        Some(7_000_123)
+    );
+    assert_eq!(
+        weighed.last_to_leave(
+            Rate {
+                count: total + 1,
+                ..rate
+            },
+            1
+        ),
+        None
+    );
 }
 
 /// What the clock once showed is not what a token tells: still each is found.
@@ -173,7 +191,10 @@ fn deliveries_are_found_though_the_clock_stepped_back() {
         deliveries.record(rate, ENTRIES, Delivered { token, cost: 1 }, now);
         tokens.push(token);
     }
-    assert_eq!(deliveries.opens_us(rate, 6, Now::from_us(8_000_001)), 9_000_000);
+    assert_eq!(
+        deliveries.opens_us(rate, 6, Now::from_us(8_000_001)),
+        9_000_000
+    );
     assert!(tokens.iter().all(|&token| deliveries.reweigh(token, 2)));
     assert!(tokens.iter().all(|&token| !deliveries.reweigh(token, 2)));
     assert!(!deliveries.reweigh(tokens[0] + 4, 2));
@@ -203,7 +224,11 @@ fn more_than_are_told_apart_count_together() {
     }
     let most_in_a_window = all.windows(1001).map(|it| it[1000] - it[0]).min();
     assert!(most_in_a_window.is_some_and(|us| us >= 50_000));
-    assert!(all.len() > 8 * 1000 * 19 / 20, "only {} were let go", all.len());
+    assert!(
+        all.len() > 8 * 1000 * 19 / 20,
+        "only {} were let go",
+        all.len()
+    );
 }
 
 #[test]
@@ -211,10 +236,25 @@ fn plain_windows_come_back() {
     let rate = RATE;
     let mut deliveries = Deliveries::new();
     let at = |us| Now::from_us(us);
-    deliveries.record(rate, ENTRIES, Delivered { token: 0, cost: 3 }, at(1_000_000));
+    deliveries.record(
+        rate,
+        ENTRIES,
+        Delivered { token: 0, cost: 3 },
+        at(1_000_000),
+    );
     assert!(matches!(deliveries, Deliveries::Weighed(_)));
-    deliveries.record(rate, ENTRIES, Delivered { token: 0, cost: 1 }, at(1_005_000));
+    deliveries.record(
+        rate,
+        ENTRIES,
+        Delivered { token: 0, cost: 1 },
+        at(1_005_000),
+    );
     assert!(matches!(deliveries, Deliveries::Weighed(_)));
-    deliveries.record(rate, ENTRIES, Delivered { token: 0, cost: 1 }, at(1_015_000));
+    deliveries.record(
+        rate,
+        ENTRIES,
+        Delivered { token: 0, cost: 1 },
+        at(1_015_000),
+    );
     assert!(matches!(deliveries, Deliveries::Plain(_)));
 }

@@ -97,7 +97,11 @@ impl Weighed {
         self.entries.push_back(Entry {
             us: now.us(),
             upto: self.upto() + u64::from(new.cost),
-            token: if new.token < ONE_OF { new.token } else { NOBODY },
+            token: if new.token < ONE_OF {
+                new.token
+            } else {
+                NOBODY
+            },
         });
     }
 
