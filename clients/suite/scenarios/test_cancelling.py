@@ -84,7 +84,7 @@ def hears_only_the_first(world):
     breaks(rule)(world)
 
 
-@scenario(17, hears_only_the_first, gate=EACH, only=HAVE["cancel"])
+@scenario(17, hears_only_the_first, gate=True, only=HAVE["cancel"])
 def a_cancel_of_a_job_that_came_later_is_heard(world):
     """The wait for the first one is begun anew, with both."""
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": LEASE_MS}])
@@ -105,7 +105,7 @@ def nothing_hears(world):
     no_heartbeats(world)
 
 
-@scenario(17, nothing_hears, gate=EACH, only=HAVE["cancel"])
+@scenario(17, nothing_hears, gate=True, only=HAVE["cancel"])
 def without_the_right_to_hear_heartbeats_do(world):
     world.proxy.rules.append(swallow(b"DQ.BTOUCH", b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n"))
     world.add("j", {"do": "sleep", "ms": 600_000})

@@ -52,7 +52,7 @@ def a_job_runs_after_others_and_has_their_results(world):
     assert not started(probe, "a", world).get("results")
 
 
-@scenario(21, breaks(without(b"DQ.ADD", b"ONDEAD")), gate=EACH, only=HAVE["after"])
+@scenario(21, breaks(without(b"DQ.ADD", b"ONDEAD")), gate=True, only=HAVE["after"])
 def what_a_dead_job_means_to_those_after_it(world):
     probe = world.worker(start=False)
     probe.call("q", "add", id="a", data={"do": "give_up", "reason": "no room"})
@@ -84,7 +84,7 @@ def a_job_runs_after_a_group(world):
         before(probe, f"m{n}", "report")
 
 
-@scenario(21, no_after, gate=EACH, only=HAVE["chain"])
+@scenario(21, no_after, gate=True, only=HAVE["chain"])
 def a_chain_runs_one_by_one(world):
     """Also where a worker is quick to take the first one: all are added at once."""
     probe = world.worker(concurrency=4)
@@ -116,7 +116,7 @@ def one_by_one(command):
         command[0] = b"DQ.ADD"
 
 
-@scenario(21, breaks(one_by_one), gate=EACH, only=HAVE["add_many"])
+@scenario(21, breaks(one_by_one), gate=True, only=HAVE["add_many"])
 def many_jobs_go_in_few_commands(world):
     probe = world.worker(start=False)
     jobs = [{"id": f"j{n}", "data": n, "delay": 60_000, "priority": 3} for n in range(2500)]
@@ -140,7 +140,7 @@ def until_last(world, probe, expected):
     world.until(lambda: probe.events("results", job="j")[-1]["results"] == expected, f"the last results: {expected}")
 
 
-@scenario(21, no_after_of_nack, gate=EACH, only=HAVE["wait_for"])
+@scenario(21, no_after_of_nack, gate=True, only=HAVE["wait_for"])
 def a_handler_waits_for_other_jobs(world):
     """The attempt ends, and is not counted; the next one finds how they ended."""
     world.add("a", returns(1), "DELAY", 86_400_000)

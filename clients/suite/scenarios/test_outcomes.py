@@ -86,7 +86,7 @@ def each_job_of_a_batch_has_a_result_of_its_own(world):
     assert [result_of(world, f"j{n}") for n in (0, 1, 2, 4)] == [0, 1, 2, 4]
 
 
-@scenario(16, no_reason, gate=EACH, only=HAVE["unencodable"])
+@scenario(16, no_reason, gate=True, only=HAVE["unencodable"])
 def a_result_that_cannot_be_encoded_fails_its_job(world):
     world.add("bad", {"do": "unencodable"}, "BACKOFF", 1, 600_000)
     world.add("good", returns(1), *KEPT)
@@ -146,7 +146,7 @@ def who_waits_is_told_the_result(world):
     assert answer["value"] == {"n": 1}, answer
 
 
-@scenario(16, deaf, gate=EACH, only=HAVE["wait"])
+@scenario(16, deaf, gate=True, only=HAVE["wait"])
 def who_waits_is_told_why_there_is_no_result(world):
     """One after the other: what ends before the next DQ.AWAIT and is not kept is unknown."""
     asking = world.producer()
@@ -232,7 +232,7 @@ def deaf_later(world):
     breaks(rule)(world)
 
 
-@scenario(16, deaf_later, gate=EACH, only=HAVE["wait"])
+@scenario(16, deaf_later, gate=True, only=HAVE["wait"])
 def a_wait_survives_a_lost_connection(world):
     asking = world.producer()
     world.add("j", returns(1), "DELAY", DAY_MS, *KEPT)
@@ -243,7 +243,7 @@ def a_wait_survives_a_lost_connection(world):
     assert asking.wait("answer", tag="j", patience_s=world.patience_s)["value"] == 1
 
 
-@scenario(16, no_results, gate=EACH, only=HAVE["wait"])
+@scenario(16, no_results, gate=True, only=HAVE["wait"])
 def a_request_has_its_reply(world):
     world.worker(concurrency=1)
     asking = world.producer()

@@ -57,7 +57,7 @@ def a_step_runs_once(world):
     assert result(world) == "sent"
 
 
-@scenario(21, no_step, gate=EACH, only=HAVE["step"])
+@scenario(21, no_step, gate=True, only=HAVE["step"])
 def a_step_survives_the_worker(world):
     add_script(world, {"step": "charge", "value": 7}, {"step": "ship", "value": 8}, {"return": "sent"})
     stays = held(b"DQ.STEP")
@@ -79,7 +79,7 @@ def stale(command):
     return None
 
 
-@scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=EACH, only=HAVE["step"])
+@scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=True, only=HAVE["step"])
 def a_job_that_is_lost_keeps_no_step(world):
     """Its handler is told as of any loss, and its end is not said to the server."""
     world.proxy.rules.append(stale)
@@ -92,7 +92,7 @@ def a_job_that_is_lost_keeps_no_step(world):
     assert not world.proxy.commands(b"DQ.ACK") and not world.proxy.commands(b"DQ.NACK")
 
 
-@scenario(21, breaks(without(b"DQ.NACK", b"REASON")), gate=EACH, only=HAVE["names"])
+@scenario(21, breaks(without(b"DQ.NACK", b"REASON")), gate=True, only=HAVE["names"])
 def a_name_twice_in_one_attempt_is_a_mistake(world):
     """And so is a name of the library's own."""
     wrong = {
@@ -154,7 +154,7 @@ def a_signal_wakes_who_waits_for_it(world):
     assert probe.call("q", "signal", id="j", name="signed", value=1) is None
 
 
-@scenario(21, breaks(swallow(b"DQ.SIGNAL", b":1\r\n")), gate=EACH, only=HAVE["signal"])
+@scenario(21, breaks(swallow(b"DQ.SIGNAL", b":1\r\n")), gate=True, only=HAVE["signal"])
 def a_signal_may_come_first(world):
     add_script(world, {"wait": "signed", "ms": 60_000}, {"wait": "bare"}, {"return": "on"})
     probe = world.worker(start=False)
@@ -167,7 +167,7 @@ def a_signal_may_come_first(world):
     assert len(probe.events("started", job="j")) == 1 and not world.proxy.commands(b"DQ.NACK")
 
 
-@scenario(21, no_step, gate=EACH, only=HAVE["signal"])
+@scenario(21, no_step, gate=True, only=HAVE["signal"])
 def a_wait_for_a_signal_has_an_end(world):
     """And stays over when the signal comes after all."""
     actions = [{"wait": "signed", "ms": 60_000}, {"throw": "later", "times": 2}, {"return": "off"}]

@@ -33,7 +33,7 @@ def a_handler_has_only_so_much_time(world):
     assert not probe.events("lost") and not probe.events("told", job="quick")
 
 
-@scenario(18, no_nack, gate=EACH, only=HAVE["timeout"])
+@scenario(18, no_nack, gate=True, only=HAVE["timeout"])
 def what_a_handler_does_after_its_time_is_dropped(world):
     """The job fails at once; the handler's place is taken until it ends."""
     world.add("j", {"do": "stubborn", "ms": 4000}, "BACKOFF", 1, 600_000)
@@ -50,7 +50,7 @@ def what_a_handler_does_after_its_time_is_dropped(world):
     assert world.state("j") == "delayed" and world.get("j")["reason"] == "timeout after 1 s"
 
 
-@scenario(18, breaks(not_fatal), gate=EACH, only=HAVE["errors"])
+@scenario(18, breaks(not_fatal), gate=True, only=HAVE["errors"])
 def which_errors_are_final(world):
     """``retry_on``: all others are; ``give_up_on``: these are."""
     for kind in ("retry", "give up"):
@@ -85,7 +85,7 @@ def middleware_is_around_the_handler(world):
     assert world.get("good")["result"] == "1"
 
 
-@scenario(19, no_nack, gate=EACH, only=HAVE["around"])
+@scenario(19, no_nack, gate=True, only=HAVE["around"])
 def what_middleware_throws_is_the_handlers_error(world):
     for n in range(5):
         world.add(f"j{n}", {}, "BACKOFF", 1, 600_000)
