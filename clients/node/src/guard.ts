@@ -219,7 +219,7 @@ export class Guard {
   private inContext(hooks: Hooks, jobs: readonly Job[], call: Call): Call {
     return async () => {
       if (!this.hasContext(hooks)) return call();
-      const once = onlyOnce(call);
+      const once = callOnce(call);
       const outer = await ended(() => hooks.context!([...jobs], () => once.next()));
       const inner = once.begun();
       if (!inner) this.failed('context', isThrown(outer) ? outer.error : new Error('it did not call next'));
@@ -244,7 +244,7 @@ type Call = () => Promise<End>;
 /** What it throws is the handler's error, and what it returns its result; but not before the handler has ended. */
 function middleware(around: Around, given: () => unknown, call: Call): Call {
   return async () => {
-    const once = onlyOnce(call);
+    const once = callOnce(call);
     const outer = await ended(() => around(given(), () => once.next()));
     const inner = once.begun();
     if (!inner || once.isOver()) return outer;
@@ -254,7 +254,7 @@ function middleware(around: Around, given: () => unknown, call: Call): Call {
 }
 
 /** For code that may call it twice, too late, or not wait for it. */
-function onlyOnce(call: Call) {
+function callOnce(call: Call) {
   let begun: Promise<End> | null = null;
   let isOver = false;
   let isTooLate = false;
