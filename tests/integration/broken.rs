@@ -119,7 +119,7 @@ fn what_was_done_before_is_replicated() {
 fn the_timer_goes_on() {
     let server = breakable().start();
     let mut client = server.raw();
-    for (queue, ttr) in [("broken", 50), ("sound", 300)] {
+    for (queue, ttr) in [("broken", 1500), ("sound", 1800)] {
         client.says(&format!("DQ.ADD {queue} a x"), "'a'");
         assert!(show(&client.run(&format!("DQ.POP {queue} TTR {ttr}"))).starts_with("[ 'a'"));
     }
