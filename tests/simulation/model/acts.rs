@@ -386,7 +386,7 @@ impl Model {
                 Some(id) => self.ready_of_id(id, seen, pop.noack),
                 None => self.next_in_turn(seen, pop.noack),
             };
-            let fits = |job: &&Job| self.rate_allows(job.notes.cost, now);
+            let fits = |job: &&Job| self.rate_lets(job.notes.cost, pop.noack, now);
             let Some(id) = next.filter(fits).map(|job| job.id.clone()) else {
                 break;
             };

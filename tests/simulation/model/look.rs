@@ -159,15 +159,12 @@ impl Model {
         let exempt = noack && !self.has(Fault::MaxReservedHoldsNoack);
         let full = limit != 0 && !exempt && self.count(State::Reserved, now_us) >= limit;
         let paused = self.is_paused(now_us) && !self.has(Fault::PauseIgnored);
-        let rate_exempt = noack && self.has(Fault::RateExemptsNoack);
-        paused
-            || full && !self.has(Fault::MaxReservedOff)
-            || !rate_exempt && !self.rate_allows(1, now_us)
+        paused || full && !self.has(Fault::MaxReservedOff) || !self.rate_lets(1, noack, now_us)
     }
 
     /// Whether a POP would deliver something.
     pub fn would_deliver(&self, now_us: u64, noack: bool) -> bool {
-        let fits = |job: &Job| self.rate_allows(job.notes.cost, now_us);
+        let fits = |job: &Job| self.rate_lets(job.notes.cost, noack, now_us);
         !self.is_held(now_us, noack) && self.next_in_turn(now_us, noack).is_some_and(fits)
     }
 

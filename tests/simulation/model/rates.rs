@@ -78,6 +78,12 @@ impl Model {
             .for_each(|it| it.cost = cost);
     }
 
+    /// Whether RATE lets a job of that cost go, to one that pops it so.
+    pub(super) fn rate_lets(&self, cost: u32, noack: bool, now_us: u64) -> bool {
+        let is_exempt = noack && self.has(Fault::RateExemptsNoack);
+        is_exempt || self.rate_allows(cost, now_us)
+    }
+
     pub(super) fn rate_allows(&self, cost: u32, now_us: u64) -> bool {
         let Some(rate) = self.settings.rate else {
             return true;
