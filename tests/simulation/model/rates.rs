@@ -61,7 +61,7 @@ impl Model {
 
     /// Whether tokens do not tell when deliveries were, as the clock has stepped back.
     fn is_told_otherwise(&self, new: &Counted) -> bool {
-        let drawn = (new.at / 1000) << 10 | new.at % 1000;
+        let drawn = ((new.at / 1000) << 10) | (new.at % 1000);
         let is_ahead = self.deliveries.iter().any(|it| it.at > new.at);
         is_ahead || new.token.is_some_and(|token| token >> 10 != drawn)
     }
