@@ -45,6 +45,20 @@ fn forged(aof: &[u8], forge: Forge) -> Vec<u8> {
     forged
 }
 
+/// Has it rewrite its AOF, and start again with another one.
+fn restart_forged(server: &mut Server, forge: Forge) {
+    server.raw().run("BGREWRITEAOF");
+    wait_until("the file is rewritten", PATIENCE, || {
+        server.info("persistence", "aof_rewrite_in_progress") == "0"
+            && server.info("persistence", "aof_rewrite_scheduled") == "0"
+    });
+    server.kill();
+    let path = base_of(server);
+    let aof = fs::read(&path).expect("the base");
+    fs::write(&path, forged(&aof, forge)).expect("room on the disk");
+    server.restart();
+}
+
 fn without_links(effect: Effect<'_>) -> Option<Effect<'_>> {
     (!matches!(effect, Effect::Links { .. })).then_some(effect)
 }
@@ -93,16 +107,7 @@ fn no_job_stays_blocked_by_a_forged_file() {
         client.says("DQ.ADD q d x GROUP g", "'d'");
         client.says("DQ.ADD q e x AFTER GROUP g", "'e'");
         client.says("DQ.LEN q BLOCKED", "3");
-        client.run("BGREWRITEAOF");
-        wait_until("the file is rewritten", PATIENCE, || {
-            server.info("persistence", "aof_rewrite_in_progress") == "0"
-                && server.info("persistence", "aof_rewrite_scheduled") == "0"
-        });
-        server.kill();
-        let path = base_of(&server);
-        let aof = fs::read(&path).expect("the base");
-        fs::write(&path, forged(&aof, forge)).expect("room on the disk");
-        server.restart();
+        restart_forged(&mut server, forge);
         assert_eq!(server.log().contains("jobs blocked for ever"), is_refused);
         let mut client = server.raw();
         let mut ran = Vec::new();
@@ -129,16 +134,7 @@ fn what_was_set_free_is_followed() {
     let mut client = server.raw();
     client.says("DQ.ADD q a x DELAY 1000000", "'a'");
     client.says("DQ.ADD q b x AFTER 1 a", "'b'");
-    client.run("BGREWRITEAOF");
-    wait_until("the file is rewritten", PATIENCE, || {
-        server.info("persistence", "aof_rewrite_in_progress") == "0"
-            && server.info("persistence", "aof_rewrite_scheduled") == "0"
-    });
-    server.kill();
-    let path = base_of(&server);
-    let aof = fs::read(&path).expect("the base");
-    fs::write(&path, forged(&aof, without_an_end)).expect("room on the disk");
-    server.restart();
+    restart_forged(&mut server, without_an_end);
     let mut client = server.raw();
     wait_until("it is set free", PATIENCE, || {
         client.ask("DQ.LEN q READY") == "1"
