@@ -171,14 +171,14 @@ test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/b
 	$(call own,dq-board)
 	@mkdir -p '$(TARGET)/board' && browser=$$(tools/testing/browser.sh) && python=$$(tools/install/venv.sh '$(TARGET)/board/python' tools/dq-board/tests/requirements.txt) && \
 	export DQ_BROWSER=$$browser DQ_BOARD='$(TARGET)/top/release/dq-board' DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' && \
-	$(ON) sh -c "cd tools/dq-board/tests && '$$python' -m unittest -v $(ONLY)"
+	$(ON) sh -c "cd tools/dq-board/tests && '$$python' ../../testing/beside.py 4 $(ONLY)"
 
 test-push: ## dq-push, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1, ONLY=test_push.Answers
 	$(call module,server python)
 	$(call program,dq-push)
 	$(call own,dq-push)
 	@mkdir -p '$(TARGET)/push' && python=$$(tools/install/venv.sh '$(TARGET)/push/python' tools/dq-push/tests/requirements.txt) && \
-	DQ_PUSH='$(TARGET)/top/release/dq-push' $(ON) sh -c "cd tools/dq-push/tests && '$$python' -m unittest -v $(or $(ONLY),test_push test_hostile test_crash)"
+	DQ_PUSH='$(TARGET)/top/release/dq-push' $(ON) sh -c "cd tools/dq-push/tests && '$$python' ../../testing/beside.py 6 $(ONLY)"
 
 # Of the build of releases, whose build scripts it shares. Tests and benchmarks are those of the queue without the module.
 CLIPPY = clippy -q --release
