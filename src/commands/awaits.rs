@@ -4,7 +4,7 @@ use super::look_at_jobs;
 use super::parse::at_least;
 use super::timeout::end_of_wait;
 use crate::server::api::{Args, Ctx, Refusal};
-use crate::server::awaits::{block_for_ends, told_of, Told};
+use crate::server::awaits::{block_for_ends, report_of, Report};
 use crate::server::clock::real;
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
     let until = end_of_wait(args.get(2).unwrap_or_default(), real())?;
     let ids = distinct(args);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     look_at_jobs(ctx, args, &ids, |queue, _| {
         let known = |id: &&[u8]| match queue {
-            Some(queue) => Some((id.to_vec(), told_of(queue.known_of(id))?)),
-            None => Some((id.to_vec(), Told::Unknown)),
+            Some(queue) => Some((id.to_vec(), report_of(queue.known_of(id))?)),
+            None => Some((id.to_vec(), Report::Unknown)),
         };
-        told.extend(ids.iter().filter_map(known));
+        reports.extend(ids.iter().filter_map(known));
     })?;
-    if !told.is_empty() {
-        reply(ctx, &told);
+    if !reports.is_empty() {
+        reply(ctx, &reports);
     } else if ctx.flags().denies_blocking() {
         ctx.reply_null_array();
     } else {
@@ -40,12 +40,12 @@ fn distinct<'a>(args: Args<'a>) -> Vec<&'a [u8]> {
 }
 
 /// `[id, outcome, value, at, attempts]` of each.
-fn reply(ctx: Ctx<'_>, told: &[(Vec<u8>, Told)]) {
-    ctx.reply_array(told.len());
-    for (id, told) in told {
+fn reply(ctx: Ctx<'_>, reports: &[(Vec<u8>, Report)]) {
+    ctx.reply_array(reports.len());
+    for (id, report) in reports {
         ctx.reply_array(5);
         ctx.reply_bytes(id);
-        let Told::Ended(end) = told else {
+        let Report::Ended(end) = report else {
             ctx.reply_bytes(b"unknown");
             (0..3).for_each(|_| ctx.reply_null());
             continue;

@@ -62,7 +62,7 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     integer_or_null("failed", job.failure.map(|failure| failure.at));
     bytes_or_null("group", job.group);
     bytes_or_null("next", job.next);
-    let (rule, round) = job.recurring.unzip();
+    let (rule, occurrence) = job.recurring.unzip();
     let (every, cron) = match rule.map(|rule| &rule.pattern) {
         Some(&Pattern::Every { ms }) => (Some(ms), None),
         Some(Pattern::Cron { text, zone }) => (None, Some((&**text, &**zone))),
@@ -76,8 +76,8 @@ fn reply(ctx: Ctx<'_>, job: &JobView<'_>) {
     integer_or_null("times", given(|rule| rule.times));
     integer_or_null("grace", given(|rule| rule.grace_ms));
     integer_or_null("jitter", given(|rule| rule.jitter_ms));
-    integer_or_null("occurrence", round.map(|round| round.occurrence));
-    integer_or_null("runs", round.map(|round| round.runs));
+    integer_or_null("occurrence", occurrence.map(|occurrence| occurrence.at));
+    integer_or_null("runs", occurrence.map(|occurrence| occurrence.runs));
     bytes_or_null("progress", job.notes.progress());
     integer_or_null("keep", job.notes.keep_ms());
     integer("cost", job.notes.cost().into());

@@ -42,7 +42,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let key = open(ctx, args)?;
     change_or_create(ctx, key, |queue, now, effects| {
         let mut ids = None;
-        let told = |id: Option<&[u8]>| {
+        let report = |id: Option<&[u8]>| {
             let ids = ids.get_or_insert_with(|| Elements::begin_fixed(ctx, Some(count)));
             match id {
                 Some(id) => ctx.reply_bytes(id),
@@ -50,7 +50,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             }
             ids.count();
         };
-        with_mint(|mint| queue.add_many(&add, &jobs, now, mint, effects, told))
+        with_mint(|mint| queue.add_many(&add, &jobs, now, mint, effects, report))
     })??;
     Ok(())
 }

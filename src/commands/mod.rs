@@ -178,7 +178,7 @@ fn look_at_jobs(
     let is_master = ctx.flags().is_master();
     let at = match is_master {
         true => now.into(),
-        false => At::as_told(now),
+        false => At::as_shown(now),
     };
     if !is_past || !is_master || ctx.is_paused() {
         show(open.queue().map(|queue| &*queue), at);

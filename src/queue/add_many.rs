@@ -35,9 +35,9 @@ pub struct NewOne<'a> {
 }
 
 impl Queue {
-    /// Adds each of the jobs as `add` says but for id and payload, which knows no rule and no NEXT. `told` hears of
+    /// Adds each of the jobs as `add` says but for id and payload, which knows no rule and no NEXT. `report` gets
     /// their ids in order, of `None` where the condition refuses one. Where one would be an error, nothing is added
-    /// and nothing told.
+    /// and nothing reported.
     pub fn add_many(
         &mut self,
         add: &Add<'_>,
@@ -45,7 +45,7 @@ impl Queue {
         now: Now,
         mint: &mut Mint,
         out: &mut Effects,
-        mut told: impl FnMut(Option<&[u8]>),
+        mut report: impl FnMut(Option<&[u8]>),
     ) -> Result<(), QueueError> {
         let (due, expires) = add.instants(now)?;
         let is_id = |id: &[u8]| (1..=ID_MAX).contains(&id.len());
@@ -85,11 +85,11 @@ impl Queue {
                 let place = old.map(|old| coming.queue().jobs().job(old).place());
                 let finds_done = old.is_none() && coming.queue().find_done(id).is_some();
                 if (coming.queue()).refuses(add.condition, job.id, (place, finds_done), now) {
-                    told(None);
+                    report(None);
                     continue;
                 }
                 coming.put(old, id, job.payload);
-                told(Some(&name));
+                report(Some(&name));
                 coming.record(name, job.payload);
             }
         }

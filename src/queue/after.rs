@@ -92,7 +92,7 @@ pub struct After<'a> {
     pub at: Moment,
     /// The due is an instant, else a delay that counts from the last end.
     pub is_timed: bool,
-    /// It dies of one that is dead: told for its event.
+    /// It dies of one that is dead: says which event is raised.
     pub dies: bool,
 }
 

@@ -61,8 +61,8 @@ pub fn encode(effect: &Effect<'_>, bytes: &mut Vec<u8>) {
     append(effect, bytes);
 }
 
-/// Appends one effect to the sequence that begins at `start`, and begins it where it has not. A version that knows
-/// it is told.
+/// Appends one effect to the sequence that begins at `start`, and begins it where it has not. The sequence's
+/// version becomes one that knows the effect.
 #[inline]
 pub(super) fn push(effect: &Effect<'_>, bytes: &mut Vec<u8>, start: usize) {
     if bytes.len() == start {

@@ -251,8 +251,8 @@ impl Queue {
         pop.count.min(by_rate).min(by_places)
     }
 
-    /// As [`Queue::pop`], for whom what is past has been settled already. Where that was not all, jobs whose
-    /// TTL is over stand before others: each takes one of the budget, and at none left it ends.
+    /// As [`Queue::pop`], for a caller that has expired what is overdue. If more is overdue than one command
+    /// expires, jobs may come first whose TTL has expired: each takes one of the budget, and at 0 this ends.
     pub fn take(
         &mut self,
         pop: &Pop<'_>,
@@ -267,7 +267,7 @@ impl Queue {
             self.follow_clock_back(now);
             self.look_before(pop.id, pop.noack, now);
             let handle = match self.next_deliverable(pop, now) {
-                None if self.look_further(pop, now) => self.next_deliverable(pop, now),
+                None if self.look_for_open_group(pop, now) => self.next_deliverable(pop, now),
                 found => found,
             };
             let Some(handle) = handle else {
@@ -292,7 +292,7 @@ impl Queue {
     }
 
     /// Whether a group has been found that may be served, where not all are known.
-    fn look_further(&mut self, pop: &Pop<'_>, now: Now) -> bool {
+    fn look_for_open_group(&mut self, pop: &Pop<'_>, now: Now) -> bool {
         let unknown = self.is_passing() && pop.id.is_none() && !self.is_held(pop, now);
         unknown && self.look_at_ready(pop.noack, now)
     }
@@ -370,7 +370,7 @@ impl Queue {
             id: job.id(),
             payload,
             attempts,
-            due: job.recurring().map_or(due, |it| it.round.occurrence),
+            due: job.recurring().map_or(due, |it| it.occurrence.at),
             lease,
             extras: extras.as_ref(),
         });

@@ -12,7 +12,7 @@ use super::after::{After, Link, Moment, OnDead, Outcome};
 use super::event::Event;
 use super::job::{Failure, Life, Place, State, Terms};
 use super::note::Note;
-use super::recurring::rule::{Next, Round, Rule};
+use super::recurring::rule::{Next, Occurrence, Rule};
 use super::settings::{GroupLimits, Settings};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -90,7 +90,7 @@ pub enum Effect<'a> {
     Dropped,
     /// All jobs of a state are gone, or all jobs: delayed is what is due after `cut`.
     Purged { state: Option<State>, cut: u64 },
-    /// An id `<unix-ms>-<seq>` was made by the server, whose last token was that (0: not told).
+    /// An id `<unix-ms>-<seq>` was made by the server, whose last token was that (0: unknown).
     Minted { ms: u64, seq: u64, token: u64 },
     /// Jobs as they stand, as many [`super::rows`]: all of them come, or none.
     Rows {
@@ -101,7 +101,7 @@ pub enum Effect<'a> {
     PurgedLeases { cut: u64 },
     /// So many of the longest dead are gone, by DEADLEN.
     Trimmed { count: u64 },
-    /// Something happened to one job, and that was a failure. By a lease's end it fails without being told.
+    /// Something happened to one job, and that was a failure. A lease that expires is a failure, too, and has no such effect.
     Failed {
         #[serde(with = "serde_bytes")]
         id: &'a [u8],
@@ -160,7 +160,7 @@ pub enum Effect<'a> {
     Rules {
         #[serde(borrow)]
         rule: Rule<'a>,
-        round: Round,
+        occurrence: Occurrence,
     },
     /// A job with a group came, as without one [`Effect::Added`] and others say it.
     Grouped {

@@ -162,7 +162,7 @@ impl Effects {
         self.unheard
     }
 
-    /// In the order of being told.
+    /// In the order in which they are sent.
     pub fn events(&self) -> impl Iterator<Item = Event> {
         self.events.iter()
     }

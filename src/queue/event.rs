@@ -23,7 +23,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// In the order of being told.
+    /// In the order in which they are sent.
     pub const ALL: [Event; 12] = [
         Event::Add,
         Event::Timeout,
@@ -49,7 +49,7 @@ impl Event {
 pub struct Events(u16);
 
 impl Events {
-    /// However often, it is told once.
+    /// However often, it is sent once.
     pub fn raise(&mut self, event: Event) {
         self.0 |= event.bit();
     }
@@ -59,9 +59,9 @@ impl Events {
         self.0 == 0
     }
 
-    /// Those of a successor are told instead of the same ones of other jobs.
+    /// Those of a successor are sent instead of the same ones of other jobs.
     pub fn iter(self) -> impl Iterator<Item = Event> {
-        let mut left = self.told().0;
+        let mut left = self.to_send().0;
         // With each command: of those that were raised, not of all that there are.
         std::iter::from_fn(move || {
             let event = Event::ALL.get(left.trailing_zeros() as usize);
@@ -70,17 +70,17 @@ impl Events {
         })
     }
 
-    fn told(self) -> Events {
-        let mut told = self;
+    fn to_send(self) -> Events {
+        let mut events = self;
         for (event, instead) in [
             (Event::Add, Event::SuccessorAdd),
             (Event::Ready, Event::SuccessorReady),
         ] {
             if self.has(instead) {
-                told.0 &= !event.bit();
+                events.0 &= !event.bit();
             }
         }
-        told
+        events
     }
 
     fn has(self, event: Event) -> bool {

@@ -23,7 +23,7 @@ use super::after::Waits;
 pub use super::instant::INSTANT_MAX;
 use super::note::Notes;
 pub use super::note::STEP_NAME_MAX;
-use super::recurring::rule::{Round, Rule};
+use super::recurring::rule::{Occurrence, Rule};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -161,7 +161,7 @@ impl Terms<'_> {
         self.backoff_ms.get(step).copied().unwrap_or(0)
     }
 
-    /// What the worker of the `attempts`-th delivery is told.
+    /// What the worker of the `attempts`-th delivery gets.
     pub fn shown(&self, attempts: u32) -> TermsShown {
         let wait_ms = (!self.backoff_ms.is_empty()).then(|| self.backoff_after(attempts));
         TermsShown {
@@ -234,7 +234,7 @@ pub struct JobView<'a> {
     pub life: Life,
     pub failure: Option<Failure<'a>>,
     /// Its rule, and how far it has come with that.
-    pub recurring: Option<(&'a Rule<'static>, Round)>,
+    pub recurring: Option<(&'a Rule<'static>, Occurrence)>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
     /// The payload of its successor.

@@ -17,14 +17,14 @@ const TOGETHER: usize = 32;
 const MOVED_TOGETHER: usize = if cfg!(debug_assertions) { 5 } else { 1024 };
 
 impl Queue {
-    /// [`Queue::touch`] for each; `told` hears of the new deadlines, in order.
+    /// [`Queue::touch`] for each; `report` gets the new deadlines, in order.
     pub fn touch_many<'i>(
         &mut self,
         deliveries: impl Iterator<Item = (&'i [u8], Claim)>,
         ttr_ms: Option<u64>,
         now: Now,
         out: &mut Effects,
-        mut told: impl FnMut(Option<u64>),
+        mut report: impl FnMut(Option<u64>),
     ) {
         let leases = Vec::with_capacity(deliveries.size_hint().0.min(MOVED_TOGETHER));
         let mut touching = Touching {
@@ -34,7 +34,7 @@ impl Queue {
         each_named(&mut touching, deliveries, |touching, id, claim| {
             let Touching { queue, leases } = touching;
             let Some((handle, lease)) = queue.touched(id, claim, ttr_ms, now, out) else {
-                return told(None);
+                return report(None);
             };
             if let Some(lease_ms) = lease.changed_to {
                 let to = (lease.deadline, lease_ms);
@@ -43,7 +43,7 @@ impl Queue {
             if leases.len() == MOVED_TOGETHER {
                 queue.move_leases(leases);
             }
-            told(Some(lease.deadline));
+            report(Some(lease.deadline));
         });
     }
 
@@ -204,12 +204,12 @@ mod tests {
             };
             let each = |(id, claim)| one.queue.touch(id, claim, touch, now, &mut one.out);
             let singly: Vec<_> = asked().map(each).collect();
-            let mut told = Vec::new();
-            let hear = |deadline| told.push(deadline);
+            let mut reported = Vec::new();
+            let hear = |deadline| reported.push(deadline);
             many.queue
                 .touch_many(asked(), ttr_ms, now, &mut many.out, hear);
-            assert_eq!(told, singly);
-            assert!(told.iter().flatten().count() > 50);
+            assert_eq!(reported, singly);
+            assert!(reported.iter().flatten().count() > 50);
             assert_equal(&one, &many);
         }
     }
@@ -232,8 +232,8 @@ mod tests {
             let mut each = |(id, claim)| one.queue.nack(&nack(id, claim), now, &mut one.out);
             let singly: Vec<_> = asked().map(|it| each(it).unwrap()).collect();
             let all = nack(b"", Claim::Current);
-            let told = many.queue.nack_many(asked(), &all, now, &mut many.out);
-            assert_eq!(told.unwrap(), singly);
+            let replies = many.queue.nack_many(asked(), &all, now, &mut many.out);
+            assert_eq!(replies.unwrap(), singly);
             assert_equal(&one, &many);
         }
     }

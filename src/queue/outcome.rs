@@ -1,4 +1,4 @@
-//! How a job ended, as it is told to who waits for that.
+//! How a job ended, as clients hear that wait for it.
 
 use serde::{Deserialize, Serialize};
 

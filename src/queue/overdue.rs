@@ -1,4 +1,5 @@
-//! What is past and has not been carried out yet: counted by the lists that it stands in, and told as what it is.
+//! Jobs whose lease or TTL has expired before the timer has come to them: counted by the lists that they stand in,
+//! and shown as what they are by now.
 //!
 //! A job whose lease is over is ready, dead or gone from that instant on, one whose TTL is over is gone, however late
 //! the timer comes. Who looks sees it so, without a job being touched.
@@ -35,7 +36,7 @@ impl From<Now> for At {
 
 impl At {
     /// As a replica sees it.
-    pub fn as_told(now: Now) -> Self {
+    pub fn as_shown(now: Now) -> Self {
         At { now, ended_ms: 0 }
     }
 }

@@ -3,7 +3,7 @@
 use super::clock::Now;
 use super::effects::Effects;
 use super::job::{Handle, Place};
-use super::recurring::rule::{Next, Pattern, Round, ZoneOf};
+use super::recurring::rule::{Next, Occurrence, Pattern, ZoneOf};
 use super::state::store::Course;
 use super::Queue;
 
@@ -27,10 +27,10 @@ impl Queue {
     ) -> Option<Next> {
         let job = self.jobs().job(handle);
         let recurring = job.recurring()?;
-        let round = recurring.round;
-        let (zone, unknown) = recurring.rule.zone(out.zone_of(), round);
+        let occurrence = recurring.occurrence;
+        let (zone, unknown) = recurring.rule.zone(out.zone_of(), occurrence);
         out.miss_zone(unknown);
-        recurring.rule.next(job.id(), round, now.ms(), &*zone)
+        recurring.rule.next(job.id(), occurrence, now.ms(), &*zone)
     }
 
     /// The next instants at which a job will be due, so many at most: `None` where there is no job, and none
@@ -52,22 +52,22 @@ impl Queue {
             return Some(instants);
         };
         let Course { place, due, .. } = job.course();
-        let (mut round, mut at) = (recurring.round, now.ms());
-        let waits = place == Place::Scheduled && !round.delivered && due > now.ms();
+        let (mut occurrence, mut at) = (recurring.occurrence, now.ms());
+        let waits = place == Place::Scheduled && !occurrence.delivered && due > now.ms();
         if waits {
             instants.push(due);
             at = due;
         }
-        let (zone, _) = recurring.rule.zone(zone_of, round);
+        let (zone, _) = recurring.rule.zone(zone_of, occurrence);
         while instants.len() < count {
-            let Some(next) = recurring.rule.next(id, round, at, &*zone) else {
+            let Some(next) = recurring.rule.next(id, occurrence, at, &*zone) else {
                 break;
             };
             instants.push(next.due);
             at = next.due;
-            round = Round {
-                occurrence: next.occurrence,
-                runs: round.runs + 1,
+            occurrence = Occurrence {
+                at: next.occurrence,
+                runs: occurrence.runs + 1,
                 delivered: false,
                 offset_s: next.offset_s,
             };

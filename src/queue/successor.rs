@@ -53,7 +53,7 @@ impl Queue {
         }
     }
 
-    /// The same where all that is known is the successor, which the list of TTLs has told of.
+    /// The same for a successor that was found in the list of TTLs.
     pub(super) fn expire_as_successor(&mut self, successor: Handle, now: Now, out: &mut Effects) {
         let id = self.jobs().hashed(self.jobs().job(successor).id());
         let handle = there(self.jobs().find(id), "a successor of nobody");

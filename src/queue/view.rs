@@ -126,7 +126,7 @@ impl Queue {
             terms: job.terms(),
             life,
             failure: job.failure(),
-            recurring: job.recurring().map(|it| (&it.rule.rule, it.round)),
+            recurring: job.recurring().map(|it| (&it.rule.rule, it.occurrence)),
             group: self.group_of(handle),
             next: self
                 .jobs()

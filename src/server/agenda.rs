@@ -398,18 +398,18 @@ pub fn next_outdated() -> Option<u64> {
 }
 
 /// How many queues there are, and what their figures add up to.
-pub fn sums() -> (usize, Figures) {
+pub fn figures() -> (usize, Figures) {
     DEADLINES.with_borrow(|d| {
-        let mut sums = (0, Figures::default());
+        let mut all = (0, Figures::default());
         for Database { ledger, .. } in d.databases.values() {
-            sums.0 += ledger.len();
-            sums.1.exchange(Figures::default(), *ledger.sum());
-            sums.1.done += ledger.sum().done;
-            sums.1.done_bytes += ledger.sum().done_bytes;
-            let first_due = sums.1.first_due.into_iter().chain(ledger.first_due());
-            sums.1.first_due = first_due.min();
+            all.0 += ledger.len();
+            all.1.exchange(Figures::default(), *ledger.sum());
+            all.1.done += ledger.sum().done;
+            all.1.done_bytes += ledger.sum().done_bytes;
+            let first_due = all.1.first_due.into_iter().chain(ledger.first_due());
+            all.1.first_due = first_due.min();
         }
-        sums
+        all
     })
 }
 

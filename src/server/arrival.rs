@@ -94,7 +94,7 @@ impl Arrival {
         Ok(self.is_dropped)
     }
 
-    /// What can only be told of the whole that a client brings along. Numbers that count on from what is
+    /// What can only be checked in a whole queue that a client restores. Numbers that count on from what is
     /// accepted are refused neither by a replica nor by a later load, whose limits, the queue's own, lie
     /// far out; and those that this server drew itself come back to it, wherever its clock was then.
     fn check_reach(&self, queue: &Queue) -> Result<(), QueueError> {
@@ -131,33 +131,33 @@ const QUIET_MS: u64 = 1000;
 const NAME_BYTES: usize = 128;
 
 #[derive(Clone, Copy)]
-struct Told {
+struct Logged {
     at_ms: u64,
     /// Refusals since, of which the log has nothing.
-    untold: u64,
+    suppressed: u64,
 }
 
 thread_local! {
-    static TOLD: Cell<Told> = const { Cell::new(Told { at_ms: 0, untold: 0 }) };
+    static LOGGED: Cell<Logged> = const { Cell::new(Logged { at_ms: 0, suppressed: 0 }) };
 }
 
 /// Clients can be refused as often as they like: one line in a second says so.
 pub fn log_refused(what: &str, key: &[u8], error: QueueError) {
-    let (now_ms, told) = (clock::real().ms(), TOLD.get());
-    if now_ms.abs_diff(told.at_ms) < QUIET_MS {
-        TOLD.set(Told {
-            untold: told.untold + 1,
-            ..told
+    let (now_ms, logged) = (clock::real().ms(), LOGGED.get());
+    if now_ms.abs_diff(logged.at_ms) < QUIET_MS {
+        LOGGED.set(Logged {
+            suppressed: logged.suppressed + 1,
+            ..logged
         });
         return;
     }
-    TOLD.set(Told {
+    LOGGED.set(Logged {
         at_ms: now_ms,
-        untold: 0,
+        suppressed: 0,
     });
     let shown = &key[..key.len().min(NAME_BYTES)];
     let dots = if shown.len() < key.len() { "..." } else { "" };
-    let more = match told.untold {
+    let more = match logged.suppressed {
         0 => String::new(),
         others => format!(" ({others} more since the last such line)"),
     };

@@ -2,15 +2,15 @@
 //! taken from them.
 //!
 //! Looking later for how a job ended is wrong: by then it may be gone, or be there again (docs/model/Outcomes.tla).
-//! So each end is noted for those who wait for it when it is carried out ([`hear`]), and told afterwards: by the
+//! So each end is noted for those who wait for it when it is carried out ([`hear`]), and sent afterwards: by the
 //! command that it belongs to, where that stands alone ([`tell_by_command`]), else by the timer, which
 //! comes behind transactions and scripts. Only what happens to the whole key is not carried out by a queue: then
 //! the timer looks at what is under the name, or a command before it changes that. What the timer does is in
-//! [`super::told`].
+//! [`super::notify`].
 //!
 //! ```text
-//!   key.rs: listen ─► the queue notes departures ─► key.rs: finish ─► hear ─► told by the command
-//!                                                                        └──► ready ─► told by the timer
+//!   key.rs: listen ─► the queue notes departures ─► key.rs: finish ─► hear ─► sent by the command
+//!                                                                        └──► ready ─► sent by the timer
 //!   DEL, RENAME, FLUSHALL, SWAPDB ... ─► doubtful ─► look ────────────────────► ready
 //! ```
 
@@ -30,11 +30,11 @@ use std::sync::Arc;
 
 mod waiter;
 
-pub use waiter::{told_of, Found, ReplyEnds, ReplyLeases, Told};
+pub use waiter::{report_of, Found, ReplyEnds, ReplyLeases, Report};
 use waiter::{Waiter, Wants};
 
-/// Clients that a command tells before it ends; more are left to the timer.
-const TOLD_BY_COMMAND: usize = 16;
+/// Clients that a command answers before it ends; more are left to the timer.
+const ANSWERED_BY_COMMAND: usize = 16;
 /// Ids that are looked up before a command changes a key that was replaced.
 const LOOKED_AT_BY_COMMAND: usize = 1000;
 
@@ -210,7 +210,7 @@ pub fn tell_by_command(ctx: Ctx<'_>, key: KeyName<'_>, ready: &[u64]) {
     if ready.is_empty() {
         return;
     }
-    let occasion = Occasion::of_command(ctx).filter(|_| ready.len() <= TOLD_BY_COMMAND);
+    let occasion = Occasion::of_command(ctx).filter(|_| ready.len() <= ANSWERED_BY_COMMAND);
     let Some(occasion) = occasion else {
         return timer::arm(0);
     };

@@ -36,7 +36,7 @@ pub fn real() -> Now {
     Now::from_us(seconds * 1_000_000 + time.tv_nsec as u64 / 1000)
 }
 
-/// At load: from here on the clock moves only when it is told to.
+/// At load: from here on the clock moves only by [`super::test_clock`].
 pub fn stand_still() {
     STANDS_AT.store(real().ms().max(1), Ordering::Relaxed);
 }

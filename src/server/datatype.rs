@@ -140,8 +140,8 @@ fn origin() -> Origin {
     }
 }
 
-/// A queue is about to stand under that name: the timer must look at it. A file's queues are told of by
-/// nothing else; where a client restores one, another may stand there yet.
+/// A queue is about to stand under that name: the timer must look at it. Nothing else announces queues that come
+/// from a file; where a client restores one, another may still stand there.
 fn note_arrival(io: *mut raw::RedisModuleIO, value: &mut Value) {
     let Some(name) = name_in(io) else {
         return;

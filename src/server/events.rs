@@ -218,7 +218,7 @@ unsafe extern "C" fn on_cron(
         // SAFETY: the server passes a live context.
         let ctx = unsafe { Ctx::new(ctx) };
         if !ctx.flags().is_loading() {
-            sleep::begin_round(ctx);
+            sleep::begin_sweep(ctx);
         }
     });
 }

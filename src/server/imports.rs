@@ -48,12 +48,12 @@ unsafe extern "C" fn cancel(_: *mut c_void) {
     guarded("the end of an import", (), || {
         for task in IMPORTS.with_borrow_mut(|imports| std::mem::take(&mut imports.refused)) {
             let name = task.to_string_lossy().into_owned();
-            let told = if with_own_context(|ctx| ctx.cancel_import(&task)) {
+            let outcome = if with_own_context(|ctx| ctx.cancel_import(&task)) {
                 "is cancelled: this server cannot read one of its queues, see above. The slots stay where they are"
             } else {
                 "could not be cancelled: one of its queues is lost here, see above. The other node may still have it"
             };
-            log(c"warning", &format!("the import of slots {name} {told}"));
+            log(c"warning", &format!("the import of slots {name} {outcome}"));
         }
     });
 }

@@ -1,7 +1,7 @@
 //! INFO dq: figures over all queues, for those who watch the server.
 
 use super::api::{api, guarded, Ctx};
-use super::{blocked, clock, reclaim, renamed, replicate, sums, timer, zones};
+use super::{blocked, clock, figures, reclaim, renamed, replicate, timer, zones};
 use redis_module::raw;
 use std::ffi::{c_int, CStr, CString};
 
@@ -39,7 +39,7 @@ unsafe extern "C" fn on_info(info: *mut raw::RedisModuleInfoCtx, for_crash_repor
 fn fields() -> Vec<(CString, u64)> {
     let name = |name: &str| CString::new(name).unwrap_or_default();
     let owned = |(field, value): (&CStr, u64)| (field.to_owned(), value);
-    let (queues, jobs) = sums::of_all_queues();
+    let (queues, jobs) = figures::of_all_queues();
     let now_ms = clock::now().ms();
     let oldest_ready_ms = jobs.first_due.map_or(0, |due| now_ms.saturating_sub(due));
     let totals = replicate::totals();

@@ -122,7 +122,7 @@ impl<'a> OpenKey<'a> {
     }
 
     /// Has the rules change the queue, and finishes whatever happened: where a broken invariant stops them, what
-    /// they did before is told to the others, and the panic goes on to the border.
+    /// they did before reaches replicas and the AOF, and the panic goes on to the border.
     pub fn change<T>(
         self,
         now: Now,
@@ -206,7 +206,7 @@ impl<'a> OpenKey<'a> {
         awaits::look_by_command(db, name, &found, clock::now());
     }
 
-    /// Has those hear who wait on the key of what was noted, to be told by the timer.
+    /// Passes what was noted to the clients that wait on the key; the timer replies to them.
     pub fn hear(&mut self, now: Now) {
         let (db, name) = (self.db(), self.name());
         if let Some(departures) = self.queue().and_then(Queue::take_departures) {
@@ -282,7 +282,7 @@ impl Drop for Changing<'_, '_> {
     }
 }
 
-/// The same for one that a file brought: what is left to free of it is told to nobody before.
+/// The same for a queue that was loaded: nobody has heard of what is left to free.
 pub fn attention_after_load(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     if queue.has_leftovers() {
         return 0;

@@ -1,7 +1,7 @@
 //! The value of a queue's key: the queue, and what this server knows about it that is not data.
 
 use super::agenda::{self, Ticket};
-use super::{clock, drowsy, replicate};
+use super::{clock, idle, replicate};
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
@@ -45,7 +45,7 @@ pub struct Value {
     /// The instant at which the key stands on the agenda, or stood before it was parked there;
     /// u64::MAX where it does not.
     pub armed_for: u64,
-    /// Dues up to then have been told to those who listen.
+    /// Jobs due up to then have raised their events.
     pub announced_ms: u64,
     /// Where the queue's figures are entered.
     pub ticket: Ticket,
@@ -129,13 +129,13 @@ impl Value {
         }
     }
 
-    /// Has the queue looked at in the next rounds, unless it sleeps.
+    /// Has the queue looked at in the next sweeps, unless it sleeps.
     #[inline]
     pub fn enlist(&mut self) {
         let ticket = self.ticket;
         if let Some(awake) = self.awake() {
             if std::mem::replace(&mut awake.enlisted, ticket) != ticket {
-                drowsy::enlist(ticket);
+                idle::enlist(ticket);
             }
         }
     }
@@ -244,7 +244,7 @@ impl Value {
     }
 
     /// Tells those who listen that dues have come since the last time; before anything else happens
-    /// to the queue, so that what a command makes ready is not told twice.
+    /// to the queue, so that what a command makes ready raises one event.
     pub fn announce(&mut self, now: Now, effects: &mut Effects) {
         if let Some(since_ms) = replicate::events_are_wanted_since() {
             let since_ms = self.announced_ms.max(since_ms);

@@ -23,7 +23,7 @@ const AFFECTED: std::ops::Range<(u32, u32, u32)> = (8, 1, 0)..(9, 1, 1);
 /// Once true, for good.
 static SEARCHES: AtomicBool = AtomicBool::new(false);
 
-/// Addresses of unlinked values that were not freed yet, each with the round of the search after
+/// Addresses of unlinked values that were not freed yet, each with the pass of the search after
 /// which it need not be searched for any more. Values are freed on any thread.
 static UNLINKED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 
@@ -31,7 +31,7 @@ struct Search {
     cursor: Cell<*mut raw::RedisModuleScanCursor>,
     /// The database that is being gone through.
     db: Cell<c_int>,
-    round: Cell<u64>,
+    pass: Cell<u64>,
     /// A value was unlinked since the names on which clients wait were looked at.
     has_news: Cell<bool>,
     /// Names that were found, or that a command under way is giving to a queue: it may unlink what was
@@ -44,7 +44,7 @@ thread_local! {
         Search {
             cursor: Cell::new(null_mut()),
             db: Cell::new(0),
-            round: Cell::new(0),
+            pass: Cell::new(0),
             has_news: Cell::new(false),
             arriving: RefCell::new(Vec::new()),
         }
@@ -88,7 +88,7 @@ pub fn note_unlinked(value: *const c_void) {
         if unlinked.is_empty() {
             search.restart();
         }
-        unlinked.insert(value.addr(), search.round.get() + 1);
+        unlinked.insert(value.addr(), search.pass.get() + 1);
         search.has_news.set(true);
     });
     timer::arm(0);
@@ -183,7 +183,7 @@ impl Search {
     /// Looks at a few keys; returns how many steps are left.
     fn step(&self, ctx: Ctx<'_>, steps: usize) -> usize {
         if !ctx.select_db(self.db.get()) {
-            self.end_round();
+            self.end_pass();
             return steps - 1;
         }
         let mut seen = 1usize;
@@ -205,10 +205,10 @@ impl Search {
         steps.saturating_sub(seen)
     }
 
-    fn end_round(&self) {
-        let round = self.round.get();
-        unlinked().retain(|_, last| *last > round);
-        self.round.set(round + 1);
+    fn end_pass(&self) {
+        let pass = self.pass.get();
+        unlinked().retain(|_, last| *last > pass);
+        self.pass.set(pass + 1);
         self.restart();
     }
 }

@@ -79,7 +79,7 @@ fn events_are_wanted() -> bool {
     enabled & raw::REDISMODULE_NOTIFY_MODULE as c_int != 0
 }
 
-/// Since when somebody may listen for the events of modules: what happened before is told no more.
+/// Since when somebody may listen for the events of modules: earlier events are not sent.
 pub fn events_are_wanted_since() -> Option<u64> {
     if !events_are_wanted() {
         return None;

@@ -11,7 +11,7 @@
 //! back would fire as much later. So the timerfd tells of that as well, and a new one takes its place;
 //! a moment later, as Valkey 9.1 goes on with the old time for a millisecond.
 
-use super::api::timerfd::{self, Told};
+use super::api::timerfd::{self, Wakeup};
 use super::api::{self, api, guarded};
 use super::clock;
 use redis_module::raw;
@@ -181,18 +181,18 @@ pub fn figures() -> (u64, u64) {
 /// Called by the event loop: without a context, so nothing is done but to ask for one.
 unsafe extern "C" fn on_readable(fd: c_int, _data: *mut c_void, _mask: c_int) {
     guarded("the event loop's callback", (), || {
-        let told = timerfd::drain(fd);
-        TIMER.with(|timer| match told {
+        let wakeup = timerfd::drain(fd);
+        TIMER.with(|timer| match wakeup {
             // A client served before, in the same turn of the event loop, has set it anew: it will tell.
-            Told::Nothing => {}
-            Told::ClockSet => settle(timer),
-            Told::InstantHasCome if timer.settling.replace(false) => {
+            Wakeup::Nothing => {}
+            Wakeup::ClockSet => settle(timer),
+            Wakeup::InstantHasCome if timer.settling.replace(false) => {
                 timer.armed_for.set(u64::MAX);
                 timerfd::watch_clock(timer.fd.get());
                 look_in(timer, 0);
             }
-            Told::InstantHasCome if timer.looking.get() => {}
-            Told::InstantHasCome => look_in(timer, 0),
+            Wakeup::InstantHasCome if timer.looking.get() => {}
+            Wakeup::InstantHasCome => look_in(timer, 0),
         });
     });
 }

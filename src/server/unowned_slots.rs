@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
-/// Between two rounds of asking; so long may queues wait whose slot has become ours.
+/// Between two sweeps of asking; so long may queues wait whose slot has become ours.
 const PAUSE_MS: u64 = 100;
 /// Slots asked about at a time: about as many microseconds. As a rule there is one, the one that moves.
 const SLOTS_AT_ONCE: usize = 100;
@@ -21,9 +21,9 @@ struct Asking {
     /// The slot to go on from.
     from: u16,
     /// A slot has become ours, so others may have, too: their turn comes without a pause, until a
-    /// round has found none.
+    /// sweep has found none.
     hurries: bool,
-    /// Whether this round has found one.
+    /// Whether this sweep has found one.
     found: bool,
 }
 
@@ -73,7 +73,7 @@ pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
     }
     for _ in 0..SLOTS_AT_ONCE {
         let Some((slot, db, name)) = agenda::parked_from(asking.from) else {
-            end_round(&mut asking);
+            end_sweep(&mut asking);
             break;
         };
         if steps == 0 {
@@ -100,7 +100,7 @@ pub fn ask(ctx: Ctx<'_>, mut steps: usize) -> usize {
     steps
 }
 
-fn end_round(asking: &mut Asking) {
+fn end_sweep(asking: &mut Asking) {
     asking.hurries &= asking.found;
     asking.found = false;
     asking.from = 0;
@@ -150,7 +150,7 @@ impl<'a> Redirects<'a> {
         *self.slots.entry(slot).or_insert_with(is_redirected)
     }
 
-    /// Whether there is no key because its slot is on its way, or has gone. A replica is not told of the first.
+    /// Whether there is no key because its slot is on its way, or has gone. A replica does not know of the first.
     pub fn may_be_elsewhere(&mut self, db: c_int, key: &[u8]) -> bool {
         if self.is_cluster && self.ctx.flags().is_master() {
             return !is_ours(self.ctx, db, key);

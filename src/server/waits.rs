@@ -277,7 +277,7 @@ fn withdraw(ticket: u64, looked_at: Option<&[u8]>) -> Option<Wait> {
 /// # Safety
 /// The parcel is not freed yet, and nobody refers to it.
 unsafe fn withdraw_parcel(parcel: *mut Parcel) {
-    // SAFETY: as told.
+    // SAFETY: as the caller promises, the parcel is not freed yet.
     let (waits, ticket) = unsafe { ((*parcel).waits, (*parcel).ticket) };
     if waits {
         withdraw(ticket, None);

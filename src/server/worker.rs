@@ -1,5 +1,5 @@
 //! What the timer does when it fires: processes overdue expirations in the queues that have any, hands ready jobs to
-//! those who wait, and ends waits, in this order: after a standstill nobody is told that there was nothing
+//! those who wait, and ends waits, in this order: after a standstill nobody gets an empty reply
 //! whose job came in time. In bounded steps; what is left is done a millisecond on.
 
 use super::agenda::{Due, Name};
@@ -11,8 +11,8 @@ use super::serve::{self, Served};
 use super::timer::{Fired, Next};
 use super::waits::{End, Occasion, Taken};
 use super::{
-    agenda, async_load, awaits, blocked, clock, config, purged, reclaim, renamed, replicate, sleep,
-    sums, test_clock, timer, told, trimmed, unowned_slots, waits,
+    agenda, async_load, awaits, blocked, clock, config, figures, notify, purged, reclaim, renamed,
+    replicate, sleep, test_clock, timer, trimmed, unowned_slots, waits,
 };
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
@@ -52,17 +52,17 @@ pub fn run(fired: Fired<'_>) -> Next {
     let mut left = steps;
     if serves {
         left = do_what_is_due(fired, unowned_slots::ask(ctx, left));
-        // What has happened is told before the clock goes on.
-        left = told::tell(fired, left);
+        // What has happened is answered before the clock goes on.
+        left = notify::tell(fired, left);
         while left > 0 && test_clock::step(ctx, next_instant, &mut left) {
             left = do_what_is_due(fired, left);
-            left = told::tell(fired, left);
+            left = notify::tell(fired, left);
         }
     } else if !is_paused {
         // A replica's queues wait for their master, whatever its own clock says.
         while left > 0 && test_clock::step(ctx, || None, &mut left) {}
     }
-    left = told::tell(fired, left.max(steps / 8));
+    left = notify::tell(fired, left.max(steps / 8));
     let before = left.max(steps / 4);
     left = end_waits(fired, before, serves);
     if serves && left < before {
@@ -84,7 +84,7 @@ pub fn run(fired: Fired<'_>) -> Next {
 
 /// What the queues need at this instant.
 fn do_what_is_due(fired: Fired<'_>, steps: usize) -> usize {
-    let left = sums::catch_up(fired.ctx(), steps);
+    let left = figures::catch_up(fired.ctx(), steps);
     attend_all(fired, left)
 }
 
@@ -155,7 +155,10 @@ fn next() -> Next {
 
 /// The next instant at which something is due in a queue.
 fn next_instant() -> Option<u64> {
-    [agenda::next(), sums::next()].into_iter().flatten().min()
+    [agenda::next(), figures::next()]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 /// The same as the timer must be set to it. A test clock does not come there by itself.
@@ -183,7 +186,7 @@ fn end_waits(fired: Fired<'_>, mut steps: usize, serves: bool) -> usize {
         {
             waits::postpone(ticket, now_ms + 1);
         } else {
-            told::end(fired, ticket, db, &key);
+            notify::end(fired, ticket, db, &key);
         }
         steps -= 1;
     }

@@ -35,7 +35,7 @@ impl<T> Lazy<T> {
         }
     }
 
-    /// To be read, if it was ever made: cheaper than its [`Unused`], for what is seldom made.
+    /// To be read, if it was ever made: cheaper than its [`Unused`], for what is rarely made.
     #[inline]
     pub fn if_made(&self) -> Option<&T> {
         match &self.0 {

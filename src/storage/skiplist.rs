@@ -46,17 +46,17 @@ mod bulk;
 mod check;
 mod detach;
 mod due;
-mod fetch;
 mod level;
 mod node;
 mod path;
+mod prefetch;
 mod relocate;
 mod shape;
 
 use crate::storage::lazy::Unused;
-pub use fetch::InsertHint;
 use level::Level;
 use node::{rank, Node};
+pub use prefetch::InsertHint;
 use std::mem;
 
 /// Items in a full node.

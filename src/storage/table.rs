@@ -48,7 +48,7 @@
 //! under the same seed. Every number is safe as a cursor; it strictly rises, so every scan ends.
 
 pub mod bulk;
-mod fetch;
+mod prefetch;
 mod shards;
 
 use crate::storage::broken::there;

@@ -95,7 +95,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn what_was_told_is_in_the_file() {
+fn what_was_shown_is_in_the_file() {
     let (mut server, mut told) = (server(), 0);
     for seed in 1..=CYCLES {
         let ends = life(&mut server, &mut Rng::new(seed));

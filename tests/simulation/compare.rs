@@ -469,7 +469,7 @@ fn same_waits(shown: Option<&Waits<'_>>, job: &Job) -> bool {
 }
 
 fn same_rule(view: &JobView<'_>, job: &Job) -> bool {
-    let Some((rule, round)) = view.recurring else {
+    let Some((rule, occurrence)) = view.recurring else {
         return job.recur.is_none();
     };
     job.recur.as_ref().is_some_and(|recur| {
@@ -478,8 +478,8 @@ fn same_rule(view: &JobView<'_>, job: &Job) -> bool {
             ..AddOp::like(&job.id)
         };
         *rule == master::recur(&recur.rule, &add).rule
-            && (round.occurrence, round.runs) == (recur.occurrence, recur.runs)
-            && round.delivered == recur.delivered
+            && (occurrence.at, occurrence.runs) == (recur.occurrence, recur.runs)
+            && occurrence.delivered == recur.delivered
     })
 }
 

@@ -250,7 +250,7 @@ impl Run {
     /// What is counted along is what is found by looking.
     fn figures(&mut self, now: Now) -> Result<(), String> {
         let (figures, until) = self.queue.figures(now);
-        let summary = self.queue.summary(At::as_told(now));
+        let summary = self.queue.summary(At::as_shown(now));
         let counted = [
             figures.delayed,
             figures.ready,
@@ -317,7 +317,7 @@ impl Run {
         };
         let mut cursor = 0;
         loop {
-            cursor = self.queue.scan(cursor, At::as_told(self.now()), |view| {
+            cursor = self.queue.scan(cursor, At::as_shown(self.now()), |view| {
                 let reserved = view.state == State::Reserved;
                 let expires = Some(view.life.expires).filter(|at| *at != 0 && !reserved);
                 // Its successor may take its place in this very operation, with a due of its own.
@@ -391,14 +391,14 @@ impl Run {
             return Ok(());
         }
         let scan = |cursor, shown: &mut Vec<Id>| {
-            queue.scan(cursor, At::as_told(now), |view| {
+            queue.scan(cursor, At::as_shown(now), |view| {
                 shown.push(view.id.to_vec())
             })
         };
         let all = || {
             let (mut ids, mut cursor) = (Vec::new(), 0);
             loop {
-                cursor = queue.scan(cursor, At::as_told(now), |view| ids.push(view.id.to_vec()));
+                cursor = queue.scan(cursor, At::as_shown(now), |view| ids.push(view.id.to_vec()));
                 if cursor == 0 {
                     return ids;
                 }

@@ -8,7 +8,7 @@ use crate::queue::effect::{
 };
 use crate::queue::job::{Failure, Life, Place, State, Terms};
 use crate::queue::note::Note;
-use crate::queue::recurring::rule::{Next, Pattern, Round, Rule};
+use crate::queue::recurring::rule::{Next, Occurrence, Pattern, Rule};
 use crate::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
 use std::fmt::Debug;
 
@@ -101,8 +101,8 @@ const LIFE: Life = Life {
     death: 320,
     attempts: 321,
 };
-const ROUND: Round = Round {
-    occurrence: 322,
+const OCCURRENCE: Occurrence = Occurrence {
+    at: 322,
     runs: 323,
     delivered: true,
     offset_s: -324,
@@ -312,7 +312,7 @@ fn effects() -> Vec<(Effect<'static>, &'static str)> {
         (
             Effect::Rules {
                 rule: RULE,
-                round: ROUND,
+                occurrence: OCCURRENCE,
             },
             "1700b602b702b802b902ba02bb02c202c302018705",
         ),
@@ -653,7 +653,7 @@ fn what_jobs_and_queues_are_made_of_is_what_it_was() {
     are_kept(&[(TERMS, "d704ad02ae0202af02b002")]).unwrap();
     are_kept(&[(LIFE, "bc02bd02be02bf02c002c102")]).unwrap();
     are_kept(&[(NEXT, "b202b302b402e904")]).unwrap();
-    are_kept(&[(ROUND, "c202c302018705")]).unwrap();
+    are_kept(&[(OCCURRENCE, "c202c302018705")]).unwrap();
     are_kept(&[(RATE, "c602c702")]).unwrap();
     are_kept(&[(LIMITS, "c50201c602c70201")]).unwrap();
     are_kept(&[(settings(), "01c802c90202ca02cb02cc02cd02ce02cf0201c602c702")]).unwrap();

@@ -89,8 +89,8 @@ impl Stage {
             ..Pop::default()
         };
         let (now, out, mut ids) = (self.now(), &mut Effects::default(), Vec::new());
-        let told = |job: crate::queue::deliver::Delivery<'_>| ids.push(job.id.to_vec());
-        self.queue.pop(&pop, now, &mut self.mint, out, told);
+        let collect = |job: crate::queue::deliver::Delivery<'_>| ids.push(job.id.to_vec());
+        self.queue.pop(&pop, now, &mut self.mint, out, collect);
         for id in ids {
             let nack = Nack {
                 id: &id,
@@ -232,10 +232,10 @@ fn groups_hold_what_they_will_hold() {
     let mut differ = 0;
     each_standstill(None, true, |stage| {
         let [still, settled] = stage.twins();
-        let (now, told) = (stage.now().into(), At::as_told(stage.now()));
+        let (now, as_shown) = (stage.now().into(), At::as_shown(stage.now()));
         assert_eq!(groups(&still, now), groups(&settled, now));
         // As the timer left them.
-        differ += usize::from(groups(&still, told) != groups(&still, now));
+        differ += usize::from(groups(&still, as_shown) != groups(&still, now));
     });
     assert!(differ > 100, "{differ}");
 }
@@ -294,7 +294,7 @@ fn a_purge_takes_what_it_would_have_taken_later() {
 #[test]
 fn a_replica_waits_for_its_masters_word() {
     each_standstill(None, true, |stage| {
-        let at = At::as_told(stage.now());
+        let at = At::as_shown(stage.now());
         let [delayed, ready, reserved, dead] = stage.queue.lens(at);
         let queue = &stage.queue;
         assert_eq!(delayed + ready, queue.schedule().len());

@@ -105,9 +105,9 @@ impl Rule<'_> {
 
 /// How far a job has come with its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Round {
+pub struct Occurrence {
     /// The instant of the occurrence that is there.
-    pub occurrence: u64,
+    pub at: u64,
     /// Occurrences that have ended.
     pub runs: u64,
     /// Somebody has had the occurrence.
@@ -125,7 +125,7 @@ pub struct Next {
     pub due: u64,
     /// 0 is never.
     pub expires: u64,
-    /// As in [`Round`].
+    /// As in [`Occurrence`].
     pub offset_s: i32,
 }
 
@@ -168,10 +168,10 @@ impl Compiled {
     }
 
     /// Its zone; where nobody knows that, a clock as far ahead as at its last instant, and the zone's name.
-    pub fn zone(&self, zone_of: ZoneOf, round: Round) -> (Rc<dyn Zone>, Option<&[u8]>) {
+    pub fn zone(&self, zone_of: ZoneOf, occurrence: Occurrence) -> (Rc<dyn Zone>, Option<&[u8]>) {
         let fixed = || {
             Rc::new(Fixed {
-                offset_s: round.offset_s,
+                offset_s: occurrence.offset_s,
             })
         };
         match self.zone_name() {
@@ -213,17 +213,23 @@ impl Compiled {
     }
 
     /// What follows if that occurrence ends now; `None` where the rule ends with it.
-    pub fn next(&self, id: &[u8], round: Round, now_ms: u64, zone: &dyn Zone) -> Option<Next> {
+    pub fn next(
+        &self,
+        id: &[u8],
+        occurrence: Occurrence,
+        now_ms: u64,
+        zone: &dyn Zone,
+    ) -> Option<Next> {
         let Rule { until, times, .. } = self.rule;
-        if times != 0 && round.runs + 1 >= times {
+        if times != 0 && occurrence.runs + 1 >= times {
             return None;
         }
         let last = if until == 0 { INSTANT_MAX } else { until };
-        let after = now_ms.max(round.occurrence);
+        let after = now_ms.max(occurrence.at);
         let occurrence = match (&self.rule.pattern, &self.cron) {
             (Pattern::Every { ms }, _) => {
-                let steps = (after - round.occurrence) / ms + 1;
-                round.occurrence.checked_add(steps.checked_mul(*ms)?)
+                let steps = (after - occurrence.at) / ms + 1;
+                occurrence.at.checked_add(steps.checked_mul(*ms)?)
             }
             (_, Some(cron)) => cron.next_after(after, zone),
             _ => None,
@@ -259,9 +265,9 @@ mod tests {
         }
     }
 
-    fn round(occurrence: u64) -> Round {
-        Round {
-            occurrence,
+    fn reached(occurrence: u64) -> Occurrence {
+        Occurrence {
+            at: occurrence,
             runs: 0,
             delivered: false,
             offset_s: 0,
@@ -276,7 +282,7 @@ mod tests {
     fn every_keeps_to_its_grid() {
         let rule = Compiled::of(&every(1000)).unwrap();
         let next = |occurrence, now| {
-            rule.next(b"a", round(occurrence), now, &UTC)
+            rule.next(b"a", reached(occurrence), now, &UTC)
                 .map(|it| it.occurrence)
         };
         assert_eq!(next(5_500, 5_600), Some(6_500));
@@ -302,13 +308,13 @@ mod tests {
                 times,
                 ..every(1000)
             };
-            let round = Round {
+            let occurrence = Occurrence {
                 runs,
-                ..round(5_000)
+                ..reached(5_000)
             };
             Compiled::of(&rule)
                 .unwrap()
-                .next(b"a", round, 5_100, &UTC)
+                .next(b"a", occurrence, 5_100, &UTC)
                 .is_some()
         };
         assert!(with(0, 0, 1_000_000));
@@ -349,13 +355,13 @@ mod tests {
             ..every(1000)
         };
         let rule = Compiled::of(&cron(b"Europe/Berlin")).unwrap();
-        let round = Round {
+        let occurrence = Occurrence {
             offset_s: 3600,
-            ..round(0)
+            ..reached(0)
         };
-        let (zone, unknown) = rule.zone(nowhere, round);
+        let (zone, unknown) = rule.zone(nowhere, occurrence);
         assert_eq!(unknown, Some(&b"Europe/Berlin"[..]));
-        let next = rule.next(b"a", round, 5, &*zone).unwrap();
+        let next = rule.next(b"a", occurrence, 5, &*zone).unwrap();
         assert_eq!((next.occurrence, next.offset_s), (11 * 3_600_000, 3600));
         assert!(Compiled::of(&cron(b"")).is_err() && Compiled::of(&cron(&[b'a'; 65])).is_err());
         assert!(Compiled::of(&every(999)).is_err());

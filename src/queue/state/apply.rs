@@ -387,7 +387,7 @@ impl Queue {
         }
         if settings.rate != self.settings.rate {
             let window = settings.rate.map(|_| Box::new(RateWindow::new(self.token)));
-            self.seldom.make().rate = window;
+            self.cold.make().rate = window;
         }
         let limits = settings.group_limits;
         let before = std::mem::replace(&mut self.settings, Arc::new(settings)).group_limits;

@@ -51,8 +51,8 @@ impl Queue {
             && self.groups.is_none()
             && self.flows.is_none()
             && self.group_rates.is_none()
-            && self.seldom.rate.is_none()
-            && self.seldom.garbage.is_empty()
+            && self.cold.rate.is_none()
+            && self.cold.garbage.is_empty()
             && !self.has_leftovers()
             && self.order_floor() <= SEQ_MAX / 2
             && self.jobs.memory_bytes() + self.done.bytes() as usize <= BYTES_MAX

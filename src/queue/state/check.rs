@@ -102,7 +102,7 @@ impl Queue {
                 late += usize::from(ends.is_some_and(|it| it.late_due.is_some()));
             }
         }
-        if late != self.seldom.late.len() {
+        if late != self.cold.late.len() {
             return Err("jobs that are due after their TTL and their list differ".into());
         }
         for handle in reserved {

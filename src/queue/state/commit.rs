@@ -237,7 +237,7 @@ impl Queue {
         let (seq, from, fate) = (job.seq(), before.course.life.at, before.fate());
         self.jobs.set_course(handle, after.course);
         if self.jobs.is_followed(handle) {
-            let followed = &mut self.seldom.make().followed;
+            let followed = &mut self.cold.make().followed;
             followed.remove(handle, before.course);
             followed.insert(handle, after.course);
         }

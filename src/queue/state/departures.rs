@@ -27,7 +27,7 @@ impl Departures {
 impl Queue {
     /// From now on departures are noted, until they are taken.
     pub fn listen(&mut self, listened: Listened) {
-        self.seldom.make().departures = Some(Box::new(Departures {
+        self.cold.make().departures = Some(Box::new(Departures {
             listened,
             heard: Vec::new(),
         }));
@@ -36,7 +36,7 @@ impl Queue {
     /// What was noted. Nobody listens from here on.
     #[inline]
     pub fn take_departures(&mut self) -> Option<Box<Departures>> {
-        self.seldom.made()?.departures.take()
+        self.cold.made()?.departures.take()
     }
 
     /// What is known of that job, as a master or its replica has it.
@@ -81,8 +81,8 @@ impl Queue {
 
     #[inline]
     pub(in crate::queue::state) fn is_listened_to(&self) -> bool {
-        let seldom = self.seldom.if_made();
-        seldom.is_some_and(|it| it.departures.is_some())
+        let cold = self.cold.if_made();
+        cold.is_some_and(|it| it.departures.is_some())
     }
 
     /// Before a change is carried out.
@@ -221,12 +221,12 @@ impl Queue {
 
     #[inline]
     fn departures(&mut self) -> Option<&mut Departures> {
-        self.seldom.made()?.departures.as_deref_mut()
+        self.cold.made()?.departures.as_deref_mut()
     }
 
     /// Many jobs go at once, by `remove`: those that are listened for are looked at before and after.
     pub(super) fn noting_removed(&mut self, remove: impl FnOnce(&mut Self)) {
-        let Some(departures) = &self.seldom.departures else {
+        let Some(departures) = &self.cold.departures else {
             return remove(self);
         };
         let mut noted = Vec::new();

@@ -14,7 +14,7 @@
 //! A job that others are after has up to three numbers, one for those of each ONDEAD. When it ends, its numbers
 //! go to the line as they are, however many wait: no longer of a job, but of its end. Steps take the waiting jobs
 //! of the first end one by one, in the order of their adding. So an end binds to the job, not to its id, and is
-//! told in no time.
+//! recorded in constant time.
 //!
 //! Links stay, with how each ended, until the job goes that has them. Where no job is after others, there is none
 //! of this.
@@ -72,7 +72,7 @@ struct Awaited {
 struct Over {
     /// Of the job, or the name of the group.
     id: Box<[u8]>,
-    /// Not told of one that was not waited for any more.
+    /// Without those that nothing waits for any more.
     outcome: Option<Outcome>,
     at: Moment,
     value: Option<Box<[u8]>>,

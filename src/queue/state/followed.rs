@@ -120,10 +120,7 @@ impl Followed {
 impl Queue {
     /// For tests: it counts all successors but those of purged jobs.
     pub(super) fn check_followed(&self) -> Result<(), String> {
-        let lists = [
-            &self.seldom.followed.scheduled,
-            &self.seldom.followed.reserved,
-        ];
+        let lists = [&self.cold.followed.scheduled, &self.cold.followed.reserved];
         let (mut expected, mut there) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
         for (handle, _) in self.jobs.successors() {
             let Course { place, due, life } = self.jobs.job(handle).course();
@@ -136,7 +133,7 @@ impl Queue {
             }
         }
         let detached: usize = self
-            .seldom
+            .cold
             .purged_jobs
             .iter()
             .map(|purged| purged.followed())

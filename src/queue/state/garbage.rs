@@ -11,7 +11,7 @@ use super::rate::group::GroupRates;
 use super::schedule::Schedule;
 use super::split::Split;
 use super::store::Store;
-use super::{Queue, Seldom};
+use super::{Cold, Queue};
 use crate::storage::lazy::Lazy;
 use crate::storage::skiplist::Skiplist;
 use ahash::RandomState;
@@ -94,22 +94,22 @@ impl Garbage {
 impl From<Queue> for Garbage {
     fn from(queue: Queue) -> Self {
         let mut queue = queue;
-        let seldom = queue.seldom.made().map(std::mem::take).unwrap_or_default();
+        let cold = queue.cold.made().map(std::mem::take).unwrap_or_default();
         Garbage {
             jobs: queue.jobs,
             schedule: queue.schedule,
             reserved: queue.reserved,
             dead: queue.dead,
             expiring: queue.expiring,
-            late: seldom.late,
-            followed: seldom.followed,
+            late: cold.late,
+            followed: cold.followed,
             dedupe: queue.dedupe,
             done: queue.done,
             groups: queue.groups,
             group_rates: queue.group_rates,
             flows: queue.flows,
-            purged_jobs: seldom.purged_jobs,
-            older: seldom.garbage,
+            purged_jobs: cold.purged_jobs,
+            older: cold.garbage,
         }
     }
 }
@@ -121,29 +121,29 @@ fn free_some(list: &mut Lazy<Skiplist<u64>>, count: usize) -> bool {
 impl Queue {
     /// What was purged since the last call and is to be freed step by step.
     pub fn take_garbage(&mut self) -> Option<Vec<Garbage>> {
-        let garbage = &mut self.seldom.made()?.garbage;
+        let garbage = &mut self.cold.made()?.garbage;
         (!garbage.is_empty()).then(|| std::mem::take(garbage))
     }
 
     /// What is little is freed at once: to keep it would take more than it does.
     fn set_aside(&mut self, garbage: Garbage) {
         if garbage.left() > MANY {
-            self.seldom.make().garbage.push(garbage);
+            self.cold.make().garbage.push(garbage);
         }
     }
 
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
         let hasher = self.jobs.hasher().clone();
-        let (followed, purged_jobs, late) = match self.seldom.made() {
-            Some(seldom) => {
-                seldom.purged_bytes = 0;
-                let Seldom {
+        let (followed, purged_jobs, late) = match self.cold.made() {
+            Some(cold) => {
+                cold.purged_bytes = 0;
+                let Cold {
                     followed,
                     purged_jobs,
                     late,
                     ..
-                } = seldom;
+                } = cold;
                 (
                     std::mem::take(followed),
                     std::mem::take(purged_jobs),
@@ -221,7 +221,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::state::relocate::tests::queue;
+    use crate::queue::state::defrag::tests::queue;
 
     const STEP: usize = 100;
 

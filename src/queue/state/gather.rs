@@ -31,7 +31,7 @@ mod tests {
     use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
     use crate::queue::effects::Effects;
     use crate::queue::recurring::rule::{Pattern, Rule};
-    use crate::queue::state::relocate::tests::digest;
+    use crate::queue::state::defrag::tests::digest;
     use crate::queue::{HashSeed, Queue};
 
     const JOBS: u64 = 8_000;

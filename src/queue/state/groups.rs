@@ -28,7 +28,7 @@ mod pass;
 mod passed_over;
 mod turns;
 
-pub(super) use linked::Told;
+pub(super) use linked::TurnsSeen;
 
 use super::schedule::Schedule;
 use super::store::allocated;
@@ -100,7 +100,7 @@ impl Group {
     }
 }
 
-/// A group as it is told of.
+/// A group as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupView<'a> {
     /// Its name.
@@ -134,7 +134,7 @@ pub struct Groups {
     /// Of the jobs without a group.
     own_turn: u64,
     /// By a snapshot.
-    is_own_told: bool,
+    is_own_turn_known: bool,
     /// Groups that hold jobs.
     held: usize,
     /// Reserved jobs that have a group.
@@ -162,7 +162,7 @@ impl Groups {
             pass: None,
             turn: 0,
             own_turn: 0,
-            is_own_told: false,
+            is_own_turn_known: false,
             held: 0,
             reserved: 0,
             blocked: BTreeMap::new(),

@@ -6,6 +6,7 @@ pub mod asleep;
 mod check;
 pub(in crate::queue) mod commit;
 mod dedupe;
+mod defrag;
 pub mod departures;
 pub(in crate::queue) mod done;
 pub mod figures;
@@ -23,7 +24,6 @@ mod purge;
 pub(in crate::queue) mod purged;
 mod rate;
 mod recurring;
-mod relocate;
 mod restore;
 mod rows;
 pub(in crate::queue) mod schedule;
@@ -85,7 +85,7 @@ pub struct Queue {
     /// each [`position::Ending`]. A reserved one ends its lease first: none that goes with that.
     expiring: Split<4>,
     dedupe: Lazy<DedupeWindow>,
-    seldom: Lazy<Seldom>,
+    cold: Lazy<Cold>,
     done: Lazy<Done>,
     settings: Arc<Settings>,
     /// Where a job has a group.
@@ -108,7 +108,7 @@ pub struct Queue {
 
 /// What few queues have.
 #[derive(Default)]
-struct Seldom {
+struct Cold {
     followed: Followed,
     rate: Option<Box<RateWindow>>,
     /// Purged, and not yet freed.
@@ -123,8 +123,8 @@ struct Seldom {
     departures: Option<Box<Departures>>,
 }
 
-impl Unused for Seldom {
-    const UNUSED: &'static Self = &Seldom {
+impl Unused for Cold {
+    const UNUSED: &'static Self = &Cold {
         followed: Followed::new(),
         rate: None,
         purged_jobs: Vec::new(),
@@ -145,7 +145,7 @@ impl Queue {
             dead: Lazy::new(),
             expiring: Split::new(),
             dedupe: Lazy::new(),
-            seldom: Lazy::new(),
+            cold: Lazy::new(),
             done: Lazy::new(),
             settings: Settings::unconfigured(),
             groups: None,
@@ -175,7 +175,7 @@ impl Queue {
             dead: Lazy::new(),
             expiring: Split::new(),
             dedupe: self.dedupe.clone(),
-            seldom: Lazy::new(),
+            cold: Lazy::new(),
             done: self.done.clone(),
             settings: Arc::clone(&self.settings),
             groups: None,
@@ -190,7 +190,7 @@ impl Queue {
             totals: Totals::default(),
         };
         if self.settings.rate.is_some() {
-            copy.seldom.make().rate = Some(Box::new(RateWindow::new(self.token)));
+            copy.cold.make().rate = Some(Box::new(RateWindow::new(self.token)));
         }
         if self.has_purged() {
             for handle in self.handles() {
@@ -215,11 +215,11 @@ impl Queue {
             copy.reserved = self.reserved.clone();
             copy.dead = self.dead.clone();
             copy.expiring = self.expiring.clone();
-            if !self.seldom.late.is_empty() {
-                copy.seldom.make().late = self.seldom.late.clone();
+            if !self.cold.late.is_empty() {
+                copy.cold.make().late = self.cold.late.clone();
             }
             if self.followed().len() > 0 {
-                copy.seldom.make().followed = self.followed().clone();
+                copy.cold.make().followed = self.followed().clone();
             }
         }
         copy.set_group_rates_aside();
@@ -280,11 +280,11 @@ impl Queue {
 
     /// Jobs whose TTL is over before they are due, by their dues.
     pub(in crate::queue) fn late(&self) -> &Skiplist<u64> {
-        &self.seldom.late
+        &self.cold.late
     }
 
     pub(in crate::queue) fn followed(&self) -> &Followed {
-        &self.seldom.followed
+        &self.cold.followed
     }
 
     pub(in crate::queue) fn dedupe(&self) -> &DedupeWindow {
@@ -346,7 +346,7 @@ impl Queue {
     pub fn bytes(&self) -> u64 {
         let content = self.jobs.content_bytes();
         let values = self.flows.as_ref().map_or(0, |flows| flows.value_bytes());
-        content.saturating_sub(self.seldom.purged_bytes) + self.group_bytes() + values
+        content.saturating_sub(self.cold.purged_bytes) + self.group_bytes() + values
     }
 
     pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {
@@ -387,7 +387,7 @@ impl Queue {
     /// Heap bytes and those of the structure itself.
     pub fn memory_bytes(&self) -> usize {
         let rate = self
-            .seldom
+            .cold
             .rate
             .as_ref()
             .map_or(0, |w| w.memory_bytes() + size_of::<RateWindow>());
@@ -398,15 +398,15 @@ impl Queue {
             + self.reserved.memory_bytes()
             + list_bytes(&self.dead)
             + self.expiring.memory_bytes()
-            + self.seldom.late.memory_bytes()
+            + self.cold.late.memory_bytes()
             + self.dedupe.memory_bytes()
             + DedupeWindow::memory_bytes(&self.dedupe)
             + self.done.memory_bytes()
             + Done::memory_bytes(&self.done)
-            + self.seldom.memory_bytes()
-            + self.seldom.followed.memory_bytes()
+            + self.cold.memory_bytes()
+            + self.cold.followed.memory_bytes()
             + self
-                .seldom
+                .cold
                 .purged_jobs
                 .iter()
                 .map(PurgedJobs::memory_bytes)

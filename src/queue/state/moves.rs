@@ -193,7 +193,7 @@ impl Queue {
         let seq = |handle| jobs.job(handle).seq();
         self.expiring.insert(ending as usize, at, handle, seq);
         if let Some(due) = late_due {
-            self.seldom.make().late.insert(due, handle, seq);
+            self.cold.make().late.insert(due, handle, seq);
         }
     }
 
@@ -210,15 +210,15 @@ impl Queue {
         let jobs = &self.jobs;
         let seq = |handle| jobs.job(handle).seq();
         let there = self.expiring.remove(ending as usize, at, handle, seq)
-            && late_due.is_none_or(|due| self.seldom.make().late.remove(due, handle, seq));
+            && late_due.is_none_or(|due| self.cold.make().late.remove(due, handle, seq));
         must(there, "a TTL that is on no list");
     }
 
     /// But for those of TTLs.
     #[inline]
     fn link_place(&mut self, handle: Handle, at: Position, way: Option<&InsertHint<u64>>) {
-        if let Some(seldom) = self.seldom.made() {
-            let all = seldom.purged_jobs.iter_mut();
+        if let Some(cold) = self.cold.made() {
+            let all = cold.purged_jobs.iter_mut();
             all.for_each(|purged_jobs| purged_jobs.linked(handle));
         }
         let group = self.group_number(handle);
@@ -246,7 +246,7 @@ impl Queue {
             }
         }
         if self.jobs.is_followed(handle) {
-            self.seldom.make().followed.insert(handle, at.course);
+            self.cold.make().followed.insert(handle, at.course);
         }
         if let Some(number) = group {
             self.link_in_group(number, handle, at);
@@ -293,7 +293,7 @@ impl Queue {
         };
         must(there, "a job that is not where its fields say");
         if self.jobs.is_followed(handle) {
-            self.seldom.make().followed.remove(handle, at.course);
+            self.cold.make().followed.remove(handle, at.course);
         }
         if let Some(number) = group {
             self.unlink_in_group(number, handle, at);

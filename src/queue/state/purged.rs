@@ -140,7 +140,7 @@ impl Queue {
 
     /// Those that it is one of.
     fn purge_of(&self, handle: Handle) -> Option<&PurgedJobs> {
-        if self.seldom.purged_jobs.is_empty() {
+        if self.cold.purged_jobs.is_empty() {
             return None;
         }
         let Course { place, due, life } = self.jobs.job(handle).course();
@@ -157,24 +157,24 @@ impl Queue {
             };
             stood_there && !purged_jobs.has_newer(handle)
         };
-        let all = &self.seldom.purged_jobs;
+        let all = &self.cold.purged_jobs;
         all.iter().find(|purged_jobs| is_of(purged_jobs))
     }
 
     /// Ids and payloads of jobs that have just been detached, by looking at those that are left: only
     /// where these are few, and nothing else is unknown.
     fn bytes_of_others(&self) -> Option<u64> {
-        let all_known = self.seldom.purged_jobs.iter().all(|purged| purged.counted);
+        let all_known = self.cold.purged_jobs.iter().all(|purged| purged.counted);
         let few = self.live_len() + self.dead.len() + self.followed().len() <= SUMMED;
         (all_known && few).then(|| {
             let left = self.handles().map(|handle| self.jobs.content_of(handle));
-            self.jobs.content_bytes() - self.seldom.purged_bytes - left.sum::<u64>()
+            self.jobs.content_bytes() - self.cold.purged_bytes - left.sum::<u64>()
         })
     }
 
     /// Detaches those jobs, `count` of them.
     pub(super) fn detach_purged(&mut self, purged: Purged, count: usize) {
-        let followed = self.seldom.make().followed.detach(&purged);
+        let followed = self.cold.make().followed.detach(&purged);
         let known = (count + followed <= SUMMED).then(|| {
             let going = self.handles_of(&purged, count).into_iter();
             going.map(|handle| self.jobs.content_of(handle)).sum()
@@ -207,10 +207,10 @@ impl Queue {
         }
         let known = known.or_else(|| self.bytes_of_others());
         let counted = known.is_some();
-        let seldom = self.seldom.make();
-        seldom.purged_bytes += known.unwrap_or(0);
+        let cold = self.cold.make();
+        cold.purged_bytes += known.unwrap_or(0);
         let of_place = |purged_jobs: &&mut PurgedJobs| purged_jobs.purged.place() == purged.place();
-        let latest = seldom.purged_jobs.iter_mut().rev().find(of_place);
+        let latest = cold.purged_jobs.iter_mut().rev().find(of_place);
         if let Some(latest) =
             latest.filter(|latest| purged.includes(&latest.purged) && latest.counted == counted)
         {
@@ -222,7 +222,7 @@ impl Queue {
             latest.newer = IdTable::new();
             return;
         }
-        seldom.purged_jobs.push(PurgedJobs {
+        cold.purged_jobs.push(PurgedJobs {
             purged,
             scheduled,
             listed,
@@ -234,7 +234,7 @@ impl Queue {
 
     /// Whether there is something left to free.
     pub fn has_purged(&self) -> bool {
-        !self.seldom.purged_jobs.is_empty()
+        !self.cold.purged_jobs.is_empty()
     }
 
     /// Whether something is left to do that nobody can tell.
@@ -254,7 +254,7 @@ impl Queue {
     pub fn free_purged(&mut self, budget: usize) -> usize {
         let mut left = budget;
         while left > 0 {
-            let latest = self.seldom.made().and_then(|it| it.purged_jobs.last_mut());
+            let latest = self.cold.made().and_then(|it| it.purged_jobs.last_mut());
             let Some(purged_jobs) = latest else {
                 break;
             };
@@ -287,14 +287,14 @@ impl Queue {
 
     /// The jobs of the latest purge are freed: what is left of it goes, and then the purge itself.
     fn free_followed_of_last(&mut self) {
-        let seldom = self.seldom.make();
-        match seldom.purged_jobs.last_mut() {
+        let cold = self.cold.make();
+        match cold.purged_jobs.last_mut() {
             Some(latest) if latest.followed > 0 => {
                 latest.followed -= 1;
-                seldom.followed.free_detached(&latest.purged);
+                cold.followed.free_detached(&latest.purged);
             }
             _ => {
-                seldom.purged_jobs.pop();
+                cold.purged_jobs.pop();
             }
         }
     }
@@ -319,13 +319,13 @@ impl Queue {
 
     pub(in crate::queue) fn free_purged_successor(&mut self, handle: Handle) {
         if self.jobs.successor(handle).is_some() {
-            let with_it = self.seldom.purged_bytes;
+            let with_it = self.cold.purged_bytes;
             self.forget_bytes(handle);
-            let is_counted = with_it != self.seldom.purged_bytes;
+            let is_counted = with_it != self.cold.purged_bytes;
             self.remove_successor(handle);
             if is_counted {
                 let bytes = self.jobs.content_of(handle);
-                self.seldom.make().purged_bytes += bytes;
+                self.cold.make().purged_bytes += bytes;
             }
         }
     }
@@ -333,8 +333,8 @@ impl Queue {
     /// The handle is of no job any more.
     #[inline]
     pub(super) fn forget_purged(&mut self, handle: Handle) {
-        if let Some(seldom) = self.seldom.made() {
-            let all = seldom.purged_jobs.iter_mut();
+        if let Some(cold) = self.cold.made() {
+            let all = cold.purged_jobs.iter_mut();
             all.for_each(|purged_jobs| purged_jobs.freed(handle));
         }
     }
@@ -346,14 +346,14 @@ impl Queue {
             .is_some_and(|purged_jobs| purged_jobs.counted)
         {
             let bytes = self.jobs.content_of(handle);
-            self.seldom.make().purged_bytes -= bytes;
+            self.cold.make().purged_bytes -= bytes;
         }
     }
 
     /// For tests: what is detached belongs to purges.
     pub(super) fn check_purged(&self) -> Result<(), String> {
         let (mut scheduled, mut reserved, mut dead) = (Detached::default(), [0; 4], 0);
-        for purged_jobs in &self.seldom.purged_jobs {
+        for purged_jobs in &self.cold.purged_jobs {
             scheduled += purged_jobs.scheduled;
             match purged_jobs.purged.place() {
                 Place::Reserved => (0..4).for_each(|at| reserved[at] += purged_jobs.listed[at]),

@@ -221,13 +221,13 @@ impl Queue {
     /// Whether deliveries are recorded.
     #[inline]
     pub(super) fn has_rates(&self) -> bool {
-        self.seldom.rate.is_some() || self.group_rates.is_some()
+        self.cold.rate.is_some() || self.group_rates.is_some()
     }
 
     /// The window of RATE, and how much it lets go.
     #[inline]
     fn rate(&self) -> Option<(&RateWindow, Rate)> {
-        self.seldom.rate.as_deref().zip(self.settings.rate)
+        self.cold.rate.as_deref().zip(self.settings.rate)
     }
 
     /// The first millisecond in which RATE lets a delivery of that cost go; 0 where it does now.
@@ -256,7 +256,7 @@ impl Queue {
     /// A delivery, in the window of RATE.
     #[inline]
     pub(super) fn record_in_rate(&mut self, new: Delivered, now: Now) {
-        let window = self.seldom.made().and_then(|seldom| seldom.rate.as_mut());
+        let window = self.cold.made().and_then(|cold| cold.rate.as_mut());
         if let Some((window, rate)) = window.zip(self.settings.rate) {
             window.deliveries.record(rate, ENTRIES, new, now);
         }
@@ -265,7 +265,7 @@ impl Queue {
     /// What a job's current delivery counts from now on, in the windows of RATE and GROUPRATE.
     pub(in crate::queue) fn reweigh(&mut self, handle: Handle, cost: u32, now: Now) {
         let token = self.jobs.job(handle).life().token;
-        let window = self.seldom.made().and_then(|seldom| seldom.rate.as_mut());
+        let window = self.cold.made().and_then(|cold| cold.rate.as_mut());
         if let Some(window) = window.filter(|window| token > window.since) {
             window.deliveries.reweigh(token, cost);
         }

@@ -9,13 +9,13 @@ use super::Queue;
 use crate::queue::effect::Ended;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX};
-use crate::queue::recurring::rule::{Compiled, Next, Round, Rule};
+use crate::queue::recurring::rule::{Compiled, Next, Occurrence, Rule};
 use crate::queue::settings::check_terms;
 use crate::storage::broken::there;
 
-pub(super) fn check_round(round: &Round) -> Result<(), QueueError> {
-    check_instant(round.occurrence)?;
-    if round.runs > SEQ_MAX || !is_offset(round.offset_s) {
+pub(super) fn check_occurrence(occurrence: &Occurrence) -> Result<(), QueueError> {
+    check_instant(occurrence.at)?;
+    if occurrence.runs > SEQ_MAX || !is_offset(occurrence.offset_s) {
         return Err(malformed("a number that leaves no room to count on"));
     }
     Ok(())
@@ -71,7 +71,7 @@ impl Queue {
         let Some(recurring) = job.recurring() else {
             return false;
         };
-        let id = id_of_occurrence(job.id(), recurring.round.occurrence);
+        let id = id_of_occurrence(job.id(), recurring.occurrence.at);
         id.len() <= ID_MAX && self.is_free(&id) && self.jobs.has_room()
     }
 
@@ -91,14 +91,14 @@ impl Queue {
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        let round = Round {
-            occurrence: first.occurrence,
+        let occurrence = Occurrence {
+            at: first.occurrence,
             runs: 0,
             delivered: false,
             offset_s: first.offset_s,
         };
         let job = NewJob {
-            recurring: Some((rule.borrowed(), round)),
+            recurring: Some((rule.borrowed(), occurrence)),
             group,
             ..NewJob::scheduled(id, payload, (first.due, first.expires), terms)
         };
@@ -117,7 +117,7 @@ impl Queue {
         Compiled::of(rule)?;
         let handle = self.expect(id)?;
         let old = self.jobs.job(handle);
-        let Some(round) = old.recurring().map(|recurring| recurring.round) else {
+        let Some(occurrence) = old.recurring().map(|recurring| recurring.occurrence) else {
             return Err(malformed("a rule made anew for a job that has none"));
         };
         let Course { place, due, life } = old.course();
@@ -134,11 +134,11 @@ impl Queue {
                 at,
                 reason: reason.as_deref(),
             }),
-            recurring: Some((rule.borrowed(), round)),
+            recurring: Some((rule.borrowed(), occurrence)),
             group,
             ..NewJob::scheduled(id, payload, (due, 0), terms)
         };
-        // What the new one says of itself is told behind this.
+        // Effects of the new one come behind this.
         let notes = OwnNotes::of(self.jobs.notes(handle), Lasting::over_renewal);
         self.remove(handle);
         let handle = self.insert(&job, self.jobs.hashed(id), None);
@@ -149,10 +149,16 @@ impl Queue {
     /// Somebody has its occurrence.
     #[inline]
     pub(super) fn note_delivered(&mut self, handle: Handle) {
-        let round = self.jobs.job(handle).recurring().map(|it| it.round);
-        if let Some(round) = round.filter(|round| !round.delivered) {
+        let occurrence = self.jobs.job(handle).recurring().map(|it| it.occurrence);
+        if let Some(occurrence) = occurrence.filter(|occurrence| !occurrence.delivered) {
             let delivered = true;
-            self.jobs.set_round(handle, Round { delivered, ..round });
+            self.jobs.set_occurrence(
+                handle,
+                Occurrence {
+                    delivered,
+                    ..occurrence
+                },
+            );
         }
     }
 
@@ -166,7 +172,11 @@ impl Queue {
         if let Ended::TimedOut { at, .. } | Ended::Nacked { at, .. } = ended {
             check_instant(at)?;
         }
-        let runs = self.jobs.job(handle).recurring().map(|it| it.round.runs);
+        let runs = self
+            .jobs
+            .job(handle)
+            .recurring()
+            .map(|it| it.occurrence.runs);
         let fits = runs.is_some_and(|runs| runs < SEQ_MAX)
             && (ended.death().is_none() || self.has_room_for_occurrence(handle));
         if !fits {
@@ -233,7 +243,7 @@ impl Queue {
         let Course { due, life, .. } = job.course();
         let recurring = there(job.recurring(), NO_RULE);
         DeadCopy {
-            id: id_of_occurrence(job.id(), recurring.round.occurrence),
+            id: id_of_occurrence(job.id(), recurring.occurrence.at),
             group: self.group_of(handle).map(Into::into),
             payload: job.payload().to_vec(),
             notes: OwnNotes::of(self.jobs.notes(handle), Lasting::in_dead_copy),
@@ -262,14 +272,14 @@ impl Queue {
         if self.jobs.has_notes() {
             self.jobs.retain_notes(handle, Lasting::over_occurrence);
         }
-        let ended = there(self.jobs.job(handle).recurring(), NO_RULE).round;
-        let round = Round {
-            occurrence: next.occurrence,
+        let ended = there(self.jobs.job(handle).recurring(), NO_RULE).occurrence;
+        let occurrence = Occurrence {
+            at: next.occurrence,
             runs: ended.runs + 1,
             delivered: false,
             offset_s: next.offset_s,
         };
-        self.jobs.set_round(handle, round);
+        self.jobs.set_occurrence(handle, occurrence);
         // With the occurrence that died.
         if died {
             self.jobs.clear_failure(handle);

@@ -1,7 +1,7 @@
 //! Jobs as snapshots hold them: whether they may stand so, and putting them back. The bytes may be anybody's.
 
 use super::apply::{check_failure, check_id, check_instant, malformed};
-use super::recurring::check_round;
+use super::recurring::check_occurrence;
 use super::rows;
 use super::store::NewJob;
 use super::Queue;
@@ -24,8 +24,8 @@ pub(super) fn check_stored(job: &NewJob<'_>) -> Result<(), QueueError> {
         return Err(malformed("a number that leaves no room to count on"));
     }
     job.failure.map_or(Ok(()), check_failure)?;
-    if let Some((rule, round)) = &job.recurring {
-        check_round(round)?;
+    if let Some((rule, occurrence)) = &job.recurring {
+        check_occurrence(occurrence)?;
         if matches!(job.place, Place::Dead | Place::Successor | Place::Blocked)
             || rule.ttl_ms == 0 && life.expires != 0
         {

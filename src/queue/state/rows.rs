@@ -6,7 +6,7 @@
 //!           │      └ less those of the row before
 //!           └ bits 0-1 place, 2-6 which of the bracketed parts are there, 7 blocked, if the place says successor
 //!
-//!   more:  a byte, whose bits say what follows: bit 0 a Failure; bit 1 a Round, so that it recurs, and
+//!   more:  a byte, whose bits say what follows: bit 0 a Failure; bit 1 an Occurrence, so that it recurs, and
 //!          bit 2 before that a Rule, else it is that of the row before; bit 3 the name of its group, or bit 4
 //!          that of the last row that has one; bit 5 the turn of its group, or of the jobs without one: where
 //!          some have, the first live row of each tells it
@@ -22,7 +22,7 @@ use super::store::NewJob;
 use crate::queue::codec::{append, take};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Life, Place, Terms};
-use crate::queue::recurring::rule::{Round, Rule};
+use crate::queue::recurring::rule::{Occurrence, Rule};
 
 /// In one effect, at most: what a reader holds at once.
 pub const ROWS_MAX: usize = 1024;
@@ -37,7 +37,7 @@ const BLOCKED: u8 = 1 << 7;
 
 /// In the byte behind MORE.
 const FAILURE: u8 = 1;
-const ROUND: u8 = 1 << 1;
+const OCCURRENCE: u8 = 1 << 1;
 const RULE: u8 = 1 << 2;
 const GROUP: u8 = 1 << 3;
 const SAME_GROUP: u8 = 1 << 4;
@@ -171,7 +171,7 @@ fn push_more<'a, T>(job: &NewJob<'a>, last: &mut Before<'a, T, Rule<'a>>, bytes:
     let part = |bit, is_there| if is_there { bit } else { 0 };
     bytes.push(
         part(FAILURE, job.failure.is_some())
-            | part(ROUND, rule.is_some())
+            | part(OCCURRENCE, rule.is_some())
             | part(RULE, is_new)
             | part(GROUP, job.group.is_some() && !is_same_group)
             | part(SAME_GROUP, is_same_group)
@@ -180,12 +180,12 @@ fn push_more<'a, T>(job: &NewJob<'a>, last: &mut Before<'a, T, Rule<'a>>, bytes:
     if let Some(failure) = job.failure {
         append(&failure, bytes);
     }
-    if let Some((rule, round)) = &job.recurring {
+    if let Some((rule, occurrence)) = &job.recurring {
         if is_new {
             append(rule, bytes);
             last.rule = Some(rule.clone());
         }
-        append(round, bytes);
+        append(occurrence, bytes);
     }
     if let Some(name) = job.group {
         if !is_same_group {
@@ -212,7 +212,7 @@ pub struct Row<'a> {
     pub life: Life,
     pub failure: Option<Failure<'a>>,
     /// The number of its rule, if it has one, and how far that has come.
-    round: Option<(usize, Round)>,
+    occurrence: Option<(usize, Occurrence)>,
     group: Option<&'a [u8]>,
     turn: Option<u64>,
     /// Their number in the list beside the rows.
@@ -221,7 +221,8 @@ pub struct Row<'a> {
 
 impl<'a> Row<'a> {
     pub fn job(&self, terms: &'a [Terms<'static>], rules: &'a [Rule<'static>]) -> NewJob<'a> {
-        let rule = |(number, round): (usize, Round)| (rules[number].borrowed(), round);
+        let rule =
+            |(number, occurrence): (usize, Occurrence)| (rules[number].borrowed(), occurrence);
         NewJob {
             id: self.id,
             payload: self.payload,
@@ -231,7 +232,7 @@ impl<'a> Row<'a> {
             terms: &terms[self.terms],
             life: self.life,
             failure: self.failure,
-            recurring: self.round.map(rule),
+            recurring: self.occurrence.map(rule),
             group: self.group,
             turn: self.turn,
         }
@@ -325,7 +326,7 @@ fn read_row<'a>(
         place,
         life,
         failure: more.failure,
-        round: more.round,
+        occurrence: more.occurrence,
         group: more.group,
         turn: more.turn,
         terms: before.terms?,
@@ -336,7 +337,7 @@ fn read_row<'a>(
 #[derive(Default)]
 struct More<'a> {
     failure: Option<Failure<'a>>,
-    round: Option<(usize, Round)>,
+    occurrence: Option<(usize, Occurrence)>,
     group: Option<&'a [u8]>,
     turn: Option<u64>,
 }
@@ -347,11 +348,11 @@ fn read_more<'a>(
     rules: &mut Vec<Rule<'static>>,
 ) -> Option<More<'a>> {
     let more = *bytes.split_off_first()?;
-    // Of what has more something follows, no rule without its round, and one group at most.
+    // Of what has more something follows, no rule without its occurrence, and one group at most.
     let groups = GROUP | SAME_GROUP;
-    let fits = more <= (FAILURE | ROUND | RULE | groups | TURN)
+    let fits = more <= (FAILURE | OCCURRENCE | RULE | groups | TURN)
         && more != 0
-        && more & (ROUND | RULE) != RULE
+        && more & (OCCURRENCE | RULE) != RULE
         && more & groups != groups;
     if !fits {
         return None;
@@ -364,7 +365,7 @@ fn read_more<'a>(
         before.rule = Some(rules.len());
         rules.push(take::<Rule<'_>>(bytes)?.into_owned());
     }
-    let round = match more & ROUND {
+    let occurrence = match more & OCCURRENCE {
         0 => None,
         _ => Some((before.rule?, take(bytes)?)),
     };
@@ -381,7 +382,7 @@ fn read_more<'a>(
     };
     Some(More {
         failure,
-        round,
+        occurrence,
         group,
         turn,
     })

@@ -10,7 +10,7 @@
 //!
 //! Jobs come in the order of their lists, so that reading them appends. A rate window is not kept.
 
-use super::groups::Told;
+use super::groups::TurnsSeen;
 use super::restore::CONTRADICTION;
 use super::rows::Rows;
 use super::store::{Course, NewJob};
@@ -125,15 +125,15 @@ impl Queue {
         });
         self.snapshot_settings(&mut chunks);
         let batch = Vec::with_capacity(BATCH.min(self.jobs.len()));
-        let (mut batch, mut told) = (batch, Told::default());
+        let (mut batch, mut seen) = (batch, TurnsSeen::default());
         self.handles().for_each(|handle| {
             batch.push(handle);
             if batch.len() == BATCH {
-                self.snapshot_jobs(&batch, &mut told, &mut chunks);
+                self.snapshot_jobs(&batch, &mut seen, &mut chunks);
                 batch.clear();
             }
         });
-        self.snapshot_jobs(&batch, &mut told, &mut chunks);
+        self.snapshot_jobs(&batch, &mut seen, &mut chunks);
         chunks.end_rows();
         self.each_note(&mut |noted| chunks.push(noted));
         self.done_jobs().for_each(|job| chunks.push(&job));
@@ -152,7 +152,12 @@ impl Queue {
 
     /// Asks for the memory of all before it writes the first: they lie anywhere, and so are on their way at
     /// the same time, not one after the other.
-    fn snapshot_jobs<'a>(&'a self, batch: &[Handle], told: &mut Told, chunks: &mut Chunks<'a>) {
+    fn snapshot_jobs<'a>(
+        &'a self,
+        batch: &[Handle],
+        seen: &mut TurnsSeen,
+        chunks: &mut Chunks<'a>,
+    ) {
         batch
             .iter()
             .for_each(|&handle| self.jobs.prefetch_slot(handle));
@@ -163,7 +168,7 @@ impl Queue {
             let successor = self.jobs.successor(handle);
             let successor = successor.map(|next| self.as_new(next));
             let job = NewJob {
-                turn: self.turn_to_tell(handle, told),
+                turn: self.turn_to_write(handle, seen),
                 ..self.as_new(handle)
             };
             chunks.push_job(&job, successor.as_ref());
@@ -276,7 +281,7 @@ impl Queue {
             if let Some(recurring) = self.jobs.job(handle).recurring() {
                 effect(&Effect::Rules {
                     rule: recurring.rule.rule.borrowed(),
-                    round: recurring.round,
+                    occurrence: recurring.occurrence,
                 });
             }
             if let Some(successor) = self.jobs.successor(handle) {

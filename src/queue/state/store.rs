@@ -20,10 +20,10 @@
 
 mod edit;
 mod extra;
-mod fetch;
 mod head;
 mod loading;
 mod noted;
+mod prefetch;
 mod rules;
 mod stored;
 mod successors;
@@ -73,19 +73,19 @@ pub struct Store {
     extra_bytes: usize,
     /// Of ids, payloads and steps.
     content_bytes: u64,
-    seldom: Lazy<Seldom>,
+    cold: Lazy<Cold>,
 }
 
 /// What the jobs of few queues have.
 #[derive(Clone, Default)]
-struct Seldom {
+struct Cold {
     successors: BTreeMap<Handle, Handle>,
     rules: RulesPool,
     notes: Lazy<NotesTable>,
 }
 
-impl Unused for Seldom {
-    const UNUSED: &'static Self = &Seldom {
+impl Unused for Cold {
+    const UNUSED: &'static Self = &Cold {
         successors: BTreeMap::new(),
         rules: RulesPool::new(),
         notes: Lazy::new(),
@@ -103,7 +103,7 @@ impl Store {
             hasher,
             extra_bytes: 0,
             content_bytes: 0,
-            seldom: Lazy::new(),
+            cold: Lazy::new(),
         }
     }
 
@@ -139,11 +139,11 @@ impl Store {
         let (place0, place1) = bits_of(job.place);
         let mut word0 = job.due | (job.id.len() as u64 - 1) << ID_LEN_SHIFT | place0;
         let word1 = job.seq | place1 | u64::from(shared.unwrap_or(0)) << TERMS_SHIFT;
-        let recurring = job.recurring.as_ref().map(|(rule, round)| {
-            self.seldom
+        let recurring = job.recurring.as_ref().map(|(rule, occurrence)| {
+            self.cold
                 .make()
                 .rules
-                .acquire(rule, *round, &*self.hasher)
+                .acquire(rule, *occurrence, &*self.hasher)
         });
         let has_more = job.failure.is_some() || recurring.is_some();
         if shared.is_none() || job.life != Life::default() || has_more {
@@ -204,8 +204,8 @@ impl Store {
             let extra = rare.extra;
             self.extra_bytes -= extra.as_ref().map_or(0, |extra| extra.heap_bytes());
             if let Some(recurring) = extra.as_ref().and_then(|extra| extra.recurring()) {
-                let seldom = self.seldom.make();
-                seldom.rules.release(&recurring.rule, &*self.hasher);
+                let cold = self.cold.make();
+                cold.rules.release(&recurring.rule, &*self.hasher);
             }
         }
         if word0 & OWN_TERMS == 0 {
@@ -232,7 +232,7 @@ impl Store {
     /// Whether jobs lie so scattered that they should move: then [`Store::misplaced`] names one after another.
     #[inline]
     pub fn is_scattered(&self) -> bool {
-        self.slots.is_scattered() || self.seldom.notes.is_scattered()
+        self.slots.is_scattered() || self.cold.notes.is_scattered()
     }
 
     /// A job that is to move; none where they lie densely again.
@@ -252,7 +252,7 @@ impl Store {
         if is_successor {
             let before = self.table.find(hash, |it| self.successor(it) == Some(old));
             let before = there(before, "a successor of no job");
-            self.seldom.make().successors.insert(before, new);
+            self.cold.make().successors.insert(before, new);
         } else {
             let indexed = self.table.remove(hash, old);
             must(indexed, "a job that the index does not know");
@@ -292,7 +292,7 @@ impl Store {
 
     /// Jobs with a rule.
     pub fn recurring_len(&self) -> usize {
-        self.seldom.rules.users()
+        self.cold.rules.users()
     }
 
     /// A job as it stands, for another store; but for its group's name, which is not known here.
@@ -310,7 +310,7 @@ impl Store {
             failure: job.failure(),
             recurring: job
                 .recurring()
-                .map(|it| (it.rule.rule.borrowed(), it.round)),
+                .map(|it| (it.rule.rule.borrowed(), it.occurrence)),
             group: None,
             turn: None,
         }
@@ -318,12 +318,12 @@ impl Store {
 
     /// Frees about `count` jobs of a store that is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
-        let successors = self.seldom.made().map_or(0, |seldom| {
-            let gone = (0..count).map_while(|_| seldom.successors.pop_first());
+        let successors = self.cold.made().map_or(0, |cold| {
+            let gone = (0..count).map_while(|_| cold.successors.pop_first());
             gone.count()
         });
         successors > 0
-            || (self.seldom.made()).is_some_and(|seldom| seldom.free_some_notes(count))
+            || (self.cold.made()).is_some_and(|cold| cold.free_some_notes(count))
             || self.slots.free_some(count)
             || self.rares.free_some(count)
             || self.table.free_some(count)
@@ -362,10 +362,10 @@ impl Store {
             + self.rares.memory_bytes()
             + self.table.memory_bytes()
             + self.terms.memory_bytes()
-            + self.seldom.memory_bytes()
-            + self.seldom.rules.memory_bytes()
-            + self.seldom.notes.memory_bytes()
-            + NotesTable::memory_bytes(&self.seldom.notes)
+            + self.cold.memory_bytes()
+            + self.cold.rules.memory_bytes()
+            + self.cold.notes.memory_bytes()
+            + NotesTable::memory_bytes(&self.cold.notes)
             // Its nodes hold eleven entries, and are at least half full.
             + self.successors_len() * 2 * size_of::<(Handle, Handle)>()
     }

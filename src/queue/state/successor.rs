@@ -51,7 +51,7 @@ impl Queue {
     pub(super) fn set_successor(&mut self, handle: Handle, successor: Handle) {
         self.jobs.set_successor(handle, successor);
         let course = self.jobs.job(handle).course();
-        self.seldom.make().followed.insert(handle, course);
+        self.cold.make().followed.insert(handle, course);
     }
 
     fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
@@ -59,7 +59,7 @@ impl Queue {
         // That of a purged job was taken out by its purge.
         if !self.is_purged(handle) {
             let course = self.jobs.job(handle).course();
-            self.seldom.make().followed.remove(handle, course);
+            self.cold.make().followed.remove(handle, course);
         }
         Some(successor)
     }

@@ -6,7 +6,7 @@ pub type OnReadable = unsafe extern "C" fn(c_int, *mut c_void, c_int);
 
 /// What the timerfd has to tell when it is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum Wakeup {
     InstantHasCome,
     ClockSet,
     Nothing,
@@ -20,7 +20,7 @@ pub use none::{drain, open, set, set_in, watch_clock};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{OnReadable, Told};
+    use super::{OnReadable, Wakeup};
     use crate::queue::job::INSTANT_MAX;
     use crate::server::api::{api, OK};
     use redis_module::raw;
@@ -98,14 +98,14 @@ mod linux {
         unsafe { libc::timerfd_settime(fd, flags, &at, null_mut()) }
     }
 
-    pub fn drain(fd: c_int) -> Told {
+    pub fn drain(fd: c_int) -> Wakeup {
         let mut count = 0u64;
         // SAFETY: reads eight bytes into eight bytes, without blocking.
         let read = unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
         match read {
-            0.. => Told::InstantHasCome,
-            _ if is(libc::ECANCELED) => Told::ClockSet,
-            _ => Told::Nothing,
+            0.. => Wakeup::InstantHasCome,
+            _ if is(libc::ECANCELED) => Wakeup::ClockSet,
+            _ => Wakeup::Nothing,
         }
     }
 
@@ -117,7 +117,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod none {
-    use super::{OnReadable, Told};
+    use super::{OnReadable, Wakeup};
     use std::ffi::c_int;
 
     pub fn open(_on_readable: OnReadable) -> c_int {
@@ -132,7 +132,7 @@ mod none {
 
     pub fn set_in(_fd: c_int, _ms: u64) {}
 
-    pub fn drain(_fd: c_int) -> Told {
-        Told::Nothing
+    pub fn drain(_fd: c_int) -> Wakeup {
+        Wakeup::Nothing
     }
 }

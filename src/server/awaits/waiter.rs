@@ -12,21 +12,21 @@ use std::sync::Arc;
 
 /// What a client hears of one job.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum Report {
     Ended(JobEnd),
     /// The queue does not hold it.
     Unknown,
 }
 
 /// Writes what a client gets that has waited for ends: those that it has heard of, by their ids.
-pub type ReplyEnds = fn(Ctx<'_>, &[(Vec<u8>, Told)]);
+pub type ReplyEnds = fn(Ctx<'_>, &[(Vec<u8>, Report)]);
 /// Writes until when each lease runs, where it does.
 pub type ReplyLeases = fn(Ctx<'_>, &[Option<u64>]);
 
-/// What one was told of a job, and of which delivery that was the end; 0 is none.
+/// What a client has heard of a job, and of which delivery that was the end; 0 is none.
 #[derive(Clone)]
 struct Heard {
-    told: Told,
+    report: Report,
     token: u64,
 }
 
@@ -124,7 +124,7 @@ impl Waiter {
                 let known = heard.take();
                 *heard = known.filter(|it| !it.is_corrected_by(departure));
                 heard.get_or_insert_with(|| Heard {
-                    told: Told::Ended(JobEnd {
+                    report: Report::Ended(JobEnd {
                         at: end.at.or(Some(now.ms())),
                         ..end.clone()
                     }),
@@ -156,11 +156,11 @@ impl Waiter {
             (Wants::Ends(awaiting), found) => {
                 let places = awaiting.heard.iter_mut().zip(&self.ids);
                 for (heard, id) in places.filter(|(heard, _)| heard.is_none()) {
-                    let told = match found {
-                        Found::Queue(queue) => told_of(queue.known_of(id)),
-                        _ => Some(Told::Unknown),
+                    let report = match found {
+                        Found::Queue(queue) => report_of(queue.known_of(id)),
+                        _ => Some(Report::Unknown),
                     };
-                    *heard = told.map(|told| Heard { told, token: 0 });
+                    *heard = report.map(|report| Heard { report, token: 0 });
                 }
                 awaiting.has_heard()
             }
@@ -202,7 +202,7 @@ impl Waiter {
 impl Heard {
     /// Its worker's late word, after its lease had ended.
     fn is_corrected_by(&self, departure: &Departure) -> bool {
-        let Told::Ended(known) = &self.told else {
+        let Report::Ended(known) = &self.report else {
             return false;
         };
         let is_done = |end: &JobEnd| end.outcome == Outcome::Done;
@@ -220,10 +220,10 @@ impl Awaiting {
 
     fn answer(self, ids: Vec<Vec<u8>>) -> Answer {
         let heard = ids.into_iter().zip(self.heard);
-        let told = heard.filter_map(|(id, heard)| Some((id, heard?.told)));
-        let told: Vec<_> = told.collect();
+        let reports = heard.filter_map(|(id, heard)| Some((id, heard?.report)));
+        let reports: Vec<_> = reports.collect();
         let reply = self.reply;
-        Box::new(move |ctx| reply(ctx, &told))
+        Box::new(move |ctx| reply(ctx, &reports))
     }
 }
 
@@ -238,10 +238,10 @@ impl Holding {
 }
 
 /// What there is to tell of a job; none where it lives.
-pub fn told_of(known: Known) -> Option<Told> {
+pub fn report_of(known: Known) -> Option<Report> {
     match known {
         Known::Lives => None,
-        Known::Ended(end) => Some(Told::Ended(end)),
-        Known::Nothing => Some(Told::Unknown),
+        Known::Ended(end) => Some(Report::Ended(end)),
+        Known::Nothing => Some(Report::Unknown),
     }
 }

@@ -4,7 +4,7 @@ use dq::queue::codec::encode;
 use dq::queue::effect::{Change, DoneJob, Effect, OfDone, FOREVER};
 use dq::queue::job::{Failure, Life, Place, Terms, INSTANT_MAX, SEQ_MAX, TOKEN_MAX};
 use dq::queue::note::Note;
-use dq::queue::recurring::rule::{Pattern, Round, Rule};
+use dq::queue::recurring::rule::{Occurrence, Pattern, Rule};
 use dq::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
 
 use super::rows::{written, Row};
@@ -318,7 +318,7 @@ impl Forger {
     }
 
     /// None that comes while somebody compares, and is changed by it.
-    fn rule(&mut self) -> (Rule<'static>, Round) {
+    fn rule(&mut self) -> (Rule<'static>, Occurrence) {
         let crons: [(&[u8], &[u8]); 6] = [
             (b"0 0 1 1 *", b"UTC"),
             (b"0 30 2 L 3 *", b"Europe/Berlin"),
@@ -349,13 +349,13 @@ impl Forger {
             jitter_ms: self.number(0, &[1, INSTANT_MAX, u64::MAX]),
             ttl_ms: self.number(bounds[1], &[0, INSTANT_MAX + 1]),
         };
-        let round = Round {
-            occurrence: self.instant(),
+        let occurrence = Occurrence {
+            at: self.instant(),
             runs: self.order(),
             delivered: self.dice.below(2) == 0,
             offset_s: self.number(3600, &[0, 93_599, 93_600, u64::MAX]) as i32,
         };
-        (rule, round)
+        (rule, occurrence)
     }
 
     /// Of a job that is there, mostly.

@@ -2,7 +2,7 @@
 //! them, and nothing looked at.
 
 use dq::queue::job::{Failure, Life, Place, Terms};
-use dq::queue::recurring::rule::{Round, Rule};
+use dq::queue::recurring::rule::{Occurrence, Rule};
 use serde::Serialize;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct Row {
     pub life: Life,
     pub terms: Terms<'static>,
     pub failure: Option<Failure<'static>>,
-    pub recurring: Option<(Rule<'static>, Round)>,
+    pub recurring: Option<(Rule<'static>, Occurrence)>,
 }
 
 /// Each with all its parts, none left to the row before.
@@ -35,9 +35,9 @@ pub fn written(rows: &[Row]) -> Vec<u8> {
             bytes.push(u8::from(row.failure.is_some()) | (6 * u8::from(row.recurring.is_some())));
         }
         row.failure.iter().for_each(|it| append(it, &mut bytes));
-        if let Some((rule, round)) = &row.recurring {
+        if let Some((rule, occurrence)) = &row.recurring {
             append(rule, &mut bytes);
-            append(round, &mut bytes);
+            append(occurrence, &mut bytes);
         }
         bytes.extend(&row.id);
         bytes.push(b'x');

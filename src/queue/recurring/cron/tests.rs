@@ -134,7 +134,7 @@ fn times_and_blanks() {
 
 #[test]
 fn errors_name_the_field_and_say_why() {
-    for (text, told) in [
+    for (text, reason) in [
         ("", "must have 5 fields"),
         ("* * * *", "must have 5 fields"),
         ("* * * * * * *", "must have 5 fields"),
@@ -185,7 +185,7 @@ fn errors_name_the_field_and_say_why() {
     ] {
         let error = error(text);
         assert!(
-            error.starts_with("ERR CRON ") && error.contains(told),
+            error.starts_with("ERR CRON ") && error.contains(reason),
             "{text:?}: {error}"
         );
     }

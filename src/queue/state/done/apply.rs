@@ -130,7 +130,7 @@ impl Queue {
     pub(in crate::queue) fn id_when_done(&self, handle: Handle) -> Cow<'_, [u8]> {
         let job = self.jobs.job(handle);
         match job.recurring() {
-            Some(recurring) => id_of_occurrence(job.id(), recurring.round.occurrence).into(),
+            Some(recurring) => id_of_occurrence(job.id(), recurring.occurrence.at).into(),
             None => job.id().into(),
         }
     }
@@ -205,7 +205,7 @@ impl Queue {
         }
         let job = self.jobs.job(handle);
         let recurring = there(job.recurring(), UNFIT);
-        let name = id_of_occurrence(id, recurring.round.occurrence);
+        let name = id_of_occurrence(id, recurring.occurrence.at);
         self.seq += 1;
         self.keep_done(handle, &name, self.seq, end);
         self.recur(handle, Ended::Acked, next, None);

@@ -107,11 +107,11 @@ impl Queue {
             return;
         };
         let means = |on_dead: &OnDead| on_dead.verdict(outcome) != Verdict::Stays;
-        let told = OnDead::ALL
+        let raised = OnDead::ALL
             .into_iter()
             .filter(means)
             .any(|on_dead| flows.number_of(handle, on_dead).is_some());
-        if !told {
+        if !raised {
             return;
         }
         let id = self.jobs.job(handle).id().to_vec();
@@ -164,7 +164,7 @@ impl Queue {
         emptied.len()
     }
 
-    /// Sets jobs free that would stay blocked for ever, where a file or a master told of them so; how many.
+    /// Sets jobs free that would stay blocked for ever, as a file or a master has it; how many.
     pub(in crate::queue) fn commit_stuck(&mut self, now: Now, out: &mut Effects) -> usize {
         if !self.flows.as_deref().is_some_and(|it| it.is_unchecked) {
             return 0;

@@ -25,8 +25,8 @@ pub struct Restoring {
 impl Flows {
     /// All ends that somebody has: those of the line come first, in its order.
     fn ends_in_order(&self, jobs: &[Handle], store: &Store) -> (Vec<Number>, HashMap<Number, u64>) {
-        let told = |pending: &&Pending| self.first_of(pending, store).is_some();
-        let line = self.line.iter().filter(told).map(|pending| pending.over);
+        let is_kept = |pending: &&Pending| self.first_of(pending, store).is_some();
+        let line = self.line.iter().filter(is_kept).map(|pending| pending.over);
         let records = jobs.iter().filter_map(|&job| self.record(job));
         let linked = records.flat_map(|record| record.links.get());
         let linked = linked.filter_map(|&number| match self.awaited(number).what {
@@ -50,7 +50,7 @@ impl Queue {
         let Some(flows) = &self.flows else {
             return;
         };
-        // Of jobs that were purged nothing is told.
+        // Nothing is written of jobs that were purged.
         let jobs: Vec<Handle> = self
             .handles()
             .filter(|&job| flows.record(job).is_some())

@@ -23,16 +23,16 @@ fn waiting(handle: Handle, at: Position) -> Waiting {
     }
 }
 
-/// Whose turn a snapshot has told.
+/// Whose turn a snapshot holds so far.
 #[derive(Default)]
-pub struct Told {
+pub struct TurnsSeen {
     own: bool,
     /// A bit for each group.
     groups: Vec<u64>,
 }
 
-impl Told {
-    /// Whether it had not been told, which it is from now on.
+impl TurnsSeen {
+    /// Whether it was not seen yet; from now on it is.
     fn is_news(&mut self, group: Option<GroupNumber>) -> bool {
         let Some(number) = group else {
             return !std::mem::replace(&mut self.own, true);
@@ -130,15 +130,15 @@ impl Queue {
         &mut self,
         group: Option<GroupNumber>,
         place: Place,
-        told: Option<u64>,
+        known: Option<u64>,
     ) {
-        if (self.groups.is_some() || told.is_some()) && is_live(place) {
-            self.take_new_turn(group, told);
+        if (self.groups.is_some() || known.is_some()) && is_live(place) {
+            self.take_new_turn(group, known);
         }
     }
 
     #[inline(never)]
-    fn take_new_turn(&mut self, group: Option<GroupNumber>, told: Option<u64>) {
+    fn take_new_turn(&mut self, group: Option<GroupNumber>, known: Option<u64>) {
         let settings = &self.settings;
         let live = self.schedule.own().len() + self.reserved.len() + self.blocked_len();
         let groups = self
@@ -154,10 +154,10 @@ impl Queue {
         if holds_others {
             return;
         }
-        let turn = told.unwrap_or_else(|| groups.next_turn());
+        let turn = known.unwrap_or_else(|| groups.next_turn());
         groups.turn = groups.turn.max(turn);
         match group {
-            None => (groups.own_turn, groups.is_own_told) = (turn, told.is_some()),
+            None => (groups.own_turn, groups.is_own_turn_known) = (turn, known.is_some()),
             Some(number) => groups.get_mut(number).turn = turn,
         }
     }
@@ -293,11 +293,11 @@ impl Queue {
         }
     }
 
-    /// The turn that a snapshot tells with a job: that of its group, where none before it has told.
-    pub(in crate::queue::state) fn turn_to_tell(
+    /// The turn that a snapshot writes with a job: its group's, with the group's first job only.
+    pub(in crate::queue::state) fn turn_to_write(
         &self,
         handle: Handle,
-        told: &mut Told,
+        seen: &mut TurnsSeen,
     ) -> Option<u64> {
         let groups = self.groups.as_ref()?;
         if !groups.holds_any(&self.schedule) {
@@ -305,7 +305,7 @@ impl Queue {
         }
         let job = self.jobs.job(handle);
         let group = job.group();
-        if !is_live(job.place()) || !told.is_news(group) {
+        if !is_live(job.place()) || !seen.is_news(group) {
             return None;
         }
         Some(group.map_or(groups.own_turn, |number| groups.get(number).turn))
@@ -316,7 +316,7 @@ impl Queue {
         &self,
         jobs: impl Iterator<Item = NewJob<'a>>,
     ) -> Result<(), QueueError> {
-        let mut told = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for job in jobs {
             job.group.map_or(Ok(()), check_name)?;
             if !is_live(job.place) {
@@ -327,16 +327,16 @@ impl Queue {
                 }
                 continue;
             }
-            let is_known = told.contains(&job.group) || self.holds(job.group);
+            let is_known = seen.contains(&job.group) || self.holds(job.group);
             let fits = match job.turn {
                 Some(turn) => (1..=TURN_MAX).contains(&turn) && !is_known,
                 None => is_known || job.group.is_none(),
             };
             if !fits {
-                return Err(malformed("a group whose turn is told twice, or not at all"));
+                return Err(malformed("a group whose turn stands twice, or not at all"));
             }
             if job.turn.is_some() {
-                told.insert(job.group);
+                seen.insert(job.group);
             }
         }
         Ok(())
@@ -355,7 +355,7 @@ impl Queue {
         }
     }
 
-    /// At the end of a snapshot: whether no two turns are the same, and none is told of groups that hold no job.
+    /// At the end of a snapshot: whether no two turns are the same, and none is of a group that holds no job.
     pub(in crate::queue::state) fn check_told_turns(
         &self,
         only_rows: bool,
@@ -365,13 +365,13 @@ impl Queue {
         };
         let live = groups.numbers().filter(|&number| groups.holds(number));
         let mut turns: Vec<u64> = live.map(|number| groups.get(number).turn).collect();
-        turns.extend(groups.is_own_told.then_some(groups.own_turn));
+        turns.extend(groups.is_own_turn_known.then_some(groups.own_turn));
         turns.sort_unstable();
         let takes_turns = groups.holds_any(&self.schedule) && self.holds(None);
         if !turns.is_sorted_by(|a, b| a < b) {
             return Err(malformed("two groups that have the same turn"));
         }
-        if only_rows && groups.is_own_told != takes_turns {
+        if only_rows && groups.is_own_turn_known != takes_turns {
             return Err(malformed("a turn of no group, or a group without one"));
         }
         Ok(())

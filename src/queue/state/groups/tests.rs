@@ -299,7 +299,7 @@ fn turns_that_contradict_each_other_are_refused() {
     assert!(is_taken(&[(Scheduled, a, Some(2)), (Dead, b, None)]));
     let long = "x".repeat(257);
     let refused: [&[_]; 11] = [
-        // The same turn, or a turn told twice or not at all.
+        // The same turn, or a turn that stands twice or not at all.
         &[(Scheduled, a, Some(2)), (Reserved, b, Some(2))],
         &[(Scheduled, a, Some(2)), (Scheduled, None, Some(2))],
         &[(Scheduled, a, Some(2)), (Reserved, a, Some(2))],

@@ -6,7 +6,7 @@ use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
 use crate::queue::job::State;
 use crate::queue::note::Notes;
 use crate::queue::recurring::rule::{Pattern, Rule};
-use crate::queue::state::relocate::tests::digest;
+use crate::queue::state::defrag::tests::digest;
 use crate::queue::HashSeed;
 use crate::storage::relocate::tests::Everything;
 use std::collections::BTreeMap;

@@ -150,7 +150,7 @@ fn it_is_all_the_same_when_they_are_buried() {
         for _ in 0..40 {
             late.round();
             soon.round();
-            most = most.max(late.queue.seldom.make().purged_jobs.len());
+            most = most.max(late.queue.cold.make().purged_jobs.len());
             budget = budget.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             late.queue.free_purged((budget >> 33) as usize % 4000);
             soon.queue.free_purged(usize::MAX);
@@ -218,14 +218,14 @@ fn successors_cost_a_purge_nothing() {
 fn purged_jobs_that_are_miscounted_are_found_out() {
     type Corruption = fn(&mut Queue);
     let corruptions: [Corruption; 5] = [
-        |queue| queue.seldom.make().purged_jobs[0].scheduled = Detached::default(),
-        |queue| queue.seldom.make().purged_jobs.clear(),
-        |queue| queue.seldom.make().purged_jobs[0].purged = Purged::Dues(0..=1),
+        |queue| queue.cold.make().purged_jobs[0].scheduled = Detached::default(),
+        |queue| queue.cold.make().purged_jobs.clear(),
+        |queue| queue.cold.make().purged_jobs[0].purged = Purged::Dues(0..=1),
         |queue| {
-            let mut detached = queue.seldom.make().purged_jobs[0].scheduled;
+            let mut detached = queue.cold.make().purged_jobs[0].scheduled;
             queue.schedule.pop_detached(&mut detached);
         },
-        |queue| queue.seldom.make().purged_jobs[0].followed += 1,
+        |queue| queue.cold.make().purged_jobs[0].followed += 1,
     ];
     for (number, corrupt) in corruptions.into_iter().enumerate() {
         let mut stage = Stage::new(7);

@@ -44,9 +44,9 @@ fn rule(text: &'static [u8]) -> Rule<'static> {
     }
 }
 
-fn round(runs: u64) -> Round {
-    Round {
-        occurrence: u64::MAX,
+fn occurrence(runs: u64) -> Occurrence {
+    Occurrence {
+        at: u64::MAX,
         runs,
         delivered: runs % 2 == 1,
         offset_s: -3600,
@@ -62,7 +62,7 @@ fn written<'a>(jobs: impl IntoIterator<Item = NewJob<'a>>) -> Vec<u8> {
 fn fields<'a>(job: &NewJob<'a>) -> impl PartialEq + std::fmt::Debug + 'a {
     let numbers = (job.seq, job.due, job.place, job.life, job.failure);
     let recurring = job.recurring.clone();
-    let recurring = recurring.map(|(rule, round)| (rule.into_owned(), round));
+    let recurring = recurring.map(|(rule, occurrence)| (rule.into_owned(), occurrence));
     let numbers = (numbers, recurring);
     (job.id, job.payload, numbers, job.terms.clone().into_owned())
 }
@@ -94,7 +94,7 @@ fn what_is_written_is_read() {
                 Place::Dead,
                 Place::Successor,
             ][n % 4],
-            recurring: (n % 3 > 0).then(|| (rules[n / 9 % 2].borrowed(), round(n as u64))),
+            recurring: (n % 3 > 0).then(|| (rules[n / 9 % 2].borrowed(), occurrence(n as u64))),
             failure: (n % 5 < 2).then_some(Failure {
                 at: 9,
                 reason: n.is_multiple_of(2).then_some(id),
@@ -128,7 +128,7 @@ fn what_nobody_writes_is_refused() {
     let more = |bits: u8| [&[one[0] | MORE], &one[1..3], &[bits], &one[3..]].concat();
     for bytes in [
         more(0),
-        more(ROUND),
+        more(OCCURRENCE),
         more(RULE),
         more(8),
         unused(MORE),
@@ -231,10 +231,10 @@ fn zeros(head: u8, more: u8, behind: usize) -> Vec<u8> {
 /// Whether such a row may stand behind one without a rule and without a group.
 fn may_follow(head: u8, more: u8) -> bool {
     let is_whole = |more: u8| {
-        let has_rule = more & (ROUND | RULE);
+        let has_rule = more & (OCCURRENCE | RULE);
         let known = 1..TURN << 1;
         known.contains(&more)
-            && (has_rule == 0 || has_rule == ROUND | RULE)
+            && (has_rule == 0 || has_rule == OCCURRENCE | RULE)
             && more & SAME_GROUP == 0
     };
     (head & BLOCKED == 0 || head & PLACE == Place::Successor as u8)

@@ -8,7 +8,7 @@ use super::head::{
 use super::stored::Course;
 use super::{Rare, Store, NO_JOB, NO_RARE, NO_RULE, OUT_OF_BOUNDS};
 use crate::queue::job::{Failure, Handle, Life, Terms, INSTANT_MAX};
-use crate::queue::recurring::rule::Round;
+use crate::queue::recurring::rule::Occurrence;
 use crate::storage::broken::{must, there};
 use crate::storage::slab::Slab;
 
@@ -91,11 +91,11 @@ impl Store {
     }
 
     /// Of a job with a rule.
-    pub fn set_round(&mut self, handle: Handle, round: Round) {
+    pub fn set_occurrence(&mut self, handle: Handle, occurrence: Occurrence) {
         let word0 = word(self.bytes(handle), 0);
         let extra = self.rare_mut(word0).and_then(|rare| rare.extra.as_mut());
         let recurring = extra.and_then(|extra| extra.recurring_mut());
-        there(recurring, NO_RULE).round = round;
+        there(recurring, NO_RULE).occurrence = occurrence;
     }
 
     fn edit_extra(&mut self, handle: Handle, change: impl FnOnce(&mut Parts)) {

@@ -1,6 +1,6 @@
 //! The notes of jobs in the store: see [`super::super::notes`].
 
-use super::{Seldom, Store};
+use super::{Cold, Store};
 use crate::queue::effect::Change;
 use crate::queue::job::Handle;
 use crate::queue::note::{Note, Notes};
@@ -12,21 +12,21 @@ impl Store {
     /// Whether any job has one. Of no cost where nobody uses them.
     #[inline]
     pub fn has_notes(&self) -> bool {
-        let notes = self.seldom.if_made().and_then(|it| it.notes.if_made());
+        let notes = self.cold.if_made().and_then(|it| it.notes.if_made());
         notes.is_some_and(|notes| notes.len() > 0)
     }
 
     #[inline]
     pub fn notes(&self, handle: Handle) -> Notes<'_> {
         if self.has_notes() {
-            self.seldom.notes.of(handle)
+            self.cold.notes.of(handle)
         } else {
             Notes::default()
         }
     }
 
     pub fn has_room_for_notes(&self, count: usize) -> bool {
-        self.seldom.notes.has_room_for(count)
+        self.cold.notes.has_room_for(count)
     }
 
     /// At its place among the job's, where one may go that counts so many bytes.
@@ -37,7 +37,7 @@ impl Store {
         place: Range<usize>,
         replaced: u64,
     ) {
-        let notes = self.seldom.make().notes.make();
+        let notes = self.cold.make().notes.make();
         notes.set(handle, note, place);
         self.content_bytes = self.content_bytes + note.counted() - replaced;
     }
@@ -45,7 +45,7 @@ impl Store {
     /// All notes of a job that has none.
     pub fn put_notes(&mut self, handle: Handle, notes: Notes<'_>) {
         if !notes.is_empty() {
-            self.seldom.make().notes.make().put(handle, notes.bytes());
+            self.cold.make().notes.make().put(handle, notes.bytes());
             self.content_bytes += notes.counted();
         }
     }
@@ -53,7 +53,7 @@ impl Store {
     #[cold]
     pub fn retain_notes(&mut self, handle: Handle, kept: impl Fn(&Note<'_>) -> bool) {
         let before = self.notes(handle).counted();
-        let notes = self.seldom.made().and_then(|seldom| seldom.notes.made());
+        let notes = self.cold.made().and_then(|cold| cold.notes.made());
         if let Some(notes) = notes {
             notes.retain(handle, kept);
         }
@@ -73,7 +73,7 @@ impl Store {
     #[cold]
     pub(super) fn drop_notes(&mut self, handle: Handle) {
         self.content_bytes -= self.notes(handle).counted();
-        let notes = self.seldom.made().and_then(|seldom| seldom.notes.made());
+        let notes = self.cold.made().and_then(|cold| cold.notes.made());
         if let Some(notes) = notes {
             notes.remove(handle);
         }
@@ -81,7 +81,7 @@ impl Store {
 
     #[cold]
     pub(super) fn move_notes(&mut self, old: Handle, new: Handle) {
-        let notes = self.seldom.made().and_then(|seldom| seldom.notes.made());
+        let notes = self.cold.made().and_then(|cold| cold.notes.made());
         if let Some(notes) = notes {
             notes.rename(old, new);
         }
@@ -89,12 +89,12 @@ impl Store {
 
     /// Moves up to `budget` jobs' notes together; returns how much of it is left.
     pub fn gather_notes(&mut self, budget: usize) -> usize {
-        let notes = self.seldom.made().and_then(|seldom| seldom.notes.made());
+        let notes = self.cold.made().and_then(|cold| cold.notes.made());
         notes.map_or(budget, |notes| notes.gather(budget))
     }
 
     pub fn relocate_notes(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
-        let notes = &mut self.seldom.made()?.notes;
+        let notes = &mut self.cold.made()?.notes;
         if part == 0 && from == 0 {
             notes.relocate(mover);
         }
@@ -102,12 +102,12 @@ impl Store {
     }
 
     pub(super) fn check_notes(&self) -> Result<(), String> {
-        let notes = &self.seldom.notes;
+        let notes = &self.cold.notes;
         notes.check_invariants(|handle| self.contains(handle))
     }
 }
 
-impl Seldom {
+impl Cold {
     pub(super) fn free_some_notes(&mut self, count: usize) -> bool {
         self.notes
             .made()

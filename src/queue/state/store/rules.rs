@@ -1,7 +1,7 @@
 //! The rules of recurring jobs, each kept once for all the jobs of the queue that have it.
 
 use super::Store;
-use crate::queue::recurring::rule::{Compiled, Round, Rule};
+use crate::queue::recurring::rule::{Compiled, Occurrence, Rule};
 use crate::storage::broken::there;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Recurring {
     pub rule: Arc<Compiled>,
-    pub round: Round,
+    pub occurrence: Occurrence,
 }
 
 impl Recurring {
     /// How long after its due an occurrence is skipped that nobody has had; 0 is never.
     pub fn grace_ms(&self) -> u64 {
-        match self.round.delivered {
+        match self.occurrence.delivered {
             true => 0,
             false => self.rule.rule.grace_ms,
         }
@@ -51,7 +51,7 @@ impl RulesPool {
     pub fn acquire(
         &mut self,
         rule: &Rule<'_>,
-        round: Round,
+        occurrence: Occurrence,
         hasher: &impl BuildHasher,
     ) -> Recurring {
         let hash = hasher.hash_one(rule);
@@ -77,7 +77,7 @@ impl RulesPool {
             }
         };
         self.users += 1;
-        Recurring { rule, round }
+        Recurring { rule, occurrence }
     }
 
     pub fn release(&mut self, rule: &Compiled, hasher: &impl BuildHasher) {
@@ -112,19 +112,19 @@ impl Store {
             users += 1;
             let hash = self.hasher.hash_one(&recurring.rule.rule);
             let same = |shared: &Shared| Arc::ptr_eq(&shared.rule, &recurring.rule);
-            if self.seldom.rules.shared.find(hash, same).is_none() {
+            if self.cold.rules.shared.find(hash, same).is_none() {
                 return Err("a rule that is not shared".into());
             }
         }
         let mut counted = 0;
-        for shared in &self.seldom.rules.shared {
+        for shared in &self.cold.rules.shared {
             counted += shared.users;
             bytes += shared.rule.memory_bytes();
         }
-        if (users, users, bytes) != (counted, self.seldom.rules.users, self.seldom.rules.bytes) {
+        if (users, users, bytes) != (counted, self.cold.rules.users, self.cold.rules.bytes) {
             return Err(format!(
                 "{users} jobs with rules, of which {counted} and {} are counted, of {bytes} bytes",
-                self.seldom.rules.users
+                self.cold.rules.users
             ));
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::head::{DUE_BITS, HEADER, NO_GROUP, NO_TRAILER, OWN_TERMS, SEQ_BITS, T
 use super::rules::Recurring;
 use super::Store;
 use crate::queue::job::{Failure, Life, Place, Terms};
-use crate::queue::recurring::rule::{Round, Rule};
+use crate::queue::recurring::rule::{Occurrence, Rule};
 use crate::storage::broken::there;
 use ahash::RandomState;
 
@@ -52,7 +52,7 @@ pub struct NewJob<'a> {
     pub terms: &'a Terms<'a>,
     pub life: Life,
     pub failure: Option<Failure<'a>>,
-    pub recurring: Option<(Rule<'a>, Round)>,
+    pub recurring: Option<(Rule<'a>, Occurrence)>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
     /// In a snapshot: the turn of its group, or of the jobs without one.
@@ -97,7 +97,7 @@ impl NewJob<'_> {
     /// As [`Job::grace_ms`].
     pub fn grace_ms(&self) -> u64 {
         match &self.recurring {
-            Some((rule, round)) if !round.delivered => rule.grace_ms,
+            Some((rule, occurrence)) if !occurrence.delivered => rule.grace_ms,
             _ => 0,
         }
     }

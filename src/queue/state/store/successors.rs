@@ -23,7 +23,7 @@ impl Store {
     /// Of no cost where nobody uses NEXT.
     #[inline]
     pub fn successor(&self, handle: Handle) -> Option<Handle> {
-        if self.seldom.successors.is_empty() {
+        if self.cold.successors.is_empty() {
             return None;
         }
         self.successor_there(handle)
@@ -32,7 +32,7 @@ impl Store {
     #[inline(never)]
     fn successor_there(&self, handle: Handle) -> Option<Handle> {
         let word0 = word(self.bytes(handle), 0);
-        (word0 & SUCCEEDED != 0).then(|| *there(self.seldom.successors.get(&handle), NO_SUCCESSOR))
+        (word0 & SUCCEEDED != 0).then(|| *there(self.cold.successors.get(&handle), NO_SUCCESSOR))
     }
 
     #[inline]
@@ -47,29 +47,26 @@ impl Store {
             "a successor that is none",
         );
         self.edit(handle, 0, |word0| word0 | SUCCEEDED);
-        self.seldom.make().successors.insert(handle, successor);
+        self.cold.make().successors.insert(handle, successor);
     }
 
     pub fn take_successor(&mut self, handle: Handle) -> Option<Handle> {
         let successor = self.successor(handle)?;
         self.edit(handle, 0, |word0| word0 & !SUCCEEDED);
         must(
-            self.seldom.make().successors.remove(&handle) == Some(successor),
+            self.cold.make().successors.remove(&handle) == Some(successor),
             NO_SUCCESSOR,
         );
         Some(successor)
     }
 
     pub fn successors_len(&self) -> usize {
-        self.seldom.successors.len()
+        self.cold.successors.len()
     }
 
     /// (job, its successor)
     pub fn successors(&self) -> impl Iterator<Item = (Handle, Handle)> + '_ {
-        self.seldom
-            .successors
-            .iter()
-            .map(|(&job, &next)| (job, next))
+        self.cold.successors.iter().map(|(&job, &next)| (job, next))
     }
 
     /// Of blocked jobs: looked for, as few have any.

@@ -137,7 +137,7 @@ impl Ledger {
         }
         (job.token, job.at, job.place) = (token, deadline, Place::Reserved);
         if let Some(recurring) = &mut job.recurring {
-            recurring.round.delivered = true;
+            recurring.occurrence.delivered = true;
         }
     }
 

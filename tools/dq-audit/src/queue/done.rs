@@ -143,7 +143,7 @@ impl Ledger {
     }
 
     fn id_of_occurrence(&self, id: &[u8]) -> Option<Vec<u8>> {
-        let occurrence = self.job(id)?.recurring.as_ref()?.round.occurrence;
+        let occurrence = self.job(id)?.recurring.as_ref()?.occurrence.at;
         Some([id, format!("@{occurrence}").as_bytes()].concat())
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use dq::queue::job::{Place, Terms};
-use dq::queue::recurring::rule::{Next, Round, Rule};
+use dq::queue::recurring::rule::{Next, Occurrence, Rule};
 use dq::queue::state::NewJob;
 
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Job {
 #[derive(Clone, Debug)]
 pub struct Recurring {
     pub rule: Rule<'static>,
-    pub round: Round,
+    pub occurrence: Occurrence,
 }
 
 impl Job {
@@ -59,14 +59,14 @@ impl Job {
     }
 
     pub fn of_rule(first: Next, terms: &Terms<'_>, rule: &Rule<'_>, group: Option<&[u8]>) -> Self {
-        let round = Round {
-            occurrence: first.occurrence,
+        let occurrence = Occurrence {
+            at: first.occurrence,
             runs: 0,
             delivered: false,
             offset_s: first.offset_s,
         };
         Job {
-            recurring: Some(Recurring::new(rule, round)),
+            recurring: Some(Recurring::new(rule, occurrence)),
             ..Job::new((first.due, first.expires), terms, group)
         }
     }
@@ -82,7 +82,7 @@ impl Job {
             death: life.death,
             attempts: life.attempts,
             renewed_at: recurring.map_or(0, |_| life.attempts),
-            recurring: recurring.map(|(rule, round)| Recurring::new(rule, *round)),
+            recurring: recurring.map(|(rule, occurrence)| Recurring::new(rule, *occurrence)),
             ..Job::new((stored.due, life.expires), stored.terms, stored.group)
         }
     }
@@ -110,13 +110,14 @@ impl Job {
     pub fn skipped_at(&self) -> Option<u64> {
         let recurring = self.recurring.as_ref()?;
         let grace_ms = recurring.rule.grace_ms;
-        (grace_ms != 0 && !recurring.round.delivered).then(|| self.due.saturating_add(grace_ms))
+        (grace_ms != 0 && !recurring.occurrence.delivered)
+            .then(|| self.due.saturating_add(grace_ms))
     }
 }
 
 impl Recurring {
-    fn new(rule: &Rule<'_>, round: Round) -> Box<Self> {
+    fn new(rule: &Rule<'_>, occurrence: Occurrence) -> Box<Self> {
         let rule = rule.clone().into_owned();
-        Box::new(Recurring { rule, round })
+        Box::new(Recurring { rule, occurrence })
     }
 }

@@ -63,9 +63,9 @@ impl Ledger {
             .map(|at| self.dead_of(&id, &job, &recurring, at));
         check_next(&id, &recurring, next, judge);
         if let Some(next) = next {
-            recurring.round.occurrence = next.occurrence;
-            recurring.round.runs += 1;
-            recurring.round.delivered = false;
+            recurring.occurrence.at = next.occurrence;
+            recurring.occurrence.runs += 1;
+            recurring.occurrence.delivered = false;
             (job.due, job.expires) = (next.due, next.expires);
             (job.token, job.at, job.attempts, job.renewed_at) = (0, 0, 0, 0);
             (job.place, job.lease_ended) = (Place::Scheduled, 0);
@@ -116,7 +116,7 @@ impl Ledger {
         recurring: &Recurring,
         at: u64,
     ) -> (Box<[u8]>, Job) {
-        let name = format!("@{}", recurring.round.occurrence);
+        let name = format!("@{}", recurring.occurrence.at);
         self.seq += 1;
         self.deaths += 1;
         let dead = Job {
@@ -135,20 +135,20 @@ impl Ledger {
 }
 
 fn check_next(id: &[u8], recurring: &Recurring, next: Option<Next>, judge: &mut Judge) {
-    let Recurring { rule, round } = recurring;
-    let is_last = rule.times != 0 && round.runs + 1 >= rule.times;
+    let Recurring { rule, occurrence } = recurring;
+    let is_last = rule.times != 0 && occurrence.runs + 1 >= rule.times;
     let Some(next) = next else {
         let Pattern::Every { ms } = rule.pattern else {
             return;
         };
-        let may_end = is_last || rule.until != 0 || round.occurrence + ms > INSTANT_MAX;
+        let may_end = is_last || rule.until != 0 || occurrence.at + ms > INSTANT_MAX;
         if !may_end {
             judge.fault(Rule::NothingLost, id, "its rule ended, which has no end");
         }
         return;
     };
     let mut wrong = |text: String| judge.fault(Rule::OccurrencesGrow, id, text);
-    let (before, after) = (round.occurrence, next.occurrence);
+    let (before, after) = (occurrence.at, next.occurrence);
     if after <= before {
         wrong(format!("its occurrence {after} comes after {before}"));
     }

@@ -1,4 +1,4 @@
-//! The queues that are awake, by ticket: [`super::sleep`] visits them and puts idle ones to sleep.
+//! The queues that are awake and may be idle, by ticket: [`super::sleep`] visits them and puts idle ones to sleep.
 
 use super::agenda::{self, Ticket};
 use std::cell::{Cell, RefCell};
@@ -17,9 +17,9 @@ struct Line {
 
 thread_local! {
     static LINE: RefCell<Line> = RefCell::default();
-    /// How long the line may be, by the queues that there were when the last round began.
+    /// How long the line may be, by the queues that there were when the last sweep began.
     static LONGEST: Cell<usize> = const { Cell::new(SLACK) };
-    /// How many the round that is under way has before it.
+    /// How many the sweep that is under way has before it.
     static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -51,7 +51,7 @@ pub fn enlist(ticket: Ticket) {
         line.push(ticket);
         line.len
     });
-    // Tickets of queues that are gone are left behind by the rounds, which may be slower than queues come and go.
+    // Tickets of queues that are gone are left behind by the sweeps, which may be slower than queues come and go.
     if len > LONGEST.get() {
         (0..2).for_each(|_| drop_gone());
     }
@@ -66,20 +66,20 @@ fn drop_gone() {
     }
 }
 
-/// Begins a round past all that stand here, unless one is under way.
-pub fn begin_round() {
+/// Begins a sweep past all that stand here, unless one is under way.
+pub fn begin_sweep() {
     LONGEST.set(SLACK + 2 * agenda::queues());
     if !has_more() {
         LEFT.set(LINE.with_borrow(|line| line.len));
     }
 }
 
-/// Whether the round has more before it.
+/// Whether the sweep has more before it.
 pub fn has_more() -> bool {
     LEFT.get() > 0
 }
 
-/// The next one of the round, which stands here no more.
+/// The next one of the sweep, which stands here no more.
 pub fn next() -> Option<Ticket> {
     LEFT.set(LEFT.get().checked_sub(1)?);
     LINE.with_borrow_mut(Line::pop)

@@ -33,10 +33,10 @@ pub fn of_all_queues() -> (usize, Figures) {
         UNFINISHED.set(true);
         timer::look_again_in(1);
     }
-    agenda::sums()
+    agenda::figures()
 }
 
-/// The timer's share: what INFO has left, and what listeners are to be told of. Takes at most so many
+/// The timer's share: what INFO has left, and events for jobs that became due. Takes at most so many
 /// steps, and returns how many are left.
 pub fn catch_up(ctx: Ctx<'_>, steps: usize) -> usize {
     if !is_wanted() {
@@ -54,13 +54,13 @@ pub fn next() -> Option<u64> {
     is_wanted().then(agenda::next_outdated).flatten()
 }
 
-/// Whether listeners must be told when a due comes: those of a replica hear of what its master does.
-fn tells_of_dues() -> bool {
+/// Whether jobs that become due raise events here: on a replica its master's effects do.
+fn due_jobs_raise_events() -> bool {
     agenda::is_master() && replicate::events_are_wanted_since().is_some()
 }
 
 fn is_wanted() -> bool {
-    UNFINISHED.get() || tells_of_dues()
+    UNFINISHED.get() || due_jobs_raise_events()
 }
 
 fn enter_outdated(ctx: Ctx<'_>, mut steps: usize) -> usize {

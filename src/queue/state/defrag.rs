@@ -52,16 +52,16 @@ impl Queue {
             }),
             12 | 13 => self.dedupe.made()?.relocate(part - 11, from, mover),
             14 => self.jobs.relocate_extras(from, mover),
-            15 => relocate(&mut self.seldom, from, mover, |it, from, mover| {
+            15 => relocate(&mut self.cold, from, mover, |it, from, mover| {
                 it.followed.relocate(0, from, mover)
             }),
-            16 => self.seldom.made()?.followed.relocate(1, from, mover),
+            16 => self.cold.made()?.followed.relocate(1, from, mover),
             17..=20 => self.groups.as_mut()?.relocate(part - 17, from, mover),
             21 => self.jobs.relocate_long_jobs(from, mover),
             22..=24 => self.jobs.relocate_notes(part - 22, from, mover),
             25..=27 => self.reserved.relocate(part as usize - 24, from, mover),
             28..=31 => self.expiring.relocate(part as usize - 27, from, mover),
-            32 => self.seldom.made()?.late.relocate(from, mover),
+            32 => self.cold.made()?.late.relocate(from, mover),
             33 => relocate(&mut self.done, from, mover, |_, _, _| None),
             34..=38 => self.done.made()?.relocate(part - 34, from, mover),
             39..=44 => self.flows.as_mut()?.relocate(part - 39, from, mover),
