@@ -29,8 +29,9 @@ impl<'a> Deliveries<'a> {
             at_least(args, first + 2)?;
             let count = positive(args.get(first + 1).unwrap_or_default())?;
             if count > (args.len() - first - 2) as u64 / 2 {
-                let what = format_args!("IDS {count} needs {count} pairs of id and token");
-                return Err(syntax_error(what));
+                return Err(syntax_error(format_args!(
+                    "IDS {count} needs {count} pairs of id and token"
+                )));
             }
             pairs = Some(count as usize);
         }

@@ -14,8 +14,9 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     let count = positive(args.get(3).unwrap_or_default())?;
     let ids = args.len() as u64 - 4;
     if by_ids && ids != count {
-        let what = format_args!("IDS {count} needs {count} ids, not {ids}");
-        return Err(syntax_error(what));
+        return Err(syntax_error(format_args!(
+            "IDS {count} needs {count} ids, not {ids}"
+        )));
     }
     if !by_ids && ids > 0 {
         return Err(syntax_error("COUNT takes a number and no ids"));

@@ -24,8 +24,9 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     }
     let count = count as usize;
     if 2 * count > args.len() - 3 {
-        let what = format_args!("{count} jobs need {count} pairs of id and payload");
-        return Err(syntax_error(what));
+        return Err(syntax_error(format_args!(
+            "{count} jobs need {count} pairs of id and payload"
+        )));
     }
     let mut ladder = None;
     let mut add = Add::new(None, b"");

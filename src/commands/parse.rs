@@ -217,9 +217,9 @@ impl<'a, W: Words> Options<'a, W> {
         let follow = self.args.len() - self.next;
         if len > follow as u64 {
             let name = self.name();
-            let what =
-                format_args!("{name} {len} needs {len} delays, but {follow} arguments follow");
-            return Err(syntax_error(what));
+            return Err(syntax_error(format_args!(
+                "{name} {len} needs {len} delays, but {follow} arguments follow"
+            )));
         }
         if len > LADDER_MAX as u64 {
             return Err(crate::queue::error::QueueError::LadderLength.into());
