@@ -452,6 +452,7 @@ for (const [part, name] of process.env.DQ_BYPASS ? [] : CANARIES) {
       timeout: 200_000,
       killSignal: 'SIGKILL',
     });
-    assert.equal(await new Promise((resolve) => child.on('exit', resolve)), 1);
+    // More than 1 where the process itself dies of what is thrown.
+    assert.ok((await new Promise((resolve) => child.on('exit', resolve))) > 0);
   });
 }

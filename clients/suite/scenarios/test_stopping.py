@@ -175,7 +175,7 @@ def sigterm_stops_it_in_good_order(world):
     assert world.get("j") is None
 
 
-@scenario(6, lambda world: world.settings.update(worker={"concurrency": 9}), gate=True)
+@scenario(6, lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)), gate=True)
 def what_was_fetched_ahead_is_given_back_at_once(world):
     for n in range(6):
         world.add(f"j{n}", {"do": "sleep", "ms": 3000})
@@ -189,7 +189,7 @@ def what_was_fetched_ahead_is_given_back_at_once(world):
     probe.wait("stopped")
 
 
-@scenario(6, lambda world: world.prepare(lambda proxy: proxy.rules.append(longer_drain)), gate=True)
+@scenario(6, lambda world: world.prepare(lambda proxy: proxy.rules.append(kept_from_the_server)), gate=True)
 def a_second_stop_ends_the_drain(world):
     world.add("j", {"do": "hang"})
     probe = world.worker(concurrency=1, drain_ms=60_000, handlers=[{"lease_ms": 60_000}])
@@ -201,5 +201,5 @@ def a_second_stop_ends_the_drain(world):
     assert world.state("j") == "ready"
 
 
-def longer_drain(command):
+def kept_from_the_server(command):
     return Reply(given_back(command)) if command[0].upper() == b"DQ.NACK" else None
