@@ -16,6 +16,7 @@ mod wire;
 mod commands;
 mod count;
 mod durable;
+mod flows;
 mod groups;
 mod growth;
 mod heartbeat;
@@ -66,7 +67,8 @@ const SUBJECTS: [Subject; 14] = [
 ];
 
 /// What takes longest, in a run of its own.
-const LARGE: [Subject; 3] = [
+const LARGE: [Subject; 4] = [
+    ("flows", flows::measure),
     ("pings", pings::measure),
     ("scale", scale::measure),
     ("groups", groups::measure),
