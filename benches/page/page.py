@@ -1,7 +1,7 @@
 """make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md, and draws its plots.
 
     page.py FOLDER      first takes into docs/benchmarks what the folder has of bench.json, opponents.json (or
-                        bench-quick.json ...), libraries.json, tenants.json and scale.json
+                        bench-quick.json ...), libraries.json, flows.json, steps.json, tenants.json and scale.json
     page.py             only what docs/benchmarks has
     page.py --check     changes nothing; fails if the page does not say what those files say
 
@@ -22,7 +22,7 @@ import tables
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, DATA = DOCS / "benchmarks.md", DOCS / "benchmarks"
 LINE = 1000
-NAMES = ["bench.json", "opponents.json", "libraries.json", "tenants.json", "scale.json"]
+NAMES = ["bench.json", "opponents.json", "libraries.json", "flows.json", "steps.json", "tenants.json", "scale.json"]
 
 
 def take(folder):

@@ -20,9 +20,11 @@ def markdown(table):
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def sections(core, opponents, libraries, tenants, large):
+def sections(core, opponents, libraries, flows, steps, tenants, large):
     made = {f"opponents-{name}": markdown(rows(name, parts)) for name, parts in opponents["subjects"].items()}
     made["speed"] = markdown(speed_table(libraries["subjects"]))
+    made["flows"] = markdown(rows("batch", flows["subjects"]["batch"]))
+    made["steps"] = markdown(rows("durable", steps["subjects"]["durable"]))
     made["tenants"] = markdown(rows("tenants", tenants["subjects"]["tenants"]))
     for name, part in large["parts"].items():
         made[f"large-{name}"] = markdown([LARGE, *(large_row(row) for row in part["rows"])])

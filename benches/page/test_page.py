@@ -56,6 +56,20 @@ class Page(unittest.TestCase):
             sample["connections"] = 7
         self.assertNotEqual(made(*others, changed, large), made(*others, tenants, large))
 
+    def test_another_figure_of_flows_or_steps_makes_another_page(self):
+        core, opponents, libraries, flows, steps, *others = figures()
+        first = [core, opponents, libraries]
+        before = made(*first, flows, steps, *others)
+        for run, subject, system, figure in (
+            (flows, "batch", "Celery, a chord", "10000_ms"),
+            (steps, "durable", "DBOS", "per_s"),
+        ):
+            changed = copy.deepcopy(run)
+            for sample in changed["subjects"][subject][system]:
+                sample[figure] = 7
+            pair = [changed if each is run else each for each in (flows, steps)]
+            self.assertNotEqual(made(*first, *pair, *others), before)
+
     def test_another_figure_of_what_is_large_makes_another_page(self):
         *others, large = figures()
         changed = copy.deepcopy(large)
