@@ -27,6 +27,7 @@ mod commit;
 mod keep;
 mod snapshot;
 mod step;
+mod stuck;
 
 use super::groups::GroupNumber;
 use super::store::allocated;

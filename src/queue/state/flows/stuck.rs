@@ -1,0 +1,114 @@
+//! Blocked jobs that wait for nothing that may come: only forged data has them.
+
+use super::What;
+use crate::queue::job::{Handle, Place};
+use crate::queue::state::Queue;
+use std::collections::HashMap;
+
+impl Queue {
+    pub(in crate::queue::state) fn check_flows_later(&mut self) {
+        if let Some(flows) = &mut self.flows {
+            flows.is_unchecked = true;
+        }
+    }
+
+    /// Effects have come one after the other, perhaps forged, of which only the end tells whether they fit. Jobs that
+    /// would stay blocked for ever are set free; true where there were any.
+    pub fn free_stuck(&mut self) -> bool {
+        let stuck = match &self.flows {
+            Some(flows) if flows.is_unchecked => self.take_stuck(),
+            _ => return false,
+        };
+        for &job in &stuck {
+            let due = self.jobs.job(job).due();
+            self.set_free(job, due);
+        }
+        self.drop_flows();
+        !stuck.is_empty()
+    }
+
+    /// Blocked jobs that wait for nothing that may come. From here on the flows count as checked.
+    #[cold]
+    pub(super) fn take_stuck(&mut self) -> Vec<Handle> {
+        self.end_restoring_flows();
+        if let Some(flows) = &mut self.flows {
+            flows.is_unchecked = false;
+        }
+        let stuck = self.stuck();
+        self.drop_flows();
+        stuck
+    }
+
+    pub(super) fn stuck(&self) -> Vec<Handle> {
+        let Some(flows) = &self.flows else {
+            return Vec::new();
+        };
+        let waits = |job| flows.record(job).is_some_and(|record| record.open > 0);
+        let blocked = flows.blocked.iter().map(|(_, job)| job);
+        let idle: Vec<Handle> = blocked.filter(|&job| !waits(job)).collect();
+        match idle.is_empty() {
+            true => self.in_circles(),
+            false => idle.into_iter().chain(self.in_circles()).collect(),
+        }
+    }
+
+    /// Takes away what waits for nothing that is blocked, until nothing more can be: those that are left.
+    fn in_circles(&self) -> Vec<Handle> {
+        let Some(flows) = &self.flows else {
+            return Vec::new();
+        };
+        let is_blocked = |job: Handle| self.jobs.job(job).place() == Place::Blocked;
+        let blocked_still = |(job, count): (Handle, usize)| (count > 0).then_some(job);
+        // How many blocked jobs each one waits for, those of its group included; who waits for a job or a group.
+        let mut before: HashMap<Handle, usize> = HashMap::new();
+        let mut members: HashMap<u32, usize> = HashMap::new();
+        let mut of_job: HashMap<Handle, Vec<Handle>> = HashMap::new();
+        let mut of_group: HashMap<u32, Vec<Handle>> = HashMap::new();
+        for (_, job) in flows.blocked.iter() {
+            let links = flows.record(job).map_or(&[][..], |it| it.links.get());
+            let mut count = 0;
+            for &number in links {
+                match flows.awaited(number).what {
+                    What::Job(other) if is_blocked(other) => {
+                        of_job.entry(other).or_default().push(job);
+                        count += 1;
+                    }
+                    What::Group(group) => {
+                        let blocked = *members
+                            .entry(group)
+                            .or_insert_with(|| flows.members_of(group).count());
+                        if blocked > 0 {
+                            of_group.entry(group).or_default().push(job);
+                            count += 1;
+                        }
+                    }
+                    What::Job(_) | What::Over(_) => {}
+                }
+            }
+            before.insert(job, count);
+        }
+        let free = before.iter().filter(|(_, &count)| count == 0);
+        let mut free: Vec<Handle> = free.map(|(&job, _)| job).collect();
+        while let Some(job) = free.pop() {
+            let mut freed = of_job.remove(&job).unwrap_or_default();
+            if let Some(group) = self.jobs.job(job).group() {
+                if let Some(count) = members.get_mut(&group) {
+                    *count -= 1;
+                    if *count == 0 {
+                        freed.extend(of_group.remove(&group).unwrap_or_default());
+                    }
+                }
+            }
+            for waiter in freed {
+                let count = before.entry(waiter).or_default();
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    free.push(waiter);
+                }
+            }
+        }
+        let mut left: Vec<Handle> = before.into_iter().filter_map(blocked_still).collect();
+        left.sort_unstable_by_key(|&job| self.jobs.job(job).seq());
+        left
+    }
+}
