@@ -1,9 +1,10 @@
-"""make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md, and draws its plots.
+"""make bench-page: puts the figures of the last `make bench` into docs/benchmarks.md and
+benches/README.md, and draws the plots.
 
     page.py FOLDER      first takes into docs/benchmarks what the folder has of bench.json, opponents.json (or
                         bench-quick.json ...), libraries.json, flows.json, steps.json, tenants.json and scale.json
     page.py             only what docs/benchmarks has
-    page.py --check     changes nothing; fails if the page does not say what those files say
+    page.py --check     changes nothing; fails if a page does not say what those files say
 
 Besides, what `make bench-count` has recorded in benches/counts.txt and counts-pgo.txt.
 
@@ -20,7 +21,8 @@ import scale
 import tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE, DATA = DOCS / "benchmarks.md", DOCS / "benchmarks"
+PAGES = [DOCS / "benchmarks.md", DOCS.parent / "benches/README.md"]
+DATA = DOCS / "benchmarks"
 LINE = 1000
 NAMES = ["bench.json", "opponents.json", "libraries.json", "flows.json", "steps.json", "tenants.json", "scale.json"]
 
@@ -62,16 +64,24 @@ def latest(folder, name):
     return sorted(there, key=lambda path: path.stat().st_mtime)[-1:]
 
 
-def filled(text, sections):
-    """The page, with each section in its place; every place wants its section, and every section its place."""
-    places = re.findall(r"<!-- begin (\S+) -->", text)
+def filled(texts, sections):
+    """The pages, with each section in its place, which only one of them has."""
+    places = [name for text in texts for name in places_of(text)]
     if sorted(places) != sorted(sections):
-        sys.exit(f"the page has places for {sorted(places)}, and there are {sorted(sections)}")
-    for name, content in sections.items():
+        sys.exit(f"the pages have places for {sorted(places)}, and there are {sorted(sections)}")
+    return [filled_one(text, sections) for text in texts]
+
+
+def places_of(text):
+    return re.findall(r"<!-- begin (\S+) -->", text)
+
+
+def filled_one(text, sections):
+    for name in places_of(text):
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         head, rest = text.split(begin, 1)
         _, tail = rest.split(end, 1)
-        text = f"{head}{begin}\n\n{content.strip()}\n\n{end}{tail}"
+        text = f"{head}{begin}\n\n{sections[name].strip()}\n\n{end}{tail}"
     return text
 
 
@@ -85,11 +95,12 @@ def main():
     if words and not is_check:
         take(Path(words[0]))
     core, *others = figures = [json.loads((DATA / name).read_text()) for name in NAMES]
-    before = PAGE.read_text()
+    before = [path.read_text() for path in PAGES]
     after = filled(before, all_sections(*figures))
     if is_check:
-        return 0 if after == before else f"{PAGE} does not say what {DATA} says: run make bench-page"
-    PAGE.write_text(after)
+        return 0 if after == before else f"a page does not say what {DATA} says: run make bench-page"
+    for path, text in zip(PAGES, after):
+        path.write_text(text)
     import plots  # the check does without matplotlib
 
     plots.draw(core, others[0], DATA)
