@@ -5,8 +5,11 @@ use std::time::{Duration, SystemTime};
 use hyper::header::RETRY_AFTER;
 use hyper::{HeaderMap, StatusCode};
 
-/// Of a client that should try again: no fault of the request.
-const NOT_FATAL: [StatusCode; 3] = [
+/// No fault of the request; 403 and 404 are what a receiver answers for seconds while it is deployed.
+const NOT_FATAL: [StatusCode; 6] = [
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::PROXY_AUTHENTICATION_REQUIRED,
     StatusCode::REQUEST_TIMEOUT,
     StatusCode::TOO_EARLY,
     StatusCode::TOO_MANY_REQUESTS,
@@ -17,7 +20,8 @@ const REASON_BYTES: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    Done,
+    /// With what is kept as the job's result.
+    Done(Option<String>),
     /// Never again.
     Fatal(String),
     /// After that delay, else after its ladder's.
@@ -27,8 +31,9 @@ pub enum Verdict {
 /// What the configuration says of it.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// These of the 4xx kill the job; none given: all but 408, 425 and 429.
+    /// These of the 4xx kill the job; none given: all but those that pass.
     pub fatal: Option<Vec<u16>>,
+    pub keep_answers: bool,
     pub longest_retry_after: Duration,
 }
 
@@ -41,7 +46,7 @@ impl Rules {
         now: SystemTime,
     ) -> Verdict {
         if status.is_success() {
-            return Verdict::Done;
+            return Verdict::Done(self.keep_answers.then(|| reason(status, text)));
         }
         let reason = reason(status, text);
         if status == StatusCode::GONE {
@@ -93,6 +98,7 @@ mod tests {
         let rules = Rules {
             fatal: fatal.map(<[u16]>::to_vec),
             longest_retry_after: Duration::from_secs(3600),
+            keep_answers: false,
         };
         let mut headers = HeaderMap::new();
         if let Some(after) = after {
@@ -114,15 +120,17 @@ mod tests {
     #[test]
     fn statuses() {
         for done in [200, 201, 204, 299] {
-            assert_eq!(judge(None, done, Some("5"), ""), Verdict::Done);
+            assert_eq!(judge(None, done, Some("5"), ""), Verdict::Done(None));
         }
-        for passing in [301, 302, 307, 408, 425, 429, 500, 502, 503, 599] {
+        for passing in [
+            301, 302, 307, 403, 404, 407, 408, 425, 429, 500, 502, 503, 599,
+        ] {
             assert_eq!(
                 judge(None, passing, None, ""),
                 again(None, &format!("HTTP {passing}"))
             );
         }
-        for fatal in [400, 401, 403, 404, 410, 422, 499] {
+        for fatal in [400, 401, 405, 410, 422, 499] {
             assert_eq!(
                 judge(None, fatal, None, ""),
                 Verdict::Fatal(format!("HTTP {fatal}"))

@@ -1,12 +1,14 @@
 //! One call: the request that a job becomes, and what its answer means.
 
-use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{HeaderMap, HeaderValue, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
+use hyper::header::{
+    HeaderMap, HeaderValue, CONTENT_LENGTH, CONTENT_TYPE, PROXY_AUTHORIZATION, USER_AGENT,
+};
 use hyper::{Method, Request};
 use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::client::legacy::Client;
@@ -14,11 +16,11 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{timeout_at, Instant};
 
 use crate::answer::Verdict;
-use crate::config::QueueConfig;
+use crate::config::{Config, QueueConfig, Receiver};
 use crate::connect::Connector;
 use crate::names::Names;
-use crate::networks::Allowed;
-use crate::sign::signatures;
+use crate::proxy::Proxy;
+use crate::sign::{signatures, Secret};
 
 /// So much of an answer is read; a longer one costs its connection.
 const ANSWER_BYTES: usize = 64 * 1024;
@@ -41,13 +43,22 @@ pub struct Caller {
     http: Http,
     /// Without asking which protocol the receiver speaks.
     http2: Http,
+    proxy: Option<Arc<Proxy>>,
+}
+
+/// What came of a call, and whether its receiver works: it answered, and with less than 500.
+pub struct Called {
+    pub verdict: Verdict,
+    pub well: bool,
 }
 
 impl Caller {
-    pub fn new(allowed: &Allowed, ca_file: Option<&Path>) -> Result<Caller, String> {
+    pub fn new(config: &Config) -> Result<Caller, String> {
         let names = Names::default();
+        let proxy = config.proxy.clone().map(Arc::new);
         let client = |only_http2| {
-            let connector = Connector::new(allowed.clone(), names.clone(), ca_file, only_http2)?;
+            let (allowed, proxy) = (config.allowed.clone(), proxy.clone());
+            let connector = Connector::new(allowed, names.clone(), &config.tls, proxy, only_http2)?;
             let mut builder = Client::builder(TokioExecutor::new());
             builder
                 .pool_timer(TokioTimer::new())
@@ -58,16 +69,26 @@ impl Caller {
         Ok(Caller {
             http: client(false)?,
             http2: client(true)?,
+            proxy,
         })
     }
 
-    pub async fn call(&self, queue: &QueueConfig, job: &Job) -> Verdict {
-        let again = |why: String| Verdict::Again(None, why);
-        let deadline = Instant::now() + queue.timeout;
-        let mut request = match request(queue, job, SystemTime::now()) {
-            Ok(request) => request,
-            Err(error) => return Verdict::Fatal(format!("no request: {error}")),
+    pub async fn call(&self, queue: &QueueConfig, to: &Receiver, job: &Job) -> Called {
+        let again = |why: String| Called {
+            verdict: Verdict::Again(None, why),
+            well: false,
         };
+        let deadline = Instant::now() + queue.timeout;
+        let mut request = match request(queue, to, job, SystemTime::now()) {
+            Ok(request) => request,
+            Err(error) => {
+                return Called {
+                    verdict: Verdict::Fatal(format!("no request: {error}")),
+                    well: true,
+                }
+            }
+        };
+        self.tell_proxy(&mut request);
         let connection = capture_connection(&mut request);
         let client = if queue.http2 { &self.http2 } else { &self.http };
         let answer = match timeout_at(deadline, client.request(request)).await {
@@ -85,27 +106,51 @@ impl Caller {
         let mut text = Vec::new();
         // The status counts, whatever becomes of the rest.
         let _ = timeout_at(deadline, read(body, &mut text)).await;
-        queue
-            .rules
-            .judge(head.status, &head.headers, &text, SystemTime::now())
+        let now = SystemTime::now();
+        Called {
+            verdict: queue.rules.judge(head.status, &head.headers, &text, now),
+            well: head.status.as_u16() < 500,
+        }
+    }
+
+    /// Through a tunnel the request is the receiver's alone.
+    fn tell_proxy(&self, request: &mut Request<Full<Bytes>>) {
+        let login = self
+            .proxy
+            .as_ref()
+            .and_then(|proxy| proxy.authorization.clone());
+        if let Some(login) = login.filter(|_| request.uri().scheme_str() == Some("http")) {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, login);
+        }
     }
 }
 
 fn request(
     queue: &QueueConfig,
+    receiver: &Receiver,
     job: &Job,
     now: SystemTime,
 ) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+    let is_get = queue.method == Method::GET;
+    let body = if is_get {
+        Bytes::new()
+    } else {
+        job.payload.clone()
+    };
     let mut request = Request::builder()
-        .method(Method::POST)
-        .uri(queue.url.clone())
-        .body(Full::new(job.payload.clone()))?;
+        .method(queue.method.clone())
+        .uri(receiver.url.clone())
+        .body(Full::new(body.clone()))?;
     let headers = request.headers_mut();
     headers.insert(
         USER_AGENT,
         HeaderValue::from_static(concat!("dq-push/", env!("CARGO_PKG_VERSION"))),
     );
-    headers.extend(queue.headers.clone());
+    headers.extend(receiver.headers.clone());
+    sign(headers, queue, &receiver.secrets, job, (now, &body))?;
+    if is_get {
+        return Ok(request);
+    }
     let content_type = match &queue.content_type {
         Some(given) => given.clone(),
         None if is_json(&job.payload) => JSON,
@@ -114,15 +159,16 @@ fn request(
     headers.insert(CONTENT_TYPE, content_type);
     // Said of an empty payload, too: a POST without it is refused by some.
     headers.insert(CONTENT_LENGTH, job.payload.len().into());
-    identify(headers, queue, job, now)?;
     Ok(request)
 }
 
-fn identify(
+/// Which job it is, and that it is of us.
+fn sign(
     headers: &mut HeaderMap,
     queue: &QueueConfig,
+    secrets: &[Secret],
     job: &Job,
-    now: SystemTime,
+    (now, body): (SystemTime, &Bytes),
 ) -> Result<(), hyper::http::Error> {
     let mut run = encoded(&job.id, b"");
     let mut message = encoded(&job.id, b".");
@@ -135,7 +181,7 @@ fn identify(
         message += &format!("@{}", job.due);
         headers.insert("dq-occurrence", run.parse()?);
     }
-    if !queue.secrets.is_empty() {
+    if !secrets.is_empty() {
         let seconds = now
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
@@ -143,7 +189,7 @@ fn identify(
         headers.insert("webhook-timestamp", seconds.into());
         headers.insert(
             "webhook-signature",
-            signatures(&queue.secrets, &message, seconds, &job.payload).parse()?,
+            signatures(secrets, &message, seconds, body).parse()?,
         );
     }
     Ok(())
@@ -205,7 +251,7 @@ mod tests {
             due: 1_700_000_000_000,
         };
         let now = UNIX_EPOCH + Duration::from_secs(1_614_265_330);
-        request(&config.queues[0], &job, now)
+        request(&config.queues[0], &config.queues[0].receiver, &job, now)
             .unwrap()
             .headers()
             .clone()

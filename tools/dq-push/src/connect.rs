@@ -14,7 +14,7 @@ use hyper::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -22,8 +22,10 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
+use crate::config::TlsFiles;
 use crate::names::Names;
 use crate::networks::Allowed;
+use crate::proxy::Proxy;
 
 /// Of an address before the next one of the same name is tried, too (RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -33,22 +35,28 @@ pub struct Connector {
     allowed: Arc<Allowed>,
     names: Names,
     tls: TlsConnector,
+    proxy: Option<Arc<Proxy>>,
 }
 
 impl Connector {
     pub fn new(
         allowed: Allowed,
         names: Names,
-        ca_file: Option<&Path>,
+        files: &TlsFiles,
+        proxy: Option<Arc<Proxy>>,
         only_http2: bool,
     ) -> Result<Connector, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config =
             ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = config.map_err(|error| error.to_string())?;
-        let mut config = config
-            .with_root_certificates(roots(ca_file)?)
-            .with_no_client_auth();
+        let config = config.with_root_certificates(roots(files.ca.as_deref())?);
+        let mut config = match &files.client {
+            None => config.with_no_client_auth(),
+            Some((cert, key)) => config
+                .with_client_auth_cert(certificates(cert)?, private_key(key)?)
+                .map_err(|error| format!("{}: {error}", cert.display()))?,
+        };
         config.alpn_protocols = match only_http2 {
             true => vec![b"h2".to_vec()],
             false => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
@@ -57,6 +65,7 @@ impl Connector {
             allowed: Arc::new(allowed),
             names,
             tls: TlsConnector::from(Arc::new(config)),
+            proxy,
         })
     }
 
@@ -69,15 +78,31 @@ impl Connector {
             .to_ascii_lowercase();
         let encrypted = url.scheme_str() == Some("https");
         let port = url.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
-        let stream = self.tcp(&name, port).await?;
+        let stream = match &self.proxy {
+            None => self.tcp(&name, port).await?,
+            Some(proxy) => {
+                let mut stream = self.to_proxy(proxy).await?;
+                if encrypted {
+                    proxy.tunnel(&mut stream, host, port).await?;
+                }
+                stream
+            }
+        };
         stream.set_nodelay(true)?;
         if !encrypted {
-            return Ok(Stream::Plain(TokioIo::new(stream)));
+            return Ok(Stream::Plain(TokioIo::new(stream), self.proxy.is_some()));
         }
         let server = ServerName::try_from(name)
             .map_err(|_| wrong("not a name that a certificate can have"))?;
         let stream = self.tls.connect(server, stream).await?;
         Ok(Stream::Encrypted(Box::new(TokioIo::new(stream))))
+    }
+
+    /// Wherever it is: the configuration names it. It resolves the receivers' names.
+    async fn to_proxy(&self, proxy: &Proxy) -> io::Result<TcpStream> {
+        let none = io::Error::new(io::ErrorKind::NotFound, "the proxy has no address");
+        let addresses = self.names.find(&proxy.host, proxy.port).await?;
+        first(addresses.into_iter().map(TcpStream::connect), none).await
     }
 
     async fn tcp(&self, name: &str, port: u16) -> io::Result<TcpStream> {
@@ -130,16 +155,27 @@ fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
         roots.add_parsable_certificates(found.certs);
         return Ok(roots);
     };
+    for certificate in certificates(path)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(roots)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| told(&error))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| told(&error))?;
-        roots.add(certificate).map_err(|error| told(&error))?;
-    }
-    match roots.is_empty() {
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| told(&error))?;
+    let found: Vec<_> = found
+        .collect::<Result<_, _>>()
+        .map_err(|error| told(&error))?;
+    match found.is_empty() {
         true => Err(told(&"it contains no certificate")),
-        false => Ok(roots),
+        false => Ok(found),
     }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 impl Service<Uri> for Connector {
@@ -157,7 +193,8 @@ impl Service<Uri> for Connector {
 }
 
 pub enum Stream {
-    Plain(TokioIo<TcpStream>),
+    /// Whether it leads to a proxy.
+    Plain(TokioIo<TcpStream>, bool),
     Encrypted(Box<TokioIo<TlsStream<TcpStream>>>),
 }
 
@@ -169,7 +206,8 @@ impl Connection for Stream {
             {
                 Connected::new().negotiated_h2()
             }
-            _ => Connected::new(),
+            Stream::Encrypted(_) => Connected::new(),
+            Stream::Plain(_, to_proxy) => Connected::new().proxy(*to_proxy),
         }
     }
 }
@@ -181,7 +219,7 @@ impl Read for Stream {
         buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Plain(stream, _) => Pin::new(stream).poll_read(cx, buf),
             Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
@@ -194,7 +232,7 @@ impl Write for Stream {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Plain(stream, _) => Pin::new(stream).poll_write(cx, buf),
             Stream::Encrypted(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
@@ -205,28 +243,28 @@ impl Write for Stream {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Plain(stream, _) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Stream::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Plain(stream, _) => stream.is_write_vectored(),
             Stream::Encrypted(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Plain(stream, _) => Pin::new(stream).poll_flush(cx),
             Stream::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Plain(stream, _) => Pin::new(stream).poll_shutdown(cx),
             Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

@@ -134,7 +134,7 @@ impl Hand {
         let (done, others) = std::mem::take(&mut state.outcomes)
             .into_iter()
             .partition(|outcome| {
-                let fits = room > 0 && outcome.end == End::Judged(Verdict::Done);
+                let fits = room > 0 && matches!(outcome.end, End::Judged(Verdict::Done(_)));
                 room -= usize::from(fits);
                 fits
             });
@@ -163,14 +163,6 @@ impl Hand {
 
     pub fn is_empty(&self) -> bool {
         self.state().jobs.is_empty()
-    }
-
-    pub fn running(&self) -> usize {
-        self.state()
-            .jobs
-            .values()
-            .filter(|held| held.call.is_some())
-            .count()
     }
 }
 
@@ -216,7 +208,10 @@ mod tests {
         let hand = Hand::default();
         let number = begin(&hand);
         assert!(hand.lose(number) && !hand.lose(number));
-        assert!(!hand.end(number, Verdict::Done), "its end comes too late");
+        assert!(
+            !hand.end(number, Verdict::Done(None)),
+            "its end comes too late"
+        );
         assert!(hand.take_outcomes(9).is_empty() && hand.is_empty());
     }
 
@@ -224,7 +219,7 @@ mod tests {
     async fn what_has_ended_is_told_and_not_lost() {
         let hand = Hand::default();
         let number = begin(&hand);
-        assert!(hand.end(number, Verdict::Done) && !hand.lose(number));
+        assert!(hand.end(number, Verdict::Done(None)) && !hand.lose(number));
         let outcomes = hand.take_outcomes(9);
         assert_eq!(
             (outcomes.len(), hand.untold(), hand.is_empty()),
@@ -241,11 +236,11 @@ mod tests {
     async fn a_fetch_takes_only_acknowledgements_along() {
         let hand = Hand::default();
         for verdict in [
-            Verdict::Done,
+            Verdict::Done(None),
             Verdict::Again(None, String::new()),
-            Verdict::Done,
+            Verdict::Done(None),
             Verdict::Fatal(String::new()),
-            Verdict::Done,
+            Verdict::Done(None),
         ] {
             let number = begin(&hand);
             assert!(hand.end(number, verdict));
@@ -262,13 +257,16 @@ mod tests {
         let hand = Hand::default();
         let ended = begin(&hand);
         begin(&hand);
-        hand.end(ended, Verdict::Done);
+        hand.end(ended, Verdict::Done(None));
         hand.refuse(job());
         hand.give_back_all();
         hand.give_back_all();
         let ends: Vec<End> = hand.take_outcomes(9).into_iter().map(|it| it.end).collect();
-        assert_eq!(ends, [End::Judged(Verdict::Done), End::Back, End::Back]);
-        assert_eq!(hand.running(), 0);
+        assert_eq!(
+            ends,
+            [End::Judged(Verdict::Done(None)), End::Back, End::Back]
+        );
+        assert!(hand.state().jobs.values().all(|held| held.call.is_none()));
     }
 
     #[tokio::test]

@@ -17,6 +17,8 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Trouble {
     /// Only somebody who changes something ends it.
     Final(String),
+    /// Only this queue's, and no less than that.
+    OfQueue(String),
     Passing(String),
 }
 
@@ -95,8 +97,8 @@ fn trouble(error: &RedisError) -> Trouble {
         "NOAUTH" => Trouble::Final(
             "the server requires a password (REDISCLI_AUTH, --user, --pass)".to_owned(),
         ),
-        "WRONGTYPE" => Trouble::Final("the key exists and is not a queue".to_owned()),
-        "NOPERM" => Trouble::Final(format!("the ACL denies this: {detail}")),
+        "WRONGTYPE" => Trouble::OfQueue("the key exists and is not a queue".to_owned()),
+        "NOPERM" => Trouble::OfQueue(format!("the ACL denies this: {detail}")),
         "ERR" if detail.starts_with("unknown command") => Trouble::Final(
             "the server has not loaded the dq module (loadmodule /path/to/libdq.so)".to_owned(),
         ),
@@ -123,11 +125,15 @@ mod tests {
     fn what_ends_it_and_what_passes() {
         for last in [
             "-NOAUTH Authentication required.\r\n",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-            "-NOPERM User x has no permissions to run the 'dq.bpop' command\r\n",
             "-ERR unknown command 'DQ.BPOP', with args beginning with: \r\n",
         ] {
             assert!(matches!(of(last), Trouble::Final(_)), "{last}");
+        }
+        for own in [
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+            "-NOPERM User x has no permissions to run the 'dq.bpop' command\r\n",
+        ] {
+            assert!(matches!(of(own), Trouble::OfQueue(_)), "{own}");
         }
         for passing in [
             "-READONLY You can't write against a read only replica.\r\n",

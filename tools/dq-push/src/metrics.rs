@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dq_watch::text::escape;
@@ -21,14 +22,19 @@ pub struct Metrics {
     pub given_back: AtomicU64,
     buckets: [AtomicU64; BOUNDS_MS.len()],
     micros: AtomicU64,
+    running: AtomicU64,
     /// The server answers.
     pub up: AtomicBool,
+    /// This queue alone is stopped.
+    pub stopped: AtomicBool,
+    /// Calls to its host are held back.
+    pub held: AtomicBool,
 }
 
 impl Metrics {
     pub fn called(&self, verdict: &Verdict, took: Duration) {
         let outcome = match verdict {
-            Verdict::Done => &self.done,
+            Verdict::Done(_) => &self.done,
             Verdict::Again(..) => &self.again,
             Verdict::Fatal(_) => &self.fatal,
         };
@@ -44,14 +50,32 @@ impl Metrics {
     }
 }
 
-/// A queue's name, its figures, and the calls that go on.
-pub type Shown<'a> = (&'a str, &'a Metrics, usize);
+/// A call that goes on, until this is dropped.
+pub struct Running(Arc<Metrics>);
+
+impl Running {
+    pub fn new(metrics: &Arc<Metrics>) -> Running {
+        metrics.running.fetch_add(1, Relaxed);
+        Running(Arc::clone(metrics))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A queue's name, and its figures.
+pub type Shown<'a> = (&'a str, &'a Metrics);
 
 /// What has one value for each queue: name, kind, help, value.
 type Single = (&'static str, &'static str, &'static str, fn(&Shown) -> u64);
 
-const SINGLES: [Single; 5] = [
-    ("in_flight", "gauge", "Calls running now.", |it| it.2 as u64),
+const SINGLES: [Single; 7] = [
+    ("in_flight", "gauge", "Calls running now.", |it| {
+        it.1.running.load(Relaxed)
+    }),
     (
         "retries_total",
         "counter",
@@ -73,16 +97,28 @@ const SINGLES: [Single; 5] = [
     ("up", "gauge", "1 while the server answers.", |it| {
         u64::from(it.1.up.load(Relaxed))
     }),
+    (
+        "stopped",
+        "gauge",
+        "1 while this queue alone is stopped: see the log.",
+        |it| u64::from(it.1.stopped.load(Relaxed)),
+    ),
+    (
+        "breaker_open",
+        "gauge",
+        "1 while calls to its host are held back.",
+        |it| u64::from(it.1.held.load(Relaxed)),
+    ),
 ];
 
 pub fn text(queues: &[Shown]) -> String {
     let mut text = String::new();
     head(&mut text, "calls_total", "counter", "Calls by outcome.");
-    for (queue, metrics, _) in queues {
+    for (queue, metrics) in queues {
         calls(&mut text, &label(queue), metrics);
     }
     head(&mut text, "call_seconds", "histogram", "Duration of calls.");
-    for (queue, metrics, _) in queues {
+    for (queue, metrics) in queues {
         seconds(&mut text, &label(queue), metrics);
     }
     for (name, kind, help, value) in SINGLES {
@@ -160,13 +196,14 @@ mod tests {
 
     #[test]
     fn figures_as_prometheus_reads_them() {
-        let metrics = Metrics::default();
-        metrics.called(&Verdict::Done, Duration::from_millis(7));
+        let metrics = Arc::new(Metrics::default());
+        let _running = [(); 3].map(|()| Running::new(&metrics));
+        metrics.called(&Verdict::Done(None), Duration::from_millis(7));
         metrics.called(
             &Verdict::Again(None, String::new()),
             Duration::from_secs(100),
         );
-        let text = text(&[("a\"b", &metrics, 3)]);
+        let text = text(&[("a\"b", &metrics)]);
         for line in [
             "# TYPE dq_push_calls_total counter",
             "dq_push_calls_total{queue=\"a\\\"b\",outcome=\"done\"} 1",

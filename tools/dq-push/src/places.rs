@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::config::Config;
+use crate::pace::Pace;
 
 /// Within that time each queue of a host has a place for a fetch that waits, while nothing is there to be called.
 const ROUND: Duration = Duration::from_secs(1);
@@ -16,26 +17,26 @@ const SHORTEST_TURN: Duration = Duration::from_millis(10);
 /// A host's limit, and how many queues share it.
 #[derive(Clone)]
 pub struct Host {
+    pub pace: Arc<Pace>,
     limit: Option<(usize, Arc<Semaphore>)>,
     queues: usize,
 }
 
 impl Host {
-    pub fn all(config: &Config) -> HashMap<String, Host> {
+    /// Calls that go on under an earlier configuration count, where a limit has stayed the same.
+    pub fn all(config: &Config, before: &HashMap<String, Host>) -> HashMap<String, Host> {
         let mut hosts = HashMap::new();
         for queue in &config.queues {
-            let limit = config
-                .hosts
-                .get(&queue.host)
-                .copied()
-                .or(config.host_concurrency);
-            hosts
-                .entry(queue.host.clone())
-                .or_insert_with(|| Host {
-                    limit: limit.map(|limit| (limit, Arc::new(Semaphore::new(limit)))),
-                    queues: 0,
-                })
-                .queues += 1;
+            let name = &queue.host;
+            let own = config.hosts.get(name).copied().unwrap_or_default();
+            let limit = own.concurrency.or(config.every_host.concurrency);
+            let rate = own.rate.or(config.every_host.rate);
+            let host = hosts.entry(name.clone()).or_insert_with(|| Host {
+                pace: Arc::new(Pace::new(name, rate, config.breaker)),
+                limit: limit.map(|limit| (limit, places(limit, before.get(name)))),
+                queues: 0,
+            });
+            host.queues += 1;
         }
         hosts
     }
@@ -75,6 +76,14 @@ impl Places {
         self.own.num_permits()
     }
 
+    pub fn keep(&mut self, most: usize) {
+        let excess = self.count().saturating_sub(most);
+        drop(self.own.split(excess));
+        if let Some(host) = &mut self.host {
+            drop(host.split(excess));
+        }
+    }
+
     /// None where all are given away.
     pub fn one(&mut self) -> Option<Places> {
         Some(Places {
@@ -84,6 +93,13 @@ impl Places {
                 None => None,
             },
         })
+    }
+}
+
+fn places(limit: usize, before: Option<&Host>) -> Arc<Semaphore> {
+    match before.and_then(|host| host.limit.as_ref()) {
+        Some((same, places)) if *same == limit => Arc::clone(places),
+        _ => Arc::new(Semaphore::new(limit)),
     }
 }
 
@@ -113,7 +129,8 @@ mod tests {
             queue("b", "One.com:81"),
             queue("c", "two.com")
         );
-        Host::all(&Config::parse(&text, |_| None).unwrap_or_else(|why| panic!("{why}")))
+        let config = Config::parse(&text, |_| None).unwrap_or_else(|why| panic!("{why}"));
+        Host::all(&config, &HashMap::new())
     }
 
     #[tokio::test]
@@ -144,7 +161,13 @@ mod tests {
     fn all_queues_of_a_host_have_their_turn_in_a_second() {
         let turn_ms = |limit, queues| {
             let limit = Some((limit, Arc::new(Semaphore::new(limit))));
-            Host { limit, queues }.turn().map(|turn| turn.as_millis())
+            let pace = Arc::new(Pace::new("a", None, None));
+            let host = Host {
+                pace,
+                limit,
+                queues,
+            };
+            host.turn().map(|turn| turn.as_millis())
         };
         assert_eq!(turn_ms(1, 1), None);
         assert_eq!(turn_ms(1, 20), Some(50));

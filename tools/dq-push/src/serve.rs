@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -15,31 +15,27 @@ use tokio::net::TcpListener;
 use crate::metrics;
 use crate::queue::Queue;
 
-type Queues = Arc<Vec<Arc<Queue>>>;
+/// Those of the configuration that was read last.
+pub type Queues = Arc<RwLock<Vec<Arc<Queue>>>>;
 
 /// Says where it listens.
-pub async fn serve(address: SocketAddr, queues: Vec<Arc<Queue>>) -> Result<SocketAddr, String> {
+pub async fn serve(address: SocketAddr, queues: Queues) -> Result<SocketAddr, String> {
     let told = |error: std::io::Error| format!("--metrics {address}: {error}");
     let listener = TcpListener::bind(address).await.map_err(told)?;
     let bound = listener.local_addr().map_err(told)?;
     let routes = Router::new()
         .route("/metrics", get(figures))
         .route("/healthz", get(health))
-        .with_state(Arc::new(queues));
+        .with_state(queues);
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(bound)
 }
 
 async fn figures(State(queues): State<Queues>) -> impl IntoResponse {
+    let queues = queues.read().unwrap_or_else(PoisonError::into_inner);
     let shown: Vec<metrics::Shown> = queues
         .iter()
-        .map(|queue| {
-            (
-                queue.config.name.as_str(),
-                &queue.metrics,
-                queue.hand.running(),
-            )
-        })
+        .map(|queue| (queue.config.name.as_str(), &*queue.metrics))
         .collect();
     (
         [(CONTENT_TYPE, "text/plain; version=0.0.4")],
@@ -48,16 +44,21 @@ async fn figures(State(queues): State<Queues>) -> impl IntoResponse {
 }
 
 async fn health(State(queues): State<Queues>) -> impl IntoResponse {
-    let down = queues
-        .iter()
-        .filter(|queue| !queue.metrics.up.load(Relaxed));
+    let queues = queues.read().unwrap_or_else(PoisonError::into_inner);
     if queues.iter().any(|queue| queue.is_stopping()) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
     }
-    let names: Vec<String> = down.map(|queue| queue.shown_name()).collect();
-    if names.is_empty() {
-        return (StatusCode::OK, "ok\n".to_owned());
+    let mut text = String::new();
+    for queue in queues.iter() {
+        let name = queue.shown_name();
+        if queue.metrics.stopped.load(Relaxed) {
+            text += &format!("stopped: {name}: {}\n", queue.reported().join("; "));
+        } else if !queue.metrics.up.load(Relaxed) {
+            text += &format!("no server for: {name}\n");
+        }
     }
-    let text = format!("no server for: {}\n", names.join(", "));
-    (StatusCode::SERVICE_UNAVAILABLE, text)
+    match text.is_empty() {
+        true => (StatusCode::OK, "ok\n".to_owned()),
+        false => (StatusCode::SERVICE_UNAVAILABLE, text),
+    }
 }

@@ -52,11 +52,25 @@ class Push:
         return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
 
     def health(self):
+        return self.healthz()[0]
+
+    def healthz(self):
         url = self.said.rsplit(" ", 1)[1].strip().replace("/metrics", "/healthz")
         try:
-            return urllib.request.urlopen(url, timeout=PATIENCE_S).status
+            with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+                return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
-            return error.code
+            return error.code, error.read().decode()
+
+    def told(self):
+        """All of its errors so far."""
+        with open(f"/proc/self/fd/{self.errors.fileno()}") as errors:
+            return errors.read()
+
+    def read_again(self, config):
+        with open(self.file.name, "w") as file:
+            file.write(config)
+        self.process.send_signal(signal.SIGHUP)
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
@@ -108,7 +122,7 @@ class Request:
 class Receiver:
     """Answers what `answer` says of a request: a status, or (status, headers, text)."""
 
-    def __init__(self, answer=lambda request: 200, certificate=None):
+    def __init__(self, answer=lambda request: 200, certificate=None, client_ca=None):
         self.requests = queue.Queue()
         self.connections = 0
         self.now = self.most = 0
@@ -124,8 +138,9 @@ class Receiver:
                     receiver.connections += 1
 
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 request = Request(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+                request.method = self.command
                 request.connection = self.connection
                 with lock:
                     receiver.now += 1
@@ -145,6 +160,8 @@ class Receiver:
                 except OSError:
                     self.close_connection = True
 
+            do_GET = do_PUT = do_PATCH = do_POST
+
             def log_message(self, *_):
                 pass
 
@@ -161,6 +178,9 @@ class Receiver:
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             certificate.configure_cert(context)
+            if client_ca:
+                client_ca.configure_trust(context)
+                context.verify_mode = ssl.CERT_REQUIRED
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
             scheme = "https"
         self.url = f"{scheme}://localhost:{self.port}/hook"

@@ -15,6 +15,7 @@ use crate::places::Places;
 
 /// A fetch that found nothing ends after that: so a dead connection is noticed.
 const WAIT: Duration = Duration::from_secs(10);
+const PROBE: Duration = Duration::from_millis(100);
 /// So much is fetched at once.
 const AT_ONCE: usize = 1000;
 const WITHDRAWAL: Duration = Duration::from_secs(2);
@@ -46,12 +47,19 @@ impl Queue {
         };
         self.metrics.up.store(true, Relaxed);
         loop {
+            self.metrics.held.store(self.host.pace.is_open(), Relaxed);
+            let taken = async {
+                let most = self.host.pace.ready().await;
+                let mut places = Places::take(&self.own, &self.host).await.ok()?;
+                places.keep(most);
+                Some(places)
+            };
             let places = tokio::select! {
                 biased;
                 () = self.stop.wait() => return Ok(()),
-                places = Places::take(&self.own, &self.host) => places,
+                places = taken => places,
             };
-            let Ok(places) = places else { return Ok(()) };
+            let Some(places) = places else { return Ok(()) };
             self.fetch(&wire, client, places).await?;
             self.is_well();
             *troubles = 0;
@@ -68,8 +76,10 @@ impl Queue {
         let count = places.count().min(AT_ONCE);
         let ends = self.tell(wire, self.hand.take_done(AT_ONCE));
         let Some(turn) = self.host.turn() else {
-            let (told, answer) =
-                tokio::join!(ends, self.wait_for(wire, client, self.bpop(count, WAIT)));
+            let (told, answer) = tokio::join!(
+                ends,
+                self.wait_for(wire, client, self.bpop(count, self.wait()))
+            );
             self.start_all(answer?, places)?;
             return told;
         };
@@ -87,6 +97,14 @@ impl Queue {
         drop(places);
         let answer = self.wait_for(wire, client, self.bpop(1, turn)).await?;
         self.start_all(answer, place)
+    }
+
+    /// A queue that was stopped shows soon that it is no more.
+    fn wait(&self) -> Duration {
+        match self.metrics.stopped.load(Relaxed) {
+            true => PROBE,
+            false => WAIT,
+        }
     }
 
     fn bpop(&self, count: usize, wait: Duration) -> Cmd {

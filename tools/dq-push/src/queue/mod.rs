@@ -13,14 +13,16 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::time::{sleep, timeout, Instant};
 
 use crate::answer::Verdict;
-use crate::call::{Caller, Job};
+use crate::call::{Called, Caller, Job};
 use crate::config::QueueConfig;
 use crate::hand::Hand;
 use crate::link::{pause, Source, Trouble, Wire};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Running};
 use crate::places::{Host, Places};
 use crate::stop::Stop;
 
+/// Between looks at whether a queue that is stopped can go on.
+const STOPPED: Duration = Duration::from_secs(5);
 /// What calls are given to end in.
 const DRAIN: Duration = Duration::from_secs(25);
 /// What the server is then given to hear of it.
@@ -28,7 +30,7 @@ const FAREWELL: Duration = Duration::from_millis(1500);
 
 pub struct Queue {
     pub config: QueueConfig,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     pub hand: Hand,
     caller: Arc<Caller>,
     source: Source,
@@ -52,11 +54,12 @@ impl Queue {
         at: (Target, i64),
         host: Host,
         stop: Arc<Stop>,
+        metrics: Arc<Metrics>,
     ) -> Queue {
         Queue {
             own: Arc::new(Semaphore::new(config.concurrency)),
             config,
-            metrics: Metrics::default(),
+            metrics,
             hand: Hand::default(),
             caller,
             source: Source::new(at.0, at.1),
@@ -118,10 +121,18 @@ impl Queue {
     fn start(self: &Arc<Queue>, job: Job, place: Places) {
         let job = Arc::new(job);
         let (queue, called) = (Arc::clone(self), Arc::clone(&job));
+        self.host.pace.spend();
         self.hand.begin(job, |number| {
             let call = async move {
+                let running = Running::new(&queue.metrics);
+                let group = queue.group(&called).await;
+                let receiver = queue.config.receiver(group.as_deref());
                 let begun = Instant::now();
-                let verdict = queue.caller.call(&queue.config, &called).await;
+                let call = queue.caller.call(&queue.config, receiver, &called);
+                let Called { verdict, well } = call.await;
+                queue.host.pace.ended(well);
+                queue.metrics.held.store(queue.host.pace.is_open(), Relaxed);
+                drop(running);
                 queue.ended(number, verdict, begun.elapsed());
                 // After its end is known: the fetch that takes the place tells it.
                 drop(place);
@@ -149,32 +160,45 @@ impl Queue {
     }
 
     /// Each trouble once, until the server answers again.
-    fn report(&self, why: String) {
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+    fn report(&self, why: String, then: &str) {
+        let mut reported = self.reported();
         if !reported.contains(&why) {
-            eprintln!("dq-push: queue {}: {why}; trying again", self.shown_name());
+            eprintln!("dq-push: queue {}: {why}; {then}", self.shown_name());
             reported.push(why);
         }
     }
 
+    pub fn reported(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_well(&self) {
         self.metrics.up.store(true, Relaxed);
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        reported.clear();
+        if self.metrics.stopped.swap(false, Relaxed) {
+            eprintln!("dq-push: queue {}: goes on", self.shown_name());
+        }
+        self.reported().clear();
     }
 
     /// Whether it is worth trying again; then after a pause.
     async fn goes_on(&self, trouble: Trouble, troubles: &mut u32) -> bool {
         *troubles += 1;
-        self.metrics.up.store(false, Relaxed);
+        let is_own = matches!(trouble, Trouble::OfQueue(_));
+        self.metrics.up.store(is_own, Relaxed);
         match trouble {
             Trouble::Final(why) => {
                 self.stop
                     .because(format!("queue {}: {why}", self.shown_name()));
                 false
             }
+            Trouble::OfQueue(why) => {
+                self.metrics.stopped.store(true, Relaxed);
+                self.report(why, "this queue is stopped, and tried every 5 s");
+                sleep(STOPPED).await;
+                true
+            }
             Trouble::Passing(why) => {
-                self.report(why);
+                self.report(why, "trying again");
                 sleep(pause(*troubles)).await;
                 true
             }

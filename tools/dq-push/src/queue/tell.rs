@@ -12,7 +12,7 @@ use super::Queue;
 use crate::answer::Verdict;
 use crate::call::Job;
 use crate::hand::{End, Outcome};
-use crate::link::{Trouble, Wire};
+use crate::link::{pause, Trouble, Wire};
 
 /// Ends of calls wait so long, or until so many are there, for a fetch that takes them along.
 const GATHER_FOR: Duration = Duration::from_millis(1);
@@ -60,7 +60,7 @@ impl Queue {
         let (mut done, mut back, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for outcome in outcomes {
             match &outcome.end {
-                End::Judged(Verdict::Done) => done.push(outcome),
+                End::Judged(Verdict::Done(_)) => done.push(outcome),
                 End::Back => back.push(outcome),
                 End::Judged(_) => failed.push(outcome),
             }
@@ -81,9 +81,14 @@ impl Queue {
             return Ok(());
         }
         let mut ack = cmd("DQ.ACK");
-        ack.arg(&self.config.name).arg("WITHTOKENS");
-        for Outcome { job, .. } in &done {
+        let keeps = self.config.rules.keep_answers;
+        ack.arg(&self.config.name)
+            .arg(if keeps { "RESULTS" } else { "WITHTOKENS" });
+        for Outcome { job, end, .. } in &done {
             ack.arg(&job.id).arg(&job.token);
+            if let (true, End::Judged(Verdict::Done(answer))) = (keeps, end) {
+                ack.arg(answer.as_deref().unwrap_or_default());
+            }
         }
         let heard = self.source.ask(wire, &ack).await;
         let resent = done.iter().any(|outcome| outcome.resent);
@@ -143,23 +148,42 @@ impl Queue {
                 }
                 nack.arg("REASON").arg(reason)
             }
-            End::Judged(Verdict::Done) | End::Back => return Ok(Value::Nil),
+            End::Judged(Verdict::Done(_)) | End::Back => return Ok(Value::Nil),
         };
         self.source.ask(wire, &nack).await
     }
 
     /// Whether the job, or its queue when it was added, says how long to wait: only the server knows.
     async fn has_ladder(&self, wire: &Wire, job: &Job) -> Result<bool, Trouble> {
+        let backoff = self.field(wire, job, "backoff").await?;
+        Ok(backoff.as_sequence().is_some_and(|steps| !steps.is_empty()))
+    }
+
+    async fn field(&self, wire: &Wire, job: &Job, name: &str) -> Result<Value, Trouble> {
         let mut get = cmd("DQ.GET");
         get.arg(&self.config.name).arg(&job.id);
         let answer = self.source.ask(wire, &get).await?;
         let fields = answer.as_sequence().unwrap_or_default();
-        let is_backoff =
-            |pair: &&[Value]| matches!(&pair[0], Value::BulkString(name) if name == b"backoff");
-        let backoff = fields.chunks_exact(2).find(is_backoff).map(|pair| &pair[1]);
-        Ok(backoff
-            .and_then(Value::as_sequence)
-            .is_some_and(|steps| !steps.is_empty()))
+        let is_it =
+            |pair: &&[Value]| matches!(&pair[0], Value::BulkString(it) if it == name.as_bytes());
+        let found = fields.chunks_exact(2).find(is_it);
+        Ok(found.map_or(Value::Nil, |pair| pair[1].clone()))
+    }
+
+    /// Asked for only where it matters, until the server tells it: what has become of the job meanwhile ends the call.
+    pub(super) async fn group(&self, job: &Job) -> Option<Vec<u8>> {
+        let mut troubles = 0;
+        while !self.config.groups.is_empty() {
+            let asked = async { self.field(&self.control().await?, job, "group").await };
+            match asked.await {
+                Ok(Value::BulkString(group)) => return Some(group),
+                Ok(_) => return None,
+                Err(_) => *self.control.lock().await = None,
+            }
+            troubles += 1;
+            sleep(pause(troubles)).await;
+        }
+        None
     }
 
     fn wait_ms(&self, attempt: u64) -> u64 {

@@ -1,0 +1,75 @@
+//! The file as it is written.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct File {
+    #[serde(default)]
+    pub allow: Vec<Spanned<String>>,
+    pub ca_file: Option<Spanned<PathBuf>>,
+    pub client_cert: Option<Spanned<PathBuf>>,
+    pub client_key: Option<Spanned<PathBuf>>,
+    pub proxy: Option<Spanned<String>>,
+    pub host_concurrency: Option<Spanned<usize>>,
+    pub host_rate: Option<Spanned<f64>>,
+    pub break_after: Option<Spanned<usize>>,
+    pub break_for: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub hosts: BTreeMap<String, Spanned<FileHost>>,
+    #[serde(default)]
+    pub queue: Vec<FileQueue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FileQueue {
+    pub name: Spanned<String>,
+    pub url: Spanned<String>,
+    pub method: Option<Spanned<String>>,
+    pub concurrency: Option<Spanned<usize>>,
+    pub timeout: Option<Spanned<f64>>,
+    pub lease: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub backoff: Vec<Spanned<f64>>,
+    pub fatal: Option<Vec<Spanned<u16>>>,
+    pub retry_after_max: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub secrets: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, Spanned<String>>,
+    pub content_type: Option<Spanned<String>>,
+    #[serde(default)]
+    pub recurring: bool,
+    #[serde(default)]
+    pub http2: bool,
+    #[serde(default)]
+    pub keep_answers: bool,
+    #[serde(default)]
+    pub group: Vec<FileGroup>,
+}
+
+/// What is not given is the queue's.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FileGroup {
+    pub name: Spanned<String>,
+    pub url: Option<Spanned<String>>,
+    pub secrets: Option<Vec<Spanned<String>>>,
+    pub headers: Option<BTreeMap<String, Spanned<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum FileHost {
+    Concurrency(usize),
+    #[serde(rename_all = "kebab-case")]
+    Limits {
+        concurrency: Option<usize>,
+        rate: Option<f64>,
+    },
+}

@@ -1,0 +1,217 @@
+//! The configuration: what is wrong with it is said with its line.
+
+mod file;
+mod reading;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::{Method, Uri};
+
+use crate::answer::Rules;
+use crate::networks::Allowed;
+use crate::proxy::Proxy;
+use crate::sign::Secret;
+use file::File;
+use reading::Reading;
+
+pub struct Config {
+    pub allowed: Allowed,
+    pub tls: TlsFiles,
+    pub proxy: Option<Proxy>,
+    pub every_host: Limits,
+    pub hosts: BTreeMap<String, Limits>,
+    /// After so many failed calls in a row a host is left alone for so long.
+    pub breaker: Option<(usize, Duration)>,
+    pub queues: Vec<QueueConfig>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct TlsFiles {
+    pub ca: Option<PathBuf>,
+    /// What shows receivers who calls: a certificate and its key.
+    pub client: Option<(PathBuf, PathBuf)>,
+}
+
+/// Calls at a time, and calls a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    pub concurrency: Option<usize>,
+    pub rate: Option<f64>,
+}
+
+/// Where a job is sent.
+#[derive(Clone)]
+pub struct Receiver {
+    pub url: Uri,
+    pub secrets: Vec<Secret>,
+    pub headers: HeaderMap,
+}
+
+pub struct QueueConfig {
+    pub name: String,
+    pub method: Method,
+    pub receiver: Receiver,
+    /// Of jobs of these groups.
+    pub groups: HashMap<Vec<u8>, Receiver>,
+    /// The URL's host, in lower case, an IPv6 address without brackets.
+    pub host: String,
+    pub concurrency: usize,
+    pub timeout: Duration,
+    pub lease: Duration,
+    pub backoff: Vec<Duration>,
+    pub rules: Rules,
+    pub content_type: Option<HeaderValue>,
+    pub recurring: bool,
+    pub http2: bool,
+}
+
+impl QueueConfig {
+    pub fn receiver(&self, group: Option<&[u8]>) -> &Receiver {
+        let own = group.and_then(|group| self.groups.get(group));
+        own.unwrap_or(&self.receiver)
+    }
+}
+
+impl Config {
+    /// `environment` looks up a variable. The error begins with the line.
+    pub fn parse(
+        text: &str,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Config, String> {
+        let line = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
+        let file: File = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(text.len(), |span| span.start);
+            format!("{}: {}", line(at), error.message())
+        })?;
+        let reading = Reading {
+            line: &line,
+            environment: &environment,
+        };
+        reading.file(file)
+    }
+
+    pub fn read(
+        path: &Path,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Config, String> {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+        Config::parse(&text, environment).map_err(|error| format!("{}:{error}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        Config::parse(text, |name| {
+            (name == "TOKEN").then(|| "Bearer x".to_owned())
+        })
+    }
+
+    fn queue(lines: &str) -> Result<Config, String> {
+        read(&format!(
+            "[[queue]]\nname = \"q\"\nurl = \"https://example.com/a\"\n{lines}\n"
+        ))
+    }
+
+    #[test]
+    fn what_is_left_out() {
+        let config = queue("").unwrap_or_else(|why| panic!("{why}"));
+        let queue = &config.queues[0];
+        assert_eq!(
+            (queue.host.as_str(), queue.concurrency),
+            ("example.com", 10)
+        );
+        assert_eq!(
+            (queue.timeout, queue.lease),
+            (Duration::from_secs(15), Duration::from_secs(30))
+        );
+        assert!(
+            queue.receiver.secrets.is_empty()
+                && queue.backoff.is_empty()
+                && queue.rules.fatal.is_none()
+        );
+    }
+
+    #[test]
+    fn all_of_it() {
+        let config = queue(
+            "concurrency = 50\ntimeout = 2\nlease = 5.5\nbackoff = [1, 0.5]\nfatal = [400]\nretry-after-max = 60\n\
+             secrets = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"]\nheaders = { Authorization = \"env:TOKEN\" }\n\
+             content-type = \"text/plain\"\nrecurring = true\nhttp2 = true",
+        );
+        let queue = &config.unwrap_or_else(|why| panic!("{why}")).queues[0];
+        assert_eq!(queue.receiver.headers["authorization"], "Bearer x");
+        assert_eq!(
+            queue.backoff,
+            [Duration::from_secs(1), Duration::from_millis(500)]
+        );
+        assert!(queue.recurring && queue.http2 && queue.receiver.secrets.len() == 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (line, why) in [
+            ("concurrency = 0", "4: concurrency: 1 to 10000"),
+            ("\ntimeout = -1", "5: timeout: "),
+            ("fatal = [400, 500]", "4: fatal lists"),
+            ("secrets = [\"x\"]", "4: a secret is"),
+            (
+                "secrets = [\"env:NONE\"]",
+                "4: the environment variable NONE is not set",
+            ),
+            ("headers = { Dq-Id = \"x\" }", "4: header Dq-Id"),
+            ("headers = { \"a b\" = \"x\" }", "4: header a b"),
+            ("headers = { a = \"x\\ny\" }", "4: a header value"),
+            ("nonsense = 1", "4: unknown field `nonsense`"),
+            ("lease = \"x\"", "4: invalid type"),
+            (
+                "[[queue]]\nname = \"q\"\nurl = \"http://a\"",
+                "5: this queue is given twice",
+            ),
+            (
+                "[[queue]]\nname = \"\"\nurl = \"http://a\"",
+                "5: a queue needs a name",
+            ),
+            (
+                "[[queue]]\nname = \"r\"\nurl = \"ftp://a\"",
+                "6: url: it begins",
+            ),
+            (
+                "[[queue]]\nname = \"r\"\nurl = \"http://:80/\"",
+                "6: url: it has no host",
+            ),
+            (
+                "[[queue]]\nname = \"r\"\nurl = \"http://u:p@a\"",
+                "6: url: must not contain a user or password",
+            ),
+            (
+                "[[queue]]\nname = \"r\"\nurl = \"http://127.0.0.1/\"",
+                "6: url: 127.0.0.1 is not a public",
+            ),
+            (
+                "[[queue]]\nname = \"r\"\nurl = \"http://[::1]:80/\"",
+                "6: url: ::1 is not a public",
+            ),
+            ("[hosts]\na = 0", "5: a host's limit"),
+            ("x =", "4: "),
+        ] {
+            let said = queue(line).map(|_| ()).unwrap_err();
+            assert!(said.starts_with(why), "{line}: {said}");
+        }
+        assert!(read("").map(|_| ()).unwrap_err().starts_with("1: no queue"));
+        assert!(read("allow = [\"a b\"]")
+            .map(|_| ())
+            .unwrap_err()
+            .starts_with("1: \"a b\""));
+        assert!(read("ca-file = \"/no/where\"")
+            .map(|_| ())
+            .unwrap_err()
+            .starts_with("1: no such file"));
+    }
+}

@@ -1,0 +1,342 @@
+//! What the file says, checked.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Uri};
+use toml::Spanned;
+
+use super::file::{File, FileGroup, FileHost, FileQueue};
+use super::{Config, Limits, QueueConfig, Receiver, TlsFiles};
+use crate::answer::Rules;
+use crate::networks::Allowed;
+use crate::proxy::Proxy;
+use crate::sign::Secret;
+
+pub struct Reading<'a> {
+    pub line: &'a dyn Fn(usize) -> usize,
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+}
+
+const LONGEST_S: f64 = 86_400.0;
+
+impl Reading<'_> {
+    fn wrong<T>(&self, at: &Spanned<T>, why: impl std::fmt::Display) -> String {
+        format!("{}: {why}", (self.line)(at.span().start))
+    }
+
+    pub fn file(&self, file: File) -> Result<Config, String> {
+        let mut allowed = Allowed::default();
+        for word in &file.allow {
+            allowed
+                .add(word.get_ref())
+                .map_err(|why| self.wrong(word, why))?;
+        }
+        let tls = self.tls(&file)?;
+        let mut hosts = BTreeMap::new();
+        for (name, host) in &file.hosts {
+            hosts.insert(name.to_ascii_lowercase(), self.host(host)?);
+        }
+        let proxy = file.proxy.as_ref().map(|text| self.proxy(text));
+        if file.queue.is_empty() {
+            return Err(
+                "1: no queue is given: [[queue]], name = \"...\", url = \"https://...\"".to_owned(),
+            );
+        }
+        let mut queues = Vec::new();
+        let mut names = HashSet::new();
+        for queue in file.queue {
+            if !names.insert(queue.name.get_ref().clone()) {
+                return Err(self.wrong(&queue.name, "this queue is given twice"));
+            }
+            queues.push(self.queue(queue, &allowed)?);
+        }
+        Ok(Config {
+            allowed,
+            tls,
+            proxy: proxy.transpose()?,
+            every_host: Limits {
+                concurrency: self
+                    .optional_count("host-concurrency", file.host_concurrency.as_ref())?,
+                rate: self.rate("host-rate", file.host_rate.as_ref())?,
+            },
+            hosts,
+            breaker: match self.optional_count("break-after", file.break_after.as_ref())? {
+                None => None,
+                Some(after) => Some((
+                    after,
+                    self.duration("break-for", file.break_for.as_ref(), 30.0, 0.1)?,
+                )),
+            },
+            queues,
+        })
+    }
+
+    fn tls(&self, file: &File) -> Result<TlsFiles, String> {
+        let there = |path: &Option<Spanned<PathBuf>>| match path {
+            Some(path) if !path.get_ref().is_file() => {
+                Err(self.wrong(path, format!("no such file: {}", path.get_ref().display())))
+            }
+            path => Ok(path.as_ref().map(|path| path.get_ref().clone())),
+        };
+        let alone = |path: &Option<Spanned<PathBuf>>| match path {
+            Some(path) => Err(self.wrong(path, "client-cert and client-key belong together")),
+            None => Ok(None),
+        };
+        let client = match (there(&file.client_cert)?, there(&file.client_key)?) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (Some(_), None) => alone(&file.client_cert)?,
+            (None, _) => alone(&file.client_key)?,
+        };
+        Ok(TlsFiles {
+            ca: there(&file.ca_file)?,
+            client,
+        })
+    }
+
+    fn host(&self, host: &Spanned<FileHost>) -> Result<Limits, String> {
+        let (concurrency, rate) = match host.get_ref() {
+            FileHost::Concurrency(limit) => (Some(*limit), None),
+            FileHost::Limits { concurrency, rate } => (*concurrency, *rate),
+        };
+        let spanned = |it| Spanned::new(host.span(), it);
+        let rate = rate.map(|rate| Spanned::new(host.span(), rate));
+        Ok(Limits {
+            concurrency: self
+                .optional_count("a host's limit", concurrency.map(spanned).as_ref())?,
+            rate: self.rate("a host's rate", rate.as_ref())?,
+        })
+    }
+
+    fn rate(&self, what: &str, said: Option<&Spanned<f64>>) -> Result<Option<f64>, String> {
+        said.map(|said| match *said.get_ref() {
+            rate if (0.001..=1e6).contains(&rate) => Ok(rate),
+            _ => Err(self.wrong(said, format!("{what}: 0.001 to 1000000 calls a second"))),
+        })
+        .transpose()
+    }
+
+    fn proxy(&self, text: &Spanned<String>) -> Result<Proxy, String> {
+        Proxy::parse(&self.value(text)?).map_err(|why| self.wrong(text, why))
+    }
+
+    fn method(&self, said: Option<&Spanned<String>>) -> Result<Method, String> {
+        let Some(said) = said else {
+            return Ok(Method::POST);
+        };
+        match said.get_ref().as_str() {
+            "POST" => Ok(Method::POST),
+            "PUT" => Ok(Method::PUT),
+            "PATCH" => Ok(Method::PATCH),
+            "GET" => Ok(Method::GET),
+            _ => Err(self.wrong(said, "method: POST, PUT, PATCH or GET")),
+        }
+    }
+
+    fn group(
+        &self,
+        group: &FileGroup,
+        queue: &Receiver,
+        allowed: &Allowed,
+    ) -> Result<Receiver, String> {
+        Ok(Receiver {
+            url: match &group.url {
+                Some(url) => self.url(url, allowed)?.0,
+                None => queue.url.clone(),
+            },
+            secrets: match &group.secrets {
+                Some(secrets) => self.secrets(secrets)?,
+                None => queue.secrets.clone(),
+            },
+            headers: match &group.headers {
+                Some(headers) => self.headers(headers)?,
+                None => queue.headers.clone(),
+            },
+        })
+    }
+
+    fn secrets(&self, listed: &[Spanned<String>]) -> Result<Vec<Secret>, String> {
+        let secret = |text: &Spanned<String>| {
+            Secret::parse(&self.value(text)?).map_err(|why| self.wrong(text, why))
+        };
+        listed.iter().map(secret).collect()
+    }
+
+    fn queue(&self, queue: FileQueue, allowed: &Allowed) -> Result<QueueConfig, String> {
+        if queue.name.get_ref().is_empty() {
+            return Err(self.wrong(&queue.name, "a queue needs a name"));
+        }
+        let (url, host) = self.url(&queue.url, allowed)?;
+        let timeout = self.duration("timeout", queue.timeout.as_ref(), 15.0, 0.001)?;
+        let lease = self.duration("lease", queue.lease.as_ref(), 30.0, 1.0)?;
+        let longest_retry_after = self.duration(
+            "retry-after-max",
+            queue.retry_after_max.as_ref(),
+            3600.0,
+            1.0,
+        )?;
+        let step = |step| self.duration("a step of backoff", Some(step), 0.0, 0.1);
+        let backoff = queue.backoff.iter().map(step).collect::<Result<_, _>>()?;
+        let fatal = queue.fatal.map(|listed| {
+            let is_4xx = |status: &Spanned<u16>| match *status.get_ref() {
+                status @ 400..=499 => Ok(status),
+                other => Err(self.wrong(
+                    status,
+                    format!("fatal lists statuses from 400 to 499, not {other}"),
+                )),
+            };
+            listed.iter().map(is_4xx).collect::<Result<Vec<_>, _>>()
+        });
+        let receiver = Receiver {
+            url,
+            secrets: self.secrets(&queue.secrets)?,
+            headers: self.headers(&queue.headers)?,
+        };
+        let mut groups = HashMap::new();
+        for group in &queue.group {
+            let own = self.group(group, &receiver, allowed)?;
+            let name = group.name.get_ref().clone().into_bytes();
+            if groups.insert(name, own).is_some() {
+                return Err(self.wrong(&group.name, "this group is given twice"));
+            }
+        }
+        Ok(QueueConfig {
+            name: queue.name.into_inner(),
+            method: self.method(queue.method.as_ref())?,
+            receiver,
+            groups,
+            host,
+            concurrency: self
+                .optional_count("concurrency", queue.concurrency.as_ref())?
+                .unwrap_or(10),
+            timeout,
+            lease,
+            backoff,
+            rules: Rules {
+                fatal: fatal.transpose()?,
+                keep_answers: queue.keep_answers,
+                longest_retry_after,
+            },
+            content_type: queue
+                .content_type
+                .map(|text| self.header_value(&text))
+                .transpose()?,
+            recurring: queue.recurring,
+            http2: queue.http2,
+        })
+    }
+
+    fn url(&self, text: &Spanned<String>, allowed: &Allowed) -> Result<(Uri, String), String> {
+        let url: Uri = text
+            .get_ref()
+            .parse()
+            .map_err(|why| self.wrong(text, format!("url: {why}")))?;
+        let (Some("http" | "https"), Some(authority)) = (url.scheme_str(), url.authority()) else {
+            return Err(self.wrong(text, "url: it begins with https:// or http:// and a host"));
+        };
+        if authority.host().is_empty() {
+            return Err(self.wrong(text, "url: it has no host"));
+        }
+        if authority.as_str().contains('@') {
+            return Err(self.wrong(
+                text,
+                "url: must not contain a user or password; use headers = { Authorization = \"...\" }",
+            ));
+        }
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_ascii_lowercase();
+        match host.parse::<IpAddr>() {
+            Ok(address) if !allowed.permits(&host, address) => Err(self.wrong(
+                text,
+                format!("url: {host} is not a public address; allow = [\"{host}\"] permits it"),
+            )),
+            _ => Ok((url, host)),
+        }
+    }
+
+    fn headers(&self, given: &BTreeMap<String, Spanned<String>>) -> Result<HeaderMap, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            let wrong = |why: &str| self.wrong(value, format!("header {name}: {why}"));
+            let name: HeaderName = name.parse().map_err(|_| wrong("not a valid header name"))?;
+            let is_ours = ["dq-", "webhook-"]
+                .iter()
+                .any(|prefix| name.as_str().starts_with(prefix));
+            let of_the_connection = [
+                "host",
+                "connection",
+                "content-length",
+                "content-type",
+                "transfer-encoding",
+                "upgrade",
+                "te",
+            ];
+            if is_ours || of_the_connection.contains(&name.as_str()) {
+                return Err(wrong("dq-push sets this header itself"));
+            }
+            headers.insert(name, self.header_value(value)?);
+        }
+        Ok(headers)
+    }
+
+    fn header_value(&self, text: &Spanned<String>) -> Result<HeaderValue, String> {
+        let value = self.value(text)?.parse::<HeaderValue>();
+        value.map_err(|_| self.wrong(text, "a header value must be one line of plain text"))
+    }
+
+    /// `env:NAME` stands for what that variable holds, `file:PATH` for the file's first line: secrets need not be in
+    /// the configuration.
+    fn value(&self, text: &Spanned<String>) -> Result<String, String> {
+        let said = text.get_ref();
+        if let Some(name) = said.strip_prefix("env:") {
+            return (self.environment)(name).ok_or_else(|| {
+                self.wrong(text, format!("the environment variable {name} is not set"))
+            });
+        }
+        let Some(path) = said.strip_prefix("file:") else {
+            return Ok(said.clone());
+        };
+        let read = std::fs::read_to_string(path);
+        let read = read.map_err(|error| self.wrong(text, format!("{path}: {error}")))?;
+        Ok(read.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn duration(
+        &self,
+        what: &str,
+        said: Option<&Spanned<f64>>,
+        default: f64,
+        least: f64,
+    ) -> Result<Duration, String> {
+        let Some(said) = said else {
+            return Ok(Duration::from_secs_f64(default));
+        };
+        match *said.get_ref() {
+            seconds if (least..=LONGEST_S).contains(&seconds) => {
+                Ok(Duration::from_secs_f64(seconds))
+            }
+            _ => Err(self.wrong(said, format!("{what}: {least} to {LONGEST_S} seconds"))),
+        }
+    }
+
+    fn optional_count(
+        &self,
+        what: &str,
+        said: Option<&Spanned<usize>>,
+    ) -> Result<Option<usize>, String> {
+        said.map(|said| self.count(what, said)).transpose()
+    }
+
+    fn count(&self, what: &str, said: &Spanned<usize>) -> Result<usize, String> {
+        match *said.get_ref() {
+            count @ 1..=10_000 => Ok(count),
+            _ => Err(self.wrong(said, format!("{what}: 1 to 10000"))),
+        }
+    }
+}
