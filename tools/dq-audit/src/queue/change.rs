@@ -4,6 +4,7 @@ use dq::queue::effect::{Change, Death, End, Removal};
 use dq::queue::job::{Place, INSTANT_MAX, TOKEN_MS_SHIFT};
 
 use super::job::Job;
+use super::rates::Counted;
 use super::Ledger;
 use crate::judge::Judge;
 use crate::rule::Rule;
@@ -58,7 +59,10 @@ impl Ledger {
                 deadline,
                 lease_ms,
             } => self.reserve(id, job, (token, deadline, lease_ms), judge),
-            Change::Touched { deadline, lease_ms } => touch(id, job, deadline, lease_ms, judge),
+            Change::Touched { deadline, lease_ms } => {
+                self.rates.touch(job.group.as_ref(), job.token);
+                touch(id, job, deadline, lease_ms, judge);
+            }
             Change::TimedOut => {
                 end_lease(id, job, judge);
                 if job.is_exhausted() {
@@ -127,11 +131,14 @@ impl Ledger {
         }
         self.check_turn(id, job, false, judge);
         if judge.judges_rates {
-            let over = self
-                .rates
-                .deliver(job.group.as_ref(), Begun { earliest, latest });
+            let new = Counted {
+                token,
+                at: Begun { earliest, latest },
+                cost: job.cost,
+            };
+            let over = self.rates.deliver(job.group.as_ref(), new);
             if let Some(setting) = over {
-                let text = format!("delivered more often than {setting} allows");
+                let text = format!("delivered beside more than {setting} allows");
                 judge.fault(Rule::WithinMax, id, text);
             }
         }

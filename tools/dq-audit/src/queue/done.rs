@@ -85,10 +85,8 @@ impl Ledger {
                     self.keep(&name, job, end);
                 }
             }
-            OfDone::Stored(ref stored)
-            | OfDone::StoredCosting {
-                job: ref stored, ..
-            } => self.restore_done(stored),
+            OfDone::Stored(ref stored) => self.restore_done(stored, 1),
+            OfDone::StoredCosting { ref job, cost } => self.restore_done(job, cost),
             OfDone::Gone { id } => self.done_goes(id, judge),
             OfDone::Deleted { id } => {
                 if self.done.remove(id).is_none() {
@@ -148,9 +146,10 @@ impl Ledger {
     }
 
     /// A job of a snapshot, which is not judged.
-    fn restore_done(&mut self, stored: &DoneJob<'_>) {
+    fn restore_done(&mut self, stored: &DoneJob<'_>, cost: u32) {
         let job = Job {
             seq: stored.seq,
+            cost,
             ..Job::new((stored.due, 0), &stored.terms, stored.group)
         };
         self.seq = self.seq.max(stored.seq);

@@ -27,6 +27,8 @@ pub struct Job {
     /// A renewed rule may allow fewer attempts than there were: then there is one more.
     pub renewed_at: u32,
     pub group: Option<Rc<[u8]>>,
+    /// What a delivery counts in a window.
+    pub cost: u32,
     pub recurring: Option<Box<Recurring>>,
     pub successor: Option<Box<Job>>,
 }
@@ -53,6 +55,7 @@ impl Job {
             max_attempts: terms.max_attempts,
             renewed_at: 0,
             group: group.map(Rc::from),
+            cost: 1,
             recurring: None,
             successor: None,
         }

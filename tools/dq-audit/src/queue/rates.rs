@@ -1,6 +1,7 @@
-//! RATE and GROUPRATE: whether a window had more deliveries than it holds, wherever in their milliseconds they were.
+//! RATE and GROUPRATE: whether a window had more than it holds, wherever in their milliseconds the deliveries were.
 //!
-//! Those with NOACK are left out, as nothing tells their instants.
+//! Those with NOACK are left out, as nothing tells their instants. What a TOUCH with COST says is in no file: a delivery
+//! that was touched counts 1.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -9,8 +10,20 @@ use dq::queue::settings::Rate;
 
 use super::Begun;
 
-/// The last deliveries, as many as the rate allows.
-type Recent = VecDeque<Begun>;
+/// One delivery.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    pub token: u64,
+    pub at: Begun,
+    pub cost: u32,
+}
+
+/// The last deliveries, as far back as the window may reach.
+#[derive(Clone, Debug, Default)]
+struct Recent {
+    deliveries: VecDeque<Counted>,
+    sum: u64,
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
@@ -29,7 +42,7 @@ impl Rates {
     pub fn set(&mut self, rate: Option<Rate>) {
         if self.rate != rate {
             self.rate = rate;
-            self.recent.clear();
+            self.recent = Recent::default();
         }
     }
 
@@ -42,24 +55,30 @@ impl Rates {
 
     /// As a server does that starts.
     pub fn forget(&mut self) {
-        self.recent.clear();
+        self.recent = Recent::default();
         self.of_groups.clear();
     }
 
     /// A job of that group was delivered. The setting that did not allow it.
-    pub fn deliver(&mut self, group: Option<&Rc<[u8]>>, at: Begun) -> Option<&'static str> {
-        let is_over = self
-            .rate
-            .is_some_and(|rate| record(&mut self.recent, rate, at));
+    pub fn deliver(&mut self, group: Option<&Rc<[u8]>>, new: Counted) -> Option<&'static str> {
+        let is_over = self.rate.is_some_and(|rate| self.recent.record(rate, new));
         let Some((rate, group)) = self.group_rate.zip(group) else {
             return is_over.then_some("RATE");
         };
-        self.drop_past(rate, at);
+        self.drop_past(rate, new.at);
         let recent = self.of_groups.entry(Rc::clone(group)).or_default();
-        let is_over_in_group = record(recent, rate, at);
+        let is_over_in_group = recent.record(rate, new);
         match is_over {
             true => Some("RATE"),
             false => is_over_in_group.then_some("GROUPRATE"),
+        }
+    }
+
+    /// From here on nobody knows what that delivery counts, but for 1 at least.
+    pub fn touch(&mut self, group: Option<&Rc<[u8]>>, token: u64) {
+        self.recent.touch(token);
+        if let Some(recent) = group.and_then(|group| self.of_groups.get_mut(group)) {
+            recent.touch(token);
         }
     }
 
@@ -67,28 +86,43 @@ impl Rates {
         if self.of_groups.len() < self.groups_max.max(GROUPS_MIN) {
             return;
         }
-        let is_past = |last: &Begun| last.latest.saturating_add(rate.window_ms) < at.earliest;
+        let is_past = |last: &Counted| last.at.latest.saturating_add(rate.window_ms) < at.earliest;
         self.of_groups
-            .retain(|_, recent| !recent.back().is_none_or(is_past));
+            .retain(|_, recent| !recent.deliveries.back().is_none_or(is_past));
         self.groups_max = 2 * self.of_groups.len();
     }
 }
 
-/// Whether this one is one too many.
-fn record(recent: &mut Recent, rate: Rate, at: Begun) -> bool {
-    // Where the clock was set back, what seems to lie ahead may have been at any instant.
-    if recent.back().is_some_and(|last| last.earliest > at.latest) {
-        recent.clear();
+impl Recent {
+    /// Whether this one is too much, beside those that are in its window for certain.
+    fn record(&mut self, rate: Rate, new: Counted) -> bool {
+        // Where the clock was set back, what seems to lie ahead may have been at any instant.
+        let last = self.deliveries.back();
+        if last.is_some_and(|last| last.at.earliest > new.at.latest) {
+            *self = Recent::default();
+        }
+        while let Some(oldest) = self.deliveries.front() {
+            // It ended before the millisecond after `latest`.
+            let apart = new.at.latest.checked_sub(oldest.at.earliest);
+            if apart.is_some_and(|ms| ms < rate.window_ms) {
+                break;
+            }
+            self.sum -= u64::from(oldest.cost);
+            self.deliveries.pop_front();
+        }
+        let is_alone = self.deliveries.is_empty();
+        self.sum += u64::from(new.cost);
+        self.deliveries.push_back(new);
+        !is_alone && self.sum > u64::from(rate.count)
     }
-    let mut is_over = false;
-    if recent.len() >= rate.count as usize {
-        let oldest = recent.pop_front();
-        // It ended before the millisecond after `latest`.
-        let apart = oldest.and_then(|oldest| at.latest.checked_sub(oldest.earliest));
-        is_over = apart.is_some_and(|ms| ms < rate.window_ms);
+
+    fn touch(&mut self, token: u64) {
+        let at = self.deliveries.partition_point(|it| it.token < token);
+        if let Some(touched) = self.deliveries.get_mut(at).filter(|it| it.token == token) {
+            self.sum -= u64::from(touched.cost - 1);
+            touched.cost = 1;
+        }
     }
-    recent.push_back(at);
-    is_over
 }
 
 #[cfg(test)]
@@ -97,6 +131,11 @@ mod tests {
 
     fn within(earliest: u64, latest: u64) -> Begun {
         Begun { earliest, latest }
+    }
+
+    fn costs(at: Begun, cost: u32) -> Counted {
+        let token = at.earliest;
+        Counted { token, at, cost }
     }
 
     fn rates(count: u32, window_ms: u64) -> Rates {
@@ -115,8 +154,8 @@ mod tests {
             (within(998, 999), false),
         ] {
             let mut rates = rates(1, 10);
-            assert_eq!(rates.deliver(None, within(1000, 1001)), None);
-            let found = rates.deliver(None, second);
+            assert_eq!(rates.deliver(None, costs(within(1000, 1001), 1)), None);
+            let found = rates.deliver(None, costs(second, 1));
             assert_eq!(found, is_over.then_some("RATE"), "{second:?}");
         }
     }
@@ -125,7 +164,7 @@ mod tests {
     fn another_rate_and_a_start_forget() {
         let mut same = rates(2, 10);
         for at in [1000, 1001] {
-            assert_eq!(same.deliver(None, within(at, at)), None);
+            assert_eq!(same.deliver(None, costs(within(at, at), 1)), None);
         }
         let mut other = same.clone();
         other.set(Some(Rate {
@@ -135,9 +174,12 @@ mod tests {
         let mut started = same.clone();
         started.forget();
         same.set(same.rate);
-        assert_eq!(same.deliver(None, within(1002, 1002)), Some("RATE"));
-        assert_eq!(other.deliver(None, within(1002, 1002)), None);
-        assert_eq!(started.deliver(None, within(1002, 1002)), None);
+        assert_eq!(
+            same.deliver(None, costs(within(1002, 1002), 1)),
+            Some("RATE")
+        );
+        assert_eq!(other.deliver(None, costs(within(1002, 1002), 1)), None);
+        assert_eq!(started.deliver(None, costs(within(1002, 1002), 1)), None);
     }
 
     #[test]
@@ -150,11 +192,32 @@ mod tests {
         rates.set_of_groups(rate);
         for n in 0..100_000_u64 {
             let group: Rc<[u8]> = n.to_le_bytes().as_slice().into();
-            assert_eq!(rates.deliver(Some(&group), within(n, n)), None);
+            assert_eq!(rates.deliver(Some(&group), costs(within(n, n), 1)), None);
             assert!(rates.of_groups.len() <= GROUPS_MIN);
         }
         let recent: Rc<[u8]> = 99_999_u64.to_le_bytes().as_slice().into();
-        let found = rates.deliver(Some(&recent), within(100_090, 100_090));
+        let found = rates.deliver(Some(&recent), costs(within(100_090, 100_090), 1));
         assert_eq!(found, Some("GROUPRATE"));
+    }
+
+    #[test]
+    fn costs_are_summed() {
+        let at = |ms| within(ms, ms);
+        for (second, third, found) in [
+            (3, 3, None),
+            (3, 4, Some("RATE")),
+            // Alone it may be more than all, and nothing beside it.
+            (6, 1, Some("RATE")),
+        ] {
+            let mut rates = rates(10, 10);
+            assert_eq!(rates.deliver(None, costs(at(1000), 99)), None);
+            assert_eq!(rates.deliver(None, costs(at(1010), 4)), None);
+            assert_eq!(rates.deliver(None, costs(at(1011), second)), None);
+            let last = rates.clone().deliver(None, costs(at(1019), third));
+            assert_eq!(last, found, "{second} and {third}");
+            // What a touched one counts is not known.
+            rates.touch(None, 1010);
+            assert_eq!(rates.deliver(None, costs(at(1019), third)), None);
+        }
     }
 }

@@ -38,6 +38,7 @@ impl Ledger {
         job.max_attempts = terms.max_attempts;
         job.renewed_at = job.attempts;
         job.group = group.map(Into::into);
+        job.cost = 1;
         self.put(id, job);
     }
 

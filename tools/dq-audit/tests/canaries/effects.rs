@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use dq::queue::effect::{Change, Coming, Death, DoneEnd, Effect, Ended, OfDone, Removal};
 use dq::queue::job::Terms;
+use dq::queue::note::Note;
 use dq::queue::recurring::rule::{Next, Pattern, Rule as Recurrence};
 use dq::queue::settings::{DoneLimits, GroupLimits, Rate, Settings};
 
@@ -175,6 +176,25 @@ pub fn served(at: [u64; 3]) -> Vec<E> {
     let added = ids.map(grouped);
     let served = [0, 1, 2].map(|n| reserved(ids[n], T + at[n]));
     [added, served].concat()
+}
+
+pub fn costs(id: &'static str, units: u32) -> E {
+    Effect::Noted {
+        id: id.as_bytes(),
+        successor: false,
+        note: Note::Cost { units },
+    }
+}
+
+/// One of them costs more than one; together they are more than two.
+pub fn served_costly(at: [u64; 2]) -> Vec<E> {
+    vec![
+        grouped("one"),
+        grouped("two"),
+        costs("two", 2),
+        reserved("one", T + at[0]),
+        reserved("two", T + at[1]),
+    ]
 }
 
 /// Jobs that are done at once, one each second.

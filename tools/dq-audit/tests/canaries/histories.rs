@@ -328,6 +328,16 @@ pub fn planted() -> Vec<(&'static str, Rule, Vec<E>)> {
             [vec![rated(true)], served([0, 5, 8])].concat(),
         ),
         (
+            "a larger cost than RATE",
+            WithinMax,
+            [vec![rated(false)], served_costly([0, 8])].concat(),
+        ),
+        (
+            "a larger cost than GROUPRATE",
+            WithinMax,
+            [vec![rated(true)], served_costly([0, 8])].concat(),
+        ),
+        (
             "the same occurrence",
             OccurrencesGrow,
             vec![

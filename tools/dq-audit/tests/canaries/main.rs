@@ -162,6 +162,9 @@ fn rates_are_judged_where_they_hold() {
         let with = |at| [vec![rated(of_groups)], served(at)].concat();
         let audit = audited("rated", &file("q", &with([0, 5, 11])));
         assert_eq!(audit.judge.total(), 0, "{:?}", audit.judge.faults());
+        let costly = [vec![rated(of_groups)], served_costly([0, 11])].concat();
+        let audit = audited("costly", &file("q", &costly));
+        assert_eq!(audit.judge.total(), 0, "{:?}", audit.judge.faults());
         let over = with([0, 5, 8]);
         let (before, last) = over.split_at(over.len() - 1);
         for (select, faults) in [(&b"0"[..], 0), (b"1", 1)] {
