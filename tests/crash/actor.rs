@@ -12,9 +12,10 @@ use crate::rng::Rng;
 use crate::support::{wait_until, Client, PATIENCE};
 
 /// Of a plain one, one with limits, one for at-most-once, one whose ids come again and again, one that is
-/// purged and has MAXRESERVED and GROUPMAX, one with MAXLEN and DEDUPE, two of groups in turn, of which the second has GROUPFIFO.
-pub const QUEUES: [&str; 8] = [
-    "plain", "limits", "taken", "shared", "purged", "bounded", "fair", "fifo",
+/// purged and has MAXRESERVED and GROUPMAX, one with MAXLEN and DEDUPE, two of groups in turn, of which the second has GROUPFIFO,
+/// and one with RATE.
+pub const QUEUES: [&str; 9] = [
+    "plain", "limits", "taken", "shared", "purged", "bounded", "fair", "fifo", "metered",
 ];
 
 pub fn bounds() -> HashMap<String, Bounds> {
@@ -28,6 +29,10 @@ pub fn bounds() -> HashMap<String, Bounds> {
         group_max: 2,
         ..Bounds::default()
     };
+    let metered = Bounds {
+        rate: (20, 15),
+        ..Bounds::default()
+    };
     let with = |turns| Bounds {
         turns,
         ..Bounds::default()
@@ -35,6 +40,7 @@ pub fn bounds() -> HashMap<String, Bounds> {
     let all = [
         ("bounded", bounded),
         ("purged", purged),
+        ("metered", metered),
         ("fair", with(Turns::Fair)),
         ("fifo", with(Turns::Fifo)),
     ];
@@ -46,7 +52,7 @@ pub fn bounds() -> HashMap<String, Bounds> {
 pub fn set_bounds(client: &mut Client) {
     for (queue, bounds) in bounds() {
         let (max_len, dedupe_ms) = (bounds.max_len, bounds.dedupe_ms);
-        let is_fifo = u64::from(bounds.turns == Turns::Fifo);
+        let (is_fifo, rate) = (u64::from(bounds.turns == Turns::Fifo), bounds.rate);
         cmd!(
             client,
             "DQ.CFGSET",
@@ -60,7 +66,10 @@ pub fn set_bounds(client: &mut Client) {
             "GROUPMAX",
             bounds.group_max,
             "GROUPFIFO",
-            is_fifo
+            is_fifo,
+            "RATE",
+            rate.0,
+            rate.1
         );
     }
 }
@@ -197,6 +206,7 @@ impl Actor {
             ttl_ms: rng.maybe(12, |rng| 30 + rng.below(400)),
             backoff: rng.maybe(4, |_| vec![10, 40]).unwrap_or_default(),
             group: a_group(queue, rng),
+            cost: a_cost(queue, rng),
             only: !shared && !bounded,
             nx: !shared || rng.one_in(3),
             answer: None,
@@ -242,8 +252,8 @@ impl Actor {
             }
             let stay = bounds.get(queue).copied().unwrap_or_default();
             let limits = format!(
-                "RATE 0 0 GROUPRATE 0 0 MAXRESERVED {} GROUPMAX {}",
-                stay.max_reserved, stay.group_max
+                "RATE {} {} GROUPRATE 0 0 MAXRESERVED {} GROUPMAX {}",
+                stay.rate.0, stay.rate.1, stay.max_reserved, stay.group_max
             );
             let limits: Vec<&str> = limits.split(' ').collect();
             client.call(cmd("DQ.CFGSET").arg(queue).arg(&limits));
@@ -313,6 +323,14 @@ fn a_group(queue: &str, rng: &mut Rng) -> Option<String> {
     };
     let number = rng.below(groups + 1);
     (number > 0).then(|| format!("g{number}"))
+}
+
+/// Now and then more than the window of "metered" holds.
+fn a_cost(queue: &str, rng: &mut Rng) -> u32 {
+    match queue {
+        "limits" | "metered" => rng.maybe(2, |rng| 1 + rng.below(24) as u32).unwrap_or(1),
+        _ => 1,
+    }
 }
 
 /// With tokens if all claims have one, else without.

@@ -92,6 +92,7 @@ impl Actor {
             What::Touch(Touch {
                 claim,
                 ttr_ms,
+                cost: None,
                 answer: answer.map(deadline),
             })
         })

@@ -211,6 +211,7 @@ fn revive(history: &mut History, rng: &mut Rng) -> bool {
             token: Some(token),
         },
         ttr_ms: None,
+        cost: None,
         answer: Some(Some(entry.ended.wall_ms())),
     });
     let certain = history.is_certain(&history.entries[next.0], entry.life);

@@ -13,7 +13,7 @@ const PURGES: [Mutant; 3] = [
 ];
 
 /// Of all there is: another bound than there was.
-const BOUNDS: [(&str, &str, Bounds, Rule); 6] = [
+const BOUNDS: [(&str, &str, Bounds, Rule); 8] = [
     ("a smaller MAXLEN", "bounded", bounds(2, 100), Rule::Length),
     ("a larger MAXLEN", "bounded", bounds(24, 100), Rule::Length),
     ("a shorter DEDUPE", "bounded", bounds(6, 0), Rule::Condition),
@@ -35,6 +35,8 @@ const BOUNDS: [(&str, &str, Bounds, Rule); 6] = [
         limits(0, 1),
         Rule::WithinMax,
     ),
+    ("a smaller RATE", "metered", rate(16, 15), Rule::Window),
+    ("a longer window", "metered", rate(20, 18), Rule::Window),
 ];
 
 const fn bounds(max_len: u64, dedupe_ms: u64) -> Bounds {
@@ -51,7 +53,15 @@ const fn limits(max_reserved: u64, group_max: u64) -> Bounds {
         dedupe_ms: 0,
         max_reserved,
         group_max,
+        rate: (0, 0),
         turns: Turns::Unknown,
+    }
+}
+
+const fn rate(most: u64, window_ms: u64) -> Bounds {
+    Bounds {
+        rate: (most, window_ms),
+        ..limits(0, 0)
     }
 }
 

@@ -76,6 +76,9 @@ impl Actor {
         if let Some(group) = &add.group {
             command.arg("GROUP").arg(group);
         }
+        if add.cost != 1 {
+            command.arg("COST").arg(add.cost);
+        }
         if !add.backoff.is_empty() {
             command
                 .arg("BACKOFF")
@@ -115,11 +118,12 @@ impl Actor {
     }
 
     fn bpop(&mut self, client: &mut Client) -> Result<(), Gone> {
-        let queues = match self.rng.below(5) {
+        let queues = match self.rng.below(6) {
             0 => vec![self.a_queue()],
             1 => vec!["limits", "plain"],
             2 => vec!["bounded", "purged"],
             3 => vec!["fair", "fifo"],
+            4 => vec!["metered", "plain"],
             _ => vec!["plain", "shared", "limits"],
         };
         let (pop, options) = self.new_pop(&queues, false);
@@ -259,11 +263,16 @@ impl Actor {
         if let Some(ms) = ttr_ms {
             command.arg("TTR").arg(ms);
         }
+        let cost = self.rng.maybe(3, |rng| 1 + rng.below(12) as u32);
+        if let Some(cost) = cost {
+            command.arg("COST").arg(cost);
+        }
         let asked = self.ask(client, &command)?;
         let deadline = |reply: &Value| (*reply != Value::Nil).then(|| number(reply));
         let touch = Touch {
             claim: held.claim,
             ttr_ms,
+            cost,
             answer: asked.reply.as_ref().map(deadline),
         };
         self.record(&held.queue, &asked, What::Touch(touch))
@@ -382,7 +391,7 @@ impl Actor {
         // Their ADDs are not refused, so that each shows whether its transaction was carried out.
         let queue = *self
             .rng
-            .pick(&["plain", "limits", "purged", "fair", "fifo"]);
+            .pick(&["plain", "limits", "purged", "fair", "fifo", "metered"]);
         let mut adds = [self.new_add(queue), self.new_add(queue)];
         let (mut pop, options) = self.new_pop(&[queue], false);
         let mut commands: Vec<Cmd> = vec![cmd("MULTI")];

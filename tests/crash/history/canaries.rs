@@ -427,7 +427,7 @@ fn a_token_that_a_crash_brings_back() {
             |pen, token| pen.nack(1, token, Kind::Silent, 0),
             1,
         ),
-        ("touched", |pen, token| pen.touch(1, token, 1000), 2),
+        ("touched", |pen, token| _ = pen.touch(1, token, 1000), 2),
     ];
     for (what, with, third) in uses {
         for (second, rules) in [(2, vec![]), (1, vec![Rule::Attempts])] {

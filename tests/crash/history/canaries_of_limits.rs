@@ -92,3 +92,64 @@ fn more_than_are_allowed_only_where_it_is_certain() {
         assert_eq!(is_noticed(&pen), name == "nothing", "{name}");
     }
 }
+
+/// Of these costs, at these milliseconds of a window of 10 in 20.
+#[test]
+fn more_than_a_window_holds() {
+    type Case = ([(u64, u32); 3], bool);
+    let cases: [Case; 7] = [
+        ([(0, 4), (4, 5), (8, 1)], false),
+        ([(0, 4), (4, 5), (8, 2)], true),
+        ([(0, 4), (4, 5), (20, 2)], false),
+        ([(0, 1), (4, 8), (20, 3)], true),
+        ([(0, 99), (20, 10), (22, 1)], true),
+        ([(0, 99), (20, 10), (40, 1)], false),
+        ([(0, 1), (2, 99), (30, 1)], true),
+    ];
+    for (costs, noticed) in cases {
+        let pen = metered(costs, |_, _, _| {});
+        assert_eq!(pen.found() == [Rule::Window], noticed, "{costs:?}");
+        assert!(noticed || pen.found().is_empty(), "{costs:?}");
+    }
+    // A restart forgets it.
+    let crash = |pen: &mut Pen, _, _| pen.crash(Kept::All);
+    assert!(metered([(0, 9), (4, 9), (8, 9)], crash).found().is_empty());
+}
+
+/// What one delivery counts may be said afterwards.
+#[test]
+fn more_than_a_window_holds_but_for_a_touch() {
+    for (cost, noticed) in [(Some(1), false), (Some(2), true), (None, true)] {
+        let pen = metered([(0, 9), (4, 1), (8, 8)], |pen, serial, token| {
+            if serial == 1 {
+                pen.touch(serial, token, 100).cost = cost;
+            }
+        });
+        assert_eq!(pen.found() == [Rule::Window], noticed, "{cost:?}");
+    }
+}
+
+/// Jobs of these costs, delivered at these instants, each followed by that.
+fn metered(costs: [(u64, u32); 3], then: impl Fn(&mut Pen, u64, u64)) -> Pen {
+    let mut pen = Pen::new();
+    let bounds = Bounds {
+        rate: (10, 20),
+        ..Bounds::default()
+    };
+    pen.history.bounds.insert("q".to_owned(), bounds);
+    for (serial, (_, cost)) in (1..).zip(costs) {
+        pen.add(serial, 0).cost = cost;
+    }
+    let begun = pen.now_ms;
+    let mut tokens = Vec::new();
+    for (serial, (at, _)) in (1..).zip(costs) {
+        pen.now_ms = begun + at;
+        let token = pen.pop(&[(serial, 1)]);
+        then(&mut pen, serial, token);
+        tokens.push((serial, token));
+    }
+    for (serial, token) in tokens {
+        pen.ack(serial, token, Some(1));
+    }
+    pen
+}

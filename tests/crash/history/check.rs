@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::story::{Stories, Story};
 use super::{
-    bounds, due, groups, leases, losses, order, purges, tokens, unexpected, within, History,
+    bounds, due, groups, leases, losses, order, purges, tokens, unexpected, windows, within,
+    History,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,8 @@ pub enum Rule {
     Tokens,
     /// Delivered beside as many as MAXRESERVED or GROUPMAX allows.
     WithinMax,
+    /// Delivered though the window of RATE did not let it go.
+    Window,
     /// A purge removed more, or fewer, than it can have.
     Purged,
     /// Refused by MAXLEN though there was room, or taken though there was none.
@@ -81,6 +84,8 @@ pub struct Tally {
     pub group_orders: u64,
     /// Others that were out for certain at deliveries under MAXRESERVED or GROUPMAX.
     pub beside: u64,
+    /// Deliveries that shared the window of RATE with others for certain.
+    pub windows: u64,
     /// Servers killed in the midst of a save or a rewrite.
     pub killed_saving: u64,
     /// Jobs that purges removed.
@@ -103,6 +108,7 @@ impl Tally {
         self.turns += other.turns;
         self.group_orders += other.group_orders;
         self.beside += other.beside;
+        self.windows += other.windows;
         self.killed_saving += other.killed_saving;
         self.purged += other.purged;
         self.full += other.full;
@@ -118,7 +124,7 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} of them while saving; {} commands ({} unanswered, {} to be kept), {} jobs, {} deliveries, \
-             {} orders, {} turns, {} orders in groups, {} beside others, {} purged, {} full, {} remembered; again: {:?}",
+             {} orders, {} turns, {} orders in groups, {} beside others, {} in windows, {} purged, {} full, {} remembered; again: {:?}",
             self.killed_saving,
             self.commands,
             self.unanswered,
@@ -129,6 +135,7 @@ impl fmt::Display for Tally {
             self.turns,
             self.group_orders,
             self.beside,
+            self.windows,
             self.purged,
             self.full,
             self.remembered,
@@ -207,5 +214,6 @@ pub fn check(history: &History) -> Verdict {
     purges::check(&stories, &mut verdict);
     bounds::check(&stories, &mut verdict);
     within::check(&stories, &mut verdict);
+    windows::check(&stories, &mut verdict);
     verdict
 }

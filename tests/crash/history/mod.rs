@@ -25,6 +25,7 @@ mod purges;
 mod story;
 mod tokens;
 mod unexpected;
+mod windows;
 mod within;
 
 pub use check::{check, Rule, Tally};
@@ -105,6 +106,8 @@ pub struct Add {
     pub ttl_ms: Option<u64>,
     pub backoff: Vec<u64>,
     pub group: Option<String>,
+    /// What a delivery of it counts for RATE.
+    pub cost: u32,
     /// NX of an id that nobody else uses: cannot be refused.
     pub only: bool,
     /// Taken only where no live job has the id, and the queue does not remember it.
@@ -189,6 +192,8 @@ pub struct Nack {
 pub struct Touch {
     pub claim: Claim,
     pub ttr_ms: Option<u64>,
+    /// What the delivery counts from then on.
+    pub cost: Option<u32>,
     pub answer: Answer<Option<u64>>,
 }
 
@@ -277,6 +282,8 @@ pub struct Bounds {
     pub dedupe_ms: u64,
     pub max_reserved: u64,
     pub group_max: u64,
+    /// So much in so many milliseconds.
+    pub rate: (u64, u64),
     pub turns: Turns,
 }
 

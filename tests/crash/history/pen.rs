@@ -68,6 +68,7 @@ impl Pen {
             ttl_ms: None,
             backoff: Vec::new(),
             group: None,
+            cost: 1,
             only: true,
             nx: true,
             answer: Some(Taken::Added),
@@ -139,13 +140,18 @@ impl Pen {
         }));
     }
 
-    pub fn touch(&mut self, serial: u64, token: u64, ttr_ms: u64) {
+    pub fn touch(&mut self, serial: u64, token: u64, ttr_ms: u64) -> &mut Touch {
         let deadline = START_MS + self.now_ms + ttr_ms;
-        self.write(What::Touch(Touch {
+        let touch = Touch {
             claim: claim(serial, token),
             ttr_ms: Some(ttr_ms),
+            cost: None,
             answer: Some(Some(deadline)),
-        }));
+        };
+        match &mut self.write(What::Touch(touch)).what {
+            What::Touch(touch) => touch,
+            _ => unreachable!("just written"),
+        }
     }
 
     pub fn reschedule(&mut self, serial: u64, delay_ms: u64) {
