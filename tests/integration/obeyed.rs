@@ -78,7 +78,7 @@ fn some_effect<'a>(id: &'a [u8], round: u64, dice: &mut Dice) -> Effect<'a> {
             due,
             expires: at,
             terms: terms(),
-            notes: vec![Note::Keep { ms: token }; dice.below(3) as usize],
+            notes: vec![some_note(token, dice); dice.below(3) as usize],
             jobs: vec![arrival(id), arrival(b"other"), arrival(id)],
         },
         0..=2 => Effect::Added {
@@ -129,10 +129,11 @@ fn some_note(ms: u64, dice: &mut Dice) -> Note<'static> {
     let lengths = [0, 1, 2, 256, 257, 1024, 1025];
     let mut text = || &LONG[..lengths[dice.below(7) as usize]];
     let (name, value) = (text(), text());
-    match dice.below(6) {
+    match dice.below(8) {
         0 => Note::Progress { text: value },
-        1 => Note::Keep { ms },
-        2 | 3 => Note::Awaits { name },
+        1..=2 => Note::Keep { ms },
+        3 => Note::Cost { units: ms as u32 },
+        4 | 5 => Note::Awaits { name },
         _ => Note::Step { name, value },
     }
 }

@@ -174,7 +174,8 @@ impl Traffic {
                 let (attempts, keep) = (self.option("ATTEMPTS", 3), self.option("KEEP", 50));
                 let group = self.dice.pick(&["", "", " GROUP g", " GROUP h"]);
                 let other = if ms < 5 { "*".into() } else { self.id() };
-                format!("DQ.MADD {key} 3 {id} m{ms} {other} n {} o{condition}{delay}{attempts}{keep}{group} TTR 30", self.id())
+                let cost = self.option("COST", 9);
+                format!("DQ.MADD {key} 3 {id} m{ms} {other} n {} o{condition}{delay}{attempts}{keep}{group}{cost} TTR 30", self.id())
             }
             0..=12 => {
                 let id = if ms < 5 { "*".into() } else { id };
@@ -195,7 +196,8 @@ impl Traffic {
                     _ => self.dice.pick(&RULES),
                 };
                 let group = self.dice.pick(&["", "", " GROUP g", " GROUP h", " KEEP 9"]);
-                format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{group}{rule}")
+                let cost = self.option("COST", 12);
+                format!("DQ.ADD {key} {id} p{ms}{condition}{delay}{priority}{ttr}{attempts}{ladder}{ttl}{group}{cost}{rule}")
             }
             13..=17 => {
                 let word = self.dice.pick(&["TTR", "LEASE"]);
@@ -232,8 +234,8 @@ impl Traffic {
             }
             26 if ms < 10 => format!("DQ.AWAIT {key} 0.001 {id} {}", self.id()),
             26 => {
-                let ttr = self.option("TTR", 60);
-                format!("DQ.TOUCH {key} {id}{ttr}")
+                let (ttr, cost) = (self.option("TTR", 60), self.option("COST", 20));
+                format!("DQ.TOUCH {key} {id}{ttr}{cost}")
             }
             27 => format!("DQ.DEL {key} {id} {}", self.id()),
             28 => format!("DQ.DEL {key} UNRESERVED {id} {}", self.id()),

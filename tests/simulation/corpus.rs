@@ -2,8 +2,8 @@
 //! run without a fuzzer. `make fuzz` goes on from there.
 
 use crate::hostile::{
-    dump, effects, effects_of_ends, effects_of_groups, furnished_dumps, operations, Broken,
-    SHAPES_WITH_ENDS, SHAPES_WITH_GROUPS,
+    dump, effects, effects_of_costs, effects_of_ends, effects_of_groups, furnished_dumps,
+    operations, Broken, SHAPES_WITH_COSTS, SHAPES_WITH_ENDS, SHAPES_WITH_GROUPS,
 };
 use crate::rng::Rng;
 use crate::run::Sabotage;
@@ -33,6 +33,11 @@ fn operations_of_groups() -> Vec<Vec<u8>> {
 /// The same where jobs are done and kept, or after others.
 fn operations_of_ends() -> Vec<Vec<u8>> {
     operations_of(&SHAPES_WITH_ENDS, 32)
+}
+
+/// The same where deliveries have costs.
+fn operations_of_costs() -> Vec<Vec<u8>> {
+    operations_of(&SHAPES_WITH_COSTS, 12)
 }
 
 fn operations_of(shapes: &[u8], count: usize) -> Vec<Vec<u8>> {
@@ -111,7 +116,13 @@ fn dumps_from_anybody() {
 
 #[test]
 fn effects_from_anybody() {
-    let inputs = [corpus("effects"), effects_of_groups(), effects_of_ends()].concat();
+    let inputs = [
+        corpus("effects"),
+        effects_of_groups(),
+        effects_of_ends(),
+        effects_of_costs(),
+    ]
+    .concat();
     holds(first_error(&inputs, 40, |bytes| {
         effects(bytes, Broken::Nothing)
     }));
@@ -123,6 +134,7 @@ fn operations_by_bytes() {
         corpus("operations"),
         operations_of_groups(),
         operations_of_ends(),
+        operations_of_costs(),
     ]
     .concat();
     holds(first_error(&inputs, 10, |bytes| {
@@ -185,6 +197,10 @@ fn the_corpus_notices() {
         effects(bytes, Broken::FollowerDeaf)
     });
     noticed(deaf, "the follower differs|is refused");
+    let of_costs = first_error(&operations_of_costs(), 0, |bytes| {
+        operations(bytes, Sabotage::Model(crate::model::Fault::CostsIgnored))
+    });
+    noticed(of_costs, "the reply");
     for fault in [
         crate::model::Fault::OnDeadIgnored,
         crate::model::Fault::KeepForgotten,

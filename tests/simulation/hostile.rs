@@ -10,7 +10,7 @@ use crate::shapes;
 use dq::queue::add::{Condition, When};
 use dq::queue::after::OnDead;
 use dq::queue::clock::{Mint, Now};
-use dq::queue::codec::decode;
+use dq::queue::codec::{decode, EFFECTS_VERSION};
 use dq::queue::deliver::NackKind;
 use dq::queue::effects::Effects;
 use dq::queue::job::{State, INSTANT_MAX};
@@ -20,7 +20,7 @@ use dq::queue::Queue;
 /// An operation of a history takes some ten bytes; what lies behind so many operations is cut.
 const STEPS: u64 = 2000;
 
-const SHAPES: [Shape; 16] = [
+const SHAPES: [Shape; 18] = [
     shapes::FEW_IDS,
     shapes::TWO_IDS,
     shapes::LIMITS,
@@ -37,11 +37,15 @@ const SHAPES: [Shape; 16] = [
     shapes::FLOWS,
     shapes::FLOWS_OF_GROUPS,
     shapes::FLOWS_WILD,
+    shapes::COSTS,
+    shapes::COSTS_WILD,
 ];
 /// Those of them that have groups.
 pub const SHAPES_WITH_GROUPS: [u8; 2] = [8, 9];
 /// Those where jobs are done and kept, or after others.
 pub const SHAPES_WITH_ENDS: [u8; 4] = [12, 13, 14, 15];
+/// Those with costs.
+pub const SHAPES_WITH_COSTS: [u8; 2] = [16, 17];
 
 /// A history: the first byte names the shape, the others are the choices of operations and of the clock.
 /// Master, model, replica and log must agree.
@@ -312,7 +316,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
         rule: None,
         group: None,
         keep: Some(3),
-        cost: 1,
+        cost: 4,
         after: None,
     };
     let regroup = |is_fifo, most| {
@@ -329,7 +333,7 @@ fn everything(ids: &[Id]) -> Vec<Op> {
             token: None,
             ttr: None,
             progress: Some(b"half".to_vec()),
-            cost: None,
+            cost: Some(2),
         }));
         ops.push(Op::Signal {
             id: id.clone(),
@@ -419,7 +423,8 @@ fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
             out: &mut out,
         };
         call.execute(&op);
-        effects.extend(out.bytes());
+        // One sequence, which begins once.
+        effects.extend(out.bytes().iter().skip(1));
         out.clear();
     }
     queue.queue.take_garbage();
@@ -428,8 +433,8 @@ fn furnish_with(which: u8, effects: &mut Vec<u8>) -> Follower {
 
 /// a: ready, d: delayed, g: of a group, v: of one and delayed, m: GROUPMAX, f: GROUPFIFO, n: follows a job that is reserved, p: of a priority, t: with a TTL, r: reserved, k: acked, x: dead, l: limits,
 /// z: purged; h: with KEEP, s: signalled, u: with progress, w: waits for another signal. E: done with a result, C: done ones are kept,
-/// B: after two others, G: after a group, Y: given back to be after another, M: three at once, D: deleted.
-const FURNITURE: [&[u8]; 18] = [
+/// c: of a group and with a cost, o: touched with one. B: after two others, G: after a group, Y: given back to be after another, M: three at once, D: deleted.
+const FURNITURE: [&[u8]; 20] = [
     b"",
     b"aaad",
     b"adptr",
@@ -448,6 +453,8 @@ const FURNITURE: [&[u8]; 18] = [
     b"aaBBrEaBrxDB",
     b"CgvBGrEgBGMrYhBrxD",
     b"hMrEsrYBMBnrE",
+    b"lccrocaco",
+    b"ClcrEcMrEorYBc",
 ];
 
 /// What needs to know what is there.
@@ -503,7 +510,7 @@ fn furnish_ends(byte: u8, number: usize, queue: &Queue, now: Now) -> Option<Op> 
             let alike = AddOp {
                 id: None,
                 keep: Some(50),
-                cost: 1,
+                cost: 1 + number as u32 % 3,
                 ..AddOp::like(b"")
             };
             Op::AddMany(alike, (0..3).map(job).collect())
@@ -537,6 +544,13 @@ fn furnish(byte: u8, number: usize) -> Op {
             ttr: None,
             progress: Some(vec![byte; number]),
             cost: None,
+        }),
+        b'o' => Op::Touch(TouchOp {
+            id: (number / 2).to_string().into_bytes(),
+            token: None,
+            ttr: None,
+            progress: None,
+            cost: Some(1 + number as u32 % 9),
         }),
         b'w' => Op::Nack(NackOp {
             id: (number / 2).to_string().into_bytes(),
@@ -602,8 +616,8 @@ fn furnish(byte: u8, number: usize) -> Op {
             ttl: (byte == b't' || byte == b'n' && number.is_multiple_of(3)).then_some(90_000),
             rule: None,
             keep: (byte == b'h').then_some(number as u64),
-            cost: 1,
-            group: matches!(byte, b'g' | b'v').then(|| vec![b'g', b'0' + number as u8 % 3]),
+            cost: if byte == b'c' { number as u32 } else { 1 },
+            group: matches!(byte, b'g' | b'v' | b'c').then(|| vec![b'g', b'0' + number as u8 % 3]),
             after: None,
         }),
     }
@@ -627,8 +641,14 @@ pub fn effects_of_ends() -> Vec<Vec<u8>> {
     all.concat()
 }
 
+/// The same where deliveries have costs.
+pub fn effects_of_costs() -> Vec<Vec<u8>> {
+    let all = [18, 19].map(|which| effects_of(which, [0, 18]));
+    all.concat()
+}
+
 fn effects_of(which: u8, on: [u8; 2]) -> [Vec<u8>; 2] {
     let mut effects = Vec::new();
     furnish_with(which, &mut effects);
-    on.map(|on| [&[on], &effects[..]].concat())
+    on.map(|on| [&[on, EFFECTS_VERSION], &effects[..]].concat())
 }

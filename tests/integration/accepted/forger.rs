@@ -91,7 +91,13 @@ impl Forger {
         for id in [&b"x"[..], b"y", b"a", &[0xff; 1024]] {
             if self.dice.below(6) == 0 {
                 let job = self.done_job(id);
-                effects.push(Effect::Done(OfDone::Stored(job)));
+                effects.push(Effect::Done(match self.dice.below(3) {
+                    0 => OfDone::StoredCosting {
+                        job,
+                        cost: self.cost(),
+                    },
+                    _ => OfDone::Stored(job),
+                }));
             }
         }
         for id in &IDS[..self.dice.below(3) as usize] {
@@ -143,6 +149,11 @@ impl Forger {
         self.number(HOURS, &[0, 1, INSTANT_MAX, INSTANT_MAX + 1])
     }
 
+    fn cost(&mut self) -> u32 {
+        let ends = [0, 1, 1_000_000, 1_000_001, u64::from(u32::MAX)];
+        self.number(7, &ends) as u32
+    }
+
     fn near_now(&mut self) -> u64 {
         let latest = self.now_ms + AHEAD_MS;
         let ends = [0, latest - HOURS, latest + HOURS, INSTANT_MAX, u64::MAX];
@@ -184,7 +195,7 @@ impl Forger {
             group_limits: GroupLimits::default(),
             done_limits: DoneLimits::default(),
             rate: (self.dice.below(3) == 0).then_some(Rate {
-                count: self.number(1000, &[0, 1, 100_000, 100_001]) as u32,
+                count: self.number(1000, &[0, 1, 100_000, u64::from(u32::MAX)]) as u32,
                 window_ms: self.number(1, &[0, INSTANT_MAX, INSTANT_MAX + 1]),
             }),
         }
@@ -368,10 +379,11 @@ impl Forger {
         Effect::Noted {
             id: ids[self.dice.below(7) as usize],
             successor: self.number(0, &[1]) == 1,
-            note: match self.dice.below(5) {
+            note: match self.dice.below(6) {
                 0 => Note::Progress { text },
                 1 => Note::Keep { ms: self.span() },
                 2 => Note::Awaits { name },
+                3 => Note::Cost { units: self.cost() },
                 _ => Note::Step { name, value: text },
             },
         }
