@@ -43,7 +43,7 @@ impl Load {
         client.run("DQ.ADD elsewhere a x DELAY 600000");
         replica.assert_same_data_as(&master);
         let old_digest = replica.digest();
-        replica.raw().says("CONFIG SET key-load-delay 3000", "+OK");
+        replica.raw().says("CONFIG SET key-load-delay 30000", "+OK");
         replica.signal("STOP");
         // Of the same history, but farther on than the backlog reaches.
         client.run("CLIENT KILL TYPE replica");
