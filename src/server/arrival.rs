@@ -77,6 +77,22 @@ impl Arrival {
         }
     }
 
+    /// A file, or a client's payload, ends. Jobs that would stay blocked for ever are left to the timer in a file, which
+    /// somebody has changed: all else in it is a user's.
+    pub fn end_file(&self, queue: &mut Queue, key: &[u8]) -> Result<(), QueueError> {
+        if self.origin == Origin::Client {
+            return queue.end_restore();
+        }
+        if queue.end_load()? {
+            let name = key.escape_ascii();
+            log(
+                c"warning",
+                &format!("'{name}' has jobs blocked for ever, which will be set free"),
+            );
+        }
+        Ok(())
+    }
+
     /// Whether those who watch the key see a change in it.
     pub fn touches(&self) -> bool {
         self.touches

@@ -109,7 +109,11 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             let ended = match applied {
                 Some(Ok(())) => continue,
                 Some(Err(error)) => Err(error),
-                None => queue.end_restore().and_then(|()| arrival.end(&mut queue)),
+                None => {
+                    let name = name_in(io).unwrap_or_default();
+                    let ended = arrival.end_file(&mut queue, name);
+                    ended.and_then(|()| arrival.end(&mut queue))
+                }
             };
             if let Err(error) = ended {
                 return refused(io, error);
