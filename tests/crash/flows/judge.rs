@@ -316,12 +316,14 @@ pub const CANARIES: [(Fault, Falsify); 10] = [
         })
     }),
     (Fault::Died, |record| {
-        let died = record.events.iter_mut().find_map(|event| match event {
-            Event::Died(_, reason) if reason.starts_with("after ") => Some(reason),
+        let added = record.events.iter().find_map(|event| match event {
+            Event::Added(it) => Some(it.id.clone()),
             _ => None,
         });
-        died.map(|reason| *reason = "after nobody: dead".into())
-            .is_some()
+        let died = added.map(|id| Event::Died(id, "after nobody: dead".into()));
+        let is_there = died.is_some();
+        record.events.extend(died);
+        is_there
     }),
     (Fault::Lost, |record| {
         let added = record.events.iter().find_map(|event| match event {

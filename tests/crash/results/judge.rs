@@ -281,8 +281,9 @@ fn compare_job(job: &Job, seen_job: Option<&SeenJob>, seen: &Seen) -> Result<(),
         State::Done {
             result, since_ms, ..
         } => {
+            // It is kept from the next full millisecond on.
             let is_within = finished.is_some_and(|ms| {
-                ms >= *since_ms && kept_until(ms).is_none_or(|end| end > seen.from_ms)
+                ms >= *since_ms && kept_until(ms).is_none_or(|end| end >= seen.from_ms)
             });
             (result.as_deref(), None, is_within)
         }

@@ -191,7 +191,6 @@ fn results_survive_all_lives() {
 /// The file as it was when the life began.
 #[test]
 fn canary_a_file_that_lacks_an_end_is_noticed() {
-    let mut run = Run::new(1);
     let files = |server: &Server| -> Vec<(PathBuf, Vec<u8>)> {
         let folder = fs::read_dir(server.folder().join("appendonlydir")).expect("a folder");
         let paths = folder.map(|entry| entry.expect("a file").path());
@@ -199,14 +198,18 @@ fn canary_a_file_that_lacks_an_end_is_noticed() {
             .map(|path| (path.clone(), fs::read(path).expect("its bytes")))
             .collect()
     };
-    let before = files(&run.server);
-    let lives = run.live(None, |_| {
-        for (path, bytes) in before {
-            fs::write(path, bytes).expect("a file of ours");
-        }
+    // On a busy machine a server may be killed before it has answered anything.
+    let lives = (1..100).find_map(|seed| {
+        let mut run = Run::new(seed);
+        let before = files(&run.server);
+        let lives = run.live(None, |_| {
+            for (path, bytes) in before {
+                fs::write(path, bytes).expect("a file of ours");
+            }
+        });
+        lives.iter().all(|it| it.line.answered > 0).then_some(lives)
     });
-    for life in lives {
-        assert!(life.line.answered > 0);
+    for life in lives.expect("lives with answers") {
         assert!(life.judge().is_err(), "{}", life.policy.queue);
     }
 }
