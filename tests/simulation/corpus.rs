@@ -36,8 +36,8 @@ fn operations_of_ends() -> Vec<Vec<u8>> {
 }
 
 /// The same where deliveries have costs.
-fn operations_of_costs() -> Vec<Vec<u8>> {
-    operations_of(&SHAPES_WITH_COSTS, 12)
+fn operations_of_costs(count: usize) -> Vec<Vec<u8>> {
+    operations_of(&SHAPES_WITH_COSTS, count)
 }
 
 fn operations_of(shapes: &[u8], count: usize) -> Vec<Vec<u8>> {
@@ -134,7 +134,7 @@ fn operations_by_bytes() {
         corpus("operations"),
         operations_of_groups(),
         operations_of_ends(),
-        operations_of_costs(),
+        operations_of_costs(12),
     ]
     .concat();
     holds(first_error(&inputs, 10, |bytes| {
@@ -197,10 +197,10 @@ fn the_corpus_notices() {
         effects(bytes, Broken::FollowerDeaf)
     });
     noticed(deaf, "the follower differs|is refused");
-    let of_costs = first_error(&operations_of_costs(), 0, |bytes| {
+    let of_costs = first_error(&operations_of_costs(100), 0, |bytes| {
         operations(bytes, Sabotage::Model(crate::model::Fault::CostsIgnored))
     });
-    noticed(of_costs, "the reply");
+    noticed(of_costs, "the reply|a delivery succeeds now");
     for fault in [
         crate::model::Fault::OnDeadIgnored,
         crate::model::Fault::KeepForgotten,
