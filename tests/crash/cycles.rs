@@ -249,7 +249,7 @@ fn killed_while_rewriting_without_preamble() {
 #[test]
 fn canary_rdb_does_not_keep_everything() {
     let mut unseen = vec![Rule::Lost, Rule::Finished, Rule::TwoLeases];
-    for seed in 1..=10 {
+    for seed in 1..=40 {
         let (server, troupe, _) = kill(Setting::Rdb, seed, 4);
         let mut history = troupe.drained(&server);
         check(&history).assert_clean(&history);

@@ -127,7 +127,7 @@ fn are_enough(history: &History) -> bool {
 #[test]
 fn canary_what_is_falsified_of_bounds_is_noticed() {
     let (mut purges, mut unseen) = (PURGES.to_vec(), BOUNDS.to_vec());
-    for seed in 1..=10 {
+    for seed in 1..=40 {
         let (server, troupe, _) = cycles::kill(Setting::Rewrite { preamble: true }, seed, 4);
         let history = troupe.drained(&server);
         check(&history).assert_clean(&history);

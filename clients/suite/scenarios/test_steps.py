@@ -199,4 +199,4 @@ def a_signal_between_the_look_and_the_wait_is_not_missed(world):
     assert world.db.execute_command("DQ.SIGNAL", "q", "j", "signed", '"now"') == 1
     open_.set()
     world.done("j")
-    assert [event["value"] for event in probe.events("waited", job="j")] == ["now"]
+    assert probe.wait("waited", job="j")["value"] == "now"
