@@ -127,7 +127,7 @@ pub fn state(word: &[u8]) -> Result<State, Refusal> {
     state.ok_or_else(|| unexpected(word, &STATES))
 }
 
-pub const STATES: [&str; 4] = ["DELAYED", "READY", "RESERVED", "DEAD"];
+pub const STATES: [&str; 6] = ["DELAYED", "READY", "RESERVED", "DEAD", "BLOCKED", "DONE"];
 
 /// Options behind the positional arguments: words with their values, in any order, each at most
 /// once.

@@ -1,4 +1,4 @@
-//! DQ.PURGE key DELAYED | READY | RESERVED | DEAD | DONE | ALL
+//! DQ.PURGE key DELAYED | READY | RESERVED | DEAD | BLOCKED | DONE | ALL
 
 use super::change;
 use super::parse::{exactly, state, unexpected, STATES};

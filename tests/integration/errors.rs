@@ -367,11 +367,11 @@ fn syntax_errors_say_what_was_expected() {
         ("DQ.LEN q GROUP", "a value is missing after GROUP"),
         (
             "DQ.PEEK q ALL",
-            "expected DELAYED, READY, RESERVED or DEAD, not 'ALL'",
+            "expected DELAYED, READY, RESERVED, DEAD, BLOCKED or DONE, not 'ALL'",
         ),
         (
             "DQ.PURGE q EVERY",
-            "expected DELAYED, READY, RESERVED, DEAD or ALL, not 'EVERY'",
+            "expected DELAYED, READY, RESERVED, DEAD, BLOCKED, DONE or ALL, not 'EVERY'",
         ),
         (
             "DQ.RESCHEDULE q IN 5 a",
