@@ -187,6 +187,7 @@ lint: ## formatting and clippy; a warning is an error
 	$(CARGO) fmt --check
 	$(CARGO) fmt --all --check --manifest-path tools/Cargo.toml
 	$(CARGO) fmt --check --manifest-path benches/floor/Cargo.toml
+	$(CARGO) fmt --check --manifest-path benches/opponents/rust/Cargo.toml
 	$(CARGO) $(CLIPPY) --lib -- -D warnings
 	$(CARGO) $(CLIPPY) --all-targets --no-default-features -- -D warnings
 	CARGO_TARGET_DIR='$(TARGET)' $(CARGO) $(CLIPPY) --manifest-path benches/floor/Cargo.toml -- -D warnings

@@ -13,7 +13,7 @@ without() { # what
 }
 
 changed() { # part: its sources differ from those that it was built from
-    new=$(find "$sources/$1" "clients/$1" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' -exec cksum {} + | sort)
+    new=$(find "$sources/$1" "clients/$1" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' ! -path '*/target/*' -exec cksum {} + | sort)
     [ "$new" != "$(cat "$out/$1.built" 2>/dev/null)" ]
 }
 
@@ -52,6 +52,13 @@ get_go() {
     mkdir -p "$out/go" && (cd "$sources/go" && go build -o "$out/go/program" .) && built go
 }
 
+get_rust() {
+    tools/install/setup.sh cargo cc && changed rust || return
+    echo "Getting apalis ..."
+    mkdir -p "$out/rust" && CARGO_TARGET_DIR="$out/rust/target" cargo build -q --release --locked --manifest-path "$sources/rust/Cargo.toml" &&
+        ln -f "$out/rust/target/release/program" "$out/rust/program" && built rust
+}
+
 get_java() {
     tools/install/setup.sh java && changed java || return
     echo "Getting Redisson and Jedis ..."
@@ -80,6 +87,8 @@ is_there node/node_modules/bullmq || without BullMQ
 add_node_library || without "the Node library"
 get_go || true
 is_there go/program || without asynq
+get_rust || true
+is_there rust/program || without apalis
 get_java || true
 is_there java/dependency || without Redisson
 get_beanstalkd || true

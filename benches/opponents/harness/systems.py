@@ -35,6 +35,7 @@ class Programs:
             "Python": (SOURCES / "python/program.py", [sys.executable, SOURCES / "python/program.py"]),
             "Node.js": (self.out / "node/node_modules/bullmq", ["node", self.out / "node/program.js"]),
             "Go": (self.out / "go/program", [self.out / "go/program"]),
+            "Rust": (self.out / "rust/program", [self.out / "rust/program"]),
             "Java": (java / "dependency", ["java", "-cp", f"{java}/classes:{java}/dependency/*", "Program"]),
         }
         needed, command = commands[language]
@@ -45,6 +46,7 @@ class Programs:
             "Python": [sys.executable, "-c", "import platform; print(platform.python_version())"],
             "Node.js": ["node", "-p", "process.versions.node"],
             "Go": ["sh", "-c", f"go version {self.out}/go/program | sed 's/.*go//'"],
+            "Rust": ["sh", "-c", "rustc --version | cut -d' ' -f2"],
             "Java": ["sh", "-c", "java -version 2>&1 | sed -n '1s/[^\"]*\"\\([^\"]*\\).*/\\1/p'"],
         }[language]
         return machine.output(*command)
@@ -88,12 +90,17 @@ def in_go_mod(library):
     return re.search(rf"/{library}(?:/v\d+)? v(\S+)", text).group(1)
 
 
+def in_cargo_lock(library):
+    text = (SOURCES / "rust/Cargo.lock").read_text()
+    return re.search(rf'name = "{library}"\nversion = "([^"]*)"', text).group(1)
+
+
 def in_pom(library):
     text = (SOURCES / "java/pom.xml").read_text()
     return re.search(rf"<artifactId>{library}</artifactId>\s*<version>([^<]*)", text).group(1)
 
 
-VERSIONS = {"Python": in_requirements, "Node.js": in_package, "Go": in_go_mod, "Java": in_pom}
+VERSIONS = {"Python": in_requirements, "Node.js": in_package, "Go": in_go_mod, "Rust": in_cargo_lock, "Java": in_pom}
 
 # What is the same whatever client is used is measured with one.
 CLIENTS = {"adds", "throughput", "lateness"}
@@ -134,6 +141,10 @@ SYSTEMS = [
     System("dq library (Go)", "dq_library", "Go", "go-redis", "clients/go, concurrency 10", subjects=LIBRARY),
     System("asynq", "asynq", "Go", "asynq", "concurrency 10; looks for due tasks every 5 s by default",
            has_bulk=False),
+    System("dq (Rust)", "dq", "Rust", "redis", "as in Python", subjects=CLIENTS),
+    System("dq library (Rust)", "dq_library", "Rust", "redis", "clients/rust, concurrency 10", subjects=LIBRARY),
+    System("apalis", "apalis", "Rust", "apalis-redis", "concurrency 10, each task on its own of tokio",
+           subjects={"throughput"}, jobs=1000),
     System("dq, a group per tenant", "dq_groups", "Node.js", "ioredis", "one queue; BPOP COUNT 10, one ACK", subjects={"tenants"}),
     System("dq, a queue per tenant", "dq_tenants", "Node.js", "ioredis", "BPOP names all queues, from another one on each time",
            subjects={"tenants"}),

@@ -172,18 +172,30 @@ impl Rim {
                     .unwrap_or(None),
                 None => events.recv().await,
             };
+            let mut has_ended = false;
             while let Some(event) = next {
-                if let Event::Ended(ends) = &event {
-                    self.handled += ends.len();
-                    for (serial, _) in ends {
-                        self.jobs.remove(serial);
-                        self.tasks.remove(serial);
-                    }
-                }
-                self.core.on(event, Instant::now());
+                has_ended |= matches!(event, Event::Ended(_));
+                self.hear(event);
                 next = events.try_recv().ok();
+                if next.is_none() && has_ended {
+                    // Others may be ending: one fetch for all of them, where handlers share the core with this thread.
+                    std::thread::yield_now();
+                    has_ended = false;
+                    next = events.try_recv().ok();
+                }
             }
         }
+    }
+
+    fn hear(&mut self, event: Event) {
+        if let Event::Ended(ends) = &event {
+            self.handled += ends.len();
+            for (serial, _) in ends {
+                self.jobs.remove(serial);
+                self.tasks.remove(serial);
+            }
+        }
+        self.core.on(event, Instant::now());
     }
 
     fn carry_out(&mut self, action: Action) -> Option<Result<(), Error>> {
