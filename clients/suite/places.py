@@ -21,6 +21,12 @@ def printed(user):
     return line[2:]
 
 
+def of_results():
+    """What results of Dramatiq and taskiq need."""
+    [line] = [line for line in PAGE.read_text().splitlines() if "~dramatiq-results" in line]
+    return line.split("`")[1].split()
+
+
 class Place:
     """A place by its kind. ``way`` is what a broker takes: an address, or a client of the module that is named."""
 
@@ -128,7 +134,7 @@ class Place:
         server = Server().start()
         lines = [printed(f"{name}-worker") for name in ("dramatiq", "taskiq")]
         rules = [word for line in lines for word in line if word[0] in "~+"]
-        given = ["on", ">open sesame", *rules, *ASKED.split()]
+        given = ["on", ">open sesame", *rules, *of_results(), *ASKED.split()]
         server.client().execute_command("ACL", "SETUSER", "worker", "reset", *given)
         return server
 

@@ -6,9 +6,11 @@ import os
 import redis.asyncio as redis
 from taskiq import SimpleRetryMiddleware
 
-from dq_taskiq import DqBroker
+from dq_taskiq import DqBroker, DqResultBackend
 
 broker = DqBroker(os.environ["TEST_URL"], lease=float(os.environ.get("TEST_LEASE", "60")))
+if "TEST_RESULTS" in os.environ:
+    broker.with_result_backend(DqResultBackend(os.environ["TEST_URL"]))
 broker.add_middlewares(SimpleRetryMiddleware())
 
 
@@ -33,3 +35,13 @@ async def again(name):
         if await db.rpush("ran", name) < 2:
             raise RuntimeError("once")
         await db.rpush("done", name)
+
+
+@broker.task(task_name="double")
+async def double(n: int) -> int:
+    return 2 * n
+
+
+@broker.task(task_name="fail")
+async def fail() -> None:
+    raise ValueError("no")

@@ -1,8 +1,9 @@
 """taskiq on dq, the delay queue of Redis and Valkey."""
 
 from .broker import DqBroker
+from .results import DqResultBackend
 from .schedules import DqScheduleSource
 
 __version__ = "0.1.0"
 
-__all__ = ["DqBroker", "DqScheduleSource"]
+__all__ = ["DqBroker", "DqResultBackend", "DqScheduleSource"]
