@@ -98,6 +98,17 @@ fn in_a_circle_without_an_end(effect: Effect<'_>) -> Option<Effect<'_>> {
     in_a_circle(effect).filter(|_| !is_end)
 }
 
+/// In `q`, `c` is after `b`, and that after `a`.
+fn a_chain() -> Server {
+    let builder = Server::builder().aof();
+    let server = builder.config("aof-use-rdb-preamble", "no").start();
+    let mut client = server.raw();
+    client.says("DQ.ADD q a x", "'a'");
+    client.says("DQ.ADD q b x AFTER 1 a", "'b'");
+    client.says("DQ.ADD q c x AFTER 1 b", "'c'");
+    server
+}
+
 #[test]
 fn no_job_stays_blocked_by_a_forged_file() {
     let same: Forge = |effect| Some(effect);
@@ -107,12 +118,8 @@ fn no_job_stays_blocked_by_a_forged_file() {
         (in_a_circle, true),
         (without_an_end, false),
     ] {
-        let builder = Server::builder().aof();
-        let mut server = builder.config("aof-use-rdb-preamble", "no").start();
+        let mut server = a_chain();
         let mut client = server.raw();
-        client.says("DQ.ADD q a x", "'a'");
-        client.says("DQ.ADD q b x AFTER 1 a", "'b'");
-        client.says("DQ.ADD q c x AFTER 1 b", "'c'");
         client.says("DQ.ADD q d x GROUP g", "'d'");
         client.says("DQ.ADD q e x AFTER GROUP g", "'e'");
         client.says("DQ.LEN q BLOCKED", "3");
@@ -139,12 +146,7 @@ fn no_job_stays_blocked_by_a_forged_file() {
 #[test]
 fn a_save_of_forged_jobs_is_read() {
     for forge in [without_an_end, in_a_circle_without_an_end] {
-        let builder = Server::builder().aof();
-        let mut server = builder.config("aof-use-rdb-preamble", "no").start();
-        let mut client = server.raw();
-        client.says("DQ.ADD q a x", "'a'");
-        client.says("DQ.ADD q b x AFTER 1 a", "'b'");
-        client.says("DQ.ADD q c x AFTER 1 b", "'c'");
+        let mut server = a_chain();
         kill_forged(&mut server, forge);
         let replica = Server::builder()
             .aof()

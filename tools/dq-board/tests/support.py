@@ -7,11 +7,9 @@ import asyncio
 import atexit
 import json
 import os
-import socket
 import ssl
 import subprocess
 import sys
-import threading
 import unittest
 import urllib.error
 import urllib.parse
@@ -20,6 +18,7 @@ import urllib.request
 from playwright.sync_api import expect, sync_playwright
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../testing"))
+from relay import Relay  # noqa: E402
 from servers import PATIENCE_S, Server, free_port, wait_until  # noqa: E402, F401
 
 expect.set_options(timeout=PATIENCE_S * 1000)
@@ -91,46 +90,17 @@ class Board:
         self.process.stdout.close()
 
 
-class Encrypted:
+class Encrypted(Relay):
     """TLS in front of a server, as any server does it whatever it was built with."""
 
     def __init__(self, certificate, port):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         certificate.configure_cert(context)
         self.to = port
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
-        self.thread.start()
-        started = asyncio.start_server(self.join, "localhost", 0, family=socket.AF_INET, ssl=context)
-        self.server = asyncio.run_coroutine_threadsafe(started, self.loop).result(PATIENCE_S)
-        self.port = self.server.sockets[0].getsockname()[1]
+        super().__init__(ssl=context)
 
-    async def join(self, reader, writer):
-        there = await asyncio.open_connection("127.0.0.1", self.to)
-        await asyncio.gather(self.carry(reader, there[1]), self.carry(there[0], writer))
-
-    @staticmethod
-    async def carry(reader, writer):
-        try:
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-        except OSError:
-            pass
-        writer.close()
-
-    async def end(self):
-        self.server.close()
-        carrying = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in carrying:
-            task.cancel()
-        await asyncio.gather(*carrying, return_exceptions=True)
-
-    def close(self):
-        asyncio.run_coroutine_threadsafe(self.end(), self.loop).result(PATIENCE_S)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join()
-        self.loop.close()
+    async def join(self, *connection):
+        await self.carry_on(connection, await asyncio.open_connection("127.0.0.1", self.to))
 
 
 class Browser:

@@ -11,6 +11,8 @@ import trustme
 from standardwebhooks import Webhook
 from support import PushTest, add, config, job, length, wait_until
 
+from relay import Relay  # found by support
+
 SECRETS = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"]
 
 
@@ -167,16 +169,12 @@ class Calls(SettingsTest):
         self.assertEqual(receiver.next().id, "a")
 
 
-class Relay:
-    """A forward proxy, which keeps the heads of what it is asked for. All receivers are on this machine."""
+class ForwardProxy(Relay):
+    """It keeps the heads of what it is asked for. All receivers are on this machine."""
 
     def __init__(self):
         self.heads = []
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        started = asyncio.start_server(self.join, "127.0.0.1", 0)
-        self.server = asyncio.run_coroutine_threadsafe(started, self.loop).result(60)
-        self.port = self.server.sockets[0].getsockname()[1]
+        super().__init__()
 
     async def join(self, reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
@@ -192,21 +190,13 @@ class Relay:
             writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
         else:
             there[1].write(f"{method} {place.path} HTTP/1.1\r\n".encode() + rest)
-        await asyncio.gather(self.carry(reader, there[1]), self.carry(there[0], writer))
-
-    @staticmethod
-    async def carry(reader, writer):
-        try:
-            while data := await reader.read(65_536):
-                writer.write(data)
-        except OSError:
-            pass
-        writer.close()
+        await self.carry_on((reader, writer), there)
 
 
 class Proxies(SettingsTest):
     def test_calls_go_through_a_proxy(self):
-        relay, ca = Relay(), trustme.CA()
+        relay, ca = ForwardProxy(), trustme.CA()
+        self.addCleanup(relay.close)
         file = self.folder() / "ca"
         ca.cert_pem.write_to_path(str(file))
         for certificate in [None, ca.issue_cert("receiver.internal")]:

@@ -1,0 +1,49 @@
+"""What stands between a program and the server that it calls, in a thread of its own."""
+
+import asyncio
+import socket
+import threading
+
+from servers import PATIENCE_S
+
+
+class Relay:
+    """`join` is called with each connection. options: of asyncio.start_server."""
+
+    def __init__(self, **options):
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        started = asyncio.start_server(self.join, "localhost", 0, family=socket.AF_INET, **options)
+        self.server = self.wait_for(started)
+        self.port = self.server.sockets[0].getsockname()[1]
+
+    def wait_for(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
+
+    async def carry_on(self, one, other):
+        """Both ways between two connections, each a reader and a writer, until both have ended."""
+        await asyncio.gather(self.carry(one[0], other[1]), self.carry(other[0], one[1]))
+
+    @staticmethod
+    async def carry(reader, writer):
+        try:
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        writer.close()
+
+    async def end(self):
+        self.server.close()
+        carrying = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in carrying:
+            task.cancel()
+        await asyncio.gather(*carrying, return_exceptions=True)
+
+    def close(self):
+        self.wait_for(self.end())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
