@@ -57,6 +57,29 @@ def test_a_signal_that_never_comes():
         queue.result("17")
 
 
+def test_a_job_that_waits_is_ours_until_its_handler_has_ended():
+    settled = []
+
+    class Link:
+        place = None
+
+        def holds(self, delivery):
+            return True
+
+        def settle(self, delivery, decide, *rest):
+            settled.append(decide(delivery, *rest).command)
+
+    one = delivery()
+    one.owner = Link()
+    one.job = dq.Job(one, dq.codec.JsonCodec())
+    with pytest.raises(dq.Suspended):
+        one.job.sleep("nap", 0)
+    assert settled == [], "another thread might take it while this one still runs"
+    worker = dq.Worker(dq.Queue("redis://localhost:1", "q"), order)
+    worker._settled(one, None, None)
+    assert [command[0] for command in settled] == [b"DQ.NACK"]
+
+
 def test_the_same_with_asyncio():
     async def handle(job):
         async def charge():

@@ -132,6 +132,37 @@ async fn steps_sleeps_and_children() -> Result<(), Error> {
     Ok(())
 }
 
+/// Else another task of the worker finds it at work here, and gives it back for a second.
+#[tokio::test]
+async fn a_job_that_sleeps_is_ours_until_its_handler_has_returned() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let own = queue.clone();
+    let nap = move |job: Job| {
+        let queue = own.clone();
+        async move {
+            let slept = job.sleep("nap", Duration::ZERO).await;
+            for _ in 0..300 {
+                let found = queue.get("j").await?.map(|job| job.state);
+                assert_eq!(found, Some(State::Reserved));
+            }
+            slept
+        }
+    };
+    let worker = Arc::new(
+        Worker::new(&queue)
+            .handler(Handler::new(nap))
+            .concurrency(2),
+    );
+    let (stopper, running) = (worker.stopper(), worker.clone());
+    let running = tokio::spawn(async move { running.run().await });
+    queue.add("").id("j").attempts(1).keep(DAY).await?;
+    let ended: Result<Option<()>, Error> = queue.wait("j", MINUTE).await;
+    assert!(ended.is_ok(), "{ended:?}");
+    stopper.stop();
+    running.await.expect("no panic")?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn signals_and_their_time() -> Result<(), Error> {
     let (server, queue) = server().await;

@@ -15,7 +15,7 @@ from . import _trouble
 from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches
 from ._delivery import Command, Delivery
 from ._ear import COVER_AFTER_S, MOST_KEYS, Ear
-from ._ends import Outcome
+from ._ends import Outcome, suspended
 from ._leases import Choice, Leases, give_back
 from ._notes import Notes
 from .errors import Cancelled
@@ -189,7 +189,8 @@ class BaseLink:
         if not self._leases.settle(delivery):
             return False
         self._leases.unheard[delivery] = None
-        outcome = decide(delivery, *rest)
+        suspension = delivery.suspension
+        outcome = decide(delivery, *rest) if suspension is None else suspended(delivery, *suspension)
         note = self._notes.end(delivery)
         if note is not None:
             outcome.prepend([note])

@@ -286,7 +286,10 @@ class BaseWorker(BaseConsumer[Q]):
     def _settled(self, delivery: Delivery, error: Any, value: Any) -> None:
         """Its handler ended."""
         self._forget(delivery)
-        if delivery.job._is_suspended or delivery.job._why == "timeout":
+        if delivery.job._why == "timeout":
+            return
+        if delivery.suspension is not None:
+            delivery.owner.settle(delivery, _ends.suspended, *delivery.suspension)
             return
         if error is not None:
             delivery.owner.settle(delivery, _ends.ended, self._verdict(delivery, error))

@@ -12,7 +12,6 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
-from . import _ends
 from ._delivery import Command, Delivery, as_map
 from .codec import Codec, decoded, id_from, id_to
 from .errors import Cancelled, Suspended, TimedOut
@@ -105,16 +104,16 @@ class Work:
         raise Cancelled("lost")
 
     def end(self, what: str, ahead: Sequence[Command], *options: Any) -> NoReturn:
-        """Gives the job back, uncounted, with what goes before it in one transaction."""
+        """When its handler has ended, the job is given back, uncounted, with what goes before in one transaction."""
         delivery = self.delivery
         if delivery.handler is not None and delivery.handler.batch:
             raise RuntimeError(f"{what} ends an attempt, which a batch cannot: give this kind of jobs a handler alone")
         nack = (b"DQ.NACK", delivery.key, delivery.id, b"TOKEN", delivery.token, b"SILENT", *options)
-        if not delivery.owner.settle(delivery, _ends.suspended, ahead, nack):
+        if not delivery.owner.holds(delivery):
             delivery.job.check()
             raise Cancelled("lost")
+        delivery.suspension = (ahead, nack)
         self.is_over = True
-        delivery.owner.told_soon()
         raise Suspended(what)
 
 

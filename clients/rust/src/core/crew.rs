@@ -148,6 +148,7 @@ impl Core {
             handler,
             is_open: true,
             is_running: false,
+            suspension: None,
             is_unheard: false,
             told: None,
             lease,
@@ -324,9 +325,9 @@ impl Core {
         }
     }
 
-    /// Who takes an open delivery decides how it ends.
+    /// Who takes an open delivery decides how it ends; but of one that waits, its handler did.
     pub(super) fn settle(&mut self, serial: Serial, end: End, now: Instant) {
-        let Some(held) = self.held.get(&serial) else {
+        let Some(held) = self.held.get_mut(&serial) else {
             return;
         };
         let jitter = self.rng.unit();
@@ -334,7 +335,10 @@ impl Core {
         let shape = held
             .handler
             .map_or(&none, |handler| &self.settings.shapes[handler]);
-        let outcome = Outcome::ended(serial, &held.of, shape, end, jitter);
+        let outcome = match held.suspension.take() {
+            Some(asked) => Outcome::suspended(serial, &held.of, shape, asked, jitter),
+            None => Outcome::ended(serial, &held.of, shape, end, jitter),
+        };
         self.close_with(serial, outcome, now);
     }
 
@@ -355,15 +359,9 @@ impl Core {
     }
 
     /// A handler goes on later: what it does until it ends is dropped.
-    pub(super) fn suspend(&mut self, serial: Serial, asked: Suspension, now: Instant) {
-        let Some(held) = self.held.get(&serial) else {
-            return;
-        };
-        let none = Shape::default();
-        let shape = held
-            .handler
-            .map_or(&none, |handler| &self.settings.shapes[handler]);
-        let outcome = Outcome::suspended(serial, &held.of, shape, asked, self.rng.unit());
-        self.close_with(serial, outcome, now);
+    pub(super) fn suspend(&mut self, serial: Serial, asked: Suspension) {
+        if let Some(held) = self.held.get_mut(&serial) {
+            held.suspension = Some(asked);
+        }
     }
 }

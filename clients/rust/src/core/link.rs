@@ -144,7 +144,7 @@ impl Core {
                 }
             }
             Event::Ended(ends) => self.ended(ends, now),
-            Event::Suspended(serial, asked) => self.suspend(serial, asked, now),
+            Event::Suspended(serial, asked) => self.suspend(serial, asked),
             Event::Progress(serial, text) => self.progress(serial, text, now),
             Event::Gone(serial) => self.lose(serial),
             Event::Stop => self.stop(now),

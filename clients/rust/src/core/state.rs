@@ -4,7 +4,7 @@ use super::delivery::{Delivered, JobKey};
 use super::fetch::{Fetches, Lease, Member};
 use super::link::Link;
 use super::stop::Phase;
-use super::{Action, Serial, Why};
+use super::{Action, Serial, Suspension, Why};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,6 +51,8 @@ pub(crate) struct Held {
     pub is_open: bool,
     /// Its handler runs.
     pub is_running: bool,
+    /// Its handler has it wait: told when that has ended, so that it is not delivered again while that still runs here.
+    pub suspension: Option<Suspension>,
     /// The server is still to say that it heard how it ended.
     pub is_unheard: bool,
     pub told: Option<Why>,

@@ -9,7 +9,6 @@ from typing import Any, Callable, NamedTuple, Optional
 from .. import _guard
 from .._core import Handlers
 from .._delivery import Command, Delivery
-from .._ends import Outcome
 from ..codec import Codec
 from ..errors import DqError
 from ..job import BaseJob
@@ -45,7 +44,8 @@ class Kept:
         self.awaits: Optional[bytes] = None
         self.has_limit = False
         """It does not wait for its signal for ever."""
-        self.end: Optional[Outcome] = None
+        self.delivery: Optional[Delivery] = None
+        """Its last one."""
 
 
 class Memory:
@@ -64,12 +64,8 @@ class Memory:
 
     # --- What a job asks of its link
 
-    def settle(self, delivery: Delivery, decide: Callable[..., Outcome], *rest: Any) -> bool:
-        self.kept[delivery.id].end = decide(delivery, *rest)
+    def holds(self, delivery: Delivery) -> bool:
         return True
-
-    def told_soon(self) -> None:
-        pass
 
     def lose(self, deliveries: Iterable[Delivery]) -> None:
         pass
@@ -167,7 +163,7 @@ class Memory:
         now = int(time.time() * 1000)
         terms = (TTR_MS, 0, None)
         row = (kept.id, kept.payload, b"1", 1, now + TTR_MS, now, kept.results, dict(kept.steps), terms)
-        delivery = Delivery(self.key, row, self)
+        delivery = kept.delivery = Delivery(self.key, row, self)
         job = delivery.job = self._made(delivery, self._codec)
         handler = delivery.handler = self._handlers.choose(job)
         if handler is None:
@@ -177,11 +173,11 @@ class Memory:
 
     def _goes_on(self, kept: Kept) -> Runs:
         """What the end of its attempt asked for. Whether the next one begins at once."""
-        end = kept.end
-        if end is None:
+        if kept.delivery is None or kept.delivery.suspension is None:
             return True
+        ahead, nack = kept.delivery.suspension
         children = []
-        for command in end.ahead:
+        for command in ahead:
             if command[0] == b"DQ.STEP":
                 self._step(command)
             elif command[2] not in self.kept:
@@ -191,7 +187,7 @@ class Memory:
                 yield from self._run(child)
             except Exception:  # it is dead: its parent is told
                 continue
-        options = end.command[6:]
+        options = nack[6:]
         if options[0] == b"AWAIT" and options[1] not in kept.steps:
             kept.state, kept.awaits, kept.has_limit = "waiting", options[1], b"DELAY" in options
             return False

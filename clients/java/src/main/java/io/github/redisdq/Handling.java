@@ -90,6 +90,7 @@ final class Handling {
     private void ended(Job job, Throwable error) {
         if (job.isSuspended()) {
             inside.forEach(each -> Guard.hook("suspended", each, () -> each.suspended(job)));
+            job.link.settle(job, it -> it.suspension);
             return;
         }
         Throwable failed = whatFailed(job, job.failure == null ? error : job.failure);

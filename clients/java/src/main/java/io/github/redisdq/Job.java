@@ -23,6 +23,7 @@ public final class Job extends Delivery {
     byte[] result;
     private Steps steps;
     private volatile boolean isSuspended;
+    volatile Outcome suspension; // how it ends, where its handler has it wait
 
     Job(byte[] key, List<Object> row, Codec codec, Rim rim, Link link) {
         super(key, row, codec, link);

@@ -79,7 +79,8 @@ final class Link implements Rim {
 
     void settle(Job job, Function<Job, Outcome> decide) {
         if (held.release(job)) {
-            ends.put(decide.apply(job));
+            Outcome waits = job.suspension;
+            ends.put(waits == null ? decide.apply(job) : waits);
         }
     }
 
@@ -161,9 +162,10 @@ final class Link implements Rim {
         return queues.get(job.queue());
     }
 
+    /** Told when its handler has returned, so that it is not delivered again while that still runs here. */
     @Override
     public void end(Job job, Outcome outcome) {
-        giveBack(job, it -> outcome);
+        job.suspension = outcome;
     }
 
     @Override

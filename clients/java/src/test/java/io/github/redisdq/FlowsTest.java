@@ -14,7 +14,9 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -65,6 +67,26 @@ class FlowsTest {
         JobInfo info = queue.get("a");
         assertEquals(List.of(State.DONE, "[7,8]", Duration.ofHours(1)),
                 List.of(info.state(), Bytes.text(info.result()), info.keep()));
+    }
+
+    @Test
+    void aJobThatSleepsIsOursUntilItsHandlerHasReturned() throws Exception {
+        Set<State> seen = ConcurrentHashMap.newKeySet();
+        Handler<Integer> handler = Handler.returning(Integer.class, (job, n) -> {
+            try {
+                job.sleep("nap", Duration.ZERO);
+            } finally {
+                for (int look = 0; look < 300; look++) {
+                    seen.add(queue.get("j").state());
+                }
+            }
+            return n;
+        });
+        try (Worker worker = Worker.on(queue).handler(handler).concurrency(2).build()) {
+            worker.start();
+            assertEquals(7, queue.addAndWait(7, JobOptions.withId("j"), Integer.class, LONG));
+        }
+        assertEquals(Set.of(State.RESERVED), seen);
     }
 
     @Test
