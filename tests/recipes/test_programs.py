@@ -15,11 +15,14 @@ SAYS = {
     "no_show": "{'ada': 'came', 'bob': 'no-show'} freed: ['bob']",
     "partner": "called after",
     "reminders": "standup begins in",
+    "token_budget": "answered ada:0 bob:0 ada:1 ada:2 ada:3",
+    "transfer": "after the second delivery: ['70', '30']",
     "settle_batch": "10000 trades, 49995000 in all",
 }
 SHORTER = {"callbacks": ["--step", "0.05"], "close_unpaid": ["--within", "0.3"], "exactly_once": ["--lease", "0.1"],
            "locked": ["--each", "0.02"], "no_show": ["--start", "0.3"], "partner": ["--per", "0.1"],
-           "reminders": ["--before", "0.3"], "settle_batch": ["--due", "0.5"]}
+           "reminders": ["--before", "0.3"], "settle_batch": ["--due", "0.5"],
+           "token_budget": ["--per", "0.5"], "transfer": ["--lease", "0.1"]}
 
 
 class Programs(Recipe):

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Calls of a model with a budget of tokens for each customer: so many in any minute, by all workers together.
+
+A call's job is added with an estimate of its tokens. When the model has said how many it really took, the worker
+corrects what this delivery counts, before it acknowledges the job.
+"""
+
+import time
+
+from commands import Queue, demo, in_background, work
+
+TOKENS, PER_MS = 100_000, 60_000
+
+
+def budget(queue, tokens=TOKENS, per_ms=PER_MS):
+    """Of each customer. Holds from now on, until it is changed."""
+    queue.run("CFGSET", "GROUPRATE", tokens, per_ms)
+
+
+def ask(queue, id, customer, prompt, estimate):
+    return queue.add(id, prompt, "GROUP", customer, "COST", estimate)
+
+
+def answer(queue, job, model):
+    """model(prompt) returns the tokens that it took."""
+    took = model(job.payload)
+    queue.run("TOUCH", job.id, "TOKEN", job.token, "COST", max(1, took))
+
+
+if __name__ == "__main__":
+    db, options = demo(__doc__, per=2)
+    queue, answered = Queue(db, "demo:model"), []
+    budget(queue, 1000, int(options.per * 1000))
+    for n in range(6):
+        ask(queue, f"ada:{n}", "ada", "a long prompt", 300)
+    ask(queue, "bob:0", "bob", "a short prompt", 300)
+
+    def handle(job):
+        answer(queue, job, lambda prompt: 300)
+        answered.append(job.id)
+
+    with in_background(work, queue, handle, wait_s=1):
+        while queue.run("LEN"):
+            time.sleep(0.05)
+    print("answered", " ".join(answered))
+    db.delete(queue.key)
