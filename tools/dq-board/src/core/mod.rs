@@ -5,6 +5,7 @@ pub mod failure;
 pub mod filter;
 pub mod flow;
 pub mod history;
+pub mod packed;
 pub mod question;
 pub mod reasons;
 pub mod rules;

@@ -4,70 +4,109 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::http::{header, HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::timeout;
 
 use super::answer::plain;
 use super::api::{Shared, Site};
 use crate::core::access::{By, Role, Visitor};
+use crate::core::packed::{takes_gzip, Packing, Part};
 use crate::core::wire;
 use crate::servers::reader::Tab;
+
+/// A connection on which nothing is said for so long would be closed by some proxies.
+const QUIET: Duration = Duration::from_secs(15);
 
 pub async fn live(
     State(site): Shared,
     Extension(visitor): Extension<Visitor>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    headers: HeaderMap,
+) -> Response {
+    let accepted = headers.get(header::ACCEPT_ENCODING);
+    let gzip = accepted.is_some_and(|text| text.to_str().is_ok_and(takes_gzip));
     let tab = site.board.reader.open_tab();
-    let first = vec![tab.all.clone(), hello(&tab, &visitor)];
-    let events = stream::unfold(
-        (tab, first, site),
-        |(mut tab, mut first, site)| async move {
-            let text = match first.pop() {
-                Some(text) => text,
-                None => next(&mut tab, &site).await?,
-            };
-            Some((Ok(Event::default().data(text)), (tab, first, site)))
-        },
-    );
-    Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+    let first = vec![Arc::clone(&tab.all), hello(&tab, &visitor)];
+    let told = Telling {
+        tab,
+        first,
+        site,
+        packing: Packing::new(gzip),
+    };
+    let begin = stream::iter([Ok::<_, Infallible>(told.packing.head())]);
+    let events = stream::unfold(Some(told), |telling| async {
+        let mut telling = telling?;
+        match telling.next().await {
+            Some(part) => Some((Ok(telling.packing.next(&part)), Some(telling))),
+            None => Some((Ok(telling.packing.foot()), None)),
+        }
+    });
+    let body = Body::from_stream(begin.chain(events));
+    let mut answer = body.into_response();
+    let words = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::VARY, "accept-encoding"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    let packed = gzip.then_some((header::CONTENT_ENCODING, "gzip"));
+    for (name, value) in words.into_iter().chain(packed) {
+        answer
+            .headers_mut()
+            .insert(name, header::HeaderValue::from_static(value));
+    }
+    answer
 }
 
-fn hello(tab: &Tab, visitor: &Visitor) -> String {
+/// What one tab is told.
+struct Telling {
+    tab: Tab,
+    /// Before anything else, the last one first.
+    first: Vec<Arc<Part>>,
+    site: Arc<Site>,
+    packing: Packing,
+}
+
+impl Telling {
+    /// None: the board ends.
+    async fn next(&mut self) -> Option<Arc<Part>> {
+        if let Some(part) = self.first.pop() {
+            return Some(part);
+        }
+        let mut ending = self.site.ending.clone();
+        let change = tokio::select! {
+            change = timeout(QUIET, self.tab.changes.recv()) => change,
+            _ = ending.wait_for(|ends| *ends) => return None,
+        };
+        match change {
+            Err(_) => Some(Arc::new(Part::new(":\n\n"))),
+            Ok(Ok(part)) => Some(part),
+            Ok(Err(RecvError::Lagged(_))) => Some(self.tab.again()),
+            Ok(Err(RecvError::Closed)) => None,
+        }
+    }
+}
+
+fn hello(tab: &Tab, visitor: &Visitor) -> Arc<Part> {
     let (user, session) = match &visitor.by {
         By::Nothing | By::Token(_) => (None, false),
         By::User(name) => (Some(name), false),
         By::Password(name) => (Some(name), true),
     };
-    json!({
+    let hello = json!({
         "kind": "hello",
         "tab": tab.number,
         "actions": visitor.role == Role::Operate,
         "user": user,
         "session": session,
-    })
-    .to_string()
-}
-
-/// None: the board ends.
-async fn next(tab: &mut Tab, site: &Arc<Site>) -> Option<String> {
-    let mut ending = site.ending.clone();
-    let change = tokio::select! {
-        change = tab.changes.recv() => change,
-        _ = ending.wait_for(|ends| *ends) => return None,
-    };
-    match change {
-        Ok(text) => Some(text.to_string()),
-        Err(RecvError::Lagged(_)) => Some(tab.again()),
-        Err(RecvError::Closed) => None,
-    }
+    });
+    Arc::new(Part::event(&hello.to_string()))
 }
 
 #[derive(Deserialize)]

@@ -18,6 +18,7 @@ use tokio::sync::broadcast;
 
 use super::history::History;
 use crate::core::history::Parts;
+use crate::core::packed::Part;
 use crate::core::wire;
 use crate::locked::locked;
 
@@ -44,7 +45,7 @@ struct State {
     /// What the tabs have.
     head: Value,
     rows: BTreeMap<QueueKey, Arc<str>>,
-    changes: broadcast::Sender<Arc<str>>,
+    changes: broadcast::Sender<Arc<Part>>,
     /// What each tab sees.
     tabs: HashMap<u64, Vec<QueueKey>>,
     next_tab: u64,
@@ -55,8 +56,8 @@ struct State {
 pub struct Tab {
     reader: Arc<Reader>,
     pub number: u64,
-    pub changes: broadcast::Receiver<Arc<str>>,
-    pub all: String,
+    pub changes: broadcast::Receiver<Arc<Part>>,
+    pub all: Arc<Part>,
 }
 
 impl Reader {
@@ -195,7 +196,7 @@ impl Reader {
 
 impl Tab {
     /// Everything anew, for one that lagged.
-    pub fn again(&mut self) -> String {
+    pub fn again(&mut self) -> Arc<Part> {
         let state = self.reader.state();
         self.changes = state.changes.subscribe();
         state.all()
@@ -285,11 +286,11 @@ impl State {
     fn tell(&mut self) {
         if let Some(change) = self.change() {
             // Without anybody who listens it is lost, and nobody misses it.
-            let _ = self.changes.send(change.into());
+            let _ = self.changes.send(change);
         }
     }
 
-    fn change(&mut self) -> Option<String> {
+    fn change(&mut self) -> Option<Arc<Part>> {
         let (changed, gone) = self.refresh();
         let head = self.head();
         if changed.is_empty() && gone.is_empty() && head == self.head {
@@ -301,7 +302,7 @@ impl State {
         Some(self.message("some", rows, &gone))
     }
 
-    fn all(&self) -> String {
+    fn all(&self) -> Arc<Part> {
         self.message("all", self.rows.values(), &[])
     }
 
@@ -310,13 +311,16 @@ impl State {
         kind: &str,
         rows: impl Iterator<Item = &'a Arc<str>>,
         gone: &[String],
-    ) -> String {
+    ) -> Arc<Part> {
         let rows: Vec<&str> = rows.map(|row| &**row).collect();
         let now = self.servers.now().server_ms;
         let head = self.head();
         let gone = json!(gone);
         let rows = rows.join(",");
-        format!(r#"{{"kind":"{kind}","now":{now},"head":{head},"gone":{gone},"rows":[{rows}]}}"#)
+        let json = format!(
+            r#"{{"kind":"{kind}","now":{now},"head":{head},"gone":{gone},"rows":[{rows}]}}"#
+        );
+        Arc::new(Part::event(&json))
     }
 
     /// Tells the nodes which queues are on somebody's screen.
