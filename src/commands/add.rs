@@ -33,13 +33,14 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     add.server_ttr_ms = config::default_ttr_ms();
     let rule = read(args, &mut add, &mut ladder)?;
     add.backoff_ms = ladder.as_deref();
-    add.recur = rule.finish(add.ttl_ms)?;
-    if add.recur.is_some() && add.condition == Condition::Next {
-        return Err(Refusal(
-            "ERR NEXT cannot be combined with EVERY or CRON".into(),
-        ));
+    if let Some(rule) = rule {
+        add.recur = rule.finish(add.ttl_ms)?;
+        if add.recur.is_some() && add.condition == Condition::Next {
+            return Err(Refusal(
+                "ERR NEXT cannot be combined with EVERY or CRON".into(),
+            ));
+        }
     }
-
     if add.after.is_some() && (add.recur.is_some() || add.condition == Condition::Next) {
         return Err(Refusal(
             "ERR AFTER cannot be combined with NEXT, EVERY or CRON".into(),
@@ -56,13 +57,14 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads the options: those of a job go to `add`, but its ladder, which `add` borrows.
+/// Reads the options: those of a job go to `add`, but its ladder, which `add` borrows. A rule is there where any of
+/// its words is.
 #[inline]
 fn read<'a>(
     args: Args<'a>,
     add: &mut Add<'a>,
     ladder: &mut Option<Vec<u64>>,
-) -> Result<GivenRule<'a>, Refusal> {
+) -> Result<Option<GivenRule<'a>>, Refusal> {
     let (mut rule, mut when) = (GivenRule::default(), None);
     let (mut after, mut on_dead) = (None, None);
     let mut options = Options::new(args, 4);
@@ -93,14 +95,28 @@ fn read<'a>(
             Word::JITTER => rule.jitter_ms = Some(millis(options.value()?)?),
         }
     }
-    options.only_one_of(&[Word::EVERY, Word::CRON])?;
-    options.only_one_of(&[Word::NX, Word::XX, Word::REPLACE, Word::NEXT])?;
-    options.only_one_of(&[Word::DELAY, Word::AT])?;
-    add.after = until(after, on_dead)?;
+    if options.has_several() {
+        options.only_one_of(&[Word::EVERY, Word::CRON])?;
+        options.only_one_of(&[Word::NX, Word::XX, Word::REPLACE, Word::NEXT])?;
+        options.only_one_of(&[Word::DELAY, Word::AT])?;
+    }
+    if options.has_any(&[Word::AFTER, Word::ONDEAD]) {
+        add.after = until(after, on_dead)?;
+    }
     rule.is_timed = when.is_some();
     add.when = when.unwrap_or(add.when);
-    Ok(rule)
+    Ok(options.has_any(&RULE).then_some(rule))
 }
+
+const RULE: [Word; 7] = [
+    Word::EVERY,
+    Word::CRON,
+    Word::TZ,
+    Word::UNTIL,
+    Word::TIMES,
+    Word::GRACE,
+    Word::JITTER,
+];
 
 /// The words of a rule, as far as they have come.
 #[derive(Default)]

@@ -98,9 +98,24 @@ fn check_keys(ctx: Ctx<'_>, args: Args<'_>, layout: &Layout) -> Result<(), Refus
     Ok(())
 }
 
+/// Of the words of options.
+const SHORTEST: usize = {
+    let (mut least, mut at) = (usize::MAX, 0);
+    while at < Word::KNOWN.len() {
+        let len = Word::KNOWN[at].text.len();
+        least = if len < least { len } else { least };
+        at += 1;
+    }
+    least
+};
+
 /// The option whose word stands there, with a value to follow or without one.
 fn option_at(args: Args<'_>, index: usize, takes_value: bool) -> Option<&'static OptionWord> {
     let arg = args.get(index).filter(|_| index > 0)?;
+    // A timeout, mostly.
+    if arg.len() < SHORTEST {
+        return None;
+    }
     let is_it = |known: &&OptionWord| {
         known.takes_value == takes_value && arg.eq_ignore_ascii_case(known.text.as_bytes())
     };
@@ -124,11 +139,11 @@ fn layout(args: Args<'_>) -> Result<Layout, Refusal> {
         end -= 1 + usize::from(option.takes_value);
         first = Some(option);
     }
-    // An option whose value is missing stands there itself.
-    let in_place = option_at(args, end - 1, true);
-    let is_missing = end < 3 || !is_like_number(args.get(end - 1).unwrap_or_default());
-    if let Some(option) = in_place.or(first.filter(|_| is_missing)) {
-        return Err(no_timeout(option.text));
+    if end < 3 || !is_like_number(args.get(end - 1).unwrap_or_default()) {
+        // An option whose value is missing stands there itself.
+        if let Some(option) = option_at(args, end - 1, true).or(first) {
+            return Err(no_timeout(option.text));
+        }
     }
     Ok(Layout {
         keys: 1..end - 1,

@@ -71,6 +71,8 @@ enum Waiting {
 }
 
 /// Changes the queue under the command's key; `None` where there is no such key.
+// Each command has its own: no code is doubled.
+#[inline(always)]
 fn change<T>(
     ctx: Ctx<'_>,
     args: Args<'_>,
@@ -79,6 +81,7 @@ fn change<T>(
     change_open(ctx, open(ctx, args)?, Waiting::Served, change)
 }
 
+#[inline(always)]
 fn change_open<T>(
     ctx: Ctx<'_>,
     mut open: OpenKey<'_>,

@@ -176,6 +176,18 @@ impl<'a, W: Words> Options<'a, W> {
         Ok(Some(option))
     }
 
+    /// Whether any of these words has come.
+    #[inline(always)]
+    pub fn has_any(&self, words: &[W]) -> bool {
+        self.seen & words.iter().fold(0, |bits, word| bits | word.bit()) != 0
+    }
+
+    /// Whether so many words have come that they may exclude each other.
+    #[inline(always)]
+    pub fn has_several(&self) -> bool {
+        self.seen & self.seen.wrapping_sub(1) != 0
+    }
+
     /// Refuses a second one of options that exclude each other.
     #[inline(always)]
     pub fn only_one_of(&self, words: &[W]) -> Result<(), Refusal> {

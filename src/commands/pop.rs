@@ -28,8 +28,10 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             Word::WITHTERMS => request.with.terms = true,
         }
     }
-    options.only_one_of(&[Word::COUNT, Word::ID])?;
-    options.only_one_of(&[Word::TTR, Word::LEASE])?;
+    if options.has_several() {
+        options.only_one_of(&[Word::COUNT, Word::ID])?;
+        options.only_one_of(&[Word::TTR, Word::LEASE])?;
+    }
     let count = request.count;
     let pop = Pop {
         id,

@@ -200,7 +200,8 @@ impl Queue {
         }
         let plan = match &add.after {
             Some(until) => {
-                Some(self.plan_added(add.id.unwrap_or_default(), old, add.group, until)?)
+                let id = add.id.unwrap_or_default();
+                Some(Box::new(self.plan_added(id, old, add.group, until)?))
             }
             None if add.recur.is_some() && old.is_some_and(|old| self.is_awaited(old)) => {
                 return Err(QueueError::AfterRule);
@@ -233,22 +234,21 @@ impl Queue {
         if self.has_flows() {
             self.note_moment(Moment::from(now));
         }
-        let waits = plan.zip(add.after.as_ref());
-        match old.filter(|_| follows) {
-            None if waits.is_some() => {
+        match (old.filter(|_| follows), plan) {
+            (None, Some(plan)) => {
                 let (id, instants) = (id.bytes, (due, expires));
-                self.add_blocked(id, add, instants, old, waits, now, out);
+                self.add_blocked(id, add, instants, old, *plan, now, out);
             }
-            Some(before) => self.add_behind(before, id, add, (due, expires), out),
-            None if first.is_some() => {
+            (Some(before), _) => self.add_behind(before, id, add, (due, expires), out),
+            (None, None) if first.is_some() => {
                 // Of an id that was made just now.
                 let first = add.first(&name, now, out)?;
                 self.add_recurring(&name, add, first.filter(|_| renewed.is_none()), out);
             }
-            None => self.add_new(id, add, (due, expires), old, way.as_ref(), out),
+            (None, None) => self.add_new(id, add, (due, expires), old, way.as_ref(), out),
         }
-        for note in add.notes() {
-            self.note_added(&name, follows, note, out);
+        if add.keep_ms.is_some() || add.cost != 1 {
+            self.note_added(&name, follows, add, out);
         }
         Ok(Some(name))
     }
@@ -379,15 +379,18 @@ impl Queue {
         }
     }
 
-    /// Notes something of the job that has just come, or of the successor.
+    /// Notes what there is to note of the job that has just come, or of the successor.
     #[cold]
-    fn note_added(&mut self, id: &[u8], follows: bool, note: Note<'_>, out: &mut Effects) {
+    #[inline(never)]
+    fn note_added(&mut self, id: &[u8], follows: bool, add: &Add<'_>, out: &mut Effects) {
         let mut handle = self.find(self.jobs().hashed(id));
         if follows {
             handle = handle.and_then(|handle| self.jobs().successor(handle));
         }
-        if let Some(handle) = handle {
-            self.commit_noted(handle, note, out);
+        for note in add.notes() {
+            if let Some(handle) = handle {
+                self.commit_noted(handle, note, out);
+            }
         }
     }
 
@@ -409,6 +412,7 @@ impl Queue {
         self.commit_followed(before, job, out);
     }
 
+    #[cold]
     #[allow(clippy::too_many_arguments, reason = "as they come")]
     fn add_blocked(
         &mut self,
@@ -416,11 +420,11 @@ impl Queue {
         add: &Add<'_>,
         (due, expires): (u64, u64),
         old: Option<Handle>,
-        waits: Option<(Plan, &For<'_>)>,
+        plan: Plan,
         now: Now,
         out: &mut Effects,
     ) {
-        let Some((plan, until)) = waits else {
+        let Some(until) = &add.after else {
             return;
         };
         let settings = self.shared_settings();

@@ -364,17 +364,37 @@ impl Queue {
         let Course { due, life, .. } = job.course();
         let payload = job.payload();
         let attempts = life.attempts.saturating_add(1);
-        let wanted = pop.with;
-        let extras = wanted.any().then(|| self.extras(handle, wanted, attempts));
-        deliver(Delivery {
+        let plain = Delivery {
             id: job.id(),
             payload,
             attempts,
             due: job.recurring().map_or(due, |it| it.occurrence.at),
             lease,
-            extras: extras.as_ref(),
+            extras: None,
+        };
+        if pop.with.any() {
+            return self.show_with(handle, pop.with, plain, deliver);
+        }
+        deliver(plain);
+        payload.len()
+    }
+
+    /// With what else was asked for.
+    #[cold]
+    #[inline(never)]
+    fn show_with(
+        &self,
+        handle: Handle,
+        wanted: Wanted,
+        plain: Delivery<'_>,
+        deliver: &mut impl FnMut(Delivery<'_>),
+    ) -> usize {
+        let extras = self.extras(handle, wanted, plain.attempts);
+        deliver(Delivery {
+            extras: Some(&extras),
+            ..plain
         });
-        payload.len() + extras.as_ref().map_or(0, Extras::steps_len)
+        plain.payload.len() + extras.steps_len()
     }
 
     /// Ends a finished job, with its result where it has one; whether the claim reached one.

@@ -18,10 +18,22 @@ use crate::storage::skiplist::Skiplist;
 impl Queue {
     /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
     /// budget is left: none left means that there may be more.
-    #[inline]
+    #[inline(always)]
     pub fn settle(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+        match self.has_past(now) {
+            true => self.settle_past(now, budget, out),
+            false => budget,
+        }
+    }
+
+    #[inline]
+    fn has_past(&self, now: Now) -> bool {
+        self.next_event().is_some_and(|at| at <= now.ms())
+    }
+
+    fn settle_past(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let mut left = budget;
-        while left > 0 && self.next_event().is_some_and(|at| at <= now.ms()) {
+        while left > 0 && self.has_past(now) {
             if self.has_flow_work() {
                 match self.settle_with_flows(now, left, out) {
                     0 => break,
@@ -185,7 +197,7 @@ impl Queue {
     /// As [`Queue::settle`] for a command that is about to do something with so many jobs of that place:
     /// leases that are over are ended until so many jobs have come to stand there, though more may be past
     /// before them. Of others it ends so many as are not felt.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
         if self.settle(now, SETTLE_BUDGET, out) == 0 {
             self.settle_leases_for(count, place, now, out);

@@ -29,7 +29,7 @@ pub struct PopRequest {
 
 impl PopRequest {
     /// As the queue is asked now: the server's default may be set to another while a client waits.
-    #[inline]
+    #[inline(always)]
     pub fn pop(self) -> Pop<'static> {
         Pop {
             count: self.count.unwrap_or(1),

@@ -156,7 +156,7 @@ impl<'a> OpenKey<'a> {
         let mut departures = None;
         if let Some(queue) = self.queue() {
             departures = queue.take_departures();
-            dropped = queue.is_disposable() && !waiting.any();
+            dropped = is_over(queue, waiting);
             queue.take_garbage().into_iter().for_each(reclaim::add);
         }
         reclaim::pay_for(1);
@@ -164,7 +164,7 @@ impl<'a> OpenKey<'a> {
             effects.push(&Effect::Dropped);
             self.delete();
         } else {
-            self.arm_for(db, waiting, now);
+            self.arm_for(db, waiting, false, now);
         }
         drop(self);
         replicate::publish(ctx, name, effects);
@@ -220,10 +220,11 @@ impl<'a> OpenKey<'a> {
     /// would look.
     pub fn arm(&mut self, db: c_int, now: Now) {
         let waiting = blocked::kinds(db, self.name());
-        self.arm_for(db, waiting, now);
+        let is_over = self.queue().is_some_and(|it| is_over(it, waiting));
+        self.arm_for(db, waiting, is_over, now);
     }
 
-    fn arm_for(&mut self, db: c_int, waiting: Kinds, now: Now) {
+    fn arm_for(&mut self, db: c_int, waiting: Kinds, is_over: bool, now: Now) {
         let name = self.name();
         let Some(value) = self.value() else {
             return;
@@ -235,7 +236,10 @@ impl<'a> OpenKey<'a> {
         if waiting.any() && queue.is_disposable() {
             blocked::keep_queue(db, name);
         }
-        let mut at = attention_at(queue, waiting, now);
+        let mut at = match is_over {
+            true => 0,
+            false => attention_at(queue, waiting, now),
+        };
         let (figures, until) = queue.figures(now);
         let has_done = queue.has_done();
         if at <= now.ms() {
@@ -287,15 +291,21 @@ pub fn attention_after_load(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     if queue.has_leftovers() {
         return 0;
     }
+    if is_over(queue, waiting) {
+        return 0;
+    }
     attention_at(queue, waiting, now)
 }
 
-/// The instant at which the timer must look at the queue.
+/// Whether no key is to be kept for it.
 #[inline]
+fn is_over(queue: &Queue, waiting: Kinds) -> bool {
+    queue.is_disposable() && !waiting.any()
+}
+
+/// The instant at which the timer must look at a queue that stays.
+#[inline(always)]
 fn attention_at(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
-    if queue.is_disposable() && !waiting.any() {
-        return 0;
-    }
     // Asked with each command: a plain minimum, of which nearly always only the first is there.
     let mut at = queue.next_event().unwrap_or(agenda::IDLE);
     if waiting.any() {

@@ -98,6 +98,8 @@ pub fn note_listeners() -> bool {
 }
 
 /// As [`with_effects`], for a command: they are encoded only if somebody may read them.
+// Each command has its own: no code is doubled.
+#[inline(always)]
 pub fn with_command_effects<T>(ctx: Ctx<'_>, use_them: impl FnOnce(&mut Effects) -> T) -> T {
     with_effects(|effects| {
         if !listeners::any(ctx) {

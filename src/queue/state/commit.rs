@@ -291,11 +291,15 @@ impl Queue {
     }
 
     /// In the windows of RATE and GROUPRATE.
-    #[inline]
+    #[inline(always)]
     fn record_delivery(&mut self, handle: Handle, token: u64, now: Now) {
-        if !self.has_rates() {
-            return;
+        if self.has_rates() {
+            self.record_in_rates(handle, token, now);
         }
+    }
+
+    #[inline(never)]
+    fn record_in_rates(&mut self, handle: Handle, token: u64, now: Now) {
         let cost = self.cost_of(handle);
         let new = Delivered { token, cost };
         self.record_in_rate(new, now);

@@ -333,7 +333,11 @@ impl Queue {
 
     /// No key is kept for it.
     pub fn is_disposable(&self) -> bool {
-        !self.kept && self.live_len() + self.dead.len() == 0 && self.done.len() == 0
+        !self.kept && self.schedule.len() == 0 && self.is_drained()
+    }
+
+    fn is_drained(&self) -> bool {
+        self.live_len() + self.dead.len() == 0 && self.done.len() == 0
     }
 
     /// Blocked, delayed, ready and reserved jobs: what MAXLEN limits.

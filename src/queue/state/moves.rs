@@ -13,7 +13,7 @@ use crate::storage::skiplist::InsertHint;
 impl Queue {
     /// Puts a job, the last in the order of adding, in the place of an old one of its id. The way to its
     /// place may be known.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(
         &mut self,
         old: Option<Handle>,
@@ -155,7 +155,9 @@ impl Queue {
 
     /// With its successor.
     pub(super) fn remove(&mut self, handle: Handle) {
-        self.remove_successor(handle);
+        if self.jobs.successors_len() > 0 {
+            self.remove_successor(handle);
+        }
         self.unlink(handle, self.position(handle));
         self.forget_purged(handle);
         self.drop_job(handle);

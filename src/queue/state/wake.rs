@@ -64,8 +64,11 @@ impl Queue {
             Wake::Trim if self.surplus_dead() > 0 => 0,
             Wake::Lease => self.reserved.first_at(),
             Wake::Ttl => self.expiring.first_at(),
-            Wake::Forget => self.dedupe.next().unwrap_or(NEVER),
-            Wake::Done => self.done.wakes,
+            Wake::Forget => {
+                let next = self.dedupe.if_made().and_then(|it| it.next());
+                next.unwrap_or(NEVER)
+            }
+            Wake::Done => self.done.if_made().map_or(NEVER, |it| it.wakes),
             Wake::Flow if self.has_flow_work() => 0,
             Wake::Trim | Wake::Flow | Wake::Deliver { .. } => NEVER,
         }

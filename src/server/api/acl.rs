@@ -65,8 +65,10 @@ pub fn may_call(ctx: Ctx<'_>, client: u64, call: Call, key: KeyName<'_>) -> bool
     WORDS.with(|words| {
         let words = &words[call.0];
         let mut call = [key; MOST_WORDS + 1];
-        for (word, at) in words.iter().zip([0].into_iter().chain(2..)) {
-            call[at] = word.name();
+        if let [name, rest @ ..] = &words[..] {
+            call[0] = name.name();
+            let places = call[2..].iter_mut();
+            places.zip(rest).for_each(|(at, word)| *at = word.name());
         }
         let call = &mut call[..=words.len()];
         User::named(ctx, name).is_some_and(|user| user.may_call(call))

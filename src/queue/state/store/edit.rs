@@ -2,7 +2,7 @@
 
 use super::extra::{Extra, Parts};
 use super::head::{
-    bits_of, word, BLOCKED, DUE_BITS, HAS_RARE, NO_GROUP, NO_TRAILER, OWN_TERMS, PLACE_SHIFT,
+    bits_of, word, BLOCKED, DUE_BITS, HAS_RARE, LAST_PLACE, NO_GROUP, NO_TRAILER, OWN_TERMS,
     SEQ_BITS, TERMS_SHIFT,
 };
 use super::stored::Course;
@@ -41,11 +41,10 @@ impl Store {
             _ => word0 & !DUE_BITS | due,
         };
         let (place0, place1) = bits_of(place);
-        let changed = changed & !(3 << PLACE_SHIFT) | place0;
+        let changed = changed & !LAST_PLACE | place0;
         bytes[..8].copy_from_slice(&changed.to_le_bytes());
-        let word1 = word(bytes, 8);
-        if word1 & BLOCKED != place1 {
-            let changed = word1 & !BLOCKED | place1;
+        if word0 & LAST_PLACE == LAST_PLACE || place0 == LAST_PLACE {
+            let changed = word(bytes, 8) & !BLOCKED | place1;
             bytes[8..16].copy_from_slice(&changed.to_le_bytes());
         }
     }

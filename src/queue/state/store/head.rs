@@ -8,7 +8,9 @@ use crate::storage::broken::there;
 pub(super) const HEADER: usize = 16;
 pub(super) const DUE_BITS: u64 = INSTANT_MAX;
 pub(super) const ID_LEN_SHIFT: u32 = 42;
-pub(super) const PLACE_SHIFT: u32 = 52;
+const PLACE_SHIFT: u32 = 52;
+/// Of all places, and of the last one, which stands for two.
+pub(super) const LAST_PLACE: u64 = 3 << PLACE_SHIFT;
 pub(super) const HAS_RARE: u64 = 1 << 54;
 pub(super) const OWN_TERMS: u64 = 1 << 55;
 /// There is a group: its number, 4 bytes, comes last.
@@ -50,19 +52,33 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 pub(super) fn place_of(bytes: &[u8]) -> Place {
-    match word(bytes, 0) >> PLACE_SHIFT & 3 {
+    let place = match word(bytes, 0) >> PLACE_SHIFT & 3 {
         0 => Place::Scheduled,
         1 => Place::Reserved,
         2 => Place::Dead,
-        _ if word(bytes, 8) & BLOCKED != 0 => Place::Blocked,
         _ => Place::Successor,
+    };
+    match place {
+        Place::Successor => last_place(bytes),
+        place => place,
+    }
+}
+
+/// Few jobs have it. Kept apart, and without an assertion: so it costs nothing where nobody looks at the place.
+#[cold]
+#[inline(never)]
+fn last_place(bytes: &[u8]) -> Place {
+    let word1 = bytes.get(8..).and_then(<[u8]>::first_chunk::<8>);
+    match word1.map(|word| u64::from_le_bytes(*word) & BLOCKED) {
+        None | Some(0) => Place::Successor,
+        Some(_) => Place::Blocked,
     }
 }
 
 /// As both words say it.
 pub(super) fn bits_of(place: Place) -> (u64, u64) {
     match place {
-        Place::Blocked => (3 << PLACE_SHIFT, BLOCKED),
+        Place::Blocked => (LAST_PLACE, BLOCKED),
         _ => ((place as u64) << PLACE_SHIFT, 0),
     }
 }
