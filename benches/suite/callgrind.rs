@@ -12,10 +12,20 @@ use crate::support::locate;
 
 /// An instruction cache as most processors have it: size, ways, bytes of a line.
 const CACHE: &str = "32768,8,64";
+/// What newer processors have is hidden from the C library, so that it chooses the same functions on all.
+const PLAIN: &str = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM,-BMI2,-RTM";
 /// The server's function for it, where its program tells names.
 const HOUSEKEEPING: &str = "serverCron";
 /// Under valgrind a server takes seconds to start.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// For which the C library chooses its functions.
+#[derive(Clone, Copy, Debug)]
+pub enum Processor {
+    /// One that all others can do the work of.
+    Plain,
+    OfMachine,
+}
 
 /// What was carried out between two instants.
 #[derive(Clone, Copy, Default)]
@@ -37,10 +47,11 @@ pub struct Counted {
 
 impl Counted {
     /// With this module, whose own part is told apart.
-    pub fn start(folder: &Path, module: &Path) -> Counted {
+    pub fn start(folder: &Path, module: &Path, processor: Processor) -> Counted {
+        let folder = &folder.join(format!("{processor:?}"));
         let profiles = folder.join("profiles");
         fs::create_dir_all(&profiles).expect("a folder for profiles");
-        let launcher = launcher(folder, &profiles);
+        let launcher = launcher(folder, &profiles, processor);
         // A second of a slow server is many turns of its housekeeping.
         let host = Host::start_with(|builder| {
             let builder = builder.binary(launcher).patience(PATIENCE);
@@ -82,16 +93,21 @@ impl Counted {
 }
 
 /// What the tests' launcher takes for a server; the server may itself be a script that starts one.
-fn launcher(folder: &Path, profiles: &Path) -> PathBuf {
+fn launcher(folder: &Path, profiles: &Path, processor: Processor) -> PathBuf {
     let server = locate::server_binary();
     let name = server.file_name().expect("a file");
     let launcher = folder.join(name);
     let script = format!(
         "#!/bin/sh\n\
          [ \"$1\" != --version ] || exec '{server}' --version\n\
+         export GLIBC_TUNABLES={tunables}\n\
          exec {fixed}valgrind -q --trace-children=yes --tool=callgrind --cache-sim=yes --I1={CACHE} --compress-strings=no --compress-pos=no \\\n\
          \x20   --callgrind-out-file='{profiles}/out.%p' '{server}' \"$@\"\n",
         fixed = fixed_addresses(),
+        tunables = match processor {
+            Processor::Plain => PLAIN,
+            Processor::OfMachine => "",
+        },
         server = server.display(),
         profiles = profiles.display(),
     );
