@@ -158,7 +158,10 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 	if err != nil {
 		return nil, err
 	}
-	id := or(o.ID, newID())
+	id := o.ID
+	if id == "" {
+		id = newID()
+	}
 	call := words{"DQ.ADD", q.key(id), id, payload}
 	if o.Attempts != 0 {
 		call = call.add("ATTEMPTS", max(0, o.Attempts))

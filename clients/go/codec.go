@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 )
 
-const envelopeVersion = 1
+const (
+	envelopeVersion = 1
+	keptBytes       = 1 << 16 // of a writer: a large payload's memory is given back
+)
 
 // Codec makes bytes of what [Queue.Add] is given, and the other way round in [Job.Decode].
 type Codec interface {
@@ -38,14 +42,30 @@ func (jsonCodec) Decode(payload []byte, v any) error {
 	return json.Unmarshal(payload, v)
 }
 
+// writer is used again: of many jobs, each would make one.
+type writer struct {
+	out     bytes.Buffer
+	encoder *json.Encoder
+}
+
+var writers = sync.Pool{New: func() any {
+	made := &writer{}
+	made.encoder = json.NewEncoder(&made.out)
+	made.encoder.SetEscapeHTML(false)
+	return made
+}}
+
 func compact(data any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(data); err != nil {
+	to := writers.Get().(*writer)
+	to.out.Reset()
+	if err := to.encoder.Encode(data); err != nil { // it goes on failing, and is not used again
 		return nil, fmt.Errorf("dq: data that JSON cannot hold: %w", err)
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	written := bytes.Clone(bytes.TrimSuffix(to.out.Bytes(), []byte("\n")))
+	if to.out.Cap() <= keptBytes {
+		writers.Put(to)
+	}
+	return written, nil
 }
 
 type bytesCodec struct{}

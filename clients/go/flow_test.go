@@ -322,3 +322,29 @@ func TestManyJobsInFewCommands(t *testing.T) {
 	_, err := sharded.AddMany(ctx, []dq.NewJob{{JobOptions: dq.JobOptions{ID: "x"}}, {JobOptions: dq.JobOptions{ID: "y", After: []string{"x"}}}})
 	expect(t, err == nil, false) // of two shards
 }
+
+func TestThousandsOfJobsInTheirOrderUpToAMistake(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := dq.NewQueue(server.Client, "q", dq.QueueOptions{})
+	jobs := make([]dq.NewJob, 9500)
+	for at := range jobs {
+		jobs[at].Data = at
+	}
+	ids := must(queue.AddMany(ctx, jobs))
+	expect(t, len(ids), len(jobs))
+	for _, at := range []int{0, 3999, 4000, 9499} {
+		expect(t, string(must(queue.Get(ctx, ids[at])).Payload), fmt.Sprint(at))
+	}
+
+	jobs[100].Data = make(chan int)
+	ids, err := queue.AddMany(ctx, jobs)
+	expect(t, len(ids) == 0 && err != nil, true)
+	expect(t, must(queue.Len(ctx, dq.Ready)), len(jobs))
+
+	jobs[100].Data, jobs[9000].Data = 100, make(chan int)
+	ids, err = queue.AddMany(ctx, jobs)
+	expect(t, err != nil, true)
+	expect(t, must(queue.Len(ctx, dq.Ready)), len(jobs)+len(ids))
+	expect(t, len(ids) > 0 && len(ids) <= 9000, true)
+	expect(t, string(must(queue.Get(ctx, ids[len(ids)-1])).Payload), fmt.Sprint(len(ids)-1))
+}

@@ -10,13 +10,39 @@ import (
 const (
 	chunkJobs  = 1000 // of one DQ.MADD: other clients' commands go on in between
 	chunkBytes = 1 << 20
+	blockJobs  = 4 * chunkJobs
 	optionsAt  = 4 // in the words of an ADD
 )
 
-// AddMany adds many jobs in one round trip, and returns their ids as [Queue.Add] does. If all have the same options, up to
+// AddMany adds many jobs in few round trips, and returns their ids as [Queue.Add] does. If all have the same options, up to
 // a thousand are added by one command, which adds all of them or none. If some are after others (see [JobOptions].After),
-// all are added in one transaction, in which those others may be.
+// all are added in one transaction, in which those others may be. A mistake in a job of the first thousands is told before
+// anything is sent; of one behind them, when those have been added, and their ids come with the error.
 func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
+	size := blockJobs
+	if slices.ContainsFunc(jobs, isAfter) {
+		size = len(jobs)
+	}
+	ids := make([]string, len(jobs))
+	before := make(chan error, 1) // how the block before went: this one is made meanwhile
+	before <- nil
+	for at := 0; at < len(jobs); at += size {
+		block := jobs[at:min(at+size, len(jobs))]
+		calls, err := q.callsOf(ctx, block)
+		if failed := <-before; failed != nil {
+			return ids, failed
+		}
+		if err != nil {
+			return ids[:at], err
+		}
+		go func() { before <- q.addBlock(ctx, block, calls, ids[at:]) }()
+	}
+	return ids, <-before
+}
+
+func isAfter(job NewJob) bool { return len(job.After) > 0 || job.AfterGroup != "" }
+
+func (q *Queue) callsOf(ctx context.Context, jobs []NewJob) ([]words, error) {
 	calls := make([]words, len(jobs))
 	for at := range jobs {
 		call, err := q.adding(ctx, jobs[at].Data, &jobs[at].JobOptions, nil)
@@ -28,22 +54,22 @@ func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 		}
 		calls[at] = call
 	}
-	if len(calls) == 0 {
-		return nil, nil
-	}
+	return calls, nil
+}
+
+func (q *Queue) addBlock(ctx context.Context, jobs []NewJob, calls []words, ids []string) error {
 	send := q.all
 	switch {
-	case slices.ContainsFunc(jobs, func(job NewJob) bool { return len(job.After) > 0 || job.AfterGroup != "" }):
+	case slices.ContainsFunc(jobs, isAfter):
 		send = q.transaction
 	case jobs[0].IfExists != RunAgain && areAlike(calls):
 		send = q.chunked
 	}
 	replies, err := send(ctx, calls)
-	ids := make([]string, len(jobs))
 	for at := range replies {
 		ids[at] = added(&jobs[at].JobOptions, calls[at], replies[at], err)
 	}
-	return ids, err
+	return err
 }
 
 // Chain adds jobs in one transaction, each after the one before, and returns their ids.

@@ -2,12 +2,12 @@ package dq
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -90,12 +90,13 @@ func (q *Queue) key(id string) string {
 
 // newID grows with time. With an id of its own an ADD that is sent twice adds one job.
 func newID() string {
-	raw := make([]byte, 16)
-	_, _ = rand.Read(raw[6:]) // never fails
+	var raw [16]byte
 	now := uint64(time.Now().UnixMilli())
-	binary.BigEndian.PutUint16(raw, uint16(now>>32))
-	binary.BigEndian.PutUint32(raw[2:], uint32(now))
-	return hex.EncodeToString(raw)
+	binary.BigEndian.PutUint64(raw[:], now<<16|rand.Uint64()>>48)
+	binary.BigEndian.PutUint64(raw[8:], rand.Uint64())
+	var text [2 * len(raw)]byte
+	hex.Encode(text[:], raw[:])
+	return string(text[:])
 }
 
 // hashTag is what the slot of a key is made of.
