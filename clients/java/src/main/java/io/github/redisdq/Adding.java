@@ -82,6 +82,9 @@ final class Adding {
     }
 
     private static byte[] payload(String queue, Codec codec, List<Hooks> hooks, Object data, JobOptions options) {
+        if (hooks.isEmpty() && options.kind() == null && options.headers().isEmpty()) {
+            return codec.encode(data);
+        }
         Map<String, String> headers = new LinkedHashMap<>(options.headers());
         for (Hooks each : hooks) {
             headers = hooked(each, queue, headers);

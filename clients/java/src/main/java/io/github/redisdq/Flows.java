@@ -2,11 +2,11 @@ package io.github.redisdq;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /** Adds several jobs at a time: in as few commands as they allow, and in one transaction where some are after others. */
 final class Flows {
@@ -36,15 +36,22 @@ final class Flows {
     }
 
     List<String> all(List<Adding> all) {
-        Set<String> ids = new HashSet<>();
-        all.forEach(each -> ids.add(each.id()));
-        if (all.stream().anyMatch(each -> each.after().stream().anyMatch(ids::contains))) {
+        if (isFlow(all)) {
             return answered(all, transaction(all.stream().map(Adding::words).toList()));
         }
         if (all.size() > 1 && all.stream().allMatch(each -> each.isLike(all.get(0)))) {
             return alike(all);
         }
         return answered(all, shards.all(all.stream().map(Adding::words).toList(), null));
+    }
+
+    /** Some are after others of them. */
+    private static boolean isFlow(List<Adding> all) {
+        if (all.stream().allMatch(each -> each.after().isEmpty())) {
+            return false;
+        }
+        Set<String> ids = all.stream().map(Adding::id).collect(Collectors.toSet());
+        return all.stream().anyMatch(each -> each.after().stream().anyMatch(ids::contains));
     }
 
     private static List<String> answered(List<Adding> all, List<Object> replies) {

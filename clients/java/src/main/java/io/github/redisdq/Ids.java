@@ -1,5 +1,6 @@
 package io.github.redisdq;
 
+import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicLong;
@@ -11,6 +12,7 @@ final class Ids {
     private static final Pattern OURS = Pattern.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
     private static final int COUNT_BITS = 12;
     private static final SecureRandom RANDOM = new SecureRandom();
+    private static final ByteBuffer DRAWN = ByteBuffer.allocate(4096).limit(0); // a draw costs more than an id
     private static final AtomicLong LAST = new AtomicLong(); // milliseconds, and a count within each
 
     private Ids() {}
@@ -20,7 +22,16 @@ final class Ids {
         long now = System.currentTimeMillis() << COUNT_BITS;
         long mark = LAST.updateAndGet(last -> Math.max(last + 1, now));
         long high = mark >>> COUNT_BITS << 16 | 0x7000 | mark & (1 << COUNT_BITS) - 1;
-        return new UUID(high, RANDOM.nextLong() & 0x3FFFFFFFFFFFFFFFL | 0x8000000000000000L).toString();
+        return new UUID(high, random() & 0x3FFFFFFFFFFFFFFFL | 0x8000000000000000L).toString();
+    }
+
+    private static long random() {
+        synchronized (DRAWN) {
+            if (!DRAWN.hasRemaining()) {
+                RANDOM.nextBytes(DRAWN.clear().array());
+            }
+            return DRAWN.getLong();
+        }
     }
 
     /** One that will do. */

@@ -89,7 +89,7 @@ final class Words {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof Words it && Arrays.deepEquals(all(), it.all());
+        return other instanceof Words it && words.size() == it.words.size() && Arrays.deepEquals(all(), it.all());
     }
 
     @Override
