@@ -1,8 +1,10 @@
 //! How the house is built: which part uses which. docs/architecture.md is the picture of it.
 
+mod clients;
 mod graph;
 mod map;
 mod names;
+mod same;
 
 use graph::{floor, Arrows, House};
 use std::collections::{BTreeMap, BTreeSet};

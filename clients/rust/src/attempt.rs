@@ -2,7 +2,7 @@
 
 use crate::core::Before as Row;
 use crate::error::Error;
-use crate::job::{decode, Before};
+use crate::result::{decode, Before};
 use crate::values;
 use base64::engine::{general_purpose::STANDARD, Engine};
 use std::collections::{BTreeMap, HashSet};

@@ -1,9 +1,9 @@
 //! Which node of a cluster has a key.
 
-use crate::server::{connect, silent, Inner, Place};
+use crate::connect::{connect, silent};
 use crate::values;
 use redis::{cmd, Client, ConnectionAddr, ConnectionInfo, RedisError, Value};
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const ANSWER: Duration = Duration::from_secs(5);
@@ -22,79 +22,76 @@ pub(crate) enum Redirected {
     Ask(Box<ConnectionInfo>),
 }
 
-impl Inner {
-    pub(crate) fn redirected(&self, replies: &[Value]) -> Redirected {
-        let Place::Cluster { seeds, map } = &self.place else {
-            return Redirected::Not;
-        };
-        let Some(text) = replies.iter().find_map(|reply| match reply {
-            Value::ServerError(error) => Some(values::server_error(error)),
-            _ => None,
-        }) else {
-            return Redirected::Not;
-        };
-        let mut words = text.split(' ');
-        match (words.next(), words.nth(1)) {
-            (Some("MOVED" | "CLUSTERDOWN" | "TRYAGAIN"), _) => {
-                map.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .slots
-                    .clear();
-                Redirected::Moved
-            }
-            (Some("ASK"), Some(address)) => match address.rsplit_once(':') {
-                Some((host, port)) => Redirected::Ask(Box::new(at(
-                    &seeds[0],
-                    host,
-                    port.parse().unwrap_or_default(),
-                ))),
-                None => Redirected::Moved,
-            },
-            _ => Redirected::Not,
+pub(crate) fn redirected(
+    seeds: &[ConnectionInfo],
+    map: &Mutex<Map>,
+    replies: &[Value],
+) -> Redirected {
+    let Some(text) = replies.iter().find_map(|reply| match reply {
+        Value::ServerError(error) => Some(values::server_error(error)),
+        _ => None,
+    }) else {
+        return Redirected::Not;
+    };
+    let mut words = text.split(' ');
+    match (words.next(), words.nth(1)) {
+        (Some("MOVED" | "CLUSTERDOWN" | "TRYAGAIN"), _) => {
+            map.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .slots
+                .clear();
+            Redirected::Moved
         }
+        (Some("ASK"), Some(address)) => match address.rsplit_once(':') {
+            Some((host, port)) => Redirected::Ask(Box::new(at(
+                &seeds[0],
+                host,
+                port.parse().unwrap_or_default(),
+            ))),
+            None => Redirected::Moved,
+        },
+        _ => Redirected::Not,
     }
+}
 
-    /// The node that has the slot; anew: as the cluster says now.
-    pub(crate) async fn node_of(
-        &self,
-        slot: u16,
-        anew: bool,
-    ) -> Result<ConnectionInfo, RedisError> {
-        let Place::Cluster { seeds, map } = &self.place else {
-            return Err((redis::ErrorKind::Client, "no cluster").into());
-        };
-        let known = || map.lock().unwrap_or_else(PoisonError::into_inner);
-        let find = |slots: &[(u16, u16, ConnectionInfo)]| {
-            let found = slots
-                .iter()
-                .find(|(first, last, _)| (*first..=*last).contains(&slot));
-            found.map(|(_, _, node)| node.clone())
-        };
-        if let (false, Some(node)) = (anew, find(&known().slots)) {
-            return Ok(node);
-        }
-        let mut said: RedisError = (
-            redis::ErrorKind::Client,
-            "no node of the cluster has the slot",
-        )
-            .into();
-        let nodes = known().nodes.clone();
-        for node in nodes.iter().chain(seeds) {
-            match slots(node, &seeds[0]).await {
-                Ok(slots) => {
-                    let mut map = known();
-                    map.nodes = slots.iter().map(|(_, _, node)| node.clone()).collect();
-                    map.nodes.dedup_by_key(|node| node.addr().to_string());
-                    map.slots = slots;
-                    if let Some(node) = find(&map.slots) {
-                        return Ok(node);
-                    }
-                }
-                Err(error) => said = error,
-            }
-        }
-        Err(said)
+/// The node that has the slot; anew: as the cluster says now.
+pub(crate) async fn node_of(
+    seeds: &[ConnectionInfo],
+    map: &Mutex<Map>,
+    slot: u16,
+    anew: bool,
+) -> Result<ConnectionInfo, RedisError> {
+    let known = || map.lock().unwrap_or_else(PoisonError::into_inner);
+    let find = |slots: &[(u16, u16, ConnectionInfo)]| {
+        let found = slots
+            .iter()
+            .find(|(first, last, _)| (*first..=*last).contains(&slot));
+        found.map(|(_, _, node)| node.clone())
+    };
+    if let (false, Some(node)) = (anew, find(&known().slots)) {
+        return Ok(node);
     }
+    let mut said: RedisError = (
+        redis::ErrorKind::Client,
+        "no node of the cluster has the slot",
+    )
+        .into();
+    let nodes = known().nodes.clone();
+    for node in nodes.iter().chain(seeds) {
+        match slots(node, &seeds[0]).await {
+            Ok(slots) => {
+                let mut map = known();
+                map.nodes = slots.iter().map(|(_, _, node)| node.clone()).collect();
+                map.nodes.dedup_by_key(|node| node.addr().to_string());
+                map.slots = slots;
+                if let Some(node) = find(&map.slots) {
+                    return Ok(node);
+                }
+            }
+            Err(error) => said = error,
+        }
+    }
+    Err(said)
 }
 
 async fn slots(

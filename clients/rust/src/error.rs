@@ -1,4 +1,3 @@
-use crate::values::error_text;
 use std::fmt;
 
 /// Any error, as handlers and middleware return it.
@@ -50,7 +49,7 @@ pub enum Error {
     Usage(String),
     /// The attempt ends here, and goes on later: pass it on with `?`.
     #[error(transparent)]
-    Suspended(#[from] crate::Suspended),
+    Suspended(#[from] Suspended),
     /// The server refuses the command.
     #[error("dq: {0}")]
     Refused(String),
@@ -135,24 +134,9 @@ impl Error {
             said: None,
         }
     }
-
-    /// Of a command that the server refused.
-    pub(crate) fn refused(text: String) -> Self {
-        if text.starts_with("MAXLEN") || text.starts_with("MAXBYTES") {
-            return Error::QueueFull(text);
-        }
-        match text.strip_prefix("ERR unknown command") {
-            Some(_) => crate::core::trouble::fatal(&text).unwrap_or(Error::Refused(text)),
-            None => Error::Refused(text),
-        }
-    }
 }
 
-impl From<redis::RedisError> for Error {
-    fn from(error: redis::RedisError) -> Self {
-        match error.code() {
-            Some(_) => Error::refused(error_text(&error)),
-            None => Error::Connection(error_text(&error)),
-        }
-    }
-}
+/// Ends an attempt that goes on later: neither a failure nor a success. Pass it on with `?`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the attempt ends here, and goes on later")]
+pub struct Suspended;

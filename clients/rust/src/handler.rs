@@ -2,8 +2,9 @@
 
 use crate::core::Shape;
 use crate::error::{BoxError, Error};
-use crate::job::{encode, Inner, Job};
+use crate::job::{Inner, Job};
 use crate::middleware::{Call, Next, Returned};
+use crate::result::encode;
 use crate::verdict::{named, Sorts, Unencodable};
 use serde::de::DeserializeOwned;
 use serde::Serialize;

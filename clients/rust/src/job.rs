@@ -3,9 +3,10 @@
 use crate::attempt::Attempt;
 use crate::core::{Delivered, Event, Serial, Why};
 use crate::envelope::Headers;
-use crate::error::{BoxError, Error, Outcome};
+use crate::error::{BoxError, Error};
+use crate::result::{encode, Before};
 use crate::server::Server;
-use crate::values::{at_ms, lossy};
+use crate::values::at_ms;
 use crate::verdict::{named, Told};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
@@ -140,51 +141,6 @@ impl Inner {
             Ok(Err(error)) => Err(Error::Payload(error.to_string())),
             Err(panicked) => Err(Error::Payload(panicked.to_string())),
         }
-    }
-}
-
-/// What ended before a job that was after others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Before {
-    /// Of the other job.
-    pub id: String,
-    /// `None`: this job no longer waited for it.
-    pub outcome: Option<Outcome>,
-    /// The result of a done job, the reason of a dead one.
-    pub value: Option<Vec<u8>>,
-}
-
-impl Before {
-    pub(crate) fn of(row: &crate::core::Before) -> Self {
-        let (id, outcome, value) = row;
-        Before {
-            id: lossy(id.clone()),
-            outcome: outcome.as_deref().map(Outcome::named),
-            value: value.clone(),
-        }
-    }
-
-    /// The result of a done job, decoded; `None` without one.
-    pub fn decode<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
-        self.value.as_deref().map(decode).transpose()
-    }
-}
-
-pub(crate) fn decode<T: DeserializeOwned>(value: &[u8]) -> Result<T, Error> {
-    let read = crate::guard::door(|| serde_json::from_slice(value));
-    match read {
-        Ok(read) => read.map_err(|error| Error::Decode(error.to_string())),
-        Err(panicked) => Err(Error::Decode(panicked.to_string())),
-    }
-}
-
-/// JSON; nothing for `()` and `None`.
-pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Option<Vec<u8>>, Error> {
-    let written = crate::guard::door(|| serde_json::to_vec(value));
-    match written {
-        Ok(Ok(json)) => Ok((json != b"null").then_some(json)),
-        Ok(Err(error)) => Err(Error::Encode(error.to_string())),
-        Err(panicked) => Err(Error::Encode(panicked.to_string())),
     }
 }
 

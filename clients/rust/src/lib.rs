@@ -2,6 +2,7 @@
 
 mod attempt;
 mod cluster;
+mod connect;
 mod core;
 mod envelope;
 mod error;
@@ -15,6 +16,7 @@ mod keys;
 mod line;
 mod middleware;
 mod queue;
+mod result;
 mod rim;
 mod run;
 mod server;
@@ -28,18 +30,19 @@ mod worker;
 pub use crate::core::Why;
 pub use attempt::{OnDead, WaitFor};
 pub use envelope::Headers;
-pub use error::{BoxError, Error, Outcome};
+pub use error::{BoxError, Error, Outcome, Suspended};
 pub use handler::Handler;
 pub use health::Health;
 pub use hooks::Hooks;
 pub use inline::Inline;
-pub use job::{Before, Job};
+pub use job::Job;
 pub use middleware::{Call, Next, Returned};
 pub use queue::{
     Adding, Group, IfExists, JobInfo, LatenessBucket, Nack, NackMode, NewJob, Peek, Peeked, Pop,
     Queue, QueueSettings, Rate, RecurrenceRule, Reschedule, Reserved, Scan, State, Stats, Totals,
 };
 pub use redis;
+pub use result::Before;
 pub use server::Server;
-pub use verdict::{give_up, is, retry_in, snooze, Decision, Suspended, Told};
+pub use verdict::{give_up, is, retry_in, snooze, Decision, Told};
 pub use worker::{shutdown, Stopper, Worker};

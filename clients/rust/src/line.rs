@@ -1,7 +1,8 @@
 //! A connection of a link: what it is to send comes in, what the server answers goes out as events.
 
+use crate::connect::silent;
 use crate::core::{Event, Line, Name, Turn};
-use crate::server::{silent, Server};
+use crate::server::Server;
 use crate::values;
 use redis::aio::MultiplexedConnection;
 use redis::{cmd, Cmd, RedisError, Value};

@@ -1,7 +1,8 @@
 //! What is around handlers, as layers of tower or as functions.
 
 use crate::error::{BoxError, Error};
-use crate::job::{encode, Job};
+use crate::job::Job;
+use crate::result::encode;
 use serde::Serialize;
 use std::fmt;
 use std::future::{poll_fn, Future};

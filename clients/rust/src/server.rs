@@ -1,15 +1,13 @@
 //! Where a queue is: one server, behind Sentinels, or in a cluster.
 
-use crate::cluster::{Map, Redirected};
+use crate::cluster::{node_of, redirected, Map, Redirected};
+use crate::connect::{connect, silent};
 use crate::error::Error;
 use crate::keys::slot_of;
 use crate::values;
 use redis::aio::MultiplexedConnection;
 use redis::sentinel::{Sentinel, SentinelNodeConnectionInfo};
-use redis::{
-    cmd, AsyncConnectionConfig, Client, Cmd, ConnectionInfo, IntoConnectionInfo,
-    RedisConnectionInfo, RedisError, Value,
-};
+use redis::{cmd, Client, Cmd, ConnectionInfo, IntoConnectionInfo, RedisError, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::{poll_fn, Future};
@@ -18,7 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
 const REDIRECTIONS: usize = 16;
 
@@ -45,6 +42,23 @@ pub(crate) enum Place {
         seeds: Vec<ConnectionInfo>,
         map: Mutex<Map>,
     },
+}
+
+impl Inner {
+    fn redirected(&self, replies: &[Value]) -> Redirected {
+        match &self.place {
+            Place::Cluster { seeds, map } => redirected(seeds, map, replies),
+            _ => Redirected::Not,
+        }
+    }
+
+    /// The node that has the slot; anew: as the cluster says now.
+    async fn node_of(&self, slot: u16, anew: bool) -> Result<ConnectionInfo, RedisError> {
+        match &self.place {
+            Place::Cluster { seeds, map } => node_of(seeds, map, slot, anew).await,
+            _ => Err((redis::ErrorKind::Client, "no cluster").into()),
+        }
+    }
 }
 
 impl fmt::Debug for Server {
@@ -236,54 +250,6 @@ pub(crate) fn answer(reply: Value) -> Result<Value, Error> {
         Value::ServerError(error) => Err(Error::refused(values::server_error(&error))),
         reply => Ok(reply),
     }
-}
-
-/// No wait is cut off; whoever asks counts the time itself. RESP2, in which nothing comes unasked. It authenticates by
-/// itself, as redis-rs does not say what the server says to that.
-pub(crate) async fn connect(client: &Client) -> Result<MultiplexedConnection, RedisError> {
-    let info = client.get_connection_info();
-    let settings = info.redis_settings();
-    let bare = info
-        .clone()
-        .set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name());
-    let bare = Client::open(bare)?;
-    let config = AsyncConnectionConfig::new()
-        .set_response_timeout(None)
-        .set_connection_timeout(Some(CONNECT));
-    let made = async {
-        let mut made = bare
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
-        if let Some(password) = settings.password() {
-            let mut auth = cmd("AUTH");
-            if let Some(user) = settings.username() {
-                auth.arg(user);
-            }
-            expect_ok(&mut made, auth.arg(password)).await?;
-        }
-        if settings.db() != 0 {
-            expect_ok(&mut made, cmd("SELECT").arg(settings.db())).await?;
-        }
-        Ok(made)
-    };
-    match tokio::time::timeout(2 * CONNECT, made).await {
-        Ok(made) => made,
-        Err(_) => Err(silent()),
-    }
-}
-
-async fn expect_ok(
-    connection: &mut MultiplexedConnection,
-    command: &Cmd,
-) -> Result<(), RedisError> {
-    match connection.send_packed_command(command).await? {
-        Value::ServerError(error) => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) fn silent() -> RedisError {
-    std::io::Error::new(std::io::ErrorKind::TimedOut, "the server does not answer").into()
 }
 
 struct Failed {

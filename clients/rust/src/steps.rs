@@ -2,12 +2,14 @@
 
 use crate::attempt::{read_results, write_results, OnDead, WaitFor};
 use crate::core::{Event, Suspension, Why};
+use crate::error::Suspended;
 use crate::error::{BoxError, Error};
 use crate::guard::guarded;
-use crate::job::{decode, Before, Desk, Job};
+use crate::job::{Desk, Job};
 use crate::queue::NewJob;
+use crate::result::{decode, Before};
 use crate::values::{self, ms};
-use crate::verdict::{named, Suspended};
+use crate::verdict::named;
 use redis::{cmd, Cmd, Value};
 use serde::de::DeserializeOwned;
 use serde::Serialize;

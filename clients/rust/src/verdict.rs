@@ -1,7 +1,7 @@
 //! What a handler may say, and what its end means.
 
 use crate::core::{End, Why, LONGEST_REASON};
-use crate::error::{BoxError, Error};
+use crate::error::{BoxError, Error, Suspended};
 use crate::guard::{clean, door, name_of, sources, text_of, Panicked};
 use std::fmt;
 use std::sync::Arc;
@@ -107,11 +107,6 @@ impl std::error::Error for Decision {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler was told to end ({0:?})")]
 pub struct Told(pub Why);
-
-/// Ends an attempt that goes on later: neither a failure nor a success. Pass it on with `?`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the attempt ends here, and goes on later")]
-pub struct Suspended;
 
 /// A result that the codec cannot write.
 #[derive(Debug, thiserror::Error)]

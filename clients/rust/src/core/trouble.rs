@@ -2,6 +2,7 @@
 
 use super::outcome::exponential;
 use crate::error::Error;
+use crate::values::error_text;
 use std::time::Duration;
 
 /// How long to wait when the server is away, the first, second, ... time.
@@ -59,4 +60,26 @@ pub(crate) fn is_elsewhere(text: &str) -> bool {
     ["MOVED", "ASK", "READONLY", "CLUSTERDOWN", "MASTERDOWN"]
         .iter()
         .any(|code| text.starts_with(code))
+}
+
+impl Error {
+    /// Of a command that the server refused.
+    pub(crate) fn refused(text: String) -> Self {
+        if text.starts_with("MAXLEN") || text.starts_with("MAXBYTES") {
+            return Error::QueueFull(text);
+        }
+        match text.strip_prefix("ERR unknown command") {
+            Some(_) => fatal(&text).unwrap_or(Error::Refused(text)),
+            None => Error::Refused(text),
+        }
+    }
+}
+
+impl From<redis::RedisError> for Error {
+    fn from(error: redis::RedisError) -> Self {
+        match error.code() {
+            Some(_) => Error::refused(error_text(&error)),
+            None => Error::Connection(error_text(&error)),
+        }
+    }
 }

@@ -3,9 +3,10 @@
 use super::options::{Nack, Pop, Reschedule};
 use super::records::{Reserved, State};
 use super::{duration, instant, Queue};
+use crate::connect::silent;
 use crate::error::Error;
-use crate::job::encode;
-use crate::server::{answer, silent, Server};
+use crate::result::encode;
+use crate::server::{answer, Server};
 use crate::values::{self, seconds};
 use redis::aio::MultiplexedConnection;
 use redis::{cmd, Cmd, Pipeline, RedisError, Value};

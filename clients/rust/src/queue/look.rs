@@ -4,7 +4,7 @@ use super::records::{Group, JobInfo, Peeked, State};
 use super::stats::Stats;
 use super::{instant, Queue};
 use crate::error::{Error, Outcome};
-use crate::job::decode;
+use crate::result::decode;
 use crate::values;
 use redis::{cmd, Cmd, Value};
 use serde::de::DeserializeOwned;

@@ -2,7 +2,7 @@
 
 use crate::core::{before, terms};
 use crate::error::Outcome;
-use crate::job::Before;
+use crate::result::Before;
 use crate::values;
 use redis::Value;
 use std::collections::BTreeMap;

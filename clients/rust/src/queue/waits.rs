@@ -1,10 +1,11 @@
 //! Waits for the ends of jobs: all of one key share one `DQ.AWAIT`, on a connection of their own.
 
 use super::Queue;
+use crate::connect::silent;
 use crate::core::trouble::{fatal, trouble_wait};
 use crate::error::{Error, Outcome};
-use crate::job::decode;
-use crate::server::{silent, Server};
+use crate::result::decode;
+use crate::server::Server;
 use crate::values::{self, server_error};
 use redis::aio::MultiplexedConnection;
 use redis::{cmd, Pipeline, RedisError, Value};

@@ -15,7 +15,7 @@ from taskiq import AckableMessage
 from taskiq.abc.broker import AsyncBroker
 from taskiq.message import BrokerMessage
 
-from . import schedules
+from . import occurrences
 
 logger = logging.getLogger("taskiq.dq")
 
@@ -90,8 +90,8 @@ class DqBroker(AsyncBroker):
             logger.warning("no task is called %s: gave back %s for another worker", message.task_name, job.id)
             consumer.nack(job, mode="silent", delay=FIRST_RETURN_S * (1 + random.random()))
             return None
-        if schedules.is_scheduled(job):
-            return schedules.run_of(self.formatter, message, job)
+        if occurrences.is_scheduled(job):
+            return occurrences.run_of(self.formatter, message, job)
         return job.payload
 
     async def shutdown(self) -> None:

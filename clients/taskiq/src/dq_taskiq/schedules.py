@@ -9,14 +9,11 @@ import dq
 from taskiq import ScheduledTask, ScheduleSource
 from taskiq.kicker import AsyncKicker
 
-if TYPE_CHECKING:
-    from taskiq.abc.formatter import TaskiqFormatter
-    from taskiq.message import TaskiqMessage
+from .occurrences import PREFIX
 
+if TYPE_CHECKING:
     from .broker import DqBroker
 
-#: Of the ids of jobs that are schedules.
-PREFIX = "schedule:"
 #: Schedules in one answer of the server.
 PAGE = 1000
 
@@ -90,13 +87,3 @@ class DqScheduleSource(ScheduleSource):
             interval=timedelta(milliseconds=every) if every else None,
             time=None if cron or every else job.due,
         )
-
-
-def is_scheduled(job: dq.Job) -> bool:
-    return job.id.startswith(PREFIX)
-
-
-def run_of(formatter: TaskiqFormatter, message: TaskiqMessage, job: dq.Job) -> bytes:
-    """The message of this run. It has a task id of its own, unless the schedule names one."""
-    message.task_id = message.task_id or f"{job.id.removeprefix(PREFIX)}@{round(job.due.timestamp() * 1000)}"
-    return formatter.dumps(message).message

@@ -1,0 +1,52 @@
+//! Values of results and steps, and what ended before a job.
+
+use crate::error::{Error, Outcome};
+use crate::guard::door;
+use crate::values::lossy;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+
+/// What ended before a job that was after others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// Of the other job.
+    pub id: String,
+    /// `None`: this job no longer waited for it.
+    pub outcome: Option<Outcome>,
+    /// The result of a done job, the reason of a dead one.
+    pub value: Option<Vec<u8>>,
+}
+
+impl Before {
+    pub(crate) fn of(row: &crate::core::Before) -> Self {
+        let (id, outcome, value) = row;
+        Before {
+            id: lossy(id.clone()),
+            outcome: outcome.as_deref().map(Outcome::named),
+            value: value.clone(),
+        }
+    }
+
+    /// The result of a done job, decoded; `None` without one.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
+        self.value.as_deref().map(decode).transpose()
+    }
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(value: &[u8]) -> Result<T, Error> {
+    let read = door(|| serde_json::from_slice(value));
+    match read {
+        Ok(read) => read.map_err(|error| Error::Decode(error.to_string())),
+        Err(panicked) => Err(Error::Decode(panicked.to_string())),
+    }
+}
+
+/// JSON; nothing for `()` and `None`.
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Option<Vec<u8>>, Error> {
+    let written = door(|| serde_json::to_vec(value));
+    match written {
+        Ok(Ok(json)) => Ok((json != b"null").then_some(json)),
+        Ok(Err(error)) => Err(Error::Encode(error.to_string())),
+        Err(panicked) => Err(Error::Encode(panicked.to_string())),
+    }
+}

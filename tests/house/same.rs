@@ -1,0 +1,105 @@
+//! The libraries of clients/ have the names that docs/clients.md says.
+
+use crate::clients::{code, files, Files};
+use crate::root;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// A language's column in docs/clients.md: its sources, and what stands before a name that is defined.
+const COLUMNS: [(&str, &str, &[&str]); 5] = [
+    ("clients/python/src", "py", &["def", "class"]),
+    (
+        "clients/node/src",
+        "ts",
+        &["class", "function", "async", "readonly", "get"],
+    ),
+    ("clients/go", "go", &["func", "type"]),
+    (
+        "clients/java/src/main",
+        "java",
+        &["class", "record", "interface"],
+    ),
+    ("clients/rust/src", "rs", &["fn", "struct", "enum"]),
+];
+
+/// Names that a language's code defines: behind such a word, or before a parenthesis or a colon, or at the beginning of
+/// a line.
+fn defined(files: &Files, behind: &[&str]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let is_of_word = |char: char| char.is_alphanumeric() || char == '_';
+    for (file, text) in files {
+        let comment = if file.ends_with(".py") { "#" } else { "//" };
+        for line in code(text, comment).lines() {
+            let mut rest = line.trim_start();
+            let mut before = "";
+            while let Some(begin) = rest.find(is_of_word) {
+                let is_first = before.is_empty() && begin == 0;
+                rest = &rest[begin..];
+                let end = rest.find(|char| !is_of_word(char)).unwrap_or(rest.len());
+                let (name, after) = rest.split_at(end);
+                let is_called =
+                    after.starts_with(['(', ':', '<', '?']) || after.starts_with(" func");
+                if is_first || is_called || behind.contains(&before) {
+                    names.insert(name.to_owned());
+                }
+                (before, rest) = (name, after);
+            }
+        }
+    }
+    names
+}
+
+/// Of a cell of the table: `raise Retry(60)` names Retry.
+fn named(cell: &str) -> Vec<&str> {
+    const NO_NAMES: [&str; 9] = [
+        "dq", "job", "raise", "throw", "new", "Error", "node", "npx", "python",
+    ];
+    let quoted = cell.split('`').skip(1).step_by(2);
+    let is_of_word = |char: char| char.is_alphanumeric() || char == '_';
+    quoted
+        .flat_map(|part| part.split(move |char| !is_of_word(char)))
+        .filter(|word| word.starts_with(char::is_alphabetic) && !NO_NAMES.contains(word))
+        .collect()
+}
+
+/// Rows of the table of the libraries, but for the command line.
+fn table(page: &str) -> Vec<Vec<&str>> {
+    let lines = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| queue, worker"));
+    let rows =
+        lines.take_while(|line| line.starts_with("| ") && !line.starts_with("| command line"));
+    rows.map(|row| row.split(" | ").skip(1).collect()).collect()
+}
+
+/// Names of the page that the code does not have, and how many it has.
+fn unknown(page: &str) -> (Vec<String>, usize) {
+    let (mut unknown, mut count) = (Vec::new(), 0);
+    for (column, (folder, ending, behind)) in COLUMNS.into_iter().enumerate() {
+        let known = defined(&files(folder, ending), behind);
+        for row in table(page) {
+            let names = named(
+                row.get(column)
+                    .unwrap_or_else(|| panic!("{row:?} is too short")),
+            );
+            count += names.len();
+            let missing = names.into_iter().filter(|name| !known.contains(*name));
+            unknown.extend(missing.map(|name| format!("{ending}: {name}")));
+        }
+    }
+    (unknown, count)
+}
+
+#[test]
+fn the_libraries_have_the_names_of_the_page() {
+    let page = fs::read_to_string(root().join("docs/clients.md")).unwrap();
+    let (missing, count) = unknown(&page);
+    assert_eq!(missing, [""; 0]);
+    assert!(count > 150, "{count} are not all");
+    let wrong = page.replace("`add`, `addMany`, `chain`", "`add`, `addSeveral`, `chain`");
+    let wrong = wrong.replace("`dq.WaitSignal`", "`dq.AwaitSignal`");
+    assert_eq!(
+        unknown(&wrong).0,
+        ["ts: addSeveral", "go: AwaitSignal", "java: addSeveral"]
+    );
+}
