@@ -162,7 +162,7 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 	if id == "" {
 		id = newID()
 	}
-	call := words{"DQ.ADD", q.key(id), id, payload}
+	call := append(make(words, 0, 8), "DQ.ADD", q.key(id), id, payload) // and two options
 	if o.Attempts != 0 {
 		call = call.add("ATTEMPTS", max(0, o.Attempts))
 	}

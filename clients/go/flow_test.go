@@ -323,7 +323,7 @@ func TestManyJobsInFewCommands(t *testing.T) {
 	expect(t, err == nil, false) // of two shards
 }
 
-func TestThousandsOfJobsInTheirOrderUpToAMistake(t *testing.T) {
+func TestThousandsOfJobsInTheirOrderOrNoneForAMistake(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := dq.NewQueue(server.Client, "q", dq.QueueOptions{})
 	jobs := make([]dq.NewJob, 9500)
@@ -336,15 +336,18 @@ func TestThousandsOfJobsInTheirOrderUpToAMistake(t *testing.T) {
 		expect(t, string(must(queue.Get(ctx, ids[at])).Payload), fmt.Sprint(at))
 	}
 
-	jobs[100].Data = make(chan int)
+	jobs[9000].Data = make(chan int)
 	ids, err := queue.AddMany(ctx, jobs)
+	expect(t, len(ids) == 0 && err != nil, true)
+	jobs[9000] = dq.NewJob{JobOptions: dq.JobOptions{Delay: -time.Second}}
+	ids, err = queue.AddMany(ctx, jobs)
 	expect(t, len(ids) == 0 && err != nil, true)
 	expect(t, must(queue.Len(ctx, dq.Ready)), len(jobs))
 
-	jobs[100].Data, jobs[9000].Data = 100, make(chan int)
+	jobs[9000] = dq.NewJob{}
+	must(0, queue.Configure(ctx, dq.Settings{MaxLen: ptr(2*len(jobs) - 1500)}))
 	ids, err = queue.AddMany(ctx, jobs)
-	expect(t, err != nil, true)
-	expect(t, must(queue.Len(ctx, dq.Ready)), len(jobs)+len(ids))
-	expect(t, len(ids) > 0 && len(ids) <= 9000, true)
-	expect(t, string(must(queue.Get(ctx, ids[len(ids)-1])).Payload), fmt.Sprint(len(ids)-1))
+	expect(t, errors.Is(err, dq.ErrQueueFull), true)
+	expect(t, strings.Contains(err.Error(), "(8000 of 9500 jobs were added)"), true)
+	expect(t, []bool{ids[7999] != "", ids[8000] == ""}, []bool{true, true})
 }

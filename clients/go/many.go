@@ -1,75 +1,81 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 )
 
 const (
 	chunkJobs  = 1000 // of one DQ.MADD: other clients' commands go on in between
 	chunkBytes = 1 << 20
-	blockJobs  = 4 * chunkJobs
-	optionsAt  = 4 // in the words of an ADD
+	partJobs   = 2 * chunkJobs // so many at least are made by a goroutine of their own
+	optionsAt  = 4             // in the words of an ADD
 )
 
 // AddMany adds many jobs in few round trips, and returns their ids as [Queue.Add] does. If all have the same options, up to
 // a thousand are added by one command, which adds all of them or none. If some are after others (see [JobOptions].After),
-// all are added in one transaction, in which those others may be. A mistake in a job of the first thousands is told before
-// anything is sent; of one behind them, when those have been added, and their ids come with the error.
+// all are added in one transaction, in which those others may be. A mistake in any of them is told before anything is sent.
+// With any other error come the ids of those that were added; the rest may not have been.
+//
+// Many thousands are made by several goroutines: so the codec is called.
 func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
-	size := blockJobs
-	if slices.ContainsFunc(jobs, isAfter) {
-		size = len(jobs)
+	calls, err := q.callsOf(ctx, jobs)
+	if err != nil || len(calls) == 0 {
+		return nil, err
 	}
+	send := q.all
+	switch {
+	case slices.ContainsFunc(jobs, func(job NewJob) bool { return len(job.After) > 0 || job.AfterGroup != "" }):
+		send = q.transaction
+	case jobs[0].IfExists != RunAgain && areAlike(calls):
+		send = q.chunked
+	}
+	replies, err := send(ctx, calls)
 	ids := make([]string, len(jobs))
-	before := make(chan error, 1) // how the block before went: this one is made meanwhile
-	before <- nil
-	for at := 0; at < len(jobs); at += size {
-		block := jobs[at:min(at+size, len(jobs))]
-		calls, err := q.callsOf(ctx, block)
-		if failed := <-before; failed != nil {
-			return ids, failed
+	count := 0
+	for at := range replies {
+		ids[at] = added(&jobs[at].JobOptions, calls[at], replies[at], err)
+		if ids[at] != "" {
+			count++
 		}
-		if err != nil {
-			return ids[:at], err
-		}
-		go func() { before <- q.addBlock(ctx, block, calls, ids[at:]) }()
 	}
-	return ids, <-before
+	if err != nil {
+		err = fmt.Errorf("%w (%d of %d jobs were added)", err, count, len(jobs))
+	}
+	return ids, err
 }
-
-func isAfter(job NewJob) bool { return len(job.After) > 0 || job.AfterGroup != "" }
 
 func (q *Queue) callsOf(ctx context.Context, jobs []NewJob) ([]words, error) {
 	calls := make([]words, len(jobs))
+	size := max(partJobs, (len(jobs)-1)/runtime.GOMAXPROCS(0)+1)
+	var makers sync.WaitGroup
+	mistakes := make([]error, (len(jobs)+size-1)/size)
+	for part := range mistakes {
+		first := part * size
+		end := min(first+size, len(jobs))
+		makers.Go(func() { mistakes[part] = q.callsInto(ctx, calls[first:end], jobs[first:end]) })
+	}
+	makers.Wait()
+	return calls, cmp.Or(mistakes...)
+}
+
+func (q *Queue) callsInto(ctx context.Context, calls []words, jobs []NewJob) error {
 	for at := range jobs {
 		call, err := q.adding(ctx, jobs[at].Data, &jobs[at].JobOptions, nil)
 		if err == nil {
 			err = call.mistake()
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		calls[at] = call
 	}
-	return calls, nil
-}
-
-func (q *Queue) addBlock(ctx context.Context, jobs []NewJob, calls []words, ids []string) error {
-	send := q.all
-	switch {
-	case slices.ContainsFunc(jobs, isAfter):
-		send = q.transaction
-	case jobs[0].IfExists != RunAgain && areAlike(calls):
-		send = q.chunked
-	}
-	replies, err := send(ctx, calls)
-	for at := range replies {
-		ids[at] = added(&jobs[at].JobOptions, calls[at], replies[at], err)
-	}
-	return err
+	return nil
 }
 
 // Chain adds jobs in one transaction, each after the one before, and returns their ids.

@@ -150,7 +150,10 @@ func (w words) mistake() error {
 }
 
 func (w words) instant(name string, at time.Time) words {
-	return w.value(name, instantMs(at), !at.IsZero())
+	if at.IsZero() {
+		return w
+	}
+	return append(w, name, instantMs(at))
 }
 
 // ladder: nil is none said, an empty one says that there is none.

@@ -1,6 +1,9 @@
 """Ids that the library makes, and what is sent twice."""
 
 import asyncio
+import os
+import random
+from itertools import chain
 
 import pytest
 
@@ -13,6 +16,48 @@ def test_later_ids_are_greater_and_none_is_made_twice():
     made = [new_id() for _ in range(10_000)]
     assert len(set(made)) == len(made) and {len(id) for id in made} == {32}
     assert [id[:12] for id in made] == sorted(id[:12] for id in made)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_process_makes_ids_of_its_own():
+    random.seed(17)
+    before = random.random()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, new_id())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 32)[12:] != new_id()[12:]
+    random.seed(17)
+    assert random.random() == before
+
+
+def test_many_jobs_whose_options_look_alike(dq_url):
+    with dq.Queue(dq_url, "q") as queue:
+        steps = [60]
+        jobs = [
+            {"data": 1, "id": "a", "delay": 60},
+            {"data": 2, "id": "b", "delay": 60},
+            {"data": 3, "id": "c", "delay": 60, "priority": 0},
+            {"data": 4, "id": "d", "backoff": steps},
+            {"data": 5, "id": "e", "delay": 60, "group": "g"},
+            {"data": 6, "id": "f"},
+        ]
+
+        def changing():
+            for job in jobs:
+                yield job
+                steps.append(60)
+
+        last = {"data": 7, "id": "g", "backoff": steps}
+        assert queue.add_many(chain(changing(), [last])) == list("abcdefg")
+        found = [queue.get(id) for id in "abcdefg"]
+        assert [job.state for job in found] == ["delayed"] * 3 + ["ready", "delayed", "ready", "ready"]
+        assert [job.group for job in found] == [None] * 4 + ["g", None, None]
+        assert (len(found[3].backoff), len(found[6].backoff)) == (4, 7)
+        with pytest.raises(TypeError, match="delai"):
+            queue.add_many([{"data": 1, "delay": 1}, {"data": 1, "delai": 1}])
 
 
 class Twice(dq.Queue):

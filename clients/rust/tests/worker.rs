@@ -220,6 +220,10 @@ async fn chains_batches_and_many() -> Result<(), Error> {
             .id(number.to_string())
             .keep(DAY)
     };
+    let unfit = NewJob::bytes("bytes").kind("order"); // bytes have no kind
+    let refused = queue.add_many((0..2500).map(job).chain([unfit])).await;
+    assert!(matches!(refused, Err(Error::Encode(_))));
+    assert_eq!(queue.len().await?, 0);
     let added = queue.add_many((0..2500).map(job)).await?;
     assert!(added
         .iter()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
 from . import _arguments as words
@@ -21,6 +22,8 @@ from .times import Duration, to_ms
 T = TypeVar("T")
 _NAMED = ("priority", "ttr", "attempts", "backoff", "ttl", "group", "keep", "cost")
 _AFTER = ("after", "after_group", "on_dead")
+_FIXED = (int, float, str, bytes, timedelta, datetime, type(None))
+_ABSENT = object()
 _OF_JOBS = ("data", "delay", "at", "id", "if_exists", *_NAMED, *_AFTER, "kind", "headers")
 
 if TYPE_CHECKING:
@@ -45,9 +48,59 @@ if TYPE_CHECKING:
         headers: Mapping[str, str]
 
 
+_CHANCE = random.Random()
+"""Of this process alone, whatever the program does with that of the module."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_CHANCE.seed)
+
+
 def new_id() -> bytes:
     """Later ones are greater, and no two are alike: 48 bits of time, 80 of chance."""
-    return b"%012x%s" % (time.time_ns() // 1_000_000, os.urandom(10).hex().encode())
+    return b"%012x%020x" % (time.time_ns() // 1_000_000, _CHANCE.getrandbits(80))
+
+
+class _Like:
+    """The words of a job's options: of many jobs most have the same."""
+
+    def __init__(self) -> None:
+        self._options: Mapping[str, Any] = {}
+        self.words: Sequence[Any] = []
+        self.if_exists: Optional[str] = None
+        self.is_how = (False, True)
+        """Whether it is after others, and whether it can go along with others."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> _Like:
+        return cls().or_of(options)
+
+    def or_of(self, options: Mapping[str, Any]) -> _Like:
+        """Itself, with the words of these options."""
+        if not _are_same(options, self._options):
+            self._read({**options})
+            self._options = options
+        return self
+
+    def _read(self, rest: dict[str, Any]) -> None:
+        self.if_exists = rest.pop("if_exists", None)
+        after = words.after(*(rest.pop(name, None) for name in _AFTER))
+        due = words.due(rest.pop("delay", None), rest.pop("at", None))
+        named = {name: rest.pop(name, None) for name in _NAMED}
+        for name in rest:
+            raise unknown("a job", name, _OF_JOBS)
+        self.words = [*words.condition(self.if_exists), *due, *words.job_options(**named), *after]
+        self.is_how = (bool(after), self.if_exists != "next" and not after)
+
+
+def _are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Of the same types, too; what can change may have changed."""
+    if len(one) != len(other):
+        return False
+    for name, value in one.items():
+        known = other.get(name, _ABSENT)
+        if type(value) not in _FIXED or type(known) is not type(value) or known != value:
+            return False
+    return True
 
 
 @near_misses("Queue")
@@ -140,32 +193,33 @@ class Adds:
         call = self._add(data, made, kind, headers, options)
         return self._run([call], lambda replies: words.maybe_id(replies[0] or known))
 
-    def _added(self, job: Mapping[str, Any], key: Optional[bytes] = None) -> Added:
-        """What adds a job, a mapping of what ``add`` takes; ``key``: whatever its id's own shard is."""
+    def _added(self, job: Mapping[str, Any], key: Optional[bytes] = None, before: Optional[_Like] = None) -> Added:
+        """What adds a job, a mapping of what ``add`` takes.
+
+        key: whatever its id's own shard is.
+        before: what is known of the options of the one before.
+        """
         if not isinstance(job, Mapping) or "data" not in job:
             raise TypeError(f'a job is a mapping of what add takes, as {{"data": ..., "delay": 60}}, not {job!r}')
         rest = dict(job)
-        data, id, if_exists = rest.pop("data"), rest.pop("id", None), rest.pop("if_exists", None)
+        data, id = rest.pop("data"), rest.pop("id", None)
         kind, headers = rest.pop("kind", None), rest.pop("headers", None)
         made = new_id() if id is None else words.bytes_of(id)
-        known = made if id is None and if_exists != "only-replace" else None
-        options, after = words.condition(if_exists), list[Any]()
-        if rest:
-            after = words.after(*(rest.pop(name, None) for name in _AFTER))
-            options += words.due(rest.pop("delay", None), rest.pop("at", None))
-            named = {name: rest.pop(name, None) for name in _NAMED}
-            for name in rest:
-                raise unknown("a job", name, _OF_JOBS)
-            options += words.job_options(**named) + after
-        call = self._add(data, made, kind, headers, options, key)
-        return Added(call, known, bool(after), if_exists != "next" and not after)
+        like = _Like.of(rest) if before is None else before.or_of(rest)
+        known = made if id is None and like.if_exists != "only-replace" else None
+        if not self.hooks and kind is None and not headers and key is None:
+            return Added(("DQ.ADD", self._key(made), made, self.codec.encode(data), *like.words), known, *like.is_how)
+        return Added(self._add(data, made, kind, headers, like.words, key), known, *like.is_how)
 
     def add_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         """Adds many jobs in one round trip: each a mapping of what ``add`` takes, ``data`` among it.
 
         Those with equal options go in few commands. If some are ``after`` others, all are added at once, or none.
         """
-        return self._run_many([self._added(job) for job in jobs])
+        before, made = _Like(), list[Added]()
+        for job in jobs:
+            made.append(self._added(job, before=before))
+        return self._run_many(made)
 
     def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         """Adds jobs of which each begins when the one before it has ended, all at once. Returns their ids."""

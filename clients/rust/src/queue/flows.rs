@@ -7,9 +7,12 @@ use crate::values;
 use redis::{cmd, Cmd, Pipeline, Value};
 use std::sync::Arc;
 
-/// Of one `DQ.MADD`.
+/// Of one `DQ.MADD`, and of one write of `DQ.ADD`.
 const MOST_JOBS: usize = 1000;
 const MOST_BYTES: usize = 1 << 20;
+
+/// `DQ.MADD` in one write: the server executes one while the next one is on its way.
+const MOST_COMMANDS: usize = 8;
 
 type Placed = (usize, Vec<u8>, NewJob);
 
@@ -26,14 +29,11 @@ impl Queue {
                 None => shards.push((key, vec![(at, id, job)])),
             }
         }
-        for (key, group) in shards {
-            let replies = if is_flow(&group) {
-                self.add_in_one(&key, &group).await?
-            } else if are_alike(&group) {
-                self.add_alike(&key, &group).await?
-            } else {
-                self.add_each(&key, &group).await?
-            };
+        // All of them, so that a mistake in any is told before anything is sent.
+        let batches = shards.iter().map(|(key, group)| Batch::of(key, group));
+        let batches: Vec<Batch> = batches.collect::<Result<_, _>>()?;
+        for (batch, (key, group)) in batches.into_iter().zip(&shards) {
+            let replies = self.send(key, batch).await?;
             for ((at, id, job), reply) in group.iter().zip(replies) {
                 ids[*at] = added(job, id, reply);
             }
@@ -68,7 +68,7 @@ impl Queue {
                 "a chain is in one shard, and {id} is not in that of the first job"
             )));
         }
-        let replies = self.add_in_one(&key, &group).await?;
+        let replies = self.send(&key, Batch::transaction(&key, &group)?).await?;
         let ids = group
             .iter()
             .zip(replies)
@@ -77,55 +77,27 @@ impl Queue {
             .ok_or_else(|| Error::Refused("a job of the chain is there already".into()))
     }
 
-    /// `DQ.MADD`, in chunks.
-    async fn add_alike(&self, key: &[u8], group: &[Placed]) -> Result<Vec<Value>, Error> {
-        let mut replies = Vec::with_capacity(group.len());
-        let mut rest = group;
-        while !rest.is_empty() {
-            let (mut pairs, mut bytes) = (Vec::new(), 0);
-            for (_, id, job) in rest.iter().take(MOST_JOBS) {
-                let payload = job.payload()?;
-                if bytes > 0 && bytes + payload.len() > MOST_BYTES {
-                    break;
-                }
-                bytes += id.len() + payload.len() + 1;
-                pairs.push((id, payload));
-            }
-            let mut add = cmd("DQ.MADD");
-            add.arg(key).arg(pairs.len());
-            pairs
-                .iter()
-                .for_each(|(id, payload)| _ = add.arg(id).arg(payload));
-            rest[0].2.options.words(&mut add)?;
-            rest = &rest[pairs.len()..];
-            replies.extend(values::list(self.server().ask(key, &add).await?));
-        }
-        Ok(replies)
-    }
-
-    async fn add_each(&self, key: &[u8], group: &[Placed]) -> Result<Vec<Value>, Error> {
-        let mut replies = Vec::with_capacity(group.len());
-        for chunk in group.chunks(MOST_JOBS) {
-            let mut pipe = Pipeline::with_capacity(chunk.len());
-            for add in commands(key, chunk)? {
-                pipe.add_command(add);
-            }
+    async fn send(&self, key: &[u8], batch: Batch) -> Result<Vec<Value>, Error> {
+        let (pipes, are_lists) = match batch {
+            Batch::Transaction(pipe) => return self.send_in_one(key, &pipe).await,
+            Batch::Alike(pipes) => (pipes, true),
+            Batch::Each(pipes) => (pipes, false),
+        };
+        let mut replies = Vec::new();
+        for pipe in pipes {
             for reply in self.server().ask_all(key, &pipe).await? {
-                replies.push(answer(reply)?);
+                match answer(reply)? {
+                    ids if are_lists => replies.extend(values::list(ids)),
+                    id => replies.push(id),
+                }
             }
         }
         Ok(replies)
     }
 
     /// In one transaction: no worker finishes one of them before the next one names it.
-    async fn add_in_one(&self, key: &[u8], group: &[Placed]) -> Result<Vec<Value>, Error> {
-        let mut pipe = Pipeline::with_capacity(group.len() + 2);
-        pipe.cmd("MULTI");
-        for add in commands(key, group)? {
-            pipe.add_command(add);
-        }
-        pipe.cmd("EXEC");
-        let mut replies = self.server().ask_all(key, &pipe).await?;
+    async fn send_in_one(&self, key: &[u8], pipe: &Pipeline) -> Result<Vec<Value>, Error> {
+        let mut replies = self.server().ask_all(key, pipe).await?;
         let refused = replies
             .iter()
             .position(|reply| matches!(reply, Value::ServerError(_)));
@@ -140,11 +112,78 @@ impl Queue {
     }
 }
 
-fn commands(key: &[u8], group: &[Placed]) -> Result<Vec<Cmd>, Error> {
-    group
-        .iter()
-        .map(|(_, id, job)| job.command(key, id))
-        .collect()
+/// What adds jobs of one key.
+enum Batch {
+    Transaction(Pipeline),
+    /// By `DQ.MADD`: each answers a list.
+    Alike(Vec<Pipeline>),
+    Each(Vec<Pipeline>),
+}
+
+impl Batch {
+    fn of(key: &[u8], group: &[Placed]) -> Result<Self, Error> {
+        if is_flow(group) {
+            return Batch::transaction(key, group);
+        }
+        if are_alike(group) {
+            let commands = alike(key, group)?;
+            return Ok(Batch::Alike(piped(commands, MOST_COMMANDS)));
+        }
+        let commands = group.iter().map(|(_, id, job)| job.command(key, id));
+        Ok(Batch::Each(piped(
+            commands.collect::<Result<_, _>>()?,
+            MOST_JOBS,
+        )))
+    }
+
+    fn transaction(key: &[u8], group: &[Placed]) -> Result<Self, Error> {
+        let mut pipe = Pipeline::with_capacity(group.len() + 2);
+        pipe.cmd("MULTI");
+        for (_, id, job) in group {
+            pipe.add_command(job.command(key, id)?);
+        }
+        pipe.cmd("EXEC");
+        Ok(Batch::Transaction(pipe))
+    }
+}
+
+fn piped(commands: Vec<Cmd>, most: usize) -> Vec<Pipeline> {
+    let mut pipes: Vec<Pipeline> = Vec::new();
+    for (at, command) in commands.into_iter().enumerate() {
+        if at % most == 0 {
+            pipes.push(Pipeline::new());
+        }
+        if let Some(pipe) = pipes.last_mut() {
+            pipe.add_command(command);
+        }
+    }
+    pipes
+}
+
+/// `DQ.MADD` of chunks.
+fn alike(key: &[u8], group: &[Placed]) -> Result<Vec<Cmd>, Error> {
+    let mut commands = Vec::new();
+    let mut rest = group;
+    while !rest.is_empty() {
+        let (mut pairs, mut bytes) = (Vec::new(), 0);
+        for (_, id, job) in rest.iter().take(MOST_JOBS) {
+            let payload = job.payload()?;
+            if bytes > 0 && bytes + payload.len() > MOST_BYTES {
+                break;
+            }
+            bytes += id.len() + payload.len() + 1;
+            pairs.push((id, payload));
+        }
+        let mut add = cmd("DQ.MADD");
+        add.arg(key).arg(pairs.len());
+        pairs
+            .iter()
+            .for_each(|(id, payload)| _ = add.arg(id).arg(payload));
+        rest[0].2.options.words(&mut add)?;
+        rest = &rest[pairs.len()..];
+        commands.push(add);
+    }
+    Ok(commands)
 }
 
 fn is_flow(group: &[Placed]) -> bool {

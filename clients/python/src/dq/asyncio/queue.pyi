@@ -1,9 +1,10 @@
 """Written by tools/stubs.py."""
 
 import os
+import random
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 from .. import _arguments as words
 from .. import _guard
@@ -25,6 +26,7 @@ from ..times import Duration, seconds
 import logging
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar
 from .._delivery import Command, as_map
