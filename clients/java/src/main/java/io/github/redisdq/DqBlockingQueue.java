@@ -83,7 +83,7 @@ public final class DqBlockingQueue<V> extends RedissonElements<V> implements RBl
     public boolean addAll(Collection<? extends V> elements) {
         List<DqQueue.NewJob> jobs = new ArrayList<>();
         elements.forEach(each -> jobs.add(new DqQueue.NewJob(Objects.requireNonNull(each), JobOptions.create())));
-        queue().addAll(jobs);
+        queue().addMany(jobs);
         return !jobs.isEmpty();
     }
 

@@ -115,7 +115,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * Adds many jobs; returns what {@link #add} does for each. Those whose options are alike, but for the id, go in few
      * commands. Where some are after others of the list, all are added in one transaction.
      */
-    public List<String> addAll(List<NewJob> jobs) {
+    public List<String> addMany(List<NewJob> jobs) {
         return new Flows(shards).all(jobs.stream().map(job -> new Adding(this, job.data, job.options)).toList());
     }
 

@@ -160,7 +160,7 @@ class DqQueueTest {
         for (int n = 0; n < 2500; n++) {
             jobs.add(new DqQueue.NewJob(n, JobOptions.create().delay(Duration.ofHours(1))));
         }
-        List<String> ids = sharded.addAll(jobs);
+        List<String> ids = sharded.addMany(jobs);
         assertEquals(2500, sharded.size(State.DELAYED));
         assertEquals(2500, sharded.stats().totals().get("added"));
         Set<String> seen = new HashSet<>();

@@ -73,7 +73,7 @@ class EdgesTest {
         String id = twice.add("x");
         assertEquals(1, queue.size());
         assertEquals(id, queue.get(id).id());
-        assertEquals(2, twice.addAll(List.of(new DqQueue.NewJob(1, JobOptions.create()), new DqQueue.NewJob(2, JobOptions.create())))
+        assertEquals(2, twice.addMany(List.of(new DqQueue.NewJob(1, JobOptions.create()), new DqQueue.NewJob(2, JobOptions.create())))
                 .stream().filter(each -> queue.get(each) != null).count());
         assertEquals(3, queue.size());
         assertNull(twice.add("x", JobOptions.withId("given")), "whose first sending cannot be told from another's");
@@ -104,7 +104,7 @@ class EdgesTest {
 
     @Test
     void manyAreDoneAtATime() {
-        queue.addAll(List.of(new DqQueue.NewJob(1, JobOptions.withId("a")), new DqQueue.NewJob(2, JobOptions.withId("b"))));
+        queue.addMany(List.of(new DqQueue.NewJob(1, JobOptions.withId("a")), new DqQueue.NewJob(2, JobOptions.withId("b"))));
         List<Reserved> jobs = queue.pop(2, null);
         assertEquals(1, queue.ackAll(Map.of("a", jobs.get(0).token(), "b", "1")));
         assertEquals(1, queue.size());

@@ -56,7 +56,7 @@ class FlowsTest {
             }
             return n == 0 ? null : List.of(n, n + 1);
         });
-        queue.addAll(List.of(new DqQueue.NewJob(7, kept("a")), new DqQueue.NewJob(0, kept("b")), new DqQueue.NewJob(-1, kept("c"))));
+        queue.addMany(List.of(new DqQueue.NewJob(7, kept("a")), new DqQueue.NewJob(0, kept("b")), new DqQueue.NewJob(-1, kept("c"))));
         assertNull(queue.result("a", List.class), "it is not done");
         assertEquals(3, Worker.on(queue).handler(handler).build().drain());
         assertEquals(List.of(7, 8), queue.result("a", List.class));
@@ -144,7 +144,7 @@ class FlowsTest {
         assertEquals(3, worker.drain());
         assertEquals(List.of("a[]", "b[" + ids.get(0) + ": done]", "c[" + ids.get(1) + ": done]"), seen);
         JobOptions both = JobOptions.create().after("x", "y").onDead(JobOptions.OnDead.DIE);
-        queue.addAll(List.of(
+        queue.addMany(List.of(
                 new DqQueue.NewJob("x", JobOptions.withId("x")), new DqQueue.NewJob("y", JobOptions.withId("y")),
                 new DqQueue.NewJob("z", both)));
         assertEquals(1, queue.size(State.BLOCKED));
@@ -179,20 +179,20 @@ class FlowsTest {
         for (int n = 0; n < 4000; n++) {
             jobs.add(new DqQueue.NewJob(n, JobOptions.withId("j" + n).priority(3).delay(LONG)));
         }
-        List<String> ids = sharded.addAll(jobs);
+        List<String> ids = sharded.addMany(jobs);
         assertEquals(List.of("j0", "j3999"), List.of(ids.get(0), ids.get(3999)));
         assertEquals(4000, sharded.size());
         assertEquals("17", Bytes.text(sharded.get("j17").payload()));
         assertEquals(3, sharded.get("j3999").priority());
         jobs.add(new DqQueue.NewJob(1, JobOptions.withId("new").priority(3).delay(LONG)));
-        ids = sharded.addAll(jobs);
+        ids = sharded.addMany(jobs);
         assertNull(ids.get(17), "it is there");
         assertEquals("new", ids.get(4000));
         byte[] large = new byte[400_000];
-        assertEquals(5, queue.addAll(Arrays.asList(new DqQueue.NewJob(large), new DqQueue.NewJob(large), new DqQueue.NewJob(large),
+        assertEquals(5, queue.addMany(Arrays.asList(new DqQueue.NewJob(large), new DqQueue.NewJob(large), new DqQueue.NewJob(large),
                 new DqQueue.NewJob(large), new DqQueue.NewJob(large))).size());
         queue.configure(new Settings().maxLen(5));
-        assertThrows(QueueFullException.class, () -> queue.addAll(List.of(new DqQueue.NewJob(1), new DqQueue.NewJob(2))));
+        assertThrows(QueueFullException.class, () -> queue.addMany(List.of(new DqQueue.NewJob(1), new DqQueue.NewJob(2))));
     }
 
     @Test

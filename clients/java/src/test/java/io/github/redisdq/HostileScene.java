@@ -204,7 +204,7 @@ final class HostileScene {
         for (int n = 0; n < GOOD; n++) {
             good.add(new DqQueue.NewJob("good", JobOptions.create()));
         }
-        queue.addAll(good);
+        queue.addMany(good);
     }
 
     private interface Condition {

@@ -74,6 +74,6 @@ class InlineTest {
         assertEquals("late[never there: unknown]", seen.get(2));
         queue.add("fork", JobOptions.withId("f"));
         assertEquals("[f/1/0: done, f/1/1: dead]", queue.result("f", String.class));
-        assertEquals(2, queue.addAll(List.of(new DqQueue.NewJob("m"), new DqQueue.NewJob("n"))).size());
+        assertEquals(2, queue.addMany(List.of(new DqQueue.NewJob("m"), new DqQueue.NewJob("n"))).size());
     }
 }

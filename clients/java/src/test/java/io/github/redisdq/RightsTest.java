@@ -86,7 +86,7 @@ class RightsTest {
 
     private static void produce(DqQueue queue) {
         assertEquals("a", queue.add("a", JobOptions.withId("a").delay(Duration.ofHours(1))));
-        queue.addAll(List.of(new DqQueue.NewJob(1, JobOptions.create()), new DqQueue.NewJob("throw", JobOptions.withId("bad"))));
+        queue.addMany(List.of(new DqQueue.NewJob(1, JobOptions.create()), new DqQueue.NewJob("throw", JobOptions.withId("bad"))));
         queue.recur(Rule.every(Duration.ofHours(1)), 1, JobOptions.withId("each hour"));
         assertEquals(1, queue.reschedule(Duration.ofHours(2), "a"));
         assertEquals(State.DELAYED, queue.get("a").state());

@@ -158,7 +158,7 @@ class WorkerTest {
         Worker worker = Worker.on(queue).around(doubles)
                 .handler(Handler.ofBatch(5, jobs -> jobs.forEach(job -> job.succeed(job.data(Integer.class)))))
                 .build();
-        queue.addAll(List.of(
+        queue.addMany(List.of(
                 new DqQueue.NewJob(1, JobOptions.withId("a").keep(LONG)), new DqQueue.NewJob(2, JobOptions.withId("b").keep(LONG))));
         assertEquals(2, worker.drain());
         assertEquals(List.of(2, 4), List.of(queue.result("a", Integer.class), queue.result("b", Integer.class)));

@@ -178,7 +178,7 @@ final class Calls {
             case "cancel" -> queue.cancel(id);
             case "signal" -> queue.signal(id, args.get("name").asText(), args.get("value"));
             case "chain" -> queue.chain(each(args.get("jobs"), data -> new DqQueue.NewJob(data)));
-            case "add_many" -> queue.addAll(each(args.get("jobs"), job -> new DqQueue.NewJob(data(job), options(job))));
+            case "add_many" -> queue.addMany(each(args.get("jobs"), job -> new DqQueue.NewJob(data(job), options(job))));
             default -> look(queue, order.get("method").asText(), args);
         };
     }
@@ -197,7 +197,7 @@ final class Calls {
         for (int n = 0; n < args.get("repeat").asInt(); n++) {
             jobs.add(new DqQueue.NewJob(data(args), options(args).id(args.get("id").asText() + ":" + n)));
         }
-        return queue.addAll(jobs);
+        return queue.addMany(jobs);
     }
 
     private static Object pop(DqQueue queue, JsonNode args) {
