@@ -60,6 +60,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         return shards.connector;
     }
 
+    @Override
     Codec codec() {
         return codec;
     }

@@ -13,6 +13,9 @@ import java.util.function.Consumer;
 abstract sealed class QueueCommands permits DqQueue {
     private static final Duration SLACK = Duration.ofSeconds(5);
 
+    /** What a job that is taken brings along. */
+    private static final Words BRINGS = new Words("WITHDUE").add("WITHRESULTS").add("WITHSTEPS");
+
     final Shards shards;
 
     QueueCommands(Shards shards) {
@@ -22,6 +25,8 @@ abstract sealed class QueueCommands permits DqQueue {
     byte[] key(String id) {
         return shards.key(id);
     }
+
+    abstract Codec codec();
 
     // --- A job's life by hand: a Worker does all of this
 
@@ -42,7 +47,7 @@ abstract sealed class QueueCommands permits DqQueue {
 
     /** Takes up to {@code count} ready jobs (of each shard), without waiting. {@code ttr}: null for the job's own lease. */
     public List<Reserved> pop(int count, Duration ttr) {
-        return popped(new Words().value("COUNT", count).value("TTR", ttr).add("WITHDUE"));
+        return popped(new Words().value("COUNT", count).value("TTR", ttr).add(BRINGS));
     }
 
     private List<Reserved> popped(Words options) {
@@ -57,13 +62,13 @@ abstract sealed class QueueCommands permits DqQueue {
     /** Takes that very job, if it is ready; null otherwise. */
     public Reserved popId(String id, Duration ttr) {
         byte[] key = shards.key(id);
-        Object reply = shards.one(new Words("DQ.POP").add(key).value("ID", id).value("TTR", ttr).add("WITHDUE"));
-        return reply == null ? null : Reserved.of(key, Reply.list(reply));
+        Object reply = shards.one(new Words("DQ.POP").add(key).value("ID", id).value("TTR", ttr).add(BRINGS));
+        return reply == null ? null : Reserved.of(key, Reply.list(reply), codec());
     }
 
     /** Takes and removes up to {@code count} ready jobs: at most once. */
     public List<Reserved> popAndForget(int count) {
-        return popped(new Words().value("COUNT", count).add("NOACK").add("WITHDUE"));
+        return popped(new Words().value("COUNT", count).add("NOACK").add(BRINGS));
     }
 
     /** Waits for ready jobs for up to {@code timeout} and takes up to {@code count}. Not of a sharded queue in a cluster. */
@@ -75,7 +80,7 @@ abstract sealed class QueueCommands permits DqQueue {
     List<Reserved> bpop(List<byte[]> keys, Duration timeout, int count, Duration ttr) {
         Words words = new Words("DQ.BPOP");
         keys.forEach(words::add);
-        words.add(seconds(timeout)).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
+        words.add(seconds(timeout)).value("COUNT", count).value("TTR", ttr).add(BRINGS);
         List<Object> pair = Reply.list(shards.all(List.of(words), patience(timeout)).get(0));
         return pair.size() == 2 ? reserved((byte[]) pair.get(0), pair.get(1)) : List.of();
     }
@@ -83,7 +88,7 @@ abstract sealed class QueueCommands permits DqQueue {
     /** The same without waiting. */
     List<Reserved> pop(List<byte[]> keys, int count, Duration ttr) {
         for (byte[] key : keys) {
-            Words words = new Words("DQ.POP").add(key).value("COUNT", count).value("TTR", ttr).add("WITHDUE");
+            Words words = new Words("DQ.POP").add(key).value("COUNT", count).value("TTR", ttr).add(BRINGS);
             List<Reserved> found = reserved(key, shards.one(words));
             if (!found.isEmpty()) {
                 return found;
@@ -100,8 +105,8 @@ abstract sealed class QueueCommands permits DqQueue {
         return shards.all(calls, null).stream().map(reply -> Reply.number(reply) == 1).toList();
     }
 
-    private static List<Reserved> reserved(byte[] key, Object rows) {
-        return Reply.list(rows).stream().map(row -> Reserved.of(key, Reply.list(row))).toList();
+    private List<Reserved> reserved(byte[] key, Object rows) {
+        return Reply.list(rows).stream().map(row -> Reserved.of(key, Reply.list(row), codec())).toList();
     }
 
     /** The job is done. False where the token is not its current one: somebody else has it, or it is gone. */

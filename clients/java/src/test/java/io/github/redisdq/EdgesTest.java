@@ -111,6 +111,22 @@ class EdgesTest {
     }
 
     @Test
+    void aPoppedJobBringsResultsAndSteps() {
+        queue.add(1, JobOptions.withId("a").keep(Duration.ofHours(1)));
+        queue.add(2, JobOptions.withId("b").after("a"));
+        Reserved first = queue.popId("a", null);
+        assertEquals(List.of(List.of(), Map.of()), List.of(first.results(), first.steps()));
+        assertTrue(queue.step("a", first.token(), "paid", Bytes.of("yes")));
+        queue.nack("a", first.token(), NackOptions.silent());
+        Reserved again = queue.bpop(Duration.ofSeconds(5), 1, null).get(0);
+        assertEquals(List.of("paid"), List.copyOf(again.steps().keySet()));
+        assertEquals("yes", Bytes.text(again.steps().get("paid")));
+        assertTrue(queue.ack("a", again.token(), List.of(7)));
+        JobResult result = queue.pop(1, null).get(0).results().get(0);
+        assertEquals(List.of("a", JobOutcome.DONE, List.of(7)), List.of(result.id(), result.outcome(), result.value(List.class)));
+    }
+
+    @Test
     void allFiguresAndTheRuleAreThere(Clock clock) {
         queue.pause(Duration.ofMinutes(1));
         queue.add("x", JobOptions.create().group("g"));
