@@ -334,3 +334,14 @@ func TestAChainWithoutAServer(t *testing.T) {
 	_, err := queue.Add(ctx, 1, &dq.JobOptions{After: []string{"nobody"}})
 	expect(t, strings.Contains(err.Error(), "for ever"), true)
 }
+
+func TestALimitOfTimeHoldsWhereATestDrains(t *testing.T) {
+	ctx, queue := t.Context(), dqtest.Start(t).Queue(t, "q")
+	worker := must(dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{
+		Do:      func(ctx context.Context, _ *dq.Job) error { <-ctx.Done(); return ctx.Err() },
+		Timeout: 20 * time.Millisecond, Backoff: []time.Duration{time.Minute},
+	}}}))
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a"}))
+	expect(t, must(worker.Drain(ctx)), 1)
+	expect(t, must(queue.Get(ctx, "a")).Reason, "timeout after 0.02 s")
+}

@@ -31,6 +31,13 @@ const drained = (work, options) => new Worker(queue, work, { logger: silent, ...
 
 // --- Time and signals
 
+test('a limit of time holds where a test drains', async () => {
+  await queue.add(1, { id: 'a' });
+  const slow = (job) => sleep(60_000, null, { signal: job.signal });
+  assert.equal(await drained(slow, { timeout: 20, backoff: [60_000] }), 1);
+  assert.equal((await queue.get('a')).reason, 'timeout after 0.02 s');
+});
+
 async function order(job) {
   const charge = await job.step('charge', () => ({ id: `ch_${job.attempt}` }));
   await job.sleep('cool off', 30 * 24 * HOUR);

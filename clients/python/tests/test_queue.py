@@ -101,6 +101,32 @@ def test_a_delay_and_a_drain(dq_url, clock):
     assert queue.len() == 0
 
 
+def test_a_limit_of_time_holds_where_a_test_drains(dq_url):
+    queue = dq.Queue(dq_url, "q")
+    queue.add(1, id="a")
+
+    @dq.handler(timeout=0.02, backoff=[60])
+    def slow(job):
+        job.pause(60)
+        raise AssertionError("it was not told")
+
+    assert dq.Worker(queue, slow).drain() == 1
+    assert queue.get("a").reason == "timeout after 0.02 s"
+
+    async def play():
+        async with dq.asyncio.Queue(dq_url, "r") as queue:
+            await queue.add(1, id="a")
+
+            @dq.handler(timeout=0.02, backoff=[60])
+            async def slow(job):
+                await asyncio.sleep(60)
+
+            assert await dq.asyncio.Worker(queue, slow).drain() == 1
+            assert (await queue.get("a")).reason == "timeout after 0.02 s"
+
+    asyncio.run(play())
+
+
 def test_a_drain_of_the_asyncio_face(dq_url, clock):
     async def play():
         queue = dq.asyncio.Queue(dq_url, "q")

@@ -198,6 +198,21 @@ async fn signals_and_their_time() -> Result<(), Error> {
 }
 
 #[tokio::test]
+async fn a_limit_of_time_holds_where_a_test_drains() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let slow = Handler::new(|job: Job<u32>| async move {
+        job.told().await;
+        Ok::<_, Error>(())
+    });
+    let slow = slow.timeout(Duration::from_millis(20)).backoff([MINUTE]);
+    queue.add(&1).id("a").await?;
+    assert_eq!(Worker::new(&queue).handler(slow).drain().await?, 1);
+    let found = queue.get("a").await?.expect("it is tried again");
+    assert_eq!(found.reason.as_deref(), Some("timeout after 0.02 s"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn chains_batches_and_many() -> Result<(), Error> {
     let (_server, queue) = server().await;
     let sizes = Arc::new(AtomicUsize::new(0));

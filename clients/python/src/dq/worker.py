@@ -295,19 +295,26 @@ class Worker(BaseWorker[Queue]):
 
     def drain(self) -> int:
         """Handles in this thread all jobs that are ready or become so meanwhile. Returns how many."""
-        handled = 0
         self._links = self._links or self._make_links()
-        for link in self._links:
-            while True:
-                self._accept(self._screened(link.fetch(self._free(), _core.NO_WAIT_S)))
-                if link.trouble is not None:
-                    raise _trouble.fatal(link.trouble) or link.trouble
-                link.flush()
-                if not self._backlog:
-                    break
-                while self._backlog:
-                    batch = self._take()
-                    self._handle(batch)
-                    self._in_hand -= len(batch)
-                    handled += len(batch)
-        return handled
+        self._watch = Watch([], self._look_at_limits)
+        self._watch.daemon = True
+        self._watch.start()
+        try:
+            return sum(map(self._drain, self._links))
+        finally:
+            self._watch.end()
+
+    def _drain(self, link: Link) -> int:
+        handled = 0
+        while True:
+            self._accept(self._screened(link.fetch(self._free(), _core.NO_WAIT_S)))
+            if link.trouble is not None:
+                raise _trouble.fatal(link.trouble) or link.trouble
+            link.flush()
+            if not self._backlog:
+                return handled
+            while self._backlog:
+                batch = self._take()
+                self._handle(batch)
+                self._in_hand -= len(batch)
+                handled += len(batch)

@@ -299,15 +299,29 @@ public final class Worker implements AutoCloseable {
 
     /** For tests: handles in this thread all jobs that are ready or become so meanwhile. Returns how many. */
     public int drain() {
+        Thread watching = new Thread(this::watchDraining, "dq-watch");
+        watching.setDaemon(true);
+        watching.start();
+        try {
+            return links.stream().mapToInt(this::drain).sum();
+        } finally {
+            watch.tell(Watch.STOP);
+        }
+    }
+
+    private int drain(Link link) {
         int handled = 0;
-        for (Link link : links) {
-            List<Job> found = link.fetch(crew.capacity(), NO_WAIT);
-            while (!found.isEmpty()) {
-                handled += crew.handleAll(found);
-                link.tellOutcomes();
-                found = link.fetch(crew.capacity(), NO_WAIT);
-            }
+        List<Job> found = link.fetch(crew.capacity(), NO_WAIT);
+        while (!found.isEmpty()) {
+            handled += crew.handleAll(found);
+            link.tellOutcomes();
+            found = link.fetch(crew.capacity(), NO_WAIT);
         }
         return handled;
+    }
+
+    /** For the handlers' limits of time. */
+    private void watchDraining() {
+        while (watch.order(System.nanoTime() + FOR_EVER_NS) != Watch.STOP) {}
     }
 }

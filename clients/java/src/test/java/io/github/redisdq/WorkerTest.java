@@ -141,6 +141,14 @@ class WorkerTest {
     }
 
     @Test
+    void aLimitOfTimeHoldsWhereATestDrains() {
+        Handler<?> handler = Handler.of(job -> job.pause(LONG)).timeout(Duration.ofMillis(20)).backoff(LONG);
+        queue.add(1, JobOptions.withId("a"));
+        assertEquals(1, Worker.on(queue).handler(handler).build().drain());
+        assertEquals("timeout after 0.02 s", queue.get("a").reason());
+    }
+
+    @Test
     void middlewareIsAroundABatchToo() {
         Around doubles = new Around() {
             @Override
