@@ -41,7 +41,7 @@ test_rust() {
     cd clients/rust
     $cargo fmt --all --check
     $cargo clippy -q --locked --workspace --all-targets --all-features -- -D warnings
-    RUSTDOCFLAGS='-D warnings' $cargo doc -q --locked --no-deps --features testing
+    RUSTDOCFLAGS='-D warnings' $cargo doc -q --locked --no-deps --features otel,testing
     $cargo test --locked "$@"
 }
 

@@ -15,6 +15,8 @@ mod job;
 mod keys;
 mod line;
 mod middleware;
+#[cfg(feature = "otel")]
+pub mod otel;
 mod queue;
 mod result;
 mod rim;
