@@ -1,6 +1,7 @@
 //! A job as its handler sees it.
 
 use crate::attempt::Attempt;
+use crate::codec::{decoded, Codec, Json};
 use crate::core::{Delivered, Event, Serial, Why};
 use crate::envelope::Headers;
 use crate::error::{BoxError, Error};
@@ -135,12 +136,7 @@ impl Inner {
             .map_or(self.delivered.payload.as_slice(), |found| {
                 found.data.get().as_bytes()
             });
-        let read = crate::guard::door(|| serde_json::from_slice(json));
-        match read {
-            Ok(Ok(data)) => Ok(data),
-            Ok(Err(error)) => Err(Error::Payload(error.to_string())),
-            Err(panicked) => Err(Error::Payload(panicked.to_string())),
-        }
+        decoded(&Json, json)
     }
 }
 
@@ -168,6 +164,12 @@ impl<T> Job<T> {
     /// What was added, decoded. A handler that returns the error has its job dead at once.
     pub fn decode<D: DeserializeOwned>(&self) -> Result<D, Error> {
         self.inner.decode()
+    }
+
+    /// What was added by [`Queue::add_with`](crate::Queue::add_with), decoded. A handler that returns the error has its
+    /// job dead at once.
+    pub fn decode_with<D: DeserializeOwned>(&self, codec: &impl Codec) -> Result<D, Error> {
+        decoded(codec, self.payload())
     }
 
     /// The kind that it was added with.

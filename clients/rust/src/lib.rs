@@ -2,6 +2,7 @@
 
 mod attempt;
 mod cluster;
+mod codec;
 mod connect;
 mod core;
 mod envelope;
@@ -31,6 +32,7 @@ mod worker;
 
 pub use crate::core::Why;
 pub use attempt::{OnDead, WaitFor};
+pub use codec::{Codec, Json};
 pub use envelope::Headers;
 pub use error::{BoxError, Error, Outcome, Suspended};
 pub use handler::Handler;

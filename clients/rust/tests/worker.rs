@@ -2,10 +2,12 @@
 
 use dq_redis::testing::TestServer;
 use dq_redis::{
-    give_up, BoxError, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Queue, State,
-    WaitFor, Worker,
+    give_up, BoxError, Codec, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Queue,
+    State, WaitFor, Worker,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -209,6 +211,44 @@ async fn a_limit_of_time_holds_where_a_test_drains() -> Result<(), Error> {
     assert_eq!(Worker::new(&queue).handler(slow).drain().await?, 1);
     let found = queue.get("a").await?.expect("it is tried again");
     assert_eq!(found.reason.as_deref(), Some("timeout after 0.02 s"));
+    Ok(())
+}
+
+/// As MessagePack would: bytes that are no JSON.
+struct Reversed;
+
+impl Codec for Reversed {
+    fn encode<T: Serialize + ?Sized>(&self, data: &T) -> Result<Vec<u8>, BoxError> {
+        Ok(serde_json::to_vec(data)?.into_iter().rev().collect())
+    }
+
+    fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, BoxError> {
+        assert!(payload.len() < 100, "too long");
+        let json: Vec<u8> = payload.iter().rev().copied().collect();
+        Ok(serde_json::from_slice(&json)?)
+    }
+}
+
+#[tokio::test]
+async fn data_in_another_form() -> Result<(), Error> {
+    async fn read(job: Job) -> Result<u32, Error> {
+        Ok(job.decode_with::<Order>(&Reversed)?.number)
+    }
+    let (_server, queue) = server().await;
+    queue
+        .add_with(&Reversed, &Order { number: 17 })
+        .id("a")
+        .keep(DAY)
+        .await?;
+    queue.add_bytes("x".repeat(100)).id("b").await?;
+    let unfit = queue.add_with(&Reversed, &HashMap::from([((1, 2), 3)]));
+    assert!(matches!(unfit.await, Err(Error::Encode(_))));
+    let worker = Worker::new(&queue).handler(Handler::new(read).attempts(9));
+    assert_eq!(worker.drain().await?, 2);
+    assert_eq!(queue.result::<u32>("a").await?, Some(17));
+    let dead = queue.get("b").await?.expect("it is dead");
+    assert_eq!(dead.state, State::Dead);
+    assert!(dead.reason.expect("a reason").contains("too long"));
     Ok(())
 }
 

@@ -17,6 +17,7 @@ pub use records::{Group, JobInfo, Peeked, RecurrenceRule, Reserved, State};
 pub use settings::{QueueSettings, Rate};
 pub use stats::{LatenessBucket, Stats, Totals};
 
+use crate::codec::Codec;
 use crate::error::Error;
 use crate::hooks::Hooks;
 use crate::keys::crc_32;
@@ -134,6 +135,14 @@ impl Queue {
         Adding {
             queue: self,
             job: NewJob::new(data),
+        }
+    }
+
+    /// Adds a job whose data that codec writes: [`Job::decode_with`](crate::Job::decode_with) reads them.
+    pub fn add_with<T: Serialize + ?Sized>(&self, codec: &impl Codec, data: &T) -> Adding<'_> {
+        Adding {
+            queue: self,
+            job: NewJob::with_codec(codec, data),
         }
     }
 

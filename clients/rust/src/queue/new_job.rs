@@ -2,6 +2,7 @@
 
 use super::Queue;
 use crate::attempt::OnDead;
+use crate::codec::{encoded, Codec};
 use crate::envelope::{Envelope, Headers};
 use crate::error::Error;
 use crate::keys::new_id;
@@ -204,6 +205,14 @@ impl NewJob {
         };
         NewJob {
             data,
+            options: Options::default(),
+        }
+    }
+
+    /// With data that serde can serialize, by that codec.
+    pub fn with_codec<T: Serialize + ?Sized>(codec: &impl Codec, data: &T) -> Self {
+        NewJob {
+            data: encoded(codec, data).map_or_else(Data::Unfit, Data::Bytes),
             options: Options::default(),
         }
     }

@@ -1,0 +1,73 @@
+//! Data in other forms than JSON.
+
+use crate::error::{BoxError, Error};
+use crate::guard::{door, text_of};
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+
+/// How data is written and read where it is not JSON, as by MessagePack or CBOR. Data of a job with a kind or headers
+/// are JSON, as they travel in an envelope; so are results.
+///
+/// ```
+/// # use dq_redis::{BoxError, Codec, Error, Job, NewJob, Queue};
+/// # use serde::{de::DeserializeOwned, Serialize};
+/// struct Pretty;
+///
+/// impl Codec for Pretty {
+///     fn encode<T: Serialize + ?Sized>(&self, data: &T) -> Result<Vec<u8>, BoxError> {
+///         Ok(serde_json::to_vec_pretty(data)?)
+///     }
+///     fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, BoxError> {
+///         Ok(serde_json::from_slice(payload)?)
+///     }
+/// }
+///
+/// # async fn add(queue: Queue) -> Result<(), Error> {
+/// queue.add_with(&Pretty, &17).id("close:17").await?;
+/// # Ok(()) }
+/// async fn close(job: Job) -> Result<(), Error> {
+///     let order: u32 = job.decode_with(&Pretty)?;
+///     println!("closed order {order}");
+///     Ok(())
+/// }
+/// ```
+pub trait Codec {
+    /// The payload.
+    fn encode<T: Serialize + ?Sized>(&self, data: &T) -> Result<Vec<u8>, BoxError>;
+
+    /// What [`Codec::encode`] was given.
+    fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, BoxError>;
+}
+
+/// The default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json;
+
+impl Codec for Json {
+    fn encode<T: Serialize + ?Sized>(&self, data: &T) -> Result<Vec<u8>, BoxError> {
+        Ok(serde_json::to_vec(data)?)
+    }
+
+    fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, BoxError> {
+        Ok(serde_json::from_slice(payload)?)
+    }
+}
+
+/// By a codec of the user's, or why not.
+pub(crate) fn encoded<T: Serialize + ?Sized>(
+    codec: &impl Codec,
+    data: &T,
+) -> Result<Vec<u8>, String> {
+    match door(|| codec.encode(data)) {
+        Ok(Ok(payload)) => Ok(payload),
+        Ok(Err(error)) => Err(text_of(error.as_ref())),
+        Err(panicked) => Err(panicked.to_string()),
+    }
+}
+
+pub(crate) fn decoded<T: DeserializeOwned>(codec: &impl Codec, payload: &[u8]) -> Result<T, Error> {
+    match door(|| codec.decode(payload)) {
+        Ok(read) => read.map_err(|error| Error::Payload(text_of(error.as_ref()))),
+        Err(panicked) => Err(Error::Payload(panicked.to_string())),
+    }
+}
