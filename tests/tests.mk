@@ -89,7 +89,7 @@ test-rules: ## cron expressions against croniter and a walk minute by minute; SE
 	"$$python" -B tests/rules/oracle.py --seed $(or $(SEED),1) --cases $(or $(CASES),400) >'$(TARGET)/rules.txt'
 	@DQ_RULES='$(TARGET)/rules.txt' $(CARGO) test --no-default-features --test rules -- --nocapture
 
-test-blocks: ## the programs in README.md and docs/clients
+test-blocks: ## the programs in README.md, docs/clients, and the pages of web frameworks
 	$(call module,server python $(if $(CI),node20))
 	$(LIBRARY) blocks
 
@@ -225,6 +225,7 @@ ready-libraries: ## the libraries of other languages, and what they are tested w
 	@for module in redis pip; do tools/install/python.sh $$module; done
 	@tools/testing/suite.sh
 	@tests/clients/prepare.sh
+	@tests/blocks/web/prepare.sh
 	$(REAL)
 
 # --- Tests that take long, or servers built for them

@@ -17,10 +17,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "clients" / "suite"))
-
-from servers import Server  # noqa: E402
-
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "clients").glob("*.md"))]
 PAGES += [ROOT / "docs" / name for name in ("results.md", "flows.md", "steps.md")]
 SETUP = ROOT / "tools/install/setup.sh"
@@ -202,13 +198,6 @@ def run(language, block, url, folder):
     for later, now in SOON.items():
         block = block.replace(later, now)
     return RUN[language](block, folder)
-
-
-@pytest.fixture
-def server():
-    made = Server().start()
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("page, n, language, block", names(), ids=lambda it: getattr(it, "stem", None) or str(it)[:12])

@@ -8,6 +8,7 @@
 mod support;
 
 mod examples;
+mod pages;
 mod readme;
 mod told;
 

@@ -77,6 +77,7 @@ test_blocks() {
     python=$(tools/testing/suite.sh python java rust)
     DQ_NODE=$(! tools/install/setup.sh --check node20 || tools/testing/node.sh)
     export DQ_NODE
+    tests/blocks/web/prepare.sh
     "$python" -m pytest -q -p no:cacheprovider --rootdir tests/blocks tests/blocks "$@"
 }
 
