@@ -55,7 +55,11 @@ fn faults(index: &str, pages: &BTreeSet<String>, exists: impl Fn(&str) -> bool) 
             _ => {}
         }
     }
-    found.extend(pages.difference(&linked).map(|page| format!("without {page}")));
+    found.extend(
+        pages
+            .difference(&linked)
+            .map(|page| format!("without {page}")),
+    );
     found
 }
 
@@ -85,7 +89,10 @@ fn a_wrong_index_is_noticed() {
         ("- [B](b.md): that", "- [B](b.md)"),
         ("- [B](b.md): that", "B is in b.md"),
     ] {
-        assert!(!check(&right.replacen(before, after, 1)).is_empty(), "{after}");
+        assert!(
+            !check(&right.replacen(before, after, 1)).is_empty(),
+            "{after}"
+        );
     }
 }
 
