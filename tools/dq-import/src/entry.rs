@@ -141,7 +141,7 @@ const NO_TEXT_ID: &str = "it does not match --id-text";
 pub fn around_id(option: &str, pattern: &str) -> Result<(String, String)> {
     match pattern.split_once("{id}") {
         Some((before, after)) => Ok((before.to_owned(), after.to_owned())),
-        None => bail!("{option} needs {{id}} where the id stands: {pattern}"),
+        None => bail!("{option} must contain {{id}}, which stands for the id: {pattern}"),
     }
 }
 

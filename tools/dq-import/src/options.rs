@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// Imports the delayed jobs of another queue into a dq queue, with their due times.
 ///
 /// Run it as often as you like: a ledger beside the queue lists the imported jobs, and none is imported
-/// twice, even if it has been finished meanwhile. The source is only read, unless you give
+/// twice, even if workers have finished it. The source is only read, unless you give
 /// --delete-source.
 #[derive(Parser, Debug)]
 #[command(
@@ -86,7 +86,7 @@ pub struct Jobs {
     pub due_after: Option<u64>,
 }
 
-/// Where the job's id stands. Without either it is a hash: of the member, or of Redisson's own id.
+/// Where the job's id comes from. Without either it is a hash: of the member, or of Redisson's own id.
 #[derive(Args, Debug)]
 pub struct IdOptions {
     /// In this field of the payload, which is a JSON object
@@ -99,7 +99,7 @@ pub struct IdOptions {
 
 #[derive(Subcommand, Debug)]
 pub enum SourceOptions {
-    /// A polled sorted set: the score is the due, the member is the payload
+    /// A polled sorted set: the score is the due time, the member is the payload
     Zset {
         key: String,
         #[arg(long, default_value = "ms")]
@@ -107,7 +107,7 @@ pub enum SourceOptions {
         #[command(flatten)]
         id: IdOptions,
     },
-    /// A sorted set of ids: the score is the due, the payload stands elsewhere
+    /// A sorted set of ids: the score is the due time, the payloads are stored elsewhere
     Ids {
         key: String,
         #[arg(long, default_value = "ms")]
@@ -167,7 +167,7 @@ pub enum SourceOptions {
         /// The zone of lines without CRON_TZ or TZ before them: for cron that is the machine's own
         #[arg(long)]
         tz: Option<String>,
-        /// As /etc/crontab: a user stands before the command
+        /// Each line names a user before the command, as in /etc/crontab
         #[arg(long)]
         system: bool,
     },
@@ -226,9 +226,9 @@ impl Unit {
 #[derive(Clone, Copy, Debug, ValueEnum, PartialEq)]
 pub enum Packing {
     Auto,
-    /// An id of 8 bytes with its length before it: Redisson of today
+    /// An id of 8 bytes with its length before it: current versions of Redisson
     Bytes,
-    /// The id is a double: older ones
+    /// The id is a double: older versions
     Double,
 }
 

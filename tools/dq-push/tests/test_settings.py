@@ -54,7 +54,7 @@ class OneOfMany(SettingsTest):
         self.assertEqual({receiver.next().id for _ in range(3)}, {"of-q", "of-text", "of-denied"})
         wait_until("well again", lambda: push.health() == 200)
         self.assertEqual(figures(), set())
-        self.assertIn("queue text: goes on", push.told())
+        self.assertIn("queue text: running again", push.told())
         push.terminate()
         self.assertEqual(push.ended()[0], 0)
 

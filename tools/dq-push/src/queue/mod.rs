@@ -175,7 +175,7 @@ impl Queue {
     fn is_well(&self) {
         self.metrics.up.store(true, Relaxed);
         if self.metrics.stopped.swap(false, Relaxed) {
-            eprintln!("dq-push: queue {}: goes on", self.shown_name());
+            eprintln!("dq-push: queue {}: running again", self.shown_name());
         }
         self.reported().clear();
     }

@@ -182,7 +182,7 @@ impl Prompt {
             Kind::Pause { key } if typed.is_empty() => Ok((key.clone(), Act::Pause { ms: None })),
             Kind::Pause { key } => match units::parse_millis(typed) {
                 Some(ms) if ms > 0 => Ok((key.clone(), Act::Pause { ms: Some(ms) })),
-                _ => Err(format!("{typed} is no length of time")),
+                _ => Err(format!("{typed} is not a duration, such as 30s")),
             },
             Kind::Delay { key, id } => match units::parse_millis(typed) {
                 Some(delay_ms) => Ok((
@@ -192,7 +192,7 @@ impl Prompt {
                         delay_ms,
                     },
                 )),
-                None => Err(format!("{typed} is no length of time")),
+                None => Err(format!("{typed} is not a duration, such as 30s")),
             },
         }
     }

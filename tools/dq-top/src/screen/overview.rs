@@ -21,7 +21,7 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: T
         let refusal = row
             .and_then(|row| row.refusal.clone())
             .or(view.refusal.clone());
-        let text = refusal.unwrap_or_else(|| "There are no figures of this queue.".to_owned());
+        let text = refusal.unwrap_or_else(|| "There are no figures for this queue.".to_owned());
         let text = format!(" {}", escape::line(text.as_bytes()));
         frame.render_widget(Paragraph::new(text).style(theme.tone(Tone::Warn)), area);
         return;

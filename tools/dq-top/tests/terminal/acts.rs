@@ -72,7 +72,7 @@ fn a_job_is_rescheduled_run_now_and_deleted() {
     monitor.wait_for("▌a        in 4h59m");
     monitor.press("s");
     monitor.press("soon\r");
-    monitor.wait_for("soon is no length of time");
+    monitor.wait_for("soon is not a duration");
     monitor.press("n");
     monitor.wait_for("is due now");
     monitor.press("y");
