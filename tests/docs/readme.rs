@@ -25,8 +25,7 @@ fn session() -> String {
             session += &format!("{start}{rest}\n");
         }
     }
-    // The last reply, of DQ.STATS, is cut short.
-    session + "...\n```\n"
+    session + "```\n"
 }
 
 #[test]
