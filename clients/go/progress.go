@@ -36,14 +36,15 @@ func (j *Job) Progress(fraction float64, text string) error {
 
 // progress is the last that a handler said. It is of link.mu.
 type progress struct {
-	text  string // not sent yet; "": nothing
-	after time.Time
+	text     string // not sent yet; "": nothing
+	onItsWay string // sent, and not answered
+	after    time.Time
 }
 
-// take answers what is to be sent.
+// take answers what goes with the end, which may come to the server before what is on its way.
 func (p *progress) take() string {
-	text := p.text
-	p.text = ""
+	text := or(p.text, p.onItsWay)
+	p.text, p.onItsWay = "", ""
 	return text
 }
 
@@ -53,7 +54,8 @@ func (p *progress) due(now time.Time) (text string, when time.Time) {
 		return "", p.after
 	}
 	p.after = now.Add(progressPause)
-	return p.take(), time.Time{}
+	p.text, p.onItsWay = "", p.text
+	return p.onItsWay, time.Time{}
 }
 
 func progressCommand(d *delivery, text string) []string {
@@ -91,6 +93,7 @@ func (l *link) sendProgress() error {
 		l.unsent(sent)
 		return err
 	}
+	l.sent(sent)
 	for at, reply := range replies {
 		if reply == nil && l.release(sent[at].of) {
 			l.worker.lost(sent[at].of)
@@ -99,13 +102,21 @@ func (l *link) sendProgress() error {
 	return nil
 }
 
+func (l *link) sent(all []saying) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, each := range all {
+		each.of.progress.onItsWay = ""
+	}
+}
+
 // unsent keeps what may not have arrived, unless the handler has said more.
 func (l *link) unsent(all []saying) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, each := range all {
 		p := &each.of.progress
-		p.text = or(p.text, each.text)
+		p.text = p.take()
 		l.schedule.progress = p.after
 	}
 }

@@ -1,9 +1,10 @@
 """16, 20: results and who waits for them, progress. A language joins by its name in HAVE."""
 
 import json
+import threading
 
 from conftest import EACH, breaks, scenario
-from proxy import Cut, Instead, held, once, swallow, when, without
+from proxy import Cut, Held, Instead, Reply, held, once, swallow, when, without
 
 HAVE = {
     "results": {"go", "java", "node", "python", "rust"},
@@ -292,3 +293,28 @@ def the_last_progress_is_there_when_the_job_ends(world):
     world.worker(concurrency=1)
     world.done("done")
     assert world.get("done")["progress"] == "1 all", world.get("done")["progress"]
+
+
+def not_with_the_end(world):
+    """What was sent is not said again."""
+    seen = []
+
+    def change(command):
+        seen.extend([command] if is_progress(command) else [])
+        return Reply(b":4000000000000\r\n") if is_progress(command) and len(seen) > 1 else None
+
+    breaks(change)(world)
+
+
+@scenario(20, not_with_the_end, gate=EACH, only=HAVE["progress"])
+def an_end_that_overtakes_the_last_progress_takes_it_along(world):
+    """The courier's write is late, and the end goes with the next fetch."""
+    late = threading.Event()
+    world.proxy.rules.append(once(when(is_progress, Held(late))))
+    world.add("j", {"do": "progress", "steps": [[1, "all"]], "ms": 400}, *KEPT)
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    world.done("j")
+    assert world.get("j")["progress"] == "1 all", world.get("j")["progress"]
+    late.set()
+    probe.finish()
+    assert not probe.events("error"), probe.events("error")

@@ -180,9 +180,11 @@ final class Courier {
     private void write(Job job, byte[] text, long now) {
         try {
             Words touch = job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(text);
-            link.renewed(List.of(job), Collections.singletonList(control.ask(touch)), now);
+            Object reply = control.ask(touch);
+            job.progress.written();
+            link.renewed(List.of(job), Collections.singletonList(reply), now);
         } catch (RuntimeException error) {
-            job.progress.putBack(text);
+            job.progress.putBack();
             reporting.add(job);
             throw error;
         }

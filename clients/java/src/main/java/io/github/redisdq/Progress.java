@@ -10,6 +10,7 @@ final class Progress {
     private static final int MOST_BYTES = 1024;
 
     private byte[] pending;
+    private byte[] onItsWay; // sent, and not answered
     private boolean wasWritten;
     private long writtenAt;
     private long reportedAt;
@@ -48,19 +49,26 @@ final class Progress {
         }
         wasWritten = true;
         writtenAt = now;
-        return takeLast();
+        onItsWay = pending;
+        pending = null;
+        return onItsWay;
+    }
+
+    synchronized void written() {
+        onItsWay = null;
     }
 
     /** It was not written. */
-    synchronized void putBack(byte[] text) {
-        pending = pending == null ? text : pending;
+    synchronized void putBack() {
+        pending = takeLast();
         writtenAt -= PAUSE_NS;
     }
 
-    /** What is still to be written as the job ends, or null. */
+    /** What goes with the job's end, which may come to the server before what is on its way; or null. */
     synchronized byte[] takeLast() {
-        byte[] last = pending;
+        byte[] last = pending == null ? onItsWay : pending;
         pending = null;
+        onItsWay = null;
         return last;
     }
 }

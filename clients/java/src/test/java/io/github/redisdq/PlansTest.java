@@ -45,13 +45,16 @@ class PlansTest {
         progress.report(Bytes.of("3"), now + 2);
         assertNull(progress.take(now + Progress.PAUSE_NS - 1));
         assertEquals(now + Progress.PAUSE_NS, progress.dueAt(now + 2 * Progress.PAUSE_NS));
-        byte[] text = progress.take(now + Progress.PAUSE_NS);
-        assertEquals("3", Bytes.text(text));
-        progress.putBack(text);
+        assertEquals("3", Bytes.text(progress.take(now + Progress.PAUSE_NS)));
+        progress.putBack();
         assertEquals("3", Bytes.text(progress.take(now + Progress.PAUSE_NS)), "it was not written");
+        progress.written();
         assertNull(progress.takeLast());
         progress.report(Bytes.of("4"), now);
-        assertEquals("4", Bytes.text(progress.takeLast()), "whatever the time");
+        progress.take(now + 2 * Progress.PAUSE_NS);
+        assertEquals("4", Bytes.text(progress.takeLast()), "the end may overtake what is on its way");
+        progress.report(Bytes.of("5"), now);
+        assertEquals("5", Bytes.text(progress.takeLast()), "whatever the time");
     }
 
     private static Job taken(long at) {
