@@ -2,6 +2,7 @@ package dq
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -59,19 +60,28 @@ func ErrorAs[E error]() func(error) bool {
 	return func(err error) bool { var found E; return errors.As(err, &found) }
 }
 
-// Typed makes a Func of a function that takes the job's decoded data, too. A payload that does not fit, or is null where
-// T is a pointer, a map or a slice, has the job dead at once.
+// Typed makes a Func of a function that takes the job's decoded data, too. A payload that does not fit has the job dead at
+// once; so has null, unless T is an interface, has no fields, or reads JSON by itself.
 func Typed[T any](do func(ctx context.Context, job *Job, data T) error) Func {
 	return func(ctx context.Context, job *Job) error {
 		var data T
 		if err := job.Decode(&data); err != nil {
 			return err
 		}
-		if isNil(data) {
+		if isNil(data) || job.isNull() && !takesNull(&data) {
 			return &DecodeError{fmt.Errorf("nothing for a %T", data), job.delivery}
 		}
 		return do(ctx, job, data)
 	}
+}
+
+// takesNull: of others than these, [json.Unmarshal] makes a zero value, which nobody has sent.
+func takesNull(v any) bool {
+	if _, isOwn := v.(json.Unmarshaler); isOwn {
+		return true
+	}
+	t := reflect.TypeOf(v).Elem()
+	return t.Kind() == reflect.Interface || t.Kind() == reflect.Struct && t.NumField() == 0
 }
 
 // isNil: a payload null leaves nothing to work on.

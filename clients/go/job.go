@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"time"
@@ -46,17 +47,29 @@ func (j *Job) Headers() map[string]string {
 // Decode stores what was added in the value that v points to, as the queue's codec reads it. The error is a
 // [*DecodeError]: a handler that returns it has the job dead at once.
 func (j *Job) Decode(v any) (err error) {
-	codec, payload := JSON, j.Payload
-	if j.delivery != nil {
-		codec, payload = j.delivery.source.codec, j.delivery.payload
-	}
-	if e := j.opened(); e != nil {
-		codec, payload = JSON, e.data
-	}
+	codec, payload := j.data()
 	if failure := decoded(codec, payload, v); failure != nil {
 		err = &DecodeError{failure, j.delivery}
 	}
 	return err
+}
+
+// data is what was added, and what reads it.
+func (j *Job) data() (Codec, []byte) {
+	if e := j.opened(); e != nil {
+		return JSON, e.data
+	}
+	if j.delivery != nil {
+		return j.delivery.source.codec, j.delivery.payload
+	}
+	return JSON, j.Payload
+}
+
+// isNull says whether it is JSON's null.
+func (j *Job) isNull() bool {
+	codec, payload := j.data()
+	_, isJSON := codec.(jsonCodec)
+	return isJSON && string(bytes.TrimSpace(payload)) == "null"
 }
 
 // IsLastAttempt says whether the job is dead if this attempt fails.

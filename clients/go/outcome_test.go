@@ -147,6 +147,8 @@ func TestWhatCannotBeDecodedIsDeadAtOnce(t *testing.T) {
 		"no JSON":                         Typed(func(context.Context, *Job, int) error { return nil }),
 		"null":                            Typed(func(context.Context, *Job, *int) error { return nil }),
 		`{"dq":1,"kind":"a","data":null}`: Typed(func(context.Context, *Job, map[string]int) error { return nil }),
+		" null ":                          Typed(func(context.Context, *Job, int) error { return nil }),
+		`{"dq":1,"kind":"b","data":null}`: Typed(func(context.Context, *Job, struct{ Number int }) error { return nil }),
 		`"explodes"`:                      Typed(func(context.Context, *Job, explosive) error { return nil }),
 	} {
 		d := aJob(Handler{}, 1, payload)
@@ -157,7 +159,10 @@ func TestWhatCannotBeDecodedIsDeadAtOnce(t *testing.T) {
 	}
 	other := aJob(Handler{}, 1, "no JSON")
 	expect(t, after(aJob(Handler{}, 1, ""), other.job.Decode(new(int)))[5], "FAIL")
-	expect(t, Typed(func(_ context.Context, _ *Job, data any) error { return nil })(t.Context(), aJob(Handler{}, 1, "null").job), nil)
+	null := aJob(Handler{}, 1, "null").job
+	expect(t, Typed(func(context.Context, *Job, any) error { return nil })(t.Context(), null), nil)
+	expect(t, Typed(func(context.Context, *Job, struct{}) error { return nil })(t.Context(), null), nil)
+	expect(t, Typed(func(context.Context, *Job, time.Time) error { return nil })(t.Context(), null), nil)
 }
 
 type explosive struct{}
