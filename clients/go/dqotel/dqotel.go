@@ -34,10 +34,10 @@ type Options struct {
 }
 
 type telemetry struct {
-	tracer         trace.Tracer
-	propagator     propagation.TextMapPropagator
-	sent, consumed metric.Int64Counter
-	duration       metric.Float64Histogram
+	tracer                 trace.Tracer
+	propagator             propagation.TextMapPropagator
+	sent, consumed, losses metric.Int64Counter
+	duration               metric.Float64Histogram
 }
 
 type beganKey struct{}
@@ -62,8 +62,9 @@ func New(options ...Options) dq.Hooks {
 	// Where one cannot be made, the API gives one that does nothing.
 	t.sent, _ = meter.Int64Counter("messaging.client.sent.messages", metric.WithUnit("{message}"))
 	t.consumed, _ = meter.Int64Counter("messaging.client.consumed.messages", metric.WithUnit("{message}"))
+	t.losses, _ = meter.Int64Counter("dq.client.lost.messages", metric.WithUnit("{message}"))
 	t.duration, _ = meter.Float64Histogram("messaging.process.duration", metric.WithUnit("s"))
-	return dq.Hooks{Adding: t.adding, Before: t.before, After: t.after, Failed: t.failed, Suspended: t.suspended}
+	return dq.Hooks{Adding: t.adding, Before: t.before, After: t.after, Failed: t.failed, Suspended: t.suspended, Lost: t.lost}
 }
 
 func about(queue string) []attribute.KeyValue {
@@ -102,13 +103,18 @@ func (t *telemetry) suspended(ctx context.Context, job *dq.Job) {
 }
 
 func (t *telemetry) failed(ctx context.Context, job *dq.Job, err error) {
+	defer t.end(ctx, job, append(about(job.Queue), attribute.String("error.type", fmt.Sprintf("%T", err)))) // its text may panic
 	span := trace.SpanFromContext(ctx)
 	span.RecordError(err)
 	var snooze *dq.SnoozeError
 	if !errors.As(err, &snooze) {
 		span.SetStatus(codes.Error, err.Error())
 	}
-	t.end(ctx, job, append(about(job.Queue), attribute.String("error.type", fmt.Sprintf("%T", err))))
+}
+
+// lost: perhaps after the handler's end, when its span cannot have it.
+func (t *telemetry) lost(job *dq.Job) {
+	t.losses.Add(context.Background(), 1, metric.WithAttributes(about(job.Queue)...))
 }
 
 func (t *telemetry) end(ctx context.Context, job *dq.Job, attributes []attribute.KeyValue) {
@@ -118,6 +124,7 @@ func (t *telemetry) end(ctx context.Context, job *dq.Job, attributes []attribute
 	span := trace.SpanFromContext(ctx)
 	if job.Lost() {
 		span.AddEvent("lost")
+		span.SetStatus(codes.Error, "lost")
 	}
 	span.End()
 }

@@ -42,6 +42,7 @@ export class Telemetry implements Hooks {
   private readonly tracer: Tracer;
   private readonly sent: Counter;
   private readonly consumed: Counter;
+  private readonly losses: Counter;
   private readonly duration: Histogram;
   private readonly running = new WeakMap<Job, Running>();
 
@@ -51,6 +52,7 @@ export class Telemetry implements Hooks {
     this.tracer = (providers.tracerProvider ?? trace).getTracer('dq');
     this.sent = meter.createCounter('messaging.client.sent.messages', messages('Jobs that were added'));
     this.consumed = meter.createCounter('messaging.client.consumed.messages', messages('Jobs that were delivered'));
+    this.losses = meter.createCounter('dq.client.lost.messages', messages('Jobs whose lease ended unacknowledged'));
     this.duration = meter.createHistogram('messaging.process.duration', {
       unit: 's',
       description: 'Duration of handlers',
@@ -112,7 +114,11 @@ export class Telemetry implements Hooks {
     running.span.end();
   }
 
+  /** Perhaps after the handler's end: then its span cannot have it. */
   lost(job: Job): void {
-    this.running.get(job)?.span.addEvent('lost', { 'messaging.message.id': job.id });
+    this.losses.add(1, about(job.queue));
+    const span = this.running.get(job)?.span;
+    span?.addEvent('lost', { 'messaging.message.id': job.id });
+    span?.setStatus({ code: SpanStatusCode.ERROR, message: 'lost' });
   }
 }

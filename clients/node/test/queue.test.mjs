@@ -326,11 +326,15 @@ test('telemetry links attempts to the producer', async () => {
   assert.equal(processed.parentSpanContext, undefined);
   assert.equal(inside, processed.spanContext().spanId);
   assert.equal(processed.status.message, 'RangeError: no');
+  await queue.add(1, { id: 'gone' });
+  const lose = (job) => queue.delete(job.id); // which its end finds out
+  await new Worker(queue, lose, { hooks: [telemetry], logger: silent }).drain();
   await reader.collect().then(({ resourceMetrics }) => {
     const names = resourceMetrics.scopeMetrics.flatMap(({ metrics }) =>
       metrics.map(({ descriptor }) => descriptor.name),
     );
     assert.deepEqual(names.sort(), [
+      'dq.client.lost.messages',
       'messaging.client.consumed.messages',
       'messaging.client.sent.messages',
       'messaging.process.duration',

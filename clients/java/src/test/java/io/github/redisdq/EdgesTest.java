@@ -161,9 +161,12 @@ class EdgesTest {
         }
         assertEquals(3, worker.drain());
         assertFalse(Span.current().getSpanContext().isValid());
-        Job job = Deliveries.job("1");
-        telemetry.lost(job);
-        MetricData lost = metrics.collectAllMetrics().stream().filter(it -> it.getName().equals("dq.lost")).findFirst().orElseThrow();
+        String gone = queue.add(4);
+        Worker.on(queue).hooks(telemetry).handler(Handler.of(job -> queue.delete(gone))).build().drain(); // its end finds it out
+        MetricData lost = metrics.collectAllMetrics().stream()
+                .filter(it -> it.getName().equals("dq.client.lost.messages"))
+                .findFirst()
+                .orElseThrow();
         assertEquals(1, lost.getLongSumData().getPoints().stream().mapToLong(LongPointData::getValue).sum());
     }
 

@@ -65,7 +65,7 @@ public final class Telemetry implements Hooks {
         Meter meter = telemetry.getMeter(SCOPE);
         sent = meter.counterBuilder("messaging.client.sent.messages").setUnit("{message}").build();
         consumed = meter.counterBuilder("messaging.client.consumed.messages").setUnit("{message}").build();
-        lost = meter.counterBuilder("dq.lost").setUnit("{message}").build();
+        lost = meter.counterBuilder("dq.client.lost.messages").setUnit("{message}").build();
         duration = meter.histogramBuilder("messaging.process.duration").setUnit("s").build();
     }
 
@@ -120,9 +120,14 @@ public final class Telemetry implements Hooks {
         end(job, null);
     }
 
+    /** Perhaps after the handler's end: then its span cannot have it. */
     @Override
     public void lost(Job job) {
         lost.add(1, about(job.queue()));
+        Running it = running.get(job);
+        if (it != null) {
+            it.span.addEvent("lost").setStatus(StatusCode.ERROR, "lost");
+        }
     }
 
     private void end(Job job, Throwable error) {
