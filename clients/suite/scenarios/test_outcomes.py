@@ -295,6 +295,14 @@ def the_last_progress_is_there_when_the_job_ends(world):
     assert world.get("done")["progress"] == "1 all", world.get("done")["progress"]
 
 
+@scenario(20, no_progress, gate=EACH, only=HAVE["progress"])
+def progress_that_the_connection_lost_is_sent_again(world):
+    world.proxy.rules.append(once(when(is_progress, Cut())))
+    world.add("j", {"do": "progress", "steps": [[0.5, "half"]], "ms": 600_000})
+    world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
+    world.until(lambda: world.get("j")["progress"] == "0.5 half", "it is sent again")
+
+
 def not_with_the_end(world):
     """What was sent is not said again."""
     seen = []
