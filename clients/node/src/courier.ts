@@ -205,7 +205,14 @@ export class Courier {
     const texts = ready.map((delivery) => delivery.progress!);
     for (const delivery of ready) delivery.reportedAt = nowMs();
     const asked = Promise.all(line.ask(ready.map((delivery, n) => progress(delivery, texts[n]!))));
-    const replies = await within(asked, this.answerMs, 'the server', () => this.control.close());
+    const answers = within(asked, this.answerMs, 'the server', () => this.control.close());
+    const replies = await answers.catch((error) => {
+      for (const delivery of ready) {
+        delivery.reportedAt = -Infinity;
+        this.reports.add(delivery);
+      }
+      throw error;
+    });
     // What the server refuses of one keeps nobody else's from it.
     for (const [n, reply] of replies.entries()) this.reported(ready[n]!, texts[n]!, reply);
   }
