@@ -28,7 +28,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
         Some(value) => ctx.reply_integer(value as i64),
         None => ctx.reply_null(),
     };
-    ctx.reply_map(14 + totals.named().len() + 4);
+    ctx.reply_map(15 + totals.named().len() + 4);
     integer("delayed", summary.delayed as i64);
     integer("ready", summary.ready as i64);
     integer("reserved", summary.reserved as i64);
@@ -45,6 +45,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
     integer("bytes", queue.bytes() as i64);
     integer("recurring", queue.recurring_len() as i64);
     integer("groups", queue.groups_at(at).len() as i64);
+    integer("rate-used", queue.rate_used(at.now) as i64);
     for (name, total) in totals.named() {
         integer(name, total as i64);
     }

@@ -267,7 +267,7 @@ fn len() {
     );
 }
 
-const STATS: [&str; 27] = [
+const STATS: [&str; 28] = [
     "delayed",
     "ready",
     "reserved",
@@ -282,6 +282,7 @@ const STATS: [&str; 27] = [
     "bytes",
     "recurring",
     "groups",
+    "rate-used",
     "added",
     "delivered",
     "acked",
@@ -332,6 +333,7 @@ fn stats_by_name_and_order() {
         ("missed", 0),
         ("recurring", 0),
         ("groups", 0),
+        ("rate-used", 0),
         ("lateness-count", 2),
     ];
     for (name, value) in expected {

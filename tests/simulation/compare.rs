@@ -35,6 +35,9 @@ struct Comparison<'a> {
 /// Compares all; what the queue has not settled yet is settled in a copy first, as it must not
 /// matter when that happens.
 pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<(), String> {
+    // A copy's window begins anew.
+    let rate_used = model.rate_used(now.us());
+    equal("rate-used", queue.rate_used(now), rate_used)?;
     let mut totals = queue.totals().clone();
     if queue.next_event().is_none_or(|at| at > now.ms()) {
         let comparison = Comparison {

@@ -178,6 +178,17 @@ impl Deliveries {
         next.map(|us| leaves_ms(rate, us.min(now.us())))
     }
 
+    /// What those count that are in the window.
+    fn used(&self, rate: Rate, now: Now) -> u64 {
+        let is_past = |us: u64| us.saturating_add(rate.window_us()) <= now.us();
+        match self {
+            Deliveries::Plain(recent) => {
+                (recent.len() - recent.partition_point(|&us| is_past(us))) as u64
+            }
+            Deliveries::Weighed(weighed) => weighed.used(is_past),
+        }
+    }
+
     pub fn memory_bytes(&self) -> usize {
         match self {
             Deliveries::Plain(recent) => recent.capacity() * size_of::<u64>(),
@@ -241,6 +252,12 @@ impl Queue {
             return 0;
         }
         opens_us.div_ceil(1000)
+    }
+
+    /// What the deliveries in the window of RATE count; 0 without one.
+    pub fn rate_used(&self, now: Now) -> u64 {
+        self.rate()
+            .map_or(0, |(window, rate)| window.deliveries.used(rate, now))
     }
 
     /// When RATE may let something go that it does not now, but for what is due later; perhaps earlier than it does.

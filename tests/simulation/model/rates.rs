@@ -95,6 +95,16 @@ impl Model {
         fits(rate, cost, recent.map(|it| it.cost)) || self.has(Fault::RateOff)
     }
 
+    /// What the deliveries in the window of RATE count.
+    pub fn rate_used(&self, now_us: u64) -> u64 {
+        let Some(rate) = self.settings.rate else {
+            return 0;
+        };
+        let all = self.deliveries.iter();
+        let recent = all.filter(|it| now_us.saturating_sub(it.at) < window_us(rate));
+        recent.map(|it| u64::from(it.cost)).sum()
+    }
+
     /// GROUPRATE, told by whole milliseconds: a group waits for the first in which all of it is open.
     pub(super) fn fits_group(&self, job: &Job, now_us: u64) -> bool {
         let rate = self.settings.group_limits.rate;

@@ -77,6 +77,14 @@ const TOTALS = ["Added", "Delivered", "Acknowledged", "Given back", "Leases ende
 
 const rate = ([count, ms]) => (count ? `${text.full(count)} in ${text.millis(ms)}` : "no limit");
 
+// How much of its window is taken up.
+function rateOf(it, row) {
+  const [most] = it.rate;
+  if (!most) return [rate(it.rate), ""];
+  const used = row.rateUsed ?? 0;
+  return [`${rate(it.rate)}, ${text.full(used)} used (${Math.round((100 * used) / most)} %)`, used >= most ? "warn" : ""];
+}
+
 // What holds each group for itself.
 export function ofGroups(it) {
   const limits = [];
@@ -105,7 +113,7 @@ const SETTINGS = [
   ["Done jobs kept", (it) => ofDone(it) || "only those added with KEEP"],
   ["Ids remembered", (it) => (it.dedupe ? `for ${text.millis(it.dedupe)}` : "no")],
   ["Reserved at most", (it) => (it.maxreserved ? text.full(it.maxreserved) : "no limit")],
-  ["Rate", (it) => rate(it.rate)],
+  ["Rate", rateOf],
   ["Each group", (it) => ofGroups(it) || "no limit"],
 ];
 
@@ -124,17 +132,24 @@ export function queue(main, about, env) {
     h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Settings")), settings, wrong)));
   const numbers = facts(totals, TOTALS);
   const values = facts(settings, SETTINGS.map(([title]) => title));
+  let set = null;
   const followed = live.follow((signal) => live.look("queue", `queue=${key}`, signal), (answer, error) => {
     put(wrong, error ?? "");
     if (!answer) return;
-    SETTINGS.forEach(([, show], index) => put(values[index], answer.settings ? show(answer.settings) : "–"));
+    set = answer.settings;
+    showSettings();
   }, { every: 5000 });
+  function showSettings() {
+    const row = rowOf(key);
+    SETTINGS.forEach(([, show], index) => put(values[index], ...(set ? [show(set, row)].flat() : ["–"])));
+  }
   return {
     update() {
       update();
       if (!live.state.head) return;
       const row = rowOf(key);
       TILES.forEach(([, show], index) => show(row, tiles[index]));
+      if (set) showSettings();
       TOTALS.forEach((_, index) => put(numbers[index], text.full(row.totals[index] ?? 0)));
     },
     close() {

@@ -77,6 +77,13 @@ impl Weighed {
         self.entries.get(at).map(|entry| entry.us)
     }
 
+    /// What those count that are not past, who come after all that are.
+    pub fn used(&self, is_past: impl Fn(u64) -> bool) -> u64 {
+        let past = self.entries.partition_point(|entry| is_past(entry.us));
+        let before = past.checked_sub(1).map(|last| self.entries[last].upto);
+        self.upto() - before.unwrap_or(self.gone)
+    }
+
     /// As [`super::Deliveries::forget`].
     pub fn forget(&mut self, rate: Rate, is_past: impl Fn(u64) -> bool) {
         let mut is_full = self.entries.len() >= rate.count as usize;

@@ -119,6 +119,9 @@ pub fn row(row: &Row, now: std::time::Instant, several_dbs: bool) -> Value {
     shown["paused"] = stats.paused.into();
     shown["recurring"] = stats.recurring.into();
     shown["groups"] = stats.groups.into();
+    if stats.rate_used > 0 {
+        shown["rateUsed"] = stats.rate_used.into();
+    }
     shown["bytes"] = stats.bytes.into();
     shown["doneBytes"] = stats.done_bytes.into();
     shown["totals"] = json!(stats.totals);

@@ -29,7 +29,7 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: T
     let columns = [
         totals_list(row, stats, theme),
         now_list(row, stats, app, theme),
-        settings_list(view, theme),
+        settings_list(view, stats, theme),
     ];
     let longest = columns.iter().map(Vec::len).max().unwrap_or(0) as u16;
     let [lists, charts] =
@@ -113,7 +113,7 @@ fn now_list<'a>(row: &Row, stats: &Stats, app: &App, theme: Theme) -> Vec<Line<'
     lines
 }
 
-fn settings_list<'a>(view: &QueueView, theme: Theme) -> Vec<Line<'a>> {
+fn settings_list<'a>(view: &QueueView, stats: &Stats, theme: Theme) -> Vec<Line<'a>> {
     let mut lines = vec![Line::styled(" SETTINGS", theme.title())];
     if let Some(refusal) = &view.refusal {
         let text = format!(" {}", escape::line(refusal.as_bytes()));
@@ -122,7 +122,7 @@ fn settings_list<'a>(view: &QueueView, theme: Theme) -> Vec<Line<'a>> {
     let Some(settings) = &view.settings else {
         return lines;
     };
-    for (label, value) in named(settings) {
+    for (label, value) in named(settings, stats) {
         let tone = if value.is_some() {
             Tone::Plain
         } else {
@@ -140,7 +140,7 @@ fn settings_list<'a>(view: &QueueView, theme: Theme) -> Vec<Line<'a>> {
 }
 
 /// None: no such limit. Those of groups and done jobs are only there where they are set.
-fn named(settings: &Settings) -> Vec<(&'static str, Option<String>)> {
+fn named(settings: &Settings, stats: &Stats) -> Vec<(&'static str, Option<String>)> {
     let number = |number: u64| (number > 0).then(|| units::count(number));
     let millis = |ms: u64| (ms > 0).then(|| units::millis(ms));
     let steps: Vec<String> = settings
@@ -170,7 +170,10 @@ fn named(settings: &Settings) -> Vec<(&'static str, Option<String>)> {
         ("maxreserved", number(settings.maxreserved)),
         ("rate", rate(settings.rate)),
     ];
+    let (most, _) = settings.rate;
+    let used = (most > 0).then(|| format!("{} of {most}", stats.rate_used));
     let newer = [
+        ("rate used", used),
         ("groupmax", number(settings.groupmax)),
         ("grouprate", rate(settings.grouprate)),
         ("groupfifo", settings.groupfifo.then(|| "on".to_owned())),

@@ -40,6 +40,7 @@ fn stats(delivered: u64) -> Stats {
         oldest_ready_ms: Some(12_000),
         waiting_clients: 7,
         paused: -1,
+        rate_used: 7,
         lateness_count: delivered,
         lateness: [10, 20, 50, 100]
             .map(|bound| (Some(bound), delivered))
@@ -374,6 +375,7 @@ fn a_queue_and_a_job_at_80_by_24() {
             "paused until resumed",
             "ttr         1m",
             "10 in 1.0s",
+            "rate used   7 of 10",
             "late max",
             "groupmax    5",
             "grouprate   100 in 1m",

@@ -20,6 +20,7 @@ pub const ACKED: usize = 2;
 pub const NACKED: usize = 3;
 pub const TIMED_OUT: usize = 4;
 pub const DIED: usize = 5;
+pub const MISSED: usize = 8;
 
 pub type Totals = [u64; TOTALS.len()];
 pub type Rates = [f64; TOTALS.len()];
@@ -45,6 +46,8 @@ pub struct Stats {
     pub recurring: u64,
     /// Groups that hold jobs which are not dead.
     pub groups: u64,
+    /// What the deliveries in the window of RATE count.
+    pub rate_used: u64,
     pub bytes: u64,
     /// Of done jobs, as DONEBYTES counts them.
     pub done_bytes: u64,

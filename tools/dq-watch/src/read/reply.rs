@@ -121,6 +121,7 @@ pub fn stats(value: &Value) -> Option<Stats> {
         waiting_clients: fields.natural("waiting-clients")?,
         recurring: fields.natural("recurring").unwrap_or_default(),
         groups: fields.natural("groups").unwrap_or_default(),
+        rate_used: fields.natural("rate-used").unwrap_or_default(),
         bytes: fields.natural("bytes").unwrap_or_default(),
         done_bytes: fields.natural("done-bytes").unwrap_or_default(),
         paused: fields.int("paused")?,
