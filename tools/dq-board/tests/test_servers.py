@@ -25,13 +25,50 @@ class SentinelServer(Server):
 
 
 class Servers(BoardTest):
-    def test_all_masters_of_a_cluster_as_one(self):
-        nodes = [self.server("--cluster-enabled", "yes", "--cluster-port", str(free_port())) for _ in range(2)]
+    def cluster(self, count):
+        """Two masters that know each other, and so many more that have no slots yet."""
+        nodes = [self.server("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", str(free_port())) for _ in range(count)]
         for node, slots in zip(nodes, [(0, 8191), (8192, 16383)]):
             node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", *slots)
-        nodes[0].client.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, nodes[1].options[-1])
+        for node in nodes[1:]:
+            nodes[0].client.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port, node.options[-1])
         for node in nodes:
             wait_until("the cluster is whole", lambda it=node: "ok" in str(it.client.cluster("info")["cluster_state"]))
+            wait_until("all are known", lambda it=node: it.client.cluster("info")["cluster_known_nodes"] == str(count))
+        return nodes
+
+    def test_a_cluster_that_fails_over(self):
+        """The one that the board was pointed at dies, and its replica takes over: its queues are shown and acted on there."""
+        first, other, replica = self.cluster(3)
+        replica.client.execute_command("CLUSTER", "REPLICATE", first.client.execute_command("CLUSTER", "MYID"))
+        wait_until("the replica is in sync", lambda: replica.client.info("replication").get("master_link_status") == "up")
+        first.client.execute_command("DQ.ADD", "bar", "job", "x")
+        other.client.execute_command("DQ.ADD", "foo", "job", "x")
+        wait_until("the replica has it", lambda: replica.client.info("keyspace").get("db0", {}).get("keys") == 1)
+        board = self.board(first, "--allow-actions")
+        page = self.window()
+        page.goto(board.url)
+        for name in ["foo", "bar"]:
+            expect(cell(page, name, "ready")).to_have_text("1")
+        first.process.kill()
+        first.process.wait()
+        expect(page.locator("#trouble")).to_contain_text("cannot be reached")
+        expect(cell(page, "foo", "ready")).to_have_text("1")
+        replica.client.execute_command("CLUSTER", "FAILOVER", "TAKEOVER")
+        wait_until("the replica is a master", lambda: replica.client.info("replication")["role"] == "master")
+        wait_until("it serves", lambda: "ok" in str(replica.client.cluster("info")["cluster_state"]))
+        replica.client.execute_command("DQ.ADD", "bar", "more", "x")
+        expect(cell(page, "bar", "ready")).to_have_text("2")
+        expect(page.locator("#trouble")).to_be_hidden()
+        page.goto(board.url + "job?queue=0:bar&id=job")
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_role("button", name="Cancel it").click()
+        expect(page.locator("#said")).to_have_text("Cancelled.")
+        self.assertEqual(replica.client.execute_command("DQ.LEN", "bar"), 1)
+        self.assertEqual(page.wrong, [])
+
+    def test_all_masters_of_a_cluster_as_one(self):
+        nodes = self.cluster(2)
         nodes[0].client.execute_command("DQ.ADD", "bar", "job", "x")
         nodes[1].client.execute_command("DQ.ADD", "foo", "job", "x")
         page = self.window()

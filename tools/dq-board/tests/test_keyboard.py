@@ -1,0 +1,123 @@
+"""Everything by the keyboard alone."""
+
+import demo
+import test_looks
+from playwright.sync_api import expect
+from support import BoardTest
+
+# All that a mouse can use, and what has the focus. What stands in one radio group or is hidden is not counted.
+USABLE = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+    .filter((it) => !it.disabled && it.tabIndex >= 0 && it.checkVisibility({ visibilityProperty: true }))"""
+NUMBER = f"() => {{ const all = ({USABLE})(); all.forEach((it, at) => (it.dataset.reach = at)); return all.length; }}"
+FOCUSED = """() => {
+    const it = document.activeElement;
+    if (!it || it === document.body) return null;
+    const box = it.getBoundingClientRect();
+    const style = getComputedStyle(it);
+    const marked = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+    const seen = box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight;
+    return { at: it.dataset.reach, marked, seen, what: it.outerHTML.slice(0, 120) };
+}"""
+
+
+class Keyboard(BoardTest):
+    def reach(self, page):
+        """By Tab alone, until it comes round: which of all that can be used had the focus, and whether one saw it."""
+        page.keyboard.press("p")  # what is refreshed may be made anew
+        count = page.evaluate(NUMBER)
+        reached = set()
+        for _ in range(2 * count + 10):
+            page.keyboard.press("Tab")
+            focused = page.evaluate(FOCUSED)
+            if focused is None or focused["at"] in reached:
+                if len(reached) >= count:
+                    break
+                continue
+            if focused["at"] is not None:
+                self.assertTrue(focused["marked"] and focused["seen"], focused)
+                reached.add(focused["at"])
+        return count, len(reached)
+
+    def test_each_page_is_gone_through_with_the_focus_in_sight(self):
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server, "--allow-actions")
+        for width in [1280, 320]:
+            page = self.window(viewport={"width": width, "height": 860})
+            for name, (address, there) in test_looks.Looks.PAGES.items():
+                page.goto(board.url + address)
+                expect(page.locator(there).first).to_be_visible()
+                count, reached = self.reach(page)
+                self.assertGreater(count, 5, name)
+                self.assertEqual(reached, count, f"{name} at {width}")
+            self.assertEqual(page.wrong, [])
+
+    def test_what_no_key_reaches_is_noticed(self):
+        page = self.window()
+        page.set_content("<button>a</button><div tabindex='0' onkeydown='event.preventDefault()'>trap</div><button>b</button>")
+        count, reached = self.reach(page)
+        self.assertEqual((count, reached), (3, 2))
+
+    def press(self, page, *keys):
+        for key in keys:
+            page.keyboard.press(key)
+
+    def tab_to(self, page, locator):
+        """Tab until that has the focus."""
+        for _ in range(200):
+            if locator.evaluate("it => it === document.activeElement"):
+                return
+            page.keyboard.press("Tab")
+        raise AssertionError(f"no Tab leads to {locator}")
+
+    def test_from_the_table_to_a_job_and_what_is_done_to_it(self):
+        server = self.server()
+        demo.fill(server.client)
+        page = self.window()
+        page.goto(self.board(server, "--allow-actions").url)
+        expect(page.locator("[data-line]").first).to_be_visible()
+        self.press(page, "/")
+        page.keyboard.type("mails")
+        self.press(page, "Escape", "ArrowDown", "Enter")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("mails")
+        self.tab_to(page, page.locator(".tabs a").filter(has_text="Dead"))
+        self.press(page, "Enter")
+        expect(page.locator("tbody tr")).to_have_count(4)
+        first = page.locator("tbody tr a").first
+        id = first.inner_text()
+        self.tab_to(page, first)
+        self.press(page, "Enter")
+        expect(page.get_by_role("heading", level=1)).to_contain_text(id)
+        # A dialog keeps the focus, Escape gives it back to where it was.
+        retry = page.locator(".actions").get_by_role("button", name="Retry now")
+        self.tab_to(page, retry)
+        self.press(page, "Enter")
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_be_visible()
+        for _ in range(8):
+            self.press(page, "Tab")
+            self.assertTrue(page.evaluate("() => !document.activeElement || document.activeElement === document.body || !!document.activeElement.closest('dialog')"))
+        self.press(page, "Escape")
+        expect(dialog).to_have_count(0)
+        expect(retry).to_be_focused()
+        self.press(page, "Enter")
+        self.tab_to(page, dialog.get_by_role("button", name="Retry it"))
+        self.press(page, "Enter")
+        expect(page.locator("#said")).to_have_text("Kicked 1 job.")
+        self.assertEqual(dict(server.client.execute_command("DQ.GET", "mails", id))[b"state"], b"ready")
+        self.press(page, "u")
+        expect(page.get_by_role("heading", level=1)).not_to_contain_text(id)
+        self.assertEqual(page.wrong, [])
+
+    def test_a_chart_reads_out_its_parts(self):
+        server = self.server()
+        demo.fill(server.client)
+        page = self.window()
+        page.goto(self.board(server).url + "queue?queue=0:order-timeouts")
+        chart = page.get_by_role("img")
+        expect(page.locator(".readout")).to_contain_text("jobs due")
+        self.tab_to(page, chart)
+        self.press(page, "ArrowRight")
+        expect(page.locator(".readout")).to_contain_text("that the workers can do")
+        self.press(page, "ArrowLeft")
+        expect(page.locator(".readout")).to_contain_text("delivered")
