@@ -73,6 +73,9 @@ function frame() {
   const visitor = document.getElementById("visitor");
   visitor.hidden = !user || session;
   put(visitor, user ?? "");
+  const servers = document.getElementById("servers");
+  servers.hidden = !live.state.server;
+  put(servers, live.state.server ?? "");
   document.getElementById("sign-out").hidden = !session;
 }
 

@@ -1,7 +1,7 @@
 // What the one reader tells: all queues, and then what changes. And the questions that views ask beside it.
 
 export const rows = new Map();
-export const state = { head: null, actions: false, user: null, session: false, tab: 0, link: "new", behind: 0, held: false };
+export const state = { head: null, actions: false, user: null, session: false, server: null, tab: 0, link: "new", behind: 0, held: false };
 const listeners = new Set();
 
 export function listen(listener) {
@@ -24,6 +24,7 @@ function take(message) {
     state.actions = message.actions;
     state.user = message.user;
     state.session = message.session;
+    state.server = message.server;
     seen = "";
     return;
   }

@@ -52,6 +52,9 @@ impl Audit {
         };
         let mut who = Map::new();
         who.insert(kind.to_owned(), json!(name));
+        if let Some(server) = &visitor.server {
+            who.insert("server".to_owned(), json!(server));
+        }
         self.write(event, visitor.address, who, about);
     }
 

@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use dq_watch::place::{next_name, text, told, Place, Wish};
-use dq_watch::read::target::Target;
 use dq_watch::read::Scope;
 
-use crate::config::{self, token_is_long, Config};
+use crate::config::{self, token_is_long, Alerts, Config, Shown};
 use crate::core::access::{network, Access, Key, Role};
 
 pub const HELP: &str = "\
@@ -23,7 +22,8 @@ Usage: dq-board [options]
   --allow-actions         lets those who come in change jobs and queues; the default is read-only
   --password PASSWORD     or DQ_BOARD_PASSWORD in the environment, where ps does not show it
   --token TOKEN           or DQ_BOARD_TOKEN: for programs, as Authorization: Bearer TOKEN
-  --config FILE           passwords, tokens and users with their roles; read again on SIGHUP
+  --config FILE           passwords, tokens and users with their roles, alerts, more than one server;
+                          read again on SIGHUP
   --trusted-proxy NET     a proxy whose X-Forwarded-For counts, as 10.0.0.7 or 10.0.0.0/8; may be repeated
   --store FILE            keeps what queues did, by minute for a day and by hour for a year, over restarts
   --audit-log FILE        appends a line of JSON for each action and each sign-in; opened again on SIGHUP
@@ -53,10 +53,11 @@ pub struct Options {
     pub prefix: String,
     pub hosts: Vec<String>,
     pub access: Access,
+    pub alerts: Option<Alerts>,
     pub audit_log: Option<PathBuf>,
     pub store: Option<PathBuf>,
-    pub target: Target,
-    pub scope: Scope,
+    /// One without a name, or several.
+    pub servers: Vec<Shown>,
     /// There are files that SIGHUP reads again.
     pub reads_files: bool,
 }
@@ -132,6 +133,7 @@ pub fn parse(
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let mut place = Place::new(&environment);
     let mut scope = Scope::default();
+    let mut server_options = Vec::new();
     let mut door = Door {
         password: set("DQ_BOARD_PASSWORD"),
         token: set("DQ_BOARD_TOKEN"),
@@ -142,10 +144,10 @@ pub fn parse(
         match name.as_str() {
             "--help" => return Ok(Wish::Help),
             "--version" => return Ok(Wish::Version),
-            other
-                if door.take(other, &mut parser)?
-                    || place.take(other, &mut parser)?
-                    || scope.take(other, &mut parser)? => {}
+            other if door.take(other, &mut parser)? => {}
+            other if place.take(other, &mut parser)? || scope.take(other, &mut parser)? => {
+                server_options.push(name);
+            }
             other => return Err(format!("unknown option {other}")),
         }
     }
@@ -154,23 +156,42 @@ pub fn parse(
         format!("--listen {listen}: not an address and port, such as 127.0.0.1:6390")
     })?;
     let config = door.config.as_deref().map(config::read).transpose()?;
-    let access = door.access(config.unwrap_or_default())?;
+    let mut config = config.unwrap_or_default();
+    let alerts = config.alerts.take();
+    let mut servers = std::mem::take(&mut config.servers);
+    if let (Some(_), Some(option)) = (servers.first(), server_options.first()) {
+        return Err(format!(
+            "{option}: with [[server]] in the configuration, each server's options are there"
+        ));
+    }
+    if servers.is_empty() {
+        servers.push(Shown {
+            name: None,
+            prometheus: config.prometheus.take(),
+            reads_files: place.reads_files(),
+            target: place.target()?,
+            scope: scope.checked()?,
+        });
+    }
+    let access = door.access(config)?;
     if !listen.ip().is_loopback() && access.is_open() {
         return Err(format!(
             "--listen {listen}: others can reach that address, so a password (DQ_BOARD_PASSWORD) or a \
              token (DQ_BOARD_TOKEN) is needed"
         ));
     }
-    let reads_files = door.config.is_some() || door.audit_log.is_some() || place.reads_files();
+    let reads_files = door.config.is_some()
+        || door.audit_log.is_some()
+        || servers.iter().any(|it| it.reads_files);
     Ok(Wish::Run(Box::new(Options {
         listen,
         prefix: door.prefix,
         hosts: door.hosts,
         access,
+        alerts,
         audit_log: door.audit_log,
         store: door.store,
-        target: place.target()?,
-        scope: scope.checked()?,
+        servers,
         reads_files,
     })))
 }

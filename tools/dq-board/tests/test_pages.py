@@ -73,6 +73,21 @@ class Pages(BoardTest):
             expect(page.locator("#main")).to_contain_text(said)
         self.assertEqual(page.wrong, [])
 
+    def test_how_much_of_a_rate_is_used(self):
+        server = self.server()
+        server.client.execute_command("DQ.CFGSET", "q", "RATE", 100, HOUR)
+        server.client.execute_command("DQ.ADD", "q", "job", "x", "COST", 30)
+        page = self.window()
+        page.goto(self.board(server).url + "queue?queue=0:q")
+        rate = page.locator(".facts div").filter(has_text="Rate").locator("dd")
+        expect(rate).to_have_text("100 in 1 h, 0 used (0 %)")
+        server.client.execute_command("DQ.POP", "q")
+        expect(rate).to_have_text("100 in 1 h, 30 used (30 %)")
+        server.client.execute_command("DQ.TOUCH", "q", "job", "COST", 100)
+        expect(rate).to_have_text("100 in 1 h, 100 used (100 %)")
+        expect(rate).to_have_attribute("data-tone", "warn")
+        self.assertEqual(page.wrong, [])
+
     def test_the_hill_is_the_forecast(self):
         server = self.server()
         now = int(time.time() * 1000)
@@ -95,6 +110,51 @@ class Pages(BoardTest):
         page.get_by_label("With", exact=True).fill("1")
         expect(page.locator(".verdict")).to_contain_text("1.0 a second")
         self.assertEqual(page.wrong, [])
+
+    def test_any_range_can_be_looked_at_closer(self):
+        server = self.server()
+        now = int(time.time() * 1000)
+        for minutes, count in [(10, 5), (40, 7)]:
+            for number in range(count):
+                server.client.execute_command("DQ.ADD", "q", f"{minutes}-{number}", "x", "AT", now + minutes * 60_000)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url + "queue?queue=0:q")
+        readout = page.locator(".readout")
+        expect(readout).to_contain_text("The next hour: 12 jobs due")
+        box = page.locator("svg.hill").bounding_box()
+        # The second half of the chart is the next hour: half an hour to fifty minutes.
+        x = [box["x"] + box["width"] * (0.5 + minutes / 120) for minutes in (30, 50)]
+        page.mouse.move(x[0], box["y"] + 60)
+        page.mouse.down()
+        page.mouse.move(x[1], box["y"] + 80, steps=4)
+        expect(page.locator("path.picked")).to_have_attribute("d", re.compile("^M"))
+        page.mouse.up()
+        expect(readout).to_contain_text(": 7 jobs due")
+        self.assertIn("from=", page.url)
+        expect(page.locator(".verdict")).to_have_text("")
+        expect(page.get_by_role("button", name="hour", exact=True)).to_have_attribute("aria-pressed", "false")
+        other = self.window()
+        other.goto(page.url)
+        expect(other.locator(".readout")).to_contain_text(": 7 jobs due")
+        # Out until now is in it; to what is over; and back.
+        for _ in range(3):
+            other.get_by_role("button", name="Zoom out").click()
+        expect(other.locator(".readout")).to_contain_text("0 jobs delivered, 12 jobs due")
+        expect(other.locator(".hill text").get_by_text("now")).to_be_visible()
+        chart = other.get_by_role("img")
+        chart.focus()
+        for _ in range(3):
+            other.keyboard.press("Shift+ArrowLeft")
+        expect(other.locator(".readout")).to_have_text(re.compile(r": 0 jobs delivered\.$"))
+        expect(other.locator(".legend li:visible")).to_have_text(["not known"])
+        other.keyboard.press("Escape")
+        expect(other.locator(".readout")).to_contain_text("The next hour: 12 jobs due")
+        other.keyboard.press("+")
+        expect(other.locator(".readout")).to_contain_text("5 jobs due")
+        for address in ["from=5&to=4", "from=0&to=9", "from=-9223372036854775808&to=9223372036854775807", "zoom=aeon"]:
+            self.assertEqual(ask(board.url + f"api/look/hill?queue=0:q&{address}")[0], 400, address)
+        self.assertEqual(page.wrong + other.wrong, [])
 
     def test_what_is_due_already_is_drawn_and_the_scale_fits(self):
         server = self.server()

@@ -20,7 +20,7 @@ use crate::config::{Config, QueueConfig, Receiver};
 use crate::connect::Connector;
 use crate::names::Names;
 use crate::proxy::Proxy;
-use crate::sign::{signatures, Secret};
+use dq_watch::sign::{signatures, Secret};
 
 /// So much of an answer is read; a longer one costs its connection.
 const ANSWER_BYTES: usize = 64 * 1024;

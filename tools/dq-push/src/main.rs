@@ -16,7 +16,6 @@ mod proxy;
 mod queue;
 mod serve;
 mod service;
-mod sign;
 mod stop;
 
 use std::env;

@@ -44,6 +44,8 @@ pub struct Access {
 /// One who was let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visitor {
+    /// Whose board this one asks, where there are several.
+    pub server: Option<String>,
     pub address: IpAddr,
     pub role: Role,
     pub by: By,

@@ -74,6 +74,14 @@ pub struct Parts {
     pub known: Vec<bool>,
 }
 
+/// A second, at the end of each part; None where nothing is known.
+pub struct Rates {
+    pub delivered: Vec<Option<f64>>,
+    pub failed: Vec<Option<f64>>,
+    /// Of 99 % of the deliveries.
+    pub late_us: Vec<Option<f64>>,
+}
+
 impl Parts {
     pub fn new(from_ms: i64, part_ms: i64, count: usize) -> Parts {
         Parts {
@@ -84,6 +92,16 @@ impl Parts {
             late_us: vec![0; count],
             known: vec![false; count],
         }
+    }
+
+    pub fn part_ms(&self) -> i64 {
+        self.part_ms
+    }
+
+    /// From the first to the end of the last.
+    pub fn range_ms(&self) -> (i64, i64) {
+        let long_ms = self.part_ms * self.known.len() as i64;
+        (self.from_ms, self.from_ms + long_ms)
     }
 
     /// The parts that a slot lies over, each with its share.
@@ -104,6 +122,25 @@ impl Parts {
             self.failed[index] += slot.failed as f64 * share;
             self.late_us[index] = self.late_us[index].max(slot.late_us);
         }
+    }
+
+    /// As rates tell it: what is known is where they are.
+    pub fn of_rates(mut self, rates: Rates) -> Parts {
+        let each_s = self.part_ms as f64 / 1000.0;
+        let count = |rates: &[Option<f64>], index: usize| {
+            let rate = rates.get(index).copied().flatten();
+            rate.map(|rate| (rate * each_s).max(0.0))
+        };
+        for index in 0..self.known.len() {
+            let delivered = count(&rates.delivered, index);
+            self.known[index] = delivered.is_some();
+            self.delivered[index] = delivered.unwrap_or(0.0);
+            self.failed[index] = count(&rates.failed, index).unwrap_or(0.0);
+            let late = rates.late_us.get(index).copied().flatten();
+            // A cast ends at the largest: what is beyond all buckets.
+            self.late_us[index] = late.map_or(0, |us| us as u64);
+        }
+        self
     }
 
     pub fn knows(&mut self, at_ms: i64, long_ms: i64) {
@@ -136,6 +173,19 @@ mod tests {
         assert_eq!(anew.delivered, 10, "the server began anew");
         let sum = slot.and(anew);
         assert_eq!((sum.delivered, sum.late_us), (20, 500));
+    }
+
+    #[test]
+    fn rates_are_counts_of_a_part() {
+        let parts = Parts::new(0, 30_000, 3).of_rates(Rates {
+            delivered: vec![Some(2.0), None, Some(0.0)],
+            failed: vec![Some(0.1), None],
+            late_us: vec![Some(1500.0), None, Some(f64::INFINITY)],
+        });
+        assert_eq!(parts.delivered, [60.0, 0.0, 0.0]);
+        assert_eq!(parts.failed, [3.0, 0.0, 0.0]);
+        assert_eq!(parts.known, [true, false, true]);
+        assert_eq!(parts.late_us, [1500, 0, u64::MAX]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What follows from what was read or asked: no connections, no files, no clock.
 
 pub mod access;
+pub mod alerts;
 pub mod failure;
 pub mod filter;
 pub mod flow;

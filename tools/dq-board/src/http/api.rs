@@ -8,11 +8,12 @@ use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::Router;
+use axum::{Extension, Router};
 use tokio::sync::watch;
 
 use super::answer::{json_text, plain};
 use super::guard::Guard;
+use super::servers::{self, Servers};
 use super::{act, assets, live, next, scale, sign, tasks};
 use crate::board::Board;
 use crate::core::failure::Failure;
@@ -28,6 +29,8 @@ pub struct Site {
     pub board: Arc<Board>,
     pub guard: Arc<Guard>,
     pub tasks: Arc<Tasks>,
+    /// Where it is one of several.
+    pub name: Option<String>,
     pub prefix: String,
     /// Whether the program ends.
     pub ending: watch::Receiver<bool>,
@@ -38,8 +41,30 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 pub type Shared = State<Arc<Site>>;
 
-pub fn routes(site: Arc<Site>) -> Router {
-    let pages = Router::new()
+/// Under their prefixes, and behind the guard.
+pub fn routes(servers: Arc<Servers>) -> Router {
+    let guard = Arc::clone(&servers.guard);
+    let mut all = Router::new();
+    for site in &servers.sites {
+        let pages = pages(Arc::clone(site));
+        all = match site.prefix.as_str() {
+            "" => pages,
+            prefix => all.nest(&format!("{prefix}/"), pages),
+        };
+    }
+    if servers.sites.iter().any(|site| site.name.is_some()) {
+        let pages = servers::routes(Arc::clone(&servers));
+        all = match servers.prefix.as_str() {
+            "" => all.merge(pages),
+            prefix => all.nest(&format!("{prefix}/"), pages),
+        };
+    }
+    let guarded = axum::middleware::from_fn_with_state(Arc::clone(&guard), super::guard::guard);
+    all.layer(Extension(guard)).layer(guarded)
+}
+
+fn pages(site: Arc<Site>) -> Router {
+    Router::new()
         .route("/assets/{name}", get(asset))
         .route("/api/live", get(live::live))
         .route("/api/see", post(live::see))
@@ -55,21 +80,12 @@ pub fn routes(site: Arc<Site>) -> Router {
         .route("/api/sign-out", post(sign::sign_out))
         .fallback(get(page))
         .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
-        .layer(axum::middleware::from_fn(in_time));
-    let guard = Arc::clone(&site.guard);
-    let pages = pages.with_state(Arc::clone(&site));
-    let pages = match site.prefix.as_str() {
-        "" => pages,
-        prefix => Router::new().nest(&format!("{prefix}/"), pages),
-    };
-    pages.layer(axum::middleware::from_fn_with_state(
-        guard,
-        super::guard::guard,
-    ))
+        .layer(axum::middleware::from_fn(in_time))
+        .with_state(site)
 }
 
 /// An answer begins in time, or the connection is worth nothing: so does one whose body never comes.
-async fn in_time(request: Request, next: Next) -> Response {
+pub async fn in_time(request: Request, next: Next) -> Response {
     let answer = tokio::time::timeout(PATIENCE, next.run(request)).await;
     answer.unwrap_or_else(|_| plain(StatusCode::REQUEST_TIMEOUT, "This took too long.\n"))
 }
@@ -78,7 +94,7 @@ async fn page(State(site): Shared) -> Response {
     assets::page("index.html", &site.prefix).into_response()
 }
 
-async fn asset(Path(name): Path<String>) -> Response {
+pub async fn asset(Path(name): Path<String>) -> Response {
     assets::asset(&name).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "No such file.\n"))
 }
 

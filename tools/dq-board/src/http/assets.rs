@@ -16,6 +16,8 @@ macro_rules! assets {
 
 assets! {
     "index.html": "text/html; charset=utf-8",
+    "servers.html": "text/html; charset=utf-8",
+    "servers.js": "text/javascript; charset=utf-8",
     "sign-in.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",

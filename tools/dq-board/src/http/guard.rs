@@ -30,6 +30,8 @@ pub struct Guard {
     pub audit: Arc<Audit>,
     hosts: Vec<String>,
     prefix: String,
+    /// By their names, where there are several.
+    servers: Vec<String>,
     guesses: Guesses,
 }
 
@@ -50,6 +52,7 @@ impl Guard {
         audit: Arc<Audit>,
         hosts: Vec<String>,
         prefix: &str,
+        servers: Vec<String>,
     ) -> Guard {
         Guard {
             access: RwLock::new(Arc::new(access)),
@@ -57,6 +60,7 @@ impl Guard {
             audit,
             hosts,
             prefix: prefix.to_owned(),
+            servers,
             guesses: Guesses::default(),
         }
     }
@@ -96,10 +100,20 @@ impl Guard {
         self.access().client(peer, &all.join(","))
     }
 
-    async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Visitor, Closed> {
+    async fn visitor(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+        server: Option<&str>,
+    ) -> Result<Visitor, Closed> {
         let access = self.access();
         let address = self.client(headers, peer);
-        let visitor = |by, role| Visitor { address, role, by };
+        let visitor = |by, role| Visitor {
+            server: server.map(str::to_owned),
+            address,
+            role,
+            by,
+        };
         let users = access.users.as_ref().filter(|_| access.is_proxy(peer));
         if let Some((users, user)) = users.and_then(|users| Some((users, user_of(users, headers)?)))
         {
@@ -176,6 +190,7 @@ impl Guard {
             Ok(Some(key)) => key,
         };
         let visitor = Visitor {
+            server: None,
             address: from,
             role: key.role,
             by: By::Password(key.name.clone()),
@@ -188,9 +203,12 @@ impl Guard {
             .map_err(|error| plain(StatusCode::INTERNAL_SERVER_ERROR, &error))
     }
 
-    /// What stands behind the prefix; None elsewhere.
-    fn place<'a>(&self, path: &'a str) -> Option<&'a str> {
-        path.strip_prefix(&self.prefix)?.strip_prefix('/')
+    /// The server, where there are several, and what stands behind it; None elsewhere.
+    fn place<'a>(&self, path: &'a str) -> Option<(Option<&'a str>, &'a str)> {
+        let place = path.strip_prefix(&self.prefix)?.strip_prefix('/')?;
+        let of_server = place.split_once('/');
+        let of_server = of_server.filter(|(name, _)| self.servers.iter().any(|it| it == name));
+        Some(of_server.map_or((None, place), |(name, behind)| (Some(name), behind)))
     }
 
     /// Not under the prefix: one who only forgot the slash behind it is shown the way.
@@ -255,7 +273,7 @@ async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
             "dq-board does not answer to this host name (see --allow-host).\n",
         );
     }
-    let Some(place) = guard.place(request.uri().path()) else {
+    let Some((server, place)) = guard.place(request.uri().path()) else {
         return guard.away(request.uri().path());
     };
     let api = place.starts_with("api/");
@@ -275,7 +293,7 @@ async fn admit(guard: &Guard, mut request: Request, next: Next) -> Response {
     }
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::from([0; 4]), |peer| peer.0.ip());
-    match guard.visitor(headers, peer).await {
+    match guard.visitor(headers, peer, server).await {
         Ok(visitor) => {
             request.extensions_mut().insert(visitor);
             next.run(request).await

@@ -33,7 +33,10 @@ pub async fn live(
     let accepted = headers.get(header::ACCEPT_ENCODING);
     let gzip = accepted.is_some_and(|text| text.to_str().is_ok_and(takes_gzip));
     let tab = site.board.reader.open_tab();
-    let first = vec![Arc::clone(&tab.all), hello(&tab, &visitor)];
+    let first = vec![
+        Arc::clone(&tab.all),
+        hello(&tab, &visitor, site.name.as_deref()),
+    ];
     let told = Telling {
         tab,
         first,
@@ -93,7 +96,7 @@ impl Telling {
     }
 }
 
-fn hello(tab: &Tab, visitor: &Visitor) -> Arc<Part> {
+fn hello(tab: &Tab, visitor: &Visitor, server: Option<&str>) -> Arc<Part> {
     let (user, session) = match &visitor.by {
         By::Nothing | By::Token(_) => (None, false),
         By::User(name) => (Some(name), false),
@@ -105,6 +108,7 @@ fn hello(tab: &Tab, visitor: &Visitor) -> Arc<Part> {
         "actions": visitor.role == Role::Operate,
         "user": user,
         "session": session,
+        "server": server,
     });
     Arc::new(Part::event(&hello.to_string()))
 }

@@ -10,6 +10,7 @@ mod live;
 mod next;
 mod scale;
 pub mod serve;
+pub mod servers;
 pub mod sessions;
 mod sign;
 mod tasks;

@@ -1,9 +1,10 @@
 //! Signing in and out.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::ConnectInfo;
 use axum::http::{header, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::failed;
-use super::api::Shared;
+use super::guard::Guard;
 use crate::core::access::Visitor;
 
 #[derive(Deserialize)]
@@ -20,7 +21,7 @@ struct Login {
 }
 
 pub async fn sign_in(
-    State(site): Shared,
+    Extension(guard): Extension<Arc<Guard>>,
     Extension(ConnectInfo(peer)): Extension<ConnectInfo<SocketAddr>>,
     headers: HeaderMap,
     body: Bytes,
@@ -31,8 +32,8 @@ pub async fn sign_in(
     let encrypted = headers
         .get("x-forwarded-proto")
         .is_some_and(|it| it == "https");
-    let from = site.guard.client(&headers, peer.ip());
-    match site.guard.sign_in(&login.password, encrypted, from).await {
+    let from = guard.client(&headers, peer.ip());
+    match guard.sign_in(&login.password, encrypted, from).await {
         Ok(Some(cookie)) => with_cookie(cookie),
         Ok(None) => failed(StatusCode::FORBIDDEN, "That is not the password."),
         Err(answer) => answer,
@@ -40,12 +41,12 @@ pub async fn sign_in(
 }
 
 pub async fn sign_out(
-    State(site): Shared,
+    Extension(guard): Extension<Arc<Guard>>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
 ) -> Response {
-    let cookie = site.guard.sessions.end(&headers);
-    site.guard.audit.visitor(&visitor, "sign-out", json!({}));
+    let cookie = guard.sessions.end(&headers);
+    guard.audit.visitor(&visitor, "sign-out", json!({}));
     with_cookie(cookie)
 }
 

@@ -146,17 +146,15 @@ impl History {
         Ok(())
     }
 
-    /// A queue's past in so many parts until now, with what was not written down yet.
+    /// A queue's past in these parts, with what was not written down yet.
     pub fn parts(
         &self,
         row: Option<&Row>,
         key: &QueueKey,
         now_ms: i64,
-        span_ms: i64,
-        count: usize,
+        mut parts: Parts,
     ) -> Result<Parts, String> {
-        let mut parts = Parts::new(now_ms - span_ms, span_ms / count as i64, count);
-        let read = self.read(&mut parts, key, now_ms - span_ms, now_ms);
+        let read = self.read(&mut parts, key, now_ms);
         read.map_err(|error| error.to_string())?;
         let begun = i64::from(self.minute) * MINUTE_MS;
         let long_ms = (now_ms - begun).max(1);
@@ -172,10 +170,11 @@ impl History {
         &self,
         parts: &mut Parts,
         key: &QueueKey,
-        from_ms: i64,
-        to_ms: i64,
+        now_ms: i64,
     ) -> Result<(), Box<dyn std::error::Error>> {
-        let reaches = |ring: &&Ring| to_ms - from_ms < ring.long_ms * i64::from(ring.kept);
+        let (from_ms, to_ms) = parts.range_ms();
+        let to_ms = to_ms.min(now_ms);
+        let reaches = |ring: &&Ring| now_ms - from_ms < ring.long_ms * i64::from(ring.kept);
         let ring = RINGS.iter().find(reaches).unwrap_or(&RINGS[1]);
         let (first, last) = (number(from_ms, ring.long_ms), number(to_ms, ring.long_ms));
         let read = self.file.begin_read()?;
@@ -185,7 +184,7 @@ impl History {
             let (place, slot) = slot?;
             let at_ms = i64::from(place.value().1) * ring.long_ms;
             // Of the hour that is under way only a part is over.
-            let long_ms = ring.long_ms.min((to_ms - at_ms).max(1));
+            let long_ms = ring.long_ms.min((now_ms - at_ms).max(1));
             parts.add(at_ms, long_ms, slot_of(slot.value()));
         }
         for place in read.open_table(ring.known)?.range(first..=last)? {
@@ -235,7 +234,8 @@ mod tests {
 
     fn sums(history: &History, now_ms: i64, span_ms: i64) -> (f64, usize) {
         let key = QueueKey::new(0, "q");
-        let parts = history.parts(None, &key, now_ms, span_ms, 60).unwrap();
+        let parts = Parts::new(now_ms - span_ms, span_ms / 60, 60);
+        let parts = history.parts(None, &key, now_ms, parts).unwrap();
         let known = parts.known.iter().filter(|it| **it).count();
         (parts.delivered.iter().sum::<f64>().round(), known)
     }
@@ -307,7 +307,12 @@ mod tests {
             .unwrap();
         let now = row("q", 130);
         let parts = history
-            .parts(Some(&now), &now.key, start + 30_000, HOUR_MS, 60)
+            .parts(
+                Some(&now),
+                &now.key,
+                start + 30_000,
+                Parts::new(start + 30_000 - HOUR_MS, MINUTE_MS, 60),
+            )
             .unwrap();
         assert_eq!(parts.delivered.iter().sum::<f64>().round(), 30.0);
         assert_eq!(parts.delivered[58], 0.0, "in the last part");

@@ -2,4 +2,5 @@
 
 pub mod history;
 pub mod look;
+pub mod prometheus;
 pub mod reader;

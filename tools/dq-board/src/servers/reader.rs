@@ -11,12 +11,14 @@ use dq_watch::fleet::{Fleet, Out};
 use dq_watch::model::row::Measured;
 use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::target::Target;
-use dq_watch::read::{News, Report, Request, Scope, Watch};
+use dq_watch::read::{News, Report, Request, Watch};
 use dq_watch::servers::Servers;
 use serde_json::{json, Value};
 use tokio::sync::broadcast;
 
 use super::history::History;
+use crate::config::Shown;
+use crate::core::alerts::{Alert, Rules, Watcher};
 use crate::core::history::Parts;
 use crate::core::packed::Part;
 use crate::core::wire;
@@ -34,6 +36,8 @@ const SEEN_BY_ONE: usize = 100;
 pub struct Reader {
     state: Mutex<State>,
     interval: Duration,
+    /// Of its server, where there are several.
+    name: Option<String>,
 }
 
 struct State {
@@ -50,6 +54,9 @@ struct State {
     tabs: HashMap<u64, Vec<QueueKey>>,
     next_tab: u64,
     watches: HashMap<String, Watch>,
+    watcher: Option<Watcher>,
+    /// How often the servers are read.
+    pace: Duration,
 }
 
 /// A tab's place at the reader, until it is dropped.
@@ -61,7 +68,8 @@ pub struct Tab {
 }
 
 impl Reader {
-    pub fn start(target: Target, scope: Scope, history: History) -> Arc<Reader> {
+    pub fn start(shown: &Shown, history: History) -> Arc<Reader> {
+        let (target, scope) = (&shown.target, shown.scope.clone());
         let (sender, reports) = channel();
         let interval = scope.interval;
         let mut fleet = Fleet::start(target.clone(), scope, move |report| {
@@ -79,10 +87,13 @@ impl Reader {
             tabs: HashMap::new(),
             next_tab: 1,
             watches: HashMap::new(),
+            watcher: None,
+            pace: UNSEEN,
         };
         let reader = Arc::new(Reader {
             state: Mutex::new(state),
             interval,
+            name: shown.name.clone(),
         });
         let hearing = Arc::clone(&reader);
         thread::spawn(move || hearing.hear(&reports));
@@ -103,8 +114,22 @@ impl Reader {
         }
     }
 
-    /// Writes down what was done, and tells the tabs what has changed.
-    pub fn tick(&self) {
+    /// By which rules there are alerts from now on.
+    pub fn watch_for(&self, rules: Option<Rules>) {
+        let mut state = self.state();
+        state.watcher = match (state.watcher.take(), rules) {
+            (_, None) => None,
+            (None, Some(rules)) => Some(Watcher::new(self.name.clone(), rules)),
+            (Some(mut watcher), Some(rules)) => {
+                watcher.set(rules);
+                Some(watcher)
+            }
+        };
+        state.pace(self.interval);
+    }
+
+    /// Writes down what was done, and tells the tabs what has changed. What is worth an alert comes back.
+    pub fn tick(&self) -> Vec<Alert> {
         let mut state = self.state();
         let State {
             history, servers, ..
@@ -115,6 +140,7 @@ impl Reader {
         if !state.tabs.is_empty() {
             state.tell();
         }
+        state.alerts()
     }
 
     /// Before the program ends.
@@ -128,19 +154,22 @@ impl Reader {
 
     pub fn open_tab(self: &Arc<Reader>) -> Tab {
         let mut state = self.state();
-        if state.tabs.is_empty() {
-            state.fleet.pace(self.interval);
-        }
         state.tell();
         let number = state.next_tab;
         state.next_tab += 1;
         state.tabs.insert(number, Vec::new());
+        state.pace(self.interval);
         Tab {
             reader: Arc::clone(self),
             number,
             changes: state.changes.subscribe(),
             all: state.all(),
         }
+    }
+
+    /// What all its queues are together.
+    pub fn head(&self) -> Value {
+        self.state().head()
     }
 
     /// What a tab has on its screen is read first.
@@ -184,13 +213,19 @@ impl Reader {
         all
     }
 
-    /// What a queue did before now, in parts; by this machine's clock, as it was written down.
-    pub fn past(&self, key: &QueueKey, span_ms: i64, count: usize) -> Result<Parts, String> {
+    /// What a queue did, in so many parts from so long ago on; by this machine's clock, as it was written down.
+    pub fn past(
+        &self,
+        key: &QueueKey,
+        ago_ms: i64,
+        each_ms: i64,
+        count: usize,
+    ) -> Result<Parts, String> {
         let state = self.state();
         let row = state.servers.board.row(key);
-        state
-            .history
-            .parts(row, key, clock::now_ms(), span_ms, count)
+        let now_ms = clock::now_ms();
+        let parts = Parts::new(now_ms - ago_ms, each_ms, count);
+        state.history.parts(row, key, now_ms, parts)
     }
 }
 
@@ -207,14 +242,36 @@ impl Drop for Tab {
     fn drop(&mut self) {
         let mut state = self.reader.state();
         state.tabs.remove(&self.number);
-        if state.tabs.is_empty() {
-            state.fleet.pace(UNSEEN);
-        }
+        state.pace(self.reader.interval);
         state.watch();
     }
 }
 
 impl State {
+    /// While somebody looks, or alerts are wanted, the servers are read as often as they can be.
+    fn pace(&mut self, interval: Duration) {
+        let wanted = !self.tabs.is_empty() || self.watcher.is_some();
+        let pace = if wanted { interval } else { UNSEEN };
+        if pace != self.pace {
+            self.pace = pace;
+            self.fleet.pace(pace);
+        }
+    }
+
+    fn alerts(&mut self) -> Vec<Alert> {
+        let (servers, now_ms) = (&self.servers, clock::now_ms());
+        let Some(watcher) = &mut self.watcher else {
+            return Vec::new();
+        };
+        let rows = servers.board.rows();
+        let rows = rows.filter(|row| !servers.is_down(&row.node));
+        let nodes = servers.nodes.iter();
+        let nodes = nodes.map(|(name, node)| (name, node.down.is_some()));
+        let mut alerts = watcher.check(rows, nodes, servers.now(), now_ms);
+        alerts.extend(watcher.forget(|key| servers.board.row(key).is_some(), now_ms));
+        alerts
+    }
+
     fn hear(&mut self, report: Report) {
         if let News::Queues { read, .. } = &report.news {
             self.heard.extend(read.iter().map(|(key, _)| key.clone()));

@@ -4,15 +4,20 @@ use std::sync::Arc;
 
 use dq_watch::model::QueueKey;
 use dq_watch::read::reply;
+use dq_watch::text::escape;
 use redis::Value;
 use serde_json::{json, Value as Json};
 
 use super::{about, refusal, strange};
 use crate::board::Board;
 use crate::core::failure::Failure;
+use crate::core::history::Parts;
 use crate::core::question::Question;
 use crate::core::scale::Load;
 use crate::core::wire;
+
+/// The last instant that DQ.FORECAST knows.
+const LAST: i64 = 4_398_046_511_103;
 
 /// Bars of the hill, for each width of the window.
 const ZOOMS: [(&str, i64, usize); 6] = [
@@ -24,54 +29,114 @@ const ZOOMS: [(&str, i64, usize); 6] = [
     ("year", 31_536_000_000, 73),
 ];
 
+/// A chart that is not one of these has about so many parts, each of a second or more, and reaches at most so far.
+const PARTS: i64 = 180;
+const FINEST_MS: i64 = 1000;
+const FARTHEST_MS: i64 = 2 * 31_536_000_000;
+
+/// Parts of a chart, those before now and those that come. Where both are there, now lies between two.
+#[derive(Debug, PartialEq)]
+struct Range {
+    from_ms: i64,
+    each_ms: i64,
+    past: usize,
+    coming: usize,
+}
+
+impl Range {
+    fn named(zoom: &str, now: i64) -> Option<Range> {
+        let (_, span, parts) = *ZOOMS.iter().find(|it| it.0 == zoom)?;
+        Some(Range {
+            from_ms: now - span,
+            each_ms: span / parts as i64,
+            past: parts,
+            coming: parts,
+        })
+    }
+
+    fn free(from: i64, to: i64, now: i64) -> Option<Range> {
+        let span = to.checked_sub(from).filter(|span| *span > 0)?;
+        let far = [from, to].map(|at| at.checked_sub(now).map_or(i64::MAX, i64::abs));
+        if span > FARTHEST_MS || far.into_iter().any(|far| far > FARTHEST_MS) {
+            return None;
+        }
+        let each_ms = (span / PARTS).max(FINEST_MS);
+        let parts = |long: i64| ((long + each_ms - 1) / each_ms).max(0) as usize;
+        let past = parts(now.min(to) - from);
+        let from_ms = match to <= now {
+            true => from,
+            false => from.max(now) - each_ms * past as i64,
+        };
+        Some(Range {
+            from_ms,
+            each_ms,
+            past,
+            coming: parts(to - from.max(now)),
+        })
+    }
+
+    fn of(question: &Question, now: i64) -> Option<Range> {
+        match (question.number("from"), question.number("to")) {
+            (Some(from), Some(to)) => Range::free(from, to, now),
+            _ => Range::named(question.text("zoom"), now),
+        }
+    }
+
+    /// Where what comes begins, and where it ends.
+    fn coming_ms(&self) -> (i64, i64) {
+        let begin = self.from_ms + self.each_ms * self.past as i64;
+        (begin, begin + self.each_ms * self.coming as i64)
+    }
+}
+
 pub async fn hill(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
-    let zoom = question.text("zoom");
-    let (_, span, parts) = *ZOOMS
-        .iter()
-        .find(|it| it.0 == zoom)
-        .ok_or_else(|| Failure::asked("There is no such zoom."))?;
     let now = board.reader.server_ms();
+    let range = Range::of(&question, now);
+    let range = range.ok_or_else(|| Failure::asked("There is no such zoom."))?;
     let ask = |from: i64, to: i64, parts: usize| {
-        let mut forecast = redis::cmd("DQ.FORECAST");
-        forecast.arg(&question.key.name);
-        forecast
-            .arg("FROM")
-            .arg(from)
-            .arg("TO")
-            .arg(to)
-            .arg("BUCKETS")
-            .arg(parts)
-            .to_owned()
+        let mut forecast = about(&question.key, "DQ.FORECAST", b"FROM");
+        forecast.arg(from).arg("TO").arg(to);
+        forecast.arg("BUCKETS").arg(parts).to_owned()
     };
+    let (begin, end) = range.coming_ms();
+    let end = end.max(now);
     // What is due already stands before the hill, and what comes later behind it.
-    let last = 4_398_046_511_103;
-    let commands = vec![
-        ask(now, now + span, parts),
-        ask(0, now, 1),
-        ask(now + span, last, 1),
-    ];
+    let mut commands = vec![ask(0, now, 1), ask(end, LAST, 1)];
+    if range.coming > 0 {
+        commands.push(ask(begin, end, range.coming));
+    }
     let values = board.looker.ask(question.key.clone(), commands).await?;
-    let counts = |value: &Value| match refusal(value) {
-        Some(refused) => Err(refused),
-        None => reply::instants(value).ok_or_else(strange),
+    let counts = |value: Option<&Value>| match value {
+        None => Ok(Vec::new()),
+        Some(value) => match refusal(value) {
+            Some(refused) => Err(refused),
+            None => reply::instants(value).ok_or_else(strange),
+        },
     };
-    let past = board.reader.past(&question.key, span, parts);
-    let past = past.map_err(Failure::Lost)?;
+    let (ago, each) = (now - range.from_ms, range.each_ms);
+    let past = board.past(&question.key, ago, each, range.past).await;
+    // Without a past there still is what is coming.
+    let (past, wrong) = match past {
+        Ok(past) => (past, None),
+        Err(error) => (Parts::new(range.from_ms, each, range.past), Some(error)),
+    };
     let mut shown = json!({
         "now": now,
-        "span": span,
-        "dues": counts(&values[0])?,
-        "due": counts(&values[1])?[0],
-        "later": counts(&values[2])?[0],
+        "from": range.from_ms,
+        "each": range.each_ms,
+        "dues": counts(values.get(2))?,
+        "due": counts(values.first())?.first(),
+        "later": counts(values.get(1))?.first(),
         "past": past.delivered.iter().map(|count| count.round()).collect::<Vec<_>>(),
         "failed": past.failed.iter().map(|count| count.round()).collect::<Vec<_>>(),
         "late": past.late_us.iter().map(|&us| (us > 0).then_some(us)).collect::<Vec<_>>(),
         "known": past.known,
+        "wrong": wrong.map(|error| escape::line(error.as_bytes())),
         "since": board.since_ms,
         "measured": board.reader.measured(&question.key).map(wire::measured),
     });
-    if zoom == "minute" {
-        shown["past"] = json!(board.reader.seconds(&question.key, parts));
+    if question.text("zoom") == "minute" && question.text("from").is_empty() {
+        shown["past"] = json!(board.reader.seconds(&question.key, range.past));
     }
     Ok(shown)
 }
@@ -98,4 +163,49 @@ pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<L
         reserved: count(&values[1]).ok_or_else(strange)?,
         coming: coming.ok_or_else(strange)?.max(0) as u64,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_795_478_400_000;
+
+    fn free(from: i64, to: i64) -> Option<Range> {
+        Range::free(NOW + from, NOW + to, NOW)
+    }
+
+    #[test]
+    fn now_lies_between_two_parts() {
+        let range = free(-60_500, 120_000).unwrap();
+        assert_eq!((range.past, range.coming, range.each_ms), (61, 120, 1002));
+        assert_eq!(range.coming_ms().0, NOW);
+        assert!(range.from_ms <= NOW - 60_500 && range.coming_ms().1 >= NOW + 120_000);
+        let named = Range::named("hour", NOW).unwrap();
+        assert_eq!(named.coming_ms(), (NOW, NOW + 3_600_000));
+    }
+
+    #[test]
+    fn all_before_or_all_to_come() {
+        let past = free(-7_200_000, -3_600_000).unwrap();
+        assert_eq!((past.past, past.coming), (180, 0));
+        assert_eq!(past.from_ms, NOW - 7_200_000);
+        let coming = free(3_600_000, 7_200_000).unwrap();
+        assert_eq!((coming.past, coming.coming), (0, 180));
+        assert_eq!(coming.coming_ms(), (NOW + 3_600_000, NOW + 7_200_000));
+    }
+
+    #[test]
+    fn what_is_no_range() {
+        assert_eq!(free(5, 5), None);
+        assert_eq!(free(5, 4), None);
+        assert_eq!(Range::free(i64::MIN, i64::MAX, NOW), None);
+        assert_eq!(Range::free(i64::MIN, i64::MIN + 10, NOW), None);
+        assert_eq!(free(0, 3 * FARTHEST_MS), None);
+        assert_eq!(
+            free(0, 10).map(|it| it.coming),
+            Some(1),
+            "a second at least"
+        );
+    }
 }

@@ -13,7 +13,7 @@ use hyper::{Method, Uri};
 use crate::answer::Rules;
 use crate::networks::Allowed;
 use crate::proxy::Proxy;
-use crate::sign::Secret;
+use dq_watch::sign::Secret;
 use file::File;
 use reading::Reading;
 

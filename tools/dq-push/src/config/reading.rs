@@ -14,7 +14,7 @@ use super::{Config, Limits, QueueConfig, Receiver, TlsFiles};
 use crate::answer::Rules;
 use crate::networks::Allowed;
 use crate::proxy::Proxy;
-use crate::sign::Secret;
+use dq_watch::sign::Secret;
 
 pub struct Reading<'a> {
     pub line: &'a dyn Fn(usize) -> usize,

@@ -1,11 +1,18 @@
 //! The file of `--config`: who may come in, and what is told to whom. It is read again on SIGHUP.
 
+mod alerts;
+mod servers;
+
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use serde::Deserialize;
 
+pub use alerts::Alerts;
+pub use servers::Shown;
+
 use crate::core::access::{network, Key, Role, Users};
+use crate::servers::prometheus::Source;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -14,6 +21,9 @@ struct File {
     token: Vec<FileKey>,
     trusted_proxies: Vec<String>,
     users: Option<FileUsers>,
+    alerts: Option<alerts::FileAlerts>,
+    server: Vec<servers::FileServer>,
+    prometheus: Option<servers::FilePrometheus>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -43,6 +53,10 @@ pub struct Config {
     pub tokens: Vec<Key>,
     pub users: Option<Users>,
     pub proxies: Vec<IpNet>,
+    pub alerts: Option<Alerts>,
+    pub servers: Vec<Shown>,
+    /// Of the only one.
+    pub prometheus: Option<Source>,
 }
 
 /// Shorter ones could be guessed, and a right one waits for no guesses.
@@ -62,10 +76,14 @@ fn parse(text: &str) -> Result<Config, String> {
     let keys = |keys: Vec<FileKey>| keys.into_iter().map(key).collect::<Result<Vec<_>, _>>();
     let tokens = keys(file.token)?;
     tokens.iter().try_for_each(token_is_long)?;
+    let prometheus = file.prometheus.map(servers::FilePrometheus::source);
+    let alerts = file.alerts.map(alerts::alerts);
     let proxies = file.trusted_proxies.iter().map(|net| network(net));
     let proxies: Result<Vec<IpNet>, String> = proxies.collect();
     let proxies = proxies.map_err(|error| format!("trusted-proxies: {error}"))?;
     Ok(Config {
+        servers: servers::servers(file.server)?,
+        prometheus: prometheus.transpose()?,
         passwords: keys(file.password)?,
         tokens,
         users: file.users.map(|users| Users {
@@ -75,6 +93,9 @@ fn parse(text: &str) -> Result<Config, String> {
             operate: users.operate,
         }),
         proxies,
+        alerts: alerts
+            .transpose()
+            .map_err(|error| format!("[alerts] {error}"))?,
     })
 }
 
@@ -89,22 +110,26 @@ pub fn token_is_long(token: &Key) -> Result<(), String> {
 }
 
 fn key(key: FileKey) -> Result<Key, String> {
-    let secret = match (key.secret, key.secret_file) {
+    Ok(Key {
+        secret: secret_of(&key.name, key.secret, key.secret_file)?,
+        name: key.name,
+        role: key.role,
+    })
+}
+
+fn secret_of(name: &str, said: Option<String>, file: Option<PathBuf>) -> Result<String, String> {
+    let secret = match (said, file) {
         (Some(secret), None) => secret,
         (None, Some(path)) => {
             let read = std::fs::read_to_string(&path);
             let read = read.map_err(|error| format!("secret-file {}: {error}", path.display()))?;
             read.trim_end_matches(['\r', '\n']).to_owned()
         }
-        _ => return Err(format!("{} needs a secret, or a secret-file", key.name)),
+        _ => return Err(format!("{name} needs a secret, or a secret-file")),
     };
     match secret.is_empty() {
-        true => Err(format!("the secret of {} is empty", key.name)),
-        false => Ok(Key {
-            name: key.name,
-            secret,
-            role: key.role,
-        }),
+        true => Err(format!("the secret of {name} is empty")),
+        false => Ok(secret),
     }
 }
 
@@ -151,9 +176,42 @@ mod tests {
             ),
             ("[users]\nuser-header = 'X-User'", "trusted-proxies"),
             ("trusted-proxies = ['nonsense']", "trusted-proxies"),
+            (
+                "[alerts]\nurl = 'file:///x'",
+                "[alerts] file:///x: not a URL",
+            ),
+            (
+                "[alerts]\nurl = 'http://a'\nlateness = -1",
+                "lateness: seconds",
+            ),
+            ("[alerts]\nurl = 'http://a'\nsecret = 'x'", "whsec_"),
+            ("[alerts]\nurl = 'http://a'\nlate = 1", "unknown field"),
         ] {
             let error = parse(text).map(|_| ()).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
         }
+    }
+    #[test]
+    fn limits_of_single_queues() {
+        let text = r#"
+            [alerts]
+            url = "https://example.com/hook"
+            board-url = "https://board.example.com"
+            dead = 10
+            oldest-ready = 60
+            lateness = 0.5
+            [[alerts.queue]]
+            name = "reports-*"
+            oldest-ready = 3600
+            dead = 0
+        "#;
+        let Alerts { rules, hook } = parse(text).unwrap().alerts.unwrap();
+        let (name, reports) = &rules.queues[0];
+        assert_eq!(name, "reports-*");
+        assert_eq!((reports.dead, rules.others.dead), (None, Some(10)));
+        assert_eq!(reports.oldest_ready_ms, Some(3_600_000));
+        assert_eq!(reports.lateness_us, Some(500_000), "as for all");
+        assert_eq!((rules.others.missed, rules.unreachable_ms), (None, None));
+        assert_eq!(hook.board.as_deref(), Some("https://board.example.com/"));
     }
 }

@@ -1,0 +1,160 @@
+//! `[[server]]` of the file: more than one server, each under a name.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use dq_watch::place::{next_name, Place};
+use dq_watch::read::target::Target;
+use dq_watch::read::Scope;
+use hyper::header::{HeaderMap, HeaderValue, AUTHORIZATION};
+use serde::Deserialize;
+
+use super::secret_of;
+use crate::servers::prometheus::Source;
+use crate::web;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FileServer {
+    name: String,
+    /// As on the command line.
+    #[serde(default)]
+    options: Vec<String>,
+    password: Option<String>,
+    password_file: Option<PathBuf>,
+    prometheus: Option<FilePrometheus>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FilePrometheus {
+    url: String,
+    #[serde(default)]
+    labels: String,
+    authorization: Option<String>,
+    authorization_file: Option<PathBuf>,
+}
+
+impl FilePrometheus {
+    pub fn source(self) -> Result<Source, String> {
+        let said = |error: String| format!("prometheus: {error}");
+        web::url(&self.url).map_err(said)?;
+        let mut headers = HeaderMap::new();
+        if self.authorization.is_some() || self.authorization_file.is_some() {
+            let value = secret_of("prometheus", self.authorization, self.authorization_file)?;
+            let value = HeaderValue::from_str(&value);
+            let value = value.map_err(|_| said("authorization is no header".to_owned()))?;
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Source {
+            url: self.url.trim_end_matches('/').to_owned(),
+            labels: self.labels,
+            headers,
+        })
+    }
+}
+
+/// What one board shows.
+#[derive(Clone)]
+pub struct Shown {
+    /// None: of the only one.
+    pub name: Option<String>,
+    pub target: Target,
+    pub scope: Scope,
+    pub reads_files: bool,
+    /// Whose past is shown instead of the board's own.
+    pub prometheus: Option<Source>,
+}
+
+pub fn servers(files: Vec<FileServer>) -> Result<Vec<Shown>, String> {
+    let all: Result<Vec<Shown>, String> = files.into_iter().map(server).collect();
+    let all = all?;
+    for (index, one) in all.iter().enumerate() {
+        if all[..index].iter().any(|other| other.name == one.name) {
+            let name = one.name.as_deref().unwrap_or_default();
+            return Err(format!("the server {name} is given twice"));
+        }
+    }
+    Ok(all)
+}
+
+fn server(file: FileServer) -> Result<Shown, String> {
+    let name = file.name;
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    // It stands in addresses, beside those of all servers.
+    if name.is_empty() || !name.chars().all(plain) || ["api", "assets"].contains(&name.as_str()) {
+        return Err(format!(
+            "the server's name {name:?}: letters, digits, - and _, but neither api nor assets"
+        ));
+    }
+    let said = |error: String| format!("the server {name}: {error}");
+    let password = match (&file.password, &file.password_file) {
+        (None, None) => None,
+        _ => Some(secret_of(&name, file.password, file.password_file)?),
+    };
+    let (place, scope) = options(&file.options, password).map_err(said)?;
+    let prometheus = file.prometheus.map(FilePrometheus::source);
+    Ok(Shown {
+        prometheus: prometheus.transpose()?,
+        reads_files: place.reads_files(),
+        target: place.target().map_err(said)?,
+        scope: scope.checked().map_err(said)?,
+        name: Some(name),
+    })
+}
+
+fn options(words: &[String], password: Option<String>) -> Result<(Place, Scope), String> {
+    let password = |name: &str| password.clone().filter(|_| name == "REDISCLI_AUTH");
+    let (mut place, mut scope) = (Place::new(password), Scope::default());
+    let words = std::iter::once("dq-board".into()).chain(words.iter().map(OsString::from));
+    let mut parser = lexopt::Parser::from_iter(words);
+    while let Some(option) = next_name(&mut parser)? {
+        if !place.take(&option, &mut parser)? && !scope.take(&option, &mut parser)? {
+            return Err(format!("{option} is not an option for a server"));
+        }
+    }
+    Ok((place, scope))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn read(text: &str) -> Result<Vec<Shown>, String> {
+        let mut file: HashMap<String, Vec<FileServer>> = toml::from_str(text).unwrap();
+        servers(file.remove("server").unwrap())
+    }
+
+    #[test]
+    fn each_has_options_of_its_own() {
+        let all = read(
+            "[[server]]\nname = 'eu'\noptions = ['-h', 'eu.internal', '-n', 'all']\npassword = 'x'\n\
+             [[server]]\nname = 'us'\noptions = ['-p', '6380', '--queue', 'orders']",
+        );
+        let all = all.unwrap();
+        let names: Vec<_> = all.iter().map(|one| one.target.name()).collect();
+        assert_eq!(names, ["eu.internal:6379", "127.0.0.1:6380"]);
+        assert_eq!(all[1].scope.queues, [b"orders"]);
+        assert_eq!(all[0].target.info().redis_settings().password(), Some("x"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, says) in [
+            ("name = 'a b'", "letters"),
+            ("name = 'assets'", "neither"),
+            (
+                "name = 'a'\noptions = ['--listen', '0.0.0.0:1']",
+                "--listen is not",
+            ),
+            ("name = 'a'\noptions = ['-p', '0']", "the server a: -p 0"),
+            ("name = 'a'\n[[server]]\nname = 'a'", "twice"),
+        ] {
+            let error = read(&format!("[[server]]\n{text}"))
+                .map(|_| ())
+                .unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! What is worth an alert: which limits hold for a queue, which of them it is beyond, and what is said of it.
+
+use std::collections::HashMap;
+
+use dq_watch::model::column::Now;
+use dq_watch::model::lateness::Late;
+use dq_watch::model::row::Row;
+use dq_watch::model::stats::{DIED, MISSED};
+use dq_watch::model::QueueKey;
+use wildmatch::WildMatch;
+
+mod alert;
+
+pub use alert::{Alert, Kind, State};
+
+const OF_QUEUES: [Kind; 4] = [Kind::Dead, Kind::OldestReady, Kind::Lateness, Kind::Missed];
+
+/// None: not watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Jobs that died.
+    pub dead: Option<u64>,
+    pub oldest_ready_ms: Option<u64>,
+    /// Of 99 % of the last deliveries.
+    pub lateness_us: Option<u64>,
+    /// Occurrences of recurring jobs.
+    pub missed: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// By a pattern of the name; the first that matches counts.
+    pub queues: Vec<(String, Limits)>,
+    pub others: Limits,
+    pub unreachable_ms: Option<i64>,
+    pub often: Often,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Often {
+    /// For so long it must be well again before that is said.
+    pub resolve_ms: i64,
+    /// What lasts is said again after so long.
+    pub repeat_ms: Option<i64>,
+}
+
+impl Rules {
+    fn of(&self, key: &QueueKey) -> Limits {
+        let name = String::from_utf8_lossy(&key.name);
+        let own = self.queues.iter();
+        let own = own.filter(|(pattern, _)| WildMatch::new(pattern).matches(&name));
+        own.map(|(_, limits)| *limits).next().unwrap_or(self.others)
+    }
+}
+
+/// One condition of one queue or node.
+#[derive(Debug, Default)]
+struct Held {
+    firing: bool,
+    /// When it held last, when that was said, and with which value.
+    last_ms: i64,
+    told_ms: i64,
+    value: u64,
+}
+
+impl Held {
+    /// Beyond its limit by `value`, or not.
+    fn see(&mut self, beyond: Option<u64>, now_ms: i64, often: Often) -> Option<State> {
+        let Some(value) = beyond else {
+            let over = self.firing && now_ms - self.last_ms >= often.resolve_ms;
+            self.firing &= !over;
+            return over.then_some(State::Resolved);
+        };
+        (self.last_ms, self.value) = (now_ms, value);
+        let again = often
+            .repeat_ms
+            .is_some_and(|repeat| now_ms - self.told_ms >= repeat);
+        if self.firing && !again {
+            return None;
+        }
+        (self.firing, self.told_ms) = (true, now_ms);
+        Some(State::Firing)
+    }
+}
+
+/// What a total grew by, until it has been still for a while.
+#[derive(Debug, Default)]
+struct Growth {
+    total: Option<u64>,
+    grown: u64,
+    last_ms: i64,
+}
+
+impl Growth {
+    /// So much, if it has grown just now.
+    fn see(&mut self, total: u64, now_ms: i64, still_ms: i64) -> Option<u64> {
+        if now_ms - self.last_ms >= still_ms {
+            self.grown = 0;
+        }
+        let before = self.total.replace(total);
+        // What fell began anew. What was there at first is no news.
+        let more = before.map_or(0, |old| total.checked_sub(old).unwrap_or(total));
+        if more > 0 {
+            self.grown += more;
+            self.last_ms = now_ms;
+            return Some(self.grown);
+        }
+        None
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    limits: Limits,
+    died: Growth,
+    missed: Growth,
+    held: [Held; OF_QUEUES.len()],
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    down_since_ms: Option<i64>,
+    held: Held,
+}
+
+/// All that is watched.
+pub struct Watcher {
+    /// Its name, where there are several.
+    server: Option<String>,
+    rules: Rules,
+    queues: HashMap<QueueKey, Queue>,
+    nodes: HashMap<String, Node>,
+}
+
+impl Watcher {
+    pub fn new(server: Option<String>, rules: Rules) -> Watcher {
+        Watcher {
+            server,
+            rules,
+            queues: HashMap::new(),
+            nodes: HashMap::new(),
+        }
+    }
+
+    /// From now on these hold. What fires goes on.
+    pub fn set(&mut self, rules: Rules) {
+        for (key, queue) in &mut self.queues {
+            queue.limits = rules.of(key);
+        }
+        self.rules = rules;
+    }
+
+    /// `rows` of nodes that answer; all nodes, with what is wrong where they do not.
+    pub fn check<'a>(
+        &mut self,
+        rows: impl Iterator<Item = &'a Row>,
+        nodes: impl Iterator<Item = (&'a String, bool)>,
+        now: Now,
+        now_ms: i64,
+    ) -> Vec<Alert> {
+        let mut alerts = Vec::new();
+        for row in rows {
+            self.check_queue(row, now, now_ms, &mut alerts);
+        }
+        for (name, down) in nodes {
+            self.check_node(name, down, now_ms, &mut alerts);
+        }
+        alerts
+    }
+
+    fn check_queue(&mut self, row: &Row, now: Now, now_ms: i64, alerts: &mut Vec<Alert>) {
+        let Some(stats) = &row.stats else { return };
+        let rules = &self.rules;
+        let queue = self.queues.entry(row.key.clone());
+        let queue = queue.or_insert_with(|| Queue {
+            limits: rules.of(&row.key),
+            ..Queue::default()
+        });
+        let limits = queue.limits;
+        let still_ms = rules.often.resolve_ms;
+        let died = queue.died.see(stats.totals[DIED], now_ms, still_ms);
+        let missed = queue.missed.see(stats.totals[MISSED], now_ms, still_ms);
+        let oldest = stats.oldest_ready_ms.filter(|_| stats.paused == 0);
+        let late = row.percentile(0.99, now.here);
+        let late = late.map(|(Late::AtMost(us) | Late::Over(us))| us);
+        let seen = [
+            (died, limits.dead, true),
+            (oldest, limits.oldest_ready_ms, false),
+            (late, limits.lateness_us, false),
+            (missed, limits.missed, true),
+        ];
+        for ((kind, held), (value, limit, counts)) in
+            OF_QUEUES.into_iter().zip(&mut queue.held).zip(seen)
+        {
+            let beyond = value.zip(limit);
+            let beyond =
+                beyond.filter(|(value, limit)| value > limit || (counts && value == limit));
+            let state = held.see(beyond.map(|(value, _)| value), now_ms, rules.often);
+            alerts.extend(state.map(|state| Alert {
+                state,
+                kind,
+                server: self.server.clone(),
+                node: row.node.clone(),
+                queue: Some(row.key.clone()),
+                value: held.value,
+                limit: limit.unwrap_or_default(),
+                at_ms: now_ms,
+            }));
+        }
+    }
+
+    fn check_node(&mut self, name: &str, down: bool, now_ms: i64, alerts: &mut Vec<Alert>) {
+        let Some(limit) = self.rules.unreachable_ms else {
+            return;
+        };
+        let node = self.nodes.entry(name.to_owned()).or_default();
+        node.down_since_ms = down.then(|| node.down_since_ms.unwrap_or(now_ms));
+        let down_ms = node.down_since_ms.map(|since| now_ms - since);
+        let beyond = down_ms.filter(|it| *it >= limit).map(|it| it as u64);
+        // One that answers again is there.
+        let often = Often {
+            resolve_ms: 0,
+            ..self.rules.often
+        };
+        let state = node.held.see(beyond, now_ms, often);
+        alerts.extend(state.map(|state| Alert {
+            state,
+            kind: Kind::Unreachable,
+            server: self.server.clone(),
+            node: name.to_owned(),
+            queue: None,
+            value: node.held.value,
+            limit: limit as u64,
+            at_ms: now_ms,
+        }));
+    }
+
+    /// Queues that are no more known: what fired of them is over.
+    pub fn forget(&mut self, is_known: impl Fn(&QueueKey) -> bool, now_ms: i64) -> Vec<Alert> {
+        let mut over = Vec::new();
+        self.queues.retain(|key, queue| {
+            if is_known(key) {
+                return true;
+            }
+            let firing = OF_QUEUES.into_iter().zip(&queue.held);
+            over.extend(
+                firing
+                    .filter(|(_, held)| held.firing)
+                    .map(|(kind, held)| Alert {
+                        state: State::Resolved,
+                        kind,
+                        server: self.server.clone(),
+                        node: String::new(),
+                        queue: Some(key.clone()),
+                        value: held.value,
+                        limit: 0,
+                        at_ms: now_ms,
+                    }),
+            );
+            false
+        });
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dq_watch::model::stats::Stats;
+    use std::time::{Duration, Instant};
+
+    const OFTEN: Often = Often {
+        resolve_ms: 10_000,
+        repeat_ms: None,
+    };
+
+    fn rules() -> Rules {
+        Rules {
+            queues: vec![("slow*".to_owned(), Limits::default())],
+            others: Limits {
+                dead: Some(3),
+                oldest_ready_ms: Some(5000),
+                lateness_us: Some(1_000_000),
+                missed: Some(1),
+            },
+            unreachable_ms: Some(30_000),
+            often: OFTEN,
+        }
+    }
+
+    /// What is said, as kind, state and value, of a queue that tells this at these seconds.
+    fn said(rules: Rules, name: &str, readings: Vec<(i64, Stats)>) -> Vec<(i64, Kind, State, u64)> {
+        let mut watcher = Watcher::new(None, rules);
+        let begin = Instant::now();
+        let mut row = Row::new(QueueKey::new(0, name), "node");
+        let mut all = Vec::new();
+        for (second, stats) in readings {
+            let here = begin + Duration::from_secs(second as u64);
+            row.read(stats, here, Duration::from_secs(1));
+            let now = Now { here, server_ms: 0 };
+            let alerts = watcher.check([&row].into_iter(), [].into_iter(), now, second * 1000);
+            all.extend(
+                alerts
+                    .iter()
+                    .map(|it| (second, it.kind, it.state, it.value)),
+            );
+        }
+        all
+    }
+
+    fn died(total: u64) -> Stats {
+        let mut stats = Stats::default();
+        stats.totals[DIED] = total;
+        stats
+    }
+
+    fn oldest(ms: u64, paused: i64) -> Stats {
+        Stats {
+            oldest_ready_ms: Some(ms),
+            paused,
+            ..Stats::default()
+        }
+    }
+
+    use Kind::{Dead, Lateness, Missed, OldestReady};
+    use State::{Firing, Resolved};
+
+    #[test]
+    fn dead_jobs_that_grow() {
+        let told = [
+            (0, 50),
+            (2, 50),
+            (4, 52),
+            (6, 53),
+            (8, 53),
+            (9, 60),
+            (30, 60),
+        ];
+        let readings = |name| said(rules(), name, told.map(|(at, it)| (at, died(it))).into());
+        let expected = [(6, Dead, Firing, 3), (30, Dead, Resolved, 10)];
+        assert_eq!(readings("q"), expected, "what was dead at first is no news");
+        assert_eq!(readings("slow-one"), [], "it has limits of its own");
+        // Few, and far from each other; and a server that began anew.
+        let told = [(0, 50), (2, 52), (20, 53), (40, 55), (50, 3)];
+        let readings = said(rules(), "q", told.map(|(at, it)| (at, died(it))).into());
+        assert_eq!(readings, [(50, Dead, Firing, 3)]);
+    }
+
+    #[test]
+    fn the_oldest_ready_job() {
+        let told = [
+            (0, 4000, 0),
+            (2, 6000, 0),
+            (4, 8000, 0),
+            (6, 0, 0),
+            (10, 7000, 0),
+            (12, 0, 0),
+            (22, 0, 0),
+        ];
+        let readings = told.map(|(at, ms, paused)| (at, oldest(ms, paused)));
+        let expected = [
+            (2, OldestReady, Firing, 6000),
+            (22, OldestReady, Resolved, 7000),
+        ];
+        assert_eq!(said(rules(), "q", readings.clone().into()), expected);
+        let often = Often {
+            repeat_ms: Some(2000),
+            ..OFTEN
+        };
+        let often = said(Rules { often, ..rules() }, "q", readings.into());
+        assert_eq!(often.len(), 4, "{often:?}");
+        let paused = [(0, oldest(90_000, -1)), (2, oldest(90_000, -1))];
+        assert_eq!(said(rules(), "q", paused.into()), []);
+    }
+
+    #[test]
+    fn lateness_and_what_was_missed() {
+        let told = |slow: u64, missed: u64| {
+            let mut stats = Stats {
+                lateness: vec![
+                    (Some(1_000_000), 5),
+                    (Some(2_000_000), 5 + slow),
+                    (None, 5 + slow),
+                ],
+                ..Stats::default()
+            };
+            stats.totals[MISSED] = missed;
+            stats
+        };
+        let readings = vec![
+            (0, told(0, 0)),
+            (2, told(0, 0)),
+            (4, told(2, 1)),
+            (30, told(2, 1)),
+        ];
+        let expected = [
+            (4, Lateness, Firing, 2_000_000),
+            (4, Missed, Firing, 1),
+            (30, Lateness, Resolved, 2_000_000),
+            (30, Missed, Resolved, 1),
+        ];
+        assert_eq!(said(rules(), "q", readings), expected);
+    }
+
+    #[test]
+    fn servers_that_do_not_answer_and_queues_that_are_gone() {
+        let mut watcher = Watcher::new(None, rules());
+        let name = "host:1".to_owned();
+        let now = Now {
+            here: Instant::now(),
+            server_ms: 0,
+        };
+        let mut states = Vec::new();
+        for (second, down) in [
+            (0, false),
+            (1, true),
+            (30, true),
+            (31, true),
+            (40, true),
+            (41, false),
+        ] {
+            let nodes = [(&name, down)].into_iter();
+            let alerts = watcher.check([].into_iter(), nodes, now, second * 1000);
+            states.extend(alerts.iter().map(|it| (second, it.state)));
+        }
+        assert_eq!(states, [(31, Firing), (41, Resolved)]);
+        let mut row = Row::new(QueueKey::new(2, "a b"), "node");
+        row.read(oldest(9000, 0), now.here, Duration::from_secs(1));
+        let fired = watcher.check([&row].into_iter(), [].into_iter(), now, 50_000);
+        assert_eq!(fired[0].text(), "a b: a job has been ready for 9.0s");
+        let json = fired[0].json(Some("https://board/"));
+        assert_eq!(json["link"], "https://board/queue?queue=2:a%20b");
+        assert_eq!(
+            (&json["kind"], &json["state"]),
+            (&"oldest-ready".into(), &"firing".into())
+        );
+        assert_eq!(watcher.forget(|_| true, 51_000), []);
+        let over = watcher.forget(|_| false, 52_000);
+        assert_eq!((over.len(), over[0].state), (1, Resolved));
+    }
+}

@@ -1,0 +1,90 @@
+//! What is said.
+
+use dq_watch::model::QueueKey;
+use dq_watch::text::{escape, units};
+use serde::Serialize;
+use serde_json::{json, Value};
+
+use crate::core::wire;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Dead,
+    OldestReady,
+    Lateness,
+    Missed,
+    Unreachable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Firing,
+    Resolved,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alert {
+    pub state: State,
+    pub kind: Kind,
+    /// The server's name, where the board shows several.
+    pub server: Option<String>,
+    pub node: String,
+    pub queue: Option<QueueKey>,
+    pub value: u64,
+    pub limit: u64,
+    pub at_ms: i64,
+}
+
+impl Alert {
+    /// For people.
+    pub fn text(&self) -> String {
+        let what = match &self.queue {
+            Some(key) => escape::name(&key.name),
+            None => self.node.clone(),
+        };
+        let value = self.value;
+        let said = match self.kind {
+            Kind::Dead if value == 1 => "a job died".to_owned(),
+            Kind::Dead => format!("{value} jobs died"),
+            Kind::Missed if value == 1 => "a recurring job missed an occurrence".to_owned(),
+            Kind::Missed => format!("recurring jobs missed {value} occurrences"),
+            Kind::OldestReady => format!("a job has been ready for {}", units::millis(value)),
+            Kind::Lateness => format!("deliveries are late by {}", units::micros(value)),
+            Kind::Unreachable => format!("cannot be reached for {}", units::millis(value)),
+        };
+        let server = self.server.iter();
+        let of_it: String = server.map(|server| format!("{server}: ")).collect();
+        match self.state {
+            State::Firing => format!("{of_it}{what}: {said}"),
+            State::Resolved => format!("{of_it}{what}: resolved ({said})"),
+        }
+    }
+
+    /// `board`: under which address its pages are, if that was said.
+    pub fn json(&self, board: Option<&str>) -> Value {
+        let mut shown = json!({
+            "state": self.state,
+            "kind": self.kind,
+            "server": self.node,
+            "name": self.server,
+            "at": self.at_ms,
+            "value": self.value,
+            "limit": self.limit,
+            "text": self.text(),
+        });
+        if let Some(key) = &self.queue {
+            shown["queue"] = escape::name(&key.name).into();
+            shown["db"] = key.db.into();
+            shown["link"] = board
+                .map(|board| {
+                    let server = self.server.iter();
+                    let under: String = server.map(|server| format!("{server}/")).collect();
+                    format!("{board}{under}queue?queue={}", wire::name_of(key))
+                })
+                .into();
+        }
+        shown
+    }
+}
