@@ -94,7 +94,9 @@ pub fn free_some(steps: usize) {
             };
             let (step, before) = (STEP.min(left), first.left());
             let is_left = first.free_some(step);
-            WAITING.set(WAITING.get() + first.left() - before);
+            // Lists are freed whole nodes at a time, and some count their entries until they are gone.
+            let after = if is_left { first.left() } else { 0 };
+            WAITING.set(WAITING.get() + after - before);
             if !is_left {
                 garbage.pop();
             }

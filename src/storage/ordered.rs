@@ -177,7 +177,9 @@ impl Ordered {
     /// Frees about `count` of what is not used any more; false at the end.
     pub fn free_some(&mut self, count: usize) -> bool {
         let blocks = (0..count.div_ceil(BLOCK)).map_while(|_| self.blocks.pop_back());
-        blocks.count() > 0
+        let freed: usize = blocks.map(|block| block.len()).sum();
+        self.len -= freed;
+        freed > 0
     }
 
     /// See [`crate::storage::relocate`].
@@ -282,7 +284,7 @@ mod tests {
         let moved = bytes_moved(|from, mover| ordered.relocate(from, mover));
         assert!(moved > 0 || naive.is_empty());
         while ordered.free_some(10) {}
-        assert_eq!(ordered.iter().count(), 0);
+        assert_eq!((ordered.iter().count(), ordered.len()), (0, 0));
     }
 
     #[test]

@@ -176,6 +176,29 @@ fn pending(server: &Server) -> u64 {
     server.number("dq", "dq_lazyfree_pending_jobs")
 }
 
+/// Done jobs and jobs after others are counted as others are, until the last is gone.
+#[test]
+fn nothing_is_pending_once_all_is_freed() {
+    const JOBS: usize = 10_000;
+    let server = Server::start();
+    let mut client = server.raw();
+    client.run("DQ.CFGSET done DONELEN 100000");
+    client.run("DQ.ADD flow first x");
+    for job in 0..JOBS {
+        client.begin(&format!("DQ.ADD done {job} x"));
+        client.begin(&format!("DQ.ADD flow {job} x AFTER 1 first"));
+    }
+    (0..2 * JOBS).for_each(|_| drop(client.read()));
+    client.run(&format!("DQ.POP done COUNT {JOBS}"));
+    let ids: Vec<String> = (0..JOBS).map(|job| job.to_string()).collect();
+    let acked = integer(&mut client, &format!("DQ.ACK done {}", ids.join(" ")));
+    assert_eq!(acked, JOBS as i64);
+    for removal in ["DQ.PURGE done DONE", "DEL flow"] {
+        client.run(removal);
+        wait_until(removal, PATIENCE, || pending(&server) == 0);
+    }
+}
+
 /// What leaves little is freed at once: nothing heaps up, not in a script, a replica or a replayed AOF.
 #[test]
 fn small_purges_leave_nothing() {
