@@ -2,7 +2,7 @@
 
 # In a target folder of its own: in the other one each run would have the module built anew. FLOOR: commands that do
 # nothing, to compare with. OPPONENTS: what we compare with.
-BENCH = @DQ_PGO='$(PGO)' DQ_FLOOR='$(TARGET)/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
+BENCH = @DQ_PGO='$(PGO)' JOBS='$(JOBS)' DQ_FLOOR='$(TARGET)/release/libfloor.so' DQ_BENCH_OUT='$(TARGET)/bench' CARGO_TARGET_DIR='$(TARGET)/harness' \
 	$(ON) $(CARGO) bench -q --no-default-features --bench bench
 FLOOR = @CARGO_TARGET_DIR='$(TARGET)' $(CARGO) build -q --release --manifest-path benches/floor/Cargo.toml
 OPPONENTS := $(TARGET)/opponents
@@ -14,7 +14,7 @@ opponents = @tools/testing/opponents.sh '$(OPPONENTS)' && server=$$(tools/server
 
 bench: bench-core $(if $(ONLY),,bench-opponents) ## all figures: bench-core, then bench-opponents; ONLY="wake idle": some of bench-core
 
-bench-quick bench-core bench-scale: ## the main figures; our goals, against a sorted set and scripts; ten million jobs, a million queues (QUICK=1)
+bench-quick bench-core bench-scale: ## the main figures; our goals, against a sorted set and scripts; ten million jobs, a million queues (QUICK=1); ONLY="huge huge-pair" JOBS=100000000
 	$(call module,server)
 	$(FLOOR)
 	$(BENCH) -- $(if $(filter %-quick,$@)$(if $(filter %-scale,$@),$(QUICK)),--quick) $(if $(filter %-scale,$@),--large) $(ONLY)
@@ -28,6 +28,12 @@ bench-count: ## instructions and cache misses per command against benches/counts
 bench-opponents bench-libraries bench-tenants bench-flows bench-steps: ## dq beside Celery, BullMQ, ...: queues, libraries, tenants, batches, steps; ONLY="adds celery", QUICK=1
 	$(call module,server)
 	$(call opponents,$(filter-out --opponents,$(@:bench-%=--%)))
+
+# In a folder of its own: there dq is a library, and would take the module's place.
+bench-compress: ## what far jobs would take if they were compressed, and what packing costs; JOBS=1000000
+	$(call need,cargo cc)
+	@DQ_BENCH_OUT='$(TARGET)/bench' JOBS='$(JOBS)' CARGO_TARGET_DIR='$(TARGET)/compress' \
+	$(CARGO) run -q --release --manifest-path benches/compress/Cargo.toml
 
 bench-celery: ## how late Celery tasks with an ETA begin, beside a plain client; ARGS="--pool solo --count 1000"
 	$(call module,server python)

@@ -2,7 +2,9 @@
 benches/README.md, and draws the plots.
 
     page.py FOLDER      first takes into docs/benchmarks what the folder has of bench.json, opponents.json (or
-                        bench-quick.json ...), libraries.json, flows.json, steps.json, tenants.json and scale.json
+                        bench-quick.json ...), libraries.json, flows.json, steps.json, tenants.json, scale.json and
+                        compress.json;
+                        and the parts of bench-part.json and scale-part.json that are newer
     page.py             only what docs/benchmarks has
     page.py --check     changes nothing; fails if a page does not say what those files say
 
@@ -24,17 +26,45 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [DOCS / "benchmarks.md", DOCS.parent / "benches/README.md"]
 DATA = DOCS / "benchmarks"
 LINE = 1000
-NAMES = ["bench.json", "opponents.json", "libraries.json", "flows.json", "steps.json", "tenants.json", "scale.json"]
+CORE, LARGE = "bench.json", "scale.json"
+NAMES = [CORE, "opponents.json", "libraries.json", "flows.json", "steps.json", "tenants.json", LARGE, "compress.json"]
 
 
 def take(folder):
     there = [(name, path) for name in NAMES for path in latest(folder, name)]
-    if not there:
+    parts = [(name, path) for name in (CORE, LARGE) for path in later_part(folder, name)]
+    if not there and not parts:
         sys.exit(f"no figures in {folder}: run make bench first")
     for name, path in there:
         figures = json.loads(path.read_text())
         figures.pop("module", None)  # what a machine calls its files is nobody's business
-        (DATA / name).write_text(laid_out(rounded(figures)) + "\n")
+        keep(name, figures)
+    for name, path in parts:
+        whole, run = (json.loads(it.read_text()) for it in (DATA / name, path))
+        keep(name, with_parts(whole, run, is_large=name == LARGE))
+
+
+def keep(name, figures):
+    (DATA / name).write_text(laid_out(rounded(figures)) + "\n")
+
+
+def later_part(folder, name):
+    """Some of it measured by itself, after all of it if that is there, too."""
+    part = folder / name.replace(".json", "-part.json")
+    if not part.exists():
+        return []
+    wholes = [path.stat().st_mtime for path in latest(folder, name)]
+    return [part] if part.stat().st_mtime > max(wholes, default=0) else []
+
+
+def with_parts(whole, run, is_large):
+    """What was measured by itself takes the place of what was measured with all else, and names its machine."""
+    if run["mode"] != "full":
+        return whole
+    places = [place for path in PAGES for place in places_of(path.read_text())]
+    of_kind = {name: part for name, part in run["parts"].items() if (f"large-{name}" in places) == is_large}
+    new = {name: {"machine": run["machine"], **part} for name, part in of_kind.items()}
+    return {**whole, "parts": {**whole["parts"], **new}}
 
 
 def rounded(value):

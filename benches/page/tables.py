@@ -20,7 +20,7 @@ def markdown(table):
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def sections(core, opponents, libraries, flows, steps, tenants, large):
+def sections(core, opponents, libraries, flows, steps, tenants, large, compress):
     made = {f"opponents-{name}": markdown(rows(name, parts)) for name, parts in opponents["subjects"].items()}
     made["speed"] = markdown(speed_table(libraries["subjects"]))
     made["flows"] = markdown(rows("batch", flows["subjects"]["batch"]))
@@ -28,6 +28,7 @@ def sections(core, opponents, libraries, flows, steps, tenants, large):
     made["tenants"] = markdown(rows("tenants", tenants["subjects"]["tenants"]))
     for name, part in large["parts"].items():
         made[f"large-{name}"] = markdown([LARGE, *(large_row(row) for row in part["rows"])])
+    made["compress"] = markdown(compress["rows"])
     made["machine"] = machine(core, opponents, libraries, large)
     made["goals"] = markdown([GOALS, *(goal(row) for row in all_rows(core) if is_goal(row))])
     made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if is_told(row))])
@@ -81,6 +82,11 @@ def machine(core, opponents, libraries, large):
         f"- The libraries' run: {libraries['machine']}.",
         f"- The run of what is large: {large['machine']}.",
     ]
+    parts = [*core["parts"].items(), *large["parts"].items()]
+    own = {}
+    for name, part in parts:
+        own.setdefault(part.get("machine"), []).append(f"`{name}`")
+    lines += [f"- In runs of their own, {' and '.join(names)}: {it}." for it, names in own.items() if it]
     if libraries.get("warm_up"):
         alone = libraries.get("paced_before", 0)
         more = f", and for lateness {alone:,} more at the pace of those that count" if alone else ""
@@ -97,12 +103,15 @@ def reservations(core, opponents, libraries, large):
     why = []
     if {core["mode"], opponents["mode"], libraries["mode"], large["mode"]} != {"full"}:
         why.append("of a quick run, with few rounds and small sizes")
-    loads = [float(re.search(r"load ([\d.]+)", run["machine"]).group(1)) for run in (core, opponents, large)]
-    if max(loads) > IDLE_LOAD:
+    if max(load(run) for run in (core, opponents, large)) > IDLE_LOAD:
         why.append("the machine was busy with other work")
-    if float(re.search(r"load ([\d.]+)", libraries["machine"]).group(1)) > IDLE_LOAD:
+    if load(libraries) > IDLE_LOAD:
         why.append("the machine was busy in the libraries' run: only its ratios count")
     return why
+
+
+def load(run):
+    return float(re.search(r"load ([\d.]+)", run["machine"]).group(1))
 
 
 def versions(opponents):

@@ -2,7 +2,10 @@
 
 import copy
 import json
+import os
 import sys
+import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -54,11 +57,11 @@ class Page(unittest.TestCase):
         self.assertNotEqual(made(core, opponents, changed, *others), made(core, opponents, libraries, *others))
 
     def test_another_figure_of_tenants_makes_another_page(self):
-        *others, tenants, large = figures()
+        *others, tenants, large, compress = figures()
         changed = copy.deepcopy(tenants)
         for sample in changed["subjects"]["tenants"]["BullMQ, a queue per tenant"]:
             sample["connections"] = 7
-        self.assertNotEqual(made(*others, changed, large), made(*others, tenants, large))
+        self.assertNotEqual(made(*others, changed, large, compress), made(*others, tenants, large, compress))
 
     def test_another_figure_of_flows_or_steps_makes_another_page(self):
         core, opponents, libraries, flows, steps, *others = figures()
@@ -75,10 +78,36 @@ class Page(unittest.TestCase):
             self.assertNotEqual(made(*first, *pair, *others), before)
 
     def test_another_figure_of_what_is_large_makes_another_page(self):
-        *others, large = figures()
+        *others, large, compress = figures()
         changed = copy.deepcopy(large)
         changed["parts"]["scale"]["rows"][0]["cells"][1] = "7 bytes"
-        self.assertNotEqual(made(*others, changed), made(*others, large))
+        self.assertNotEqual(made(*others, changed, compress), made(*others, large, compress))
+
+    def test_another_figure_of_compressed_jobs_makes_another_page(self):
+        *others, compress = figures()
+        changed = copy.deepcopy(compress)
+        changed["rows"][1][3] = "7"
+        self.assertNotEqual(made(*others, changed), made(*others, compress))
+
+    def test_a_part_measured_by_itself_takes_the_place_of_the_whole_runs_and_names_its_machine(self):
+        *others, large, compress = figures()
+        part = copy.deepcopy(large["parts"]["scale"])
+        part["rows"][0]["cells"][1] = "7 bytes"
+        run = {"machine": "a computer, load 0.1", "mode": "full", "parts": {"scale": part, "unheard of": part}}
+        page_text = made(*others, page.with_parts(large, run, is_large=True), compress)[0]
+        self.assertIn("| 7 bytes |", page_text)
+        self.assertIn("In runs of their own, `scale`: a computer", page_text)
+        self.assertNotIn("unheard of", page.with_parts(large, run, is_large=True)["parts"])
+        self.assertEqual(page.with_parts(large, {**run, "mode": "quick"}, is_large=True), large)
+
+    def test_a_part_older_than_the_whole_run_is_not_taken(self):
+        with tempfile.TemporaryDirectory() as folder:
+            part, whole = (Path(folder) / name for name in ("scale-part.json", "scale.json"))
+            part.write_text("{}")
+            self.assertEqual(page.later_part(Path(folder), "scale.json"), [part])
+            whole.write_text("{}")
+            os.utime(whole, (time.time() + 60, time.time() + 60))
+            self.assertEqual(page.later_part(Path(folder), "scale.json"), [])
 
     def test_the_files_are_as_they_are_written(self):
         for name, run in zip(page.NAMES, figures()):

@@ -58,7 +58,7 @@ fn ready_since_ms(number: usize) -> u64 {
     start_ms() + number as u64
 }
 
-fn far_due_ms(number: usize) -> u64 {
+pub fn far_due_ms(number: usize) -> u64 {
     start_ms() + 2 * HOUR_MS + far_delay_ms(number)
 }
 

@@ -15,6 +15,7 @@ mod wire;
 
 mod commands;
 mod count;
+mod done;
 mod durable;
 mod flows;
 mod groups;
@@ -67,11 +68,18 @@ const SUBJECTS: [Subject; 14] = [
 ];
 
 /// What takes longest, in a run of its own.
-const LARGE: [Subject; 4] = [
+const LARGE: [Subject; 5] = [
     ("flows", flows::measure),
+    ("done", done::measure),
     ("pings", pings::measure),
     ("scale", scale::measure),
     ("groups", groups::measure),
+];
+
+/// What takes most of a machine's memory: only where it is named.
+const HUGE: [Subject; 2] = [
+    ("huge", scale::huge::measure),
+    ("huge-pair", scale::huge::measure_pair),
 ];
 
 const OPTIONS: [&str; 5] = ["--quick", "--large", "--count", "--record", "--train"];
@@ -93,7 +101,8 @@ impl Wanted {
     fn from_arguments() -> Result<Wanted, String> {
         let words: Vec<String> = env::args().skip(1).filter(|it| it != "--bench").collect();
         let (options, names): (Vec<_>, Vec<_>) = words.iter().partition(|it| it.starts_with('-'));
-        let known: Vec<&str> = SUBJECTS.iter().chain(&LARGE).map(|it| it.0).collect();
+        let all = || SUBJECTS.into_iter().chain(LARGE).chain(HUGE);
+        let known: Vec<&str> = all().map(|it| it.0).collect();
         let is_unknown = |name: &&&String| !known.contains(&name.as_str());
         let unknown = options.iter().find(|it| !OPTIONS.contains(&it.as_str()));
         if let Some(word) = unknown.or(names.iter().find(is_unknown)) {
@@ -115,11 +124,7 @@ impl Wanted {
             is_counting: has("--count"),
             is_recording: has("--record"),
             is_training: has("--train"),
-            subjects: SUBJECTS
-                .into_iter()
-                .chain(LARGE)
-                .filter(is_wanted)
-                .collect(),
+            subjects: all().filter(is_wanted).collect(),
         })
     }
 }

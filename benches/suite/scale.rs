@@ -1,7 +1,9 @@
 //! Ten million jobs, in one queue and in a million of them: what they take, and what saving, copying and
 //! taking over such a server costs.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+pub mod huge;
 
 use super::bench::{Bench, PIPELINE};
 use super::host::Host;
@@ -15,11 +17,14 @@ use crate::support::place::free_port;
 const JOBS_A_QUEUE: usize = 3;
 /// The numbers below are those of jobs that are ready (see `Scripts::add_ready`).
 const FIRST_FAR: usize = 1_000_000;
+/// How long a server may take to read its file.
+const LOADS: Duration = Duration::from_secs(300);
 
 /// What is held, and by whom.
 struct Shape {
     jobs: usize,
-    commands_a_job: usize,
+    commands: usize,
+    pipeline: usize,
     write: fn(&mut Vec<u8>, usize),
     /// Steps of the lives of jobs that are ready, beside those that are held.
     live: Option<[Write; 3]>,
@@ -80,7 +85,8 @@ pub fn measure(plan: Plan) -> Part {
 fn one_queue(jobs: usize) -> Shape {
     Shape {
         jobs,
-        commands_a_job: 1,
+        commands: jobs,
+        pipeline: PIPELINE,
         write: |out, number| dq::add_far(out, FIRST_FAR + number),
         live: Some([
             |_, out, number| dq::add_ready(out, number),
@@ -94,7 +100,8 @@ fn one_queue(jobs: usize) -> Shape {
 fn one_pair(jobs: usize) -> Shape {
     Shape {
         jobs,
-        commands_a_job: 2,
+        commands: 2 * jobs,
+        pipeline: PIPELINE,
         write: |out, command| zset_and_hash::add_far(out, 2 * FIRST_FAR + command),
         live: Some([Scripts::add_ready, Scripts::pop, Scripts::ack]),
         serve: serve_zset,
@@ -104,7 +111,8 @@ fn one_pair(jobs: usize) -> Shape {
 fn queues_of(queues: usize) -> Shape {
     Shape {
         jobs: queues * JOBS_A_QUEUE,
-        commands_a_job: 1,
+        commands: queues * JOBS_A_QUEUE,
+        pipeline: PIPELINE,
         write: |out, number| {
             let key = format!("dq:{:08}", number / JOBS_A_QUEUE);
             dq::add_far_to(out, key.as_bytes(), FIRST_FAR + number);
@@ -117,7 +125,8 @@ fn queues_of(queues: usize) -> Shape {
 fn pairs_of(queues: usize) -> Shape {
     Shape {
         jobs: queues * JOBS_A_QUEUE,
-        commands_a_job: 2,
+        commands: 2 * queues * JOBS_A_QUEUE,
+        pipeline: PIPELINE,
         write: |out, command| {
             let key = format!("{{{:08}}}", command / (2 * JOBS_A_QUEUE));
             zset_and_hash::add_alone(out, &key, 2 * FIRST_FAR + command);
@@ -139,34 +148,51 @@ fn serve_zset(client: &mut Connection) {
 
 fn hold(plan: Plan, shape: &Shape) -> Held {
     let port = free_port();
-    let bench = &mut Bench::start_with(plan, |builder| {
-        builder
-            .config("port", port)
-            .config("repl-diskless-sync-delay", 0)
-    });
-    let commands = shape.jobs * shape.commands_a_job;
-    let empty = bench.host.used_memory();
-    let add_us = bench.cost(commands, PIPELINE, |_, out, n| (shape.write)(out, n));
-    bench.host.wait_until_memory_rests();
-    let bytes = (bench.host.used_memory() - empty) / shape.jobs as f64;
+    let bench = &mut start(plan, port);
+    let (add_us, bytes) = fill(bench, shape);
     let live_us = shape
         .live
         .map_or([f64::NAN; 3], |steps| lives(bench, steps));
     let save = write_out(bench, shape, b"BGSAVE", "rdb_bgsave", "rdb");
     let rewrite = write_out(bench, shape, b"BGREWRITEAOF", "aof_rewrite", "aof");
     let (sync_s, takeover_ms) = copy(shape, port);
-    bench.host.call(&[b"SAVE"]);
-    let load_s = bench.host.restart_us() / 1e6;
     Held {
         bytes,
-        add_us: add_us * shape.commands_a_job as f64,
+        add_us,
         live_us,
         save,
         rewrite,
-        load_s,
+        load_s: load(bench),
         sync_s,
         takeover_ms,
     }
+}
+
+fn start(plan: Plan, port: u16) -> Bench {
+    Bench::start_with(plan, |builder| {
+        builder
+            .config("port", port)
+            .config("repl-diskless-sync-delay", 0)
+            .patience(LOADS)
+    })
+}
+
+/// us and bytes of a job.
+fn fill(bench: &mut Bench, shape: &Shape) -> (f64, f64) {
+    let empty = bench.host.used_memory();
+    let command_us = bench.cost(shape.commands, shape.pipeline, |_, out, n| {
+        (shape.write)(out, n)
+    });
+    bench.host.wait_until_memory_rests();
+    let bytes = (bench.host.used_memory() - empty) / shape.jobs as f64;
+    let commands_a_job = shape.commands as f64 / shape.jobs as f64;
+    (command_us * commands_a_job, bytes)
+}
+
+/// s until a server has read what this one has.
+fn load(bench: &mut Bench) -> f64 {
+    bench.host.call(&[b"SAVE"]);
+    bench.host.restart_us() / 1e6
 }
 
 /// us of each step.
