@@ -8,7 +8,9 @@ cd "$(dirname "$0")/../.."
 
 ruff() { "$python" -m ruff check "$@" && "$python" -m ruff format --check "$@"; }
 
-maven() { mvn -q -B -Dstyle.color=never -f clients/java/all.xml "$@"; }
+maven() {
+    mvn -q -B -Dstyle.color=never -f clients/java/all.xml -DargLine='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' "$@"
+}
 
 test_python() {
     python=$(tools/testing/suite.sh python)
@@ -83,7 +85,7 @@ test_blocks() {
 
 test_packages() {
     python=$(tools/testing/suite.sh python)
-    "$python" -m pytest -q -p no:cacheprovider --rootdir tests/packages tests/packages "$@"
+    "$python" -m pytest -q -n 3 -p no:cacheprovider --rootdir tests/packages tests/packages "$@"
 }
 
 name=$1 && shift
