@@ -166,7 +166,7 @@ test-model: ## docs/model, by the model checker TLC, and whether it follows what
 
 # PICTURES: a folder for those of docs/board.md. ONLY: such tests, as test_actions.Copying.
 test-board: ## dq-board, in a real browser against real servers; PICTURES=docs/board makes its pictures
-	$(call module,server python browser)
+	$(call module,server python browser $(if $(CI),prometheus))
 	$(call program,dq-board)
 	$(call own,dq-board)
 	@mkdir -p '$(TARGET)/board' && browser=$$(tools/testing/browser.sh) && python=$$(tools/install/venv.sh '$(TARGET)/board/python' tools/dq-board/tests/requirements.txt) && \
