@@ -27,9 +27,8 @@ export MAVEN_OPTS := -Djansi.noreset=true -XX:TieredStopAtLevel=1 -XX:+UseSerial
 # What must be there; the module, and what else it needs; and a program of tools/.
 need = @tools/install/setup.sh $(1)
 module = @tools/install/setup.sh cargo cc libclang $(1) && $(BUILD)
-PROGRAMS = $(if $(CI),CARGO_PROFILE_RELEASE_OPT_LEVEL=0) CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO) $(1) --manifest-path tools/Cargo.toml --release
-# CI builds and tests them at once: one by one, each would have its libraries with other features. What is tested need not be
-# fast, but for dq-audit (tools/Cargo.toml).
+PROGRAMS = CARGO_TARGET_DIR='$(TARGET)/top' $(CARGO) $(1) --manifest-path tools/Cargo.toml --release
+# CI builds and tests them at once: one by one, each would have its libraries with other features.
 program = @$(call PROGRAMS,build) $(if $(CI),--workspace,-p $(1))
 own = @[ -n "$$CI" ] || $(call PROGRAMS,test) -p $(1)
 AT = $(if $(filter -u,$(ARGS)),,-h '$(HOST)' -p '$(PORT)') $(ARGS)

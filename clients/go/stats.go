@@ -10,6 +10,7 @@ type Stats struct {
 	Delayed, Ready, Reserved, Dead, Blocked, Done int
 	Bytes, DoneBytes                              int64 // as MAXBYTES and DONEBYTES count them
 	Recurring, Groups                             int
+	RateUsed                                      int64         // what the deliveries in the window of RATE count
 	NextDue                                       time.Time     // zero: nothing is to come
 	OldestReady                                   time.Duration // age
 	WaitingClients                                int
@@ -55,7 +56,7 @@ func addUp(shards []map[string]any) *Stats {
 	s := &Stats{
 		Delayed: count("delayed"), Ready: count("ready"), Reserved: count("reserved"), Dead: count("dead"),
 		Blocked: count("blocked"), Done: count("done"), Bytes: total("bytes"), DoneBytes: total("done-bytes"),
-		Recurring: count("recurring"), Groups: count("groups"), WaitingClients: count("waiting-clients"),
+		Recurring: count("recurring"), Groups: count("groups"), RateUsed: total("rate-used"), WaitingClients: count("waiting-clients"),
 		Totals: Totals{
 			total("added"), total("delivered"), total("acked"), total("nacked"), total("timed-out"), total("died"),
 			total("deleted"), total("expired"), total("missed"),

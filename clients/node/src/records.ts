@@ -117,6 +117,8 @@ export interface Stats {
   bytes: number;
   recurring: number;
   groups: number;
+  /** What the deliveries in the window of RATE count. */
+  rateUsed: number;
   /** `added`, `delivered`, `acked`, `nacked`, `timed-out`, `died`, `deleted`, `expired`, ... */
   totals: Record<string, number>;
   latenessCount: number;
@@ -210,7 +212,7 @@ export function group([name, waiting, held]: any[]): Group {
 const NO_TOTALS = new Set(
   (
     'delayed ready reserved dead blocked done done-bytes next-due oldest-ready-ms waiting-clients paused bytes ' +
-    'recurring groups'
+    'recurring groups rate-used'
   ).split(' '),
 );
 
@@ -254,6 +256,7 @@ export function addUp(replies: (Fields | null)[]): Stats | null {
     bytes: total('bytes'),
     recurring: total('recurring'),
     groups: total('groups'),
+    rateUsed: total('rate-used'),
     totals: Object.fromEntries(totals.map((name) => [name, total(name)])),
     latenessCount: count,
     latenessMean: count > 0 ? total('lateness-sum') / count / 1000 : 0,

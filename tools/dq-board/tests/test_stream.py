@@ -38,7 +38,11 @@ class Stream:
 
 class Streams(BoardTest):
     def full(self, board, queues):
-        wait_until("all queues are known", lambda: len(Stream(board.url).until(lambda it: it["kind"] == "all")["rows"]) == queues)
+        def known():
+            rows = Stream(board.url).until(lambda it: it["kind"] == "all")["rows"]
+            return sum("jobs" in row for row in rows) == queues
+
+        wait_until("all queues are known, with their figures", known)
 
     def test_ten_thousand_queues_are_an_eighth_of_their_size(self):
         server = self.server()

@@ -98,7 +98,7 @@ class Again(SettingsTest):
         push.process.stdout.readline()
         add(server, "b")
         self.assertEqual(other.next().id, "b")
-        self.assertEqual(push.metrics()['dq_push_in_flight{queue="q"}'], "1")
+        wait_until("the new one has ended", lambda: push.metrics()['dq_push_in_flight{queue="q"}'] == "1")
         go.set()
         wait_until("acknowledged", lambda: length(server) == 0)
         self.assertEqual((receiver.requests.qsize(), other.requests.qsize()), (0, 0), "called once")

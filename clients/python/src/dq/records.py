@@ -189,6 +189,7 @@ class Stats:
     done_bytes: int
     recurring: int
     groups: int
+    rate_used: int
     bytes: int
     next_due: Optional[datetime]
     oldest_ready: Optional[timedelta]
@@ -214,6 +215,7 @@ _COUNTS = {
     "done-bytes": "done_bytes",
     "recurring": "recurring",
     "groups": "groups",
+    "rate-used": "rate_used",
     "bytes": "bytes",
     "waiting-clients": "waiting_clients",
 }

@@ -20,6 +20,8 @@ pub struct Stats {
     pub done_bytes: u64,
     pub recurring: u64,
     pub groups: u64,
+    /// What the deliveries in the window of RATE count.
+    pub rate_used: u64,
     pub waiting_clients: u64,
     /// `None`: nothing is to come.
     pub next_due: Option<SystemTime>,
@@ -92,6 +94,7 @@ impl Stats {
             done_bytes: sum("done-bytes"),
             recurring: sum("recurring"),
             groups: sum("groups"),
+            rate_used: sum("rate-used"),
             waiting_clients: sum("waiting-clients"),
             totals: Totals {
                 added: sum("added"),

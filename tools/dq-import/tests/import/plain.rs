@@ -275,7 +275,7 @@ fn an_id_text_without_a_place_for_the_id_is_an_error() {
     world.zadd("old", [("a".to_owned(), "1".to_owned())]);
     let run = world.run(&[]);
     assert_eq!(run.code, 2, "{}", run.text);
-    run.says("--id-text needs {id}");
+    run.says("--id-text must contain {id}");
 }
 
 #[test]

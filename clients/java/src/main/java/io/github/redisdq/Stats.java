@@ -11,7 +11,8 @@ import java.util.Objects;
 
 /**
  * A queue's figures; of a sharded queue, those of its shards added up. {@code pausedUntil} is {@link Instant#MAX} where it is
- * paused until it is resumed, and null where it is not. {@code bytes} are as MAXBYTES counts them. {@code totals} are added,
+ * paused until it is resumed, and null where it is not. {@code bytes} are as MAXBYTES counts them; {@code rateUsed} is what the
+ * deliveries in the window of RATE count. {@code totals} are added,
  * delivered, acked, nacked, timed-out, died, deleted, expired and missed; lateness is delivery minus due. Figures that the
  * server does not know are 0.
  */
@@ -30,6 +31,7 @@ public record Stats(
         long bytes,
         long recurring,
         long groups,
+        long rateUsed,
         Map<String, Long> totals,
         long latenessCount,
         Duration latenessMean,
@@ -70,6 +72,7 @@ public record Stats(
                 total(found, "bytes"),
                 total(found, "recurring"),
                 total(found, "groups"),
+                total(found, "rate-used"),
                 totals,
                 count,
                 micros(count == 0 ? 0 : total(found, "lateness-sum") / count),
