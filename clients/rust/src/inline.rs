@@ -98,7 +98,7 @@ impl Inline {
         let inner = Inner::new(Arc::new(delivered), handler.shape.attempts, Desk::Inline);
         inner.attempt().kept.extend(self.signals.clone());
         let ended = guarded(|| handler.work.run(Call(vec![inner.job()]))).await;
-        let end = crate::run::end_of(&handler.sorts, &inner, &ended).0;
+        let end = crate::run::end_of(&handler.sorts, &inner, false, &ended).0;
         match end {
             End::Done(result) => result.as_deref().map(decode).transpose(),
             End::Suspended => Err(crate::Suspended.into()),

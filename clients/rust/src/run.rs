@@ -53,16 +53,22 @@ pub(crate) async fn attempt(
     }
     let call_of = Call(jobs.iter().map(|(_, inner)| inner.job()).collect());
     let ended = guarded(|| work.next.run(call_of)).await;
+    let one_waits = jobs.iter().any(|(_, inner)| inner.attempt().has_ended);
     for ((_, inner), (_, end)) in jobs.iter().zip(&mut ending.ends) {
-        *end = finish(&work, inner, &ended).await;
+        *end = finish(&work, inner, one_waits, &ended).await;
     }
 }
 
 type Ended = Result<Result<Returned, BoxError>, Panicked>;
 
-/// The end of one job, by what was said of it alone, else by what became of all; and of one that failed, what it says,
-/// and whether that was on purpose.
-pub(crate) fn end_of(sorts: &Sorts, inner: &Inner, ended: &Ended) -> (End, Option<(String, bool)>) {
+/// The end of one job, by what was said of it alone, else by what became of all, of whom one may wait; and of one that
+/// failed, what it says, and whether that was on purpose.
+pub(crate) fn end_of(
+    sorts: &Sorts,
+    inner: &Inner,
+    one_waits: bool,
+    ended: &Ended,
+) -> (End, Option<(String, bool)>) {
     let alone = inner.take_said();
     if inner.attempt().has_ended {
         return (End::Suspended, None);
@@ -70,7 +76,7 @@ pub(crate) fn end_of(sorts: &Sorts, inner: &Inner, ended: &Ended) -> (End, Optio
     let (verdict, text) = match (&alone, ended) {
         (Some(Ok(result)), _) => return (End::Done(result.clone()), None),
         (Some(Err(error)), _) | (None, Ok(Err(error))) => {
-            (judge(error, sorts), text_of(error.as_ref()))
+            (judge(error, sorts, one_waits), text_of(error.as_ref()))
         }
         (None, Ok(Ok(returned))) => return (End::Done(returned.0.clone()), None),
         (None, Err(raised)) => (panicked(raised, sorts), raised.to_string()),
@@ -79,8 +85,8 @@ pub(crate) fn end_of(sorts: &Sorts, inner: &Inner, ended: &Ended) -> (End, Optio
     (end, Some((text, is_meant)))
 }
 
-async fn finish(work: &Work, inner: &Arc<Inner>, ended: &Ended) -> End {
-    let (end, failure) = end_of(&work.sorts, inner, ended);
+async fn finish(work: &Work, inner: &Arc<Inner>, one_waits: bool, ended: &Ended) -> End {
+    let (end, failure) = end_of(&work.sorts, inner, one_waits, ended);
     let job = inner.job();
     match failure {
         None if end == End::Suspended => {}

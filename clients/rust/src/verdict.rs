@@ -198,8 +198,9 @@ pub(crate) fn panicked(panicked: &Panicked, sorts: &Sorts) -> Verdict {
     }
 }
 
-/// Reads the error of a handler. What its outermost links say goes first.
-pub(crate) fn judge(error: &BoxError, sorts: &Sorts) -> Verdict {
+/// Reads the error of a handler. What its outermost links say goes first. That it goes on later is true only where one of
+/// its jobs waits: of any other it is an error, else its job would come again at once, for ever and uncounted.
+pub(crate) fn judge(error: &BoxError, sorts: &Sorts, one_waits: bool) -> Verdict {
     let all = sources(error);
     let mut name = None;
     for each in &all {
@@ -210,7 +211,7 @@ pub(crate) fn judge(error: &BoxError, sorts: &Sorts) -> Verdict {
         if let Some(decision) = each.downcast_ref::<Decision>() {
             return meant(decision.end());
         }
-        if each.is::<Suspended>() {
+        if one_waits && each.is::<Suspended>() {
             return meant(End::Suspended);
         }
         match each.downcast_ref::<Error>() {
@@ -221,7 +222,7 @@ pub(crate) fn judge(error: &BoxError, sorts: &Sorts) -> Verdict {
                     is_meant: false,
                 };
             }
-            Some(Error::Suspended(_)) => return meant(End::Suspended),
+            Some(Error::Suspended(_)) if one_waits => return meant(End::Suspended),
             _ => {}
         }
         if each.is::<Unencodable>() {

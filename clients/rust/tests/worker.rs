@@ -3,7 +3,7 @@
 use dq_redis::testing::TestServer;
 use dq_redis::{
     give_up, BoxError, Codec, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Queue,
-    State, WaitFor, Worker,
+    State, Suspended, WaitFor, Worker,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -339,6 +339,38 @@ async fn a_request_has_its_reply() -> Result<(), Error> {
     running.await.expect("no panic")?;
     assert_eq!(hooked.load(Ordering::Relaxed), 21);
     assert!(!worker.is_healthy());
+    Ok(())
+}
+
+/// That an attempt goes on later is for the library to say.
+#[tokio::test]
+async fn a_handler_that_only_says_that_its_job_waits_has_failed() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let handler = |job: Job<Order>| async move {
+        match job.data.number {
+            0 => Err::<(), BoxError>(Suspended.into()),
+            1 => Err(Error::Suspended(Suspended).into()),
+            _ => Ok(()),
+        }
+    };
+    let worker = Worker::new(&queue)
+        .handler(Handler::new(handler).attempts(1))
+        .concurrency(2);
+    for number in 0..2 {
+        let id = format!("bad:{number}");
+        queue.add(&Order { number }).id(id).await?;
+    }
+    queue
+        .add_many((0..100).map(|_| NewJob::new(&Order { number: 2 })))
+        .await?;
+    worker.drain().await?;
+    for id in ["bad:0", "bad:1"] {
+        let job = queue.get(id).await?.expect("it is dead");
+        assert_eq!((job.state, job.attempts), (State::Dead, 1), "{id}");
+        let reason = job.reason.unwrap_or_default();
+        assert!(reason.contains("goes on later"), "{reason}");
+    }
+    assert_eq!(queue.len_of(State::Reserved).await?, 0);
     Ok(())
 }
 
