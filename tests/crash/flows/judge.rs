@@ -174,6 +174,12 @@ impl<'a> Jobs<'a> {
             }
             possible.push((fork.children.clone(), OnDead::Wait));
         }
+        let is_kicked = self.is_kicked(&job.id, job.span.ended_us);
+        let is_done = |how: &How| matches!(how, How::Done(_));
+        if is_kicked && self.may_have(&job.id, job.span.ended_us, is_done) {
+            // It runs again, after nothing: what it was after went with its end.
+            possible.push((Vec::new(), OnDead::Run));
+        }
         let shown: Vec<&String> = job.results.iter().map(|(id, _, _)| id).collect();
         let fits = possible
             .iter()
@@ -182,7 +188,6 @@ impl<'a> Jobs<'a> {
             let what = format!("{}: {:?}, not of {possible:?}", job.id, job.results);
             return vec![(Fault::Results, what)];
         };
-        let is_kicked = self.is_kicked(&job.id, job.span.ended_us);
         let results = job.results.iter();
         let mut found: Vec<Found> = results
             .filter_map(|result| {
