@@ -3,7 +3,7 @@
 
 use super::change;
 use super::parse::{at_least, syntax_error};
-use crate::queue::deliver::Claim;
+use crate::queue::claim::Claim;
 use crate::server::api::{Args, Ctx, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {

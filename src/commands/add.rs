@@ -9,10 +9,11 @@ use super::parse::{
 };
 use super::syntax::options;
 use super::{change_or_create, open};
-use crate::queue::add::{Add, Condition, Recur, When};
+use crate::queue::add::{Add, Condition};
 use crate::queue::error::QueueError;
 use crate::queue::recurring::cron::Cron;
 use crate::queue::recurring::rule::{Pattern, Rule, EVERY_MIN_MS, ZONE_MAX};
+use crate::queue::when::{Recur, When};
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;
 use crate::server::config;

@@ -5,7 +5,7 @@ use super::deliveries::Deliveries;
 use super::parse::{positive_millis, unexpected, Options};
 use super::syntax::options;
 use super::timeout::end_of_wait;
-use crate::queue::deliver::Claim;
+use crate::queue::claim::Claim;
 use crate::server::api::{Args, Ctx, OwnString, Refusal};
 use crate::server::awaits::block_for_leases;
 use crate::server::clock::{now, real};

@@ -1,7 +1,7 @@
 //! Which deliveries DQ.TOUCH and DQ.NACK speak of: `id [TOKEN t]`, or `IDS n id token [id token ...]`.
 
 use super::parse::{at_least, positive, syntax_error};
-use crate::queue::deliver::Claim;
+use crate::queue::claim::Claim;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 

@@ -7,8 +7,9 @@ use super::parse::{
 };
 use super::syntax::options;
 use super::{change_or_create, open};
-use crate::queue::add::{Add, Condition, When};
+use crate::queue::add::{Add, Condition};
 use crate::queue::add_many::{NewOne, MADD_MAX};
+use crate::queue::when::When;
 use crate::server::api::elements::Elements;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::with_mint;

@@ -8,7 +8,7 @@ use super::deliveries::Deliveries;
 use super::parse::{millis, priority, syntax_error, Options};
 use super::syntax::options;
 use crate::queue::after::For;
-use crate::queue::deliver::{Claim, Nack, NackKind};
+use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::now;
 

@@ -2,7 +2,7 @@
 
 use super::change;
 use super::parse::{at_least, wrong_arity};
-use crate::queue::deliver::Claim;
+use crate::queue::claim::Claim;
 use crate::queue::note::check_step_name;
 use crate::server::api::{Args, Ctx, Refusal};
 

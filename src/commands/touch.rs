@@ -4,7 +4,7 @@ use super::change;
 use super::deliveries::Deliveries;
 use super::parse::{cost, positive_millis, syntax_error, Options};
 use super::syntax::options;
-use crate::queue::deliver::Touch;
+use crate::queue::claim::Touch;
 use crate::server::api::{Args, Ctx, Refusal};
 
 options! { TOUCH: TOKEN TTR PROGRESS COST }

@@ -7,18 +7,17 @@ use super::clock::{Mint, Now};
 use super::effect::{Coming, Effect};
 use super::effects::Effects;
 use super::error::QueueError;
-use super::job::{Handle, Place, Terms, GROUP_MAX, ID_MAX, INSTANT_MAX};
+use super::job::{Handle, Place, Terms, GROUP_MAX, ID_MAX};
 use super::note::Note;
-use super::recurring::rule::{Compiled, Next, Pattern, Rule, ZoneOf};
-use super::recurring::zone::{Zone, UTC};
+use super::recurring::rule::Next;
 use super::settings::{check_terms, Settings, TTR_DEFAULT_MS};
 use super::state::flows::{Arriving, Plan};
 use super::state::schedule::Standing;
 use super::state::store::{Id, NewJob};
+use super::when::{Recur, When};
 use super::Queue;
 use crate::storage::skiplist::InsertHint;
 use std::borrow::Cow;
-use std::rc::Rc;
 
 /// Whether a job may come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,69 +31,6 @@ pub enum Condition {
     Replace,
     /// As New; but behind a reserved job of that id, to take its place.
     Next,
-}
-
-/// When a job is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// That many ms from now.
-    Delay(u64),
-    /// That instant.
-    At(u64),
-}
-
-impl When {
-    /// An error where it lies behind the last instant.
-    pub fn instant(self, now: Now) -> Result<u64, QueueError> {
-        match self {
-            When::Delay(ms) => now.after(ms).ok_or(QueueError::OutOfRange),
-            When::At(instant) if instant <= INSTANT_MAX => Ok(instant),
-            When::At(_) => Err(QueueError::OutOfRange),
-        }
-    }
-}
-
-/// What DQ.ADD says of a rule.
-#[derive(Clone, Debug)]
-pub struct Recur<'a> {
-    /// With UNTIL, TIMES, GRACE, JITTER and TTL.
-    pub rule: Rule<'a>,
-    /// DELAY or AT gives the first instant.
-    pub is_timed: bool,
-}
-
-impl Recur<'_> {
-    /// The first occurrence of a job of that id; no error but where there can be none.
-    fn first(&self, id: &[u8], when: When, now: Now, zone_of: ZoneOf) -> Result<Next, QueueError> {
-        let rule = Compiled::of(&self.rule)?;
-        let zone: Rc<dyn Zone> = match rule.zone_name() {
-            Some(name) => zone_of(name).ok_or(QueueError::UnknownZone)?,
-            None => Rc::new(UTC),
-        };
-        let from_now = match self.rule.pattern {
-            Pattern::Every { ms } => now.after(ms),
-            Pattern::Cron { .. } => None,
-        };
-        let first = rule.first(now.ms(), from_now, &*zone);
-        let first = first.ok_or(match self.rule.pattern {
-            Pattern::Every { .. } => QueueError::OutOfRange,
-            Pattern::Cron { .. } => QueueError::NeverComes,
-        });
-        if self.is_timed {
-            // An expression that matches no instant is refused even if DELAY or AT gives a first one.
-            if matches!(self.rule.pattern, Pattern::Cron { .. }) {
-                first?;
-            }
-            let instant = when.instant(now)?;
-            return Ok(rule.given(instant, instant, &*zone));
-        }
-        Ok(rule.at(id, first?, &*zone))
-    }
-
-    /// Whether UNTIL allows that occurrence.
-    fn allows(&self, first: &Next) -> bool {
-        self.rule.until == 0 || first.occurrence <= self.rule.until
-    }
 }
 
 /// The arguments of DQ.ADD. What is `None` comes from the queue's settings.
@@ -179,10 +115,6 @@ impl Queue {
         let is_grouped = add.group.is_some();
         let way = self.prefetch_added(id, Standing { priority, due }, is_grouped);
         self.make_room(add, now, out);
-        self.settle_for_turns(now, out);
-        if add.after.is_some() {
-            self.settle_some(SETTLE_BUDGET, now, out);
-        }
         let old = id.and_then(|id| self.find_settled(id, now, out));
         way.iter()
             .for_each(|way| self.schedule().fetch(way, is_grouped));
@@ -198,24 +130,8 @@ impl Queue {
         if first.is_some_and(|first| renewed.is_none() && !add.allows(&first)) {
             return Err(QueueError::UntilIsPast);
         }
-        let plan = match &add.after {
-            Some(until) => {
-                let id = add.id.unwrap_or_default();
-                Some(Box::new(self.plan_added(id, old, add.group, until)?))
-            }
-            None if add.recur.is_some() && old.is_some_and(|old| self.is_awaited(old)) => {
-                return Err(QueueError::AfterRule);
-            }
-            None => None,
-        };
-        let grows = place.is_none_or(|place| place == Place::Dead);
-        let limit = self.settings().max_len;
-        if grows && limit != 0 && self.live_len() as u64 >= limit {
-            return Err(QueueError::Full);
-        }
-        if (old.is_none() || follows) && !self.jobs().has_room() {
-            return Err(QueueError::TooManyJobs);
-        }
+        let plan = self.plan_of(add, old)?;
+        self.check_counts(place, follows)?;
         let mut drawn = *mint;
         let name = match add.id {
             Some(id) => Cow::Borrowed(id),
@@ -253,7 +169,7 @@ impl Queue {
         Ok(Some(name))
     }
 
-    /// What is over leaves where a limit would hold the new job back.
+    /// What is over leaves where a limit would hold the new job back, or what it is after may be over.
     fn make_room(&mut self, add: &Add<'_>, now: Now, out: &mut Effects) {
         if self.settings().max_len != 0 {
             self.settle(now, SETTLE_BUDGET, out);
@@ -267,6 +183,39 @@ impl Queue {
             let is_full = |it: &Self| it.bytes() + len_with(it) > it.settings().max_bytes;
             self.settle_for_room(is_full, now, out);
         }
+        self.settle_for_turns(now, out);
+        if add.after.is_some() {
+            self.settle_some(SETTLE_BUDGET, now, out);
+        }
+    }
+
+    /// What the job is to wait for; a rule cannot take the place of one that others wait for.
+    #[inline]
+    fn plan_of(&self, add: &Add<'_>, old: Option<Handle>) -> Result<Option<Box<Plan>>, QueueError> {
+        match &add.after {
+            Some(until) => {
+                let id = add.id.unwrap_or_default();
+                Ok(Some(Box::new(self.plan_added(id, old, add.group, until)?)))
+            }
+            None if add.recur.is_some() && old.is_some_and(|old| self.is_awaited(old)) => {
+                Err(QueueError::AfterRule)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Refuses one job more than there may be, in the place of the old one or behind it.
+    #[inline]
+    fn check_counts(&self, place: Option<Place>, follows: bool) -> Result<(), QueueError> {
+        let grows = place.is_none_or(|place| place == Place::Dead);
+        let limit = self.settings().max_len;
+        if grows && limit != 0 && self.live_len() as u64 >= limit {
+            return Err(QueueError::Full);
+        }
+        if (place.is_none() || follows) && !self.jobs().has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        Ok(())
     }
 
     /// By its condition, for where the job of that id is; one that follows it is not asked about.

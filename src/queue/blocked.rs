@@ -2,8 +2,8 @@
 
 use super::after::{After, For, Moment, Outcome};
 use super::budget::{FOLLOWED, SETTLE_BUDGET};
+use super::claim::Nack;
 use super::clock::Now;
-use super::deliver::Nack;
 use super::effect::{Change, End, Removal};
 use super::effects::Effects;
 use super::end::Cause;

@@ -217,8 +217,9 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use crate::queue::add::Add;
+    use crate::queue::claim::Claim;
     use crate::queue::clock::{Mint, Now};
-    use crate::queue::deliver::{Claim, Pop};
+    use crate::queue::deliver::Pop;
     use crate::queue::effects::Effects;
     use crate::queue::settings::SettingsChange;
     use crate::queue::{HashSeed, Queue};

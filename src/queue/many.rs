@@ -1,8 +1,8 @@
 //! Many deliveries named by one command: the same as one after the other, except that the memory of several is
 //! prefetched at once, and their leases change places together.
 
+use super::claim::{Claim, Nack};
 use super::clock::Now;
-use super::deliver::{Claim, Nack};
 use super::effects::Effects;
 use super::error::QueueError;
 use super::job::State;
@@ -121,9 +121,10 @@ fn each_named<'i, Q: AsMut<Queue>>(
 mod tests {
     use super::*;
     use crate::queue::add::Add;
+    use crate::queue::claim::{NackKind, Touch};
     use crate::queue::clock::Mint;
     use crate::queue::codec::decode;
-    use crate::queue::deliver::{LeaseLength, NackKind, Pop, Touch};
+    use crate::queue::deliver::{LeaseLength, Pop};
     use crate::queue::HashSeed;
 
     struct Twin {

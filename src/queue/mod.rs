@@ -6,7 +6,7 @@
 //! so that a queue is the fold of its effects wherever it stands.
 //!
 //! The way of a job: [`add`] → [`state::schedule`] → ([`expire`], called by the server's timer) →
-//! [`deliver`] → gone.
+//! [`deliver`] → [`claim`] → gone.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(missing_docs))]
@@ -16,6 +16,7 @@ pub mod add_many;
 pub mod after;
 mod blocked;
 pub mod budget;
+pub mod claim;
 pub mod clock;
 pub mod codec;
 pub mod configure;
@@ -46,5 +47,6 @@ pub mod stats;
 pub mod steps;
 mod successor;
 pub mod view;
+pub mod when;
 
 pub use state::{HashSeed, Queue};

@@ -1,8 +1,8 @@
 //! Steps and signals decided: STEP and SIGNAL. What a job waits for is decided with NACK, in [`super::deliver`].
 
 use super::budget::SETTLE_BUDGET;
+use super::claim::Claim;
 use super::clock::Now;
-use super::deliver::Claim;
 use super::effect::Change;
 use super::effects::Effects;
 use super::error::QueueError;

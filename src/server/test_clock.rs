@@ -10,7 +10,7 @@
 use super::api::{api, guarded, log, Ctx, OwnString, RawString, Refusal, OK};
 use super::key::OpenKey;
 use super::{agenda, clock, timer};
-use crate::queue::add::When;
+use crate::queue::when::When;
 use redis_module::raw;
 use std::cell::RefCell;
 use std::collections::VecDeque;

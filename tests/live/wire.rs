@@ -1,9 +1,10 @@
 //! Operations as a client sends them, and what it is answered.
 
-use dq::queue::add::{Condition, When};
+use dq::queue::add::Condition;
 use dq::queue::after::Outcome;
-use dq::queue::deliver::NackKind;
+use dq::queue::claim::NackKind;
 use dq::queue::job::State;
+use dq::queue::when::When;
 
 use crate::model::LAST;
 use crate::op::{

@@ -1,12 +1,13 @@
 //! What concerns all groups at once is no more work in one command where there are very many.
 
 use crate::follow::new_queue;
-use dq::queue::add::{Add, When};
+use dq::queue::add::Add;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::Pop;
 use dq::queue::effects::Effects;
 use dq::queue::job::State;
 use dq::queue::settings::{Rate, SettingsChange};
+use dq::queue::when::When;
 use dq::queue::Queue;
 use std::time::{Duration, Instant};
 

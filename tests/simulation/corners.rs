@@ -1,7 +1,7 @@
 //! What no history of ordinary length shows.
 
 use crate::follow::new_queue;
-use dq::queue::add::{Add, When};
+use dq::queue::add::Add;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::decode;
 use dq::queue::deliver::{LeaseLength, Pop};
@@ -12,6 +12,7 @@ use dq::queue::event::Event;
 use dq::queue::job::{State, Terms};
 use dq::queue::overdue::At;
 use dq::queue::reschedule::Reschedule;
+use dq::queue::when::When;
 use std::borrow::Cow;
 
 const NOW: u64 = 5_000;

@@ -4,11 +4,12 @@
 use crate::model::LAST;
 use crate::op::{AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp, TouchOp};
 use crate::rng::Rng;
-use dq::queue::add::{Condition, When};
+use dq::queue::add::Condition;
 use dq::queue::after::OnDead;
-use dq::queue::deliver::NackKind;
+use dq::queue::claim::NackKind;
 use dq::queue::job::State;
 use dq::queue::settings::{Rate, SettingsChange};
+use dq::queue::when::When;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {

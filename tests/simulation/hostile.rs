@@ -7,14 +7,15 @@ use crate::master::Call;
 use crate::op::{AddOp, AfterOp, Id, NackOp, NewOp, Op, PopOp, Reply, StepOp, TouchOp};
 use crate::run::{Run, Sabotage};
 use crate::shapes;
-use dq::queue::add::{Condition, When};
+use dq::queue::add::Condition;
 use dq::queue::after::OnDead;
+use dq::queue::claim::NackKind;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::{decode, EFFECTS_VERSION};
-use dq::queue::deliver::NackKind;
 use dq::queue::effects::Effects;
 use dq::queue::job::{State, INSTANT_MAX};
 use dq::queue::settings::{Rate, SettingsChange};
+use dq::queue::when::When;
 use dq::queue::Queue;
 
 /// An operation of a history takes some ten bytes; what lies behind so many operations is cut.

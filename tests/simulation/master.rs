@@ -3,17 +3,19 @@
 use crate::op::{
     AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp, TouchOp,
 };
-use dq::queue::add::{Add, Recur, When};
+use dq::queue::add::Add;
 use dq::queue::add_many::NewOne;
 use dq::queue::after::{Ended, For, Outcome};
+use dq::queue::claim::{Claim, Nack, Touch};
 use dq::queue::clock::{Mint, Now};
-use dq::queue::deliver::{Claim, LeaseLength, Nack, Pop, Touch};
+use dq::queue::deliver::{LeaseLength, Pop};
 use dq::queue::effects::Effects;
 use dq::queue::extras::Wanted;
 use dq::queue::note::check_step_name;
 use dq::queue::recurring::rule::{Pattern, Rule};
 use dq::queue::recurring::zone::{Zone, UTC};
 use dq::queue::reschedule::Reschedule;
+use dq::queue::when::{Recur, When};
 use dq::queue::Queue;
 use std::rc::Rc;
 

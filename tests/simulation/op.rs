@@ -1,10 +1,11 @@
 //! What a client or the timer may ask, and what may come back.
 
-use dq::queue::add::{Condition, When};
+use dq::queue::add::Condition;
 use dq::queue::after::{OnDead, Outcome};
-use dq::queue::deliver::NackKind;
+use dq::queue::claim::NackKind;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
+use dq::queue::when::When;
 
 pub type Id = Vec<u8>;
 

@@ -1,8 +1,8 @@
 //! Arithmetic that nothing may be wrong with, looked at in all cases, or in one of each kind with the reason
 //! why the others are like it. Each look is given something wrong, too, which it must find.
 
+use dq::queue::claim::Claim;
 use dq::queue::clock::{Mint, Now};
-use dq::queue::deliver::Claim;
 use dq::queue::job::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT};
 
 /// A number and those beside it.

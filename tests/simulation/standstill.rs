@@ -2,14 +2,16 @@
 //! no producer is sent away for what is over.
 
 use crate::follow::new_queue;
-use dq::queue::add::{Add, When};
+use dq::queue::add::Add;
+use dq::queue::claim::{Claim, Nack, NackKind};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::codec::decode;
-use dq::queue::deliver::{Claim, LeaseLength, Nack, NackKind, Pop};
+use dq::queue::deliver::{LeaseLength, Pop};
 use dq::queue::effects::Effects;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
 use dq::queue::view::Peek;
+use dq::queue::when::When;
 use dq::queue::Queue;
 
 const NOW: u64 = 5_000;

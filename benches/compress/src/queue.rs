@@ -1,6 +1,7 @@
 //! What a queue takes, by its own account, which is that of the server's allocator.
 
-use dq::queue::add::{Add, When};
+use dq::queue::add::Add;
+use dq::queue::when::When;
 use dq::queue::clock::{Mint, Now};
 use dq::queue::effects::Effects;
 use dq::queue::{HashSeed, Queue};

@@ -1,13 +1,15 @@
 use super::*;
-use crate::queue::add::{Add, Condition, Recur, When};
+use crate::queue::add::{Add, Condition};
+use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::Mint;
 use crate::queue::codec::decode;
-use crate::queue::deliver::{Claim, LeaseLength, Nack, NackKind, Pop};
+use crate::queue::deliver::{LeaseLength, Pop};
 use crate::queue::effects::Effects;
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::queue::settings::SettingsChange;
 use crate::queue::stats::Totals;
 use crate::queue::view::Peek;
+use crate::queue::when::{Recur, When};
 use crate::queue::HashSeed;
 
 const START: u64 = 1_000_000;

@@ -26,12 +26,14 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use crate::queue::add::{Add, Condition, Recur, When};
+    use crate::queue::add::{Add, Condition};
+    use crate::queue::claim::{Claim, Nack, NackKind};
     use crate::queue::clock::{Mint, Now};
-    use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+    use crate::queue::deliver::Pop;
     use crate::queue::effects::Effects;
     use crate::queue::recurring::rule::{Pattern, Rule};
     use crate::queue::state::defrag::tests::digest;
+    use crate::queue::when::{Recur, When};
     use crate::queue::{HashSeed, Queue};
 
     const JOBS: u64 = 8_000;

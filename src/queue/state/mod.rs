@@ -438,9 +438,10 @@ fn list_bytes(list: &Lazy<Skiplist<u64>>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::add::{Add, When};
+    use crate::queue::add::Add;
     use crate::queue::clock::Mint;
     use crate::queue::effects::Effects;
+    use crate::queue::when::When;
 
     /// A queue per user is how many are used: what few queues have must not be paid for by all.
     #[test]

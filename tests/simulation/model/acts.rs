@@ -4,10 +4,11 @@ use super::flows::Plan;
 use super::recurring::{first, Recurring};
 use super::{after, Counted, Fault, Job, Link, Model, Notes, Outcome, Pause, Phase, Waits, LAST};
 use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, TouchOp};
-use dq::queue::add::{Condition, When};
-use dq::queue::deliver::NackKind;
+use dq::queue::add::Condition;
+use dq::queue::claim::NackKind;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
+use dq::queue::when::When;
 
 const OUT_OF_RANGE: Reply = Reply::Error("ERR value is not an integer or out of range");
 

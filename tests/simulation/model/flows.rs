@@ -2,8 +2,8 @@
 
 use super::{Fault, Job, Model, Phase, LAST};
 use crate::op::{AfterOp, Id, Reply};
-use dq::queue::add::When;
 use dq::queue::after::{OnDead, Outcome};
+use dq::queue::when::When;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One of those that a job is after.

@@ -2,7 +2,8 @@
 
 use super::{after, Fault, Job, Model, Phase, LAST};
 use crate::op::{AddOp, Reply, RuleOp};
-use dq::queue::add::{Condition, When};
+use dq::queue::add::Condition;
+use dq::queue::when::When;
 
 #[derive(Clone, Debug)]
 pub struct Recurring {

@@ -1,12 +1,14 @@
-use crate::queue::add::{Add, When};
+use crate::queue::add::Add;
 use crate::queue::after::{For, Link, OnDead};
+use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
-use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+use crate::queue::deliver::Pop;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::job::State;
+use crate::queue::when::When;
 use crate::queue::{HashSeed, Queue};
 use serde_bytes::Bytes;
 

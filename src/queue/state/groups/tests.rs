@@ -1,14 +1,16 @@
 use super::*;
-use crate::queue::add::{Add, When};
+use crate::queue::add::Add;
+use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
-use crate::queue::deliver::{Claim, LeaseLength, Nack, NackKind, Pop};
+use crate::queue::deliver::{LeaseLength, Pop};
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
 use crate::queue::job::{Life, Place, State, Terms};
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::state::rows::Rows;
 use crate::queue::state::store::NewJob;
+use crate::queue::when::When;
 use crate::queue::HashSeed;
 
 mod rounds;

@@ -1,12 +1,14 @@
 use super::*;
-use crate::queue::add::{Add, Condition, Recur, When};
+use crate::queue::add::{Add, Condition};
+use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::{decode, push};
-use crate::queue::deliver::{Claim, Nack, NackKind, Pop};
+use crate::queue::deliver::Pop;
 use crate::queue::job::State;
 use crate::queue::note::Notes;
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::queue::state::defrag::tests::digest;
+use crate::queue::when::{Recur, When};
 use crate::queue::HashSeed;
 use crate::storage::relocate::tests::Everything;
 use std::collections::BTreeMap;

@@ -1,0 +1,296 @@
+//! What a client says of a delivery that it has: ACK, NACK, TOUCH.
+
+use super::budget::SETTLE_BUDGET;
+use super::clock::Now;
+use super::effect::Change;
+use super::effects::Effects;
+use super::end::Cause;
+use super::error::QueueError;
+use super::job::{Failure, Handle, Place, State, INSTANT_MAX, PROGRESS_MAX, REASON_MAX, TOKEN_MAX};
+use super::note::{check_step_name, Note};
+use super::state::store::{Course, Id, Job};
+use super::Queue;
+
+/// Of [`TOKEN_MAX`].
+const TOKEN_DIGITS: usize = 19;
+const _: () = assert!(TOKEN_MAX.ilog10() as usize + 1 == TOKEN_DIGITS);
+
+/// Which delivery a client speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Whichever is current.
+    Current,
+    /// The one of that token, while it is current.
+    Token(u64),
+    /// Something that is no token.
+    Nothing,
+}
+
+impl Claim {
+    /// From what the client sent: decimal digits as we send them, or nothing that fits.
+    pub fn of_token(digits: &[u8]) -> Self {
+        // Asked for each job of a heartbeat: one pass, no detour over text. So many digits always fit.
+        let mut is_number = (1..=TOKEN_DIGITS).contains(&digits.len()) && digits[0] != b'0';
+        let mut token = 0u64;
+        for &byte in digits.iter().take(TOKEN_DIGITS) {
+            let digit = byte.wrapping_sub(b'0');
+            is_number &= digit <= 9;
+            token = token.wrapping_mul(10).wrapping_add(u64::from(digit));
+        }
+        if is_number {
+            Claim::Token(token)
+        } else {
+            Claim::Nothing
+        }
+    }
+
+    fn is_token(self) -> bool {
+        matches!(self, Claim::Token(_))
+    }
+
+    pub(super) fn fits(self, token: u64) -> bool {
+        match self {
+            Claim::Current => token != 0,
+            Claim::Token(claimed) => token != 0 && claimed == token,
+            Claim::Nothing => false,
+        }
+    }
+}
+
+/// What TOUCH says of one job.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Touch<'a> {
+    /// How long the lease is, if not as long as the last one.
+    pub ttr_ms: Option<u64>,
+    /// Only its first bytes are kept.
+    pub progress: Option<&'a [u8]>,
+    /// What the delivery counts in RATE and GROUPRATE.
+    pub cost: Option<u32>,
+}
+
+pub(super) struct Touched {
+    pub deadline: u64,
+    /// The length of the lease, unless it is that lease already.
+    pub changed_to: Option<u64>,
+}
+
+/// What becomes of a job that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NackKind {
+    /// The next attempt after its backoff; dead after the last.
+    Fail,
+    /// The delivery is not counted.
+    Silent,
+    /// Dead now.
+    Fatal,
+}
+
+/// What NACK says of one job.
+#[allow(missing_docs, reason = "named as in the commands")]
+#[derive(Clone, Copy, Debug)]
+pub struct Nack<'a> {
+    pub id: &'a [u8],
+    pub claim: Claim,
+    pub delay_ms: Option<u64>,
+    pub priority: Option<i32>,
+    pub kind: NackKind,
+    /// Only its first bytes are kept.
+    pub reason: Option<&'a [u8]>,
+    /// The step until which it waits, `delay_ms` at most. For [`NackKind::Silent`].
+    pub awaits: Option<&'a [u8]>,
+}
+
+impl Nack<'_> {
+    /// Whether it is possible at all, for any job.
+    pub fn check(&self, now: Now) -> Result<(), QueueError> {
+        self.asked(now).map(drop)
+    }
+
+    /// The instant that its DELAY names.
+    pub(super) fn asked(&self, now: Now) -> Result<Option<u64>, QueueError> {
+        self.awaits.map_or(Ok(()), check_step_name)?;
+        let after = |ms| now.after(ms).ok_or(QueueError::OutOfRange);
+        self.delay_ms.map(after).transpose()
+    }
+
+    /// When the next attempt is due, and the deliveries that count before it; none where the job dies.
+    pub(super) fn next_attempt(
+        &self,
+        job: Job<'_>,
+        asked: Option<u64>,
+        now: Now,
+    ) -> Option<(u64, u32)> {
+        let (terms, Course { due, life, .. }) = (job.terms(), job.course());
+        let attempts = life.attempts;
+        match self.kind {
+            NackKind::Fatal => None,
+            NackKind::Fail if terms.exhausted_by(attempts) => None,
+            NackKind::Fail => {
+                let backoff = || now.after_capped(terms.backoff_after(attempts));
+                Some((asked.unwrap_or_else(backoff), attempts))
+            }
+            NackKind::Silent => Some((asked.unwrap_or(due), attempts.saturating_sub(1))),
+        }
+    }
+
+    /// What is noted of it; nothing where the delivery did not fail, and nobody says why it ended.
+    pub(super) fn failure(&self, now: Now) -> Option<Failure<'_>> {
+        if self.kind == NackKind::Silent && self.reason.is_none() {
+            return None;
+        }
+        let kept = |reason: &'_ [u8]| reason.len().min(REASON_MAX);
+        Some(Failure {
+            at: now.ms(),
+            reason: self.reason.map(|reason| &reason[..kept(reason)]),
+        })
+    }
+}
+
+impl Queue {
+    /// Ends a finished job, with its result where it has one; whether the claim reached one.
+    pub fn ack(
+        &mut self,
+        id: &[u8],
+        claim: Claim,
+        result: Option<&[u8]>,
+        now: Now,
+        out: &mut Effects,
+    ) -> bool {
+        self.settle_for_turns(now, out);
+        let Some(handle) = self.find_settled(self.jobs().hashed(id), now, out) else {
+            return false;
+        };
+        if !claim.fits(self.jobs().job(handle).life().token) {
+            return false;
+        }
+        self.end(handle, Cause::Acked(result), now.ms(), now, out);
+        if result.is_some() {
+            self.note_value(result);
+        }
+        self.note_claimed(claim.is_token());
+        true
+    }
+
+    /// Gives a job back; its new state, or `None` where the claim reaches none that is alive.
+    pub fn nack(
+        &mut self,
+        nack: &Nack<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Result<Option<State>, QueueError> {
+        let asked = nack.asked(now)?;
+        let id = self.jobs().hashed(nack.id);
+        Ok(self.nack_named(id, nack, asked, now, out))
+    }
+
+    pub(super) fn nack_named(
+        &mut self,
+        id: Id<'_>,
+        nack: &Nack<'_>,
+        asked: Option<u64>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<State> {
+        self.settle_some(SETTLE_BUDGET, now, out);
+        let handle = self.find_settled(id, now, out)?;
+        let Course { place, life, .. } = self.jobs().job(handle).course();
+        if !nack.claim.fits(life.token) || place == Place::Dead {
+            return None;
+        }
+        if self.expire_overdue(handle, now, out) {
+            return None;
+        }
+        let awaits = self.awaited(handle, nack);
+        let asked = match awaits {
+            Some(_) => Some(asked.unwrap_or(INSTANT_MAX)),
+            None => asked.filter(|_| nack.awaits.is_none()),
+        };
+        let job = self.jobs().job(handle);
+        let (terms, failure) = (job.terms(), nack.failure(now));
+        let priority = nack.priority.unwrap_or(terms.priority);
+        let Some((due, attempts)) = nack.next_attempt(job, asked, now) else {
+            let cause = Cause::Nacked { priority, failure };
+            self.end(handle, cause, now.ms(), now, out);
+            self.note_value(failure.and_then(|failure| failure.reason));
+            self.note_claimed(nack.claim.is_token());
+            self.trim_dead_after(now.ms(), 1, now, out);
+            return Some(State::Dead);
+        };
+        let change = Change::Nacked {
+            due,
+            priority,
+            attempts,
+        };
+        match failure {
+            Some(failure) => self.commit_failed(handle, change, failure, now, out),
+            None => self.commit_job(handle, change, now, out),
+        }
+        self.note_claimed(nack.claim.is_token());
+        let state = self.state_of(handle, now);
+        if let Some(name) = awaits.filter(|_| state == State::Delayed) {
+            self.commit_noted(handle, Note::Awaits { name }, out);
+        }
+        self.trim_dead_after(now.ms(), 1, now, out);
+        Some(state)
+    }
+
+    /// The step that the job is to wait for, if that is not set already.
+    fn awaited<'n>(&self, handle: Handle, nack: &Nack<'n>) -> Option<&'n [u8]> {
+        let name = nack.awaits?;
+        let is_set = self.jobs().notes(handle).step(name).is_some();
+        (!is_set).then_some(name)
+    }
+
+    /// A fresh lease from now; its end, or `None` where the claim reaches no reserved job.
+    pub fn touch(
+        &mut self,
+        id: &[u8],
+        claim: Claim,
+        touch: Touch<'_>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<u64> {
+        let id = self.jobs().hashed(id);
+        let (handle, lease) = self.touched(id, claim, touch.ttr_ms, now, out)?;
+        if let Some(lease_ms) = lease.changed_to {
+            let Touched { deadline, .. } = lease;
+            self.commit_job(handle, Change::Touched { deadline, lease_ms }, now, out);
+        }
+        if let Some(cost) = touch.cost {
+            self.reweigh(handle, cost, now);
+        }
+        if let Some(text) = touch.progress {
+            let text = &text[..text.len().min(PROGRESS_MAX)];
+            self.commit_noted(handle, Note::Progress { text }, out);
+        }
+        Some(lease.deadline)
+    }
+
+    /// The job that a touch reaches, and what it does to its lease.
+    #[inline]
+    pub(super) fn touched(
+        &mut self,
+        id: Id<'_>,
+        claim: Claim,
+        ttr_ms: Option<u64>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<(Handle, Touched)> {
+        let handle = self.find_settled(id, now, out)?;
+        let Course { place, life, .. } = self.jobs().job(handle).course();
+        if place != Place::Reserved || !claim.fits(life.token) {
+            return None;
+        }
+        let lease_ms = ttr_ms.unwrap_or(life.lease_ms);
+        let deadline = now.after_capped(lease_ms);
+        let differs = (deadline, lease_ms) != (life.at, life.lease_ms);
+        let changed_to = differs.then_some(lease_ms);
+        Some((
+            handle,
+            Touched {
+                deadline,
+                changed_to,
+            },
+        ))
+    }
+}
