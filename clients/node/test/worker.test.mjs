@@ -109,8 +109,11 @@ test(
     const seen = [];
     const options = { concurrency: 1, lease: LEASE_MS, wait: 100_000, logger: silent };
     const worker = new Worker(queue, (job) => seen.push(job.id), options);
+    const waiting = async () => (await queue.stats()).waitingClients;
+    // The server may not have seen yet that the last worker's connection is closed.
+    await until(async () => (await waiting()) === 0, 'nobody waits');
     worker.start();
-    await until(async () => (await queue.stats())?.waitingClients === 1, 'it waits');
+    await until(async () => (await waiting()) === 1, 'it waits');
     const isOver = `${tmpdir()}/dq-handed-${process.pid}`;
     const other = takeAway(
       1,
