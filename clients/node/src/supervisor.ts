@@ -32,7 +32,8 @@ export function supervise(program: string, file: string, count: number): Promise
     const stop = () => {
       isStopping = true;
       for (const timer of timers) clearTimeout(timer);
-      for (const child of children.values()) if (child.connected) child.send(STOP);
+      // One may be gone already, its end not yet heard: what cannot be sent to it is no error.
+      for (const child of children.values()) if (child.connected) child.send(STOP, () => {});
       isOver();
     };
     const start = (number: number, deaths: number) => {
