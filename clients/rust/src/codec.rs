@@ -1,7 +1,8 @@
 //! Data in other forms than JSON.
 
 use crate::error::{BoxError, Error};
-use crate::guard::{door, text_of};
+use crate::guard::{door, text_of, Kept};
+use crate::json;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
@@ -39,13 +40,13 @@ pub trait Codec {
     fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, BoxError>;
 }
 
-/// The default.
+/// The default. A float that is NaN or infinite cannot be encoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json;
 
 impl Codec for Json {
     fn encode<T: Serialize + ?Sized>(&self, data: &T) -> Result<Vec<u8>, BoxError> {
-        Ok(serde_json::to_vec(data)?)
+        Ok(json::to_vec(data)?)
     }
 
     fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, BoxError> {
@@ -60,14 +61,22 @@ pub(crate) fn encoded<T: Serialize + ?Sized>(
 ) -> Result<Vec<u8>, String> {
     match door(|| codec.encode(data)) {
         Ok(Ok(payload)) => Ok(payload),
-        Ok(Err(error)) => Err(text_of(error.as_ref())),
+        Ok(Err(error)) => Err(said(error)),
         Err(panicked) => Err(panicked.to_string()),
     }
 }
 
 pub(crate) fn decoded<T: DeserializeOwned>(codec: &impl Codec, payload: &[u8]) -> Result<T, Error> {
     match door(|| codec.decode(payload)) {
-        Ok(read) => read.map_err(|error| Error::Payload(text_of(error.as_ref()))),
+        Ok(read) => read.map_err(|error| Error::Payload(said(error))),
         Err(panicked) => Err(Error::Payload(panicked.to_string())),
     }
+}
+
+fn said(error: BoxError) -> String {
+    let error = Kept::new(error);
+    error
+        .get()
+        .map(|error| text_of(error.as_ref()))
+        .unwrap_or_default()
 }

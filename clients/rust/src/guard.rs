@@ -4,6 +4,7 @@
 use crate::error::BoxError;
 use std::any::Any;
 use std::error::Error;
+use std::fmt;
 use std::future::{poll_fn, Future};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::Pin;
@@ -35,31 +36,82 @@ fn said(raised: Box<dyn Any + Send>) -> Panicked {
     Panicked(text)
 }
 
-/// The output of a future of users', which may panic when it is made, polled and dropped.
-pub(crate) async fn guarded<F: Future>(make: impl FnOnce() -> F) -> Result<F::Output, Panicked> {
-    let mut future: Pin<Box<F>> = Box::pin(door(make)?);
-    let output = poll_fn(|context| match door(|| future.as_mut().poll(context)) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Err(panicked) => Poll::Ready(Err(panicked)),
-    })
-    .await;
-    _ = door(move || drop(future));
-    output
+/// What users made, which may panic when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Kept<T>(Option<T>);
+
+impl<T> Kept<T> {
+    pub fn new(value: T) -> Self {
+        Kept(Some(value))
+    }
+
+    pub fn get(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
 }
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        _ = door(move || drop(value));
+    }
+}
+
+/// The output of a future of users', which may panic when it is made, polled and dropped, also unfinished.
+pub(crate) async fn guarded<F: Future>(make: impl FnOnce() -> F) -> Result<F::Output, Panicked> {
+    let mut future: Kept<Pin<Box<F>>> = Kept::new(Box::pin(door(make)?));
+    poll_fn(|context| {
+        let Some(future) = &mut future.0 else {
+            return Poll::Pending; // it is there until this one is dropped
+        };
+        match door(|| future.as_mut().poll(context)) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(panicked) => Poll::Ready(Err(panicked)),
+        }
+    })
+    .await
+}
+
+/// As `tracing` has it, with a subscriber that may panic.
+macro_rules! log {
+    ($level:ident, $($said:tt)+) => {
+        _ = $crate::guard::door(|| tracing::$level!($($said)+))
+    };
+}
+pub(crate) use log;
 
 /// What an error says, or why it says nothing.
 pub(crate) fn text_of(error: &(dyn Error + 'static)) -> String {
-    match door(|| error.to_string()) {
-        Ok(text) => clean(text, LONGEST_TEXT),
+    shown(format_args!("{error}"))
+}
+
+/// What that says, as far as it comes and fits.
+pub(crate) fn shown(text: fmt::Arguments<'_>) -> String {
+    let mut page = Page(String::new());
+    match door(|| fmt::write(&mut page, text)) {
+        Ok(_) => page.0, // one that is too long, or breaks off, is an error here
         Err(panicked) => format!("no text: {panicked}"),
+    }
+}
+
+/// An error may write for ever.
+struct Page(String);
+
+impl fmt::Write for Page {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(text);
+        if self.0.len() <= LONGEST_TEXT {
+            return Ok(());
+        }
+        self.0 = clean(std::mem::take(&mut self.0), LONGEST_TEXT);
+        Err(fmt::Error)
     }
 }
 
 /// Its type, as far as it can be known: of an error in a box, what its `Debug` begins with.
 pub(crate) fn name_of(error: &(dyn Error + 'static)) -> String {
-    let shown = door(|| format!("{error:?}")).unwrap_or_default();
-    let name: String = shown
+    let name: String = shown(format_args!("{error:?}"))
         .chars()
         .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
         .take(64)

@@ -1,5 +1,6 @@
 //! Whether a worker is healthy, for supervisors.
 
+use crate::guard::log;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,13 +52,13 @@ impl Probe {
             Probe::Http(address) => match TcpListener::bind(address).await {
                 Ok(listener) => answer(listener, health).await,
                 Err(error) => {
-                    tracing::error!(%address, %error, "no health probe: the address cannot be used")
+                    log!(error, %address, %error, "no health probe: the address cannot be used")
                 }
             },
             Probe::File(path) => loop {
                 if health.is_good() {
                     if let Err(error) = std::fs::write(&path, b"ok\n") {
-                        tracing::error!(path = %path.display(), %error, "no health probe: the file cannot be written");
+                        log!(error, path = %path.display(), %error, "no health probe: the file cannot be written");
                     }
                 }
                 tokio::time::sleep(TOUCH).await;

@@ -1,7 +1,7 @@
 //! Where other code joins in: logging, metrics, tracing.
 
 use crate::envelope::Headers;
-use crate::guard::{door, guarded};
+use crate::guard::{door, guarded, log};
 use crate::job::Job;
 use std::fmt;
 use std::future::Future;
@@ -100,7 +100,7 @@ impl Hooks {
         match door(|| hook(queue, &mut changed)) {
             Ok(()) => *headers = changed,
             Err(panicked) => {
-                tracing::error!(hook = "adding", queue, error = %panicked, "a hook failed, adding the job as it was")
+                log!(error, hook = "adding", queue, error = %panicked, "a hook failed, adding the job as it was")
             }
         }
     }
@@ -138,7 +138,7 @@ pub(crate) async fn call(all: &[Hooks], moment: Moment, job: &Job) {
             Ok(Err(panicked)) => panicked.to_string(),
             Err(_) => "it takes too long: it is left behind".to_owned(),
         };
-        tracing::error!(hook = name, job = %job.id(), error = said, "a hook failed");
+        log!(error, hook = name, job = %job.id(), error = said, "a hook failed");
     }
 }
 

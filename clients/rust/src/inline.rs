@@ -2,7 +2,7 @@
 
 use crate::core::{Delivered, End, JobKey, Terms, SERVER_TTR};
 use crate::error::Error;
-use crate::guard::guarded;
+use crate::guard::{guarded, Kept};
 use crate::handler::Handler;
 use crate::job::{Desk, Inner};
 use crate::keys::new_id;
@@ -98,7 +98,11 @@ impl Inline {
         let inner = Inner::new(Arc::new(delivered), handler.shape.attempts, Desk::Inline);
         inner.attempt().kept.extend(self.signals.clone());
         let ended = guarded(|| handler.work.run(Call(vec![inner.job()]))).await;
-        let end = crate::run::end_of(&handler.sorts, &inner, false, &ended).0;
+        let ended = Kept::new(ended);
+        let end = match ended.get() {
+            Some(ended) => crate::run::end_of(&handler.sorts, &inner, false, ended).0,
+            None => End::GivenBack,
+        };
         match end {
             End::Done(result) => result.as_deref().map(decode).transpose(),
             End::Suspended => Err(crate::Suspended.into()),

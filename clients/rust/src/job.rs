@@ -5,6 +5,7 @@ use crate::codec::{decoded, Codec, Json};
 use crate::core::{Delivered, Event, Serial, Why};
 use crate::envelope::Headers;
 use crate::error::{BoxError, Error};
+use crate::guard::Kept;
 use crate::result::{encode, Before};
 use crate::server::Server;
 use crate::values::at_ms;
@@ -35,8 +36,11 @@ pub(crate) struct Inner {
     pub attempt: Mutex<Attempt>,
     told: watch::Sender<Option<Why>>,
     /// Of a batch: what `succeed` and `fail` said.
-    said: Mutex<Option<Result<Option<Vec<u8>>, BoxError>>>,
+    said: Mutex<Option<Said>>,
 }
+
+/// What was said of one job of a batch.
+pub(crate) type Said = Kept<Result<Option<Vec<u8>>, BoxError>>;
 
 /// Where a job's own commands go.
 pub(crate) enum Desk {
@@ -112,7 +116,7 @@ impl Inner {
     }
 
     /// Of a batch.
-    pub fn take_said(&self) -> Option<Result<Option<Vec<u8>>, BoxError>> {
+    pub fn take_said(&self) -> Option<Said> {
         lock(&self.said).take()
     }
 
@@ -274,12 +278,12 @@ impl<T> Job<T> {
 
     /// In a batch: this job failed (or is to be retried, snoozed, given up), whatever becomes of the others.
     pub fn fail(&self, error: impl Into<BoxError>) {
-        *lock(&self.inner.said) = Some(Err(named(error)));
+        *lock(&self.inner.said) = Some(Kept::new(Err(named(error))));
     }
 
     /// In a batch: the result of this job.
     pub fn succeed<R: Serialize>(&self, result: &R) -> Result<(), Error> {
-        *lock(&self.inner.said) = Some(Ok(encode(result)?));
+        *lock(&self.inner.said) = Some(Kept::new(Ok(encode(result)?)));
         Ok(())
     }
 

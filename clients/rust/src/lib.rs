@@ -13,6 +13,7 @@ mod health;
 mod hooks;
 mod inline;
 mod job;
+mod json;
 mod keys;
 mod line;
 mod middleware;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Outcome};
 use crate::guard::door;
+use crate::json;
 use crate::values::lossy;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
@@ -43,7 +44,7 @@ pub(crate) fn decode<T: DeserializeOwned>(value: &[u8]) -> Result<T, Error> {
 
 /// JSON; nothing for `()` and `None`.
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Option<Vec<u8>>, Error> {
-    let written = door(|| serde_json::to_vec(value));
+    let written = door(|| json::to_vec(value));
     match written {
         Ok(Ok(json)) => Ok((json != b"null").then_some(json)),
         Ok(Err(error)) => Err(Error::Encode(error.to_string())),

@@ -4,6 +4,7 @@ use crate::core::{
     Action, Core, Event, JobKey, Line, Member, Name, Owner, Running, Said, Serial, Settings,
 };
 use crate::error::Error;
+use crate::guard::{door, log};
 use crate::health::{Health, Probe};
 use crate::hooks::{call, Moment};
 use crate::job::{Desk, Inner};
@@ -81,7 +82,9 @@ impl Rim {
             .build()
             .map_err(failed)?;
         let work = move || {
-            let result = runtime.block_on(Rim::new(plan, sender).run(events));
+            let mut rim = Rim::new(plan, sender);
+            let result = runtime.block_on(rim.run(events));
+            _ = door(move || drop(rim)); // it has handlers and middleware
             runtime.shutdown_background();
             _ = ended.send(result);
         };
@@ -125,7 +128,7 @@ impl Rim {
         }
     }
 
-    async fn run(mut self, mut events: UnboundedReceiver<Event>) -> Result<usize, Error> {
+    async fn run(&mut self, mut events: UnboundedReceiver<Event>) -> Result<usize, Error> {
         let probe = self
             .plan
             .probe
@@ -139,7 +142,8 @@ impl Rim {
         workers().remove(&self.number);
         for (serial, task) in self.tasks.drain() {
             task.abort(); // it was told, and its job is given back
-            tracing::warn!(
+            log!(
+                warn,
                 delivery = serial,
                 "a handler goes on after its worker has stopped: its task is aborted"
             );
@@ -235,7 +239,7 @@ impl Rim {
                     .map(|work| work.hooks.clone())
                     .unwrap_or_default();
                 let job = inner.job();
-                tracing::warn!(job = %job.id(), queue = %job.queue(), "lost a job: its lease expired, or it was deleted or replaced");
+                log!(warn, job = %job.id(), queue = %job.queue(), "lost a job: its lease expired, or it was deleted or replaced");
                 let told = async move { call(&hooks, Moment::Lost, &job).await };
                 self.losses.spawn_on(told, &self.plan.handlers);
             }
@@ -304,17 +308,18 @@ impl Rim {
 
 fn say(said: &Said) {
     match said {
-        Said::Trouble(error) => tracing::warn!(error, "trouble with the server, trying again"),
+        Said::Trouble(error) => log!(warn, error, "trouble with the server, trying again"),
         Said::Refused { job, error } => {
             let (id, queue) = named(job);
-            tracing::warn!(job = id, queue, error, "the server refuses how a job ended, leaving out what it does not like, such as the delay");
+            log!(warn, job = id, queue, error, "the server refuses how a job ended, leaving out what it does not like, such as the delay");
         }
         Said::UnknownKind(job) => {
             let kind = job
                 .envelope()
                 .and_then(|envelope| envelope.kind.clone())
                 .unwrap_or_default();
-            tracing::warn!(
+            log!(
+                warn,
                 job = named(job).0,
                 kind,
                 "no handler for this kind, gave the job back"
@@ -322,18 +327,20 @@ fn say(said: &Said) {
         }
         Said::RunsHere(job) => {
             let (id, queue) = named(job);
-            tracing::warn!(
+            log!(
+                warn,
                 job = id,
                 queue,
                 "a job that still runs here was delivered again, gave it back"
             );
         }
-        Said::Deaf(error) => tracing::info!(
+        Said::Deaf(error) => log!(
+            info,
             error,
             "cancelled jobs are noticed by heartbeats alone: DQ.BTOUCH is refused"
         ),
-        Said::Stopping { jobs } => tracing::info!(jobs, "stopping, waiting for handlers"),
-        Said::Stopped { gave_back } => tracing::debug!(gave_back, "stopped"),
+        Said::Stopping { jobs } => log!(info, jobs, "stopping, waiting for handlers"),
+        Said::Stopped { gave_back } => log!(debug, gave_back, "stopped"),
     }
 }
 

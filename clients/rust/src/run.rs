@@ -2,7 +2,7 @@
 
 use crate::core::{End, Event, Serial, Why};
 use crate::error::BoxError;
-use crate::guard::{guarded, text_of, Panicked};
+use crate::guard::{guarded, log, text_of, Kept, Panicked};
 use crate::hooks::{call, Hooks, Moment};
 use crate::job::Inner;
 use crate::middleware::{Call, Next, Returned};
@@ -52,10 +52,12 @@ pub(crate) async fn attempt(
         call(&work.hooks, Moment::Before, &inner.job()).await;
     }
     let call_of = Call(jobs.iter().map(|(_, inner)| inner.job()).collect());
-    let ended = guarded(|| work.next.run(call_of)).await;
+    let ended = Kept::new(guarded(|| work.next.run(call_of)).await);
     let one_waits = jobs.iter().any(|(_, inner)| inner.attempt().has_ended);
     for ((_, inner), (_, end)) in jobs.iter().zip(&mut ending.ends) {
-        *end = finish(&work, inner, one_waits, &ended).await;
+        if let Some(ended) = ended.get() {
+            *end = finish(&work, inner, one_waits, ended).await;
+        }
     }
 }
 
@@ -73,7 +75,7 @@ pub(crate) fn end_of(
     if inner.attempt().has_ended {
         return (End::Suspended, None);
     }
-    let (verdict, text) = match (&alone, ended) {
+    let (verdict, text) = match (alone.as_ref().and_then(Kept::get), ended) {
         (Some(Ok(result)), _) => return (End::Done(result.clone()), None),
         (Some(Err(error)), _) | (None, Ok(Err(error))) => {
             (judge(error, sorts, one_waits), text_of(error.as_ref()))
@@ -93,7 +95,7 @@ async fn finish(work: &Work, inner: &Arc<Inner>, one_waits: bool, ended: &Ended)
         None => call(&work.hooks, Moment::After, &job).await,
         Some((text, is_meant)) => {
             if !is_meant && matches!(inner.told(), None | Some(Why::Timeout)) {
-                tracing::warn!(job = %job.id(), queue = %job.queue(), attempt = job.attempt(), error = text, "a job failed");
+                log!(warn, job = %job.id(), queue = %job.queue(), attempt = job.attempt(), error = text, "a job failed");
             }
             if end != End::Suspended {
                 call(&work.hooks, Moment::Failed(text), &job).await;

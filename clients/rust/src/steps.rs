@@ -45,7 +45,7 @@ impl<T> Job<T> {
             return Ok(decode(or_null(&value))?);
         }
         let made = guarded(work).await?.map_err(named)?;
-        let value = serde_json::to_vec(&made).map_err(|error| Error::Encode(error.to_string()))?;
+        let value = crate::json::to_vec(&made).map_err(|error| Error::Encode(error.to_string()))?;
         self.keep(name, value).await?;
         Ok(made)
     }

@@ -2,7 +2,7 @@
 
 use crate::core::{End, Why, LONGEST_REASON};
 use crate::error::{BoxError, Error, Suspended};
-use crate::guard::{clean, door, name_of, sources, text_of, Panicked};
+use crate::guard::{clean, door, name_of, shown, sources, text_of, Panicked};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,8 +57,7 @@ pub fn give_up(reason: impl fmt::Display) -> Decision {
 impl Decision {
     /// The reason that the job keeps.
     pub fn because(mut self, why: impl fmt::Display) -> Self {
-        let text =
-            door(|| why.to_string()).unwrap_or_else(|panicked| format!("no text: {panicked}"));
+        let text = shown(format_args!("{why}"));
         let (Decision::Retry { reason, .. }
         | Decision::Snooze { reason, .. }
         | Decision::GiveUp { reason }) = &mut self;

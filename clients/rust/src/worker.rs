@@ -278,6 +278,7 @@ impl Worker {
             .iter()
             .map(|handler| handler.shape.clone())
             .collect();
+        settings.bound();
         self.check()?;
         let (places, is_weighted) = self.places();
         let plan = Plan {

@@ -14,6 +14,8 @@ pub(super) const SLACK: Duration = Duration::from_secs(5);
 /// How long a fetch waits where links take turns.
 const TURN: Duration = Duration::from_millis(250);
 const NO_WAIT: Duration = Duration::from_millis(1);
+/// At most, of one fetch.
+const AT_ONCE: usize = 100_000;
 
 impl Core {
     /// Does what can be done now.
@@ -35,8 +37,12 @@ impl Core {
     /// How many jobs can start, whatever their kinds, and how many may be fetched ahead of that.
     fn free(&self) -> usize {
         let doubtful: usize = self.links.iter().map(|link| link.doubtful.len()).sum();
-        let room = (self.settings.concurrency - self.at_work) * self.size + self.settings.prefetch;
+        let idle = self.settings.concurrency - self.at_work;
+        let room = idle
+            .saturating_mul(self.size)
+            .saturating_add(self.settings.prefetch);
         room.saturating_sub(self.backlog.len() + doubtful + self.claimed)
+            .min(AT_ONCE)
     }
 
     fn fetch(&mut self, now: Instant) {

@@ -41,6 +41,22 @@ pub(crate) struct Settings {
     pub is_drained: bool,
 }
 
+/// For ever, and an instant can be reckoned with it.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+impl Settings {
+    /// `Duration::MAX` is a way to say that there is no limit.
+    pub fn bound(&mut self) {
+        let bound = |length: &mut Duration| *length = (*length).min(LONGEST);
+        bound(&mut self.drain);
+        bound(&mut self.wait);
+        self.lease.iter_mut().for_each(bound);
+        for shape in &mut self.shapes {
+            shape.lease.iter_mut().for_each(bound);
+        }
+    }
+}
+
 /// A delivery whose end is not decided, whose handler runs, or of whose end the server has not answered.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -163,7 +179,10 @@ impl Core {
         Core {
             number,
             lease: Lease::of(&settings.shapes, settings.lease),
-            capacity: settings.concurrency * size + settings.prefetch,
+            capacity: settings
+                .concurrency
+                .saturating_mul(size)
+                .saturating_add(settings.prefetch),
             size,
             turns: (0..links.len()).collect(),
             links,

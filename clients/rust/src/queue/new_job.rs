@@ -197,7 +197,7 @@ macro_rules! options {
 impl NewJob {
     /// With data that serde can serialize: as JSON.
     pub fn new<T: Serialize + ?Sized>(data: &T) -> Self {
-        let written = crate::guard::door(|| serde_json::value::to_raw_value(data));
+        let written = crate::guard::door(|| crate::json::to_raw(data));
         let data = match written {
             Ok(Ok(json)) => Data::Json(json),
             Ok(Err(error)) => Data::Unfit(error.to_string()),
