@@ -62,7 +62,7 @@ def with_parts(whole, run, is_large):
     if run["mode"] != "full":
         return whole
     places = [place for path in PAGES for place in places_of(path.read_text())]
-    of_kind = {name: part for name, part in run["parts"].items() if (f"large-{name}" in places) == is_large}
+    of_kind = {name: part for name, part in run["parts"].items() if (tables.place(name) in places) == is_large}
     new = {name: {"machine": run["machine"], **part} for name, part in of_kind.items()}
     return {**whole, "parts": {**whole["parts"], **new}}
 

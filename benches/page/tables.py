@@ -21,19 +21,34 @@ def markdown(table):
 
 
 def sections(core, opponents, libraries, flows, steps, tenants, large, compress):
-    made = {f"opponents-{name}": markdown(rows(name, parts)) for name, parts in opponents["subjects"].items()}
+    made = {f"opponents-{name}": rows(name, parts) for name, parts in opponents["subjects"].items()}
+    made["opponents-idle"] = side_by_side(made["opponents-idle"], made.pop("opponents-memory"))
+    made = {name: markdown(table) for name, table in made.items()}
     made["speed"] = markdown(speed_table(libraries["subjects"]))
     made["flows"] = markdown(rows("batch", flows["subjects"]["batch"]))
     made["steps"] = markdown(rows("durable", steps["subjects"]["durable"]))
     made["tenants"] = markdown(rows("tenants", tenants["subjects"]["tenants"]))
     for name, part in large["parts"].items():
-        made[f"large-{name}"] = markdown([LARGE, *(large_row(row) for row in part["rows"])])
-    made["compress"] = markdown(compress["rows"])
+        if name not in SIZES:
+            made[place(name)] = markdown([LARGE, *(large_row(row) for row in part["rows"])])
+    made["large-scale"] = markdown(sizes(large["parts"]))
+    made["compress"] = markdown([row for row in compress["rows"] if row[1] not in WEAKER])
     made["machine"] = machine(core, opponents, libraries, large)
     made["goals"] = markdown([GOALS, *(goal(row) for row in all_rows(core) if is_goal(row))])
     made["told"] = markdown([TOLD, *(told(row) for row in all_rows(core) if is_told(row))])
     made["versions"] = versions(opponents)
     return made
+
+
+# Ways to compress that others of the same kind beat: in compress.json alone.
+WEAKER = {"zstd 1", "zstd 1, dictionary", "lz4"}
+
+
+def side_by_side(left, right):
+    """One table of two that have the same rows."""
+    more = {name: cells for name, *cells in right}
+    missing = [""] * (len(right[0]) - 1)
+    return [[*line, *more.get(line[0], missing)] for line in left]
 
 
 def all_rows(core):
@@ -62,6 +77,43 @@ LARGE = ["what", "dq", "compared with", "", "ratio or bound", "at least", "reach
 def large_row(row):
     cells = goal(row) if is_goal(row) else row["cells"]
     return [*cells[:6], cells[7]]
+
+
+# The parts of large.json that measure the same things of queues of several sizes, and the place of each.
+SIZES = {"scale": "large-scale", "huge": "large-scale"}
+COLUMNS = ["1e7 jobs", "1e6 queues of 3 jobs", "1e8 jobs"]
+SAME = {
+    "memory per job": "memory per job",
+    "DQ.ADD (far), filling it": "an add, filling it",
+    "DQ.MADD, per job": "an add, filling it",
+    "DQ.ADD (ready)": "an add of a ready job",
+    "DQ.POP": "a pop",
+    "DQ.ACK": "an acknowledgement",
+}
+
+
+def place(part):
+    """The section of a part of large.json."""
+    return SIZES.get(part, f"large-{part}")
+
+
+def sizes(parts):
+    """What is measured, and for each size dq's figure; where something is compared, that of the other one, too."""
+    found = {}
+    for name in SIZES:
+        for row in parts[name]["rows"]:
+            what, ours, _, other, *_ = row["cells"]
+            what, size, is_half = of_size(what)
+            figure = f"{ours} ({other})" if other else ours
+            found.setdefault(SAME.get(what, what), {})[size] = f"{figure}, of 5e7 jobs" if is_half else figure
+    return [["what", *COLUMNS], *([what, *(of.get(size, "") for size in COLUMNS)] for what, of in found.items())]
+
+
+def of_size(what):
+    """What is measured, the column, and whether of half as many jobs, as where master and replica share a machine."""
+    size = re.search(r"1e7 jobs|1e6 queues of 3 jobs|1e8 jobs|5e7 jobs", what)[0]
+    rest = what.replace(size, "").replace(" beside ", "").strip(" ,:")
+    return rest, size.replace("5e7", "1e8"), size == "5e7 jobs"
 
 
 def goal(row):

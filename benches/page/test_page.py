@@ -95,7 +95,7 @@ class Page(unittest.TestCase):
         part["rows"][0]["cells"][1] = "7 bytes"
         run = {"machine": "a computer, load 0.1", "mode": "full", "parts": {"scale": part, "unheard of": part}}
         page_text = made(*others, page.with_parts(large, run, is_large=True), compress)[0]
-        self.assertIn("| 7 bytes |", page_text)
+        self.assertIn("| 7 bytes (302 bytes) |", page_text)
         self.assertIn("In runs of their own, `scale`: a computer", page_text)
         self.assertNotIn("unheard of", page.with_parts(large, run, is_large=True)["parts"])
         self.assertEqual(page.with_parts(large, {**run, "mode": "quick"}, is_large=True), large)

@@ -1,6 +1,6 @@
-"""The programs of docs/python-web.md, docs/node-web.md and docs/axum.md run, as they stand there.
+"""The programs of examples/web run, as docs/web.md says.
 
-A block that names a file is that file, or with ``>>`` the end of it; an indented line of its section is a command. The
+A block of the page with ``>>`` is the end of that file; an indented line of a framework's section is a command. The
 server's address and the port are those of the test. Each shop takes two orders: one is paid, the other is closed.
 """
 
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from servers import free_port, wait_until
@@ -27,19 +28,26 @@ def packages():
     subprocess.run([WEB / "prepare.sh"], check=True)
 
 
-def section(page, title):
-    text = (ROOT / "docs" / page).read_text()
-    return re.search(rf"^#+ {title}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL).group(1)
+PROGRAMS = ROOT / "examples/web"
+PAGE = ROOT / "docs/web.md"
 
 
-def paste(text, folder, replaced):
-    """Writes the files of a section."""
-    for how, name, block in re.findall(r"^```\w+ (>> )?(\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+def section(title):
+    return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL).group(1)
+
+
+def copy(framework, folder, replaced):
+    """The files of a program, and what the page adds to others."""
+    source = PROGRAMS / framework.lower()
+    texts = {path.relative_to(source): path.read_text() for path in source.rglob("*") if path.is_file()}
+    for name, block in re.findall(r"^```\w+ >> (\S+)\n(.*?)^```$", section(framework), re.MULTILINE | re.DOTALL):
+        texts[Path(name)] = (folder / name).read_text() + block
+    for name, text in texts.items():
         for before, after in replaced.items():
-            block = block.replace(before, after)
+            text = text.replace(before, after)
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(file.read_text() + block if how else block)
+        file.write_text(text)
 
 
 def commands(text):
@@ -115,62 +123,62 @@ class Shop:
 # --- How each is made: a folder with the files, and the commands that run until they are stopped
 
 
-def django(page, folder, replaced):
+def django(folder, replaced):
     run("django-admin startproject mysite . && python manage.py startapp shop", folder)
-    paste(page, folder, replaced)
-    first, *rest = commands(page)
+    copy("Django", folder, replaced)
+    first, *rest = commands(section("Django"))
     run(first, folder)
     return rest
 
 
-def pasted(page, folder, replaced):
-    paste(page, folder, replaced)
-    return commands(page)
+def copied(framework):
+    def make(folder, replaced):
+        copy(framework, folder, replaced)
+        return commands(section(framework))
+
+    return make
 
 
-def node(page, folder, replaced):
+def express(folder, replaced):
     (folder / "node_modules").symlink_to(OUT / "web/node/node_modules")
-    return pasted(page, folder, replaced)
+    return copied("Express")(folder, replaced)
 
 
-def nest(page, folder, replaced):
+def nest(folder, replaced):
     """As its command line builds a project, which is not installed for this."""
-    assert node(page, folder, replaced) == ["npm run start"]
+    (folder / "node_modules").symlink_to(OUT / "web/node/node_modules")
+    assert copied("NestJS")(folder, replaced) == ["npm run start"]
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "tsconfig.json").write_text((WEB / "tsconfig.json").read_text())
     run("node_modules/.bin/tsc", folder)
     return ["node dist/main.js"]
 
 
-def axum(page, folder, replaced):
-    manifest = (WEB / "axum/Cargo.toml").read_text().replace("../../../../", f"{ROOT}/")
-    (folder / "Cargo.toml").write_text(manifest)
-    (folder / "Cargo.lock").write_text((WEB / "axum/Cargo.lock").read_text())
-    paste(page, folder, replaced)
+def axum(folder, replaced):
+    copy("Axum", folder, {**replaced, "../../../clients": f"{ROOT}/clients"})
     run(f"{os.environ.get('CARGO', 'cargo')} build -q --locked --target-dir '{OUT}/rust'", folder)
     return [f"{OUT}/rust/debug/shop"]
 
 
 FRAMEWORKS = {
-    "Django": ("python-web.md", "8000", django, None),
-    "FastAPI": ("python-web.md", "8000", pasted, None),
-    "Flask": ("python-web.md", "8000", pasted, None),
-    "Express": ("node-web.md", "3000", node, "javascript"),
-    "NestJS": ("node-web.md", "3000", nest, "javascript"),
-    "Axum": ("axum.md", "3000", axum, "rust"),
+    "Django": ("8000", django, None),
+    "FastAPI": ("8000", copied("FastAPI"), None),
+    "Flask": ("8000", copied("Flask"), None),
+    "Express": ("3000", express, "javascript"),
+    "NestJS": ("3000", nest, "javascript"),
+    "Axum": ("3000", axum, "rust"),
 }
 
 
 @contextlib.contextmanager
 def shop_of(framework, server, folder):
-    page, port, make, language = FRAMEWORKS[framework]
+    port, make, language = FRAMEWORKS[framework]
     if language in MISSING or (language == "javascript" and not NODE):
         pytest.skip(f"{language} is not installed here")
     own = str(free_port())
-    text = section(page, "The program" if framework == "Axum" else framework)
     programs = []
     try:
-        for command in make(text, folder, {"redis://localhost": server.url, port: own}):
+        for command in make(folder, {"redis://localhost": server.url, port: own}):
             programs.append(Program(command.replace(port, own), folder))
         yield Shop(own, programs)
     finally:

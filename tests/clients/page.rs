@@ -1,8 +1,8 @@
-//! docs/clients.md and docs/clients/*.md show lines of the examples: these, and no others.
+//! docs/clients.md, docs/clients/*.md and docs/web.md show lines of the examples: these, and no others.
 //!
 //! A code block says behind its language whose lines it shows: "```python examples/python/redis_py.py".
 //! Each of its lines stands in that file, as it is, in that order; `...` stands for lines left out. On the pages of the
-//! languages a block may name no file: those are programs that tests/blocks runs.
+//! languages a block may name no file: those are programs that tests/blocks runs. `>>` adds to a file of the user's.
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +18,9 @@ fn strangers(page: &str, has_programs: bool, read: impl Fn(&str) -> String) -> V
         };
         blocks += 1;
         let shown: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if source.contains(" >> ") {
+            continue;
+        }
         let Some((_, file)) = source.split_once(' ') else {
             if !has_programs {
                 found.push(format!("a block that names no file: {source}"));
@@ -45,6 +48,7 @@ fn all_lines_are_of_the_examples() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/clients");
     let pages = fs::read_dir(folder).expect("docs/clients");
     let mut found = strangers(&read("docs/clients.md"), false, read);
+    found.extend(strangers(&read("docs/web.md"), false, read));
     for page in pages {
         let page = page.expect("a page").path();
         let text = fs::read_to_string(page).expect("a page");

@@ -15,6 +15,6 @@ git ls-files -z --cached --others --exclude-standard -- '*.md' |
     xargs -0 "$python" -m pymarkdown --config tools/lint/markdown.json scan || failed=yes
 git ls-files -z --cached --others --exclude-standard -- '*.md' | xargs -0 "$python" -B tools/lint/links.py || failed=yes
 "${python%/*}/hadolint" tools/docker/Dockerfile tools/docker/release.Dockerfile || failed=yes
-"$python" -B tools/lint/kubernetes.py docs/kubernetes.md || failed=yes
+"$python" -B tools/lint/kubernetes.py examples/kubernetes/*.yaml || failed=yes
 "$python" -B -m unittest discover -s tools/lint || failed=yes
 [ -z "$failed" ]

@@ -1,9 +1,8 @@
-"""The manifests of a page, by the schemas of Kubernetes, which come with kubernetes-validate; no network is asked.
+"""Manifests, by the schemas of Kubernetes, which come with kubernetes-validate; no network is asked.
 
-    kubernetes.py page.md...
+    kubernetes.py file.yaml...
 """
 
-import re
 import sys
 from pathlib import Path
 
@@ -35,11 +34,6 @@ KEDA = {
 }
 
 
-def manifests(text):
-    for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.M | re.S):
-        yield from yaml.safe_load_all(block)
-
-
 def wrong(manifest):
     """What is wrong with it; None where nothing is."""
     try:
@@ -56,7 +50,7 @@ def wrong(manifest):
 def main(paths):
     failed = False
     for path in paths:
-        found = list(manifests(Path(path).read_text(encoding="utf-8")))
+        found = list(yaml.safe_load_all(Path(path).read_text(encoding="utf-8")))
         if not found:
             print(f"{path}: no manifests")
             failed = True

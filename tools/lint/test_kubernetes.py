@@ -5,13 +5,15 @@ import unittest
 from pathlib import Path
 
 import kubernetes
+import yaml
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/kubernetes.md"
+FOLDER = Path(__file__).resolve().parents[2] / "examples/kubernetes"
 
 
 class Kubernetes(unittest.TestCase):
     def of(self, kind):
-        found = [it for it in kubernetes.manifests(PAGE.read_text(encoding="utf-8")) if it["kind"] == kind]
+        texts = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.yaml"))]
+        found = [it for text in texts for it in yaml.safe_load_all(text) if it["kind"] == kind]
         return copy.deepcopy(found[0])
 
     def test_what_is_wrong_is_found(self):

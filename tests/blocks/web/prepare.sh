@@ -1,5 +1,5 @@
 #!/bin/sh
-# Gets what the programs of docs/*-web.md and docs/axum.md need, under DQ_SUITE_OUT, for what is installed here.
+# Gets what the programs of examples/web need, under DQ_SUITE_OUT, for what is installed here.
 set -eu
 cd "$(dirname "$0")/../../.."
 out=${DQ_SUITE_OUT:-$PWD/target/suite}/web
@@ -12,4 +12,4 @@ tools/install/venv.sh "$out/python" tests/blocks/web/requirements.txt >/dev/null
     (cd "$out/node" && npm ci --loglevel=error --no-audit --no-fund >&2) || { rm "$out/node/package-lock.json"; exit 1; }
     ln -sfn ../../../node "$out/node/node_modules/dq-redis"
 }
-! tools/install/setup.sh --check cargo || ${CARGO:-cargo} fetch -q --locked --manifest-path tests/blocks/web/axum/Cargo.toml
+! tools/install/setup.sh --check cargo || ${CARGO:-cargo} fetch -q --locked --manifest-path examples/web/axum/Cargo.toml

@@ -11,10 +11,7 @@ import io.github.redisdq.JobOptions;
 import io.github.redisdq.State;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
-import java.io.IOException;
 import java.net.URI;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
@@ -30,6 +27,7 @@ import org.springframework.transaction.TransactionDefinition;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
+import shop.Outbox;
 
 /** What the template sends when a transaction commits, and the outbox of docs/spring.md. */
 @Timeout(60)
@@ -148,7 +146,7 @@ class TransactionTest {
     @Test
     void anOutboxLosesNothingAndAddsNothingTwice() {
         JdbcTemplate jdbc = new JdbcTemplate(database);
-        Outbox.create(jdbc);
+        jdbc.execute(Outbox.TABLE);
         Outbox outbox = new Outbox(jdbc, dq);
         transaction.executeWithoutResult(status -> outbox.put("q", "close:17", "{\"order\":17}", Duration.ofMinutes(30)));
         transaction.executeWithoutResult(status -> {
@@ -166,17 +164,5 @@ class TransactionTest {
         assertThat(new String(queue.get("close:17").payload())).isEqualTo("{\"order\":17}");
         assertThat(queue.size(State.DELAYED)).isEqualTo(1);
         assertThat(jdbc.queryForObject("select count(*) from dq_outbox", Integer.class)).isZero();
-    }
-
-    /** The program of the page is the one that is tested. */
-    @Test
-    void theOutboxIsThatOfThePage() throws IOException {
-        String page = Files.readString(Path.of("../../../../docs/spring.md")).replaceAll("//[^\n]*", "").replaceAll("\\s+", " ");
-        String source = Files.readString(Path.of("src/test/java/io/github/redisdq/spring/Outbox.java"));
-        for (String method : List.of("void put(", "void relay()")) {
-            String body = source.substring(source.indexOf(method));
-            body = body.substring(0, body.indexOf("\n    }\n")).replaceAll("\\s+", " ");
-            assertThat(page).contains(body);
-        }
     }
 }

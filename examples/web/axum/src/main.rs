@@ -1,25 +1,3 @@
-# Axum
-
-A request adds a job or cancels one; a worker handles the jobs, in the process of the web server or in one of its own.
-This is one program, whole, to paste: a shop that closes an order unless it is paid within half an hour.
-
-It needs a server with dq on `localhost` ([two commands](../README.md#two-commands)), the
-[library](clients/rust.md#install), and:
-
-    cargo add axum
-    cargo add serde_json
-    cargo add tokio --features macros,net,rt-multi-thread
-
-To try it:
-
-    curl -X POST localhost:3000/orders/17                   # adds a job that is due in half an hour
-    redis-cli DQ.RESCHEDULE orders DELAY 0 close:17         # now rather than then: the worker closes it
-    curl -X POST localhost:3000/orders/18
-    curl -X POST localhost:3000/orders/18/paid              # cancels the job
-
-## The program
-
-```rust src/main.rs
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::post;
@@ -82,19 +60,3 @@ async fn main() -> Result<(), BoxError> {
     tokio::try_join!(serving, working)?;
     Ok(())
 }
-```
-
-What it does:
-
-- **One queue for the process.** `Queue` connects with its first command; its clones share the connection.
-- **An id for the job**, here `close:17`: the same request sent twice adds one job, and the job can be cancelled.
-- **`delete_unreserved`** cancels the job only if no worker has it yet, so an order is either paid or closed.
-- **Idempotent handlers.** Delivery is at least once: a handler may see an order that it has closed before. To use a
-  pool of database connections in it, move a clone of the pool into a closure: `Handler::new(move |job|
-  close(pool.clone(), job))`.
-- **A stop in order**: on SIGTERM the server takes no more requests and the worker no more jobs. What handlers have not
-  finished within 25 s is given back.
-- **Errors that waiting cannot fix**, such as a server without the module, end the program by `try_join!`.
-
-To have the result of a job in a request, use `queue.add(&data).and_wait(timeout)` ([Results](results.md)). For a worker
-in a process of its own, run only `working` there.
