@@ -104,7 +104,7 @@ func as(t *testing.T, server *dqtest.Server, user string, without ...string) *dq
 
 func TestTheRightsOfTheDocsAreEnoughForAProducer(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
-	queue := as(t, server, "go-producer")
+	queue := as(t, server, "library-producer")
 	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a", Delay: time.Hour, Kind: "kind", Headers: map[string]string{"a": "b"}}))
 	must(queue.AddMany(ctx, make([]dq.NewJob, 3)))
 	must(queue.Cron(ctx, "@daily", 1, &dq.RuleOptions{JobOptions: dq.JobOptions{ID: "r"}}))
@@ -122,7 +122,7 @@ func TestTheRightsOfTheDocsAreEnoughForAProducer(t *testing.T) {
 	expect(t, errors.Is(err, context.DeadlineExceeded), true)
 	_, err = dq.Wait[any](ctx, queue, "never") // withdraws the first one
 	expect(t, err, error(&dq.JobFailedError{ID: "never", Outcome: dq.OutcomeUnknown}))
-	if _, err := as(t, server, "go-producer", "+dq.add").Add(ctx, 1, nil); err == nil {
+	if _, err := as(t, server, "library-producer", "+dq.add").Add(ctx, 1, nil); err == nil {
 		t.Error("the rights are not looked at")
 	}
 }
@@ -130,7 +130,7 @@ func TestTheRightsOfTheDocsAreEnoughForAProducer(t *testing.T) {
 func TestTheRightsOfTheDocsAreEnoughForAWorker(t *testing.T) {
 	for _, without := range [][]string{nil, {"+client|id", "+client|unblock"}} {
 		ctx, server := t.Context(), dqtest.Start(t)
-		theirs := as(t, server, "go-worker", without...)
+		theirs := as(t, server, "library-worker", without...)
 		queue := server.Queue(t, theirs.Name())
 		begun := make(chan bool, 10)
 		ended := run(t, dq.WorkerConfig{

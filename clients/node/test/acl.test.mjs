@@ -61,7 +61,7 @@ async function until(condition, what) {
 }
 
 async function work(client) {
-  const producer = new Queue(dq.url.replace('unix://', 'unix://node-producer:CHANGE-ME@'), 'orders');
+  const producer = new Queue(dq.url.replace('unix://', 'unix://library-producer:CHANGE-ME@'), 'orders');
   const { part, ...deeds } = DEEDS;
   for (const id of Object.keys(deeds)) await producer.add(id, { id, kind: id === 'slow' ? 'slow' : undefined });
   await producer.addMany([1, 2].map((data) => ({ data, delay: 1_000_000 })));
@@ -103,19 +103,19 @@ async function work(client) {
 
 for (const [name, connect] of Object.entries(CLIENTS)) {
   test(`the rights of the page are enough: ${name}`, { timeout: 120_000 }, async () => {
-    await grant('node-producer');
-    await grant('node-worker');
-    const client = connect('node-worker');
+    await grant('library-producer');
+    await grant('library-worker');
+    const client = connect('library-worker');
     await work(client);
     (client.destroy ?? client.disconnect).call(client);
   });
 }
 
 test('without one of them the worker ends at once', { timeout: 120_000 }, async () => {
-  await grant('node-worker', '+dq.nack');
+  await grant('library-worker', '+dq.nack');
   const queue = new Queue(dq.url, 'orders');
   await queue.add(1);
-  const client = CLIENTS.ioredis('node-worker');
+  const client = CLIENTS.ioredis('library-worker');
   const fail = () => {
     throw new Error('no');
   };

@@ -13,7 +13,7 @@ import dq
 import dq.asyncio
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
-NAMES = ("python-producer", "python-worker")
+NAMES = ("library-producer", "library-worker")
 PATIENCE_S = 60
 
 
@@ -52,7 +52,7 @@ ACTS = {
 
 
 def test_a_producer(rights):
-    with dq.Queue(rights("python-producer"), "q") as queue:
+    with dq.Queue(rights("library-producer"), "q") as queue:
         queue.add(1, id="a", delay=60, kind="k", headers={"x": "y"}, group="g", backoff=[1])
         queue.add_many([{"data": 1}, {"data": 2, "at": datetime.now(timezone.utc)}])
         queue.add_many([{"data": n} for n in range(3)])
@@ -105,7 +105,7 @@ OPTIONS = {"lease": 2, "drain": 0.1, "concurrency": 12}
 
 
 def test_a_worker(rights, dq_server, dq_url):
-    worker = dq.Worker(dq.Queue(rights("python-worker"), "q"), **OPTIONS)
+    worker = dq.Worker(dq.Queue(rights("library-worker"), "q"), **OPTIONS)
 
     @worker.job("k")
     def kind(job): ...
@@ -133,7 +133,7 @@ def test_a_worker_of_asyncio(rights, dq_server, dq_url):
             await found
 
     async def main():
-        worker = dq.asyncio.Worker(dq.asyncio.Queue(rights("python-worker"), "q"), act, **OPTIONS)
+        worker = dq.asyncio.Worker(dq.asyncio.Queue(rights("library-worker"), "q"), act, **OPTIONS)
         known = worker._handlers.choose
         worker._handlers.choose = lambda job: None if job.kind == "nobody's" else known(job)
         hold.update(worker=worker, loop=asyncio.get_running_loop())
@@ -152,7 +152,7 @@ def test_a_consumer(rights, dq_url):
     queue = dq.Queue(dq_url, "q")
     for id in "abc":
         queue.add(1, id=id)
-    consumer = dq.Consumer(dq.Queue(rights("python-worker"), "q"), lease=600)
+    consumer = dq.Consumer(dq.Queue(rights("library-worker"), "q"), lease=600)
     a, b, _ = consumer.fetch(3)
     consumer.ack(a)
     consumer.nack(b, mode="fatal", reason="no")
@@ -164,8 +164,8 @@ def test_a_consumer(rights, dq_url):
 def test_canary_each_right_is_needed(rights, dq_server, dq_url, name):
     """No line permits more than it has to: without any of its words, the features above do not all work."""
     needed = {
-        "python-producer": {"+dq.add"},
-        "python-worker": {"+dq.bpop", "+dq.ack", "+dq.nack", "+dq.touch", "+dq.btouch", "+dq.step", "+multi", "+exec"},
+        "library-producer": {"+dq.add"},
+        "library-worker": {"+dq.bpop", "+dq.ack", "+dq.nack", "+dq.touch", "+dq.btouch", "+dq.step", "+multi", "+exec"},
     }[name]
     assert needed <= {*line(name)}
     assert not {word for word in line(name) if word.startswith("+@") or word in ("~*", "allkeys", "nopass")}

@@ -29,8 +29,6 @@ HAVE = {
 }
 BESIDES = {
     "java-lettuce": ["+cluster|nodes"],
-    "go": ["+dq.len"],
-    "node": ["+dq.len"],
     "java-redisson": ["+cluster|nodes"],
 }
 CENTURY_MS = 3_155_760_000_000
@@ -370,16 +368,14 @@ def without_bpop(world):
 def the_rights_of_the_docs_are_enough_in_a_cluster(world):
     """Lines of docs/operations.md, and what it says that a cluster needs besides."""
     cluster = world.keep(Cluster())
-    language = world.language.split("-")[0]
     besides = [
         "+cluster|slots",
         "+cluster|shards",
         "+command",
         "+asking",
-        *BESIDES.get(language, []),
         *BESIDES.get(world.language, []),
     ]
-    rights = [word.replace("~orders*", "~q*") for word in printed(f"{language}-worker")] + besides
+    rights = [word.replace("~orders*", "~q*") for word in printed("library-worker")] + besides
     rights = [word for word in rights if word not in getattr(world, "withheld", ())]
     for node in cluster.nodes:
         node.client().execute_command("ACL", "SETUSER", "worker", "reset", *rights)

@@ -130,10 +130,10 @@ class RightsTest {
     @ParameterizedTest
     @ValueSource(strings = {"jedis", "lettuce", "redisson"})
     void whatIsPrintedIsEnough(String client, DqServer server, Clock clock) throws Exception {
-        allow(server, printed("java-producer"));
-        allow(server, printed("java-worker"));
-        try (Connector producer = connector(client, server, "java-producer");
-                Connector worker = connector(client, server, "java-worker")) {
+        allow(server, printed("library-producer"));
+        allow(server, printed("library-worker"));
+        try (Connector producer = connector(client, server, "library-producer");
+                Connector worker = connector(client, server, "library-worker")) {
             produce(DqQueue.on(producer, "orders"));
             work(DqQueue.on(worker, "orders"));
         }
@@ -143,14 +143,14 @@ class RightsTest {
     @ParameterizedTest
     @ValueSource(strings = {"+client|id", "+client|unblock"})
     void withoutTheRightToEndWaitsAllGoesOn(String right, DqServer server) throws Exception {
-        List<String> producing = new ArrayList<>(printed("java-producer"));
-        List<String> working = new ArrayList<>(printed("java-worker"));
+        List<String> producing = new ArrayList<>(printed("library-producer"));
+        List<String> working = new ArrayList<>(printed("library-worker"));
         assertTrue(producing.remove(right) && working.remove(right), right);
         allow(server, producing);
         allow(server, working);
         CountDownLatch told = new CountDownLatch(3);
-        try (DqQueue producer = DqQueue.on(connector("jedis", server, "java-producer"), "orders");
-                DqQueue queue = DqQueue.on(connector("jedis", server, "java-worker"), "orders")) {
+        try (DqQueue producer = DqQueue.on(connector("jedis", server, "library-producer"), "orders");
+                DqQueue queue = DqQueue.on(connector("jedis", server, "library-worker"), "orders")) {
             Worker worker = Worker.on(queue).handler(Handler.of(job -> {
                 try {
                     job.pause(Duration.ofHours(1));
@@ -182,12 +182,12 @@ class RightsTest {
     @ParameterizedTest
     @ValueSource(strings = {"+dq.touch", "+dq.nack", "+dq.ack", "+dq.bpop", "+dq.len"})
     void oneLessIsNotEnough(String right, DqServer server) throws Exception {
-        List<String> rules = new ArrayList<>(printed("java-worker"));
+        List<String> rules = new ArrayList<>(printed("library-worker"));
         assertTrue(rules.remove(right), right);
-        allow(server, printed("java-producer"));
+        allow(server, printed("library-producer"));
         allow(server, rules);
-        try (Connector producer = connector("jedis", server, "java-producer");
-                Connector worker = connector("jedis", server, "java-worker")) {
+        try (Connector producer = connector("jedis", server, "library-producer");
+                Connector worker = connector("jedis", server, "library-worker")) {
             DqQueue.on(producer, "orders").add(Map.of("no", "matter"), JobOptions.create());
             DqQueue.on(producer, "orders").add("throw", JobOptions.withId("bad"));
             DqQueue queue = DqQueue.on(worker, "orders");
