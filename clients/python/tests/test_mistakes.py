@@ -1,6 +1,7 @@
 """What callers get wrong: each is refused before anything is sent, in a sentence that says what to write."""
 
 import asyncio
+import inspect
 import os
 import subprocess
 import time
@@ -97,6 +98,8 @@ MISTAKES = {
     "an option of a worker's decorator, before it is applied": (
         "^Worker.job has no option 'bakoff': did you mean 'backoff'[?]", TypeError,
         lambda: dq.Worker(QUEUE).job("k", bakoff=[5])),
+    "a rule without an id": ("^Queue.cron.. missing 1 required keyword-only argument: 'id'$", TypeError,
+                             lambda: QUEUE.cron("* * * * *")),
     "a value of the decorator, before it is applied": (LADDER, TypeError, lambda: dq.handler(backoff=60)),
     "a decorator without its kind": (r"^the kind of jobs comes first, as @worker.job\(\"close-order\"\), not <function",
                                      TypeError, lambda: dq.Worker(QUEUE).job(work)),
@@ -173,6 +176,27 @@ def test_one_with_asyncio_too(bare_server):
                     await call
 
     asyncio.run(add())
+
+
+@pytest.mark.parametrize("face", [dq, dq.asyncio])
+def test_a_worker_says_it_in_its_log_and_not_that_it_tries_again(bare_server, caplog, face):
+    queue = face.Queue(bare_server, "q")
+
+    async def run():
+        await face.Worker(queue, work_async).run()
+
+    with pytest.raises(dq.ConfigurationError, match=MISSING):
+        face.Worker(queue, work).run() if face is dq else asyncio.run(run())
+    said = [each.getMessage() for each in caplog.records if each.levelname != "INFO"]
+    assert len(said) == 1 and said[0].startswith("cannot go on: " + MISSING[1:]), said
+
+
+def test_methods_are_named_as_callers_know_them():
+    for face in dq, dq.asyncio:
+        for made in face.Queue, face.Worker, face.Consumer, dq.Handler, face.Job:
+            for name, method in inspect.getmembers(made, inspect.isfunction):
+                if not name.startswith("_"):
+                    assert method.__qualname__ == f"{made.__name__}.{name}"
 
 
 def test_full_in_a_pipeline(dq_url):

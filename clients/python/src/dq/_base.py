@@ -121,7 +121,11 @@ class BaseConsumer(Generic[Q]):
             return
         if end is not None:
             self._fail(end)
-        text = f"{type(error).__name__}: {error}"
-        if text != self._trouble_said:
-            self._trouble_said = text
+        text = f"{type(error).__name__}: {error}" if end is None else str(end)
+        if text == self._trouble_said:
+            return
+        self._trouble_said = text
+        if end is None:
             self._log.say(logging.WARNING, "trouble with the server, trying again: %s", text)
+        else:
+            self._log.say(logging.ERROR, "cannot go on: %s", text)

@@ -42,9 +42,10 @@ def near_misses(name: str) -> Callable[[C], C]:
         for method, function in list(vars(made).items()):
             if not inspect.isfunction(function) or (method.startswith("_") and method != "__init__"):
                 continue
+            what = name if method == "__init__" else f"{name}.{method}"
+            function.__qualname__ = what  # Python's own errors begin with it
             kinds = {each.kind for each in inspect.signature(function).parameters.values()}
             if inspect.Parameter.KEYWORD_ONLY in kinds:
-                what = name if method == "__init__" else f"{name}.{method}"
                 setattr(made, method, checked(function, what))
         return made
 

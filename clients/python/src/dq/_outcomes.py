@@ -9,11 +9,13 @@ from . import _arguments as words
 from ._adds import Adds
 from ._arguments import Bytes
 from ._delivery import as_map
+from ._options import near_misses
 from ._waits import End
 from .codec import Codec
 from .times import Duration, seconds
 
 
+@near_misses("Queue")
 class Outcomes(Adds):
     codec: Codec
 

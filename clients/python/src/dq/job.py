@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, TypeVar
 from . import _steps
 from ._delivery import Delivery
 from ._guard import text
+from ._options import near_misses
 from .codec import Codec, Envelope, decoded, id_from
 from .errors import Cancelled, PayloadError
 from .times import Duration, from_ms, maybe_from_ms, seconds
@@ -44,6 +45,7 @@ class Result:
         return [Result(id_from(id), outcome and outcome.decode(), value, codec) for id, outcome, value in rows]
 
 
+@near_misses("Job")
 class BaseJob:
     """One delivery of a job: what ``dq.Job`` and ``dq.asyncio.Job`` have in common."""
 

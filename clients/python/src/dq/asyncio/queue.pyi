@@ -20,6 +20,7 @@ from typing import Any, Optional
 from .._adds import Adds
 from .._arguments import Bytes
 from .._delivery import as_map
+from .._options import near_misses
 from .._waits import End
 from ..codec import Codec
 from ..times import Duration, seconds
@@ -31,7 +32,6 @@ from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar
 from .._delivery import Command, as_map
 from .._many import Grouped
-from .._options import near_misses
 from .._outcomes import Outcomes
 from ..codec import Codec, JsonCodec, id_from, id_to
 from ..records import Group, JobInfo, Peeked, Reserved, Stats, add_up

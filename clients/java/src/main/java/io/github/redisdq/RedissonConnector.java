@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
 import org.redisson.Redisson;
@@ -201,8 +202,8 @@ public final class RedissonConnector implements Connector {
         try {
             ConnectionManager manager = executor.getConnectionManager();
             return manager.getWriteEntry(manager.calcSlot(key)).getClient();
-        } catch (RedisException | NullPointerException error) { // null: no node has the slot
-            throw unreachable(error);
+        } catch (RedisException | NullPointerException | CompletionException error) {
+            throw unreachable(error); // null: no node has the slot; the last one: another thread's attempt to connect failed
         }
     }
 

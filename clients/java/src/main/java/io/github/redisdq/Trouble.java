@@ -16,6 +16,7 @@ final class Trouble {
         {"NOPERM", "the server's ACL denies this user what a worker needs: permit the queue's keys and the dq.* commands"},
         {"NOAUTH", NO_PASSWORD},
         {"WRONGPASS", PASSWORD},
+        {"without any password configured", "the server has no password for this user: take it out of the URL"},
         {
             "unknown command",
             "the server does not have the dq module: load it, with 'loadmodule /path/to/libdq.so' in its configuration"

@@ -184,6 +184,7 @@ class OutcomeTest {
                         "ERR unknown command 'DQ.BPOP', with args", "loadmodule",
                         "NOAUTH Authentication required.", "none was given",
                         "WRONGPASS invalid username-password pair", "the right ones",
+                        "ERR AUTH <password> called without any password configured for the default user", "out of the URL",
                         "NOPERM no permissions", "ACL",
                         "WRONGTYPE Operation against a key", "another type",
                         "ERR syntax error", "older")
