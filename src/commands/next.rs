@@ -1,7 +1,7 @@
 //! DQ.NEXT key id [COUNT n]
 
 use super::look_at;
-use super::parse::{at_least, positive, Options};
+use super::parse::{at_least, out_of_range, positive, Options};
 use super::syntax::options;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::zones::zone_of;
@@ -22,7 +22,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         }
     }
     if count > COUNT_MAX {
-        return Err(Refusal("ERR COUNT must be 1 to 1000".into()));
+        return Err(out_of_range());
     }
     look_at(ctx, args, id, |queue, at| {
         let instants =
