@@ -230,6 +230,9 @@ impl Core {
     }
 
     fn start(&mut self, now: Instant) {
+        if std::mem::take(&mut self.has_lost_backlog) {
+            self.backlog.retain(|serial| self.held.contains_key(serial));
+        }
         while self.is_working() && self.at_work < self.settings.concurrency {
             let Some(handler) = self
                 .backlog

@@ -145,6 +145,7 @@ impl Core {
             return;
         }
         held.is_open = false;
+        self.has_lost_backlog |= !held.is_running;
         let of = held.of.clone();
         self.tell_job(serial, Why::Lost);
         self.report_lost(serial, &of);

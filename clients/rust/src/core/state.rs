@@ -136,6 +136,8 @@ pub(crate) struct Core {
     pub(super) hands: HashMap<(usize, JobKey), Serial>,
     pub(super) last: Serial,
     pub(super) backlog: VecDeque<Serial>,
+    /// Some of it may be lost.
+    pub(super) has_lost_backlog: bool,
     /// Links take turns to fetch.
     pub(super) turns: VecDeque<usize>,
     pub(super) at_work: usize,
@@ -191,6 +193,7 @@ impl Core {
             hands: HashMap::new(),
             last: 0,
             backlog: VecDeque::new(),
+            has_lost_backlog: false,
             at_work: 0,
             claimed: 0,
             phase: Phase::Working,

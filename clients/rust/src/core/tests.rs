@@ -380,6 +380,27 @@ fn a_lost_job_is_told_and_its_end_dropped() {
 }
 
 #[test]
+fn a_job_that_is_lost_before_it_began_is_not_begun() {
+    let mut world = World::new(Settings {
+        concurrency: 1,
+        prefetch: 1,
+        ..settings(Shape::default())
+    });
+    world.deliver(&["a", "b"]);
+    world.advance(20 * SECOND);
+    world.take(Name::Waiting);
+    world.reply(
+        Name::Control,
+        vec![Value::Array(vec![Value::Int(9), Value::Nil])],
+    );
+    assert_eq!(world.lost, ["b"]);
+    let one = BPOP.replace("COUNT 2", "COUNT 1");
+    assert_eq!(world.take(Name::Waiting), [one], "there is room again");
+    world.ends(1, End::Done(None));
+    assert_eq!(world.started, [1]);
+}
+
+#[test]
 fn a_lease_is_over_by_ones_own_clock() {
     let mut world = World::usual();
     world.reply(Name::Waiting, vec![found(vec![row("a", 3000, 0, None)])]);
