@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 import time
 
 import pytest
@@ -100,3 +101,16 @@ def test_who_still_runs_is_told_when_its_job_comes_again(dq_url, size):
     assert queue.get("a").state == "delayed" and queue.get("a").attempts == 0
     made._forget(older)
     assert made._begun == {}
+
+
+def test_the_courier_has_its_line_before_a_handler_asks(dq_url, monkeypatch):
+    started, start = [], threading.Thread.start
+
+    def noted(thread):
+        started.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", noted)
+    with dq.Queue(dq_url, "q") as queue, dq.Worker(queue, print, concurrency=2):
+        pass
+    assert started.index("dq-courier") < started.index("dq-handler-0")

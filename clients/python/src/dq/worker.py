@@ -75,7 +75,8 @@ class Worker(BaseWorker[Queue]):
         threads = [threading.Thread(target=self._work, name=f"dq-handler-{n}") for n in range(self.concurrency)]
         if len(self._links) > 1:
             threads += [threading.Thread(target=self._supply, args=(link,), name="dq-fetch") for link in self._links]
-        for thread in [*threads, *(link.courier for link in self._links), self._watch]:
+        # Couriers first: a handler without one would talk on a connection that is the courier's a moment later.
+        for thread in [*(link.courier for link in self._links), self._watch, *threads]:
             thread.daemon = True  # a handler that hangs must not keep the process
             thread.start()
 
