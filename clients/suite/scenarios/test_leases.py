@@ -83,6 +83,34 @@ def a_worker_stopped_for_longer_than_its_lease_harms_nobody(world):
     assert world.db.execute_command("DQ.ACK", "q", "WITHTOKENS", "j", token) == 1
 
 
+def trusts_its_leases(world):
+    no_heartbeats(world)
+    world.settings["worker"] = {"handlers": [{"lease_ms": 600_000}]}
+    for word in (b"TTR", b"LEASE"):
+        short = with_value(b"DQ.BPOP", word, lambda _: b"2000")
+        world.prepare(lambda proxy, short=short: proxy.rules.append(short))
+
+
+@scenario(2, trusts_its_leases)
+def a_worker_stopped_for_longer_than_its_lease_begins_nothing_that_it_has_lost(world):
+    world.add("first", {"do": "stubborn", "ms": 5000})
+    for n in range(3):
+        world.add(f"j{n}", {})
+    probe = world.worker(concurrency=1, prefetch=3, handlers=[{"lease_ms": 2000}])
+    probe.wait("started", job="first")
+    world.until(lambda: world.len("RESERVED") == 4, "all are in hand")
+    probe.signal(signal.SIGSTOP)
+    taken = []
+    world.until(
+        lambda: len(taken) == 4 or taken.extend(world.db.execute_command("DQ.POP", "q", "COUNT", 4, "TTR", 60_000)),
+        "their leases end",
+    )
+    probe.signal(signal.SIGCONT)
+    world.add("next", {})
+    world.gone("next")
+    assert [event["job"] for event in probe.events("started")] == ["first", "next"]
+
+
 def refuse_acks_of(world, id):
     """As long as the id is in the set that it returns."""
     refused = {id.encode()}
