@@ -15,6 +15,10 @@ build() { # the wheel is made of the sdist
 check() {
     python3 -m venv "$2/venv"
     "$2/venv/bin/python" -m pip -q --disable-pip-version-check install "$1"/dq_redis-*.whl "$1"/dq_dramatiq-*.whl
+    metadata=$(echo "$2"/venv/lib/python*/site-packages/dq_dramatiq-*.dist-info)
+    cmp ../../LICENSE "$metadata/licenses/LICENSE"
+    grep -q '^Project-URL: Source, ' "$metadata/METADATA"
+    tar -xzOf "$1"/dq_dramatiq-*.tar.gz --wildcards 'dq_dramatiq-*/LICENSE' | cmp - ../../LICENSE
     cat >"$2/shop.py" <<'ACTORS'
 import os
 import signal

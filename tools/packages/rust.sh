@@ -19,6 +19,8 @@ build() {
 
 check() {
     tar -xzf "$1/$crate.crate" -C "$2"
+    cmp ../../LICENSE "$2/$crate/LICENSE"
+    grep -q '^repository = ' "$2/$crate/Cargo.toml"
     mkdir -p "$2/lines/src"
     cp Cargo.lock "$2/lines"
     cat >"$2/lines/Cargo.toml" <<LINES

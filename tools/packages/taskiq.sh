@@ -15,6 +15,10 @@ build() { # the wheel is made of the sdist
 check() {
     python3 -m venv "$2/venv"
     "$2/venv/bin/python" -m pip -q --disable-pip-version-check install "$1"/dq_redis-*.whl "$1"/dq_taskiq-*.whl
+    metadata=$(echo "$2"/venv/lib/python*/site-packages/dq_taskiq-*.dist-info)
+    cmp ../../LICENSE "$metadata/licenses/LICENSE"
+    grep -q '^Project-URL: Source, ' "$metadata/METADATA"
+    tar -xzOf "$1"/dq_taskiq-*.tar.gz --wildcards 'dq_taskiq-*/LICENSE' | cmp - ../../LICENSE
     cat >"$2/shop.py" <<'TASKS'
 import os
 import signal
