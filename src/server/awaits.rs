@@ -18,12 +18,12 @@ use super::api::acl::Call;
 use super::api::{Ctx, KeyName};
 use super::clock;
 use super::timer;
-use super::waits::{self, Answer, Kind, Occasion};
+use super::waits::{self, Answer, ByTicket, Kind, Occasion};
 use crate::queue::clock::Now;
 use crate::queue::outcome::Departure;
 use crate::queue::Queue;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -42,13 +42,14 @@ const LOOKED_AT_BY_COMMAND: usize = 1000;
 #[derive(Default)]
 struct Watched {
     tickets: BTreeSet<u64>,
-    /// With the id's place among those that the client waits for.
-    by_id: BTreeMap<Vec<u8>, BTreeSet<(u64, usize)>>,
+    /// With the id's place among those that the client waits for. Hashed: in a tree, each of a dozen comparisons
+    /// would read an id somewhere else in memory.
+    by_id: HashMap<Vec<u8>, BTreeSet<(u64, usize)>>,
 }
 
 #[derive(Default)]
 struct Registry {
-    waiters: BTreeMap<u64, Waiter>,
+    waiters: ByTicket<Waiter>,
     watched: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Watched>>,
     /// To be answered.
     ready: BTreeSet<u64>,
@@ -82,7 +83,7 @@ impl Registry {
     }
 
     fn remove(&mut self, ticket: u64) -> Option<Waiter> {
-        let waiter = self.waiters.remove(&ticket)?;
+        let waiter = self.waiters.remove(ticket)?;
         self.ready.remove(&ticket);
         let names = self.watched.get_mut(&waiter.db)?;
         if let Some(watched) = names.get_mut(&waiter.key) {
@@ -115,7 +116,7 @@ impl Registry {
         for departure in departures {
             let tickets = watched.by_id.get(&departure.id);
             for &(ticket, place) in tickets.into_iter().flatten() {
-                let Some(waiter) = self.waiters.get_mut(&ticket) else {
+                let Some(waiter) = self.waiters.get_mut(ticket) else {
                     continue;
                 };
                 if waiter.hear(place, &departure, now) && !waiter.is_ready {
@@ -185,7 +186,7 @@ static KIND: Kind = Kind {
     leave: |ticket, _| drop(take(ticket)),
     place: |ticket| {
         REGISTRY.with_borrow(|registry| {
-            let waiter = registry.waiters.get(&ticket)?;
+            let waiter = registry.waiters.get(ticket)?;
             Some((waiter.db, Arc::clone(&waiter.key)))
         })
     },
@@ -224,7 +225,7 @@ pub fn tell_by_command(ctx: Ctx<'_>, key: KeyName<'_>, ready: &[u64]) {
 }
 
 fn waits_for(ticket: u64) -> Option<Call> {
-    REGISTRY.with_borrow(|registry| Some(registry.waiters.get(&ticket)?.call()))
+    REGISTRY.with_borrow(|registry| Some(registry.waiters.get(ticket)?.call()))
 }
 
 /// Answers one who is ready, or whose wait is over; false where it is none of ours. Leases are those of this queue.
@@ -253,7 +254,7 @@ pub fn answer(
 pub fn next_ready(from: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
     REGISTRY.with_borrow(|registry| {
         let &ticket = registry.ready.range(from..).next()?;
-        let waiter = registry.waiters.get(&ticket)?;
+        let waiter = registry.waiters.get(ticket)?;
         Some((ticket, waiter.db, Arc::clone(&waiter.key)))
     })
 }
@@ -315,7 +316,7 @@ pub fn look_by_command(db: c_int, key: &[u8], found: &Found<'_>, now: Now) {
 /// Whether the key that the client waits on is such.
 pub fn waits_on(ticket: u64, is_such: impl Fn(c_int, &[u8]) -> bool) -> bool {
     REGISTRY.with_borrow(|registry| {
-        let waiter = registry.waiters.get(&ticket);
+        let waiter = registry.waiters.get(ticket);
         waiter.is_some_and(|waiter| is_such(waiter.db, &waiter.key))
     })
 }
@@ -336,7 +337,7 @@ pub fn look_at(name: &(c_int, Arc<[u8]>), found: &Found<'_>, mut steps: usize, n
                 registry.doubtful.insert(name.clone(), ticket);
                 return 0;
             }
-            if let Some(waiter) = registry.waiters.get_mut(&ticket) {
+            if let Some(waiter) = registry.waiters.get_mut(ticket) {
                 steps = steps.saturating_sub(waiter.ids.len());
                 if waiter.look_at(found, now) {
                     waiter.is_ready = true;

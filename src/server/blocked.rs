@@ -5,12 +5,13 @@ use super::agenda;
 use super::api::acl::Call;
 use super::api::{Ctx, KeyName};
 use super::config;
-use super::waits::{self, Kind, ReplyJobs, Taken};
+use super::waits::{self, ByTicket, Kind, ReplyJobs, Taken};
 use crate::queue::deliver::{LeaseLength, Pop};
 use crate::queue::extras::Wanted;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// What POP and BPOP ask for.
@@ -65,7 +66,7 @@ struct Line {
 
 #[derive(Default)]
 struct Registry {
-    waiters: BTreeMap<u64, Waiter>,
+    waiters: ByTicket<Waiter>,
     lines: BTreeMap<c_int, BTreeMap<Arc<[u8]>, Line>>,
 }
 
@@ -81,6 +82,9 @@ impl Kinds {
         self.leasing || self.noack
     }
 }
+
+/// How many wait: asked by each command, so no variable of a thread's.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static REGISTRY: RefCell<Registry> = RefCell::default();
@@ -117,12 +121,14 @@ impl Registry {
             }
         }
         self.waiters.insert(ticket, waiter);
+        COUNT.store(self.waiters.len(), Ordering::Relaxed);
     }
 
     /// Takes a waiter out everywhere; the keys that it leaves alone with a queue that was kept for those
     /// in line are returned with it.
     fn remove(&mut self, ticket: u64) -> Option<(Waiter, Vec<Arc<[u8]>>)> {
-        let waiter = self.waiters.remove(&ticket)?;
+        let waiter = self.waiters.remove(ticket)?;
+        COUNT.store(self.waiters.len(), Ordering::Relaxed);
         let mut left = Vec::new();
         if let Some(lines) = self.lines.get_mut(&waiter.db) {
             for key in &waiter.keys {
@@ -150,7 +156,7 @@ static KIND: Kind = Kind {
     leave,
     place: |ticket| {
         REGISTRY.with_borrow(|registry| {
-            let waiter = registry.waiters.get(&ticket)?;
+            let waiter = registry.waiters.get(ticket)?;
             Some((waiter.db, Arc::clone(waiter.keys.first()?)))
         })
     },
@@ -171,24 +177,31 @@ fn leave(ticket: u64, looked_at: Option<&[u8]>) {
 /// Whether anybody waits at all.
 #[inline]
 pub fn are_there() -> bool {
-    REGISTRY.with_borrow(|registry| !registry.waiters.is_empty())
+    COUNT.load(Ordering::Relaxed) > 0
 }
 
 pub fn any(db: c_int, key: &[u8]) -> bool {
     kinds(db, key).any()
 }
 
+#[inline]
 pub fn kinds(db: c_int, key: &[u8]) -> Kinds {
+    if are_there() {
+        kinds_there(db, key)
+    } else {
+        Kinds::default()
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn kinds_there(db: c_int, key: &[u8]) -> Kinds {
     REGISTRY.with_borrow(|registry| {
-        if registry.waiters.is_empty() {
-            return Kinds::default();
-        }
-        registry
-            .line(db, key)
-            .map_or(Kinds::default(), |line| Kinds {
-                leasing: !line.leasing.is_empty(),
-                noack: !line.noack.is_empty(),
-            })
+        let line = registry.line(db, key);
+        line.map_or(Kinds::default(), |line| Kinds {
+            leasing: !line.leasing.is_empty(),
+            noack: !line.noack.is_empty(),
+        })
     })
 }
 
@@ -199,7 +212,7 @@ pub fn count(db: c_int, key: &[u8]) -> usize {
 
 /// Clients that wait at all.
 pub fn count_all() -> usize {
-    REGISTRY.with_borrow(|registry| registry.waiters.len())
+    COUNT.load(Ordering::Relaxed)
 }
 
 /// The names in a database on which somebody waits.
@@ -255,7 +268,7 @@ pub fn first_in_line(db: c_int, key: &[u8], only_noack: bool) -> Option<(u64, Po
         let line = registry.line(db, key)?;
         let leasing = line.leasing.first().filter(|_| !only_noack);
         let ticket = *leasing.into_iter().chain(line.noack.first()).min()?;
-        Some((ticket, registry.waiters.get(&ticket)?.request))
+        Some((ticket, registry.waiters.get(ticket)?.request))
     })
 }
 
@@ -266,7 +279,7 @@ pub fn named_before(
     is_such: impl Fn(c_int, &[u8]) -> bool,
 ) -> (Vec<Arc<[u8]>>, usize) {
     REGISTRY.with_borrow(|registry| {
-        let Some(waiter) = registry.waiters.get(&ticket) else {
+        let Some(waiter) = registry.waiters.get(ticket) else {
             return (Vec::new(), 0);
         };
         let before = waiter.keys.iter().take_while(|other| ***other != *key);
@@ -278,7 +291,7 @@ pub fn named_before(
 /// How many keys the client waits on.
 pub fn keys_named(ticket: u64) -> usize {
     REGISTRY.with_borrow(|registry| {
-        let waiter = registry.waiters.get(&ticket);
+        let waiter = registry.waiters.get(ticket);
         waiter.map_or(0, |waiter| waiter.keys.len())
     })
 }
@@ -296,7 +309,7 @@ pub fn take(ticket: u64, served_on: Option<&[u8]>) -> Option<Taken> {
 /// Whether one of the keys that the client waits on is such.
 pub fn waits_on(ticket: u64, is_such: impl Fn(c_int, &[u8]) -> bool) -> bool {
     REGISTRY.with_borrow(|registry| {
-        let waiter = registry.waiters.get(&ticket);
+        let waiter = registry.waiters.get(ticket);
         waiter.is_some_and(|waiter| waiter.keys.iter().any(|key| is_such(waiter.db, key)))
     })
 }

@@ -8,6 +8,7 @@ use crate::queue::Queue;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Freeing fewer things than this is not felt.
 const SMALL: usize = 5000;
@@ -17,12 +18,13 @@ const STEP: usize = 256;
 /// faster than they can come, where the timer does not come to it (in a script, in a load).
 const SHARE: usize = 16;
 
+/// Jobs and ids that are gone and not freed yet: asked by each command, so no variable of a thread's.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     /// Set on the main thread only: a queue may be freed on others, which have no timer.
     static IS_MAIN_THREAD: Cell<bool> = const { Cell::new(false) };
     static GARBAGE: RefCell<Vec<Garbage>> = const { RefCell::new(Vec::new()) };
-    /// Jobs and ids in them.
-    static WAITING: Cell<usize> = const { Cell::new(0) };
     /// Keys whose queues may have purged jobs.
     static WITH_PURGED: RefCell<BTreeSet<(c_int, Box<[u8]>)>> = const { RefCell::new(BTreeSet::new()) };
 }
@@ -42,20 +44,20 @@ pub fn free_later(queue: Queue) {
 /// Has these freed step by step.
 pub fn add(garbage: Vec<Garbage>) {
     let count: usize = garbage.iter().map(Garbage::left).sum();
-    WAITING.set(WAITING.get() + count);
+    WAITING.fetch_add(count, Ordering::Relaxed);
     GARBAGE.with_borrow_mut(|all| all.extend(garbage));
     timer::arm(0);
 }
 
 /// Jobs and ids that are gone and not freed yet, but for purged jobs.
 pub fn waiting() -> usize {
-    WAITING.get()
+    WAITING.load(Ordering::Relaxed)
 }
 
 /// The share of somebody who has added so many jobs.
+#[inline]
 pub fn pay_for(jobs: usize) {
-    let is_empty = GARBAGE.with_borrow(Vec::is_empty);
-    if !is_empty && IS_MAIN_THREAD.get() {
+    if waiting() > 0 && IS_MAIN_THREAD.get() {
         free_some(SHARE * jobs);
     }
 }
@@ -96,7 +98,7 @@ pub fn free_some(steps: usize) {
             let is_left = first.free_some(step);
             // Lists are freed whole nodes at a time, and some count their entries until they are gone.
             let after = if is_left { first.left() } else { 0 };
-            WAITING.set(WAITING.get() + after - before);
+            WAITING.store(waiting() + after - before, Ordering::Relaxed);
             if !is_left {
                 garbage.pop();
             }

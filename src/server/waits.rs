@@ -117,9 +117,6 @@ pub struct Handover {
 /// Writes what a client gets whose wait ended with jobs.
 pub type ReplyJobs = fn(Ctx<'_>, &Handover);
 
-/// Where the room for waits shrinks to, once most have gone.
-const SHRUNK: usize = 64;
-
 /// What a client's wait ends with.
 pub enum End {
     Jobs(Handover),
@@ -170,8 +167,47 @@ struct Wait {
 #[derive(Default)]
 struct Registry {
     last_ticket: u64,
-    waits: HashMap<u64, Wait, BuildHasherDefault<OfTicket>>,
+    waits: ByTicket<Wait>,
     by_until: BTreeSet<(u64, u64)>,
+}
+
+/// Where the room for waits shrinks to, once most have gone.
+const SHRUNK: usize = 64;
+
+/// Something for each ticket. Those of thousands are far apart in memory: finding one reads few places.
+pub struct ByTicket<T>(HashMap<u64, T, BuildHasherDefault<OfTicket>>);
+
+impl<T> ByTicket<T> {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn get(&self, ticket: u64) -> Option<&T> {
+        self.0.get(&ticket)
+    }
+
+    pub fn get_mut(&mut self, ticket: u64) -> Option<&mut T> {
+        self.0.get_mut(&ticket)
+    }
+
+    pub fn insert(&mut self, ticket: u64, it: T) {
+        self.0.insert(ticket, it);
+    }
+
+    /// Gives room back.
+    pub fn remove(&mut self, ticket: u64) -> Option<T> {
+        let removed = self.0.remove(&ticket)?;
+        if self.0.len() * 16 < self.0.capacity() {
+            self.0.shrink_to(SHRUNK);
+        }
+        Some(removed)
+    }
+}
+
+impl<T> Default for ByTicket<T> {
+    fn default() -> Self {
+        ByTicket(HashMap::default())
+    }
 }
 
 /// Tickets are counted here: nobody chooses them.
@@ -205,12 +241,9 @@ impl Registry {
     }
 
     fn remove(&mut self, ticket: u64) -> Option<Wait> {
-        let wait = self.waits.remove(&ticket)?;
+        let wait = self.waits.remove(ticket)?;
         if wait.until != u64::MAX {
             self.by_until.remove(&(wait.until, ticket));
-        }
-        if self.waits.len() * 16 < self.waits.capacity() {
-            self.waits.shrink_to(SHRUNK);
         }
         Some(wait)
     }
@@ -294,7 +327,7 @@ pub fn take(ticket: u64, looked_at: Option<&[u8]>) -> Option<Taken> {
 
 /// Whether the client's user may still call that on this key.
 pub fn is_allowed(ctx: Ctx<'_>, ticket: u64, call: Call, key: KeyName<'_>) -> bool {
-    let id = REGISTRY.with_borrow(|registry| registry.waits.get(&ticket).map(|it| it.id));
+    let id = REGISTRY.with_borrow(|registry| registry.waits.get(ticket).map(|it| it.id));
     id.is_none_or(|id| acl::may_call(ctx, id, call, key))
 }
 
@@ -307,7 +340,7 @@ pub fn next_until() -> Option<u64> {
 pub fn first_expired(now_ms: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
     let (ticket, kind) = REGISTRY.with_borrow(|registry| {
         let &(until, ticket) = registry.by_until.first()?;
-        let wait = registry.waits.get(&ticket)?;
+        let wait = registry.waits.get(ticket)?;
         (until <= now_ms).then_some((ticket, wait.kind))
     })?;
     let (db, key) = (kind.place)(ticket)?;
@@ -317,7 +350,7 @@ pub fn first_expired(now_ms: u64) -> Option<(u64, c_int, Arc<[u8]>)> {
 /// The wait ends later.
 pub fn postpone(ticket: u64, until: u64) {
     REGISTRY.with_borrow_mut(|registry| {
-        if let Some(wait) = registry.waits.get_mut(&ticket) {
+        if let Some(wait) = registry.waits.get_mut(ticket) {
             registry.by_until.remove(&(wait.until, ticket));
             wait.until = until;
             registry.by_until.insert((until, ticket));
