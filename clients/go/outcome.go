@@ -162,8 +162,11 @@ func (o *outcome) refused(said serverError) bool {
 		failure := verdict{way: failed, wait: unsaid, reason: or(o.reason, "snoozed with a delay that the server refuses")}
 		o.mode, o.wait, o.reason = settled(o.of, failure).parts()
 	case o.wait != unsaid && !o.isOwnWait:
-		o.wait, o.isOwnWait = unsaid, true
-		if o.of.terms.ladder == nil {
+		asked := o.wait
+		o.mode, o.wait, o.reason = settled(o.of, verdict{way: failed, wait: unsaid, reason: o.reason}).parts()
+		o.isOwnWait = true
+		isNobodys := o.wait == unsaid && o.of.terms.ladder == nil && o.mode == "FAIL"
+		if o.wait == asked || isNobodys { // its handler's ladder was refused, or there is none
 			o.wait = exponential(o.of.attempt, firstDelay, longestDelay)
 		}
 	case o.wait != unsaid:

@@ -44,6 +44,23 @@ func TestADelayThatTheServerRefusesEndsTheJobAnyway(t *testing.T) {
 	}
 }
 
+func TestTheLadderOfTheHandlerTakesThePlaceOfADelayThatTheServerRefuses(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	run(t, dq.WorkerConfig{
+		Queues: []*dq.Queue{queue},
+		Handlers: []dq.Handler{{Backoff: []time.Duration{time.Hour}, Do: func(context.Context, *dq.Job) error {
+			return dq.RetryIn(100*365*24*time.Hour, errors.New("no paper"))
+		}}},
+	})
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a"}))
+	until(t, "a", func() bool { return must(queue.Get(ctx, "a")).State == dq.Delayed })
+	job := must(queue.Get(ctx, "a"))
+	if wait := job.Due.Sub(server.Clock.Now()); wait < time.Hour || job.Attempts != 1 || job.Reason != "no paper" {
+		t.Errorf("%v %+v", wait, job)
+	}
+}
+
 func TestWhatTheServerForbidsEndsAWorkerAtOnce(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	begun := make(chan bool)
