@@ -7,7 +7,7 @@ use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
 use crate::turned::{clock, start};
 
 const LAST: i64 = 4_398_046_511_103;
-const NAME_LENGTH: &str = "-ERR step's name must be 1 to 256 bytes long";
+const NAME_LENGTH: &str = "-ERR step name must be 1 to 256 bytes long";
 const SYNTAX: &str = "-ERR syntax error, ...";
 
 fn get(p: &mut Probe, name: &str) -> String {

@@ -545,7 +545,7 @@ impl Model {
     fn nack(&mut self, nack: &NackOp, now: u64) -> Reply {
         let named = nack.awaits.as_ref().map_or(1, Vec::len);
         if named == 0 || named > 256 {
-            return Reply::Error("ERR step's name must be 1 to 256 bytes long");
+            return Reply::Error("ERR step name must be 1 to 256 bytes long");
         }
         let asked = nack.delay.map(|ms| after(now, ms));
         if asked == Some(None) {

@@ -73,7 +73,7 @@ impl Notes {
 
 fn check_name(name: &[u8]) -> Result<(), Reply> {
     if name.is_empty() || name.len() > 256 {
-        return Err(Reply::Error("ERR step's name must be 1 to 256 bytes long"));
+        return Err(Reply::Error("ERR step name must be 1 to 256 bytes long"));
     }
     Ok(())
 }
