@@ -4,7 +4,7 @@ use super::parse::{positive, positive_millis, wrong_arity, Options, Words};
 use super::syntax::options;
 use super::timeout::{end_of_wait, parsed};
 use super::{change_open, reply_delivery, Waiting};
-use crate::queue::budget::SETTLE_BUDGET;
+use crate::queue::budget::EXPIRE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::Queue;
@@ -209,7 +209,7 @@ fn pop_at_once(
     let mut delivered = 0;
     let in_line = change_open(ctx, open, Waiting::Left, |queue, now, effects| {
         if has_line {
-            queue.settle(now, SETTLE_BUDGET, effects);
+            queue.expire_overdue(now, EXPIRE_BUDGET, effects);
             if is_others_turn(queue, db, name, now) {
                 let delivery = queue.next_delivery(now, request.noack);
                 return delivery.is_some_and(|instant| instant <= now.ms());

@@ -2,6 +2,7 @@
 //! [DEDUPE ms] [MAXRESERVED n] [RATE n ms] [GROUPMAX n] [GROUPRATE n ms] [GROUPFIFO 0|1]
 //! [DONELEN n] [DONETTL ms] [DONEBYTES n], DQ.CFGGET key, DQ.PAUSE key [ms], DQ.RESUME key
 
+use super::fields::Fields;
 use super::parse::{
     at_least, exactly, millis, natural, natural_u32, out_of_range, positive_millis, wrong_arity,
     Options,
@@ -92,40 +93,27 @@ pub fn get(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
     let settings = queue.settings();
-    let integer = |name: &str, value: i64| {
-        ctx.reply_bytes(name.as_bytes());
-        ctx.reply_integer(value);
-    };
-    ctx.reply_map(16);
+    let (limits, done) = (settings.group_limits, settings.done_limits);
     let ttr_ms = settings.ttr_ms.unwrap_or(config::default_ttr_ms());
-    integer("ttr", ttr_ms as i64);
-    integer("attempts", settings.max_attempts.into());
-    ctx.reply_bytes(b"backoff");
-    ctx.reply_array(settings.backoff_ms.len());
-    for &ms in &settings.backoff_ms {
-        ctx.reply_integer(ms as i64);
-    }
-    integer("maxlen", settings.max_len as i64);
-    integer("maxbytes", settings.max_bytes as i64);
-    integer("deadlen", settings.dead_len as i64);
-    integer("dedupe", settings.dedupe_ms as i64);
-    integer("maxreserved", settings.max_reserved as i64);
-    let rate = |name: &str, rate: Option<Rate>| {
-        ctx.reply_bytes(name.as_bytes());
-        ctx.reply_array(2);
-        ctx.reply_integer(rate.map_or(0, |rate| rate.count).into());
-        ctx.reply_integer(rate.map_or(0, |rate| rate.window_ms) as i64);
-    };
-    rate("rate", settings.rate);
-    let limits = settings.group_limits;
-    integer("groupmax", limits.max_reserved as i64);
-    rate("grouprate", limits.rate);
-    integer("groupfifo", limits.is_fifo.into());
-    let done = settings.done_limits;
-    integer("donelen", done.len as i64);
-    integer("donettl", done.ttl_ms as i64);
-    integer("donebytes", done.bytes as i64);
-    integer("paused", queue.paused(now));
+    let of_rate = |rate: Option<Rate>| rate.map_or([0, 0], |it| [it.count.into(), it.window_ms]);
+    Fields::reply(ctx, |fields| {
+        fields.integer("ttr", ttr_ms as i64);
+        fields.integer("attempts", settings.max_attempts.into());
+        fields.integers("backoff", &settings.backoff_ms);
+        fields.integer("maxlen", settings.max_len as i64);
+        fields.integer("maxbytes", settings.max_bytes as i64);
+        fields.integer("deadlen", settings.dead_len as i64);
+        fields.integer("dedupe", settings.dedupe_ms as i64);
+        fields.integer("maxreserved", settings.max_reserved as i64);
+        fields.integers("rate", &of_rate(settings.rate));
+        fields.integer("groupmax", limits.max_reserved as i64);
+        fields.integers("grouprate", &of_rate(limits.rate));
+        fields.integer("groupfifo", limits.is_fifo.into());
+        fields.integer("donelen", done.len as i64);
+        fields.integer("donettl", done.ttl_ms as i64);
+        fields.integer("donebytes", done.bytes as i64);
+        fields.integer("paused", queue.paused(now));
+    });
 }
 
 pub fn pause(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {

@@ -13,6 +13,7 @@ pub mod btouch;
 pub mod configure;
 pub mod del;
 mod deliveries;
+mod fields;
 pub mod forecast;
 pub mod get;
 mod groups;
@@ -37,7 +38,7 @@ mod timeout;
 pub mod touch;
 
 use crate::queue::after::Ended;
-use crate::queue::budget::SETTLE_BUDGET;
+use crate::queue::budget::EXPIRE_BUDGET;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::effects::Effects;
@@ -191,9 +192,9 @@ fn look_at_jobs(
         open.change(now, effects, |value, effects| {
             let mut queue = value.map(Value::queue);
             if let Some(queue) = &mut queue {
-                queue.settle(now, SETTLE_BUDGET, effects);
+                queue.expire_overdue(now, EXPIRE_BUDGET, effects);
                 if ids.is_empty() {
-                    queue.settle_odd(now, effects);
+                    queue.expire_odd(now, effects);
                 }
                 for id in ids {
                     queue.settle_job(id, now, effects);

@@ -1,5 +1,6 @@
 //! DQ.STATS key
 
+use super::fields::Fields;
 use super::look;
 use super::parse::exactly;
 use crate::queue::overdue::At;
@@ -20,43 +21,41 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
     let summary = queue.summary(at);
     let totals = queue.totals();
-    let integer = |name: &str, value: i64| {
-        ctx.reply_bytes(name.as_bytes());
-        ctx.reply_integer(value);
-    };
-    let or_null = |value: Option<u64>| match value {
-        Some(value) => ctx.reply_integer(value as i64),
-        None => ctx.reply_null(),
-    };
-    ctx.reply_map(15 + totals.named().len() + 4);
-    integer("delayed", summary.delayed as i64);
-    integer("ready", summary.ready as i64);
-    integer("reserved", summary.reserved as i64);
-    integer("dead", summary.dead as i64);
-    integer("blocked", summary.blocked as i64);
-    integer("done", summary.done as i64);
-    integer("done-bytes", queue.done_bytes() as i64);
-    ctx.reply_bytes(b"next-due");
-    or_null(summary.next_due);
-    ctx.reply_bytes(b"oldest-ready-ms");
-    or_null(summary.oldest_ready_ms);
-    integer("waiting-clients", waiting as i64);
-    integer("paused", queue.paused(at.now));
-    integer("bytes", queue.bytes() as i64);
-    integer("recurring", queue.recurring_len() as i64);
-    integer("groups", queue.groups_at(at).len() as i64);
-    integer("rate-used", queue.rate_used(at.now) as i64);
-    for (name, total) in totals.named() {
-        integer(name, total as i64);
-    }
-    integer("lateness-count", totals.lateness.count as i64);
-    integer("lateness-sum", totals.lateness.sum_us as i64);
-    integer("lateness-max", totals.lateness.max_us as i64);
-    ctx.reply_bytes(b"lateness-buckets");
-    ctx.reply_array(totals.lateness.buckets().count());
-    for (bound, count) in totals.lateness.buckets() {
-        ctx.reply_array(2);
-        or_null(bound);
-        ctx.reply_integer(count as i64);
-    }
+    // Counted once, as the list is gone through twice.
+    let (groups, rate_used) = (queue.groups_at(at).len(), queue.rate_used(at.now));
+    let lateness = &totals.lateness;
+    Fields::reply(ctx, |fields| {
+        fields.integer("delayed", summary.delayed as i64);
+        fields.integer("ready", summary.ready as i64);
+        fields.integer("reserved", summary.reserved as i64);
+        fields.integer("dead", summary.dead as i64);
+        fields.integer("blocked", summary.blocked as i64);
+        fields.integer("done", summary.done as i64);
+        fields.integer("done-bytes", queue.done_bytes() as i64);
+        fields.integer_or_null("next-due", summary.next_due);
+        fields.integer_or_null("oldest-ready-ms", summary.oldest_ready_ms);
+        fields.integer("waiting-clients", waiting as i64);
+        fields.integer("paused", queue.paused(at.now));
+        fields.integer("bytes", queue.bytes() as i64);
+        fields.integer("recurring", queue.recurring_len() as i64);
+        fields.integer("groups", groups as i64);
+        fields.integer("rate-used", rate_used as i64);
+        for (name, total) in totals.named() {
+            fields.integer(name, total as i64);
+        }
+        fields.integer("lateness-count", lateness.count as i64);
+        fields.integer("lateness-sum", lateness.sum_us as i64);
+        fields.integer("lateness-max", lateness.max_us as i64);
+        fields.with("lateness-buckets", |ctx| {
+            ctx.reply_array(lateness.buckets().count());
+            for (bound, count) in lateness.buckets() {
+                ctx.reply_array(2);
+                match bound {
+                    Some(us) => ctx.reply_integer(us as i64),
+                    None => ctx.reply_null(),
+                }
+                ctx.reply_integer(count as i64);
+            }
+        });
+    });
 }

@@ -2,7 +2,7 @@
 
 use super::after::{After, For, Moment};
 use super::blocked::AddedAfter;
-use super::budget::SETTLE_BUDGET;
+use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
 use super::effect::{Coming, Effect};
 use super::effects::Effects;
@@ -172,12 +172,12 @@ impl Queue {
     /// What is over leaves where a limit would hold the new job back, or what it is after may be over.
     fn make_room(&mut self, add: &Add<'_>, now: Now, out: &mut Effects) {
         if self.settings().max_len != 0 {
-            self.settle(now, SETTLE_BUDGET, out);
+            self.expire_overdue(now, EXPIRE_BUDGET, out);
             let is_full = |it: &Self| it.live_len() as u64 >= it.settings().max_len;
             self.settle_for_room(is_full, now, out);
         }
         if self.settings().max_bytes != 0 {
-            self.settle(now, SETTLE_BUDGET, out);
+            self.expire_overdue(now, EXPIRE_BUDGET, out);
             let len = (add.id.map_or(0, <[u8]>::len) + add.payload.len()) as u64;
             let len_with = |it: &Self| len.saturating_add_signed(it.group_growth(add.group, &[]));
             let is_full = |it: &Self| it.bytes() + len_with(it) > it.settings().max_bytes;
@@ -185,7 +185,7 @@ impl Queue {
         }
         self.settle_for_turns(now, out);
         if add.after.is_some() {
-            self.settle_some(SETTLE_BUDGET, now, out);
+            self.settle_some(EXPIRE_BUDGET, now, out);
         }
     }
 

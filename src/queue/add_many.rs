@@ -5,7 +5,7 @@
 
 use super::add::Add;
 use super::after::Moment;
-use super::budget::SETTLE_BUDGET;
+use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
 use super::effects::Effects;
 use super::error::QueueError;
@@ -102,14 +102,14 @@ impl Queue {
         if has_come(self) {
             let (max_len, max_bytes) = (self.settings().max_len, self.settings().max_bytes);
             if max_len != 0 || max_bytes != 0 {
-                self.settle(now, SETTLE_BUDGET, out);
+                self.expire_overdue(now, EXPIRE_BUDGET, out);
             }
             let (count, bytes) = (jobs.len() as u64, most_bytes(add, jobs));
             let is_full = |it: &Self| {
                 (max_len != 0 && it.live_len() as u64 + count > max_len)
                     || (max_bytes != 0 && it.bytes().saturating_add(bytes) > max_bytes)
             };
-            for _ in 0..=jobs.len() / SETTLE_BUDGET {
+            for _ in 0..=jobs.len() / EXPIRE_BUDGET {
                 if is_full(self) {
                     self.settle_for_room(is_full, now, out);
                 }

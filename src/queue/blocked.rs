@@ -1,7 +1,7 @@
 //! Jobs after others decided: ADD and NACK with AFTER, KICK of a blocked job, and what follows ends.
 
 use super::after::{After, For, Moment, Outcome};
-use super::budget::{FOLLOWED, SETTLE_BUDGET};
+use super::budget::{EXPIRE_BUDGET, FOLLOWED};
 use super::claim::Nack;
 use super::clock::Now;
 use super::effect::{Change, End, Removal};
@@ -59,7 +59,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Result<Option<State>, QueueError> {
-        self.settle_some(SETTLE_BUDGET, now, out);
+        self.settle_some(EXPIRE_BUDGET, now, out);
         let Some(handle) = self.find_settled(self.jobs().hashed(nack.id), now, out) else {
             return Ok(None);
         };
@@ -67,7 +67,7 @@ impl Queue {
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return Ok(None);
         }
-        if self.expire_overdue(handle, now, out) {
+        if self.remove_if_expired(handle, now, out) {
             return Ok(None);
         }
         if !self.may_wait(handle) {

@@ -1,10 +1,10 @@
 //! How many overdue expirations one command processes at most.
 
-/// What one command settles before it looks: enough for whatever falls due in a millisecond, little
+/// How many of them one command carries out first: enough for what falls due in a millisecond, little
 /// enough not to be felt. More is left to the timer.
-pub const SETTLE_BUDGET: usize = 1000;
+pub const EXPIRE_BUDGET: usize = 1000;
 /// The same for each id of a command, which may name many.
-pub const SETTLE_BUDGET_OF_ID: usize = 100;
+pub const EXPIRE_BUDGET_OF_ID: usize = 100;
 /// The end of a recurring job's occurrence counts as so many ends of leases: the next instant is looked for, and
 /// with JITTER it stands anywhere in the schedule.
 pub const STEPS_OF_OCCURRENCE: usize = 4;

@@ -1,6 +1,6 @@
 //! What a client says of a delivery that it has: ACK, NACK, TOUCH.
 
-use super::budget::SETTLE_BUDGET;
+use super::budget::EXPIRE_BUDGET;
 use super::clock::Now;
 use super::effect::Change;
 use super::effects::Effects;
@@ -191,13 +191,13 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<State> {
-        self.settle_some(SETTLE_BUDGET, now, out);
+        self.settle_some(EXPIRE_BUDGET, now, out);
         let handle = self.find_settled(id, now, out)?;
         let Course { place, life, .. } = self.jobs().job(handle).course();
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return None;
         }
-        if self.expire_overdue(handle, now, out) {
+        if self.remove_if_expired(handle, now, out) {
             return None;
         }
         let awaits = self.awaited(handle, nack);

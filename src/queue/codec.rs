@@ -132,7 +132,7 @@ pub(super) fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>) {
     debug_assert!(encoded.is_ok(), "a Vec takes everything");
 }
 
-/// Takes one value off the front; none where there is no such one.
+/// Takes one value off the front; `None` if the bytes are not one.
 pub(super) fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
     let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
     *bytes = rest;

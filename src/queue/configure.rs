@@ -1,6 +1,6 @@
 //! The rules of DQ.CFGSET, DQ.PAUSE and DQ.RESUME.
 
-use super::budget::SETTLE_BUDGET;
+use super::budget::EXPIRE_BUDGET;
 use super::clock::Now;
 use super::effect::{Effect, OfDone, FOREVER};
 use super::effects::Effects;
@@ -21,7 +21,7 @@ impl Queue {
     ) -> Result<(), QueueError> {
         let settings = change.applied_to(self.settings());
         settings.check()?;
-        self.settle(now, SETTLE_BUDGET, out);
+        self.expire_overdue(now, EXPIRE_BUDGET, out);
         let forgets = settings.dedupe_ms == 0 && self.dedupe().len() > 0;
         let max_bytes = settings.max_bytes;
         let bounds = max_bytes != self.settings().max_bytes;

@@ -136,7 +136,7 @@ impl Queue {
             let Some(handle) = handle else {
                 break;
             };
-            if self.expire_overdue(handle, now, out) {
+            if self.remove_if_expired(handle, now, out) {
                 *budget -= 1;
                 continue;
             }

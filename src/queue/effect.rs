@@ -25,7 +25,7 @@ pub use ended::Ended;
 /// PAUSE without an end.
 pub const FOREVER: u64 = u64::MAX;
 
-/// One fact about a queue. Instants are unix-ms, lengths of time ms; `terms` is what was settled at the adding.
+/// One fact about a queue. Instants are unix-ms, lengths of time ms; `terms` is what was decided at the adding.
 #[allow(
     missing_docs,
     reason = "fields are named as in the commands that set them"

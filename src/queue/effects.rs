@@ -20,7 +20,7 @@ pub struct Effects {
     /// What was carried out to its end.
     completed: Completed,
     /// Steps taken for overdue expirations: see [`Effects::allow`].
-    settled: usize,
+    expired: usize,
     /// Ends that this command has brought about are carried out when it is done.
     holds_back: bool,
     /// Where rules find their zones; none is known without.
@@ -87,14 +87,14 @@ impl Effects {
         (self.any, self.touching) = (any, touching);
     }
 
-    /// How many steps of those wanted one command may yet take for what is past, whatever number of jobs
+    /// How many steps of those wanted one command may yet take for what is overdue, whatever number of jobs
     /// it names.
     pub(super) fn allow(&self, wanted: usize) -> usize {
-        wanted.min(OUT_OF_TURN.saturating_sub(self.settled))
+        wanted.min(OUT_OF_TURN.saturating_sub(self.expired))
     }
 
     pub(super) fn took(&mut self, steps: usize) {
-        self.settled += steps;
+        self.expired += steps;
     }
 
     /// What this command has ended is gone together: what that means to others comes when it is done.
@@ -135,19 +135,19 @@ impl Effects {
         self.zone_of.unwrap_or(|_| None)
     }
 
-    /// Notes the name of a zone that a rule has, and nobody knows.
+    /// Notes the name of an unknown zone that a rule has.
     pub(super) fn miss_zone(&mut self, name: Option<&[u8]>) {
         if let Some(name) = name {
             self.missed_zone = Some(name.to_vec());
         }
     }
 
-    /// The last name of a zone that nobody knew, once.
+    /// The last name of an unknown zone, once.
     pub fn take_missed_zone(&mut self) -> Option<Vec<u8>> {
         self.missed_zone.take()
     }
 
-    /// Readable by [`super::codec::decode`], unless nobody was to hear of them.
+    /// Readable by [`super::codec::decode`], unless nobody was to read them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -180,7 +180,7 @@ impl Effects {
         self.any = false;
         self.touching = false;
         self.events = Events::default();
-        self.settled = 0;
+        self.expired = 0;
         self.holds_back = false;
         self.completed = Completed::default();
     }

@@ -3,7 +3,7 @@
 //! Idempotent, in steps as small as wanted, to be called at any time on a master; a replica waits for
 //! the effects. A job that becomes due is not part of this: nothing changes then.
 
-use super::budget::{OUT_OF_TURN, SETTLE_BUDGET, SETTLE_BUDGET_OF_ID, STEPS_OF_OCCURRENCE};
+use super::budget::{EXPIRE_BUDGET, EXPIRE_BUDGET_OF_ID, OUT_OF_TURN, STEPS_OF_OCCURRENCE};
 use super::clock::Now;
 use super::effect::{Change, Effect};
 use super::effects::Effects;
@@ -16,10 +16,10 @@ use super::Queue;
 use crate::storage::skiplist::Skiplist;
 
 impl Queue {
-    /// Carries out at most `budget` of what is past, in the order of time. Returns how much of the
+    /// Carries out at most `budget` overdue expirations, in the order of time. Returns how much of the
     /// budget is left: none left means that there may be more.
     #[inline(always)]
-    pub fn settle(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
+    pub fn expire_overdue(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         match self.has_past(now) {
             true => self.settle_past(now, budget, out),
             false => budget,
@@ -48,7 +48,7 @@ impl Queue {
         left
     }
 
-    /// The same where ends are to be carried out: what is past, and they, in the order of time. Those of a command
+    /// The same where ends are to be carried out: overdue expirations, and they, in the order of time. Those of a command
     /// come when it is done. Returns what it took; 0 where there is nothing to do now.
     #[cold]
     fn settle_with_flows(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
@@ -68,11 +68,11 @@ impl Queue {
     /// The same for a command that may name many jobs.
     pub(super) fn settle_some(&mut self, most: usize, now: Now, out: &mut Effects) {
         let budget = out.allow(most);
-        let left = self.settle(now, budget, out);
+        let left = self.expire_overdue(now, budget, out);
         out.took(budget - left);
     }
 
-    /// The earliest thing that is past; returns what it took of a budget.
+    /// The earliest overdue expiration; returns what it took of a budget.
     fn settle_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         if self.done_wakes() <= now.ms() {
             return self.settle_done(now, budget, out);
@@ -135,11 +135,11 @@ impl Queue {
     #[inline]
     pub(super) fn settle_for_turns(&mut self, now: Now, out: &mut Effects) {
         if self.has_groups() {
-            self.settle_some(SETTLE_BUDGET, now, out);
+            self.settle_some(EXPIRE_BUDGET, now, out);
         }
     }
 
-    /// As [`Queue::settle`] for one job, whatever else is past.
+    /// As [`Queue::expire_overdue`] for one job, whatever else is overdue.
     pub fn settle_job(&mut self, id: &[u8], now: Now, out: &mut Effects) {
         let id = self.jobs().hashed(id);
         if self.find_settled(id, now, out).is_none() {
@@ -157,7 +157,7 @@ impl Queue {
         let mut handle = self.find(id)?;
         let mut job = self.jobs().job(handle);
         if self.depends_on_deaths(job, now) {
-            self.settle_some(SETTLE_BUDGET_OF_ID, now, out);
+            self.settle_some(EXPIRE_BUDGET_OF_ID, now, out);
             handle = self.find(id)?;
             job = self.jobs().job(handle);
         }
@@ -170,14 +170,14 @@ impl Queue {
             self.end_lease(handle, now, out);
             handle = self.find(id)?;
         }
-        if self.expire_overdue(handle, now, out) {
+        if self.remove_if_expired(handle, now, out) {
             return self.find(id);
         }
         self.expire_successor(handle, now.ms() + 1, now, out);
         Some(handle)
     }
 
-    /// Whether other jobs' deaths that are past matter to this one: by the order of dying, if its
+    /// Whether overdue deaths of other jobs matter to this one: by the order of dying, if its
     /// lease's end would be its death; by its group's turn, if that begins anew with its successor; by DEADLEN,
     /// if it is dead.
     fn depends_on_deaths(&self, job: Job<'_>, now: Now) -> bool {
@@ -194,12 +194,12 @@ impl Queue {
         }
     }
 
-    /// As [`Queue::settle`] for a command that is about to do something with so many jobs of that place:
+    /// As [`Queue::expire_overdue`] for a command that is about to do something with so many jobs of that place:
     /// leases that are over are ended until so many jobs have come to stand there, though more may be past
     /// before them. Of others it ends so many as are not felt.
     #[inline(always)]
     pub(super) fn settle_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
-        if self.settle(now, SETTLE_BUDGET, out) == 0 {
+        if self.expire_overdue(now, EXPIRE_BUDGET, out) == 0 {
             self.settle_leases_for(count, place, now, out);
         }
     }
@@ -225,7 +225,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        for _ in 0..SETTLE_BUDGET {
+        for _ in 0..EXPIRE_BUDGET {
             let went_on = is_full(self)
                 && (self.expire_first_overdue(now, out)
                     || self.end_overdue_lease(now, out).is_some());
@@ -262,7 +262,7 @@ impl Queue {
 
     /// Removes at most so many of the longest dead beyond DEADLEN, because of what happened at that instant.
     /// Where that was out of turn, TTLs that ended before it may yet make room: the rest is left to
-    /// [`Queue::settle`].
+    /// [`Queue::expire_overdue`].
     pub(super) fn trim_dead_after(&mut self, at: u64, most: usize, now: Now, out: &mut Effects) {
         if self.surplus_dead() > 0 && !self.has_overdue_before(at) {
             self.trim_dead(now, most, out);
@@ -302,9 +302,9 @@ impl Queue {
         true
     }
 
-    /// Carries out what is past of jobs of which it is not known before what becomes of them, as far as is not felt:
+    /// Carries out what is overdue of jobs of which it is not known before what becomes of them, as far as is not felt:
     /// most of all of those that have a rule, and of those that have a successor. All others are counted as they are.
-    pub fn settle_odd(&mut self, now: Now, out: &mut Effects) {
+    pub fn expire_odd(&mut self, now: Now, out: &mut Effects) {
         if self.next_event().is_none_or(|at| at > now.ms()) {
             return;
         }
@@ -335,10 +335,10 @@ impl Queue {
         out.took(budget - left);
     }
 
-    /// Removes a job whose TTL is past, which nobody has carried out yet; whether it was. Of a recurring job
+    /// Removes a job whose TTL is overdue; whether it was. Of a recurring job
     /// that, or GRACE, ends an occurrence, and the next one begins.
     #[inline]
-    pub(super) fn expire_overdue(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
+    pub(super) fn remove_if_expired(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
         let end = self.end_of(handle);
         let overdue = end != 0 && end <= now.ms();
         if overdue {

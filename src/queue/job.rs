@@ -130,7 +130,7 @@ impl Failure<'static> {
     }
 }
 
-/// What is settled when a job is added, and mostly alike among the jobs of a queue: kept once for
+/// What is decided when a job is added, and mostly the same among the jobs of a queue: kept once for
 /// all that share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Terms<'a> {

@@ -21,7 +21,7 @@ const LOOKED_AT: usize = 10_000;
 pub struct At {
     /// By the clock.
     pub now: Now,
-    /// Up to which instant leases and TTLs are over though nobody has said so.
+    /// Up to which instant leases and TTLs have expired, without an effect that says so.
     pub(super) ended_ms: u64,
 }
 

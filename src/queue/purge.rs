@@ -1,6 +1,6 @@
 //! The rules of DQ.DEL and DQ.PURGE.
 
-use super::budget::SETTLE_BUDGET;
+use super::budget::EXPIRE_BUDGET;
 use super::clock::Now;
 use super::effect::Effect;
 use super::effects::Effects;
@@ -36,10 +36,10 @@ impl Queue {
         let budget = if self.has_flows() {
             usize::MAX
         } else {
-            SETTLE_BUDGET
+            EXPIRE_BUDGET
         };
-        self.settle(now, budget, out);
-        self.settle_odd(now, out);
+        self.expire_overdue(now, budget, out);
+        self.expire_odd(now, out);
         self.purge_as_it_stands(state, now, out)
     }
 

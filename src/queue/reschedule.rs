@@ -70,7 +70,7 @@ impl Queue {
             let Some((_, handle)) = self.dead().first() else {
                 break;
             };
-            if self.expire_overdue(handle, now, out) {
+            if self.remove_if_expired(handle, now, out) {
                 budget -= 1;
             } else {
                 self.commit_job(handle, Change::Kicked { due: now.ms() }, now, out);

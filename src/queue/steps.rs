@@ -1,6 +1,6 @@
 //! Steps and signals decided: STEP and SIGNAL. What a job waits for is decided with NACK, in [`super::deliver`].
 
-use super::budget::SETTLE_BUDGET;
+use super::budget::EXPIRE_BUDGET;
 use super::claim::Claim;
 use super::clock::Now;
 use super::effect::Change;
@@ -96,7 +96,7 @@ impl Queue {
     ) {
         let limit = self.settings().max_bytes;
         if limit != 0 {
-            self.settle(now, SETTLE_BUDGET, out);
+            self.expire_overdue(now, EXPIRE_BUDGET, out);
             let len: usize = steps.map(|(name, value)| name.len() + value.len()).sum();
             let is_full = |it: &Self| it.bytes() + len as u64 > limit;
             self.settle_for_room(is_full, now, out);

@@ -252,7 +252,7 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             let value = there(value, "a queue that was there");
             value.armed_for = u64::MAX;
             value.announce(now, effects);
-            let settled = share - value.queue().settle(now, share, effects);
+            let settled = share - value.queue().expire_overdue(now, share, effects);
             value.queue().follow_up(now, effects);
             let mut left = share;
             let may = |ticket| blocked::is_allowed(ctx, ticket, raw_name.name());

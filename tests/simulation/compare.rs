@@ -53,7 +53,7 @@ pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<
     let mut settled = queue.copied();
     let mut out = Effects::default();
     out.know_zones(zone_of);
-    settled.settle(now, usize::MAX, &mut out);
+    settled.expire_overdue(now, usize::MAX, &mut out);
     settled.follow_up(now, &mut out);
     totals.add(settled.totals());
     let comparison = Comparison {

@@ -38,7 +38,7 @@ fn a_step_settles_no_more_than_its_budget() {
     assert_eq!(queue.pop(&pop, now(), &mut mint, &mut out, |_| {}), 10);
     let later = Now::from_ms(NOW + 5);
     for (budget, left, reserved) in [(3, 0, 7), (1, 0, 6), (4, 0, 2), (10, 8, 0), (5, 5, 0)] {
-        assert_eq!(queue.settle(later, budget, &mut out), left);
+        assert_eq!(queue.expire_overdue(later, budget, &mut out), left);
         let as_shown = At::as_shown(later);
         assert_eq!(queue.len(Some(State::Reserved), as_shown), reserved);
     }

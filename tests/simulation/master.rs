@@ -83,7 +83,7 @@ impl Call<'_> {
             Op::Configure(change) => done(queue.configure_with(change, now, out)),
             Op::Settle(budget) => {
                 queue.work_off(*budget);
-                let left = queue.settle(now, *budget, out);
+                let left = queue.expire_overdue(now, *budget, out);
                 let past = queue.next_event().is_some_and(|at| at <= now.ms());
                 assert!(left <= *budget, "more budget left than there was");
                 assert!(left == 0 || !past, "budget left, and work");

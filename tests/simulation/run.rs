@@ -237,8 +237,8 @@ impl Run {
         let [mut still, mut settled] = [self.queue.copied(), self.queue.copied()];
         let mut out = Effects::default();
         out.know_zones(zone_of);
-        still.settle_odd(now, &mut out);
-        settled.settle(now, usize::MAX, &mut out);
+        still.expire_odd(now, &mut out);
+        settled.expire_overdue(now, usize::MAX, &mut out);
         let (mut seen, mut there) = (lens(&still), lens(&settled));
         if self.queue.settings().dead_len != 0 {
             // A TTL that is over had made room among the dead, or not, before others died.

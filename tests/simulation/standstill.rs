@@ -229,7 +229,7 @@ fn a_pop_finds_a_job_behind_ten_thousand_whose_ttl_is_over() {
     let mut stood = overdue(50_000);
     assert_eq!(stood.pop(1, false, now), Vec::<String>::new());
     assert_eq!(stood.queue.totals().expired, 11_000);
-    stood.queue.settle(now, usize::MAX, &mut stood.out);
+    stood.queue.expire_overdue(now, usize::MAX, &mut stood.out);
     assert_eq!(stood.pop(1, false, now), ["lasting-0000"]);
 }
 
@@ -286,7 +286,7 @@ fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
     let now = Now::from_ms(NOW + 30);
     assert_eq!(stood.pop(1, false, now), Vec::<String>::new());
     stood.queue.check_invariants().unwrap();
-    stood.queue.settle(now, usize::MAX, &mut stood.out);
+    stood.queue.expire_overdue(now, usize::MAX, &mut stood.out);
     let peek = Peek {
         state: State::Dead,
         from: 0,
@@ -306,10 +306,10 @@ fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
 fn ids_that_are_forgotten_at_one_instant_go_in_steps() {
     let mut stood = stood_still(0, 0, 20);
     let now = Now::from_ms(NOW + 10);
-    stood.queue.settle(now, 100, &mut stood.out);
+    stood.queue.expire_overdue(now, 100, &mut stood.out);
     let add = |stood: &mut Stood, number| stood.add("forgotten", number, None, now);
     let mut steps = 1;
-    while stood.queue.settle(now, 100, &mut stood.out) == 0 {
+    while stood.queue.expire_overdue(now, 100, &mut stood.out) == 0 {
         steps += 1;
     }
     assert!((MANY / 200..=MANY / 100).contains(&steps), "{steps}");

@@ -85,7 +85,7 @@ pub enum Removal {
     Popped,
     /// DEL, PURGE and DEADLEN.
     Deleted,
-    /// Its TTL is past.
+    /// Its TTL has expired.
     Expired,
     /// Its TTL was past when its lease ended.
     TimedOutExpired,

@@ -136,8 +136,8 @@ impl Stage {
         [false, true].map(|settled| {
             let (mut queue, out) = (self.queue.copied(), &mut Effects::default());
             match settled {
-                true => drop(queue.settle(self.now(), usize::MAX, out)),
-                false => queue.settle_odd(self.now(), out),
+                true => drop(queue.expire_overdue(self.now(), usize::MAX, out)),
+                false => queue.expire_odd(self.now(), out),
             }
             queue
         })
@@ -273,7 +273,7 @@ fn a_purge_takes_what_it_would_have_taken_later() {
                 }
                 assert!(digest(&still) == digest(&replica), "as a replica has it");
                 out.clear();
-                still.settle(now, usize::MAX, &mut out);
+                still.expire_overdue(now, usize::MAX, &mut out);
                 assert_eq!(lens(&still, now), lens(&settled, now), "{state:?}");
                 let all = |queue: &Queue| State::ALL.map(|it| shown(queue, it, now)[1].clone());
                 let totals = |totals: &Totals| totals.named().map(|(_, total)| total);

@@ -49,20 +49,7 @@ pub(super) fn check_failure(failure: Failure<'_>) -> Result<(), QueueError> {
 impl Queue {
     /// Carries out one effect, or changes nothing.
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
-        if self.jobs.is_unindexed() && effect.looks_for_jobs() {
-            if effect.is_kept_flow() || matches!(effect, Effect::Noted { .. }) {
-                // In a snapshot: all rows have come.
-                self.check_told_turns(true)?;
-            }
-            self.index()?;
-        }
-        if self.flows.is_some() && !effect.is_kept_flow() {
-            self.end_restoring_flows();
-            // A master says itself which jobs it has set free so.
-            if !effect.stands_in_snapshots() && !matches!(effect, Effect::Unblocked { .. }) {
-                self.free_stuck();
-            }
-        }
+        self.end_restoring(effect)?;
         match *effect {
             Effect::Added {
                 id,
@@ -112,6 +99,25 @@ impl Queue {
             }
             _ => self.apply_to_queue(effect),
         }
+    }
+
+    /// What a snapshot left to do until an effect comes that needs it.
+    fn end_restoring(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        if self.jobs.is_unindexed() && effect.looks_for_jobs() {
+            if effect.is_kept_flow() || matches!(effect, Effect::Noted { .. }) {
+                // In a snapshot: all rows have come.
+                self.check_told_turns(true)?;
+            }
+            self.index()?;
+        }
+        if self.flows.is_some() && !effect.is_kept_flow() {
+            self.end_restoring_flows();
+            // A master says itself which jobs it has set free so.
+            if !effect.stands_in_snapshots() && !matches!(effect, Effect::Unblocked { .. }) {
+                self.free_stuck();
+            }
+        }
+        Ok(())
     }
 
     /// A job with a group comes.
@@ -179,7 +185,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Settings, the dedupe memory, numbers, and what takes many jobs away.
+    /// Settings, the dedupe window, numbers, and what removes many jobs.
     fn apply_to_queue(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         match *effect {
             Effect::Kept => self.kept = true,
@@ -194,40 +200,13 @@ impl Queue {
                 self.paused_until = until;
             }
             Effect::Resumed => self.paused_until = 0,
-            Effect::Remembered { id, until } => {
-                check_id(id)?;
-                check_instant(until)?;
-                self.remember(id, until)?;
+            Effect::Remembered { .. } | Effect::ForgotId { .. } | Effect::Forgot { .. } => {
+                self.apply_to_window(effect)?;
             }
-            Effect::ForgotId { id } => {
-                let id = self.jobs.hashed(id);
-                if let Some(dedupe) = self.dedupe.made() {
-                    dedupe.forget(id, &**self.jobs.hasher());
-                }
-            }
-            Effect::Forgot { until } => {
-                if let Some(dedupe) = self.dedupe.made() {
-                    dedupe.forget_until(until, &**self.jobs.hasher());
-                }
-            }
-            Effect::Purged { state, cut } => {
-                check_instant(cut)?;
-                self.apply_purge(state, cut);
-            }
-            Effect::PurgedLeases { cut } => {
-                check_instant(cut)?;
-                self.apply_purge_of_leases(cut);
-            }
-            Effect::PurgedOverdue { dead, cut } => {
-                check_instant(cut)?;
-                let fate = if dead { Fate::Dies } else { Fate::Back };
-                self.apply_purge_of_overdue(fate, cut);
-            }
-            Effect::Trimmed { count } => {
-                let dead = self.dead.len();
-                let count = usize::try_from(count).ok().filter(|&count| count <= dead);
-                self.apply_trim(count.ok_or(malformed("more dead jobs than there are"))?);
-            }
+            Effect::Purged { .. }
+            | Effect::PurgedLeases { .. }
+            | Effect::PurgedOverdue { .. }
+            | Effect::Trimmed { .. } => self.apply_removal(effect)?,
             Effect::Floors { seq, death, token } => {
                 if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
                     return Err(malformed("a number that leaves no room to count on"));
@@ -265,7 +244,57 @@ impl Queue {
         Ok(())
     }
 
-    /// Each effect leaves as they are what others tell.
+    /// Which ids are remembered.
+    fn apply_to_window(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        match *effect {
+            Effect::Remembered { id, until } => {
+                check_id(id)?;
+                check_instant(until)?;
+                self.remember(id, until)?;
+            }
+            Effect::ForgotId { id } => {
+                let id = self.jobs.hashed(id);
+                if let Some(dedupe) = self.dedupe.made() {
+                    dedupe.forget(id, &**self.jobs.hasher());
+                }
+            }
+            Effect::Forgot { until } => {
+                if let Some(dedupe) = self.dedupe.made() {
+                    dedupe.forget_until(until, &**self.jobs.hasher());
+                }
+            }
+            _ => return Err(malformed("an effect on no id")),
+        }
+        Ok(())
+    }
+
+    /// What removes many jobs at once.
+    fn apply_removal(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
+        match *effect {
+            Effect::Purged { state, cut } => {
+                check_instant(cut)?;
+                self.apply_purge(state, cut);
+            }
+            Effect::PurgedLeases { cut } => {
+                check_instant(cut)?;
+                self.apply_purge_of_leases(cut);
+            }
+            Effect::PurgedOverdue { dead, cut } => {
+                check_instant(cut)?;
+                let fate = if dead { Fate::Dies } else { Fate::Back };
+                self.apply_purge_of_overdue(fate, cut);
+            }
+            Effect::Trimmed { count } => {
+                let dead = self.dead.len();
+                let count = usize::try_from(count).ok().filter(|&count| count <= dead);
+                self.apply_trim(count.ok_or(malformed("more dead jobs than there are"))?);
+            }
+            _ => return Err(malformed("an effect that removes nothing")),
+        }
+        Ok(())
+    }
+
+    /// Each effect leaves the other settings as they are.
     fn apply_settings(&mut self, effect: &Effect<'_>) -> Result<(), QueueError> {
         let old = &*self.settings;
         let new = match *effect {

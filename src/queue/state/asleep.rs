@@ -5,7 +5,7 @@
 //!   Totals   Lateness?   chunk 0   chunk 1   ...      each chunk of its snapshot behind its length
 //! ```
 //!
-//! Nothing is decided here: whoever wants to know more than its figures wakes it, and gets the queue as it was.
+//! Nothing is decided here: a caller that needs more than its figures wakes it, and gets the queue as it was.
 //! Never leaves the process, so it needs no version of its own.
 
 use super::figures::Figures;

@@ -11,7 +11,7 @@ use crate::queue::outcome::{Departure, JobEnd, Known, Outcome};
 /// The ids that are listened for, asked for where so many jobs go that those are fewer.
 pub type Listened = Box<dyn Fn() -> Vec<Vec<u8>> + Send + Sync>;
 
-/// What was heard since somebody listens.
+/// What has departed since a client listens.
 pub struct Departures {
     listened: Listened,
     heard: Vec<Departure>,

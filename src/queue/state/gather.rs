@@ -4,7 +4,7 @@
 use super::Queue;
 
 impl Queue {
-    /// Moves up to `budget` jobs; returns how much of the budget is left. Not an effect: nobody can tell.
+    /// Moves up to `budget` jobs; returns how much of the budget is left. Not an effect: no command shows a difference.
     pub(super) fn gather(&mut self, budget: usize) -> usize {
         // What was purged, and a round of groups, are known by handles that are not asked for here.
         if self.has_purged() || self.is_passing() {

@@ -8,7 +8,7 @@ use crate::queue::job::INSTANT_MAX;
 
 impl Queue {
     /// What the timer must be called for, though nobody waits: the end of a lease, of a TTL, of a
-    /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::settle`] has work left.
+    /// memory; dead jobs beyond DEADLEN. In the past where [`Queue::expire_overdue`] has work left.
     #[inline]
     pub fn next_event(&self) -> Option<u64> {
         let next = self.wakes_first();

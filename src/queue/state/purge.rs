@@ -74,7 +74,7 @@ impl Queue {
         if last.is_some_and(|last| last < kept) {
             return self.let_go(Purged::DeadBefore(kept), count);
         }
-        // They cannot be told from those that stay, in a forged payload.
+        // In a forged payload they cannot be distinguished from those that stay.
         for _ in 0..count {
             let (_, handle) = there(self.dead.first(), "fewer dead jobs than there are");
             self.remove(handle);

@@ -237,7 +237,7 @@ impl Queue {
         !self.cold.purged_jobs.is_empty()
     }
 
-    /// Whether something is left to do that nobody can tell.
+    /// Whether something is left to do that no command shows.
     pub fn has_leftovers(&self) -> bool {
         self.has_purged() || self.is_passing() || self.jobs.is_scattered()
     }

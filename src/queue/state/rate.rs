@@ -16,11 +16,11 @@ use weighed::Weighed;
 /// Deliveries that the window of RATE tells apart, at most.
 pub const ENTRIES: usize = 100_000;
 
-/// Tokens of one microsecond; and how far those of all deliveries that are told apart reach.
+/// Tokens of one microsecond; and how far those of all deliveries that are counted separately reach.
 const TOKENS_PER_US: usize = 1 << TOKEN_US_SHIFT;
 const AHEAD_US: u64 = (ENTRIES / TOKENS_PER_US) as u64 + 1;
 
-/// What is recorded: its token is 0 where nobody can speak of it any more.
+/// What is recorded: its token is 0 if no DQ.TOUCH can correct it any more.
 #[derive(Clone, Copy)]
 pub struct Delivered {
     pub token: u64,
@@ -78,7 +78,7 @@ impl Deliveries {
         last_to_leave.map_or(0, leaves)
     }
 
-    /// A delivery at this instant, of as many as `most` that are told apart.
+    /// A delivery at this instant, of as many as `most` that are counted separately.
     pub fn record(&mut self, rate: Rate, most: usize, new: Delivered, now: Now) {
         self.step_back(now);
         self.forget(rate, now);

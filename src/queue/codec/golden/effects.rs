@@ -7,7 +7,9 @@ type Golden = Vec<(Effect<'static>, &'static str)>;
 pub(super) fn effects() -> Golden {
     [
         of_the_first_versions(),
-        of_rules_groups_and_notes(),
+        of_rules(),
+        of_groups_and_notes(),
+        of_arrivals(),
         of_flows(),
     ]
     .concat()
@@ -81,8 +83,8 @@ fn of_the_first_versions() -> Golden {
     ]
 }
 
-/// Failures, rules, groups, notes and done jobs: `Failed` to `Done`.
-fn of_rules_groups_and_notes() -> Golden {
+/// Failures and rules: `Failed` to `Rules`.
+fn of_rules() -> Golden {
     let (id, payload, terms, due, expires) = (ID, PAYLOAD, TERMS, 400, 401);
     let change = Change::Rescheduled { due: 402 };
     vec![
@@ -140,12 +142,19 @@ fn of_rules_groups_and_notes() -> Golden {
             },
             "1700b602b702b802b902ba02bb02c202c302018705",
         ),
+    ]
+}
+
+/// Groups, notes and done jobs: `Grouped` to `Done`.
+fn of_groups_and_notes() -> Golden {
+    let (id, payload, due, expires) = (ID, PAYLOAD, 400, 401);
+    vec![
         (
             Effect::Grouped {
                 group: b"group",
                 id,
                 payload,
-                terms,
+                terms: TERMS,
                 coming: Coming::Added { due, expires },
             },
             "180567726f7570026964046c6f6164d704ad02ae0202af02b0020090039103",
@@ -177,8 +186,8 @@ fn of_rules_groups_and_notes() -> Golden {
     ]
 }
 
-/// Jobs after others, from `AddedTogether` on.
-fn of_flows() -> Golden {
+/// Many jobs at once, and jobs after others: `AddedTogether` to `Waits`.
+fn of_arrivals() -> Golden {
     let (id, payload, due, expires) = (ID, PAYLOAD, 400, 401);
     vec![
         (
@@ -224,6 +233,13 @@ fn of_flows() -> Golden {
             },
             "20026964010567726f7570a503010001",
         ),
+    ]
+}
+
+/// How what jobs wait for ends: from `Over` on.
+fn of_flows() -> Golden {
+    let id = ID;
+    vec![
         (
             Effect::Over {
                 id,

@@ -268,7 +268,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether no id is that of a done job and of another one, where that could not be told before.
+    /// Whether no id is that of a done job and of another one, where that could not be checked before.
     pub(in crate::queue::state) fn check_done_apart(&self) -> Result<(), QueueError> {
         let is_elsewhere = |it| self.find(self.jobs.hashed(self.done.get(it).id)).is_some();
         if self.done.iter().any(is_elsewhere) {

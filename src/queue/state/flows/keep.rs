@@ -299,7 +299,7 @@ impl Queue {
         self.drop_record(job);
         if let Some(flows) = &mut self.flows {
             if flows.is_awaited(job) {
-                // In effects that nobody decided so.
+                // Only in forged effects.
                 let end = EndOf {
                     id: self.jobs.job(job).id(),
                     outcome: Some(Outcome::Deleted),

@@ -127,7 +127,7 @@ impl Queue {
         record.map_or(0, |record| record.links.get().len() / 4)
     }
 
-    /// A blocked job dies; those after it hear of it.
+    /// A blocked job dies; those after it are updated.
     pub(super) fn die_of(
         &mut self,
         waiter: Handle,

@@ -297,7 +297,7 @@ fn no_job_stays_blocked_by_forged_effects() {
         let (mut copy, now, out) = (queue.copied(), scene.now, &mut Effects::default());
         assert!(copy.next_event().is_some_and(|at| at <= now.ms()));
         let mut replica = queue.copied();
-        copy.settle(now, usize::MAX, out);
+        copy.expire_overdue(now, usize::MAX, out);
         assert_eq!(copy.blocked_len(), 2 - freed);
         for effect in decode(out.bytes()) {
             replica.apply(&effect.unwrap()).unwrap();

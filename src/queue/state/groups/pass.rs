@@ -24,7 +24,7 @@ use crate::storage::broken::must;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Rounds that are told apart. Where one more would begin, a purge is carried out at once, and a setting in the
+/// Rounds that can be distinguished. Where one more would begin, a purge is carried out at once, and a setting in the
 /// round that there is.
 pub(super) const ROUNDS: usize = 8;
 /// Of these, those that settings begin: the others are left to purges.
@@ -267,7 +267,7 @@ impl Queue {
         (self.groups.as_ref()).is_some_and(|groups| groups.pass.is_some())
     }
 
-    /// Looks at up to `budget` of them; returns how much of the budget is left. Not an effect: nobody can tell.
+    /// Looks at up to `budget` of them; returns how much of the budget is left. Not an effect: no command shows a difference.
     pub(in crate::queue::state) fn look_at_groups(&mut self, budget: usize) -> usize {
         match &mut self.groups {
             Some(groups) => groups.look_at_some(budget, &self.jobs, self.group_rates.as_deref()),

@@ -111,7 +111,7 @@ impl Stage {
     /// All of one state goes, and nothing else.
     fn purge(&mut self) {
         let (number, now) = (self.below(4) as usize, self.now());
-        self.queue.settle(now, usize::MAX, &mut self.out);
+        self.queue.expire_overdue(now, usize::MAX, &mut self.out);
         let mut expected = self.lens();
         let state = Some(STATES[number]);
         let queue = &self.queue;

@@ -34,10 +34,10 @@ pub struct GroupRates {
     hasher: Arc<RandomState>,
 }
 
-/// Deliveries of a group that are told apart, at most.
+/// Deliveries of a group that are counted separately, at most.
 const ENTRIES: usize = 1000;
 const NO_WINDOW: &str = "a window that is not there";
-/// Deliveries looked at with each one, for windows that are past: more than come.
+/// Deliveries looked at with each one, for windows that have ended: more than come.
 const PASSED_WITH_EACH: usize = 2;
 
 impl Window {

@@ -6,7 +6,7 @@ use crate::queue::job::TOKEN_MAX;
 use crate::queue::settings::Rate;
 use std::collections::VecDeque;
 
-/// A token nobody has: of what went at its delivery, and of several taken together.
+/// A token of no delivery: of what went at its delivery, and of several taken together.
 const NOBODY: u64 = 0;
 /// With the first token of a microsecond: of one that was drawn there, whichever.
 const ONE_OF: u64 = TOKEN_MAX;

@@ -155,7 +155,7 @@ fn leases_that_are_over_outlive_a_purge_in_their_groups() {
     for _ in 0..4 {
         stage.late.work_off(7);
         stage.change(|it, now, out| {
-            it.late.settle(now, 500, out);
+            it.late.expire_overdue(now, 500, out);
         });
         stage.check();
     }

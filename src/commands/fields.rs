@@ -1,0 +1,62 @@
+//! Maps that count their fields: those of a reply are listed once.
+
+use crate::server::api::Ctx;
+use std::cell::Cell;
+
+/// The list is gone through twice: first it is counted, then it is shown.
+pub struct Fields<'a> {
+    ctx: Ctx<'a>,
+    is_shown: bool,
+    count: Cell<usize>,
+}
+
+impl<'a> Fields<'a> {
+    pub fn reply(ctx: Ctx<'a>, list: impl Fn(&Self)) {
+        let mut fields = Fields {
+            ctx,
+            is_shown: false,
+            count: Cell::new(0),
+        };
+        list(&fields);
+        ctx.reply_map(fields.count.get());
+        fields.is_shown = true;
+        list(&fields);
+    }
+
+    /// A field whose value is one reply of its own.
+    pub fn with(&self, name: &str, value: impl FnOnce(Ctx<'a>)) {
+        if self.is_shown {
+            self.ctx.reply_bytes(name.as_bytes());
+            value(self.ctx);
+        } else {
+            self.count.set(self.count.get() + 1);
+        }
+    }
+
+    pub fn integer(&self, name: &str, value: i64) {
+        self.with(name, |ctx| ctx.reply_integer(value));
+    }
+
+    pub fn integer_or_null(&self, name: &str, value: Option<u64>) {
+        self.with(name, |ctx| match value {
+            Some(value) => ctx.reply_integer(value as i64),
+            None => ctx.reply_null(),
+        });
+    }
+
+    pub fn bytes_or_null(&self, name: &str, value: Option<&[u8]>) {
+        self.with(name, |ctx| match value {
+            Some(value) => ctx.reply_bytes(value),
+            None => ctx.reply_null(),
+        });
+    }
+
+    pub fn integers(&self, name: &str, values: &[u64]) {
+        self.with(name, |ctx| {
+            ctx.reply_array(values.len());
+            values
+                .iter()
+                .for_each(|&value| ctx.reply_integer(value as i64));
+        });
+    }
+}
