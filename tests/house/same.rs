@@ -1,4 +1,4 @@
-//! The libraries of clients/ have the names that docs/clients.md says.
+//! The libraries of clients/ have the names that docs/clients.md says, and know all fields and options of the server.
 
 use crate::clients::{code, files, Files};
 use crate::root;
@@ -102,4 +102,44 @@ fn the_libraries_have_the_names_of_the_page() {
         unknown(&wrong).0,
         ["ts: addSeveral", "go: AwaitSignal", "java: addSeveral"]
     );
+}
+
+/// What the commands of the module reply: the names of the fields of DQ.GET.
+fn fields() -> Vec<String> {
+    let text = fs::read_to_string(root().join("src/commands/get.rs")).unwrap();
+    let quoted = text.split('"').skip(1).step_by(2);
+    quoted.map(str::to_owned).collect()
+}
+
+/// The options of DQ.ADD; NX is what it does without one.
+fn options() -> Vec<String> {
+    let text = fs::read_to_string(root().join("src/commands/add.rs")).unwrap();
+    let (_, rest) = text.split_once("options! { ADD: ").expect("the options");
+    let (words, _) = rest.split_once(" }").expect("their end");
+    let words = words.split(' ').filter(|word| *word != "NX");
+    words.map(str::to_owned).collect()
+}
+
+/// Those that the sources do not name: in quotes, or among other words of a text.
+fn unnamed(names: &[String], files: &Files) -> Vec<String> {
+    let is_of_word = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
+    let known: BTreeSet<&str> = files
+        .iter()
+        .flat_map(|(_, text)| text.split(|char| !is_of_word(char)))
+        .collect();
+    let unknown = names.iter().filter(|name| !known.contains(name.as_str()));
+    unknown.cloned().collect()
+}
+
+#[test]
+fn the_libraries_know_each_field_and_option() {
+    let (fields, options) = (fields(), options());
+    assert!(fields.len() > 30 && options.len() > 20);
+    for (folder, ending, _) in COLUMNS {
+        let files = files(folder, ending);
+        let missing = [unnamed(&fields, &files), unnamed(&options, &files)].concat();
+        assert_eq!(missing, [""; 0], "{folder}");
+        let wrong = ["on-death".to_owned(), "AFTERWARDS".to_owned()];
+        assert_eq!(unnamed(&wrong, &files), wrong, "{folder}");
+    }
 }

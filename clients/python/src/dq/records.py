@@ -103,10 +103,15 @@ class JobInfo:
     result: Optional[bytes]
     """What its handler returned, as the codec encoded it; ``Queue.result`` decodes it."""
     progress: Optional[str]
+    keep: Optional[timedelta]
+    """How long it stays once it is done; None: as its queue says."""
+    cost: int
     started: Optional[datetime]
     finished: Optional[datetime]
     after: list[str]
     """The jobs that it waits for, of those that have not ended."""
+    after_group: Optional[str]
+    on_dead: Optional[str]
     steps: Mapping[str, bytes]
     awaits: Optional[str]
     """The signal that it waits for."""
@@ -138,9 +143,13 @@ class JobInfo:
             rule=Rule.read(fields),
             result=fields.get("result"),
             progress=_text(fields.get("progress")),
+            keep=maybe_duration(fields.get("keep")),
+            cost=fields.get("cost", 1),
             started=maybe_from_ms(fields.get("started")),
             finished=maybe_from_ms(fields.get("finished")),
             after=[id_from(id) for id in fields.get("after") or ()],
+            after_group=None if fields.get("after-group") is None else id_from(fields["after-group"]),
+            on_dead=_text(fields.get("on-dead")),
             steps=_steps(fields.get("steps")),
             awaits=_text(fields.get("awaits")),
             fields=fields,

@@ -160,6 +160,8 @@ pub struct JobInfo {
     pub progress: Option<String>,
     /// How long it stays once it is done.
     pub keep: Option<Duration>,
+    /// What a delivery counts for `RATE` and `GROUPRATE`.
+    pub cost: u32,
     /// The signal that it waits for.
     pub awaits: Option<String>,
     /// What its handler keeps.
@@ -174,6 +176,8 @@ pub struct JobInfo {
     pub after: Vec<String>,
     /// The group that it waits for.
     pub after_group: Option<String>,
+    /// What a blocked job does if one that it is after dies: `wait`, `run` or `die`.
+    pub on_dead: Option<String>,
     /// How the jobs ended that it was after.
     pub results: Vec<Before>,
     /// All as the server gave them.
@@ -216,6 +220,7 @@ impl JobInfo {
             rule: RecurrenceRule::of(&fields),
             progress: text("progress"),
             keep: length("keep"),
+            cost: number("cost") as u32,
             awaits: text("awaits"),
             steps: steps
                 .into_iter()
@@ -226,6 +231,7 @@ impl JobInfo {
             result: bytes("result"),
             after: list("after").into_iter().filter_map(values::text).collect(),
             after_group: text("after-group"),
+            on_dead: text("on-dead"),
             results: list("results")
                 .into_iter()
                 .filter_map(before)

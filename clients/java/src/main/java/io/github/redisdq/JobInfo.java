@@ -2,11 +2,13 @@ package io.github.redisdq;
 
 import java.time.Duration;
 import java.time.Instant;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
- * A job as DQ.GET shows it. What it does not have is null; {@code maxAttempts} is 0 without a limit. {@code fields} has all
+ * A job as DQ.GET shows it. What it does not have is null; {@code maxAttempts} is 0 without a limit, {@code next} is the payload
+ * of its successor, {@code after} and {@code afterGroup} are what a blocked job still waits for. {@code fields} has all
  * as the server gave them, also those that this library does not know.
  */
 public record JobInfo(
@@ -25,12 +27,19 @@ public record JobInfo(
         String reason,
         Instant failed,
         String group,
+        byte[] next,
         Recurrence recurrence,
         byte[] result,
         Instant started,
         Instant finished,
         String progress,
         Duration keep,
+        int cost,
+        String awaits,
+        Map<String, byte[]> steps,
+        List<String> after,
+        String afterGroup,
+        String onDead,
         Map<String, Object> fields) {
     static JobInfo of(Map<String, Object> fields) {
         if (fields == null) {
@@ -52,12 +61,28 @@ public record JobInfo(
                 Reply.prose(fields.get("reason")),
                 Reply.instant(fields.get("failed")),
                 Reply.text(fields.get("group")),
+                (byte[]) fields.get("next"),
                 Recurrence.of(fields),
                 (byte[]) fields.get("result"),
                 Reply.instant(fields.get("started")),
                 Reply.instant(fields.get("finished")),
                 Reply.prose(fields.get("progress")),
                 Reply.duration(fields.get("keep")),
+                (int) Reply.number(fields.get("cost")),
+                Reply.text(fields.get("awaits")),
+                steps(fields.get("steps")),
+                Reply.list(fields.get("after")).stream().map(Reply::text).toList(),
+                Reply.text(fields.get("after-group")),
+                Reply.text(fields.get("on-dead")),
                 fields);
+    }
+
+    private static Map<String, byte[]> steps(Object reply) {
+        Map<String, byte[]> steps = new LinkedHashMap<>();
+        Map<String, Object> found = Reply.map(reply);
+        if (found != null) {
+            found.forEach((name, value) -> steps.put(name, (byte[]) value));
+        }
+        return steps;
     }
 }
