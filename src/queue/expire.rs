@@ -338,7 +338,12 @@ impl Queue {
     /// Removes a job whose TTL is overdue; whether it was. Of a recurring job
     /// that, or GRACE, ends an occurrence, and the next one begins.
     #[inline]
-    pub(super) fn remove_if_expired(&mut self, handle: Handle, now: Now, out: &mut Effects) -> bool {
+    pub(super) fn remove_if_expired(
+        &mut self,
+        handle: Handle,
+        now: Now,
+        out: &mut Effects,
+    ) -> bool {
         let end = self.end_of(handle);
         let overdue = end != 0 && end <= now.ms();
         if overdue {
