@@ -299,7 +299,11 @@ async fn chains_batches_and_many() -> Result<(), Error> {
         .after(&ids)
         .on_dead(OnDead::Run)
         .await?;
-    assert!(after.is_some());
+    let shown = queue.get(&after.unwrap()).await?.unwrap();
+    assert_eq!(
+        (shown.after, shown.on_dead.as_deref(), shown.cost),
+        (ids, Some("run"), 1)
+    );
     assert_eq!(worker.drain().await?, 4);
     Ok(())
 }

@@ -14,6 +14,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -67,6 +68,19 @@ class FlowsTest {
         JobInfo info = queue.get("a");
         assertEquals(List.of(State.DONE, "[7,8]", Duration.ofHours(1)),
                 List.of(info.state(), Bytes.text(info.result()), info.keep()));
+    }
+
+    @Test
+    void aBlockedJobShowsWhatItWaitsFor() {
+        queue.add(1, JobOptions.withId("a"));
+        queue.add(2, JobOptions.withId("b").after("a").onDead(JobOptions.OnDead.RUN));
+        queue.add(4, JobOptions.withId("d").group("g"));
+        queue.add(5, JobOptions.withId("e").afterGroup("g").cost(7));
+        JobInfo b = queue.get("b");
+        assertEquals(List.of(List.of("a"), "run", 1, Map.of()), List.of(b.after(), b.onDead(), b.cost(), b.steps()));
+        JobInfo e = queue.get("e");
+        assertEquals(List.of(List.of(), "g", 7), List.of(e.after(), e.afterGroup(), e.cost()));
+        assertNull(e.onDead());
     }
 
     @Test
