@@ -109,14 +109,19 @@ edition = "2021"
 [dependencies]
 dq-redis = {{ path = "{ROOT / "clients/rust"}" }}
 serde = {{ version = "1", features = ["derive"] }}
-tokio = {{ version = "1", features = ["macros", "rt-multi-thread"] }}
+tokio = {{ version = "1", features = ["full"] }}
+
+[profile.dev]
+opt-level = 1
+codegen-units = 1
+debug = "line-tables-only"
 
 [workspace]
 """
 
 
 def run_rust(block, folder):
-    """With what tools/testing/suite.sh built."""
+    """With what tools/testing/suite.sh built: features and profile are those of the library's own tests."""
     (folder / "src").mkdir()
     (folder / "src/main.rs").write_text(block)
     (folder / "Cargo.toml").write_text(RUST)

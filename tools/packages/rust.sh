@@ -31,7 +31,12 @@ edition = "2021"
 
 [dependencies]
 dq-redis = { path = "../$crate" }
-tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
+tokio = { version = "1", features = ["full"] }
+
+[profile.dev]
+opt-level = 1
+codegen-units = 1
+debug = "line-tables-only"
 
 [workspace]
 LINES
@@ -40,7 +45,7 @@ LINES
         sed 's/"redis:\/\/localhost"/\&std::env::var("DQ_URL").expect("DQ_URL")/; s/from_secs(1800)/ZERO/
             s/^    Ok(())$/    std::process::Command::new("kill").arg(std::process::id().to_string()).status()?;\n&/' >"$2/lines/src/main.rs"
     cd "$2/lines"
-    # The crates that it needs are those of the suite's probe, built there before.
+    # The crates that it needs are those of the suite's probe, built there before with the same features and profile.
     target=${DQ_SUITE_OUT:-$2}/lines
     [ ! -d "${DQ_SUITE_OUT:-}/rust" ] || target=$DQ_SUITE_OUT/rust
     $cargo run -q --target-dir "$target" >said
