@@ -22,8 +22,11 @@ impl<'a, W: Words> Options<'a, W> {
         if count > AFTER_MAX as u64 {
             return Err(out_of_range());
         }
-        let ids = (0..count).map(|_| self.value().map(Bytes::new));
-        Ok(Given::Ids(ids.collect::<Result<_, _>>()?))
+        let mut ids = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            ids.push(Bytes::new(self.value()?));
+        }
+        Ok(Given::Ids(ids))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The rules of DQ.ADD.
 
-use super::after::{After, For, Moment};
+use super::after::{AfterThat, For, Moment};
 use super::blocked::AddedAfter;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
@@ -153,7 +153,7 @@ impl Queue {
         match (old.filter(|_| follows), plan) {
             (None, Some(plan)) => {
                 let (id, instants) = (id.bytes, (due, expires));
-                self.add_blocked(id, add, instants, old, *plan, now, out);
+                self.add_blocked(id, add, instants, old, plan, now, out);
             }
             (Some(before), _) => self.add_behind(before, id, add, (due, expires), out),
             (None, None) if first.is_some() => {
@@ -191,11 +191,11 @@ impl Queue {
 
     /// What the job is to wait for; a rule cannot take the place of one that others wait for.
     #[inline]
-    fn plan_of(&self, add: &Add<'_>, old: Option<Handle>) -> Result<Option<Box<Plan>>, QueueError> {
+    fn plan_of(&self, add: &Add<'_>, old: Option<Handle>) -> Result<Option<Plan>, QueueError> {
         match &add.after {
             Some(until) => {
                 let id = add.id.unwrap_or_default();
-                Ok(Some(Box::new(self.plan_added(id, old, add.group, until)?)))
+                Ok(Some(self.plan_added(id, old, add.group, until)?))
             }
             None if add.recur.is_some() && old.is_some_and(|old| self.is_awaited(old)) => {
                 Err(QueueError::AfterRule)
@@ -393,8 +393,8 @@ impl Queue {
             },
             old,
             plan,
-            after: After {
-                until: until.clone(),
+            after: AfterThat {
+                until,
                 at: Moment::from(now),
                 is_timed,
                 dies: false,

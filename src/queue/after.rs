@@ -96,6 +96,37 @@ pub struct After<'a> {
     pub dies: bool,
 }
 
+/// The same, of what another one has: made into an [`After`] only where that is told.
+#[derive(Clone, Copy)]
+pub(super) struct AfterThat<'a> {
+    pub until: &'a For<'a>,
+    pub at: Moment,
+    pub is_timed: bool,
+    pub dies: bool,
+}
+
+impl AfterThat<'_> {
+    pub fn told(&self) -> After<'_> {
+        After {
+            until: self.until.clone(),
+            at: self.at,
+            is_timed: self.is_timed,
+            dies: self.dies,
+        }
+    }
+}
+
+impl<'a> After<'a> {
+    pub(super) fn that(&'a self) -> AfterThat<'a> {
+        AfterThat {
+            until: &self.until,
+            at: self.at,
+            is_timed: self.is_timed,
+            dies: self.dies,
+        }
+    }
+}
+
 /// How one job ended that another was after: nothing is known of one that was not waited for any more.
 #[allow(missing_docs, reason = "called as in the reply")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

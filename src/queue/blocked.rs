@@ -1,6 +1,6 @@
 //! Jobs after others decided: ADD and NACK with AFTER, KICK of a blocked job, and what follows ends.
 
-use super::after::{After, For, Moment, Outcome};
+use super::after::{AfterThat, For, Moment, Outcome};
 use super::budget::{EXPIRE_BUDGET, FOLLOWED};
 use super::claim::Nack;
 use super::clock::Now;
@@ -18,7 +18,7 @@ pub(super) struct AddedAfter<'a> {
     pub coming: Arriving<'a>,
     pub old: Option<Handle>,
     pub plan: Plan,
-    pub after: After<'a>,
+    pub after: AfterThat<'a>,
 }
 
 impl Queue {
@@ -89,8 +89,8 @@ impl Queue {
             Some(failure) => self.commit_failed(handle, change, failure, now, out),
             None => self.commit_job(handle, change, now, out),
         }
-        let after = After {
-            until: until.clone(),
+        let after = AfterThat {
+            until,
             at: Moment::from(now),
             is_timed: true,
             dies: plan.dies(),
@@ -112,13 +112,24 @@ impl Queue {
         }
     }
 
+    /// The same for the timer, which has so many steps left; how many are left then.
+    #[inline]
+    pub fn follow_up_within(&mut self, left: usize, now: Now, out: &mut Effects) -> usize {
+        if !self.has_flows() {
+            return left;
+        }
+        out.held_back(false);
+        self.follow_some(left, now, out)
+    }
+
     #[cold]
-    fn follow_some(&mut self, budget: usize, now: Now, out: &mut Effects) {
+    fn follow_some(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
         let mut left = budget;
         while left > 0 && self.has_flow_work() {
             left = left.saturating_sub(self.settle_flows(left, now, out));
         }
         out.held_back(false);
+        left
     }
 
     /// Some of it; what it took.

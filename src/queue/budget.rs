@@ -18,4 +18,4 @@ pub const STEPS_OF_GROUP: usize = OUT_OF_TURN / 1000;
 pub const DELIVERED_BYTES: usize = 16 * 1024 * 1024;
 /// What ends mean to jobs that are after them, as far as the command carries it out that brought them about: more is
 /// left to the timer.
-pub const FOLLOWED: usize = 768;
+pub const FOLLOWED: usize = 512;

@@ -50,6 +50,14 @@ impl Effects {
         self.push_quietly(effect);
     }
 
+    /// The same for one that takes memory of its own.
+    pub(super) fn push_made<'e>(&mut self, make: impl FnOnce() -> Effect<'e>) {
+        (self.any, self.touching) = (true, true);
+        if !self.unheard {
+            self.append(&make());
+        }
+    }
+
     /// The same for what only frees memory of what has ended: no change to those who watch the key.
     #[inline]
     pub(super) fn push_quietly(&mut self, effect: &Effect<'_>) {

@@ -252,8 +252,9 @@ fn attend(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) ->
             let value = there(value, "a queue that was there");
             value.armed_for = u64::MAX;
             value.announce(now, effects);
-            let settled = share - value.queue().expire_overdue(now, share, effects);
-            value.queue().follow_up(now, effects);
+            let queue = value.queue();
+            let left = queue.expire_overdue(now, share, effects);
+            let settled = share - queue.follow_up_within(left, now, effects);
             let mut left = share;
             let may = |ticket| blocked::is_allowed(ctx, ticket, raw_name.name());
             let line = Line {

@@ -91,39 +91,48 @@ impl Over {
     }
 }
 
-/// What a job is after, in the order of its AFTER: mostly one.
+/// What a job is after, in the order of its AFTER: mostly one, which takes no room of its own.
 #[derive(Clone, Debug)]
-enum Links {
-    One(Number),
-    Many(Box<[Number]>),
+pub(in crate::queue) enum Few<T> {
+    One(T),
+    Many(Box<[T]>),
 }
 
-impl Links {
-    fn of(numbers: Vec<Number>) -> Self {
-        match numbers[..] {
-            [one] => Links::One(one),
-            _ => Links::Many(numbers.into_boxed_slice()),
+type Links = Few<Number>;
+
+impl<T: Copy> Few<T> {
+    fn of(all: Vec<T>) -> Self {
+        match all[..] {
+            [one] => Few::One(one),
+            _ => Few::Many(all.into_boxed_slice()),
         }
     }
 
-    fn get(&self) -> &[Number] {
+    fn get(&self) -> &[T] {
         match self {
-            Links::One(one) => std::slice::from_ref(one),
-            Links::Many(many) => many,
+            Few::One(one) => std::slice::from_ref(one),
+            Few::Many(many) => many,
         }
     }
 
-    fn get_mut(&mut self) -> &mut [Number] {
+    fn get_mut(&mut self) -> &mut [T] {
         match self {
-            Links::One(one) => std::slice::from_mut(one),
-            Links::Many(many) => many,
+            Few::One(one) => std::slice::from_mut(one),
+            Few::Many(many) => many,
+        }
+    }
+
+    fn map<U>(&self, mut to: impl FnMut(T) -> U) -> Few<U> {
+        match self {
+            Few::One(one) => Few::One(to(*one)),
+            Few::Many(many) => Few::Many(many.iter().map(|&it| to(it)).collect()),
         }
     }
 
     fn heap_bytes(&self) -> usize {
         match self {
-            Links::One(_) => 0,
-            Links::Many(many) => allocated(size_of_val(&**many)),
+            Few::One(_) => 0,
+            Few::Many(many) => allocated(size_of_val(&**many)),
         }
     }
 }

@@ -4,8 +4,8 @@ use super::blocked::reason_of;
 use super::circles::{Before, Plan, Waiter};
 use super::keep::EndOf;
 use super::step::Stepped;
-use super::{Links, Record, What, NONE, OF_GROUP, TIMED};
-use crate::queue::after::{After, For, Moment, OnDead, Outcome};
+use super::{Few, Links, Record, What, NONE, OF_GROUP, TIMED};
+use crate::queue::after::{AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place, Terms};
@@ -53,7 +53,7 @@ impl Queue {
                     group: self.group_of(handle),
                 };
                 let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
-                self.wait_again(handle, plan, after, &mut Stepped::default());
+                self.wait_again(handle, plan, &after.that(), &mut Stepped::default());
                 Ok(())
             }
             Effect::Over {
@@ -137,7 +137,7 @@ impl Queue {
             expires,
             terms,
         };
-        self.put_after(old, coming, plan, after, &mut Stepped::default());
+        self.put_after(old, coming, plan, &after.that(), &mut Stepped::default());
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl Queue {
         old: Option<Handle>,
         coming: Arriving<'_>,
         plan: Plan,
-        after: &After<'_>,
+        after: &AfterThat<'_>,
         stepped: &mut Stepped,
     ) {
         let waits = plan.waits();
@@ -179,7 +179,7 @@ impl Queue {
         &mut self,
         handle: Handle,
         plan: Plan,
-        after: &After<'_>,
+        after: &AfterThat<'_>,
         stepped: &mut Stepped,
     ) {
         let waits = plan.waits();
@@ -204,7 +204,7 @@ impl Queue {
                 });
                 self.flows_mut().awaited_mut(number).users += 1;
                 Pinned::Links {
-                    numbers: vec![number],
+                    numbers: Few::One(number),
                     on_dead: OnDead::Wait,
                     open: 1,
                     dies_of: None,
@@ -217,11 +217,9 @@ impl Queue {
                 dies_of,
             } => {
                 let dies_of = dies_of.map(|job| reason_of(self.jobs.job(job).id(), "dead"));
-                let numbers = jobs
-                    .into_iter()
-                    .map(|job| self.link_to(job, on_dead, dies_of.is_some()));
+                let numbers = jobs.map(|job| self.link_to(job, on_dead, dies_of.is_some()));
                 Pinned::Links {
-                    numbers: numbers.collect(),
+                    numbers,
                     on_dead,
                     open,
                     dies_of,
@@ -261,7 +259,13 @@ impl Queue {
         flows.link_to_over(over, on_dead)
     }
 
-    fn link_all(&mut self, handle: Handle, plan: Pinned, after: &After<'_>, stepped: &mut Stepped) {
+    fn link_all(
+        &mut self,
+        handle: Handle,
+        plan: Pinned,
+        after: &AfterThat<'_>,
+        stepped: &mut Stepped,
+    ) {
         let Pinned::Links {
             numbers,
             on_dead,
@@ -275,14 +279,14 @@ impl Queue {
         let flows = self.flows.get_or_insert_default();
         let waits = dies_of.is_none() && open > 0;
         if waits {
-            for &number in &numbers {
+            for &number in numbers.get() {
                 if !matches!(flows.awaited(number).what, What::Over(_)) {
                     flows.join(number, handle, jobs);
                 }
             }
         }
         let mut record = Record {
-            links: Links::of(numbers),
+            links: numbers,
             latest: 0,
             waiter: handle,
             open: if waits { open as u16 } else { 0 },
@@ -340,7 +344,7 @@ impl Queue {
 enum Pinned {
     Nothing,
     Links {
-        numbers: Vec<u32>,
+        numbers: Links,
         on_dead: OnDead,
         open: usize,
         /// The reason.

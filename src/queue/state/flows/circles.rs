@@ -1,6 +1,6 @@
 //! What a job is to be after, looked up: and whether that would have it wait for itself.
 
-use super::{Flows, What};
+use super::{Few, Flows, What};
 use crate::queue::after::{For, OnDead, AFTER_MAX, BEFORE_MAX};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
@@ -21,7 +21,7 @@ pub(in crate::queue) enum Before {
 pub(in crate::queue) enum Plan {
     /// Those jobs, done ones and dead ones that count as ended among them.
     Jobs {
-        jobs: Vec<Before>,
+        jobs: Few<Before>,
         on_dead: OnDead,
         /// Ends that are not over.
         open: usize,
@@ -107,14 +107,12 @@ impl Queue {
         if ids.iter().any(|id| ***id == *waiter.id) {
             return Err(QueueError::AfterItself);
         }
-        let mut jobs = Vec::with_capacity(ids.len());
         let (mut open, mut dies_of) = (0, None);
-        for id in ids {
+        let mut before = |id: &[u8]| {
             let id = self.jobs.hashed(id);
             let Some(handle) = self.find(id) else {
                 let done = self.find_done(id).ok_or(QueueError::AfterUnknown)?;
-                jobs.push(Before::Done(done));
-                continue;
+                return Ok(Before::Done(done));
             };
             let job = self.jobs.job(handle);
             if job.recurring().is_some() {
@@ -125,15 +123,21 @@ impl Queue {
                 (Place::Dead, OnDead::Die) => dies_of = dies_of.or(Some(handle)),
                 _ => open += 1,
             }
-            jobs.push(Before::Held(handle));
-        }
-        if jobs.len() > 1 {
-            let mut distinct = jobs.clone();
-            distinct.sort_unstable();
-            if distinct.windows(2).any(|two| two[0] == two[1]) {
-                return Err(QueueError::AfterTwice);
+            Ok(Before::Held(handle))
+        };
+        let jobs = match ids {
+            [one] => Few::One(before(one)?),
+            many => {
+                let all = many.iter().map(|id| before(id));
+                let jobs = all.collect::<Result<Vec<_>, _>>()?;
+                let mut distinct = jobs.clone();
+                distinct.sort_unstable();
+                if distinct.windows(2).any(|two| two[0] == two[1]) {
+                    return Err(QueueError::AfterTwice);
+                }
+                Few::of(jobs)
             }
-        }
+        };
         Ok(Plan::Jobs {
             jobs,
             on_dead,
@@ -181,7 +185,7 @@ impl Queue {
             left: Vec::new(),
         };
         match plan {
-            Plan::Jobs { jobs, .. } => jobs.iter().try_for_each(|job| match *job {
+            Plan::Jobs { jobs, .. } => jobs.get().iter().try_for_each(|job| match *job {
                 Before::Held(job) => search.see(job),
                 Before::Done(_) => Ok(()),
             })?,

@@ -4,7 +4,7 @@ use super::apply::Arriving;
 use super::circles::Plan;
 use super::step::Stepped;
 use super::Flows;
-use crate::queue::after::{After, Moment, OnDead, Outcome, Verdict};
+use crate::queue::after::{AfterThat, Moment, OnDead, Outcome, Verdict};
 use crate::queue::clock::Now;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
@@ -50,18 +50,18 @@ impl Queue {
         &mut self,
         coming: Arriving<'_>,
         old: Option<Handle>,
-        (plan, after): (Plan, &After<'_>),
+        (plan, after): (Plan, &AfterThat<'_>),
         now: Now,
         out: &mut Effects,
     ) {
-        out.push(&Effect::AddedAfter {
+        out.push_made(|| Effect::AddedAfter {
             group: coming.group,
             id: coming.id,
             payload: coming.payload,
             due: coming.due,
             expires: coming.expires,
             terms: coming.terms.borrowed(),
-            after: after.clone(),
+            after: after.told(),
         });
         let successor = old.and_then(|old| self.jobs.successor(old));
         let replaced = u64::from(old.is_some()) + u64::from(successor.is_some());
@@ -80,13 +80,13 @@ impl Queue {
     pub(in crate::queue) fn commit_waits(
         &mut self,
         handle: Handle,
-        (plan, after): (Plan, &After<'_>),
+        (plan, after): (Plan, &AfterThat<'_>),
         now: Now,
         out: &mut Effects,
     ) {
-        out.push(&Effect::Waits {
+        out.push_made(|| Effect::Waits {
             id: self.jobs.job(handle).id(),
-            after: after.clone(),
+            after: after.told(),
         });
         let mut stepped = Stepped::default();
         self.wait_again(handle, plan, after, &mut stepped);

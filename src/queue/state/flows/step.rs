@@ -10,7 +10,7 @@ use crate::queue::state::Queue;
 use crate::storage::broken::there;
 
 /// In the ends of leases: several lists change, all over the memory.
-const WORK_OF_STEP: usize = 3;
+const WORK_OF_STEP: usize = 2;
 
 /// What steps have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -338,3 +338,32 @@ fn forged_links_are_refused() {
     assert!(circle.is_err());
     assert!(restored(queue, |_| None).is_err(), "blocked after nothing");
 }
+
+/// What the timer does of it counts as its steps: nobody waits longer for it than for anything else.
+#[test]
+fn the_timer_follows_within_its_steps() {
+    const STEPS: usize = 100;
+    let mut scene = Scene::new();
+    scene.add("first", &[], OnDead::Wait).unwrap();
+    for number in 0..500 {
+        scene
+            .add(&format!("{number}"), &["first"], OnDead::Wait)
+            .unwrap();
+    }
+    scene.pop();
+    scene.ack("first");
+    let mut blocked = scene.queue.blocked_len();
+    assert!(0 < blocked && blocked < 500, "a command does a part of it");
+    while blocked > 0 {
+        let left = scene.queue.expire_overdue(scene.now, STEPS, &mut scene.out);
+        let left = scene
+            .queue
+            .follow_up_within(left, scene.now, &mut scene.out);
+        let freed = blocked - scene.queue.blocked_len();
+        assert!(0 < freed && freed <= STEPS, "{freed} in {STEPS} steps");
+        assert!(left == 0 || scene.queue.blocked_len() == 0);
+        blocked -= freed;
+        scene.out.clear();
+    }
+    scene.queue.check_invariants().unwrap();
+}
