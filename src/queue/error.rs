@@ -64,8 +64,8 @@ impl QueueError {
             QueueError::AfterUnknown => "ERR AFTER names a job that the queue does not hold",
             QueueError::AfterTwice => "ERR AFTER names an id twice",
             QueueError::AfterRule => "ERR AFTER cannot be combined with a recurring job",
-            QueueError::AfterItself => "ERR AFTER would make the job wait for itself",
-            QueueError::AfterTooMuch => "ERR AFTER names jobs with too many others before them",
+            QueueError::AfterItself => "ERR AFTER would wait for itself",
+            QueueError::AfterTooMuch => "ERR AFTER has too much before it",
             QueueError::Newer => "ERR queue data was written by a newer version of the module",
             QueueError::Malformed(_) => "ERR queue data is malformed or does not fit the queue",
         }

@@ -139,8 +139,15 @@ fn names_and_errors_are_those_of_the_contract() {
     let names = State::ALL.map(State::name);
     let all = ["delayed", "ready", "reserved", "dead", "done", "blocked"];
     assert_eq!(names, all);
-    let full = QueueError::Full.to_string();
-    assert_eq!(full, "MAXLEN queue is full");
+    let texts = [
+        (QueueError::Full, "MAXLEN queue is full"),
+        (QueueError::FullOfBytes, "MAXBYTES queue is full"),
+        (QueueError::AfterItself, "ERR AFTER would wait for itself"),
+        (QueueError::AfterTooMuch, "ERR AFTER has too much before it"),
+    ];
+    for (error, text) in texts {
+        assert_eq!(error.to_string(), text);
+    }
     let malformed = QueueError::Malformed("it is round").to_string();
     assert_eq!(
         malformed,

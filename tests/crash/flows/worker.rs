@@ -33,7 +33,7 @@ struct Gone;
 /// Those that random graphs and a kill may raise.
 const ERRORS: [&str; 3] = [
     "AFTER names a job that the queue does not hold",
-    "AFTER would make the job wait for itself",
+    "AFTER would wait for itself",
     "Transaction discarded because of previous errors",
 ];
 

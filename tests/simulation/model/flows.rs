@@ -286,7 +286,7 @@ impl Model {
         group: Option<&[u8]>,
         (when, now): (When, u64),
     ) -> Result<Option<Plan>, Reply> {
-        const ITSELF: Reply = Reply::Error("ERR AFTER would make the job wait for itself");
+        const ITSELF: Reply = Reply::Error("ERR AFTER would wait for itself");
         let mut waits = Waits {
             links: Vec::new(),
             group: None,
