@@ -124,8 +124,8 @@ fn options() -> Vec<String> {
 fn unnamed(names: &[String], files: &Files) -> Vec<String> {
     let is_of_word = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
     let known: BTreeSet<&str> = files
-        .iter()
-        .flat_map(|(_, text)| text.split(|char| !is_of_word(char)))
+        .values()
+        .flat_map(|text| text.split(|char| !is_of_word(char)))
         .collect();
     let unknown = names.iter().filter(|name| !known.contains(name.as_str()));
     unknown.cloned().collect()
