@@ -1,6 +1,8 @@
 """The driver's side of a probe: orders go in, events come out."""
 
 import json
+import os
+import select
 import signal
 import subprocess
 import threading
@@ -16,20 +18,32 @@ class Probe:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
         )
         self._events = []
+        self._line = b""
         self._news = threading.Condition()
         self._ended = False
+        self._written = self._poll()
         threading.Thread(target=self._listen, daemon=True).start()
         self.wait("ready")
 
+    def _poll(self):
+        poll = select.poll()
+        poll.register(self.process.stdout, select.POLLIN)
+        return poll
+
     def _listen(self):
-        for line in self.process.stdout:
-            event = json.loads(line)
-            event["at"] = time.monotonic()
+        written = self._poll()  # its own, as two threads cannot wait on one
+        while not self._ended:
+            written.poll()
             with self._news:
-                self._events.append(event)
-                self._news.notify_all()
-        with self._news:
-            self._ended = True
+                self._read()
+
+    def _read(self):
+        """All that the probe has written so far, without waiting. The caller holds ``_news``."""
+        while not self._ended and self._written.poll(0):
+            read = os.read(self.process.stdout.fileno(), 1 << 16)
+            *lines, self._line = (self._line + read).split(b"\n")
+            self._events += [{**json.loads(line), "at": time.monotonic()} for line in lines]
+            self._ended = not read
             self._news.notify_all()
 
     # --- Orders
@@ -56,7 +70,9 @@ class Probe:
     # --- Events
 
     def events(self, event=None, /, **fields):
+        """What the probe has written before the call. Once the server knows a job's end, what came before it is there."""
         with self._news:
+            self._read()
             return [it for it in self._events if fits(it, event and (event,), fields)]
 
     def _first(self, names, fields, since=0):
