@@ -70,7 +70,7 @@ class Probe:
     # --- Events
 
     def events(self, event=None, /, **fields):
-        """What the probe has written before the call. Once the server knows a job's end, what came before it is there."""
+        """What the probe has written before the call: once the server knows a job's end, all before it is there."""
         with self._news:
             self._read()
             return [it for it in self._events if fits(it, event and (event,), fields)]
