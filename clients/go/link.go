@@ -195,7 +195,7 @@ func (l *link) hear(on *line, told []*outcome) (untold []*outcome, trouble error
 			if isLost {
 				l.worker.lost(each.of)
 			}
-		case each.isRefusedForGood(reply, said):
+		case said.isForGood() && fatal(said) == nil:
 			l.refused(each, said)
 		default:
 			refusal = said
@@ -215,8 +215,11 @@ func (l *link) heardOf(o *outcome) {
 func (l *link) refused(o *outcome, said serverError) {
 	if !o.isRefused {
 		o.isRefused = true
-		l.worker.warn("dq: the server refuses how a job ended, leaving that out", "job", o.of.id, "queue", o.of.queue,
-			"error", string(said))
+		text := "dq: the server refuses how a job ended, leaving that out"
+		if o.suspension != nil {
+			text = "dq: the server refuses how a job would wait, so its attempt failed"
+		}
+		l.worker.warn(text, "job", o.of.id, "queue", o.of.queue, "error", string(said))
 	}
 	if o.refused(said) {
 		l.putBack([]*outcome{o}, false)

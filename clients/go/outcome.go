@@ -2,6 +2,7 @@ package dq
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -22,8 +23,7 @@ type outcome struct {
 	isRefused  bool
 }
 
-// suspension gives a job back until something happens: what is to be done before, and then the NACK's options, in one
-// transaction.
+// suspension gives a job back until something happens: what is to be done before, and then the NACK's options.
 type suspension struct {
 	before [][]string
 	rest   []string
@@ -78,33 +78,51 @@ func (o *outcome) pack(out []byte) []byte {
 
 // answers is how many will come. The last one counts.
 func (o *outcome) answers() int {
-	count := 1
-	if o.suspension != nil {
-		count = len(o.suspension.before) + 3
-	}
 	if o.progress != "" {
-		count++
+		return 2
 	}
-	return count
+	return 1
 }
 
 func (o *outcome) commands() [][]string {
-	d := o.of
-	var all [][]string
-	if o.progress != "" {
-		all = append(all, progressCommand(d, o.progress))
+	if o.progress == "" {
+		return [][]string{o.command()}
 	}
-	if o.suspension == nil {
-		return append(all, o.command())
+	return [][]string{progressCommand(o.of, o.progress), o.command()}
+}
+
+// allScript carries commands out up to the first that is refused: a MULTI would give a job back whose step there was no
+// room for.
+const allScript = `
+local at, reply = 1, nil
+while at <= #ARGV do
+  local last = at + tonumber(ARGV[at])
+  reply = redis.pcall(unpack(ARGV, at + 1, last))
+  if type(reply) == 'table' and reply.err then return reply end
+  at = last + 1
+end
+return reply
+`
+
+// allOrRefused is one command that carries these out; its answer is the last one's, or the error of the first that is
+// refused.
+func allOrRefused(key string, commands [][]string) []string {
+	words := []string{"EVAL", allScript, "1", key}
+	for _, each := range commands {
+		words = append(append(words, strconv.Itoa(len(each))), each...)
 	}
-	all = append(all, []string{"MULTI"})
-	all = append(all, o.suspension.before...)
-	nack := append([]string{"DQ.NACK", d.queue, d.id, "TOKEN", d.token, "SILENT"}, o.suspension.rest...)
-	return append(all, nack, []string{"EXEC"})
+	return words
 }
 
 func (o *outcome) command() []string {
 	d := o.of
+	if o.suspension != nil {
+		nack := append([]string{"DQ.NACK", d.queue, d.id, "TOKEN", d.token, "SILENT"}, o.suspension.rest...)
+		if len(o.suspension.before) == 0 {
+			return nack
+		}
+		return allOrRefused(d.queue, append(slices.Clone(o.suspension.before), nack))
+	}
 	if o.mode == "" && o.result != nil {
 		return []string{"DQ.ACK", d.queue, "RESULTS", d.id, d.token, string(o.result)}
 	}
@@ -121,26 +139,13 @@ func (o *outcome) command() []string {
 	return words
 }
 
-// heard is what an answer means. Of a transaction each command has its own: the NACK's counts, which is the last, and
-// of all others only what they refuse.
+// heard is what an answer means.
 func (o *outcome) heard(reply any) (isLost bool, refused serverError) {
 	if said, isError := reply.(serverError); isError {
 		return false, said
 	}
-	if replies, isTransaction := reply.([]any); isTransaction && o.suspension != nil && len(replies) > 0 {
-		if said, isError := firstError(replies).(serverError); isError {
-			return false, said
-		}
-		reply = replies[len(replies)-1]
-	}
 	// An answer to what was sent before says only that it had been taken then.
 	return (reply == nil || reply == int64(0)) && !o.wasSent, ""
-}
-
-// isRefusedForGood says whether the server will never take what it refused.
-func (o *outcome) isRefusedForGood(reply any, said serverError) bool {
-	_, isError := reply.(serverError)
-	return (!isError || said.isForGood()) && fatal(said) == nil
 }
 
 func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
@@ -150,9 +155,9 @@ func (o *outcome) parts() (mode string, wait time.Duration, reason string) {
 // refused leaves out what the server may not have liked. It says whether anything is left to be tried.
 func (o *outcome) refused(said serverError) bool {
 	switch {
-	case o.suspension != nil: // a transaction does the rest of it: if the job was given back, this one finds nothing
+	case o.suspension != nil:
 		failure := verdict{way: failed, wait: unsaid, reason: clean(string(said), reasonBytes)}
-		o.suspension, o.wasSent = nil, true
+		o.suspension = nil
 		o.mode, o.wait, o.reason = settled(o.of, failure).parts()
 	case o.result != nil:
 		o.result = nil

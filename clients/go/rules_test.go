@@ -120,10 +120,11 @@ func TestWhatASleepIsToTheServer(t *testing.T) {
 	expect(t, err, ErrSuspended)
 	expect(t, ended.commands(), [][]string{
 		{"DQ.TOUCH", "q", "id", "TOKEN", token, "PROGRESS", "0.5 half"},
-		{"MULTI"},
-		{"DQ.STEP", "q", "id", token, "nap", ""},
-		{"DQ.NACK", "q", "id", "TOKEN", token, "SILENT", "DELAY", "60000"},
-		{"EXEC"},
+		{
+			"EVAL", allScript, "1", "q",
+			"6", "DQ.STEP", "q", "id", token, "nap", "",
+			"8", "DQ.NACK", "q", "id", "TOKEN", token, "SILENT", "DELAY", "60000",
+		},
 	})
 	expect(t, ended.answers(), len(ended.commands()))
 	expect(t, d.job.Sleep("more", time.Minute), ErrSuspended)
@@ -132,23 +133,17 @@ func TestWhatASleepIsToTheServer(t *testing.T) {
 }
 
 func TestWhatTheAnswerToASuspensionMeans(t *testing.T) {
-	const no = serverError("ERR no")
 	const full = serverError("MAXBYTES queue is full")
 	for _, each := range []struct {
 		reply     any
 		wasSent   bool
 		isLost    bool
 		isRefused bool
-		isForGood bool
 	}{
-		{[]any{int64(1), []byte("delayed")}, false, false, false, false},
-		{[]any{nil, nil}, false, true, false, false},
-		{[]any{nil, nil}, true, false, false, false},
-		{[]any{full, []byte("delayed")}, false, false, true, true},
-		{[]any{int64(1), no}, false, false, true, true},
-		{no, false, false, true, true},
-		{serverError("EXECABORT Transaction discarded"), false, false, true, false},
-		{nil, false, true, false, false},
+		{[]byte("delayed"), false, false, false},
+		{nil, false, true, false},
+		{nil, true, false, false},
+		{full, false, false, true},
 	} {
 		d := aJob(Handler{}, 1, "")
 		_ = d.job.Sleep("nap", time.Minute)
@@ -156,14 +151,12 @@ func TestWhatTheAnswerToASuspensionMeans(t *testing.T) {
 		o := settled(d, v)
 		o.wasSent = each.wasSent
 		isLost, said := o.heard(each.reply)
-		got := []bool{isLost, said != "", said != "" && o.isRefusedForGood(each.reply, said)}
-		if want := []bool{each.isLost, each.isRefused, each.isForGood}; !slices.Equal(got, want) {
-			t.Errorf("%v: %v", each.reply, got)
+		if isLost != each.isLost || (said != "") != each.isRefused {
+			t.Errorf("%v: %v, %q", each.reply, isLost, said)
 		}
-		if each.isForGood { // the job fails, with what the server said
+		if each.isRefused { // the job fails, with what the server said
 			expect(t, o.refused(said), true)
 			expect(t, o.command()[5:], []string{"FAIL", "DELAY", o.command()[7], "REASON", string(said)})
-			expect(t, isLost || func() bool { lost, _ := o.heard(nil); return lost }(), false)
 		}
 	}
 }

@@ -13,11 +13,11 @@ import {
 } from './limits';
 import { bytesOf } from './shown';
 import { exponentialMs } from './times';
-import { type Command, transacted, transaction, type Word } from './wire';
+import { allOrRefused, type Command, type Word } from './wire';
 
 // --- How a delivery ends
 
-/** One command, or several that take effect together or not at all: the answer to the last one counts. */
+/** One command, or several that are carried out together: none where the one before it is refused. */
 type Way = readonly Command[];
 
 /** What the server is still to be told of a delivery that ended. */
@@ -36,14 +36,18 @@ export class Outcome {
 
   get commands(): readonly Command[] {
     const way = this.ways[0]!;
-    const sent = way.length > 1 ? transaction(way) : way;
-    return this.report ? [this.report, ...sent] : sent;
+    const sent = way.length > 1 ? allOrRefused(this.delivery.key, way) : way[0]!;
+    return this.report ? [this.report, sent] : [sent];
   }
 
-  /** The one that counts of the answers to its commands; an error where one was refused that it depends on. */
+  /** The one that counts of the answers to its commands. */
   answer(replies: readonly unknown[]): unknown {
-    const own = this.report ? replies.slice(1) : replies;
-    return own.length > 1 ? transacted(own) : own[0];
+    return replies.at(-1);
+  }
+
+  /** The job is to wait: where the server refuses that, the attempt fails. */
+  get isWait(): boolean {
+    return this.otherwise !== null;
   }
 
   /** Whether somebody else has the job. */

@@ -156,8 +156,7 @@ export class Crew implements Boss {
     if (this.backlog.length > 0) setImmediate(() => this.startMore()); // it may have been there
   }
 
-  refused(delivery: Delivery, error: Error, isOver: boolean): void {
-    const then = isOver ? 'it comes again when its lease ends' : 'told once more, with less';
+  refused(delivery: Delivery, error: Error, then: string): void {
     this.guard.log.error(`dq: the server refuses how job ${delivery.name} ended: ${error.message}; ${then}`);
   }
 

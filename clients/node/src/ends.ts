@@ -10,7 +10,7 @@ import { afterAll, type Bell } from './waiting';
 export interface Told {
   heard(delivery: Delivery): void;
   lost(delivery: Delivery): void;
-  refused(delivery: Delivery, error: Error, isOver: boolean): void;
+  refused(delivery: Delivery, error: Error, then: string): void;
 }
 
 export class Ends {
@@ -92,8 +92,9 @@ export class Ends {
 
   /** Asks for less. Where there is nothing less to ask for, the job comes again when its lease ends. */
   private refused(outcome: Outcome, error: Error): void {
+    const less = outcome.isWait ? 'the attempt failed' : 'told once more, with less';
     const isOver = !outcome.refused(error);
-    this.told.refused(outcome.delivery, error, isOver);
+    this.told.refused(outcome.delivery, error, isOver ? 'it comes again when its lease ends' : less);
     if (isOver) this.told.heard(outcome.delivery);
     else this.add(outcome);
   }

@@ -33,7 +33,7 @@ export interface Boss {
   takeOn(link: Link, claim: number, found: Delivery[]): void;
   startMore(): void;
   lost(delivery: Delivery): void;
-  refused(delivery: Delivery, error: Error, isOver: boolean): void;
+  refused(delivery: Delivery, error: Error, then: string): void;
   /** Cancellations are heard of at the next heartbeat only. */
   deaf(error: Error): void;
   /** Of a listener of a job's signal. */
@@ -83,7 +83,7 @@ export class Link implements Desk {
     this.ends = new Ends(bell, {
       heard: (delivery) => leases.heard(delivery),
       lost: (delivery) => this.boss.lost(delivery),
-      refused: (delivery, error, isOver) => this.boss.refused(delivery, error, isOver),
+      refused: (delivery, error, then) => this.boss.refused(delivery, error, then),
     });
     this.courier = new Courier({
       driver,

@@ -67,11 +67,25 @@ export function unixSocket(url: string) {
 /** Those take effect together or not at all. */
 export const transaction = (commands: readonly Command[]): Command[] => [['MULTI'], ...commands, ['EXEC']];
 
-/** The answer to the last command of a transaction; where that is an error, the first error. */
-export function transacted(replies: readonly unknown[]): unknown {
-  const refused = replies.find((reply) => reply instanceof Error);
-  if (refused) return refused;
-  const answers = replies.at(-1) as unknown[];
-  const last = answers.at(-1);
-  return last instanceof Error ? answers.find((answer) => answer instanceof Error) : last;
-}
+const ALL = `
+local at, reply = 1, nil
+while at <= #ARGV do
+  local last = at + tonumber(ARGV[at])
+  reply = redis.pcall(unpack(ARGV, at + 1, last))
+  if type(reply) == 'table' and reply.err then return reply end
+  at = last + 1
+end
+return reply
+`;
+
+/**
+ * One command that carries these out up to the first that is refused, whose error is its answer: a transaction would give a
+ * job back whose step there was no room for.
+ */
+export const allOrRefused = (key: Word, commands: readonly Command[]): Command => [
+  'EVAL',
+  ALL,
+  1,
+  key,
+  ...commands.flatMap((command) => [command.length, ...command]),
+];

@@ -25,26 +25,28 @@ function ended(use, given) {
   const found = delivery(given);
   assert.throws(() => use(new Attempt(found)), Suspended);
   const made = core.ended(found, handler, verdict(found, [found], { value: 'dropped' }, handler));
-  return { made, commands: made.commands.map(words) };
+  return { made, commands: made.commands.map(shown) };
 }
 
 const NACK = `DQ.NACK q id TOKEN ${TOKEN} SILENT`;
 const STEP = `DQ.STEP q id ${TOKEN}`;
+/** Without its script. */
+const shown = ([name, script, ...rest]) => words(name === 'EVAL' ? [name, ...rest] : [name, script, ...rest]);
 const one = [Buffer.from('a')];
 
 for (const [name, use, commands, given] of [
-  ['a sleep', (it) => it.sleep('nap', 5), ['MULTI', `${STEP} nap `, `${NACK} DELAY 5`, 'EXEC']],
+  ['a sleep', (it) => it.sleep('nap', 5), [`EVAL 1 q 6 ${STEP} nap  8 ${NACK} DELAY 5`]],
   ['a wait', (it) => it.wait('signed', null), [`${NACK} AWAIT signed`]],
   [
     'a wait with a limit',
     (it) => it.wait('signed', 9),
-    ['MULTI', `${STEP} dq:wait:signed waiting`, `${NACK} AWAIT signed DELAY 9`, 'EXEC'],
+    [`EVAL 1 q 6 ${STEP} dq:wait:signed waiting 10 ${NACK} AWAIT signed DELAY 9`],
   ],
   ['other jobs', (it) => it.after(it.join(), one, 'run'), [`${NACK} AFTER 1 a ONDEAD RUN`]],
   [
     'jobs that it adds',
     (it) => it.after(it.join('x'), one, 'die', [['DQ.ADD', 'q', 'a', '1', 'NX']]),
-    ['MULTI', 'DQ.ADD q a 1 NX', `${NACK} AFTER 1 a ONDEAD DIE`, 'EXEC'],
+    [`EVAL 1 q 5 DQ.ADD q a 1 NX 11 ${NACK} AFTER 1 a ONDEAD DIE`],
   ],
   [
     'other jobs than those before',
@@ -81,19 +83,17 @@ test('nothing more is said of a job whose time is over', () => {
   assert.throws(() => it.step('a'), Cancelled);
 });
 
-test('a transaction is lost with its last answer, and refused with its first error', () => {
+test('a sleep is lost with its answer, and refused with an error', () => {
   const { made } = ended((it) => it.sleep('nap', 5));
-  const answer = (...answers) => made.answer(['OK', 'QUEUED', 'QUEUED', answers]);
-  const [full, gone] = [new Error('MAXBYTES queue is full'), new Error('ERR no')];
-  assert.equal(made.isLost(answer(null, null)), true);
-  assert.equal(made.isLost(answer(1, Buffer.from('delayed'))), false);
-  assert.equal(made.isLost(answer(full, Buffer.from('delayed'))), false);
-  assert.equal(answer(full, gone), full);
-  assert.equal(made.answer([full, gone, gone, gone]), full);
+  const full = new Error('MAXBYTES queue is full');
+  assert.equal(made.isLost(made.answer([null])), true);
+  assert.equal(made.isLost(made.answer([Buffer.from('delayed')])), false);
+  assert.equal(made.isWait, true);
   assert.equal(made.refused(full), true);
+  assert.equal(made.isWait, false);
   assert.deepEqual(made.commands.map(words), [`DQ.NACK q id TOKEN ${TOKEN} DELAY 7 REASON MAXBYTES queue is full`]);
   made.report = ['DQ.TOUCH'];
-  assert.equal(made.answer([gone, 1]), 1);
+  assert.equal(made.answer([full, 1]), 1);
   assert.equal(made.commands.length, 2);
-  assert.deepEqual([made.refused(gone), made.refused(gone)], [true, false]);
+  assert.deepEqual([made.refused(full), made.refused(full)], [true, false]);
 });

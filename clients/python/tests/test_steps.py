@@ -170,16 +170,14 @@ def test_an_ear_waits_for_jobs_that_last():
     assert ear.is_off and ear.begin([old], 9.0) is None
 
 
-def test_an_end_in_a_transaction_is_its_own_answer_or_the_first_error():
-    nack = (b"DQ.NACK", b"q", b"j", b"TOKEN", b"7", b"SILENT", b"DELAY", 5)
-    end = _ends.suspended(delivery(), [(b"DQ.STEP",)], nack)
-    assert [command[0] for command in end.commands()] == [b"MULTI", b"DQ.STEP", b"DQ.NACK", b"EXEC"]
-    assert end.reply([b"OK", b"QUEUED", b"QUEUED", [1, b"delayed"]]) == b"delayed"
-    full = ResponseError("MAXBYTES queue is full")
-    assert end.reply([b"OK", b"QUEUED", b"QUEUED", [full, b"delayed"]]) is full
+def test_a_sleep_is_one_command_that_does_all_or_fails():
+    step, nack = (b"DQ.STEP", b"q"), (b"DQ.NACK", b"q", b"j")
+    end = _ends.suspended(delivery(), "job.sleep", [step], nack)
     end.prepend([(b"DQ.TOUCH",)])
-    assert [command[0] for command in end.commands()][:3] == [b"MULTI", b"DQ.TOUCH", b"DQ.STEP"]
-    assert not end.refused(b"no") and end.command[0] == b"DQ.NACK" and b"no" in end.command
+    touch, (name, _, *rest) = end.commands()
+    assert (touch, name, rest) == ((b"DQ.TOUCH",), b"EVAL", [1, b"q", 2, *step, 3, *nack])
+    assert _ends.suspended(delivery(), "job.wait", [], nack).command == nack
+    assert not end.refused(b"no") and end.command[0] == b"DQ.NACK" and b"no" in end.command and end.what is None
 
 
 def test_jobs_of_equal_options_go_together():

@@ -309,9 +309,17 @@ impl Rim {
 fn say(said: &Said) {
     match said {
         Said::Trouble(error) => log!(warn, error, "trouble with the server, trying again"),
-        Said::Refused { job, error } => {
+        Said::Refused {
+            job,
+            error,
+            is_wait,
+        } => {
             let (id, queue) = named(job);
-            log!(warn, job = id, queue, error, "the server refuses how a job ended, leaving out what it does not like, such as the delay");
+            let text = match is_wait {
+                true => "the server refuses how a job would wait, so its attempt failed",
+                false => "the server refuses how a job ended, leaving out what it does not like, such as the delay",
+            };
+            log!(warn, job = id, queue, error, "{text}");
         }
         Said::UnknownKind(job) => {
             let kind = job

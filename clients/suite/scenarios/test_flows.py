@@ -192,13 +192,13 @@ def a_handler_spawns_jobs_and_waits_for_them(world):
 
 
 @scenario(21, no_after_of_nack, gate=True, only=HAVE["spawn"])
-def jobs_are_spawned_in_the_transaction_that_waits_for_them(world):
-    """The connection is lost before the transaction's end: nothing of it has happened, or all."""
+def jobs_are_spawned_together_with_the_wait_for_them(world):
+    """The connection is lost before the command: nothing of it has happened, or all."""
     world.add("j", script({"spawn": [{"data": returns(n)} for n in range(3)]}, {"return": "ok"}), "KEEP", KEEP_MS)
-    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"EXEC", Cut())))
+    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"EVAL", Cut())))
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 1500}])
     world.done("j")
-    assert len(world.proxy.commands(b"EXEC")) >= 2, "the transaction was not sent again"
+    assert len(world.proxy.commands(b"EVAL")) >= 2, "it was not sent again"
     assert [row[2] for row in results(probe, world, "j")] == [0, 1, 2]
     assert len(probe.events("started", job="j/1/0")) == 1
 

@@ -13,6 +13,7 @@ HAVE = {
 }
 KEEP_MS = 600_000
 no_step = breaks(swallow(b"DQ.STEP", b":1\r\n"))
+no_sleep = breaks(swallow(b"EVAL", b"$7\r\ndelayed\r\n"))
 no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 
 
@@ -114,7 +115,7 @@ def a_name_twice_in_one_attempt_is_a_mistake(world):
 # --- Sleeping
 
 
-@scenario(21, no_nack, gate=EACH, only=HAVE["sleep"])
+@scenario(21, no_sleep, gate=EACH, only=HAVE["sleep"])
 def a_sleep_ends_the_attempt(world):
     add_script(
         world,
@@ -136,6 +137,29 @@ def a_sleep_ends_the_attempt(world):
     assert len(probe.events("stepped", name="one")) == len(probe.events("stepped", name="two")) == 1
     assert [event["attempt"] for event in probe.events("started", job="j")] == [1, 1]
     assert not probe.events("failed") and not probe.events("lost")
+
+
+def in_a_transaction(command):
+    """As one of MULTI and EXEC, which goes on behind a command that is refused."""
+    if command[0].upper() != b"EVAL":
+        return None
+    return Instead([command[0], command[1].replace(b"reply.err then", b"false then"), *command[2:]])
+
+
+@scenario(21, breaks(in_a_transaction), gate=EACH, only=HAVE["sleep"])
+def a_sleep_for_which_there_is_no_room_is_an_attempt_that_failed(world):
+    """Also a wait with an end. It is counted, so that it ends, and says why."""
+    for n, action in enumerate(({"sleep": "nap", "ms": 60_000}, {"wait": "signed", "ms": 60_000})):
+        add_script(world, action, {"return": 1}, id=f"j{n}", options=("ATTEMPTS", 2, "BACKOFF", 1, 100))
+    world.db.execute_command("DQ.CFGSET", "q", "MAXBYTES", 1)
+    probe = world.worker(concurrency=1, hooks=True)
+    for id in ("j0", "j1"):
+        world.until(lambda id=id: world.state(id) == "dead", f"{id} has no attempts left")
+        assert world.get(id)["attempts"] == 2 and "MAXBYTES queue is full" in world.get(id)["reason"], world.get(id)
+    assert not probe.events("lost")
+    world.db.execute_command("DQ.CFGSET", "q", "MAXBYTES", 0)
+    world.db.execute_command("DQ.KICK", "q", "j0")
+    world.until(lambda: world.state("j0") == "delayed", "it sleeps")
 
 
 # --- Signals
@@ -167,7 +191,7 @@ def a_signal_may_come_first(world):
     assert len(probe.events("started", job="j")) == 1 and not world.proxy.commands(b"DQ.NACK")
 
 
-@scenario(21, no_step, gate=True, only=HAVE["signal"])
+@scenario(21, no_sleep, gate=True, only=HAVE["signal"])
 def a_wait_for_a_signal_has_an_end(world):
     """And stays over when the signal comes after all."""
     actions = [{"wait": "signed", "ms": 60_000}, {"throw": "later", "times": 2}, {"return": "off"}]

@@ -89,6 +89,9 @@ class BaseConsumer(Generic[Q]):
 
     def _refused(self, outcome: Outcome, why: str) -> None:
         """What a handler asked for can be something that the server does not do."""
+        if outcome.what:
+            text = "job %r: the server refused %s (%s): the attempt failed"
+            return self._log.say(logging.ERROR, text, outcome.delivery.job.id, outcome.what, why)
         words = " ".join(_guard.show(word) for word in outcome.command[5:])
         id = outcome.delivery.job.id
         self._log.say(logging.ERROR, "job %r: the server refused %s (%s): sent without it", id, words or "its end", why)

@@ -67,7 +67,7 @@ class Delivery:
         self.error: Any = None
         self.value: Any = None
         """What the program said of its end, in a batch."""
-        self.suspension: Optional[tuple[Sequence[Command], Command]] = None
+        self.suspension: Optional[tuple[str, Sequence[Command], Command]] = None
         """Its handler has it wait: told when that has ended, lest it is delivered again while that still runs here."""
         self.handler: Optional[Handler[Any]] = None
         self.job: Any = None

@@ -20,10 +20,10 @@ STILL_RUNS_DELAY_S = 1.0
 class Outcome:
     """What the server is still to be told of a delivery that ended: a command, and perhaps another one after it.
 
-    ahead: what goes before it, in the same write or, where that is needed, in the same transaction.
+    ahead: what goes before it in the same write, whatever is said to that. what: the user's word for the command.
     """
 
-    __slots__ = ("_next", "_refused", "ahead", "command", "delivery", "is_atomic", "is_repeated", "verdict")
+    __slots__ = ("_next", "_refused", "ahead", "command", "delivery", "is_repeated", "verdict", "what")
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class Outcome:
         command: Command,
         next: Callable[[Any], Union[Outcome, str]],
         refused: Callable[[bytes], Optional[Outcome]] = lambda _: None,
-        ahead: Sequence[Command] = (),
+        what: Optional[str] = None,
     ) -> None:
         self.delivery = delivery
         self.command = command
-        self.ahead = ahead
-        self.is_atomic = bool(ahead)
+        self.ahead: Sequence[Command] = ()
+        self.what = what
         self.is_repeated = False
         """It was sent before, and what the server answered is not known."""
         self.verdict: Optional[str] = None
@@ -44,21 +44,7 @@ class Outcome:
         self._refused = refused
 
     def commands(self) -> Sequence[Command]:
-        if not self.ahead:
-            return (self.command,)
-        if self.is_atomic:
-            return ((b"MULTI",), *self.ahead, self.command, (b"EXEC",))
         return (*self.ahead, self.command)
-
-    def reply(self, replies: Sequence[Any]) -> Any:
-        """The one that counts: the command's own, or the error that kept the transaction from being carried out."""
-        if not self.ahead or not self.is_atomic:
-            return replies[-1]
-        inner = replies[-1] if isinstance(replies[-1], list) else []
-        for each in [*replies[:-1], *inner, replies[-1]]:
-            if isinstance(each, ResponseError):
-                return each
-        return inner[-1]
 
     def prepend(self, commands: Sequence[Command]) -> None:
         """What is to be seen before the end."""
@@ -85,8 +71,7 @@ class Outcome:
 
     def _become(self, other: Outcome) -> None:
         self.command, self._next, self._refused = other.command, other._next, other._refused
-        self.ahead, self.is_atomic = other.ahead, other.is_atomic
-        self.is_repeated = False
+        self.ahead, self.what, self.is_repeated = other.ahead, other.what, False
 
 
 def done(delivery: Delivery) -> Outcome:
@@ -99,9 +84,28 @@ def succeeded(delivery: Delivery, result: bytes) -> Outcome:
     return Outcome(delivery, command, _acked, lambda _: done(delivery))
 
 
-def suspended(delivery: Delivery, ahead: Sequence[Command], nack: Command) -> Outcome:
+_ALL = """
+local at, reply = 1, nil
+while at <= #ARGV do
+  local last = at + tonumber(ARGV[at])
+  reply = redis.pcall(unpack(ARGV, at + 1, last))
+  if type(reply) == 'table' and reply.err then return reply end
+  at = last + 1
+end
+return reply
+"""
+"""Up to the first command that is refused: a MULTI would give a job back whose step there was no room for."""
+
+
+def all_or_refused(key: bytes, commands: Sequence[Command]) -> Command:
+    """One command that carries these out; its answer is the last one's, or the error of the first that is refused."""
+    return (b"EVAL", _ALL, 1, key, *(word for each in commands for word in (len(each), *each)))
+
+
+def suspended(delivery: Delivery, what: str, ahead: Sequence[Command], nack: Command) -> Outcome:
     """Its attempt is over, and not counted. Where the server does not do that, it failed."""
-    return Outcome(delivery, nack, _state, lambda why: failure(delivery, why).outcome(), ahead)
+    command = all_or_refused(delivery.key, [*ahead, nack]) if ahead else nack
+    return Outcome(delivery, command, _state, lambda why: failure(delivery, why).outcome(), what)
 
 
 def timed_out(delivery: Delivery, reason: bytes) -> Outcome:

@@ -86,7 +86,7 @@ class Link(BaseLink):
         trouble: Optional[ResponseError] = None
         while told:
             outcome = told[0]
-            reply = outcome.reply([line.read() for _ in outcome.commands()]) if outcome.ahead else line.read()
+            reply = [line.read() for _ in outcome.commands()][-1]
             trouble = self._answered(told.popleft(), reply) or trouble
         if self._outcomes:
             self._ring()

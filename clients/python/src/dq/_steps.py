@@ -104,7 +104,7 @@ class Work:
         raise Cancelled("lost")
 
     def end(self, what: str, ahead: Sequence[Command], *options: Any) -> NoReturn:
-        """When its handler has ended, the job is given back, uncounted, with what goes before in one transaction."""
+        """When its handler has ended, the job is given back, uncounted, with what goes before it: all of that, or nothing."""
         delivery = self.delivery
         if delivery.handler is not None and delivery.handler.batch:
             raise RuntimeError(f"{what} ends an attempt, which a batch cannot: give this kind of jobs a handler alone")
@@ -112,7 +112,7 @@ class Work:
         if not delivery.owner.holds(delivery):
             delivery.job.check()
             raise Cancelled("lost")
-        delivery.suspension = (ahead, nack)
+        delivery.suspension = (what, ahead, nack)
         self.is_over = True
         raise Suspended(what)
 

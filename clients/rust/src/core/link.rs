@@ -3,7 +3,7 @@
 use super::ear::Ear;
 use super::fetch::Fetches;
 use super::leases::Schedule;
-use super::outcome::{error_of, Outcome};
+use super::outcome::Outcome;
 use super::state::Core;
 use super::trouble::{fatal, is_elsewhere, is_for_good, trouble_wait};
 use super::{Action, Delivered, Event, Line, Name, Said, Serial, Turn};
@@ -211,7 +211,7 @@ impl Core {
     }
 
     fn answered(&mut self, line: Line, mut outcome: Outcome, reply: &Value, now: Instant) {
-        let Some(error) = error_of(reply) else {
+        let Value::ServerError(error) = reply else {
             if outcome.is_lost(reply) {
                 self.report_lost(outcome.serial, &outcome.of);
             }
@@ -221,12 +221,14 @@ impl Core {
         let ended = fatal(&text);
         if ended.is_none() && is_for_good(&text) {
             if !outcome.is_said {
-                let job = outcome.of.clone();
-                self.actions
-                    .push_back(Action::Say(Said::Refused { job, error: text }));
+                self.actions.push_back(Action::Say(Said::Refused {
+                    job: outcome.of.clone(),
+                    error: text.clone(),
+                    is_wait: outcome.is_wait(),
+                }));
             }
             outcome.is_said = true;
-            if outcome.refused() {
+            if outcome.refused(&text) {
                 self.links[line.link].outcomes.push_front(outcome);
             } else {
                 self.heard_of(outcome.serial);

@@ -132,7 +132,11 @@ pub(crate) enum Action {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Said {
     Trouble(String),
-    Refused { job: Arc<Delivered>, error: String },
+    Refused {
+        job: Arc<Delivered>,
+        error: String,
+        is_wait: bool,
+    },
     UnknownKind(Arc<Delivered>),
     RunsHere(Arc<Delivered>),
     Deaf(String),

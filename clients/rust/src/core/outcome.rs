@@ -4,7 +4,7 @@ use super::delivery::Delivered;
 use super::state::Shape;
 use super::{End, Serial, Suspension};
 use crate::values::ms;
-use redis::{cmd, Cmd, Value};
+use redis::{cmd, Arg, Cmd, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +27,8 @@ pub(crate) struct Outcome {
     pub of: Arc<Delivered>,
     /// Each asks for less than the one before it, for where the server refuses that.
     ways: VecDeque<Way>,
+    /// The job is to wait: where the server refuses that, its attempt fails with what the server said.
+    otherwise: Option<(Shape, f64)>,
     /// It was sent before, and the answer was lost: the server may have taken it.
     pub was_sent: bool,
     /// The log knows of it.
@@ -42,6 +44,7 @@ impl Outcome {
             serial,
             of: of.clone(),
             ways: ways.into_iter().collect(),
+            otherwise: None,
             was_sent: false,
             is_said: false,
             troubles: 0,
@@ -89,26 +92,25 @@ impl Outcome {
         Outcome::new(serial, of, ways)
     }
 
-    /// One transaction. Where the server refuses it, the job fails.
+    /// Its commands, all or nothing.
     pub fn suspended(
         serial: Serial,
         of: &Arc<Delivered>,
         shape: &Shape,
-        asked: Suspension,
+        mut asked: Suspension,
         jitter: f64,
     ) -> Self {
-        let mut whole = vec![cmd("MULTI")];
-        whole.extend(asked.0);
-        whole.push(cmd("EXEC"));
-        let mut ways = vec![whole];
-        ways.extend(failed(
-            of,
-            shape,
-            "the server refuses how the job is to go on",
-            None,
-            jitter,
-        ));
-        Outcome::new(serial, of, ways)
+        let whole = match asked.0.len() {
+            1 => asked.0.remove(0),
+            _ => all_or_refused(&of.job.key, &asked.0),
+        };
+        let mut outcome = Outcome::new(serial, of, [vec![whole]]);
+        outcome.otherwise = Some((shape.clone(), jitter));
+        outcome
+    }
+
+    pub fn is_wait(&self) -> bool {
+        self.otherwise.is_some()
     }
 
     pub fn commands(&self) -> &[Cmd] {
@@ -128,27 +130,46 @@ impl Outcome {
     }
 
     /// Goes on to the next way. False: none is left.
-    pub fn refused(&mut self) -> bool {
+    pub fn refused(&mut self, why: &str) -> bool {
         self.ways.pop_front();
+        if let Some((shape, jitter)) = self.otherwise.take() {
+            self.ways = failed(&self.of, &shape, why, None, jitter).into();
+        }
         !self.ways.is_empty()
     }
 }
 
 fn says_nothing(reply: &Value) -> bool {
-    match reply {
-        Value::Nil | Value::Int(0) => true,
-        Value::Array(all) => all.last().is_some_and(says_nothing), // of EXEC
-        _ => false,
-    }
+    matches!(reply, Value::Nil | Value::Int(0))
 }
 
-/// The error of a server, also of a command within a transaction.
-pub(crate) fn error_of(reply: &Value) -> Option<&redis::ServerError> {
-    match reply {
-        Value::ServerError(error) => Some(error),
-        Value::Array(all) => all.iter().find_map(error_of),
-        _ => None,
+const ALL: &str = "
+local at, reply = 1, nil
+while at <= #ARGV do
+  local last = at + tonumber(ARGV[at])
+  reply = redis.pcall(unpack(ARGV, at + 1, last))
+  if type(reply) == 'table' and reply.err then return reply end
+  at = last + 1
+end
+return reply
+";
+
+/// Carries them out up to the first that is refused, whose error is the answer: a MULTI would give a job back whose step
+/// there was no room for.
+fn all_or_refused(key: &[u8], commands: &[Cmd]) -> Cmd {
+    let mut script = cmd("EVAL");
+    script.arg(ALL).arg(1).arg(key);
+    for each in commands {
+        let words = each.args_iter().filter_map(|word| match word {
+            Arg::Simple(bytes) => Some(bytes),
+            _ => None,
+        });
+        script.arg(words.clone().count());
+        words.for_each(|word| {
+            script.arg(word);
+        });
     }
+    script
 }
 
 fn ack(of: &Delivered, result: Option<Vec<u8>>) -> Cmd {

@@ -52,7 +52,7 @@ pub(crate) fn fatal(text: &str) -> Option<Error> {
 
 /// The server will never take such a command.
 pub(crate) fn is_for_good(text: &str) -> bool {
-    text.starts_with("ERR ") || text.starts_with("EXECABORT") || text.starts_with("MAX")
+    text.starts_with("ERR ") || text.starts_with("MAX")
 }
 
 /// Another server has the key, or will have it.

@@ -124,9 +124,7 @@ class Link(BaseLink):
         trouble: Optional[ResponseError] = None
         while told:
             outcome = told[0]
-            reply = await line.read()
-            if outcome.ahead:
-                reply = outcome.reply([reply, *[await line.read() for _ in outcome.commands()[1:]]])
+            reply = [await line.read() for _ in outcome.commands()][-1]
             trouble = self._answered(told.popleft(), reply) or trouble
         if self._outcomes:
             self._ring()

@@ -175,7 +175,7 @@ class Memory:
         """What the end of its attempt asked for. Whether the next one begins at once."""
         if kept.delivery is None or kept.delivery.suspension is None:
             return True
-        ahead, nack = kept.delivery.suspension
+        _, ahead, nack = kept.delivery.suspension
         children = []
         for command in ahead:
             if command[0] == b"DQ.STEP":

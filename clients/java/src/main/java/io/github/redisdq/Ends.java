@@ -90,7 +90,8 @@ class Ends {
             Guard.warn("the server refuses the end of " + outcome.job + " (" + said.getMessage() + "): it comes again when its lease ends");
             return;
         }
-        Guard.warn("the server refuses " + part + " of " + outcome.job + " (" + said.getMessage() + "): sent again without it");
+        String then = part.equals(Outcome.WAIT) ? "the attempt failed" : "sent again without it";
+        Guard.warn("the server refuses " + part + " of " + outcome.job + " (" + said.getMessage() + "): " + then);
         put(outcome);
     }
 }

@@ -12,6 +12,9 @@ final class Outcome {
     private static final Duration RUNNING_DELAY = Duration.ofSeconds(1);
     private static final int REASON_BYTES = 1024;
 
+    /** What {@link #weaken} left out where the attempt has failed for that. */
+    static final String WAIT = "the wait";
+
     enum Answer {
         SETTLED,
         LOST
@@ -127,29 +130,42 @@ final class Outcome {
         return Times.max(delay, SHORTEST_DELAY);
     }
 
-    /** What says it, in one write: the last progress, and the end, which may be a transaction. */
+    /** What says it, in one write: the last progress, and the end. */
     void addTo(List<byte[][]> all) {
         if (progress != null) {
             all.add(job.about("DQ.TOUCH").add("TOKEN").add(job.rawToken).add("PROGRESS").add(progress).all());
         }
-        if (before().isEmpty()) {
-            all.add(command());
-            return;
-        }
-        all.add(new Words("MULTI").all());
-        before().forEach(each -> all.add(each.all()));
         all.add(command());
-        all.add(new Words("EXEC").all());
     }
 
     /** How many commands these are. */
     int size() {
-        int transaction = before().isEmpty() ? 0 : before().size() + 2;
-        return 1 + transaction + (progress == null ? 0 : 1);
+        return progress == null ? 1 : 2;
     }
 
-    private List<Words> before() {
-        return suspended == null ? List.of() : suspended.before();
+    /**
+     * Carries commands out up to the first that is refused, whose error is the answer: a MULTI would give a job back whose
+     * step there was no room for.
+     */
+    static final String ALL_OR_REFUSED = """
+            local at, reply = 1, nil
+            while at <= #ARGV do
+              local last = at + tonumber(ARGV[at])
+              reply = redis.pcall(unpack(ARGV, at + 1, last))
+              if type(reply) == 'table' and reply.err then return reply end
+              at = last + 1
+            end
+            return reply
+            """;
+
+    private Words suspending() {
+        Words nack = job.about("DQ.NACK").add("TOKEN").add(job.rawToken).add(suspended.nack());
+        if (suspended.before().isEmpty()) {
+            return nack;
+        }
+        Words script = new Words("EVAL").add(ALL_OR_REFUSED).add(1).add(job.rawKey);
+        suspended.before().forEach(each -> script.add(each.all().length).add(each));
+        return script.add(nack.all().length).add(nack);
     }
 
     private byte[][] command() {
@@ -159,33 +175,17 @@ final class Outcome {
         if (mode == Mode.ACK) {
             return new Words("DQ.ACK").add(job.rawKey).add("RESULTS").add(job.rawId).add(job.rawToken).add(result).all();
         }
-        Words nack = job.about("DQ.NACK").add("TOKEN").add(job.rawToken);
         if (suspended != null) {
-            return nack.add(suspended.nack()).all();
+            return suspending().all();
         }
+        Words nack = job.about("DQ.NACK").add("TOKEN").add(job.rawToken);
         nack.flag("SILENT", mode == Mode.SILENT || mode == Mode.SNOOZE).flag("FATAL", mode == Mode.FATAL).value("DELAY", delay);
         return (reason == null ? nack : nack.add("REASON").add(reason)).all();
     }
 
     /** The one that counts of the answers to its commands: null, a value, or why not. */
     Object answer(List<Object> replies) {
-        int first = progress == null ? 0 : 1; // whatever is said to that
-        for (Object each : replies.subList(first, replies.size())) {
-            if (each instanceof ServerException said) {
-                return said; // else a transaction only says that there was one
-            }
-        }
-        Object last = replies.get(replies.size() - 1);
-        if (before().isEmpty()) {
-            return last;
-        }
-        List<Object> parts = Reply.list(last);
-        for (Object each : parts) {
-            if (each instanceof ServerException said) {
-                return said;
-            }
-        }
-        return parts.isEmpty() ? null : parts.get(parts.size() - 1);
+        return replies.get(replies.size() - 1);
     }
 
     /** How it waits; null where it does not. */
@@ -221,7 +221,7 @@ final class Outcome {
             if (mode == Mode.FAIL) {
                 waitOtherwise();
             }
-            return "the wait";
+            return WAIT;
         }
         if (delay != null && wait != Wait.DEFAULT) {
             if (mode == Mode.SNOOZE) { // one that cannot be is a failure

@@ -29,6 +29,8 @@ import org.redisson.client.protocol.CommandsData;
 import org.redisson.client.protocol.RedisCommand;
 import org.redisson.client.protocol.decoder.MultiDecoder;
 import org.redisson.command.CommandAsyncExecutor;
+import org.redisson.config.Config;
+import org.redisson.config.SingleServerConfig;
 import org.redisson.connection.ConnectionManager;
 import redis.clients.jedis.util.JedisClusterCRC16;
 
@@ -55,9 +57,24 @@ public final class RedissonConnector implements Connector {
     /** By what {@code Redisson.create} made, which stays yours to shut down. */
     public static RedissonConnector of(RedissonClient client) {
         if (client instanceof Redisson redisson) {
+            checkDatabase(client.getConfig());
             return new RedissonConnector(client, redisson.getCommandExecutor());
         }
         throw new IllegalArgumentException("expected a client made by Redisson.create, not " + client);
+    }
+
+    /** Redisson takes host and port from an address: the jobs would be in database 0, and nobody would be told. */
+    private static void checkDatabase(Config config) {
+        if (!config.isSingleConfig()) {
+            return;
+        }
+        SingleServerConfig single = config.useSingleServer();
+        boolean isPath = single.getAddress().contains("uds:");
+        String database = isPath ? "" : single.getAddress().replaceFirst("^\\w+://[^/]*/?", "");
+        if (!database.isEmpty() && !database.equals(String.valueOf(single.getDatabase()))) {
+            throw new ConfigurationException(
+                    "Redisson ignores the database of an address, /" + database + ": say setDatabase(" + database + ") instead");
+        }
     }
 
     /** One for all queues of a client, which ends with it. */

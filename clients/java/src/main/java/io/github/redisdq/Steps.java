@@ -34,7 +34,7 @@ final class Steps {
         kept.forEach((name, value) -> this.kept.put(name, (byte[]) value));
     }
 
-    /** How an attempt ends: the commands that go before its NACK, in the same transaction, and what the NACK says. */
+    /** How an attempt ends: the commands that go before its NACK, all or nothing, and what the NACK says. */
     record End(List<Words> before, Words nack) {}
 
     /** Those that the program knows of. */

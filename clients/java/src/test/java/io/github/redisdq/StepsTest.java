@@ -65,7 +65,9 @@ class StepsTest {
     }
 
     private List<String> end() {
-        return texts(world.end).stream().map(each -> each.replace(Bytes.text(TOKEN), "T")).toList();
+        return texts(world.end).stream()
+                .map(each -> each.replace(Bytes.text(TOKEN), "T").replace(Outcome.ALL_OR_REFUSED, "script"))
+                .toList();
     }
 
     private static List<Object> ended(String id, String outcome, String value) {
@@ -120,7 +122,7 @@ class StepsTest {
     void aSleepEndsTheAttemptOnce() {
         Job job = job(List.of());
         assertThrows(SuspendedError.class, () -> job.sleep("nap", Duration.ofSeconds(3)));
-        assertEquals(List.of("MULTI", "DQ.STEP q id T nap ", "DQ.NACK q id TOKEN T SILENT DELAY 3000", "EXEC"), end());
+        assertEquals(List.of("EVAL script 1 q 6 DQ.STEP q id T nap  8 DQ.NACK q id TOKEN T SILENT DELAY 3000"), end());
         assertTrue(job.isSuspended());
         assertThrows(SuspendedError.class, () -> job.step("after", Integer.class, () -> 1), "it has ended");
         assertThrows(SuspendedError.class, job::check);
@@ -141,7 +143,7 @@ class StepsTest {
         Duration second = Duration.ofSeconds(1);
         assertThrows(SuspendedError.class, () -> job(List.of()).awaitSignal("s", String.class, second));
         String nack = "DQ.NACK q id TOKEN T SILENT AWAIT s DELAY 1000";
-        assertEquals(List.of("MULTI", "DQ.STEP q id T dq:wait:s waiting", nack, "EXEC"), end());
+        assertEquals(List.of("EVAL script 1 q 6 DQ.STEP q id T dq:wait:s waiting 10 " + nack), end());
         assertEquals("x", job(List.of(), "dq:wait:s", "waiting", "s", "\"x\"").awaitSignal("s", String.class, second));
         assertEquals(List.of(), world.asked);
         Job late = job(List.of(), "dq:wait:s", "waiting");
@@ -172,12 +174,12 @@ class StepsTest {
     }
 
     @Test
-    void jobsAreSpawnedInTheTransactionThatWaitsForThem() {
+    void jobsAreSpawnedByWhatWaitsForThem() {
         Job job = job(List.of());
         DqQueue.NewJob named = new DqQueue.NewJob(2, JobOptions.withId("two").attempts(3));
         assertThrows(SuspendedError.class, () -> job.spawn("parts", JobOptions.OnDead.DIE, List.of(new DqQueue.NewJob(1), named)));
         String nack = "DQ.NACK q id TOKEN T SILENT AFTER 2 id/parts/0 two ONDEAD DIE";
-        assertEquals(List.of("MULTI", "DQ.ADD q id/parts/0 1", "DQ.ADD q two 2 ATTEMPTS 3", nack, "EXEC"), end());
+        assertEquals(List.of("EVAL script 1 q 4 DQ.ADD q id/parts/0 1 6 DQ.ADD q two 2 ATTEMPTS 3 12 " + nack), end());
     }
 
     @Test
@@ -190,16 +192,10 @@ class StepsTest {
     }
 
     @Test
-    void whatATransactionAnswers() {
+    void whatASleepAnswers() {
         assertThrows(SuspendedError.class, () -> job(List.of()).sleep("nap", Duration.ofSeconds(3)));
-        byte[] ok = Bytes.of("OK");
-        ServerException wrong = new ServerException("ERR wrong");
-        ServerException aborted = new ServerException("EXECABORT Transaction discarded");
-        assertEquals("delayed", Reply.text(world.end.answer(List.of(ok, ok, ok, List.of(1L, Bytes.of("delayed"))))));
-        assertEquals(wrong, world.end.answer(List.of(ok, wrong, ok, aborted)));
-        assertEquals(wrong, world.end.answer(List.of(ok, ok, ok, List.of(1L, wrong))));
-        assertNull(world.end.answer(List.of(ok, ok, ok, Arrays.asList(null, null))));
         assertEquals(Outcome.Answer.LOST, world.end.answered(null));
+        assertEquals(Outcome.Answer.SETTLED, world.end.answered(Bytes.of("delayed")));
         world.end.sending();
         assertEquals(Outcome.Answer.SETTLED, world.end.answered(null), "the first one may have done it");
     }
