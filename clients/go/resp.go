@@ -19,8 +19,11 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// isForGood: whatever it refuses, it will refuse again. What passes has a word of its own, as LOADING.
-func (e serverError) isForGood() bool { return strings.HasPrefix(string(e), "ERR ") }
+// isForGood: whatever it refuses, it will refuse again. What passes has a word of its own, as LOADING. An end that a full
+// queue has no room for would have to wait for others.
+func (e serverError) isForGood() bool {
+	return strings.HasPrefix(string(e), "ERR ") || strings.HasPrefix(string(e), "MAX")
+}
 
 // firstError is the first answer that is one, or nil.
 func firstError(replies []any) error {

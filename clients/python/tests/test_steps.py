@@ -77,7 +77,7 @@ def test_a_job_that_waits_is_ours_until_its_handler_has_ended():
     assert settled == [], "another thread might take it while this one still runs"
     worker = dq.Worker(dq.Queue("redis://localhost:1", "q"), order)
     worker._settled(one, None, None)
-    assert [command[0] for command in settled] == [b"DQ.NACK"]
+    assert [command[0] for command in settled] == [b"EVAL"]
 
 
 def test_the_same_with_asyncio():

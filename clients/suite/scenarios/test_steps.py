@@ -158,7 +158,7 @@ def a_sleep_for_which_there_is_no_room_is_an_attempt_that_failed(world):
         assert world.get(id)["attempts"] == 2 and "MAXBYTES queue is full" in world.get(id)["reason"], world.get(id)
     assert not probe.events("lost")
     world.db.execute_command("DQ.CFGSET", "q", "MAXBYTES", 0)
-    world.db.execute_command("DQ.KICK", "q", "j0")
+    world.db.execute_command("DQ.KICK", "q", "IDS", 1, "j0")
     world.until(lambda: world.state("j0") == "delayed", "it sleeps")
 
 

@@ -6,8 +6,6 @@ import random
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
-from redis.exceptions import ResponseError
-
 from ._delivery import Command, Delivery
 from ._guard import SHORTEST_DELAY_S, Verdict
 from .handler import FIRST_DELAY_S, LONGEST_DELAY_S, exponential_s

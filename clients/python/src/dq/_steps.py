@@ -104,7 +104,7 @@ class Work:
         raise Cancelled("lost")
 
     def end(self, what: str, ahead: Sequence[Command], *options: Any) -> NoReturn:
-        """When its handler has ended, the job is given back, uncounted, with what goes before it: all of that, or nothing."""
+        """When its handler has ended, the job is given back, uncounted, after what goes ahead: all or nothing."""
         delivery = self.delivery
         if delivery.handler is not None and delivery.handler.batch:
             raise RuntimeError(f"{what} ends an attempt, which a batch cannot: give this kind of jobs a handler alone")
