@@ -204,7 +204,7 @@ def jobs_are_spawned_together_with_the_wait_for_them(world):
     """The connection is lost before the command: nothing of it has happened, or all."""
     world.add("j", script({"spawn": [{"data": returns(n)} for n in range(3)]}, {"return": "ok"}), "KEEP", KEEP_MS)
     world.proxy.rules.append(once(when(spawns, Cut())))
-    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 1500}])
+    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 10_000}])
     world.done("j")
     assert len([*filter(spawns, world.proxy.commands(b"EVAL"))]) >= 2, "it was not sent again"
     assert [row[2] for row in results(probe, world, "j")] == [0, 1, 2]

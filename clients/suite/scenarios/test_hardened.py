@@ -380,7 +380,7 @@ def the_rights_of_the_docs_are_enough_in_a_cluster(world):
     for node in cluster.nodes:
         node.client().execute_command("ACL", "SETUSER", "worker", "reset", *rights)
     place = {"cluster": cluster.url.replace("//", "//worker:CHANGE-ME@")}
-    probe = world.worker(place=place, shards=4, concurrency=4, handlers=[{"lease_ms": 1500}])
+    probe = world.worker(place=place, shards=4, concurrency=4, handlers=[{"lease_ms": 3000}])
     db = cluster.client()
     keys = [f"q:{{{n}}}" for n in range(4)]
     dos = {"done": {"do": "stubborn", "ms": 2000}, "failed": {"do": "throw"}, "dead": {"do": "give_up"}}

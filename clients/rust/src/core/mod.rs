@@ -140,6 +140,10 @@ pub(crate) enum Said {
     UnknownKind(Arc<Delivered>),
     RunsHere(Arc<Delivered>),
     Deaf(String),
-    Stopping { jobs: usize },
-    Stopped { gave_back: usize },
+    Stopping {
+        jobs: usize,
+    },
+    Stopped {
+        gave_back: usize,
+    },
 }
