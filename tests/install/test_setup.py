@@ -1,6 +1,6 @@
 """What a newcomer is told when something is missing: at once, in few words, and what to do."""
 
-import os, shutil, subprocess, tempfile, unittest
+import os, shutil, subprocess, tempfile, threading, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "../..")
@@ -154,6 +154,18 @@ class Sum(unittest.TestCase):
             "", "1 tests passed, 2 failed, 1 skipped, 1 left out", "  src/lib.rs: a::two", "  tests/integration/main.rs: b::five"])
         run = subprocess.run([os.path.join(ROOT, "tools/testing/test.sh"), "sh", "-c", said.replace("101", "0")], capture_output=True)
         self.assertEqual(run.returncode, 0)
+
+    def test_a_line_is_shown_when_it_is_said(self):
+        """What runs ends when its first line has come out."""
+        with subprocess.Popen(
+                [os.path.join(ROOT, "tools/testing/test.sh"), "sh", "-c", "echo Compiling; read -r word"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "DQ_SERVER": ""}) as run:
+            late = threading.Event()
+            end = threading.Timer(60, lambda: (late.set(), run.stdin.close()))  # or it would wait for ever
+            end.start()
+            first = run.stdout.readline()
+            end.cancel()
+        self.assertEqual((first, late.is_set()), ("Compiling\n", False), "it came only when all was over")
 
     def test_make_test_goes_on(self):
         for target in "test", "test-all", "test-clients":

@@ -5,7 +5,11 @@ set -eu
 [ -z "${DQ_SERVER:-}" ] || echo "Tests against $("$DQ_SERVER" --version)"
 output=$(mktemp)
 trap 'rm -f "$output" "$output.status"' EXIT
-{ "$@" 2>&1 || echo $? >"$output.status"; } | awk '
+# mawk, which Debian has, keeps lines back until it has read 4096 bytes: minutes of silence while tests are built.
+interactive=
+! awk -W version 2>/dev/null | grep -q '^mawk' || interactive='-W interactive'
+# shellcheck disable=SC2086 # none, or two words
+{ "$@" 2>&1 || echo $? >"$output.status"; } | awk $interactive '
     / Running | Doc-tests / { of = $0; sub(/^ *(Running )?(unittests )?/, "", of); sub(/ \(.*/, "", of) }
     /^SKIPPED / {
         name = $2; sub(/:$/, "", name)
