@@ -163,3 +163,14 @@ def test_who_stops_the_program_in_a_hook_stops_it(dq_url, error):
 def test_what_json_does_not_have_is_an_error_of_the_producer(dq_url, data, kind):
     with dq.Queue(dq_url, "q") as queue, pytest.raises(ValueError, match="without NaN and Infinity"):
         queue.add(data, kind=kind)
+
+
+def test_data_in_themselves(dq_url):
+    circle = []
+    circle.append({"again": circle})
+    with dq.Queue(dq_url, "q") as queue:
+        with pytest.raises(ValueError, match="in themselves"):
+            queue.add_many([{"data": 1}, {"data": circle}])
+        assert queue.len() == 0
+        queue.add([[], [], {"a": [circle[:0]] * 2}], id="same")
+        assert queue.get("same").payload == b'[[],[],{"a":[[],[]]}]'

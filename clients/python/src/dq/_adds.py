@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from binascii import hexlify
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
@@ -24,6 +25,7 @@ _NAMED = ("priority", "ttr", "attempts", "backoff", "ttl", "group", "keep", "cos
 _AFTER = ("after", "after_group", "on_dead")
 _FIXED = (int, float, str, bytes, timedelta, datetime, type(None))
 _ABSENT = object()
+_OWN = frozenset(("data", "id", "kind", "headers"))
 _OF_JOBS = ("data", "delay", "at", "id", "if_exists", *_NAMED, *_AFTER, "kind", "headers")
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ if hasattr(os, "register_at_fork"):
 
 def new_id() -> bytes:
     """Later ones are greater, and no two are alike: 48 bits of time, 80 of chance."""
-    return b"%012x%020x" % (time.time_ns() // 1_000_000, _CHANCE.getrandbits(80))
+    return hexlify((time.time_ns() // 1_000_000 << 80 | _CHANCE.getrandbits(80)).to_bytes(16, "big"))
 
 
 class _Like:
@@ -70,16 +72,26 @@ class _Like:
         self.is_how = (False, True)
         """Whether it is after others, and whether it can go along with others."""
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> _Like:
-        return cls().or_of(options)
-
-    def or_of(self, options: Mapping[str, Any]) -> _Like:
-        """Itself, with the words of these options."""
-        if not _are_same(options, self._options):
+    def or_of_job(self, job: Mapping[str, Any]) -> _Like:
+        """Itself, with the words of the options that this job has."""
+        if not self._are_those_of(job):
+            options = {name: value for name, value in job.items() if name not in _OWN}
             self._read({**options})
             self._options = options
         return self
+
+    def _are_those_of(self, job: Mapping[str, Any]) -> bool:
+        """Of the same types, too; what can change may have changed."""
+        options = self._options
+        left = len(options)
+        for name, value in job.items():
+            if name in _OWN:
+                continue
+            known = options.get(name, _ABSENT)
+            if type(value) not in _FIXED or type(known) is not type(value) or known != value:
+                return False
+            left -= 1
+        return left == 0
 
     def _read(self, rest: dict[str, Any]) -> None:
         self.if_exists = rest.pop("if_exists", None)
@@ -90,17 +102,6 @@ class _Like:
             raise unknown("a job", name, _OF_JOBS)
         self.words = [*words.condition(self.if_exists), *due, *words.job_options(**named), *after]
         self.is_how = (bool(after), self.if_exists != "next" and not after)
-
-
-def _are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Of the same types, too; what can change may have changed."""
-    if len(one) != len(other):
-        return False
-    for name, value in one.items():
-        known = other.get(name, _ABSENT)
-        if type(value) not in _FIXED or type(known) is not type(value) or known != value:
-            return False
-    return True
 
 
 @near_misses("Queue")
@@ -199,13 +200,11 @@ class Adds:
         key: whatever its id's own shard is.
         before: what is known of the options of the one before.
         """
-        if not isinstance(job, Mapping) or "data" not in job:
+        if not (type(job) is dict or isinstance(job, Mapping)) or "data" not in job:
             raise TypeError(f'a job is a mapping of what add takes, as {{"data": ..., "delay": 60}}, not {job!r}')
-        rest = dict(job)
-        data, id = rest.pop("data"), rest.pop("id", None)
-        kind, headers = rest.pop("kind", None), rest.pop("headers", None)
+        data, id, kind, headers = job["data"], job.get("id"), job.get("kind"), job.get("headers")
         made = new_id() if id is None else words.bytes_of(id)
-        like = _Like.of(rest) if before is None else before.or_of(rest)
+        like = (_Like() if before is None else before).or_of_job(job)
         known = made if id is None and like.if_exists != "only-replace" else None
         if not self.hooks and kind is None and not headers and key is None:
             return Added(("DQ.ADD", self._key(made), made, self.codec.encode(data), *like.words), known, *like.is_how)
@@ -216,10 +215,8 @@ class Adds:
 
         Those with equal options go in few commands. If some are ``after`` others, all are added at once, or none.
         """
-        before, made = _Like(), list[Added]()
-        for job in jobs:
-            made.append(self._added(job, before=before))
-        return self._run_many(made)
+        before = _Like()
+        return self._run_many([self._added(job, None, before) for job in jobs])
 
     def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         """Adds jobs of which each begins when the one before it has ended, all at once. Returns their ids."""
@@ -230,7 +227,9 @@ class Adds:
             chained = {**job} if before is None else {**job, "after": [*(job.get("after") or ()), before]}
             before = id or self._id_beside(before)
             added = self._added({**chained, "id": before})
-            made.append(added if id else added._replace(known=before))
+            if not id:
+                added.known = before
+            made.append(added)
         return self._run_many(made)
 
     def _id_beside(self, other: Optional[bytes]) -> bytes:

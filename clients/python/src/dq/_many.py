@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from ._delivery import Command
 
@@ -11,16 +11,19 @@ MOST_JOBS = 1000
 MOST_BYTES = 1 << 20
 
 
-class Added(NamedTuple):
+class Added:
     """A job that is to be added."""
 
-    call: Any
-    """The command, or the steps to it."""
-    known: Optional[bytes]
-    """Its id, where nil means that it is there already."""
-    is_after: bool
-    is_plain: bool
-    """It can go along with others of equal options."""
+    __slots__ = ("call", "is_after", "is_plain", "known")
+
+    def __init__(self, call: Any, known: Optional[bytes], is_after: bool, is_plain: bool) -> None:
+        self.call = call
+        """The command, or the steps to it."""
+        self.known = known
+        """Its id, where nil means that it is there already."""
+        self.is_after = is_after
+        self.is_plain = is_plain
+        """It can go along with others of equal options."""
 
 
 class Grouped:
@@ -33,28 +36,21 @@ class Grouped:
         """Which jobs each command adds."""
 
     def commands(self, calls: Sequence[Command]) -> list[Command]:
-        groups: list[list[Command]] = []
-        latest: dict[bytes, int] = {}
-        sizes: list[int] = []
+        chunks: list[_Chunk] = []
+        latest: dict[bytes, _Chunk] = {}
         for at, (call, added) in enumerate(zip(calls, self._made)):
-            key, size = call[1], len(call[2]) + len(call[3])
-            found = latest.get(key) if added.is_plain else None
-            if found is not None and self._fits(groups[found], call, sizes[found] + size):
-                groups[found].append(call)
-                sizes[found] += size
-                self._places[found].append(at)
+            key = call[1]
+            chunk = latest.get(key) if added.is_plain else None
+            if chunk is not None and chunk.takes(at, call):
                 continue
+            chunk = _Chunk(at, call)
+            chunks.append(chunk)
             if added.is_plain:
-                latest[key] = len(groups)
+                latest[key] = chunk
             else:
                 latest.pop(key, None)
-            groups.append([call])
-            sizes.append(size)
-            self._places.append([at])
-        return [_joined(group) for group in groups]
-
-    def _fits(self, group: list[Command], call: Command, size: int) -> bool:
-        return len(group) < MOST_JOBS and size <= MOST_BYTES and group[0][4:] == call[4:]
+        self._places = [chunk.places for chunk in chunks]
+        return [chunk.command() for chunk in chunks]
 
     def replies(self, replies: Sequence[Any]) -> list[Any]:
         """One for each job."""
@@ -65,8 +61,27 @@ class Grouped:
         return found
 
 
-def _joined(group: list[Command]) -> Command:
-    if len(group) == 1:
-        return group[0]
-    rows = [word for call in group for word in call[2:4]]
-    return ("DQ.MADD", group[0][1], len(group), *rows, *group[0][4:])
+class _Chunk:
+    """Jobs that one command adds."""
+
+    __slots__ = ("_first", "_options", "_rows", "_size", "places")
+
+    def __init__(self, at: int, call: Command) -> None:
+        self.places = [at]
+        self._first, self._options = call, call[4:]
+        self._rows = [*call[2:4]]
+        self._size = len(call[2]) + len(call[3])
+
+    def takes(self, at: int, call: Command) -> bool:
+        size = self._size + len(call[2]) + len(call[3])
+        if size > MOST_BYTES or len(self.places) >= MOST_JOBS or call[4:] != self._options:
+            return False
+        self._size = size
+        self._rows += call[2:4]
+        self.places.append(at)
+        return True
+
+    def command(self) -> Command:
+        if len(self.places) == 1:
+            return self._first
+        return ("DQ.MADD", self._first[1], len(self.places), *self._rows, *self._options)

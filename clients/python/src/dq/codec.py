@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Optional, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable, Optional, Protocol
 
 from .errors import PayloadError
 
@@ -34,11 +34,29 @@ class JsonCodec:
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def _of_c() -> Optional[Callable[[Any, int], Iterable[str]]]:
+    """What JSONEncoder makes anew for each value, which takes as long as to write a small one.
+
+    Made once for all, it cannot look for circles: what is in itself is too deep for it.
+    """
+    try:
+        make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
+        made = make(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", False, False, False)
+        return made if "".join(made({"a": [1, "\u00e9"]}, 0)) == _ENCODER.encode({"a": [1, "\u00e9"]}) else None
+    except (AttributeError, TypeError):  # another Python
+        return None
+
+
+_WRITE = _of_c() or (lambda data, _: (_ENCODER.encode(data),))
+
+
 def to_json(data: Any) -> str:
     try:
-        return _ENCODER.encode(data)
+        return "".join(_WRITE(data, 0))
     except ValueError as error:
         raise ValueError(f"data must be what JSON can hold, without NaN and Infinity: {error}") from None
+    except RecursionError:
+        raise ValueError("data must be what JSON can hold: they are in themselves, or nested too deep") from None
 
 
 class BytesCodec:

@@ -3,6 +3,7 @@
 import os
 import random
 import time
+from binascii import hexlify
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
