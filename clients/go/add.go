@@ -104,14 +104,14 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 		return "", err
 	}
 	reply, err := q.do(ctx, call)
-	return added(options, call, reply, err), err
+	return added(options, asText(call[2]), reply, err), err
 }
 
 // added is the id; a job whose id the library made cannot be refused, only have been added by an earlier sending.
-func added(options *JobOptions, call words, reply any, err error) string {
+func added(options *JobOptions, id string, reply any, err error) string {
 	isOwn := options == nil || options.ID == "" && options.IfExists != OnlyReplace
 	if isOwn && reply == nil && err == nil {
-		return asText(call[2])
+		return id
 	}
 	return asText(reply)
 }
@@ -147,22 +147,40 @@ func (q *Queue) rule(ctx context.Context, data any, options *RuleOptions, rule w
 }
 
 func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule words) (words, error) {
-	var o JobOptions
-	if options != nil {
-		o = *options
+	if options == nil {
+		options = &JobOptions{}
 	}
-	if o.Delay != 0 && !o.At.IsZero() {
-		return nil, &ConfigurationError{What: "Delay or At, not both"}
-	}
-	payload, err := q.payload(ctx, data, o.Kind, o.Headers)
+	var id string
+	var payload []byte
+	var err error
+	through(func() (failure error) {
+		id, payload, failure = q.made(ctx, data, options)
+		return failure
+	}, func(failure error) { err = failure })
 	if err != nil {
 		return nil, err
 	}
-	id := o.ID
-	if id == "" {
-		id = newID()
-	}
 	call := append(make(words, 0, 8), "DQ.ADD", q.key(id), id, payload) // and two options
+	return options.words(call).add(rule...), nil
+}
+
+// made are the id and the payload of a job. The codec is called as it is.
+func (q *Queue) made(ctx context.Context, data any, o *JobOptions) (string, []byte, error) {
+	if o.Delay != 0 && !o.At.IsZero() {
+		return "", nil, &ConfigurationError{What: "Delay or At, not both"}
+	}
+	payload, err := q.payload(ctx, data, o.Kind, o.Headers)
+	if err != nil {
+		return "", nil, err
+	}
+	if o.ID != "" {
+		return o.ID, payload, nil
+	}
+	return newID(), payload, nil
+}
+
+// words are appended to a call.
+func (o *JobOptions) words(call words) words {
 	if o.Attempts != 0 {
 		call = call.add("ATTEMPTS", max(0, o.Attempts))
 	}
@@ -174,7 +192,7 @@ func (q *Queue) adding(ctx context.Context, data any, options *JobOptions, rule 
 		call = call.ms("KEEP", o.Keep)
 	}
 	call = call.value("COST", o.Cost, o.Cost != 0).ms("DELAY", o.Delay).instant("AT", o.At)
-	return call.add(o.after()...).add(rule...), nil
+	return call.add(o.after()...)
 }
 
 func (o *JobOptions) after() words {
@@ -188,7 +206,7 @@ func (o *JobOptions) after() words {
 	return after.value("ONDEAD", string(o.OnDead), o.OnDead != "")
 }
 
-func (q *Queue) payload(ctx context.Context, data any, kind string, headers map[string]string) (payload []byte, err error) {
+func (q *Queue) payload(ctx context.Context, data any, kind string, headers map[string]string) ([]byte, error) {
 	for _, hooks := range q.hooks {
 		if hooks.Adding == nil {
 			continue
@@ -203,13 +221,8 @@ func (q *Queue) payload(ctx context.Context, data any, kind string, headers map[
 		report(slog.Default(), slog.LevelError, "dq: a hook failed, adding the job as it was", "hook", "Adding",
 			"queue", q.name, "error", failure.Error())
 	}
-	through(func() (failure error) {
-		if kind != "" || len(headers) > 0 {
-			payload, failure = writeEnvelope(data, kind, headers)
-		} else {
-			payload, failure = q.codec.Encode(data)
-		}
-		return failure
-	}, func(failure error) { err = failure })
-	return payload, err
+	if kind != "" || len(headers) > 0 {
+		return writeEnvelope(data, kind, headers)
+	}
+	return q.codec.Encode(data)
 }

@@ -80,7 +80,7 @@ func (i *inline) process(ctx context.Context, command redis.Cmder) error {
 func (i *inline) answer(ctx context.Context, words []string) (any, error) {
 	switch words[0] {
 	case "DQ.ADD":
-		return i.add(ctx, words[2], words[3], words[optionsAt:])
+		return i.add(ctx, words[2], words[3], words[4:])
 	case "DQ.MADD":
 		var ids []any
 		count, _ := strconv.Atoi(words[2])

@@ -14,7 +14,6 @@ const (
 	chunkJobs  = 1000 // of one DQ.MADD: other clients' commands go on in between
 	chunkBytes = 1 << 20
 	partJobs   = 2 * chunkJobs // so many at least are made by a goroutine of their own
-	optionsAt  = 4             // in the words of an ADD
 )
 
 // AddMany adds many jobs in few round trips, and returns their ids as [Queue.Add] does. If all have the same options, up to
@@ -24,22 +23,23 @@ const (
 //
 // Many thousands are made by several goroutines: so the codec is called.
 func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
-	calls, err := q.callsOf(ctx, jobs)
-	if err != nil || len(calls) == 0 {
+	all, err := q.addsOf(ctx, jobs)
+	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	send := q.all
+	var replies []any
 	switch {
 	case slices.ContainsFunc(jobs, func(job NewJob) bool { return len(job.After) > 0 || job.AfterGroup != "" }):
-		send = q.transaction
-	case jobs[0].IfExists != RunAgain && areAlike(calls):
-		send = q.chunked
+		replies, err = q.transaction(ctx, callsOf(all))
+	case jobs[0].IfExists != RunAgain && areAlike(all):
+		replies, err = q.chunked(ctx, all)
+	default:
+		replies, err = q.all(ctx, callsOf(all))
 	}
-	replies, err := send(ctx, calls)
 	ids := make([]string, len(jobs))
 	count := 0
 	for at := range replies {
-		ids[at] = added(&jobs[at].JobOptions, calls[at], replies[at], err)
+		ids[at] = added(&jobs[at].JobOptions, all[at].id, replies[at], err)
 		if ids[at] != "" {
 			count++
 		}
@@ -50,32 +50,57 @@ func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 	return ids, err
 }
 
-func (q *Queue) callsOf(ctx context.Context, jobs []NewJob) ([]words, error) {
-	calls := make([]words, len(jobs))
+// adds is a job to be added, ready to be sent.
+type adds struct {
+	key, id string
+	payload []byte
+	options words // the same slice as that of the job before, where they are equal: most are
+}
+
+func (q *Queue) addsOf(ctx context.Context, jobs []NewJob) ([]adds, error) {
+	all := make([]adds, len(jobs))
 	size := max(partJobs, (len(jobs)-1)/runtime.GOMAXPROCS(0)+1)
 	var makers sync.WaitGroup
 	mistakes := make([]error, (len(jobs)+size-1)/size)
 	for part := range mistakes {
 		first := part * size
 		end := min(first+size, len(jobs))
-		makers.Go(func() { mistakes[part] = q.callsInto(ctx, calls[first:end], jobs[first:end]) })
+		makers.Go(func() {
+			through(func() error {
+				return q.addsInto(ctx, all[first:end], jobs[first:end])
+			}, func(failure error) { mistakes[part] = failure })
+		})
 	}
 	makers.Wait()
-	return calls, cmp.Or(mistakes...)
+	return all, cmp.Or(mistakes...)
 }
 
-func (q *Queue) callsInto(ctx context.Context, calls []words, jobs []NewJob) error {
+func (q *Queue) addsInto(ctx context.Context, all []adds, jobs []NewJob) error {
+	var last, now words
 	for at := range jobs {
-		call, err := q.adding(ctx, jobs[at].Data, &jobs[at].JobOptions, nil)
-		if err == nil {
-			err = call.mistake()
-		}
+		options := &jobs[at].JobOptions
+		id, payload, err := q.made(ctx, jobs[at].Data, options)
 		if err != nil {
 			return err
 		}
-		calls[at] = call
+		now = options.words(now[:0])
+		if !slices.Equal(now, last) {
+			if err := now.mistake(); err != nil {
+				return err
+			}
+			last = slices.Clone(now)
+		}
+		all[at] = adds{q.key(id), id, payload, last}
 	}
 	return nil
+}
+
+func callsOf(all []adds) []words {
+	calls := make([]words, len(all))
+	for at, each := range all {
+		calls[at] = words{"DQ.ADD", each.key, each.id, each.payload}.add(each.options...)
+	}
+	return calls
 }
 
 // Chain adds jobs in one transaction, each after the one before, and returns their ids.
@@ -106,24 +131,24 @@ func (q *Queue) idIn(key, id string) string {
 	return made
 }
 
-func areAlike(calls []words) bool {
-	return !slices.ContainsFunc(calls, func(call words) bool { return !slices.Equal(call[optionsAt:], calls[0][optionsAt:]) })
+func areAlike(all []adds) bool {
+	return !slices.ContainsFunc(all, func(each adds) bool { return !slices.Equal(each.options, all[0].options) })
 }
 
 // chunked adds by DQ.MADD.
-func (q *Queue) chunked(ctx context.Context, calls []words) ([]any, error) {
-	chunks := chunksOf(calls)
+func (q *Queue) chunked(ctx context.Context, all []adds) ([]any, error) {
+	chunks := chunksOf(all)
 	commands := make([]words, len(chunks))
 	for at, chunk := range chunks {
-		first := calls[chunk[0]]
-		command := append(make(words, 0, 3+2*len(chunk)+len(first)), "DQ.MADD", first[1], len(chunk))
+		first := &all[chunk[0]]
+		command := append(make(words, 0, 3+2*len(chunk)+len(first.options)), "DQ.MADD", first.key, len(chunk))
 		for _, n := range chunk {
-			command = append(command, calls[n][2], calls[n][3])
+			command = append(command, all[n].id, all[n].payload)
 		}
-		commands[at] = append(command, first[optionsAt:]...)
+		commands[at] = append(command, first.options...)
 	}
 	replies, err := q.all(ctx, commands)
-	found := make([]any, len(calls))
+	found := make([]any, len(all))
 	for at, reply := range replies {
 		for n, id := range asList(reply) {
 			found[chunks[at][n]] = id
@@ -132,19 +157,19 @@ func (q *Queue) chunked(ctx context.Context, calls []words) ([]any, error) {
 	return found, err
 }
 
-// chunksOf are the calls of each command, by their numbers: of one key, and not too many.
-func chunksOf(calls []words) (chunks [][]int) {
+// chunksOf are the jobs of each command, by their numbers: of one key, and not too many.
+func chunksOf(all []adds) (chunks [][]int) {
 	type filling struct{ chunk, bytes int }
-	open := map[any]filling{}
-	for at, call := range calls {
-		size := len(asText(call[2])) + len(call[3].([]byte))
-		now, isOpen := open[call[1]]
+	open := map[string]filling{}
+	for at, each := range all {
+		size := len(each.id) + len(each.payload)
+		now, isOpen := open[each.key]
 		if !isOpen || len(chunks[now.chunk]) == chunkJobs || now.bytes+size > chunkBytes {
 			now = filling{len(chunks), 0}
 			chunks = append(chunks, nil)
 		}
 		now.bytes += size
-		open[call[1]] = now
+		open[each.key] = now
 		chunks[now.chunk] = append(chunks[now.chunk], at)
 	}
 	return chunks

@@ -296,23 +296,23 @@ func TestProgressThatIsNone(t *testing.T) {
 // --- Many jobs in one command
 
 func TestHowManyJobsGoInOneCommand(t *testing.T) {
-	call := func(key string, size int) words { return words{"DQ.ADD", key, "x", make([]byte, size)} }
-	var many []words
+	call := func(key string, size int, options ...any) adds { return adds{key, "x", make([]byte, size), options} }
+	var many []adds
 	for range 2001 {
 		many = append(many, call("a", 10))
 	}
-	sizes := func(calls []words) (found []int) {
-		for _, chunk := range chunksOf(calls) {
+	sizes := func(all []adds) (found []int) {
+		for _, chunk := range chunksOf(all) {
 			found = append(found, len(chunk))
 		}
 		return found
 	}
 	expect(t, sizes(many), []int{1000, 1000, 1})
-	expect(t, sizes([]words{call("a", 1), call("b", 1), call("a", 1)}), []int{2, 1})
-	expect(t, sizes([]words{call("a", 1<<19), call("a", 1<<19), call("a", 1)}), []int{1, 2})
-	expect(t, sizes([]words{call("a", 2<<20), call("a", 1)}), []int{1, 1})
-	expect(t, areAlike([]words{call("a", 1).add("TTR", int64(5)), call("b", 2).add("TTR", int64(5))}), true)
-	expect(t, areAlike([]words{call("a", 1).add("TTR", int64(5)), call("a", 1)}), false)
+	expect(t, sizes([]adds{call("a", 1), call("b", 1), call("a", 1)}), []int{2, 1})
+	expect(t, sizes([]adds{call("a", 1<<19), call("a", 1<<19), call("a", 1)}), []int{1, 2})
+	expect(t, sizes([]adds{call("a", 2<<20), call("a", 1)}), []int{1, 1})
+	expect(t, areAlike([]adds{call("a", 1, "TTR", int64(5)), call("b", 2, "TTR", int64(5))}), true)
+	expect(t, areAlike([]adds{call("a", 1, "TTR", int64(5)), call("a", 1)}), false)
 }
 
 func TestIDsThatBelongIntoAShard(t *testing.T) {
