@@ -62,7 +62,7 @@ impl Inline {
     /// The same, of a job with a kind, headers or an id. The error is [`Error::JobFailed`] with the reason that the job
     /// would have, or [`Error::Suspended`] where it waits for a signal.
     pub async fn run_job<R: DeserializeOwned>(&self, job: NewJob) -> Result<Option<R>, Error> {
-        let id = job.given_id().unwrap_or_else(|| new_id().into_bytes());
+        let id = job.given_id().unwrap_or_else(new_id);
         let key: Arc<[u8]> = b"inline".as_slice().into();
         let terms = Terms {
             ttr: SERVER_TTR,

@@ -56,22 +56,57 @@ pub(crate) fn slot_of(key: &[u8]) -> u16 {
     crc_16(tag.unwrap_or(key)) % 16384
 }
 
-/// Grows with time. With an id of its own an `DQ.ADD` that is sent twice adds one job.
-pub(crate) fn new_id() -> String {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as u64);
-    let mut random = [0; 10];
-    if getrandom::fill(&mut random).is_err() {
-        // No source of random numbers: what std has for its maps.
-        use std::hash::{BuildHasher, Hasher};
-        let seed = std::collections::hash_map::RandomState::new()
-            .build_hasher()
-            .finish();
-        random[..8].copy_from_slice(&seed.to_be_bytes());
+/// Makes ids that grow with time. With an id of its own a `DQ.ADD` that is sent twice adds one job.
+pub(crate) struct Ids {
+    /// Random bytes for so many ids are drawn at a time: a draw costs more than an id.
+    block: usize,
+    drawn: Vec<u8>,
+}
+
+const CHANCE: usize = 10;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+impl Ids {
+    pub fn new(block: usize) -> Self {
+        Ids {
+            block,
+            drawn: Vec::new(),
+        }
     }
-    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{:012x}{random}", now & 0xffff_ffff_ffff)
+
+    pub fn next(&mut self) -> Vec<u8> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64);
+        if self.drawn.is_empty() {
+            self.draw();
+        }
+        let rest = self.drawn.len() - CHANCE;
+        let mut id = Vec::with_capacity(2 * (6 + CHANCE));
+        for byte in now.to_be_bytes()[2..].iter().chain(&self.drawn[rest..]) {
+            id.push(DIGITS[usize::from(byte >> 4)]);
+            id.push(DIGITS[usize::from(byte & 15)]);
+        }
+        self.drawn.truncate(rest);
+        id
+    }
+
+    fn draw(&mut self) {
+        self.drawn.resize(self.block * CHANCE, 0);
+        if getrandom::fill(&mut self.drawn).is_err() {
+            // No source of random numbers: what std has for its maps.
+            use std::hash::{BuildHasher, Hasher};
+            for part in self.drawn.chunks_mut(8) {
+                let made = std::collections::hash_map::RandomState::new().build_hasher();
+                part.copy_from_slice(&made.finish().to_be_bytes()[..part.len()]);
+            }
+        }
+    }
+}
+
+/// One of them.
+pub(crate) fn new_id() -> Vec<u8> {
+    Ids::new(1).next()
 }
 
 #[cfg(test)]
@@ -88,10 +123,14 @@ mod tests {
 
     #[test]
     fn ids_grow_and_differ() {
-        let ids: Vec<String> = (0..1000).map(|_| new_id()).collect();
-        assert!(ids.iter().all(|id| id.len() == 32));
-        assert!(ids
-            .windows(2)
-            .all(|two| two[0][..12] <= two[1][..12] && two[0] != two[1]));
+        let mut many = Ids::new(64);
+        let ids: Vec<Vec<u8>> = (0..1000)
+            .map(|n| if n % 3 == 0 { new_id() } else { many.next() })
+            .collect();
+        let is_hex = |id: &Vec<u8>| id.iter().all(|digit| DIGITS.contains(digit));
+        assert!(ids.iter().all(|id| id.len() == 32 && is_hex(id)));
+        assert!(ids.windows(2).all(|two| two[0][..12] <= two[1][..12]));
+        let chances: std::collections::HashSet<_> = ids.iter().map(|id| &id[12..]).collect();
+        assert_eq!(chances.len(), ids.len());
     }
 }

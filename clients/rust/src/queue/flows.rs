@@ -1,7 +1,9 @@
 //! Many jobs at a time, and flows.
 
-use super::{added, NewJob, Queue};
+use super::new_job::Options;
+use super::{added, IfExists, NewJob, Queue};
 use crate::error::Error;
+use crate::keys::{new_id, Ids};
 use crate::server::answer;
 use crate::values;
 use redis::{cmd, Cmd, Pipeline, Value};
@@ -14,31 +16,86 @@ const MOST_BYTES: usize = 1 << 20;
 /// `DQ.MADD` in one write: the server executes one while the next one is on its way.
 const MOST_COMMANDS: usize = 8;
 
-type Placed = (usize, Vec<u8>, NewJob);
+/// For the options, and what else is in a `DQ.MADD` besides jobs.
+const SPARE_WORDS: usize = 16;
+const SPARE_BYTES: usize = 128;
+
+/// Of ids, whose random bytes are drawn together.
+const BLOCK: usize = 64;
+
+/// A job to be added, ready to be sent.
+struct Placed {
+    at: usize,
+    id: Vec<u8>,
+    is_own: bool,
+    payload: Vec<u8>,
+    /// Those of the job before, where they are equal: most are.
+    options: Arc<Options>,
+}
+
+/// Those of one key.
+type Group = (Arc<[u8]>, Vec<Placed>);
+
+#[derive(Default)]
+struct Making {
+    made: usize,
+    last: Arc<Options>,
+}
+
+impl Making {
+    fn placed(&mut self, id: Vec<u8>, is_own: bool, job: NewJob) -> Result<Placed, Error> {
+        let (payload, options) = job.parts()?;
+        if options != *self.last {
+            self.last = Arc::new(options);
+        }
+        self.made += 1;
+        Ok(Placed {
+            at: self.made - 1,
+            id,
+            is_own,
+            payload,
+            options: self.last.clone(),
+        })
+    }
+}
 
 impl Queue {
-    pub(super) async fn add_all(&self, jobs: Vec<NewJob>) -> Result<Vec<Option<String>>, Error> {
-        let mut ids = vec![None; jobs.len()];
-        let mut shards: Vec<(Arc<[u8]>, Vec<Placed>)> = Vec::new();
-        for (at, mut job) in jobs.into_iter().enumerate() {
-            self.adding(&mut job);
-            let id = job.options.id_or_new();
-            let key = self.key(&id).clone();
-            match shards.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, group)) => group.push((at, id, job)),
-                None => shards.push((key, vec![(at, id, job)])),
-            }
-        }
+    pub(super) async fn add_all(
+        &self,
+        jobs: impl IntoIterator<Item = NewJob>,
+    ) -> Result<Vec<Option<String>>, Error> {
+        let shards = self.placed(jobs)?;
+        let mut ids = vec![None; shards.iter().map(|(_, group)| group.len()).sum()];
         // All of them, so that a mistake in any is told before anything is sent.
         let batches = shards.iter().map(|(key, group)| Batch::of(key, group));
         let batches: Vec<Batch> = batches.collect::<Result<_, _>>()?;
-        for (batch, (key, group)) in batches.into_iter().zip(&shards) {
-            let replies = self.send(key, batch).await?;
-            for ((at, id, job), reply) in group.iter().zip(replies) {
-                ids[*at] = added(job, id, reply);
+        for (batch, (key, group)) in batches.into_iter().zip(shards) {
+            let replies = self.send(&key, batch).await?;
+            for (each, reply) in group.into_iter().zip(replies) {
+                ids[each.at] = added(each.is_own, each.id, reply);
             }
         }
         Ok(ids)
+    }
+
+    /// By the key.
+    fn placed(&self, jobs: impl IntoIterator<Item = NewJob>) -> Result<Vec<Group>, Error> {
+        let mut shards: Vec<Group> = Vec::new();
+        let mut ids = Ids::new(BLOCK);
+        let mut making = Making::default();
+        for mut job in jobs {
+            self.adding(&mut job);
+            let is_own = job.options.is_own();
+            let id = job.options.id.take().unwrap_or_else(|| ids.next());
+            let key = self.key(&id);
+            let at = shards.iter().position(|(known, _)| known == key);
+            let at = at.unwrap_or_else(|| {
+                shards.push((key.clone(), Vec::new()));
+                shards.len() - 1
+            });
+            shards[at].1.push(making.placed(id, is_own, job)?);
+        }
+        Ok(shards)
     }
 
     /// Adds each job after the one before, in one transaction, and returns their ids. Of a sharded queue all go to the
@@ -48,31 +105,38 @@ impl Queue {
         jobs: impl IntoIterator<Item = NewJob>,
     ) -> Result<Vec<String>, Error> {
         let mut group: Vec<Placed> = Vec::new();
-        for (at, mut job) in jobs.into_iter().enumerate() {
+        let mut making = Making::default();
+        let mut stray = None;
+        for mut job in jobs {
             self.adding(&mut job);
-            if let Some((_, before, _)) = group.last() {
-                job.options.after = vec![before.clone()];
+            if let Some(before) = group.last() {
+                job.options.after = vec![before.id.clone()];
             }
-            group.push((at, job.options.id_or_new(), job));
+            let is_own = job.options.is_own();
+            let given = job.options.id.take();
+            let first = group.first().map(|first| self.key(&first.id));
+            if let Some(id) = given
+                .as_ref()
+                .filter(|id| first.is_some_and(|key| self.key(id) != key))
+            {
+                stray.get_or_insert_with(|| values::lossy(id.clone()));
+            }
+            group.push(making.placed(given.unwrap_or_else(new_id), is_own, job)?);
         }
-        let Some((_, first, _)) = group.first() else {
+        let Some(first) = group.first() else {
             return Ok(Vec::new());
         };
-        let key = self.key(first).clone();
-        if let Some((_, other, _)) = group
-            .iter()
-            .find(|(_, id, job)| job.options.id.is_some() && *self.key(id) != key)
-        {
-            let id = values::lossy(other.clone());
+        if let Some(id) = stray {
             return Err(Error::Usage(format!(
                 "a chain is in one shard, and {id} is not in that of the first job"
             )));
         }
+        let key = self.key(&first.id).clone();
         let replies = self.send(&key, Batch::transaction(&key, &group)?).await?;
         let ids = group
-            .iter()
+            .into_iter()
             .zip(replies)
-            .map(|((_, id, job), reply)| added(job, id, reply));
+            .map(|(each, reply)| added(each.is_own, each.id, reply));
         ids.collect::<Option<_>>()
             .ok_or_else(|| Error::Refused("a job of the chain is there already".into()))
     }
@@ -129,7 +193,7 @@ impl Batch {
             let commands = alike(key, group)?;
             return Ok(Batch::Alike(piped(commands, MOST_COMMANDS)));
         }
-        let commands = group.iter().map(|(_, id, job)| job.command(key, id));
+        let commands = group.iter().map(|each| each.command(key));
         Ok(Batch::Each(piped(
             commands.collect::<Result<_, _>>()?,
             MOST_JOBS,
@@ -139,8 +203,8 @@ impl Batch {
     fn transaction(key: &[u8], group: &[Placed]) -> Result<Self, Error> {
         let mut pipe = Pipeline::with_capacity(group.len() + 2);
         pipe.cmd("MULTI");
-        for (_, id, job) in group {
-            pipe.add_command(job.command(key, id)?);
+        for each in group {
+            pipe.add_command(each.command(key)?);
         }
         pipe.cmd("EXEC");
         Ok(Batch::Transaction(pipe))
@@ -160,54 +224,54 @@ fn piped(commands: Vec<Cmd>, most: usize) -> Vec<Pipeline> {
     pipes
 }
 
+impl Placed {
+    /// `DQ.ADD`.
+    fn command(&self, key: &[u8]) -> Result<Cmd, Error> {
+        let mut add = cmd("DQ.ADD");
+        add.arg(key).arg(&self.id).arg(&self.payload);
+        self.options.words(&mut add)?;
+        Ok(add)
+    }
+
+    fn size(&self) -> usize {
+        self.id.len() + self.payload.len()
+    }
+}
+
 /// `DQ.MADD` of chunks.
 fn alike(key: &[u8], group: &[Placed]) -> Result<Vec<Cmd>, Error> {
     let mut commands = Vec::new();
     let mut rest = group;
     while !rest.is_empty() {
-        let (mut pairs, mut bytes) = (Vec::new(), 0);
-        for (_, id, job) in rest.iter().take(MOST_JOBS) {
-            let payload = job.payload()?;
-            if bytes > 0 && bytes + payload.len() > MOST_BYTES {
+        let (mut count, mut bytes) = (0, 0);
+        for each in rest.iter().take(MOST_JOBS) {
+            if count > 0 && bytes + each.size() > MOST_BYTES {
                 break;
             }
-            bytes += id.len() + payload.len() + 1;
-            pairs.push((id, payload));
+            bytes += each.size();
+            count += 1;
         }
-        let mut add = cmd("DQ.MADD");
-        add.arg(key).arg(pairs.len());
-        pairs
-            .iter()
-            .for_each(|(id, payload)| _ = add.arg(id).arg(payload));
-        rest[0].2.options.words(&mut add)?;
-        rest = &rest[pairs.len()..];
+        let (chunk, after) = rest.split_at(count);
+        let mut add = Cmd::with_capacity(2 * count + SPARE_WORDS, bytes + key.len() + SPARE_BYTES);
+        add.arg("DQ.MADD").arg(key).arg(count);
+        for each in chunk {
+            add.arg(&each.id).arg(&each.payload);
+        }
+        chunk[0].options.words(&mut add)?;
         commands.push(add);
+        rest = after;
     }
     Ok(commands)
 }
 
 fn is_flow(group: &[Placed]) -> bool {
-    group
-        .iter()
-        .any(|(_, _, job)| !job.options.after.is_empty())
+    group.iter().any(|each| !each.options.after.is_empty())
 }
 
 /// `DQ.MADD` has the same options for all, kinds and headers are of the payload.
 fn are_alike(group: &[Placed]) -> bool {
-    let options = |(_, _, job): &Placed| {
-        let mut words = cmd("");
-        job.options
-            .words(&mut words)
-            .map(|()| words.get_packed_command())
-    };
-    let Some(Ok(first)) = group.first().map(options) else {
-        return false;
-    };
-    let is_plain = |(_, _, job): &Placed| {
-        job.options.if_exists != super::IfExists::RunAgain && job.options.rule.is_none()
-    };
-    group.len() > 1
-        && group
-            .iter()
-            .all(|each| is_plain(each) && options(each).is_ok_and(|words| words == first))
+    let first = &group[0].options;
+    let is_plain = first.if_exists != IfExists::RunAgain && first.rule.is_none();
+    let is_same = |each: &Placed| Arc::ptr_eq(&each.options, first) || each.options == *first;
+    is_plain && group.len() > 1 && group.iter().all(is_same)
 }

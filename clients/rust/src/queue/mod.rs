@@ -182,7 +182,8 @@ impl Queue {
         let id = job.options.id_or_new();
         let key = self.key(&id).clone();
         let reply = self.0.server.ask(&key, &job.command(&key, &id)?).await?;
-        Ok(added(&job, &id, reply))
+        let is_own = job.options.is_own();
+        Ok(added(is_own, id, reply))
     }
 
     /// Adds many jobs in few round trips, and returns their ids as [`Queue::add`] does. Where all of a shard have the
@@ -191,7 +192,7 @@ impl Queue {
         &self,
         jobs: impl IntoIterator<Item = NewJob>,
     ) -> Result<Vec<Option<String>>, Error> {
-        self.add_all(jobs.into_iter().collect()).await
+        self.add_all(jobs).await
     }
 
     fn adding(&self, job: &mut NewJob) {
@@ -290,12 +291,10 @@ impl Queue {
 /// Ids of one key, each with its place in the list that was given.
 type Placed = (Arc<[u8]>, Vec<(usize, Vec<u8>)>);
 
-/// The id of a job that was added. One whose id the library made cannot be refused, only have been added by an earlier
-/// sending.
-fn added(job: &NewJob, id: &[u8], reply: Value) -> Option<String> {
-    let is_own = job.options.id.is_none() && job.options.if_exists != IfExists::OnlyReplace;
+/// The id of a job that was added.
+fn added(is_own: bool, id: Vec<u8>, reply: Value) -> Option<String> {
     match reply {
-        Value::Nil if is_own => Some(values::lossy(id.to_vec())),
+        Value::Nil if is_own => Some(values::lossy(id)),
         reply => values::text(reply),
     }
 }

@@ -255,6 +255,19 @@ impl NewJob {
         }
     }
 
+    /// Its payload, and what is left: the options that other jobs may have as well.
+    pub(super) fn parts(mut self) -> Result<(Vec<u8>, Options), Error> {
+        let is_plain = self.options.kind.is_none() && self.options.headers.is_empty();
+        let payload = match self.data {
+            Data::Json(json) if is_plain => Box::<str>::from(json).into_boxed_bytes().into_vec(),
+            Data::Bytes(bytes) if is_plain => bytes,
+            _ => self.payload()?,
+        };
+        self.options.kind = None;
+        self.options.headers.clear();
+        Ok((payload, self.options))
+    }
+
     /// `DQ.ADD` under that id.
     pub(crate) fn command(&self, key: &[u8], id: &[u8]) -> Result<Cmd, Error> {
         let mut add = cmd("DQ.ADD");
@@ -370,6 +383,11 @@ impl<'a> IntoFuture for Adding<'a> {
 impl Options {
     /// Its own id, or a new one.
     pub fn id_or_new(&self) -> Vec<u8> {
-        self.id.clone().unwrap_or_else(|| new_id().into_bytes())
+        self.id.clone().unwrap_or_else(new_id)
+    }
+
+    /// The library makes the id. Such a job cannot be refused, only have been added by an earlier sending.
+    pub fn is_own(&self) -> bool {
+        self.id.is_none() && self.if_exists != IfExists::OnlyReplace
     }
 }
