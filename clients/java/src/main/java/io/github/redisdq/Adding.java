@@ -71,7 +71,7 @@ final class Adding {
 
     /** For those that are alike, and of one key. */
     static Words many(List<Adding> all) {
-        Words words = new Words("DQ.MADD").add(all.get(0).key).add(all.size());
+        Words words = new Words("DQ.MADD", 2 * all.size()).add(all.get(0).key).add(all.size());
         all.forEach(each -> words.add(each.id).add(each.payload));
         return words.add(all.get(0).options);
     }

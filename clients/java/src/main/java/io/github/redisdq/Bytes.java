@@ -12,8 +12,12 @@ final class Bytes {
     private Bytes() {}
 
     static byte[] of(String text) {
-        boolean isPlain = text.chars().noneMatch(each -> Character.isSurrogate((char) each));
-        return isPlain ? text.getBytes(StandardCharsets.UTF_8) : escaped(text);
+        for (int at = 0; at < text.length(); at++) {
+            if (Character.isSurrogate(text.charAt(at))) {
+                return escaped(text);
+            }
+        }
+        return text.getBytes(StandardCharsets.UTF_8);
     }
 
     static byte[] of(long number) {
@@ -35,11 +39,23 @@ final class Bytes {
     }
 
     static String text(byte[] raw) {
+        if (isAscii(raw)) { // as most are; a decoder for each takes longer than all else
+            return new String(raw, StandardCharsets.US_ASCII);
+        }
         try {
             return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(raw)).toString();
         } catch (CharacterCodingException error) {
             return unescaped(raw);
         }
+    }
+
+    private static boolean isAscii(byte[] raw) {
+        for (byte each : raw) {
+            if (each < 0) {
+                return false;
+            }
+        }
+        return true;
     }
 
     private static String unescaped(byte[] raw) {

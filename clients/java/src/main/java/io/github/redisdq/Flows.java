@@ -2,7 +2,7 @@ package io.github.redisdq;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -73,32 +73,44 @@ final class Flows {
     }
 
     private List<String> alike(List<Adding> all) {
-        Map<String, List<Integer>> open = new LinkedHashMap<>(); // the places in the list, by the key
-        Map<String, Integer> sizes = new LinkedHashMap<>();
-        List<List<Integer>> chunks = new ArrayList<>();
+        Map<byte[], Chunk> open = new IdentityHashMap<>(); // a queue has each key once
+        List<Chunk> chunks = new ArrayList<>();
         for (int at = 0; at < all.size(); at++) {
-            String key = Bytes.text(all.get(at).key());
-            int size = all.get(at).size();
-            List<Integer> chunk = open.get(key);
-            if (chunk == null || chunk.size() == MOST_JOBS || sizes.get(key) + size > MOST_BYTES) {
-                chunk = new ArrayList<>();
+            Adding each = all.get(at);
+            Chunk chunk = open.get(each.key());
+            if (chunk == null || !chunk.takes(each)) {
+                chunk = new Chunk();
                 chunks.add(chunk);
-                open.put(key, chunk);
-                sizes.put(key, 0);
+                open.put(each.key(), chunk);
             }
-            chunk.add(at);
-            sizes.merge(key, size, Integer::sum);
+            chunk.add(at, each);
         }
-        List<Words> calls = chunks.stream().map(chunk -> Adding.many(chunk.stream().map(all::get).toList())).toList();
-        List<Object> replies = shards.all(calls, null);
+        List<Object> replies = shards.all(chunks.stream().map(chunk -> Adding.many(chunk.jobs)).toList(), null);
         String[] ids = new String[all.size()];
         for (int n = 0; n < chunks.size(); n++) {
             List<Object> found = Reply.list(replies.get(n));
             for (int at = 0; at < found.size(); at++) {
-                int place = chunks.get(n).get(at);
+                int place = chunks.get(n).places.get(at);
                 ids[place] = all.get(place).answered(found.get(at));
             }
         }
         return Arrays.asList(ids);
+    }
+
+    /** What one command adds. */
+    private static final class Chunk {
+        final List<Integer> places = new ArrayList<>();
+        final List<Adding> jobs = new ArrayList<>();
+        private int size;
+
+        boolean takes(Adding next) {
+            return jobs.size() < MOST_JOBS && size + next.size() <= MOST_BYTES;
+        }
+
+        void add(int place, Adding next) {
+            places.add(place);
+            jobs.add(next);
+            size += next.size();
+        }
     }
 }

@@ -10,13 +10,22 @@ import java.util.Locale;
 
 /** One command: its words, the second of which is the key. */
 final class Words {
-    private final List<byte[]> words = new ArrayList<>();
+    private final List<byte[]> words;
 
     Words(String command) {
+        this();
         add(command);
     }
 
-    Words() {}
+    /** With so many words, and a few. */
+    Words(String command, int count) {
+        words = new ArrayList<>(count + 16);
+        add(command);
+    }
+
+    Words() {
+        words = new ArrayList<>();
+    }
 
     Words add(byte[] word) {
         words.add(word);
@@ -50,7 +59,7 @@ final class Words {
 
     Words value(String name, Object value) {
         if (value instanceof Duration duration) {
-            add(name).add(wait(name.toLowerCase(Locale.ROOT), duration));
+            add(name).add(duration.isNegative() ? wait(name.toLowerCase(Locale.ROOT), duration) : Times.ms(duration));
         } else if (value instanceof Instant instant) {
             add(name).add(Times.ms(instant));
         } else if (value != null) {
@@ -89,7 +98,15 @@ final class Words {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof Words it && words.size() == it.words.size() && Arrays.deepEquals(all(), it.all());
+        if (!(other instanceof Words it) || words.size() != it.words.size()) {
+            return false;
+        }
+        for (int at = 0; at < words.size(); at++) {
+            if (!Arrays.equals(words.get(at), it.words.get(at))) {
+                return false;
+            }
+        }
+        return true;
     }
 
     @Override
