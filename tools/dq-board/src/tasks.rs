@@ -17,8 +17,9 @@ use crate::core::filter::Filter;
 use crate::locked::locked;
 use crate::views;
 
-/// That are remembered, and that run at a time.
+/// That are remembered.
 const KEPT: usize = 200;
+/// Actions that run at a time, and counts: who only counts does not keep others from acting.
 const AT_ONCE: usize = 8;
 
 /// Of which jobs, and what is done to them; nothing: they are counted.
@@ -31,6 +32,7 @@ pub struct Order {
 
 #[derive(Default)]
 pub struct Task {
+    acts: bool,
     progress: Mutex<Progress>,
     stops: AtomicBool,
 }
@@ -102,17 +104,27 @@ impl Tasks {
         order: Order,
         told: impl FnOnce(&Json) + Send + 'static,
     ) -> Result<u64, Failure> {
-        let task = Arc::new(Task::default());
+        let acts = order.act.is_some();
+        let task = Arc::new(Task {
+            acts,
+            ..Task::default()
+        });
         let mut all = locked(&self.all);
-        if all.1.values().filter(|task| task.runs()).count() >= AT_ONCE {
+        let alike = all.1.values().filter(|it| it.acts == acts && it.runs());
+        if alike.count() >= AT_ONCE {
             let why = "Too many actions are under way; wait for one of them.";
             return Err(Failure::Refused(why.to_owned()));
         }
         all.0 += 1;
         let number = all.0;
         all.1.insert(number, Arc::clone(&task));
-        while all.1.len() > KEPT {
-            all.1.pop_first();
+        // One that runs can be looked at, and stopped.
+        let over = all.1.iter().find(|(_, task)| !task.runs());
+        if let Some(number) = over
+            .map(|(number, _)| *number)
+            .filter(|_| all.1.len() > KEPT)
+        {
+            all.1.remove(&number);
         }
         let tasks = Arc::clone(self);
         tokio::spawn(async move {

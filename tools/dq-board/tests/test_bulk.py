@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import signal
 import tempfile
 import time
 
@@ -14,12 +15,19 @@ class Bulk(BoardTest):
     def lengths(self, client, name="q"):
         return [client.execute_command("DQ.LEN", name, state) for state in ["READY", "DEAD"]]
 
-    def run_task(self, board, **order):
+    def begin(self, board, **order):
+        """The task's number, and the status."""
         status, _, text = post(board.url + "api/tasks", {"queue": "0:q", **order})
+        return json.loads(text).get("task"), status
+
+    def told(self, board, number):
+        return json.loads(ask(f"{board.url}api/tasks/{number}")[2])
+
+    def run_task(self, board, **order):
+        number, status = self.begin(board, **order)
         if status != 200:
             return status
-        number = json.loads(text)["task"]
-        return wait_until("the task ends", lambda: (task := json.loads(ask(f"{board.url}api/tasks/{number}")[2]))["state"] != "running" and task)
+        return wait_until("the task ends", lambda: (task := self.told(board, number))["state"] != "running" and task)
 
     def test_all_that_match_are_counted_then_changed_with_a_bar(self):
         server = self.server()
@@ -71,8 +79,13 @@ class Bulk(BoardTest):
         self.assertEqual(self.run_task(board, act="delete", filter="state=reserved", typed="q")["changed"], 1)
         for order in [{"act": "cancel", "filter": "state=ready"}, {"act": "kick", "filter": ""}, {"act": "pause", "filter": "state=ready"}, {"act": "kick", "filter": "state=odd"}]:
             self.assertEqual(self.run_task(board, **order), 400, order)
-        looks = self.board(server)
+        log = tempfile.NamedTemporaryFile()
+        self.addCleanup(log.close)
+        looks = self.board(server, "--audit-log", log.name)
         self.assertEqual(self.run_task(looks, act="kick", filter="state=dead"), 403)
+        self.assertEqual(post(looks.url + "api/tasks/1/stop", {})[0], 403)
+        lines = [json.loads(line) for line in log.read().splitlines()]
+        self.assertEqual([(it["action"], it.get("filter"), it["refused"][:17]) for it in lines], [("kick", "state dead", "You may only look"), ("stop", None, "You may only look")])
         self.assertEqual(self.run_task(looks, act="count", filter="state=dead")["found"], 0)
         self.assertEqual(ask(looks.url + "api/tasks/99")[0], 404)
 
@@ -93,6 +106,25 @@ class Bulk(BoardTest):
         expect(box.get_by_role("status")).to_contain_text("Stopped: ")
         self.assertLess(self.lengths(client)[0], 6667)
         self.assertEqual(page.wrong, [])
+
+    def test_who_only_counts_does_not_keep_others_from_acting(self):
+        server = self.server()
+        die(server.client, "q", 20)
+        board = self.board(server, "--allow-actions")
+        server.client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
+        acting, _ = self.begin(board, act="kick", filter="state=dead")
+        # As many as are remembered.
+        for _ in range(200):
+            self.run_task(board, act="count", filter="state=ready")
+        self.assertEqual(self.told(board, acting)["state"], "running")
+        server.process.send_signal(signal.SIGSTOP)
+        orders = [{"act": "count", "filter": "state=dead"}] * 9
+        self.assertEqual([self.begin(board, **order)[1] for order in orders], [200] * 8 + [409])
+        self.assertEqual(self.begin(board, act="delete", filter="state=delayed", typed="q")[1], 200)
+        server.process.send_signal(signal.SIGCONT)
+        server.client.execute_command("CLIENT", "UNPAUSE")
+        wait_until("all of it is done", lambda: self.told(board, acting)["state"] == "done")
+        self.assertEqual(self.told(board, acting)["changed"], 20)
 
     def test_jobs_are_moved_with_all_they_have(self):
         server = self.server()

@@ -1,5 +1,7 @@
 //! Actions on all jobs that a filter means.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +13,8 @@ use serde_json::{json, Value};
 
 use super::act::{is_typed, may_act, read, Asked};
 use super::answer::json_text;
-use super::api::Shared;
+use super::api::{Shared, Site};
+use crate::audit::Audit;
 use crate::core::access::Visitor;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
@@ -26,14 +29,14 @@ pub async fn begin(
 ) -> Response {
     let begun = read(&body).and_then(|(asked, key)| {
         let order = order(&asked, &key)?;
-        site.board.shows(&key)?;
-        if order.act.is_some() {
-            may_act(&visitor)?;
-            asked.is_shown(&site.board, &key)?;
-            is_typed_if_it_must(&asked, &key)?;
-        }
-        let told = log(&site, &visitor, &asked, &order);
-        site.tasks.begin(order, told)
+        let log = Log::new(&site, &visitor, &asked, &order);
+        let allowed = is_allowed(&site, &visitor, &asked, &order);
+        let refused = log.clone();
+        let begun = allowed.and_then(|()| {
+            log.begun();
+            site.tasks.begin(order, move |end| log.ended(end))
+        });
+        begun.inspect_err(|failure| refused.refused(failure))
     });
     match begun {
         Ok(number) => json_text(json!({ "task": number }).to_string()),
@@ -41,30 +44,60 @@ pub async fn begin(
     }
 }
 
-/// Counting is no action.
-fn log(
-    site: &super::api::Site,
-    visitor: &Visitor,
-    asked: &Asked,
-    order: &Order,
-) -> impl FnOnce(&Value) + Send + 'static {
-    let mut about = asked.told(&order.key);
-    about["filter"] = order.filter.told().into();
-    let acts = order.act.is_some();
-    let (audit, visitor) = (std::sync::Arc::clone(&site.guard.audit), visitor.clone());
-    if acts {
-        let mut begun = about.clone();
-        begun["outcome"] = "begun".into();
-        audit.visitor(&visitor, "action", begun);
+fn is_allowed(site: &Site, visitor: &Visitor, asked: &Asked, order: &Order) -> Result<(), Failure> {
+    site.board.shows(&order.key)?;
+    if order.act.is_none() {
+        return Ok(());
     }
-    move |end| {
-        if acts {
-            (about["count"], about["outcome"]) = (end["changed"].clone(), end["state"].clone());
-            if !end["why"].is_null() {
-                about["refused"] = end["why"].clone();
-            }
-            audit.visitor(&visitor, "action", about);
+    may_act(visitor)?;
+    asked.is_shown(&site.board, &order.key)?;
+    is_typed_if_it_must(asked, &order.key)
+}
+
+/// What is written down of a task.
+#[derive(Clone)]
+struct Log {
+    audit: Arc<Audit>,
+    visitor: Visitor,
+    about: Value,
+    /// Counting is no action.
+    acts: bool,
+}
+
+impl Log {
+    fn new(site: &Site, visitor: &Visitor, asked: &Asked, order: &Order) -> Log {
+        let mut about = asked.told(&order.key);
+        about["filter"] = order.filter.told().into();
+        Log {
+            audit: Arc::clone(&site.guard.audit),
+            visitor: visitor.clone(),
+            about,
+            acts: order.act.is_some(),
         }
+    }
+
+    fn write(&self, more: Value) {
+        let mut about = self.about.clone();
+        if let (true, Value::Object(about), Value::Object(more)) = (self.acts, &mut about, more) {
+            about.extend(more);
+            self.audit.visitor(&self.visitor, "action", json!(about));
+        }
+    }
+
+    fn begun(&self) {
+        self.write(json!({ "outcome": "begun" }));
+    }
+
+    fn refused(&self, failure: &Failure) {
+        self.write(json!({ "refused": failure.why() }));
+    }
+
+    fn ended(&self, end: &Value) {
+        let mut more = json!({ "count": end["changed"], "outcome": end["state"] });
+        if !end["why"].is_null() {
+            more["refused"] = end["why"].clone();
+        }
+        self.write(more);
     }
 }
 
@@ -116,12 +149,21 @@ pub async fn stop(
     Extension(visitor): Extension<Visitor>,
     Path(number): Path<u64>,
 ) -> Response {
+    let log = |about: Value| {
+        let mut told = json!({ "action": "stop", "task": number });
+        if let (Value::Object(told), Value::Object(about)) = (&mut told, about) {
+            told.extend(about);
+        }
+        site.guard.audit.visitor(&visitor, "action", told);
+    };
     if let Err(failure) = may_act(&visitor) {
+        log(json!({ "refused": failure.why() }));
         return failure.into_response();
     }
     match site.tasks.find(number) {
         Some(task) => {
             task.stop();
+            log(json!({ "outcome": "stopping" }));
             json_text(task.told().to_string())
         }
         None => unknown(),
