@@ -73,8 +73,8 @@ pub fn columns(id: &Id, edges: &Edges, state: impl Fn(&Id) -> String) -> Vec<Col
 
 /// What is in trouble first, then what is under way, then what is over.
 fn column(level: i32, ids: &[&Id], state: impl Fn(&Id) -> String) -> Column {
-    const ORDER: [&str; 7] = [
-        "dead", "reserved", "ready", "delayed", "blocked", "done", "gone",
+    const ORDER: [&str; 8] = [
+        "dead", "reserved", "ready", "delayed", "blocked", "done", "gone", "unknown",
     ];
     let mut all: Vec<(usize, &Id, String)> = Vec::with_capacity(ids.len());
     for id in ids {

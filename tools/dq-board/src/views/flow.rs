@@ -22,6 +22,8 @@ const READ_MAX: usize = 1000;
 struct Known {
     edges: Edges,
     states: HashMap<Id, String>,
+    /// There were too many to read these.
+    unread: HashSet<Id>,
 }
 
 impl Known {
@@ -44,7 +46,11 @@ impl Known {
 
     fn state(&self, id: &Id) -> String {
         let state = self.states.get(id).map(String::as_str);
-        state.unwrap_or("gone").to_owned()
+        let without = match self.unread.contains(id) {
+            true => "unknown",
+            false => "gone",
+        };
+        state.unwrap_or(without).to_owned()
     }
 }
 
@@ -91,12 +97,15 @@ async fn look_back(
             .filter(|id| seen.insert((*id).clone()))
             .cloned()
             .collect();
-        ids.truncate(READ_MAX.saturating_sub(seen.len() - ids.len()));
+        let most = READ_MAX.saturating_sub(seen.len() - ids.len());
+        let mut unread = ids.split_off(most.min(ids.len()));
+        let (jobs, asked) = reading.jobs(board, &question.key, &ids, false).await?;
+        unread.extend(ids.split_off(asked));
+        known.unread.extend(unread);
+        jobs.iter().for_each(|job| known.add(job));
         if ids.is_empty() {
             break;
         }
-        let (jobs, _) = reading.jobs(board, &question.key, &ids, false).await?;
-        jobs.iter().for_each(|job| known.add(job));
         last = ids;
     }
     Ok(())
