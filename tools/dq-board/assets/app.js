@@ -102,19 +102,7 @@ document.addEventListener("click", (event) => {
 });
 window.addEventListener("popstate", display);
 
-document.getElementById("theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  try {
-    localStorage.setItem("dq-theme", root.dataset.theme);
-  } catch { /* it holds until the tab is closed */ }
-});
-
-document.getElementById("sign-out").addEventListener("click", async () => {
-  await live.signOut();
-  location.assign("./");
-});
+document.getElementById("sign-out").addEventListener("click", live.signOut);
 
 const KEYS = [["/", "search or filter"], ["↑ ↓", "move in a list"], ["Enter", "open"], ["u", "one level up"], ["p", "stop or resume refreshing"], ["?", "this list"]];
 

@@ -105,6 +105,7 @@ export function see(queues) {
 
 export async function signOut() {
   await fetch("api/sign-out", { method: "POST", headers }).catch(() => {});
+  location.assign("./");
 }
 
 // `about` is what stands behind the question mark; names and ids in it are encoded already.

@@ -1,11 +1,15 @@
 // All servers: a line for each, which leads to its board.
 import { attribute, h, list, put } from "./dom.js";
-import { follow, get } from "./live.js";
+import { follow, get, signOut } from "./live.js";
 import * as text from "./text.js";
 
 const lines = document.getElementById("servers");
 const wrong = document.getElementById("wrong");
+const visitor = document.getElementById("visitor");
+const leave = document.getElementById("sign-out");
 const CELLS = 7;
+
+leave.addEventListener("click", signOut);
 
 function make({ name }) {
   return h("tr", {}, h("td", { class: "s0" }, h("a", { href: `${name}/` }, name)), ...Array.from({ length: CELLS }, (_, index) => h("td", { class: `s${index + 1}` })));
@@ -29,5 +33,10 @@ function fill(line, { head }) {
 
 follow(() => get("api/servers"), (answer, error) => {
   put(wrong, error ?? "");
-  if (answer) list(lines, answer.servers, (server) => server.name, make, fill);
+  if (!answer) return;
+  const { user, session } = answer;
+  visitor.hidden = !user || session;
+  put(visitor, user ?? "");
+  leave.hidden = !session;
+  list(lines, answer.servers, (server) => server.name, make, fill);
 }, { every: 2000 });

@@ -88,6 +88,7 @@ pub async fn send(
     web: Web,
     mut news: mpsc::UnboundedReceiver<Vec<Alert>>,
     hook: watch::Receiver<Option<Webhook>>,
+    taken: impl Fn(&[Alert]),
 ) {
     let mut waiting = VecDeque::new();
     let mut number = 0;
@@ -100,7 +101,10 @@ pub async fn send(
             };
             let together: Vec<Alert> = waiting.drain(..waiting.len().min(TOGETHER)).collect();
             number += 1;
-            deliver(&web, &hook, &Call::new(number, &together, board.as_deref())).await;
+            let call = Call::new(number, &together, board.as_deref());
+            if deliver(&web, &hook, &call).await {
+                taken(&together);
+            }
             while let Ok(more) = news.try_recv() {
                 waiting.extend(more);
             }
@@ -113,18 +117,20 @@ pub async fn send(
     }
 }
 
-async fn deliver(web: &Web, hook: &watch::Receiver<Option<Webhook>>, call: &Call) {
+/// Whether it was taken.
+async fn deliver(web: &Web, hook: &watch::Receiver<Option<Webhook>>, call: &Call) -> bool {
     let mut pause = PAUSES[0];
     loop {
         let Some(hook) = hook.borrow().clone() else {
-            return;
+            return false;
         };
         let Err(why) = call.send(web, &hook).await else {
-            return;
+            return true;
         };
         let why = escape::line(why.as_bytes());
         if call.begun.elapsed() > GIVE_UP {
-            return eprintln!("dq-board: alerts are given up: {why}");
+            eprintln!("dq-board: alerts are given up: {why}");
+            return false;
         }
         eprintln!(
             "dq-board: alerts: {}: {why}; trying again",

@@ -1,13 +1,15 @@
 //! What is shown: which servers, which of their queues.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::target::Target;
 use dq_watch::read::Scope;
 
+use crate::config::Shown;
 use crate::core::failure::Failure;
 use crate::core::history::Parts;
+use crate::locked::locked;
 use crate::servers::look::Looker;
 use crate::servers::prometheus::Prometheus;
 use crate::servers::reader::Reader;
@@ -16,8 +18,10 @@ pub struct Board {
     pub reader: Arc<Reader>,
     pub looker: Arc<Looker>,
     scope: Scope,
+    /// Where the servers are.
+    name: String,
     /// Who knows the past, if not the board itself.
-    prometheus: Option<Prometheus>,
+    prometheus: Mutex<Option<Prometheus>>,
     /// Since when deliveries are counted.
     pub since_ms: i64,
 }
@@ -26,22 +30,29 @@ impl Board {
     pub fn new(
         reader: Arc<Reader>,
         looker: Arc<Looker>,
-        scope: Scope,
+        shown: &Shown,
         prometheus: Option<Prometheus>,
     ) -> Board {
         Board {
             since_ms: reader.server_ms(),
             reader,
             looker,
-            scope,
-            prometheus,
+            scope: shown.scope.clone(),
+            name: shown.target.name(),
+            prometheus: Mutex::new(prometheus),
         }
     }
 
-    /// From now on the servers are reached in this way.
-    pub fn set_target(&self, target: Target) {
+    /// Whether that is the same queues of the same servers, however they are reached.
+    pub fn is_of(&self, shown: &Shown) -> bool {
+        self.scope == shown.scope && self.name == shown.target.name()
+    }
+
+    /// From now on the servers, and their past, are reached in this way.
+    pub fn reach(&self, target: Target, prometheus: Option<Prometheus>) {
         self.looker.set_target(target.clone());
         self.reader.set_target(target);
+        *locked(&self.prometheus) = prometheus;
     }
 
     /// What a queue did, in so many parts from so long ago on.
@@ -52,7 +63,8 @@ impl Board {
         each_ms: i64,
         count: usize,
     ) -> Result<Parts, String> {
-        match &self.prometheus {
+        let prometheus = locked(&self.prometheus).clone();
+        match prometheus {
             None => self.reader.past(key, ago_ms, each_ms, count),
             Some(prometheus) => {
                 let parts = Parts::new(clock::now_ms() - ago_ms, each_ms, count);

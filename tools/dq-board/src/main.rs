@@ -9,12 +9,13 @@ mod http;
 mod locked;
 mod options;
 mod servers;
+mod sites;
 mod tasks;
 mod views;
 mod web;
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::mem;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,21 +27,14 @@ use tokio::sync::{mpsc, watch};
 use crate::core::alerts::Alert;
 use alerts::Webhook;
 use audit::Audit;
-use board::Board;
 use config::{Alerts, Shown};
-use dq_watch::model::clock;
 use dq_watch::place::Wish;
-use http::api::{self, Site};
 use http::guard::Guard;
 use http::serve;
 use http::servers::Servers;
 use http::sessions::Sessions;
 use options::Options;
-use servers::history::History;
-use servers::look::Looker;
-use servers::prometheus::Prometheus;
-use servers::reader::Reader;
-use tasks::Tasks;
+use sites::Sites;
 use web::Web;
 
 /// Between two words to the tabs.
@@ -74,7 +68,7 @@ fn wish() -> Result<Wish<Options>, String> {
 }
 
 #[tokio::main(worker_threads = 2)]
-async fn run(options: Options) -> Result<(), String> {
+async fn run(mut options: Options) -> Result<(), String> {
     // Before anybody can send one.
     let signals = Signals::new().map_err(|error| error.to_string())?;
     let listener = TcpListener::bind(options.listen).await;
@@ -82,10 +76,12 @@ async fn run(options: Options) -> Result<(), String> {
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let named = named(&options.servers);
     let may_act = options.access.may_anybody_act();
-    let (reads_files, alerting) = (options.reads_files, options.alerts.clone());
+    let (reads_files, alerting) = (options.reads_files, options.alerts.take());
     let (end, ending) = watch::channel(false);
     let web = Web::new()?;
-    let servers = servers(options, &format!("{named} {address}"), &ending, &web)?;
+    let guard = guard(&mut options, &format!("{named} {address}"))?;
+    let sites = Sites::begin(options, guard, &web)?;
+    let (servers, routes) = (Arc::clone(&sites.servers), sites.routes());
     println!(
         "dq-board: http://{address}{}/ shows the queues of {named}{}",
         servers.prefix,
@@ -96,57 +92,32 @@ async fn run(options: Options) -> Result<(), String> {
     );
     let (alerts, news) = mpsc::unbounded_channel();
     let (hook, hooked) = watch::channel(None);
-    tokio::spawn(alerts::send(web, news, hooked));
-    let again = Again {
-        servers: Arc::clone(&servers),
-        hook,
-    };
+    let telling = Arc::clone(&servers);
+    let taken = move |alerts: &[Alert]| telling.taken(alerts);
+    tokio::spawn(alerts::send(web, news, hooked, taken));
+    let again = Again { sites, hook };
     again.set_alerts(alerting);
     tokio::spawn(ticks(Arc::clone(&servers), alerts));
     tokio::spawn(obey(signals, end, again, reads_files));
-    serve::serve(listener, api::routes(Arc::clone(&servers)), ending).await;
-    for site in &servers.sites {
+    serve::serve(listener, routes, ending).await;
+    let sites = servers.sites();
+    for site in sites.iter() {
         site.tasks.all_ended().await;
     }
-    let closed = servers.sites.iter().map(|site| site.board.reader.close());
-    closed.collect()
+    let mut sites = sites.iter();
+    sites.try_for_each(|site| site.board.reader.close())
 }
 
 /// `named` tells this board apart from others of the same host.
-fn servers(
-    options: Options,
-    named: &str,
-    ending: &watch::Receiver<bool>,
-    web: &Web,
-) -> Result<Arc<Servers>, String> {
+fn guard(options: &mut Options, named: &str) -> Result<Arc<Guard>, String> {
     let audit = Arc::new(Audit::open(options.audit_log.as_deref())?);
-    let prefix = options.prefix;
-    let sessions = Sessions::new(&prefix, &format!("{named} {prefix}"));
-    let names = options.servers.iter().filter_map(|it| it.name.clone());
-    let names = names.collect();
-    let guard = Guard::new(
-        options.access,
-        sessions,
-        audit,
-        options.hosts,
-        &prefix,
-        names,
+    let prefix = &options.prefix;
+    let sessions = Sessions::new(prefix, &format!("{named} {prefix}"));
+    let (access, hosts) = (
+        mem::take(&mut options.access),
+        mem::take(&mut options.hosts),
     );
-    let guard = Arc::new(guard);
-    let under = Under {
-        prefix: &prefix,
-        store: options.store.as_deref(),
-        guard: &guard,
-        ending,
-        web,
-    };
-    let sites = options.servers.into_iter().map(|shown| under.site(shown));
-    let sites = sites.collect::<Result<Vec<_>, String>>()?;
-    Ok(Arc::new(Servers {
-        sites,
-        guard,
-        prefix,
-    }))
+    Ok(Arc::new(Guard::new(access, sessions, audit, hosts, prefix)))
 }
 
 fn named(servers: &[Shown]) -> String {
@@ -157,53 +128,13 @@ fn named(servers: &[Shown]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What all servers' boards have in common.
-struct Under<'a> {
-    prefix: &'a str,
-    store: Option<&'a Path>,
-    guard: &'a Arc<Guard>,
-    ending: &'a watch::Receiver<bool>,
-    web: &'a Web,
-}
-
-impl Under<'_> {
-    fn site(&self, shown: Shown) -> Result<Arc<Site>, String> {
-        // One of several has a file and addresses of its own.
-        let own = |path: &Path, name: &str| PathBuf::from(format!("{}.{name}", path.display()));
-        let store = self.store.map(|path| match &shown.name {
-            Some(name) => own(path, name),
-            None => path.to_owned(),
-        });
-        let history = History::open(store.as_deref(), clock::now_ms())?;
-        let reader = Reader::start(&shown, history);
-        let looker = Looker::new(shown.target, Arc::clone(&reader));
-        let web = self.web;
-        let prometheus = shown.prometheus.map(|source| Prometheus {
-            web: web.clone(),
-            source,
-        });
-        let board = Board::new(reader, Arc::new(looker), shown.scope, prometheus);
-        let board = Arc::new(board);
-        Ok(Arc::new(Site {
-            tasks: Arc::new(Tasks::new(Arc::clone(&board), self.ending.clone())),
-            board,
-            guard: Arc::clone(self.guard),
-            prefix: match &shown.name {
-                Some(name) => format!("{}/{name}", self.prefix),
-                None => self.prefix.to_owned(),
-            },
-            name: shown.name,
-            ending: self.ending.clone(),
-        }))
-    }
-}
-
 async fn ticks(servers: Arc<Servers>, alerts: mpsc::UnboundedSender<Vec<Alert>>) {
     let mut ticks = tokio::time::interval(TICK);
     loop {
         ticks.tick().await;
-        let worth = servers.sites.iter();
-        let worth: Vec<Alert> = worth.flat_map(|site| site.board.reader.tick()).collect();
+        let sites = servers.sites();
+        let worth = sites.iter().flat_map(|site| site.board.reader.tick());
+        let worth: Vec<Alert> = worth.collect();
         if !worth.is_empty() {
             // The one who takes them lives as long as the program.
             let _ = alerts.send(worth);
@@ -228,7 +159,7 @@ impl Signals {
 }
 
 /// Until a signal ends the program. SIGHUP reads the files again, if there are any.
-async fn obey(mut signals: Signals, end: watch::Sender<bool>, again: Again, reads_files: bool) {
+async fn obey(mut signals: Signals, end: watch::Sender<bool>, mut again: Again, reads_files: bool) {
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => break,
@@ -239,51 +170,42 @@ async fn obey(mut signals: Signals, end: watch::Sender<bool>, again: Again, read
             },
         }
     }
+    again.sites.servers.end();
     end.send_replace(true);
 }
 
 /// What the files say.
 struct Again {
-    servers: Arc<Servers>,
+    sites: Sites,
     hook: watch::Sender<Option<Webhook>>,
 }
 
 impl Again {
     /// What cannot be read leaves all as it was.
-    fn read(&self) {
+    fn read(&mut self) {
         let read = wish().and_then(|wish| match wish {
-            Wish::Run(options) => self.same_servers(&options).map(|()| options),
+            Wish::Run(options) => Ok(options),
             _ => Err("no options".to_owned()),
         });
-        let read = read.and_then(|options| {
-            self.servers.guard.audit.open_again()?;
+        let read = read.and_then(|mut options| {
+            self.sites.guard().audit.open_again()?;
+            self.sites.set(mem::take(&mut options.servers))?;
             Ok(options)
         });
         match read {
             Err(error) => eprintln!("dq-board: nothing changes: {error}"),
             Ok(options) => {
-                self.servers.guard.set(options.access);
-                for (site, shown) in self.servers.sites.iter().zip(options.servers) {
-                    site.board.set_target(shown.target);
-                }
+                self.sites.guard().set(options.access);
                 self.set_alerts(options.alerts);
                 println!("dq-board: read again");
             }
         }
     }
 
-    fn same_servers(&self, options: &Options) -> Result<(), String> {
-        let now = self.servers.sites.iter().map(|site| &site.name);
-        match now.eq(options.servers.iter().map(|it| &it.name)) {
-            true => Ok(()),
-            false => Err("other servers need a restart".to_owned()),
-        }
-    }
-
     fn set_alerts(&self, alerts: Option<Alerts>) {
         let (rules, to) = alerts.map(|it| (it.rules, it.hook)).unzip();
         self.hook.send_replace(to);
-        for site in &self.servers.sites {
+        for site in self.sites.servers.sites().iter() {
             site.board.reader.watch_for(rules.clone());
         }
     }

@@ -136,6 +136,44 @@ class Alerts(BoardTest):
         self.assertEqual(alert["queue"], "late")
         self.assertGreaterEqual(alert["value"], 300_000)
 
+    def test_a_restart_tells_nothing_again(self):
+        server, receiver = self.server(), self.receiver()
+        client = server.client
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+
+        def begin():
+            return self.watched(server, receiver.url, "oldest-ready = 1\n", "--store", folder.name + "/history")[0]
+
+        def readings():
+            return client.info("commandstats").get("cmdstat_dq.stats", {}).get("calls", 0)
+
+        client.execute_command("DQ.ADD", "told", "job", "x")
+        board = begin()
+        self.assertEqual(receiver.until("oldest-ready", "firing")["queue"], "told")
+        # A webhook that fails has not taken it: the next board says it.
+        receiver.answers = [500] * 1000
+        client.execute_command("DQ.ADD", "untold", "job", "x")
+        while receiver.next()[0] != 500:
+            pass
+        board.process.kill()
+        board.close()
+        receiver.answers = []
+        receiver.calls = queue.Queue()
+        seen = readings()
+        board = begin()
+        alerts = receiver.alerts()
+        self.assertEqual([(it["queue"], it["state"]) for it in alerts], [("untold", "firing")])
+        wait_until("it was read", lambda: readings() >= seen + 8)
+        self.assertTrue(receiver.calls.empty(), "what holds still is not told again")
+        board.close()
+        # What ended meanwhile is over, and what comes back is told.
+        client.execute_command("DQ.POP", "told")
+        board = begin()
+        self.assertEqual([(it["queue"], it["state"]) for it in receiver.alerts()], [("told", "resolved")])
+        client.execute_command("DQ.ADD", "told", "more", "x")
+        self.assertEqual([(it["queue"], it["state"]) for it in receiver.alerts()], [("told", "firing")])
+
     def test_a_server_that_does_not_answer(self):
         server, receiver = self.server(), self.receiver()
         self.watched(server, receiver.url, "unreachable = 1\n")

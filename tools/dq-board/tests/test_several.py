@@ -2,11 +2,16 @@
 
 import json
 import os
+import pathlib
+import signal
 import tempfile
 
+import demo
+import test_keyboard
+import test_looks
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support import BoardTest, ask, cell, post, wait_until
+from support import BoardTest, ask, cell, free_port, post, wait_until
 
 
 class Several(BoardTest):
@@ -15,13 +20,17 @@ class Several(BoardTest):
         for name, server in servers.items():
             server.client.execute_command("DQ.ADD", "orders", f"job-{name}", "x")
         servers["us"].client.execute_command("DQ.ADD", "only-us", "job", "x")
-        file = tempfile.NamedTemporaryFile("w", suffix=".toml")
-        self.addCleanup(file.close)
-        for name, server in servers.items():
-            file.write(f'[[server]]\nname = "{name}"\noptions = ["-p", "{server.port}"]\n')
-        file.write(more)
-        file.flush()
-        return servers, self.board(None, "--config", file.name, *options, **environment)
+        config = pathlib.Path(self.folder(), "board.toml")
+        lines = [f'[[server]]\nname = "{name}"\noptions = ["-p", "{server.port}"]\n' for name, server in servers.items()]
+        config.write_text("".join(lines) + more)
+        board = self.board(None, "--config", str(config), *options, **environment)
+        board.config = config
+        return servers, board
+
+    def folder(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return folder.name
 
     def line(self, page, name):
         return page.locator("tbody tr").filter(has=page.get_by_role("link", name=name, exact=True))
@@ -53,6 +62,27 @@ class Several(BoardTest):
         expect(self.line(page, "us").locator(".s7")).to_have_text("cannot be reached")
         expect(self.line(page, "eu").locator(".s7")).to_have_text("")
 
+    def test_the_page_of_all_in_any_light_and_by_the_keyboard(self):
+        servers, board = self.several(more=f'[[server]]\nname = "asia"\noptions = ["-p", "{free_port()}"]\n', DQ_BOARD_PASSWORD="x")
+        demo.fill(servers["eu"].client)
+        looks, keyboard = test_looks.Looks(), test_keyboard.Keyboard()
+        for theme, width in [("dark", 1280), ("light", 320), ("light", 1280)]:
+            page = self.window(viewport={"width": width, "height": 400}, color_scheme=theme)
+            page.goto(board.url)
+            page.get_by_label("Password").fill("x")
+            page.keyboard.press("Enter")
+            expect(self.line(page, "asia").locator(".s7")).to_have_text("cannot be reached")
+            expect(self.line(page, "eu").locator(".s5")).to_have_text("4")
+            looks.check(Axe(), page, f"servers, {theme}, {width}")
+            self.assertEqual(page.evaluate("document.documentElement.scrollWidth > innerWidth"), False)
+        if test_looks.PICTURES:
+            looks.picture(page, "servers")
+        count, reached = keyboard.reach(page)
+        self.assertEqual((count, reached), (6, 6), "the name, three servers, the light, the way out")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("Password")).to_be_visible()
+        self.assertEqual(page.wrong, [])
+
     def test_one_password_for_all_and_what_is_written_down(self):
         log = tempfile.NamedTemporaryFile()
         self.addCleanup(log.close)
@@ -83,6 +113,51 @@ class Several(BoardTest):
         page = self.window()
         page.goto(board.url + "us/")
         expect(cell(page, "only-us", "ready")).to_have_text("1")
+
+    def read_again(self, board, text):
+        board.config.write_text(text)
+        board.process.send_signal(signal.SIGHUP)
+        return board.process.stdout.readline()
+
+    def test_servers_come_and_go_on_sighup(self):
+        servers, board = self.several("--allow-actions", "--store", self.folder() + "/history")
+        asia, other = self.server(), self.server()
+        asia.client.execute_command("DQ.ADD", "far", "job", "x")
+        other.client.execute_command("DQ.ADD", "elsewhere", "job", "x")
+        list_page, us = self.window(), self.window()
+        list_page.goto(board.url)
+        us.goto(board.url + "us/")
+        expect(cell(us, "only-us", "ready")).to_have_text("1")
+        before = board.config.read_text()
+        line = '[[server]]\nname = "{}"\noptions = ["-p", "{}"{}]\n'
+        # Another one; one of the old ones elsewhere, one with fewer queues.
+        now = line.format("asia", asia.port, "") + line.format("eu", other.port, "") + line.format("us", servers["us"].port, ', "--queue", "orders"')
+        self.assertEqual(self.read_again(board, now), "dq-board: read again\n")
+        for name in ["asia", "eu", "us"]:
+            expect(self.line(list_page, name).locator(".s2")).to_have_text("1")
+        self.assertEqual(post(board.url + "asia/api/act", {"queue": "0:far", "act": "pause"})[0], 200)
+        page = self.window()
+        page.goto(board.url + "eu/")
+        expect(cell(page, "elsewhere", "ready")).to_have_text("1")
+        self.assertEqual(ask(board.url + "us/api/look/queue?queue=0:only-us")[0], 403)
+        # A tab that was open sees what is shown now.
+        expect(us.locator("[data-line]")).to_have_count(1)
+        expect(cell(us, "orders", "ready")).to_have_text("1")
+        # What is wrong changes nothing.
+        board.config.write_text(line.format("eu", 1, ', "--nonsense"'))
+        board.process.send_signal(signal.SIGHUP)
+        board.config.write_text(now)
+        self.assertEqual(ask(board.url + "asia/api/look/queue?queue=0:far")[0], 200)
+        self.assertEqual(self.read_again(board, before), "dq-board: read again\n")
+        expect(self.line(list_page, "asia")).to_have_count(0)
+        for address in ["asia/", "asia/api/live", "asia/api/scale?queue=far&per=1"]:
+            self.assertEqual(ask(board.url + address)[0], 404, address)
+        wait_until("nobody reads it", lambda: all(it["cmd"] == "client|list" for it in asia.client.client_list()))
+        expect(cell(us, "only-us", "ready")).to_have_text("1")
+        # Its file is free again.
+        self.assertEqual(self.read_again(board, now), "dq-board: read again\n")
+        expect(self.line(list_page, "asia").locator(".s2")).to_have_text("1")
+        self.assertEqual([page.wrong for page in [list_page, us, page]], [[]] * 3)
 
     def test_the_past_of_each_is_its_own(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -27,6 +27,7 @@ pub struct Fleet {
     scope: Scope,
     tell: Tell,
     nodes: HashMap<String, Sender<Request>>,
+    stopped: bool,
 }
 
 impl Fleet {
@@ -40,6 +41,7 @@ impl Fleet {
             scope,
             tell: Arc::new(tell),
             nodes: HashMap::new(),
+            stopped: false,
             first: first.clone(),
         };
         fleet.read(first);
@@ -79,6 +81,15 @@ impl Fleet {
         }
     }
 
+    /// Nothing is read any more, and nothing told.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        self.tell = Arc::new(|_| ());
+        for (_, sender) in self.nodes.drain() {
+            let _ = sender.send(Request::Stop);
+        }
+    }
+
     pub fn carry_out(&mut self, out: Out) {
         match out {
             // A thread that has ended takes nothing any more; that is no loss.
@@ -88,7 +99,7 @@ impl Fleet {
                 }
             }
             Out::Start(address) => {
-                if let Some(target) = self.first.at(&address) {
+                if let Some(target) = self.first.at(&address).filter(|_| !self.stopped) {
                     self.read(target);
                 }
             }

@@ -59,6 +59,17 @@ pub enum By {
     User(String),
 }
 
+impl Visitor {
+    /// The name that pages show, and whether there is something to sign out of.
+    pub fn shown(&self) -> (Option<&str>, bool) {
+        match &self.by {
+            By::Nothing | By::Token(_) => (None, false),
+            By::User(name) => (Some(name), false),
+            By::Password(name) => (Some(name), true),
+        }
+    }
+}
+
 impl Users {
     /// None: neither of the lists has this user.
     pub fn role(&self, user: &str, groups: &str) -> Option<Role> {

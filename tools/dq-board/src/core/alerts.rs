@@ -115,12 +115,23 @@ struct Queue {
     died: Growth,
     missed: Growth,
     held: [Held; OF_QUEUES.len()],
+    /// It fired before a restart, and may not have been found again until then.
+    expected_until_ms: i64,
 }
 
 #[derive(Debug, Default)]
 struct Node {
     down_since_ms: Option<i64>,
     held: Held,
+    expected_until_ms: i64,
+}
+
+/// What a node is, as far as it has been asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    NotYet,
+    Up,
+    Down,
 }
 
 /// All that is watched.
@@ -142,6 +153,41 @@ impl Watcher {
         }
     }
 
+    /// This was told before a restart. It is over only if it is seen to be.
+    pub fn goes_on(&mut self, told: &Alert, now_ms: i64) {
+        let held = Held {
+            firing: true,
+            last_ms: now_ms,
+            told_ms: told.at_ms,
+            value: told.value,
+        };
+        let expected_until_ms = now_ms + self.rules.often.resolve_ms;
+        let Some(key) = &told.queue else {
+            let node = Node {
+                down_since_ms: Some(told.at_ms - told.value as i64),
+                held,
+                expected_until_ms,
+            };
+            self.nodes.insert(told.node.clone(), node);
+            return;
+        };
+        let queue = self.queues.entry(key.clone()).or_default();
+        queue.limits = self.rules.of(key);
+        queue.expected_until_ms = expected_until_ms;
+        let growth = match told.kind {
+            Kind::Dead => Some(&mut queue.died),
+            Kind::Missed => Some(&mut queue.missed),
+            _ => None,
+        };
+        if let Some(growth) = growth {
+            (growth.grown, growth.last_ms) = (told.value, now_ms);
+        }
+        let place = OF_QUEUES.iter().position(|kind| *kind == told.kind);
+        if let Some(place) = place {
+            queue.held[place] = held;
+        }
+    }
+
     /// From now on these hold. What fires goes on.
     pub fn set(&mut self, rules: Rules) {
         for (key, queue) in &mut self.queues {
@@ -154,7 +200,7 @@ impl Watcher {
     pub fn check<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a Row>,
-        nodes: impl Iterator<Item = (&'a String, bool)>,
+        nodes: impl Iterator<Item = (&'a String, Seen)>,
         now: Now,
         now_ms: i64,
     ) -> Vec<Alert> {
@@ -162,8 +208,16 @@ impl Watcher {
         for row in rows {
             self.check_queue(row, now, now_ms, &mut alerts);
         }
-        for (name, down) in nodes {
-            self.check_node(name, down, now_ms, &mut alerts);
+        let mut gone: Vec<String> = self.nodes.keys().cloned().collect();
+        for (name, seen) in nodes {
+            gone.retain(|it| it != name);
+            self.check_node(name, seen, now_ms, &mut alerts);
+        }
+        for name in gone {
+            if self.nodes[&name].expected_until_ms <= now_ms {
+                self.check_node(&name, Seen::Up, now_ms, &mut alerts);
+                self.nodes.remove(&name);
+            }
         }
         alerts
     }
@@ -209,10 +263,14 @@ impl Watcher {
         }
     }
 
-    fn check_node(&mut self, name: &str, down: bool, now_ms: i64, alerts: &mut Vec<Alert>) {
+    fn check_node(&mut self, name: &str, seen: Seen, now_ms: i64, alerts: &mut Vec<Alert>) {
         let Some(limit) = self.rules.unreachable_ms else {
             return;
         };
+        if seen == Seen::NotYet {
+            return;
+        }
+        let down = seen == Seen::Down;
         let node = self.nodes.entry(name.to_owned()).or_default();
         node.down_since_ms = down.then(|| node.down_since_ms.unwrap_or(now_ms));
         let down_ms = node.down_since_ms.map(|since| now_ms - since);
@@ -239,7 +297,7 @@ impl Watcher {
     pub fn forget(&mut self, is_known: impl Fn(&QueueKey) -> bool, now_ms: i64) -> Vec<Alert> {
         let mut over = Vec::new();
         self.queues.retain(|key, queue| {
-            if is_known(key) {
+            if is_known(key) || now_ms < queue.expected_until_ms {
                 return true;
             }
             let firing = OF_QUEUES.into_iter().zip(&queue.held);
@@ -411,15 +469,15 @@ mod tests {
             server_ms: 0,
         };
         let mut states = Vec::new();
-        for (second, down) in [
-            (0, false),
-            (1, true),
-            (30, true),
-            (31, true),
-            (40, true),
-            (41, false),
+        for (second, seen) in [
+            (0, Seen::Up),
+            (1, Seen::Down),
+            (30, Seen::Down),
+            (31, Seen::Down),
+            (40, Seen::Down),
+            (41, Seen::Up),
         ] {
-            let nodes = [(&name, down)].into_iter();
+            let nodes = [(&name, seen)].into_iter();
             let alerts = watcher.check([].into_iter(), nodes, now, second * 1000);
             states.extend(alerts.iter().map(|it| (second, it.state)));
         }
@@ -437,5 +495,82 @@ mod tests {
         assert_eq!(watcher.forget(|_| true, 51_000), []);
         let over = watcher.forget(|_| false, 52_000);
         assert_eq!((over.len(), over[0].state), (1, Resolved));
+    }
+
+    /// What a new watcher says at these seconds, where the one before it had told this.
+    fn after_a_restart(told: &[Alert], seen: &[(i64, &Row, Seen)]) -> Vec<(i64, Kind, State, u64)> {
+        let mut watcher = Watcher::new(None, rules());
+        told.iter()
+            .for_each(|alert| watcher.goes_on(alert, 100_000));
+        let (name, here, mut all) = ("host:1".to_owned(), Instant::now(), Vec::new());
+        for &(second, row, seen) in seen {
+            let (now_ms, rows) = (second * 1000, row.stats.is_some().then_some(row));
+            let now = Now { here, server_ms: 0 };
+            let nodes = [(&name, seen)].into_iter();
+            let mut alerts = watcher.check(rows.into_iter(), nodes, now, now_ms);
+            alerts.extend(watcher.forget(|_| rows.is_some(), now_ms));
+            all.extend(
+                alerts
+                    .iter()
+                    .map(|it| (second, it.kind, it.state, it.value)),
+            );
+        }
+        all
+    }
+
+    #[test]
+    fn a_restart_tells_nothing_again() {
+        let alert = |kind, queue: Option<&str>, value| Alert {
+            state: Firing,
+            kind,
+            server: None,
+            node: "host:1".to_owned(),
+            queue: queue.map(|name| QueueKey::new(0, name)),
+            value,
+            limit: 1,
+            at_ms: 40_000,
+        };
+        let row = |stats| {
+            let mut row = Row::new(QueueKey::new(0, "q"), "host:1");
+            row.read(stats, Instant::now(), Duration::from_secs(1));
+            row
+        };
+        let nothing = Row::new(QueueKey::new(0, "q"), "host:1");
+        let (waits, well) = (row(oldest(9000, 0)), row(oldest(0, 0)));
+        // It waits still; it does so no more; it comes again.
+        let told = [
+            alert(OldestReady, Some("q"), 6000),
+            alert(Dead, Some("q"), 3),
+        ];
+        let seen = [
+            (100, &nothing, Seen::NotYet),
+            (101, &waits, Seen::Up),
+            (105, &well, Seen::Up),
+            (120, &well, Seen::Up),
+            (121, &waits, Seen::Up),
+        ];
+        let expected = [
+            (120, Dead, Resolved, 3),
+            (120, OldestReady, Resolved, 9000),
+            (121, OldestReady, Firing, 9000),
+        ];
+        assert_eq!(after_a_restart(&told, &seen), expected);
+        // A queue that is gone is over when there was time to find it.
+        let seen = [
+            (100, &nothing, Seen::Up),
+            (109, &nothing, Seen::Up),
+            (110, &nothing, Seen::Up),
+        ];
+        let said = after_a_restart(&told[..1], &seen);
+        assert_eq!(said, [(110, OldestReady, Resolved, 6000)]);
+        // A server that is down still, and one that came back.
+        let told = [alert(Kind::Unreachable, None, 30_000)];
+        let seen = [
+            (100, &nothing, Seen::NotYet),
+            (101, &nothing, Seen::Down),
+            (102, &nothing, Seen::Up),
+        ];
+        let said = after_a_restart(&told, &seen);
+        assert_eq!(said, [(102, Kind::Unreachable, Resolved, 91_000)]);
     }
 }

@@ -32,8 +32,14 @@ pub struct Site {
     /// Where it is one of several.
     pub name: Option<String>,
     pub prefix: String,
-    /// Whether the program ends.
-    pub ending: watch::Receiver<bool>,
+    /// Whether the program ends, or shows this no more.
+    pub ending: watch::Sender<bool>,
+}
+
+impl Site {
+    pub fn end(&self) {
+        self.ending.send_replace(true);
+    }
 }
 
 /// For a request's body and what is to be done; a purge or a retry of very many jobs takes longest.
@@ -42,18 +48,19 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub type Shared = State<Arc<Site>>;
 
 /// Under their prefixes, and behind the guard.
-pub fn routes(servers: Arc<Servers>) -> Router {
+pub fn routes(servers: &Arc<Servers>) -> Router {
     let guard = Arc::clone(&servers.guard);
     let mut all = Router::new();
-    for site in &servers.sites {
+    let sites = servers.sites();
+    for site in sites.iter() {
         let pages = pages(Arc::clone(site));
         all = match site.prefix.as_str() {
             "" => pages,
             prefix => all.nest(&format!("{prefix}/"), pages),
         };
     }
-    if servers.sites.iter().any(|site| site.name.is_some()) {
-        let pages = servers::routes(Arc::clone(&servers));
+    if sites.iter().any(|site| site.name.is_some()) {
+        let pages = servers::routes(Arc::clone(servers));
         all = match servers.prefix.as_str() {
             "" => all.merge(pages),
             prefix => all.nest(&format!("{prefix}/"), pages),

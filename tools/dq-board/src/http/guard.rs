@@ -31,7 +31,7 @@ pub struct Guard {
     hosts: Vec<String>,
     prefix: String,
     /// By their names, where there are several.
-    servers: Vec<String>,
+    servers: RwLock<Vec<String>>,
     guesses: Guesses,
 }
 
@@ -52,7 +52,6 @@ impl Guard {
         audit: Arc<Audit>,
         hosts: Vec<String>,
         prefix: &str,
-        servers: Vec<String>,
     ) -> Guard {
         Guard {
             access: RwLock::new(Arc::new(access)),
@@ -60,7 +59,7 @@ impl Guard {
             audit,
             hosts,
             prefix: prefix.to_owned(),
-            servers,
+            servers: RwLock::default(),
             guesses: Guesses::default(),
         }
     }
@@ -74,6 +73,11 @@ impl Guard {
         self.sessions.keep(&access);
         let now = self.access.write();
         *now.unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(access);
+    }
+
+    pub fn set_servers(&self, names: Vec<String>) {
+        let now = self.servers.write();
+        *now.unwrap_or_else(std::sync::PoisonError::into_inner) = names;
     }
 
     /// Without a password only the names of this machine are taken: else a page of another site could have its
@@ -207,7 +211,9 @@ impl Guard {
     fn place<'a>(&self, path: &'a str) -> Option<(Option<&'a str>, &'a str)> {
         let place = path.strip_prefix(&self.prefix)?.strip_prefix('/')?;
         let of_server = place.split_once('/');
-        let of_server = of_server.filter(|(name, _)| self.servers.iter().any(|it| it == name));
+        let servers = self.servers.read();
+        let servers = servers.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let of_server = of_server.filter(|(name, _)| servers.iter().any(|it| it == name));
         Some(of_server.map_or((None, place), |(name, behind)| (Some(name), behind)))
     }
 

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::answer::plain;
 use super::api::{Shared, Site};
-use crate::core::access::{By, Role, Visitor};
+use crate::core::access::{Role, Visitor};
 use crate::core::packed::{takes_gzip, Packing, Part};
 use crate::core::wire;
 use crate::servers::reader::Tab;
@@ -82,7 +82,7 @@ impl Telling {
         if let Some(part) = self.first.pop() {
             return Some(part);
         }
-        let mut ending = self.site.ending.clone();
+        let mut ending = self.site.ending.subscribe();
         let change = tokio::select! {
             change = timeout(QUIET, self.tab.changes.recv()) => change,
             _ = ending.wait_for(|ends| *ends) => return None,
@@ -97,11 +97,7 @@ impl Telling {
 }
 
 fn hello(tab: &Tab, visitor: &Visitor, server: Option<&str>) -> Arc<Part> {
-    let (user, session) = match &visitor.by {
-        By::Nothing | By::Token(_) => (None, false),
-        By::User(name) => (Some(name), false),
-        By::Password(name) => (Some(name), true),
-    };
+    let (user, session) = visitor.shown();
     let hello = json!({
         "kind": "hello",
         "tab": tab.number,

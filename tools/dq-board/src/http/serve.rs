@@ -1,10 +1,14 @@
 //! Connections of browsers. One that does not say what it wants in time is closed, as it keeps a place from others.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::extract::ConnectInfo;
-use axum::{Extension, Router};
+use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{service_fn, Service};
+use hyper::Request;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -17,8 +21,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long requests that are under way may take when the program ends.
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// Until the program ends, and the requests that are under way then.
-pub async fn serve(listener: TcpListener, routes: Router, mut ending: watch::Receiver<bool>) {
+/// Until the program ends, and the requests that are under way then. Each request takes the routes of its moment.
+pub async fn serve(
+    listener: TcpListener,
+    routes: watch::Receiver<Router>,
+    mut ending: watch::Receiver<bool>,
+) {
     let (open, mut all_closed) = mpsc::channel::<()>(1);
     loop {
         let accepted = tokio::select! {
@@ -29,10 +37,9 @@ pub async fn serve(listener: TcpListener, routes: Router, mut ending: watch::Rec
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let routes = routes.clone().layer(Extension(ConnectInfo(from)));
-        let (open, ending) = (open.clone(), ending.clone());
+        let (routes, open, ending) = (routes.clone(), open.clone(), ending.clone());
         tokio::spawn(async move {
-            connection(stream, routes, ending).await;
+            connection(stream, ConnectInfo(from), routes, ending).await;
             drop(open);
         });
     }
@@ -40,10 +47,19 @@ pub async fn serve(listener: TcpListener, routes: Router, mut ending: watch::Rec
     let _ = tokio::time::timeout(DRAIN, all_closed.recv()).await;
 }
 
-async fn connection(stream: TcpStream, routes: Router, mut ending: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    from: ConnectInfo<SocketAddr>,
+    routes: watch::Receiver<Router>,
+    mut ending: watch::Receiver<bool>,
+) {
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD);
-    let service = TowerToHyperService::new(routes);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(from);
+        let routes = routes.borrow().clone();
+        TowerToHyperService::new(routes).call(request)
+    });
     let connection = server.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     // What goes wrong is the browser's, or that it has gone.

@@ -1,22 +1,59 @@
 //! All servers, where there are several: one line for each.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::Router;
+use axum::{Extension, Router};
 use serde_json::{json, Value};
 
 use super::answer::json_text;
 use super::api::{asset, in_time, Site};
 use super::guard::Guard;
 use super::{assets, sign};
+use crate::core::access::Visitor;
+use crate::core::alerts::Alert;
+use crate::locked::locked;
 
 pub struct Servers {
-    pub sites: Vec<Arc<Site>>,
+    sites: Mutex<Arc<[Arc<Site>]>>,
     pub guard: Arc<Guard>,
     pub prefix: String,
+}
+
+impl Servers {
+    pub fn new(sites: Vec<Arc<Site>>, guard: Arc<Guard>, prefix: String) -> Servers {
+        Servers {
+            sites: Mutex::new(sites.into()),
+            guard,
+            prefix,
+        }
+    }
+
+    pub fn sites(&self) -> Arc<[Arc<Site>]> {
+        Arc::clone(&locked(&self.sites))
+    }
+
+    pub fn set(&self, sites: Vec<Arc<Site>>) {
+        *locked(&self.sites) = sites.into();
+    }
+
+    /// The webhook has taken these.
+    pub fn taken(&self, alerts: &[Alert]) {
+        for site in self.sites().iter() {
+            let its = alerts.iter().filter(|alert| alert.server == site.name);
+            let its: Vec<Alert> = its.cloned().collect();
+            if !its.is_empty() {
+                site.board.reader.taken(&its);
+            }
+        }
+    }
+
+    /// The program ends.
+    pub fn end(&self) {
+        self.sites().iter().for_each(|site| site.end());
+    }
 }
 
 pub fn routes(servers: Arc<Servers>) -> Router {
@@ -34,10 +71,15 @@ async fn page(State(servers): State<Arc<Servers>>) -> Response {
     assets::page("servers.html", &servers.prefix).into_response()
 }
 
-async fn all(State(servers): State<Arc<Servers>>) -> Response {
-    let sites = servers.sites.iter();
+async fn all(
+    State(servers): State<Arc<Servers>>,
+    Extension(visitor): Extension<Visitor>,
+) -> Response {
+    let sites = servers.sites();
     let lines: Vec<Value> = sites
+        .iter()
         .map(|site| json!({ "name": site.name, "head": site.board.reader.head() }))
         .collect();
-    json_text(json!({ "servers": lines }).to_string())
+    let (user, session) = visitor.shown();
+    json_text(json!({ "servers": lines, "user": user, "session": session }).to_string())
 }

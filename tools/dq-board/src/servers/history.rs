@@ -8,6 +8,7 @@ use dq_watch::model::QueueKey;
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableTable, TableDefinition};
 
+use crate::core::alerts::{Alert, State};
 use crate::core::history::{Parts, Slot, Told, HOUR_MS, MINUTE_MS};
 
 type Numbers = (u64, u64, u64, u64, u64, u64);
@@ -37,6 +38,9 @@ const RINGS: [Ring; 2] = [
         known: TableDefinition::new("known hours"),
     },
 ];
+
+/// What is to be told or was told, by what it is about: whether the webhook took it, and the alert as JSON.
+const ALERTS: TableDefinition<'static, &str, (bool, &str)> = TableDefinition::new("alerts");
 
 pub struct History {
     file: Database,
@@ -125,6 +129,7 @@ impl History {
         let trims = self.trimmed != hour;
         self.trimmed = hour;
         let write = self.file.begin_write()?;
+        write.open_table(ALERTS)?;
         for ring in &RINGS {
             let place = number(at_ms, ring.long_ms);
             write.open_table(ring.known)?.insert(place, ())?;
@@ -144,6 +149,62 @@ impl History {
         }
         write.commit()?;
         Ok(())
+    }
+
+    /// Other servers' totals are no growth of these.
+    pub fn forget_totals(&mut self) {
+        self.told.clear();
+    }
+
+    /// These are on their way to the webhook.
+    pub fn keep_alerts(&self, alerts: &[Alert]) -> Result<(), String> {
+        self.change_alerts(alerts, |alert, _| Some((false, alert.clone())))
+    }
+
+    /// The webhook has taken these. What is over need not be known any more.
+    pub fn alerts_taken(&self, alerts: &[Alert]) -> Result<(), String> {
+        self.change_alerts(alerts, |alert, kept| match kept {
+            Some((_, kept)) if kept == *alert && alert.state == State::Resolved => None,
+            Some((_, kept)) if kept == *alert => Some((true, kept)),
+            // Something newer is on its way.
+            other => other,
+        })
+    }
+
+    fn change_alerts(
+        &self,
+        alerts: &[Alert],
+        change: impl Fn(&Alert, Option<(bool, Alert)>) -> Option<(bool, Alert)>,
+    ) -> Result<(), String> {
+        let change_all = || -> Result<(), Box<dyn std::error::Error>> {
+            let write = self.file.begin_write()?;
+            {
+                let mut table = write.open_table(ALERTS)?;
+                for alert in alerts {
+                    let about = alert.about();
+                    let kept = table.get(about.as_str())?.map(|it| read_alert(it.value()));
+                    match change(alert, kept.transpose()?) {
+                        None => drop(table.remove(about.as_str())?),
+                        Some((taken, alert)) => {
+                            let text = serde_json::to_string(&alert)?;
+                            table.insert(about.as_str(), (taken, text.as_str()))?;
+                        }
+                    }
+                }
+            }
+            Ok(write.commit()?)
+        };
+        change_all().map_err(|error| error.to_string())
+    }
+
+    /// All that are kept, and whether the webhook took them.
+    pub fn alerts(&self) -> Result<Vec<(bool, Alert)>, String> {
+        let all = || -> Result<Vec<(bool, Alert)>, Box<dyn std::error::Error>> {
+            let table = self.file.begin_read()?.open_table(ALERTS)?;
+            let all = table.iter()?;
+            all.map(|it| Ok(read_alert(it?.1.value())?)).collect()
+        };
+        all().map_err(|error| error.to_string())
     }
 
     /// A queue's past in these parts, with what was not written down yet.
@@ -193,6 +254,10 @@ impl History {
         }
         Ok(())
     }
+}
+
+fn read_alert((taken, text): (bool, &str)) -> serde_json::Result<(bool, Alert)> {
+    Ok((taken, serde_json::from_str(text)?))
 }
 
 fn numbers(slot: Slot) -> Numbers {

@@ -22,6 +22,7 @@ pub struct Source {
     pub headers: HeaderMap,
 }
 
+#[derive(Clone)]
 pub struct Prometheus {
     pub web: Web,
     pub source: Source,

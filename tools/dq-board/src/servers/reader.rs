@@ -8,17 +8,18 @@ use std::thread;
 use std::time::Duration;
 
 use dq_watch::fleet::{Fleet, Out};
+use dq_watch::model::overall::Overall;
 use dq_watch::model::row::Measured;
 use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::target::Target;
-use dq_watch::read::{News, Report, Request, Watch};
+use dq_watch::read::{News, Report, Request, Scope, Watch};
 use dq_watch::servers::Servers;
 use serde_json::{json, Value};
 use tokio::sync::broadcast;
 
 use super::history::History;
 use crate::config::Shown;
-use crate::core::alerts::{Alert, Rules, Watcher};
+use crate::core::alerts::{self, Alert, Rules, Seen, Watcher};
 use crate::core::history::Parts;
 use crate::core::packed::Part;
 use crate::core::wire;
@@ -42,6 +43,7 @@ pub struct Reader {
 
 struct State {
     servers: Servers,
+    scope: Scope,
     fleet: Fleet,
     history: History,
     /// Queues heard of since the last change was sent.
@@ -55,6 +57,8 @@ struct State {
     next_tab: u64,
     watches: HashMap<String, Watch>,
     watcher: Option<Watcher>,
+    /// Alerts that the webhook had not taken when the board ended.
+    untold: Vec<Alert>,
     /// How often the servers are read.
     pace: Duration,
 }
@@ -72,12 +76,13 @@ impl Reader {
         let (target, scope) = (&shown.target, shown.scope.clone());
         let (sender, reports) = channel();
         let interval = scope.interval;
-        let mut fleet = Fleet::start(target.clone(), scope, move |report| {
+        let mut fleet = Fleet::start(target.clone(), scope.clone(), move |report| {
             drop(sender.send(report))
         });
         fleet.pace(UNSEEN);
         let state = State {
             servers: Servers::new(&target.name(), interval),
+            scope,
             fleet,
             history,
             heard: BTreeSet::new(),
@@ -88,6 +93,7 @@ impl Reader {
             next_tab: 1,
             watches: HashMap::new(),
             watcher: None,
+            untold: Vec::new(),
             pace: UNSEEN,
         };
         let reader = Arc::new(Reader {
@@ -119,7 +125,7 @@ impl Reader {
         let mut state = self.state();
         state.watcher = match (state.watcher.take(), rules) {
             (_, None) => None,
-            (None, Some(rules)) => Some(Watcher::new(self.name.clone(), rules)),
+            (None, Some(rules)) => Some(state.watcher(self.name.clone(), rules)),
             (Some(mut watcher), Some(rules)) => {
                 watcher.set(rules);
                 Some(watcher)
@@ -134,13 +140,16 @@ impl Reader {
         let State {
             history, servers, ..
         } = &mut *state;
-        if let Err(error) = history.tick(servers.board.rows(), clock::now_ms()) {
-            eprintln!("dq-board: the history is not written down: {error}");
-        }
+        complain(history.tick(servers.board.rows(), clock::now_ms()));
         if !state.tabs.is_empty() {
             state.tell();
         }
         state.alerts()
+    }
+
+    /// The webhook has taken these, so that a restart does not tell them again.
+    pub fn taken(&self, alerts: &[Alert]) {
+        complain(self.state().history.alerts_taken(alerts));
     }
 
     /// Before the program ends.
@@ -165,6 +174,21 @@ impl Reader {
             changes: state.changes.subscribe(),
             all: state.all(),
         }
+    }
+
+    /// Nothing is read any more. What was written down is another reader's from now on.
+    pub fn stop(&self) -> Result<History, String> {
+        let mut state = self.state();
+        let State {
+            history, servers, ..
+        } = &mut *state;
+        complain(history.write_down(servers.board.rows(), clock::now_ms()));
+        state.fleet.stop();
+        let mut empty = History::open(None, clock::now_ms())?;
+        std::mem::swap(&mut state.history, &mut empty);
+        state.watcher = None;
+        empty.forget_totals();
+        Ok(empty)
     }
 
     /// What all its queues are together.
@@ -229,6 +253,12 @@ impl Reader {
     }
 }
 
+fn complain(written: Result<(), String>) {
+    if let Err(error) = written {
+        eprintln!("dq-board: --store: the history is not written down: {error}");
+    }
+}
+
 impl Tab {
     /// Everything anew, for one that lagged.
     pub fn again(&mut self) -> Arc<Part> {
@@ -258,6 +288,24 @@ impl State {
         }
     }
 
+    /// One that knows what was told before the board began.
+    fn watcher(&mut self, server: Option<String>, rules: Rules) -> Watcher {
+        let mut watcher = Watcher::new(server, rules);
+        let kept = self.history.alerts().unwrap_or_else(|error| {
+            complain(Err(error));
+            Vec::new()
+        });
+        for (taken, alert) in kept {
+            if alert.state == alerts::State::Firing {
+                watcher.goes_on(&alert, clock::now_ms());
+            }
+            if !taken {
+                self.untold.push(alert);
+            }
+        }
+        watcher
+    }
+
     fn alerts(&mut self) -> Vec<Alert> {
         let (servers, now_ms) = (&self.servers, clock::now_ms());
         let Some(watcher) = &mut self.watcher else {
@@ -266,9 +314,20 @@ impl State {
         let rows = servers.board.rows();
         let rows = rows.filter(|row| !servers.is_down(&row.node));
         let nodes = servers.nodes.iter();
-        let nodes = nodes.map(|(name, node)| (name, node.down.is_some()));
+        let nodes = nodes.map(|(name, node)| {
+            let seen = match (&node.down, &node.figures) {
+                (Some(_), _) => Seen::Down,
+                (None, None) if node.trouble.is_empty() => Seen::NotYet,
+                _ => Seen::Up,
+            };
+            (name, seen)
+        });
         let mut alerts = watcher.check(rows, nodes, servers.now(), now_ms);
         alerts.extend(watcher.forget(|key| servers.board.row(key).is_some(), now_ms));
+        if !alerts.is_empty() {
+            complain(self.history.keep_alerts(&alerts));
+        }
+        alerts.splice(..0, self.untold.drain(..));
         alerts
     }
 
@@ -286,8 +345,22 @@ impl State {
         }
     }
 
+    /// A server tells the sums of all that it has: what is not shown must not be told by them.
+    fn overall(&self) -> Overall {
+        let figures = self
+            .servers
+            .nodes
+            .values()
+            .filter_map(|node| node.figures.as_ref());
+        let dbs = figures.flat_map(|figures| figures.info.dbs.iter().map(|(db, _)| *db));
+        match self.scope.leaves_out(dbs) {
+            true => Overall::of_queues(self.servers.board.rows()),
+            false => self.servers.overall(),
+        }
+    }
+
     fn head(&self) -> Value {
-        let overall = self.servers.overall();
+        let overall = self.overall();
         let nodes = self.servers.nodes.iter().map(|(name, node)| {
             let info = node.figures.as_ref().map(|figures| &figures.info);
             json!({

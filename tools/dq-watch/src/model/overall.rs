@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::row::Row;
 use super::stats::{rates, Jobs, Rates, Totals, STATES, TOTALS};
 
 /// Of one INFO.
@@ -190,6 +191,25 @@ pub struct Overall {
 }
 
 impl Overall {
+    /// Of these queues alone; how late deliveries are on the whole is not known of them.
+    pub fn of_queues<'a>(rows: impl Iterator<Item = &'a Row>) -> Overall {
+        let mut sum = Overall::default();
+        for row in rows.filter(|row| !row.gone) {
+            let Some(stats) = &row.stats else { continue };
+            sum.dq.add(&DqInfo {
+                queues: 1,
+                jobs: stats.jobs,
+                done_bytes: stats.done_bytes,
+                waiting_clients: stats.waiting_clients,
+                ..DqInfo::default()
+            });
+            for (mine, its) in sum.rates.iter_mut().zip(row.rates) {
+                *mine += its;
+            }
+        }
+        sum
+    }
+
     pub fn of<'a>(figures: impl Iterator<Item = &'a Figures>) -> Overall {
         let mut sum = Overall::default();
         for one in figures {

@@ -30,7 +30,7 @@ pub enum Dbs {
 }
 
 /// What is read, and how often; the same for all nodes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     pub dbs: Dbs,
     pub interval: Duration,
@@ -48,6 +48,15 @@ impl Scope {
             Dbs::These(dbs) => dbs.contains(&key.db),
         };
         of_db && (self.queues.is_empty() || self.queues.contains(&key.name))
+    }
+
+    /// Whether these databases may have queues that are not read.
+    pub fn leaves_out(&self, mut dbs: impl Iterator<Item = u32>) -> bool {
+        let is_left_out = |db| match &self.dbs {
+            Dbs::All => false,
+            Dbs::These(these) => !these.contains(&db),
+        };
+        !self.queues.is_empty() || dbs.any(is_left_out)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use dq_watch::model::QueueKey;
 use dq_watch::text::{escape, units};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 
 use crate::core::wire;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     Dead,
@@ -17,27 +17,61 @@ pub enum Kind {
     Unreachable,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     Firing,
     Resolved,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alert {
     pub state: State,
     pub kind: Kind,
     /// The server's name, where the board shows several.
     pub server: Option<String>,
     pub node: String,
+    #[serde(with = "key")]
     pub queue: Option<QueueKey>,
     pub value: u64,
     pub limit: u64,
     pub at_ms: i64,
 }
 
+/// A queue as addresses name it: a name need not be text.
+mod key {
+    use super::{wire, Deserialize, QueueKey};
+    use serde::de::Error;
+
+    pub fn serialize<S: serde::Serializer>(
+        key: &Option<QueueKey>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match key {
+            Some(key) => to.serialize_some(&wire::name_of(key)),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'a, D: serde::Deserializer<'a>>(
+        from: D,
+    ) -> Result<Option<QueueKey>, D::Error> {
+        let name = Option::<String>::deserialize(from)?;
+        let key = name.map(|name| wire::key_of(&name).ok_or_else(|| D::Error::custom("no queue")));
+        key.transpose()
+    }
+}
+
 impl Alert {
+    /// By which a later one takes its place.
+    pub fn about(&self) -> String {
+        let kind = self.kind;
+        match &self.queue {
+            Some(key) => format!("{kind:?} {}", wire::name_of(key)),
+            None => format!("{kind:?} {}", self.node),
+        }
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let what = match &self.queue {
