@@ -8,7 +8,7 @@ import { rowOf } from "./queue.js";
 // Rows after which a search waits to be told to go on.
 const ENOUGH = 50;
 const TONES = { dead: "bad", ready: "good", done: "good", reserved: "note" };
-const WHEN = { delayed: "due", ready: "due", reserved: "lease ends", dead: "died", blocked: "due", done: "finished" };
+const WHEN = { delayed: "due", ready: "due", reserved: "lease expires", dead: "died", blocked: "due", done: "finished" };
 const TITLES = ["Id", "State", "When", "Attempts", "Size", "Reason, result or payload"];
 
 export function titles() {

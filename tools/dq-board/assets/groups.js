@@ -52,7 +52,7 @@ export function groups(main, about, env) {
     put(empty, about.part || about.cursor ? "No group matches." : "No job of this queue has a group. DQ.ADD with GROUP names one, and groups take turns.");
     const links = [];
     if (about.cursor) links.push(["First groups", `groups?${address("")}`]);
-    if (found.more) links.push(["Further groups", `groups?${address(found.more)}`]);
+    if (found.more) links.push(["More groups", `groups?${address(found.more)}`]);
     const shown = found.groups.length;
     const note = shown < found.seen || found.more || about.cursor ? `The ${text.full(shown)} with most waiting jobs, of ${text.full(found.seen)} checked.` : "";
     list(further, [...(note ? [[note, null]] : []), ...links], ([name]) => name, ([name, href]) => (href ? h("a", { class: "button", href }, name) : h("p", { class: "note" }, name)), (link, [, href]) => href && attribute(link, "href", href));

@@ -41,11 +41,11 @@ export function hill(parent, key, about, remember) {
   parent.append(h("section", { class: "card", "aria-label": "Past and upcoming jobs" },
     h("div", { class: "card-head" }, h("h2", {}, "Past and upcoming jobs"), h("div", { class: "picks" }, h("div", { class: "pick", role: "group", "aria-label": "Scale" }, scale), h("div", { class: "pick", role: "group", "aria-label": "Zoom" }, ...steps), h("div", { class: "pick", role: "group", "aria-label": "Time range" }, ...buttons))),
     readout, h("div", { class: "drawing" }, drawing), legend, wrong,
-    h("div", { class: "ask" }, h("label", { for: "workers" }, "With"), inputs.workers, h("label", { for: "each" }, "workers of"), inputs.ms, h("span", {}, "ms a job"), measured, verdict)));
+    h("div", { class: "ask" }, h("label", { for: "workers" }, "With"), inputs.workers, h("label", { for: "each" }, "workers at"), inputs.ms, h("span", {}, "ms per job"), measured, verdict)));
   const [unseen, lines, past, failed, ahead, due, capacity, end, middle, late, cursor, picked] = ["unseen", "lines", "past", "failed", "ahead", "due", "capacity", "end", "middle", "late", "cursor", "picked"].map((name) => svg("path", { class: name }));
   const labels = svg("g", { class: "labels" });
   drawing.append(unseen, lines, past, failed, ahead, due, capacity, end, middle, late, cursor, picked, labels);
-  const meanings = [[past, "past", "delivered"], [failed, "failed", "failed"], [late, "late", "lateness, 99 %"], [due, "due", "due already"], [ahead, "ahead", "due"], [unseen, "unseen", "not known"], [capacity, "capacity", "capacity of the workers"], [end, "end", "all done"]]
+  const meanings = [[past, "past", "delivered"], [failed, "failed", "failed"], [late, "late", "lateness, 99 %"], [due, "due", "already due"], [ahead, "ahead", "due"], [unseen, "unseen", "unknown"], [capacity, "capacity", "capacity of the workers"], [end, "end", "all done"]]
     .map(([path, name, meaning]) => [path, legend.appendChild(h("li", { class: name, hidden: true }, meaning))]);
   const watch = new ResizeObserver(() => draw());
   watch.observe(drawing.parentElement);
@@ -272,9 +272,9 @@ export function hill(parent, key, about, remember) {
       const begin = from + index * each;
       const near = Math.min(range ? reach() : span, each * 20);
       const times = `${range ? text.at(begin) : text.short(begin, near)} to ${text.short(begin + each, near)}`;
-      if (coming) return `${times}: ${text.jobs(dues[index - parts])} due, of ${text.count(Math.round(line))} that the workers can do`;
+      if (coming) return `${times}: ${text.jobs(dues[index - parts])} due, of ${text.count(Math.round(line))} that the workers can handle`;
       const died = answer.failed?.[index] ? `, ${text.full(answer.failed[index])} failed` : "";
-      const lateBy = answer.late?.[index] ? `, 99 % not later than ${text.micros(answer.late[index])}` : "";
+      const lateBy = answer.late?.[index] ? `, 99 % at most ${text.micros(answer.late[index])} late` : "";
       return `${times}: ${text.jobs(Math.round(before[index]))} delivered${died}${lateBy}`;
     }
 
@@ -296,9 +296,9 @@ export function hill(parent, key, about, remember) {
     function sentence(all, { done, left, longest }) {
       if (!all) return "there is nothing to do.";
       const rateText = `${text.rate(perMs * 1000)} a second`;
-      if (left > 0) return `${rateText}: not enough. This peak is worked off by ${text.at(now + done)}, ${text.millis(done - span)} after its end.`;
-      const wait = longest < 1000 ? "no job waits for a second" : `the longest wait is ${text.millis(longest)}`;
-      return `${rateText}: this peak is worked off by ${text.at(now + done)}; ${wait}.`;
+      if (left > 0) return `${rateText}: not enough. This peak is cleared by ${text.at(now + done)}, ${text.millis(done - span)} after its end.`;
+      const wait = longest < 1000 ? "no job waits longer than a second" : `the longest wait is ${text.millis(longest)}`;
+      return `${rateText}: this peak is cleared by ${text.at(now + done)}; ${wait}.`;
     }
   }
 

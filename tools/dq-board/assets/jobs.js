@@ -13,7 +13,7 @@ import { decode } from "./table.js";
 const AT = {
   delayed: ["Due", (at, now) => [text.until(at, now), ""]],
   ready: ["Late by", (at, now) => [text.millis(Math.max(now - at, 0)), now - at > 50_000 ? "bad" : now - at > 5000 ? "warn" : ""]],
-  reserved: ["Lease ends", (at, now) => (at < now ? ["over", "bad"] : [text.until(at, now), at - now < 2000 ? "warn" : ""])],
+  reserved: ["Lease expires", (at, now) => (at < now ? ["expired", "bad"] : [text.until(at, now), at - now < 2000 ? "warn" : ""])],
   dead: ["Died", (at, now) => [text.until(at, now), ""]],
   blocked: ["Due", (at, now) => (at === null ? ["–", "quiet"] : [text.until(at, now), ""])],
   done: ["Finished", (at, now) => [text.until(at, now), ""]],
@@ -37,7 +37,7 @@ const NONE = {
   ready: "No ready jobs: everything that is due has been delivered.",
   reserved: "No reserved jobs: no worker has one.",
   dead: "No dead jobs.",
-  blocked: "No blocked jobs: none waits for others.",
+  blocked: "No blocked jobs: none are waiting for others.",
   done: "No done jobs are kept. A queue keeps them by DONELEN, DONETTL or DONEBYTES of DQ.CFGSET, a job by KEEP of DQ.ADD.",
 };
 
@@ -64,7 +64,7 @@ export function jobs(main, about, env) {
   const updateHead = head(main, key, state, env);
   const here = `jobs?queue=${key}&state=${state}`;
   const kept = state === "done" ? h("p", { class: "note" }) : null;
-  const slow = state === "done" ? h("a", { class: "button", href: about.slow ? here : `${here}&slow=1` }, about.slow ? "In order of their end" : "Slowest first") : null;
+  const slow = state === "done" ? h("a", { class: "button", href: about.slow ? here : `${here}&slow=1` }, about.slow ? "By finish time" : "Slowest first") : null;
   const wrong = h("p", { class: "wrong", role: "alert" });
   const empty = h("div", { class: "empty", hidden: true });
   const further = h("div", { class: "further" });
@@ -164,11 +164,11 @@ function slowest({ key, about, state, here, wrong, empty, further }) {
     if (!answer) return;
     list(body, answer.jobs, (job) => job.id, line);
     choice.keep(answer.jobs.map((job) => job.id));
-    put(note, answer.half === null ? "" : `Half ran for ${text.millis(answer.half)} at most, 99 % for ${text.millis(answer.most)}, of ${text.jobs(answer.seen)} checked.`);
+    put(note, answer.half === null ? "" : `Half took at most ${text.millis(answer.half)}, 99 % at most ${text.millis(answer.most)}, of ${text.jobs(answer.seen)} checked.`);
     table.hidden = answer.jobs.length === 0;
     empty.hidden = !table.hidden;
     put(empty, NONE.done);
-    further.replaceChildren(...(answer.more ? [h("a", { class: "button", href: `${here}&slow=1&cursor=${answer.more}` }, "Look further")] : []));
+    further.replaceChildren(...(answer.more ? [h("a", { class: "button", href: `${here}&slow=1&cursor=${answer.more}` }, "Search further")] : []));
   }, { every: 10_000 });
   return { table, bars: [note, choice.bar], update: choice.offer, close: followed.stop };
 }

@@ -13,38 +13,49 @@ export function moments(job, seen, now) {
   const add = (at, what, tone = "", then = "") => at !== null && at !== undefined && all.push({ at, what, tone, then });
   const made = MADE.exec(job.name);
   const over = job.state === "done" || job.state === "dead";
-  if (made) add(Number(made[1]), "added", "", job.state === "blocked" ? "waits for others" : "waits until it is due");
-  for (const it of seen) add(it.at, it.what, "note");
+  if (made) add(Number(made[1]), "added", "", job.state === "blocked" ? "waits {} for others" : "waits {} until it is due");
+  // What the server tells itself is not told twice.
+  const told = [job.started, job.failed];
+  for (const it of seen) if (!told.includes(it.at)) add(it.at, it.what, it.tone);
   const attempt = job.attempts > 1 ? `attempt ${text.full(job.attempts)}` : "first attempt";
   const failed = (what, then) => add(job.failed, `${what}${job.reason ? `: ${job.reason}` : ""}`, "bad", then);
   const again = job.failed !== null && !over && job.failed < (job.due ?? 0);
-  if (again) failed("attempt failed", "waits for its next attempt");
-  if (job.due !== null && job.due < LAST) add(job.due, "due", job.due > now ? "coming" : "", job.state === "ready" ? "waits for a worker" : "late by");
-  if (job.failed !== null && !over && !again) failed("attempt failed", "waits for its next attempt");
-  if (job.started !== null) add(job.started, `delivered, ${attempt}`, "", job.state === "done" ? "ran" : "runs");
+  if (again) failed("attempt failed", "waits {} for its next attempt");
+  if (job.due !== null && job.due < LAST) add(job.due, "due", job.due > now ? "coming" : "", job.state === "ready" ? "waits {} for a worker" : "late by {}");
+  if (job.failed !== null && !over && !again) failed("attempt failed", "waits {} for its next attempt");
+  if (job.started !== null) add(job.started, `delivered, ${attempt}`, "", job.state === "done" ? "ran for {}" : "runs for {}");
   if (job.state === "dead") failed("died", "");
-  if (job.state === "reserved") add(job.deadline, "lease ends, unless the worker renews it", job.deadline < now ? "bad" : "coming");
+  if (job.state === "reserved") add(job.deadline, "lease expires unless renewed", job.deadline < now ? "bad" : "coming");
   add(job.finished, "done", "good");
   add(job.expires, "expires", "coming");
   if (!over) add(now, "now", "now");
   return all.sort((a, b) => a.at - b.at);
 }
 
+// Of what is over within a millisecond only that it was in time is worth a word.
+function lasting(what, ms) {
+  if (ms < 1) return what === "late by {}" ? "on time" : "";
+  return (what || "{}").replace("{}", text.millis(ms));
+}
+
 export function life() {
   const line = h("ol", { class: "life" });
   const note = h("p", { class: "earlier" });
   const steps = h("ol", { class: "steps" });
-  const section = h("section", { class: "card", "aria-label": "Its life" }, h("div", { class: "card-head" }, h("h2", {}, "Its life")), line, steps, note);
+  const section = h("section", { class: "card", "aria-label": "Timeline" }, h("div", { class: "card-head" }, h("h2", {}, "Timeline")), line, steps, note);
   const seen = [];
   let before = null;
 
   // What changes while one looks is kept as long as the page.
   function notice(job) {
     const now = live.now();
-    if (before && before.attempts < job.attempts) seen.push({ at: job.started ?? now, what: `seen: delivered, attempt ${text.full(job.attempts)}` });
-    else if (before && before.state !== job.state) seen.push({ at: now, what: `seen: ${job.state}` });
-    if (before && job.progress !== null && before.progress !== job.progress) seen.push({ at: now, what: `seen: progress ${job.progress}` });
-    if (seen.length > 100) seen.shift();
+    const note = (at, what, tone = "note") => seen.push({ at, what: `seen: ${what}`, tone });
+    if (before && before.attempts < job.attempts) note(job.started ?? now, `delivered, attempt ${text.full(job.attempts)}`);
+    else if (before && before.state !== job.state) note(now, job.state);
+    if (before && job.progress !== null && before.progress !== job.progress) note(now, `progress ${job.progress}`);
+    // Its next failure, or its success, takes the place of this one at the server.
+    if (job.failed !== null && before?.failed !== job.failed) note(job.failed, `attempt failed${job.reason ? `: ${job.reason}` : ""}`, "bad");
+    if (seen.length > 100) seen.splice(0, seen.length - 100);
     before = job;
   }
 
@@ -57,7 +68,7 @@ export function life() {
       row.dataset.tone = it.tone;
       put(when, text.at(it.at));
       put(what, it.what);
-      put(then, it.next ? `${it.then ? `${it.then} ` : ""}${it.next.at - it.at < 1 ? "at once" : text.millis(it.next.at - it.at)}` : "");
+      put(then, it.next ? lasting(it.then, it.next.at - it.at) : "");
     });
     list(steps, job.steps, (step) => step.name, (step) => h("li", {}, h("b", {}, step.name), " ", h("span", {})), (row, step) => put(row.lastChild, step.value));
     const earlier = job.attempts - (job.started !== null ? 1 : 0) - (job.failed !== null && job.state !== "done" ? 1 : 0);

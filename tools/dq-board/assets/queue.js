@@ -44,7 +44,7 @@ export function head(main, key, current, env) {
     const row = rowOf(key);
     document.title = `${row.name} – dq`;
     put(name, row.name);
-    const [said, tone] = row.missing && live.state.head ? ["not there", "quiet"] : badge(row);
+    const [said, tone] = row.missing && live.state.head ? ["no such queue", "quiet"] : badge(row);
     put(mark, said, tone);
     for (const [id, count] of links) {
       const number = STATES.includes(id) ? row.jobs[STATES.indexOf(id)] : row[id];
@@ -65,15 +65,15 @@ export function head(main, key, current, env) {
 }
 
 const TILES = [
-  ["Ready", (row, it) => (put(it.value, text.count(row.jobs[1])), put(it.small, row.oldest === null || row.oldest === undefined ? "none waits" : `oldest ${oldest(row.oldest)[0]}`, oldest(row.oldest)[1]))],
+  ["Ready", (row, it) => (put(it.value, text.count(row.jobs[1])), put(it.small, row.oldest === null || row.oldest === undefined ? "none waiting" : `oldest ${oldest(row.oldest)[0]}`, oldest(row.oldest)[1]))],
   ["Delayed", (row, it) => (put(it.value, text.count(row.jobs[0])), put(it.small, row.next ? `next ${text.until(Math.max(row.next, live.now()), live.now())}` : row.jobs[4] ? `${text.count(row.jobs[4])} blocked` : "none"))],
-  ["Reserved", (row, it) => (put(it.value, text.count(row.jobs[2])), put(it.small, `${text.count(row.waiting)} ${row.waiting === 1 ? "client waits" : "clients wait"}`))],
-  ["Dead", (row, it) => (put(it.value, text.count(row.jobs[3]), row.jobs[3] ? "bad" : ""), put(it.small, `${text.count(row.totals[5] ?? 0)} died in all`))],
+  ["Reserved", (row, it) => (put(it.value, text.count(row.jobs[2])), put(it.small, `${text.count(row.waiting)} ${row.waiting === 1 ? "client waiting" : "clients waiting"}`))],
+  ["Dead", (row, it) => (put(it.value, text.count(row.jobs[3]), row.jobs[3] ? "bad" : ""), put(it.small, `${text.count(row.totals[5] ?? 0)} died in total`))],
   ["Delivered a second", (row, it) => (put(it.value, text.rate(row.rates[1])), put(it.small, `${text.rate(row.rates[0])} added, ${text.rate(row.rates[2])} acked`))],
-  ["Late, half and 99 %", (row, it) => (put(it.value, lateness(row.late[0])[0], lateness(row.late[0])[1]), put(it.small, `99 %: ${lateness(row.late[1])[0]}`, lateness(row.late[1])[1]))],
+  ["Lateness, p50", (row, it) => (put(it.value, lateness(row.late[0])[0], lateness(row.late[0])[1]), put(it.small, `p99: ${lateness(row.late[1])[0]}`, lateness(row.late[1])[1]))],
 ];
 
-const TOTALS = ["Added", "Delivered", "Acknowledged", "Given back", "Leases ended", "Died", "Deleted", "Expired", "Missed"];
+const TOTALS = ["Added", "Delivered", "Acknowledged", "Nacked", "Leases expired", "Died", "Deleted", "Expired", "Missed"];
 
 const rate = ([count, ms]) => (count ? `${text.full(count)} in ${text.millis(ms)}` : "no limit");
 
@@ -107,12 +107,12 @@ const SETTINGS = [
   ["Lease", (it) => text.millis(it.ttr)],
   ["Attempts", (it) => (it.attempts ? text.full(it.attempts) : "no limit")],
   ["Backoff", (it) => (it.backoff.length ? it.backoff.slice(0, 12).map(text.millis).join(", ") + (it.backoff.length > 12 ? " …" : "") : "none")],
-  ["At most", (it) => (it.maxlen ? text.jobs(it.maxlen) : "no limit")],
-  ["Bytes at most", (it) => (it.maxbytes ? text.bytes(it.maxbytes) : "no limit")],
+  ["Max jobs", (it) => (it.maxlen ? text.jobs(it.maxlen) : "no limit")],
+  ["Max bytes", (it) => (it.maxbytes ? text.bytes(it.maxbytes) : "no limit")],
   ["Dead jobs kept", (it) => (it.deadlen ? text.full(it.deadlen) : "all")],
   ["Done jobs kept", (it) => ofDone(it) || "only those added with KEEP"],
   ["Ids remembered", (it) => (it.dedupe ? `for ${text.millis(it.dedupe)}` : "no")],
-  ["Reserved at most", (it) => (it.maxreserved ? text.full(it.maxreserved) : "no limit")],
+  ["Max reserved", (it) => (it.maxreserved ? text.full(it.maxreserved) : "no limit")],
   ["Rate", rateOf],
   ["Each group", (it) => ofGroups(it) || "no limit"],
 ];

@@ -12,7 +12,7 @@ function fields(rule) {
   const zone = h("input", { type: "text", id: "rule-zone", list: "rule-zones", spellcheck: "false", autocomplete: "off" });
   const every = h("input", { type: "number", id: "rule-every", min: "1" });
   const unit = h("select", { "aria-label": "Unit" }, ...Object.entries(MS).map(([name, ms]) => h("option", { value: ms }, name)));
-  const kind = h("select", { id: "rule-kind" }, h("option", { value: "cron" }, "by a cron expression"), h("option", { value: "every" }, "every so long"));
+  const kind = h("select", { id: "rule-kind" }, h("option", { value: "cron" }, "cron expression"), h("option", { value: "every" }, "fixed interval"));
   const runs = h("ol", { class: "runs", "aria-live": "polite", "aria-label": "Next runs" });
   const wrong = h("p", { class: "wrong" });
   const field = (id, label, ...inputs) => h("div", { class: "field" }, h("label", { for: id }, label), h("div", { class: "inputs" }, ...inputs));
@@ -38,7 +38,7 @@ function fields(rule) {
       const answer = await live.get(`api/next?${words}`);
       if (own !== turn) return;
       runs.replaceChildren(...answer.runs.map((instant) => h("li", {}, `${text.at(instant)} (${text.until(instant, live.now())})`)));
-      put(wrong, answer.runs.length ? "" : "This rule has no run.");
+      put(wrong, answer.runs.length ? "" : "This rule never runs.");
       fits = answer.runs.length > 0;
     } catch (error) {
       if (own !== turn) return;

@@ -4,8 +4,8 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 
 const ON_DEAD = {
-  wait: "If one of them dies, it keeps waiting until that one is done after all. If one is deleted or expires, it dies.",
-  run: "If one of them dies, is deleted or expires, that counts as its end.",
+  wait: "If one of them dies, it keeps waiting until that one is done. If one is deleted or expires, it dies.",
+  run: "If one of them dies, is deleted or expires, that counts as finished.",
   die: "If one of them dies, is deleted or expires, it dies too.",
 };
 
@@ -28,7 +28,7 @@ export function after(key) {
       put(note, waits.group === null ? ON_DEAD[waits.onDead] ?? "" : `All jobs of the group ${waits.group}`);
       table.hidden = waits.count === 0;
       list(body, waits.jobs, (job) => job.id, linked(key), (row, job) => {
-        put(row.children[1], job.outcome ?? "not over", { done: "good", dead: "bad" }[job.outcome] ?? "quiet");
+        put(row.children[1], job.outcome ?? "not finished", { done: "good", dead: "bad" }[job.outcome] ?? "quiet");
         put(row.children[2], job.value ?? "–");
         attribute(row.children[2], "title", job.value);
       });

@@ -118,6 +118,6 @@ class Keyboard(BoardTest):
         expect(page.locator(".readout")).to_contain_text("jobs due")
         self.tab_to(page, chart)
         self.press(page, "ArrowRight")
-        expect(page.locator(".readout")).to_contain_text("that the workers can do")
+        expect(page.locator(".readout")).to_contain_text("that the workers can handle")
         self.press(page, "ArrowLeft")
         expect(page.locator(".readout")).to_contain_text("delivered")

@@ -83,7 +83,7 @@ class Outcomes(BoardTest):
         lines = page.locator("tbody tr")
         expect(lines).to_have_count(2)
         expect(lines.first).to_have_text('firstdone{"sum": 12345678901234567890}')
-        expect(lines.last).to_have_text("secondnot over–")
+        expect(lines.last).to_have_text("secondnot finished–")
         expect(page.get_by_text("it dies too")).to_be_visible()
         page.get_by_role("link", name="second", exact=True).click()
         expect(page.get_by_role("heading", name="What waits for it")).to_be_visible()
@@ -134,7 +134,7 @@ class Outcomes(BoardTest):
             for id in ids:
                 page.get_by_label(f"Select {id}", exact=True).check()
             self.act(page, button, yes, ".chosen")
-            expect(page.locator("#said")).to_have_text("Done with 2 of 2 jobs.")
+            expect(page.locator("#said")).to_have_text("Changed 2 of 2 jobs.")
             self.assertEqual([self.state(client, id) for id in ids], [then] * 2)
         page.goto(board.url + "jobs?queue=0:q&state=done")
         expect(page.locator("tbody tr")).to_have_count(2)
@@ -174,7 +174,7 @@ class Outcomes(BoardTest):
             expect(page.get_by_label("Result")).to_be_visible()
         page.goto(board.url + "job?queue=0:q&id=last")
         expect(page.locator("tbody tr")).to_have_count(len(HOSTILE))
-        expect(page.locator("tbody tr td.o1")).to_have_text(["not over"] + ["done"] * (len(HOSTILE) - 1))
+        expect(page.locator("tbody tr td.o1")).to_have_text(["not finished"] + ["done"] * (len(HOSTILE) - 1))
         page.locator("tbody a").nth(1).click()
         # An action reaches exactly the job that is meant.
         self.act(page, "Run again", "Run it again")

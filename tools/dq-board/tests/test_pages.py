@@ -98,10 +98,10 @@ class Pages(BoardTest):
         page.goto(self.board(server).url + "queue?queue=0:q&workers=2&ms=1000")
         expect(page.locator(".readout")).to_contain_text("The next hour: 1,200 jobs due, 1 job later")
         # 1,200 jobs at 2 a second, all at half of the hour: ten minutes.
-        expect(page.locator(".verdict")).to_contain_text("2.0 a second: this peak is worked off by")
+        expect(page.locator(".verdict")).to_contain_text("2.0 a second: this peak is cleared by")
         expect(page.locator(".verdict")).to_contain_text("the longest wait is 10 min")
         self.assertEqual(page.locator("path.ahead").get_attribute("d").count("z"), 1)
-        expect(page.locator(".legend li:visible")).to_have_text(["due", "not known", "capacity of the workers", "all done"])
+        expect(page.locator(".legend li:visible")).to_have_text(["due", "unknown", "capacity of the workers", "all done"])
         page.get_by_role("button", name="minute").click()
         expect(page.locator(".readout")).to_contain_text("The next minute: 0 jobs due, 1,201 jobs later")
         self.assertIn("zoom=minute", page.url)
@@ -147,7 +147,7 @@ class Pages(BoardTest):
         for _ in range(3):
             other.keyboard.press("Shift+ArrowLeft")
         expect(other.locator(".readout")).to_have_text(re.compile(r": 0 jobs delivered\.$"))
-        expect(other.locator(".legend li:visible")).to_have_text(["not known"])
+        expect(other.locator(".legend li:visible")).to_have_text(["unknown"])
         other.keyboard.press("Escape")
         expect(other.locator(".readout")).to_contain_text("The next hour: 12 jobs due")
         other.keyboard.press("+")
@@ -166,7 +166,7 @@ class Pages(BoardTest):
         pipe.execute()
         page = self.window()
         page.goto(self.board(server).url + "queue?queue=0:q&workers=600&ms=10")
-        expect(page.locator(".legend li:visible")).to_have_text(["due already", "due", "not known", "all done"])
+        expect(page.locator(".legend li:visible")).to_have_text(["already due", "due", "unknown", "all done"])
         labels = page.locator(".hill text")
         # 600 beside 9 is cut and says so; the capacity is far above the scale, and pointed at.
         expect(labels.get_by_text("600", exact=True)).to_be_visible()
@@ -198,8 +198,8 @@ class Pages(BoardTest):
             return page.locator(".ask .note").text_content() == "(as measured)"
 
         wait_until("it is measured", measured)
-        self.assertGreater(float(page.get_by_label("workers of").input_value()), 0)
-        page.get_by_label("workers of").fill("7.5")
+        self.assertGreater(float(page.get_by_label("workers at").input_value()), 0)
+        page.get_by_label("workers at").fill("7.5")
         expect(page.locator(".ask .note")).to_have_text("")
         self.assertEqual(page.wrong, [])
 
@@ -265,7 +265,7 @@ class Pages(BoardTest):
         self.assertGreater(max(late or 0 for late in answer["late"]), 0)
         page.goto(again.url + "queue?queue=0:q")
         expect(page.locator(".readout")).to_contain_text("30 jobs delivered")
-        expect(page.locator(".legend li:visible")).to_have_text(["delivered", "failed", "lateness, 99 %", "due already", "not known", "all done"])
+        expect(page.locator(".legend li:visible")).to_have_text(["delivered", "failed", "lateness, 99 %", "already due", "unknown", "all done"])
         # A file of another board, or of another program, is not overwritten.
         self.assertIn("--store", self.refused("-p", str(server.port), *options))
         again.close()

@@ -121,7 +121,7 @@ impl Asked {
                 zone: if self.tz.is_empty() { "UTC" } else { &self.tz }.to_owned(),
             }),
             _ => Err(Failure::asked(
-                "How often? Either every so long, or by an expression.",
+                "Give either an interval or a cron expression.",
             )),
         }
     }

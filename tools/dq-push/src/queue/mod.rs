@@ -193,7 +193,7 @@ impl Queue {
             }
             Trouble::OfQueue(why) => {
                 self.metrics.stopped.store(true, Relaxed);
-                self.report(why, "this queue is stopped, and tried every 5 s");
+                self.report(why, "this queue is stopped; retrying every 5 s");
                 sleep(STOPPED).await;
                 true
             }

@@ -277,7 +277,7 @@ impl Act {
             Act::Reschedule { delay_ms, .. } => format!("due in {}", units::millis(*delay_ms)),
             Act::Delete { .. } => format!("deleted {jobs}"),
             Act::Purge { .. } => format!("purged {jobs}"),
-            Act::Many(acts) => format!("done with {changed} of {} jobs", acts.len()),
+            Act::Many(acts) => format!("changed {changed} of {} jobs", acts.len()),
         }
     }
 }
