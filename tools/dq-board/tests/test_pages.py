@@ -256,11 +256,12 @@ class Pages(BoardTest):
         client.execute_command("DQ.POP", "q", "COUNT", 25, "NOACK")
         for id, *_ in client.execute_command("DQ.POP", "q", "COUNT", 5):
             client.execute_command("DQ.NACK", "q", id)
-        wait_until("the board has read it", lambda: sum(hill(board)["past"]) == 30)
+        sums = lambda answer: [round(sum(answer[field])) for field in ["past", "failed"]]  # noqa: E731
+        wait_until("the board has read it", lambda: sums(hill(board)) == [30, 5])
         board.close()
         again = self.board(server, *options)
         answer = hill(again)
-        self.assertEqual([round(sum(answer[field])) for field in ["past", "failed"]], [30, 5])
+        self.assertEqual(sums(answer), [30, 5])
         self.assertTrue(any(answer["known"]) and not all(answer["known"]))
         self.assertGreater(max(late or 0 for late in answer["late"]), 0)
         page.goto(again.url + "queue?queue=0:q")
