@@ -226,10 +226,13 @@ impl<K: Key> Skiplist<K> {
             let at = self.bottom[way.leaf].place_of(key, handle, &tie);
             return self.insert_at(&way.path, (way.leaf, at), key, handle, tie);
         }
+        let is_last = self.is_behind_all(key, handle, &tie);
+        if is_last && self.put_last(key, handle) {
+            return;
+        }
         if self.is_empty() {
             self.bottom.add_after(NIL, Node::new());
         }
-        let is_last = self.is_behind_all(key, handle, &tie);
         let (path, leaf) = if is_last {
             self.path_to_end()
         } else {
@@ -247,6 +250,28 @@ impl<K: Key> Skiplist<K> {
     fn is_behind_all(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
         let last = self.last();
         last.is_none_or(|(k, h)| k < key || (k == key && (tie(h), h) < (tie(handle), handle)))
+    }
+
+    /// Adds an entry that comes behind all others where the last node has room for it: the usual case where keys rise,
+    /// and no way need be known. False, and nothing changed, elsewhere.
+    #[inline]
+    fn put_last(&mut self, key: K, handle: u32) -> bool {
+        let last = self.bottom.get_mut(self.bottom.last);
+        if !last.is_some_and(|node| node.append_one(key, handle)) {
+            return false;
+        }
+        self.changes = self.changes.wrapping_add(1);
+        self.len += 1;
+        let height = self.height();
+        for level in &mut self.uppers[..height] {
+            let last = level.last;
+            let links = &mut level[last].values;
+            if let Some(link) = links.last_mut() {
+                link.span += 1;
+                link.floor = link.floor.min(key.floor());
+            }
+        }
+        true
     }
 
     #[inline]

@@ -90,17 +90,35 @@ impl<K: Key, V: Copy> Node<K, V> {
     #[inline]
     pub(super) fn insert(&mut self, at: usize, key: K, value: V) {
         debug_assert!(self.len() < NODE);
+        self.note_turn(at);
+        if self.keys.len() == self.keys.capacity() {
+            self.make_room();
+        }
+        self.keys.insert(self.start as usize + at, key);
+        self.values.insert(self.start as usize + at, value);
+    }
+
+    /// Behind all others, if that takes no more than writing it down.
+    #[inline]
+    pub(super) fn append_one(&mut self, key: K, value: V) -> bool {
+        let at = self.len();
+        if at >= NODE || self.keys.len() == self.keys.capacity() {
+            return false;
+        }
+        self.note_turn(at);
+        self.keys.push(key);
+        self.values.push(value);
+        true
+    }
+
+    #[inline]
+    fn note_turn(&mut self, at: usize) {
         self.in_turn = if at == self.turn as usize {
             self.in_turn.saturating_add(1)
         } else {
             0
         };
         self.turn = at as u8 + 1;
-        if self.keys.len() == self.keys.capacity() {
-            self.make_room();
-        }
-        self.keys.insert(self.start as usize + at, key);
-        self.values.insert(self.start as usize + at, value);
     }
 
     #[cold]
