@@ -146,6 +146,8 @@ pub trait Words: Copy + 'static {
     /// In the order of the table.
     const ALL: &'static [Self];
     const KNOWN: &'static [OptionWord];
+    /// Those that begin with each letter, a bit for each.
+    const BY_LETTER: [u32; 26] = by_letter(Self::KNOWN);
     fn bit(self) -> u32;
 }
 
@@ -167,7 +169,7 @@ impl<'a, W: Words> Options<'a, W> {
         };
         self.word = self.next;
         self.next += 1;
-        let option = position(word, W::KNOWN).and_then(|index| W::ALL.get(index));
+        let option = position(word, W::KNOWN, &W::BY_LETTER).and_then(|index| W::ALL.get(index));
         let option = *option.ok_or_else(|| unknown::<W>(word))?;
         if self.seen & option.bit() != 0 {
             return Err(self.twice());
@@ -255,14 +257,27 @@ fn exclusive<W: Words>(given: u32) -> Refusal {
     syntax_error(format_args!("{} cannot be combined", names.join(" and ")))
 }
 
-fn position(word: &[u8], known: &[OptionWord]) -> Option<usize> {
-    // Many are as long as others: most of those differ in their first letter.
-    let first = word.first().map(u8::to_ascii_uppercase);
-    known.iter().position(|known| {
-        let known = known.text.as_bytes();
-        known.len() == word.len()
-            && known.first().copied() == first
-            // Nearly all write them in capitals.
-            && (word == known || word.eq_ignore_ascii_case(known))
-    })
+const fn by_letter(known: &[OptionWord]) -> [u32; 26] {
+    let mut letters = [0; 26];
+    let mut at = 0;
+    while at < known.len() {
+        letters[(known[at].text.as_bytes()[0] - b'A') as usize] |= 1 << at;
+        at += 1;
+    }
+    letters
+}
+
+fn position(word: &[u8], known: &[OptionWord], by_letter: &[u32; 26]) -> Option<usize> {
+    let letter = word.first()?.to_ascii_uppercase().wrapping_sub(b'A');
+    let mut left = *by_letter.get(usize::from(letter))?;
+    while left != 0 {
+        let at = left.trailing_zeros() as usize;
+        let text = known.get(at)?.text.as_bytes();
+        // Nearly all write them in capitals.
+        if word == text || word.eq_ignore_ascii_case(text) {
+            return Some(at);
+        }
+        left &= left - 1;
+    }
+    None
 }
