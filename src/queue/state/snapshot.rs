@@ -271,25 +271,24 @@ impl Queue {
         if self.kept {
             effect(&Effect::Kept);
         }
+        self.digest_jobs(&mut effect);
+        self.digest_flows(&mut |of_flow| effect(of_flow));
+        for (turn, (_, name)) in (1..).zip(self.turns()) {
+            effect(&Effect::Group { name, turn });
+        }
+        let mut memory: Vec<_> = self.dedupe.iter().collect();
+        memory.sort_unstable();
+        for (id, until) in memory {
+            effect(&Effect::Remembered { id, until });
+        }
+    }
+    fn digest_jobs(&self, effect: &mut dyn FnMut(&Effect<'_>)) {
         // The order of adding decides across the lists, too, once their jobs meet in one.
         let mut seqs: Vec<u64> = self.seqs().collect();
         seqs.sort_unstable();
-        let digest_one = |handle, effect: &mut dyn FnMut(&Effect<'_>)| {
-            let mut stored = self.stored(handle);
-            if let Effect::Stored { seq, life, .. } = &mut stored {
-                let rank = seqs.partition_point(|other| *other < *seq);
-                (*seq, life.death) = (rank as u64, 0);
-            }
-            effect(&stored);
-            if let Some(name) = self.group_of(handle) {
-                effect(&Effect::Group {
-                    name: Some(name),
-                    turn: 0,
-                });
-            }
-        };
+        let rank = |seq: u64| seqs.partition_point(|other| *other < seq) as u64;
         for handle in self.handles() {
-            digest_one(handle, &mut effect);
+            self.digest_one(handle, rank, effect);
             if let Some(failure) = self.jobs.job(handle).failure() {
                 effect(&Effect::Failed {
                     id: self.jobs.job(handle).id(),
@@ -304,25 +303,35 @@ impl Queue {
                 });
             }
             if let Some(successor) = self.jobs.successor(handle) {
-                digest_one(successor, &mut effect);
+                self.digest_one(successor, rank, effect);
             }
             self.each_note_of(handle, &mut |noted| effect(noted));
         }
         for mut job in self.done_jobs() {
             if let Effect::Done(OfDone::Stored(job) | OfDone::StoredCosting { job, .. }) = &mut job
             {
-                job.seq = seqs.partition_point(|other| *other < job.seq) as u64;
+                job.seq = rank(job.seq);
             }
             effect(&job);
         }
-        self.digest_flows(&mut |of_flow| effect(of_flow));
-        for (turn, (_, name)) in (1..).zip(self.turns()) {
-            effect(&Effect::Group { name, turn });
+    }
+
+    fn digest_one(
+        &self,
+        handle: Handle,
+        rank: impl Fn(u64) -> u64,
+        effect: &mut dyn FnMut(&Effect<'_>),
+    ) {
+        let mut stored = self.stored(handle);
+        if let Effect::Stored { seq, life, .. } = &mut stored {
+            (*seq, life.death) = (rank(*seq), 0);
         }
-        let mut memory: Vec<_> = self.dedupe.iter().collect();
-        memory.sort_unstable();
-        for (id, until) in memory {
-            effect(&Effect::Remembered { id, until });
+        effect(&stored);
+        if let Some(name) = self.group_of(handle) {
+            effect(&Effect::Group {
+                name: Some(name),
+                turn: 0,
+            });
         }
     }
 }
