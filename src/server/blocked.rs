@@ -256,7 +256,7 @@ pub fn block<'a>(
     let waiter = Waiter {
         request,
         db: ctx.selected_db(),
-        keys: Vec::new(),
+        keys: Vec::with_capacity(names.size_hint().0.max(1)),
     };
     REGISTRY.with_borrow_mut(|registry| registry.add(ticket, names, waiter));
 }

@@ -104,7 +104,8 @@ pub fn pop(
     effects: &mut Effects,
 ) -> Vec<OwnDelivery> {
     let pop = request.pop();
-    let mut jobs = Vec::new();
+    // Nearly all ask for one.
+    let mut jobs = Vec::with_capacity(usize::from(request.count.is_none()));
     clock::with_mint(|mint| {
         let mut keep = |delivery: Delivery<'_>| {
             jobs.push(OwnDelivery {
