@@ -3,11 +3,12 @@
 use super::parse::{out_of_range, positive, syntax_error, Options, Words};
 use crate::queue::after::{For, OnDead, AFTER_MAX};
 use crate::server::api::Refusal;
+use crate::storage::few::Few;
 use serde_bytes::Bytes;
 
 /// What AFTER names.
 pub enum Given<'a> {
-    Ids(Vec<&'a Bytes>),
+    Ids(Few<&'a Bytes>),
     Group(&'a [u8]),
 }
 
@@ -22,11 +23,11 @@ impl<'a, W: Words> Options<'a, W> {
         if count > AFTER_MAX as u64 {
             return Err(out_of_range());
         }
-        let mut ids = Vec::with_capacity(count as usize);
-        for _ in 0..count {
-            ids.push(Bytes::new(self.value()?));
-        }
-        Ok(Given::Ids(ids))
+        let mut id = || self.value().map(Bytes::new);
+        Ok(Given::Ids(match count {
+            1 => Few::One(id()?),
+            _ => Few::from((0..count).map(|_| id()).collect::<Result<Vec<_>, _>>()?),
+        }))
     }
 }
 

@@ -18,6 +18,7 @@ use super::when::{Recur, When};
 use super::Queue;
 use crate::storage::skiplist::InsertHint;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Whether a job may come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +95,16 @@ impl<'a> Add<'a> {
     }
 }
 
+/// How a job comes that the condition lets in.
+struct Admitted {
+    /// Where the job of its id is.
+    place: Option<Place>,
+    /// Behind that one, which is reserved.
+    follows: bool,
+    /// That one keeps the rule that it has.
+    is_renewed: bool,
+}
+
 impl Queue {
     /// The id of the added job, or `None` where the condition refused it.
     pub fn add<'a>(
@@ -118,48 +129,30 @@ impl Queue {
         let old = id.and_then(|id| self.find_settled(id, now, out));
         way.iter()
             .for_each(|way| self.schedule().fetch(way, is_grouped));
-        let place = old.map(|handle| self.jobs().job(handle).place());
-        let renewed = old.filter(|&old| self.is_renewed_by(old, add));
-        let recurs = old.is_some_and(|old| self.recurs(old));
-        let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
-        // One that is done hinders nothing, and XX finds it.
-        let finds_done = old.is_none() && id.is_some_and(|id| self.finds_done(id, now, out));
-        if !follows && self.refuses(add.condition, add.id, (place, finds_done), now) {
+        let Some(admitted) = self.admit(add, (id, first), old, now, out)? else {
             return Ok(None);
-        }
-        if first.is_some_and(|first| renewed.is_none() && !add.allows(&first)) {
-            return Err(QueueError::UntilIsPast);
-        }
+        };
+        let Admitted {
+            place,
+            follows,
+            is_renewed,
+        } = admitted;
         let plan = self.plan_of(add, old)?;
         self.check_counts(place, follows)?;
-        let mut drawn = *mint;
-        let name = match add.id {
-            Some(id) => Cow::Borrowed(id),
-            None => Cow::Owned(self.fresh_id(now, &mut drawn)),
-        };
-        if self.settings().max_bytes != 0 {
-            let len = (name.len() + add.payload.len()) as u64;
-            self.check_bytes(len, add.group, old, (follows, renewed.is_some()))?;
-        }
-        if add.id.is_none() {
-            *mint = drawn;
-            let (ms, seq) = mint.id();
-            out.push(&Effect::Minted { ms, seq, token: 0 });
-        }
+        let name = self.name(add, old, (follows, is_renewed), now, mint, out)?;
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
         if self.has_flows() {
             self.note_moment(Moment::from(now));
         }
         match (old.filter(|_| follows), plan) {
             (None, Some(plan)) => {
-                let (id, instants) = (id.bytes, (due, expires));
-                self.add_blocked(id, add, instants, old, plan, now, out);
+                self.add_blocked(id, add, (due, expires), old, plan, now, out);
             }
             (Some(before), _) => self.add_behind(before, id, add, (due, expires), out),
             (None, None) if first.is_some() => {
                 // Of an id that was made just now.
                 let first = add.first(&name, now, out)?;
-                self.add_recurring(&name, add, first.filter(|_| renewed.is_none()), out);
+                self.add_recurring(&name, add, first.filter(|_| !is_renewed), out);
             }
             (None, None) => self.add_new(id, add, (due, expires), old, way.as_ref(), out),
         }
@@ -167,6 +160,63 @@ impl Queue {
             self.note_added(&name, follows, add, out);
         }
         Ok(Some(name))
+    }
+
+    /// Whether the job may come, and how: `None` where the condition refuses it, for what is there under its id.
+    #[inline(always)]
+    fn admit(
+        &mut self,
+        add: &Add<'_>,
+        (id, first): (Option<Id<'_>>, Option<Next>),
+        old: Option<Handle>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Result<Option<Admitted>, QueueError> {
+        let place = old.map(|handle| self.jobs().job(handle).place());
+        let is_renewed = old.is_some_and(|old| self.is_renewed_by(old, add));
+        let recurs = old.is_some_and(|old| self.recurs(old));
+        let follows = add.condition == Condition::Next && place == Some(Place::Reserved) && !recurs;
+        // One that is done hinders nothing, and XX finds it.
+        let finds_done = old.is_none() && id.is_some_and(|id| self.finds_done(id, now, out));
+        if !follows && self.refuses(add.condition, add.id, (place, finds_done), now) {
+            return Ok(None);
+        }
+        if first.is_some_and(|first| !is_renewed && !add.allows(&first)) {
+            return Err(QueueError::UntilIsPast);
+        }
+        Ok(Some(Admitted {
+            place,
+            follows,
+            is_renewed,
+        }))
+    }
+
+    /// Its id, made where it has none, if MAXBYTES allows the job.
+    #[inline(always)]
+    fn name<'a>(
+        &self,
+        add: &Add<'a>,
+        old: Option<Handle>,
+        how: (bool, bool),
+        now: Now,
+        mint: &mut Mint,
+        out: &mut Effects,
+    ) -> Result<Cow<'a, [u8]>, QueueError> {
+        let mut drawn = *mint;
+        let name = match add.id {
+            Some(id) => Cow::Borrowed(id),
+            None => Cow::Owned(self.fresh_id(now, &mut drawn)),
+        };
+        if self.settings().max_bytes != 0 {
+            let len = (name.len() + add.payload.len()) as u64;
+            self.check_bytes(len, add.group, old, how)?;
+        }
+        if add.id.is_none() {
+            *mint = drawn;
+            let (ms, seq) = mint.id();
+            out.push(&Effect::Minted { ms, seq, token: 0 });
+        }
+        Ok(name)
     }
 
     /// What is over leaves where a limit would hold the new job back, or what it is after may be over.
@@ -351,8 +401,8 @@ impl Queue {
         instants: (u64, u64),
         out: &mut Effects,
     ) {
-        let settings = self.shared_settings();
-        let terms = add.terms(&settings, &settings.backoff_ms);
+        let laddered = self.laddered();
+        let terms = add.terms(self.settings(), ladder_of(&laddered));
         let job = NewJob {
             place: Place::Successor,
             group: add.group,
@@ -365,7 +415,7 @@ impl Queue {
     #[allow(clippy::too_many_arguments, reason = "as they come")]
     fn add_blocked(
         &mut self,
-        id: &[u8],
+        id: Id<'_>,
         add: &Add<'_>,
         (due, expires): (u64, u64),
         old: Option<Handle>,
@@ -376,8 +426,8 @@ impl Queue {
         let Some(until) = &add.after else {
             return;
         };
-        let settings = self.shared_settings();
-        let terms = add.terms(&settings, &settings.backoff_ms);
+        let laddered = self.laddered();
+        let terms = add.terms(self.settings(), ladder_of(&laddered));
         let (due, is_timed) = match add.when {
             When::Delay(ms) => (ms, false),
             When::At(_) => (due, true),
@@ -412,17 +462,26 @@ impl Queue {
         way: Option<&InsertHint<u64>>,
         out: &mut Effects,
     ) {
-        // Counting owners of the settings costs as much as a look into the index, and few have a ladder.
-        let has_ladder = !self.settings().backoff_ms.is_empty();
-        let settings = has_ladder.then(|| self.shared_settings());
-        let ladder = settings.as_ref().map_or(&[][..], |it| &it.backoff_ms);
-        let terms = add.terms(self.settings(), ladder);
+        let laddered = self.laddered();
+        let terms = add.terms(self.settings(), ladder_of(&laddered));
         let job = NewJob {
             group: add.group,
             ..NewJob::scheduled(id.bytes, add.payload, instants, &terms)
         };
         self.commit_added(job, id, old, way, out);
     }
+
+    /// The settings, kept while the queue changes, where they have a ladder: few have one, and counting owners costs
+    /// as much as a look into the index.
+    #[inline]
+    fn laddered(&self) -> Option<Arc<Settings>> {
+        let has_ladder = !self.settings().backoff_ms.is_empty();
+        has_ladder.then(|| self.shared_settings())
+    }
+}
+
+fn ladder_of(settings: &Option<Arc<Settings>>) -> &[u64] {
+    settings.as_ref().map_or(&[], |it| &it.backoff_ms)
 }
 
 impl Add<'_> {

@@ -1,6 +1,7 @@
 //! What a job is after: other jobs, or a group; and how those end.
 
 pub use super::outcome::Outcome;
+use crate::storage::few::Few;
 use serde::{Deserialize, Serialize};
 
 /// Ids behind one AFTER, at most.
@@ -77,7 +78,7 @@ impl Moment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum For<'a> {
     /// The ends of these, no two alike.
-    Jobs(#[serde(borrow)] Vec<&'a serde_bytes::Bytes>, OnDead),
+    Jobs(#[serde(borrow)] Few<&'a serde_bytes::Bytes>, OnDead),
     /// That no job is left in this group but dead ones.
     Group(#[serde(with = "serde_bytes", borrow)] &'a [u8]),
 }

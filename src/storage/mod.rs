@@ -6,6 +6,7 @@
 pub(crate) mod allocated;
 pub(crate) mod arena;
 pub(crate) mod broken;
+pub mod few;
 pub(crate) mod lazy;
 pub mod least;
 pub(crate) mod ordered;

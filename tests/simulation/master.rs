@@ -270,7 +270,7 @@ fn until(after: &AfterOp) -> For<'_> {
         AfterOp::Group(name) => For::Group(name),
         AfterOp::Jobs(ids, on_dead) => {
             let ids = ids.iter().map(|id| serde_bytes::Bytes::new(id));
-            For::Jobs(ids.collect(), *on_dead)
+            For::Jobs(ids.collect::<Vec<_>>().into(), *on_dead)
         }
     }
 }

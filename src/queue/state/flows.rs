@@ -34,6 +34,7 @@ use super::store::allocated;
 use crate::queue::after::{Moment, OnDead, Outcome};
 use crate::queue::job::Handle;
 use crate::storage::broken::there;
+use crate::storage::few::Few;
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::skiplist::Skiplist;
 use crate::storage::slab::Slab;
@@ -91,51 +92,8 @@ impl Over {
     }
 }
 
-/// What a job is after, in the order of its AFTER: mostly one, which takes no room of its own.
-#[derive(Clone, Debug)]
-pub(in crate::queue) enum Few<T> {
-    One(T),
-    Many(Box<[T]>),
-}
-
+/// What a job is after, in the order of its AFTER.
 type Links = Few<Number>;
-
-impl<T: Copy> Few<T> {
-    fn of(all: Vec<T>) -> Self {
-        match all[..] {
-            [one] => Few::One(one),
-            _ => Few::Many(all.into_boxed_slice()),
-        }
-    }
-
-    fn get(&self) -> &[T] {
-        match self {
-            Few::One(one) => std::slice::from_ref(one),
-            Few::Many(many) => many,
-        }
-    }
-
-    fn get_mut(&mut self) -> &mut [T] {
-        match self {
-            Few::One(one) => std::slice::from_mut(one),
-            Few::Many(many) => many,
-        }
-    }
-
-    fn map<U>(&self, mut to: impl FnMut(T) -> U) -> Few<U> {
-        match self {
-            Few::One(one) => Few::One(to(*one)),
-            Few::Many(many) => Few::Many(many.iter().map(|&it| to(it)).collect()),
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        match self {
-            Few::One(_) => 0,
-            Few::Many(many) => allocated(size_of_val(&**many)),
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 struct Record {
@@ -200,6 +158,8 @@ pub struct Flows {
     records: Slab<Record>,
     waiters: IdTable,
     of_job: IdTable,
+    /// The number that a link was last made to: many jobs in a row are after the same one.
+    latest: Number,
     of_group: BTreeMap<GroupNumber, Number>,
     line: VecDeque<Pending>,
     /// Groups that are empty, and were awaited; since when.

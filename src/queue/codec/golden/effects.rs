@@ -1,6 +1,7 @@
 //! The bytes of each effect, in the order of the variants.
 
 use super::*;
+use crate::storage::few::Few;
 
 type Golden = Vec<(Effect<'static>, &'static str)>;
 
@@ -213,7 +214,7 @@ fn of_arrivals() -> Golden {
                 expires: 420,
                 terms: TERMS,
                 after: After {
-                    until: For::Jobs(vec![serde_bytes::Bytes::new(ID)], OnDead::Run),
+                    until: For::Jobs(Few::One(serde_bytes::Bytes::new(ID)), OnDead::Run),
                     at: MOMENT,
                     is_timed: true,
                     dies: false,

@@ -4,7 +4,7 @@ use super::blocked::reason_of;
 use super::circles::{Before, Plan, Waiter};
 use super::keep::EndOf;
 use super::step::Stepped;
-use super::{Few, Links, Record, What, NONE, OF_GROUP, TIMED};
+use super::{Links, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
@@ -12,8 +12,9 @@ use crate::queue::job::{Handle, Place, Terms};
 use crate::queue::settings::check_terms;
 use crate::queue::state::apply::{check_id, check_instant, malformed};
 use crate::queue::state::groups::check_name;
-use crate::queue::state::store::NewJob;
+use crate::queue::state::store::{Id, NewJob};
 use crate::queue::state::Queue;
+use crate::storage::few::Few;
 
 /// In one effect, at most.
 const STEPS_MAX: u64 = 100_000;
@@ -25,7 +26,7 @@ fn unfit(_: QueueError) -> QueueError {
 /// A job that comes, of which the place is still open.
 pub(in crate::queue) struct Arriving<'a> {
     pub group: Option<&'a [u8]>,
-    pub id: &'a [u8],
+    pub id: Id<'a>,
     pub payload: &'a [u8],
     /// An instant, or a delay.
     pub due: u64,
@@ -119,7 +120,8 @@ impl Queue {
             .into_iter()
             .try_for_each(check_instant)?;
         check_terms(terms)?;
-        let old = self.find(self.jobs.hashed(id));
+        let hashed = self.jobs.hashed(id);
+        let old = self.find(hashed);
         if !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
@@ -131,7 +133,7 @@ impl Queue {
         let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
         let coming = Arriving {
             group,
-            id,
+            id: hashed,
             payload,
             due,
             expires,
@@ -162,15 +164,14 @@ impl Queue {
             },
             group: coming.group,
             ..NewJob::scheduled(
-                coming.id,
+                coming.id.bytes,
                 coming.payload,
                 (due, coming.expires),
                 coming.terms,
             )
         };
         let plan = self.pin(plan);
-        let id = self.jobs.hashed(coming.id);
-        let handle = self.put(old, job, id, None);
+        let handle = self.put(old, job, coming.id, None);
         self.link_all(handle, plan, after, stepped);
     }
 
@@ -217,7 +218,7 @@ impl Queue {
                 dies_of,
             } => {
                 let dies_of = dies_of.map(|job| reason_of(self.jobs.job(job).id(), "dead"));
-                let numbers = jobs.map(|job| self.link_to(job, on_dead, dies_of.is_some()));
+                let numbers = jobs.map(|&job| self.link_to(job, on_dead, dies_of.is_some()));
                 Pinned::Links {
                     numbers,
                     on_dead,
@@ -245,7 +246,7 @@ impl Queue {
             }
         };
         let found = self.jobs.job(job);
-        let is_over = found.place() == Place::Dead && on_dead != OnDead::Wait;
+        let is_over = on_dead != OnDead::Wait && found.place() == Place::Dead;
         if !is_over && !dies {
             return flows.link_to_job(job, on_dead);
         }

@@ -117,6 +117,7 @@ impl Queue {
             of_group: mem::take(&mut flows.of_group),
             ..Flows::default()
         };
+        flows.latest = NONE;
         flows.emptied.clear();
         for pending in mem::take(&mut flows.line) {
             self.flows_mut().drop_over(pending.over);

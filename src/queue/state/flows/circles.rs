@@ -1,11 +1,12 @@
 //! What a job is to be after, looked up: and whether that would have it wait for itself.
 
-use super::{Few, Flows, What};
+use super::{Flows, What};
 use crate::queue::after::{For, OnDead, AFTER_MAX, BEFORE_MAX};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
 use crate::queue::state::groups::GroupNumber;
 use crate::queue::state::Queue;
+use crate::storage::few::Few;
 use crate::storage::skiplist::Skiplist;
 use std::collections::HashSet;
 
@@ -98,21 +99,21 @@ impl Queue {
     fn plan_jobs(
         &self,
         waiter: &Waiter<'_>,
-        ids: &[&serde_bytes::Bytes],
+        ids: &Few<&serde_bytes::Bytes>,
         on_dead: OnDead,
     ) -> Result<Plan, QueueError> {
-        if !(1..=AFTER_MAX).contains(&ids.len()) {
+        if !(1..=AFTER_MAX).contains(&ids.get().len()) {
             return Err(QueueError::OutOfRange);
         }
-        if ids.iter().any(|id| ***id == *waiter.id) {
+        if ids.get().iter().any(|id| ***id == *waiter.id) {
             return Err(QueueError::AfterItself);
         }
         let (mut open, mut dies_of) = (0, None);
         let mut before = |id: &[u8]| {
-            let id = self.jobs.hashed(id);
-            let Some(handle) = self.find(id) else {
-                let done = self.find_done(id).ok_or(QueueError::AfterUnknown)?;
-                return Ok(Before::Done(done));
+            let found = self.latest_awaited(id);
+            let Some(handle) = found.or_else(|| self.find(self.jobs.hashed(id))) else {
+                let done = self.find_done(self.jobs.hashed(id));
+                return Ok(Before::Done(done.ok_or(QueueError::AfterUnknown)?));
             };
             let job = self.jobs.job(handle);
             if job.recurring().is_some() {
@@ -126,8 +127,8 @@ impl Queue {
             Ok(Before::Held(handle))
         };
         let jobs = match ids {
-            [one] => Few::One(before(one)?),
-            many => {
+            Few::One(one) => Few::One(before(one)?),
+            Few::Many(many) => {
                 let all = many.iter().map(|id| before(id));
                 let jobs = all.collect::<Result<Vec<_>, _>>()?;
                 let mut distinct = jobs.clone();
@@ -135,7 +136,7 @@ impl Queue {
                 if distinct.windows(2).any(|two| two[0] == two[1]) {
                     return Err(QueueError::AfterTwice);
                 }
-                Few::of(jobs)
+                Few::from(jobs)
             }
         };
         Ok(Plan::Jobs {
@@ -144,6 +145,18 @@ impl Queue {
             open,
             dies_of,
         })
+    }
+
+    /// The job that was awaited last, if that has this id. Not among purged ones, which have theirs no more.
+    #[inline]
+    fn latest_awaited(&self, id: &[u8]) -> Option<Handle> {
+        let flows = self.flows.as_ref().filter(|_| !self.has_purged())?;
+        let What::Job(job) = flows.awaited.get(flows.latest)?.what else {
+            return None;
+        };
+        let is_it = self.jobs.job(job).id() == id;
+        debug_assert!(!is_it || self.find(self.jobs.hashed(id)) == Some(job));
+        is_it.then_some(job)
     }
 
     /// That group, unless it is empty, but for the job that is about to be replaced.

@@ -56,7 +56,7 @@ impl Queue {
     ) {
         out.push_made(|| Effect::AddedAfter {
             group: coming.group,
-            id: coming.id,
+            id: coming.id.bytes,
             payload: coming.payload,
             due: coming.due,
             expires: coming.expires,

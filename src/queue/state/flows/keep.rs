@@ -90,8 +90,14 @@ impl Flows {
 
     /// A link more to the job.
     pub(super) fn link_to_job(&mut self, job: Handle, on_dead: OnDead) -> Number {
-        let known = self.number_of(job, on_dead);
+        let latest = self.awaited.get(self.latest);
+        let is_it = |it: &Awaited| it.what == What::Job(job) && it.on_dead == on_dead;
+        let known = match latest.is_some_and(is_it) {
+            true => Some(self.latest),
+            false => self.number_of(job, on_dead),
+        };
         let number = known.unwrap_or_else(|| self.add_awaited(What::Job(job), on_dead));
+        self.latest = number;
         self.awaited_mut(number).users += 1;
         number
     }

@@ -2,7 +2,7 @@
 //! what it is after.
 
 use super::keep::EndOf;
-use super::{Flows, Links, Number, Pending, Record, What, NONE, OF_GROUP, TIMED};
+use super::{Flows, Number, Pending, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{Ended, Link, Moment, OnDead, Verdict, Waits, AFTER_MAX};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
@@ -194,7 +194,7 @@ impl Queue {
             numbers.push(number);
         }
         let mut record = Record {
-            links: Links::of(numbers),
+            links: numbers.into(),
             latest: 0,
             waiter,
             open: open as u16,

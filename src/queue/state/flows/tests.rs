@@ -8,8 +8,10 @@ use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::job::State;
+use crate::queue::state::purged::MANY;
 use crate::queue::when::When;
 use crate::queue::{HashSeed, Queue};
+use crate::storage::few::Few;
 use serde_bytes::Bytes;
 
 struct Scene {
@@ -45,7 +47,7 @@ impl Scene {
     fn add(&mut self, id: &str, after: &[&str], on_dead: OnDead) -> Result<bool, QueueError> {
         let ids: Vec<&Bytes> = after.iter().map(|id| Bytes::new(id.as_bytes())).collect();
         let add = Add {
-            after: (!ids.is_empty()).then_some(For::Jobs(ids, on_dead)),
+            after: (!ids.is_empty()).then_some(For::Jobs(ids.into(), on_dead)),
             ..Add::new(None, b"payload")
         };
         self.add_with(id, add)
@@ -191,7 +193,7 @@ fn what_is_refused() {
     scene.add("c", &["b"], OnDead::Wait).unwrap();
     let replacing = |after: &'static [u8]| Add {
         condition: crate::queue::add::Condition::Replace,
-        after: Some(For::Jobs(vec![Bytes::new(after)], OnDead::Wait)),
+        after: Some(For::Jobs(Few::One(Bytes::new(after)), OnDead::Wait)),
         ..Add::new(None, b"")
     };
     assert_eq!(
@@ -366,4 +368,25 @@ fn the_timer_follows_within_its_steps() {
         scene.out.clear();
     }
     scene.queue.check_invariants().unwrap();
+}
+
+/// The number by which the purged ones waited is nobody's way to the job any more.
+#[test]
+fn after_a_purge_of_all_that_waited_one_more_waits_for_the_same() {
+    let mut scene = Scene::new();
+    scene.add("first", &[], OnDead::Wait).unwrap();
+    for number in 0..=MANY {
+        let id = format!("purged {number}");
+        scene.add(&id, &["first"], OnDead::Wait).unwrap();
+    }
+    let purged = scene
+        .queue
+        .purge(Some(State::Blocked), scene.now, &mut scene.out);
+    assert_eq!(purged, MANY as u64 + 1);
+    assert!(scene.queue.has_purged());
+    scene.add("next", &["first"], OnDead::Wait).unwrap();
+    assert_eq!(scene.state("next"), Some(State::Blocked));
+    assert_eq!(scene.pop().as_deref(), Some("first"));
+    scene.ack("first");
+    assert_eq!(scene.state("next"), Some(State::Ready));
 }
